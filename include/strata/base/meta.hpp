@@ -1,0 +1,66 @@
+// The whole type-list machinery: join and element. Everything else works on values.
+#pragma once
+#include <type_traits>
+#include <utility>
+
+namespace strata {
+
+template <class... T>
+struct list {};
+
+template <class... T>
+constexpr int length(list<T...>) {
+  return sizeof...(T);
+}
+
+namespace detail {
+template <class... Lists>
+struct join {
+  using type = list<>;
+};
+template <class... A>
+struct join<list<A...>> {
+  using type = list<A...>;
+};
+template <class... A, class... B>
+struct join<list<A...>, list<B...>> {
+  using type = list<A..., B...>;
+};
+// Eight at a time: joining 300 lists one by one would nest 300 instantiations.
+template <class... A, class... B, class... C, class... D, class... E, class... F, class... G, class... H, class... Rest>
+struct join<list<A...>, list<B...>, list<C...>, list<D...>, list<E...>, list<F...>, list<G...>, list<H...>, Rest...>
+    : join<list<A..., B..., C..., D..., E..., F..., G..., H...>, Rest...> {};
+template <class... A, class... B, class... C, class... Rest>
+struct join<list<A...>, list<B...>, list<C...>, Rest...> : join<list<A..., B..., C...>, Rest...> {};
+
+template <int I, class T>
+struct slot {
+  using type = T;
+};
+template <class Indices, class... T>
+struct slots;
+template <int... I, class... T>
+struct slots<std::integer_sequence<int, I...>, T...> : slot<I, T>... {};
+template <int I, class T>
+slot<I, T> find_slot(const slot<I, T>*);
+
+template <class List>
+struct indexed;
+template <class... T>
+struct indexed<list<T...>> {
+  using type = slots<std::make_integer_sequence<int, sizeof...(T)>, T...>;
+};
+}  // namespace detail
+
+template <class... Lists>
+using join_t = typename detail::join<Lists...>::type;
+
+/// Element I, by overload resolution over numbered bases: one instantiation per look-up.
+template <int I, class List>
+using at_t = typename decltype(detail::find_slot<I>(static_cast<typename detail::indexed<List>::type*>(nullptr)))::type;
+
+/// Those of T... for which Predicate<T>::value holds, in order.
+template <template <class> class Predicate, class... T>
+using filter_t = join_t<std::conditional_t<Predicate<T>::value, list<T>, list<>>...>;
+
+}  // namespace strata

@@ -1,0 +1,32 @@
+// What fit, evaluate and predict read: a range of batches whose size, sample shape and kind of labels are in its type.
+#pragma once
+#include <cstdint>
+#include <ranges>
+#include <strata/base/shape.hpp>
+#include <type_traits>
+
+namespace strata {
+
+/// What comes with each sample: nothing, one class number, or numbers of its own (one-hot rows, regression targets).
+enum class label_kind { none, sparse, dense };
+
+/// Some samples of a batch, row after row. At most one of labels and targets is set.
+template <class T>
+struct samples {
+  const T* x = nullptr;                  // (count, sample shape...)
+  const std::int32_t* labels = nullptr;  // (count)
+  const T* targets = nullptr;            // (count, target shape...)
+  int count = 0;
+};
+
+/// Re-iterating starts the next epoch; if the source has set_epoch(int), the trainer says which one.
+template <class S>
+concept batch_source = std::ranges::input_range<S> && requires {
+  { std::remove_cvref_t<S>::batch_size } -> std::convertible_to<int>;  // the global batch; the last one may be shorter
+  { std::remove_cvref_t<S>::sample_shape } -> std::convertible_to<shape>;
+  { std::remove_cvref_t<S>::labels } -> std::convertible_to<label_kind>;
+  { std::remove_cvref_t<S>::target_shape } -> std::convertible_to<shape>;  // of a dense target; shape{} otherwise
+  typename std::remove_cvref_t<S>::value_type;                             // samples<T>
+};
+
+}  // namespace strata

@@ -1,0 +1,26 @@
+// An initializer fills a new parameter with numbers that depend on (seed, parameter) only.
+#pragma once
+#include <concepts>
+#include <span>
+#include <strata/base/random.hpp>
+#include <strata/base/shape.hpp>
+
+namespace strata {
+
+/// `fill` receives the parameter's elements (row-major), its extents, and a generator of its own.
+template <class I>
+concept initializer = requires(std::span<double> values, shape extents, philox random) {
+  { I::name } -> std::convertible_to<const char*>;
+  I::fill(values, extents, random);
+};
+
+/// An initializer with its type erased.
+struct initializer_facts {
+  const char* name;
+  void (*fill)(std::span<double>, shape, philox);
+};
+
+template <initializer I>
+inline constexpr initializer_facts facts_of_initializer = {I::name, &I::fill};
+
+}  // namespace strata

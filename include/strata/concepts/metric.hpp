@@ -1,0 +1,38 @@
+// A metric says what one prediction adds to (sum, count).
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <strata/concepts/batch_source.hpp>
+
+namespace strata {
+
+/// A sum over samples and their number; only the mean over the global batch is ever shown.
+struct tally {
+  double sum = 0, count = 0;
+  constexpr double mean() const { return count > 0 ? sum / count : 0; }
+  constexpr tally& operator+=(tally other) {
+    sum += other.sum, count += other.count;
+    return *this;
+  }
+};
+
+namespace detail {
+template <class M, class Truth>
+concept measures_against = requires(std::span<const double> prediction, Truth truth) {
+  { M::name } -> std::convertible_to<const char*>;
+  { M::measure(prediction, truth) } -> std::convertible_to<double>;
+};
+}  // namespace detail
+
+/// `name`, and `measure(prediction, truth) -> double` of one sample; prediction: std::span<const T>, truth: a std::int32_t
+/// (sparse labels), a std::span<const T> (dense ones), or an overload for each. Losses are metrics, too.
+template <class M>
+concept metric = detail::measures_against<M, std::int32_t> || detail::measures_against<M, std::span<const double>>;
+
+/// Whether a metric goes with the labels that the loss takes.
+template <class M, label_kind Kind>
+concept measures = metric<M> && ((Kind == label_kind::sparse && detail::measures_against<M, std::int32_t>) ||
+                                 (Kind == label_kind::dense && detail::measures_against<M, std::span<const double>>));
+
+}  // namespace strata

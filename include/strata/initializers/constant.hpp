@@ -1,0 +1,25 @@
+// zeros, ones, constant<value>
+#pragma once
+#include <algorithm>
+#include <strata/base/decimal.hpp>
+#include <strata/concepts/initializer.hpp>
+
+namespace strata {
+
+struct zeros {
+  static constexpr auto name = "zeros";
+  static void fill(std::span<double> values, shape, philox) { std::ranges::fill(values, 0.0); }
+};
+
+struct ones {
+  static constexpr auto name = "ones";
+  static void fill(std::span<double> values, shape, philox) { std::ranges::fill(values, 1.0); }
+};
+
+template <decimal Value = decimal(0)>
+struct constant {
+  static constexpr auto name = "constant";
+  static void fill(std::span<double> values, shape, philox) { std::ranges::fill(values, Value.value()); }
+};
+
+}  // namespace strata

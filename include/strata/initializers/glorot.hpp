@@ -1,0 +1,25 @@
+// Glorot and Bengio 2010: variance 2 / (fan_in + fan_out)
+#pragma once
+#include <cmath>
+#include <strata/initializers/distributions.hpp>
+#include <strata/initializers/fans.hpp>
+
+namespace strata {
+
+struct glorot_uniform {
+  static constexpr auto name = "glorot_uniform";
+  static void fill(std::span<double> values, shape s, philox random) {
+    const double limit = std::sqrt(6 / (fans(s).in + fans(s).out));
+    detail::fill_uniform(values, -limit, limit, random);
+  }
+};
+
+/// Truncated at two standard deviations, then rescaled to the variance, as in Keras.
+struct glorot_normal {
+  static constexpr auto name = "glorot_normal";
+  static void fill(std::span<double> values, shape s, philox random) {
+    detail::fill_truncated_normal(values, std::sqrt(2 / (fans(s).in + fans(s).out)) / detail::truncated_deviation, random);
+  }
+};
+
+}  // namespace strata

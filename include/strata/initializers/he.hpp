@@ -1,0 +1,25 @@
+// He et al. 2015, for relu: variance 2 / fan_in
+#pragma once
+#include <cmath>
+#include <strata/initializers/distributions.hpp>
+#include <strata/initializers/fans.hpp>
+
+namespace strata {
+
+struct he_uniform {
+  static constexpr auto name = "he_uniform";
+  static void fill(std::span<double> values, shape s, philox random) {
+    const double limit = std::sqrt(6 / fans(s).in);
+    detail::fill_uniform(values, -limit, limit, random);
+  }
+};
+
+/// Truncated at two standard deviations, then rescaled to the variance, as in Keras.
+struct he_normal {
+  static constexpr auto name = "he_normal";
+  static void fill(std::span<double> values, shape s, philox random) {
+    detail::fill_truncated_normal(values, std::sqrt(2 / fans(s).in) / detail::truncated_deviation, random);
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,38 @@
+// random_uniform, random_normal, truncated_normal: fixed ranges, whatever the shape.
+#pragma once
+#include <strata/base/decimal.hpp>
+#include <strata/concepts/initializer.hpp>
+#include <strata/initializers/distributions.hpp>
+
+namespace strata {
+
+/// Uniform in [Min, Max).
+template <decimal Min = decimal(-5, -2), decimal Max = decimal(5, -2)>
+struct random_uniform {
+  static_assert(Min.value() <= Max.value(), "random_uniform<min, max>: min must not exceed max");
+  static constexpr auto name = "random_uniform";
+  static void fill(std::span<double> values, shape, philox random) {
+    detail::fill_uniform(values, Min.value(), Max.value(), random);
+  }
+};
+
+template <decimal Mean = decimal(0), decimal Deviation = decimal(5, -2)>
+struct random_normal {
+  static_assert(Deviation.value() >= 0, "random_normal<mean, deviation>: the deviation must be at least 0");
+  static constexpr auto name = "random_normal";
+  static void fill(std::span<double> values, shape, philox random) {
+    detail::fill_normal(values, Mean.value(), Deviation.value(), random);
+  }
+};
+
+/// A normal distribution without what lies beyond two deviations. It is not rescaled: its own deviation is 0.88 * Deviation.
+template <decimal Mean = decimal(0), decimal Deviation = decimal(5, -2)>
+struct truncated_normal {
+  static_assert(Deviation.value() >= 0, "truncated_normal<mean, deviation>: the deviation must be at least 0");
+  static constexpr auto name = "truncated_normal";
+  static void fill(std::span<double> values, shape, philox random) {
+    detail::fill_truncated_normal(values, Deviation.value(), random, Mean.value());
+  }
+};
+
+}  // namespace strata

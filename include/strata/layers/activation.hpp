@@ -1,0 +1,18 @@
+// in: any  out: the same
+#pragma once
+#include <strata/layers/activations.hpp>
+#include <strata/layers/options.hpp>
+#include <strata/layers/refused.hpp>
+
+namespace strata {
+
+inline constexpr reason activation_takes_an_activation{"activation<...> takes an activation, such as relu"};
+
+/// An activation as a layer of its own: activation<relu>.  https://keras.io/api/layers/core_layers/activation
+template <class A>
+struct activation {
+  static constexpr auto name = "activation", class_name = "Activation";
+  using operations = list<std::conditional_t<activation_operation<A>, A, detail::refused<activation_takes_an_activation>>>;
+};
+
+}  // namespace strata

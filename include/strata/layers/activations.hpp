@@ -1,0 +1,111 @@
+// in: any  out: the same. Activations stand among a layer's options, or alone as activation<relu>.
+#pragma once
+#include <strata/base/decimal.hpp>
+#include <strata/base/shape.hpp>
+
+namespace strata {
+
+inline constexpr reason leaky_relu_slope_must_not_be_negative{"the slope of leaky_relu must be at least 0"};
+inline constexpr reason elu_alpha_must_not_be_negative{"the alpha of elu must be at least 0"};
+
+namespace detail {
+struct keeps_shape {
+  using is_activation = void;
+  static constexpr expected_shape output_shape(shape in) { return in; }
+};
+}  // namespace detail
+
+// Names, formulas and defaults are those of keras.activations: https://keras.io/api/layers/activations
+
+/// x: the numbers pass as they are.
+struct linear : detail::keeps_shape {
+  static constexpr auto name = "linear";
+  static constexpr bool is_view = true;
+};
+
+/// max(x, 0); the slope at 0 is 0.
+struct relu : detail::keeps_shape {
+  static constexpr auto name = "relu";
+};
+
+/// min(max(x, 0), 6)
+struct relu6 : detail::keeps_shape {
+  static constexpr auto name = "relu6";
+};
+
+/// x > 0 ? x : slope * x. Keras' function has slope 0.2; its layer LeakyReLU has 0.3.
+template <decimal Slope = decimal(2, -1)>
+struct leaky_relu {
+  using is_activation = void;
+  static constexpr auto name = "leaky_relu";
+  static constexpr double slope = Slope.value();
+  static constexpr expected_shape output_shape(shape in) {
+    if (slope < 0) return leaky_relu_slope_must_not_be_negative;
+    return in;
+  }
+};
+
+/// x > 0 ? x : alpha * (exp(x) - 1)   (Clevert et al. 2016)
+template <decimal Alpha = decimal(1)>
+struct elu {
+  using is_activation = void;
+  static constexpr auto name = "elu";
+  static constexpr double alpha = Alpha.value();
+  static constexpr expected_shape output_shape(shape in) {
+    if (alpha < 0) return elu_alpha_must_not_be_negative;
+    return in;
+  }
+};
+
+/// scale * elu<alpha>(x), with the constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+struct selu : detail::keeps_shape {
+  static constexpr auto name = "selu";
+  static constexpr double alpha = 1.6732632423543772848170429916717, scale = 1.0507009873554804934193349852946;
+};
+
+/// x * P(X <= x) for a standard normal X: x / 2 * (1 + erf(x / sqrt(2)))   (Hendrycks and Gimpel 2016)
+struct gelu : detail::keeps_shape {
+  static constexpr auto name = "gelu";
+};
+
+/// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))): what many transformers were trained with.
+struct gelu_approximate : detail::keeps_shape {
+  static constexpr auto name = "gelu_approximate";
+};
+
+/// x * sigmoid(x); also known as swish.
+struct silu : detail::keeps_shape {
+  static constexpr auto name = "silu";
+};
+
+/// 1 / (1 + exp(-x))
+struct sigmoid : detail::keeps_shape {
+  static constexpr auto name = "sigmoid";
+};
+
+/// tanh(x). The C library has a function ::tanh, so that with `using namespace strata` a type of that name would be
+/// ambiguous; activations::tanh is the same type.
+struct tanh_activation : detail::keeps_shape {
+  static constexpr auto name = "tanh";
+};
+
+namespace activations {
+using tanh = tanh_activation;
+}
+
+/// log(1 + exp(x))
+struct softplus : detail::keeps_shape {
+  static constexpr auto name = "softplus";
+};
+
+/// x / (1 + |x|)
+struct softsign : detail::keeps_shape {
+  static constexpr auto name = "softsign";
+};
+
+/// exp(x_i) / sum_j exp(x_j) over the last axis
+struct softmax : detail::keeps_shape {
+  static constexpr auto name = "softmax";
+};
+
+}  // namespace strata

@@ -1,0 +1,56 @@
+// in: (..., C)  out: the same. It needs the statistics of the whole batch, so it opens a new segment.
+#pragma once
+#include <strata/layers/normalization.hpp>
+
+namespace strata {
+
+inline constexpr reason batch_norm_momentum_must_be_below_1{"the momentum of batch_norm must be at least 0 and below 1"};
+
+struct batch_norm_settings {
+  decimal momentum = decimal(99, -2), epsilon = decimal(1, -3);
+  bool center = true, scale = true;
+};
+
+/// gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel, with mean and biased variance over the whole global
+/// batch and all positions. gamma, beta, moving_mean, moving_variance: (C)
+template <batch_norm_settings S>
+struct batch_normalization {
+  static constexpr auto name = "batch_normalization";
+  static constexpr bool whole_batch = true;
+
+  static constexpr expected_shape output_shape(shape in) {
+    if (S.epsilon.value() <= 0) return normalization_epsilon_must_be_positive;
+    if (S.momentum.value() < 0 || S.momentum.value() >= 1) return batch_norm_momentum_must_be_below_1;
+    if (in.rank() < 1) return normalization_takes_at_least_one_extent;
+    return in;
+  }
+  static constexpr auto parameters(shape in) {
+    const shape channels{in.last()};
+    auto owned = detail::gamma_and_beta<S, 2>(channels);
+    owned[owned.size() - 2] = {"moving_mean", channels, &facts_of_initializer<zeros>, false};
+    owned[owned.size() - 1] = {"moving_variance", channels, &facts_of_initializer<ones>, false};
+    return owned;
+  }
+};
+
+/// How fast the moving statistics follow: moving = Value * moving + (1 - Value) * batch.
+template <decimal Value>
+struct momentum {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.momentum; }
+  {
+    settings.momentum = Value;
+  }
+};
+
+/// Batch normalization (Ioffe and Szegedy 2015), always synchronised over all replicas: batch_norm<>,
+/// batch_norm<momentum<0.9_r>>.
+/// Options: momentum, epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
+/// https://keras.io/api/layers/normalization_layers/batch_normalization
+template <class... Options>
+struct batch_norm : layer_options<batch_norm_settings, Options...> {
+  static constexpr auto name = "batch_normalization", class_name = "BatchNormalization";
+  using operations = list<batch_normalization<batch_norm::configured(batch_norm_settings{})>>;
+};
+
+}  // namespace strata

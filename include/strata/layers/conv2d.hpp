@@ -1,0 +1,83 @@
+// in: (H, W, C)  out: ((H - K) / stride + 1, ..., F), or (ceil(H / stride), ..., F) with same_padding
+#pragma once
+#include <array>
+#include <strata/initializers/constant.hpp>
+#include <strata/initializers/glorot.hpp>
+#include <strata/layers/activations.hpp>
+#include <strata/layers/options.hpp>
+#include <strata/layers/window.hpp>
+
+namespace strata {
+
+inline constexpr reason conv2d_takes_height_width_channels{
+    "conv2d takes (height, width, channels): put input<H, W, C> or reshape<H, W, C> first"};
+inline constexpr reason conv2d_kernel_is_larger_than_the_image{
+    "the image is smaller than the kernel: use same_padding or less pooling"};
+inline constexpr reason conv2d_groups_must_divide_channels_and_filters{
+    "groups must divide both the input's channels and the filters"};
+inline constexpr reason conv2d_needs_positive_settings{
+    "filters, kernel size, stride, dilation and groups must all be at least 1"};
+inline constexpr reason conv2d_takes_stride_or_dilation_not_both{"stride and dilation cannot both exceed 1 (as in Keras)"};
+
+struct conv_settings {
+  using owns_kernel = void;
+  using takes_activation = void;
+  int filters, kernel_height, kernel_width;
+  int stride_height = 1, stride_width = 1, dilation_height = 1, dilation_width = 1, groups = 1;
+  bool same = false, bias = true;
+};
+
+/// The convolution: equal settings are one type, whatever the order of the options was.
+/// in: (H, W, C)  kernel: (KH, KW, C / groups, F)  bias: (F)
+template <conv_settings S>
+struct convolution {
+  static constexpr auto name = "convolution";
+
+  static constexpr window_axis vertical(shape in) {
+    return {in[0], S.kernel_height, S.stride_height, S.dilation_height, S.same};
+  }
+  static constexpr window_axis horizontal(shape in) {
+    return {in[1], S.kernel_width, S.stride_width, S.dilation_width, S.same};
+  }
+  static constexpr expected_shape output_shape(shape in) {
+    if (S.filters < 1 || S.kernel_height < 1 || S.kernel_width < 1 || S.stride_height < 1 || S.stride_width < 1 ||
+        S.dilation_height < 1 || S.dilation_width < 1 || S.groups < 1)
+      return conv2d_needs_positive_settings;
+    if ((S.stride_height > 1 || S.stride_width > 1) && (S.dilation_height > 1 || S.dilation_width > 1))
+      return conv2d_takes_stride_or_dilation_not_both;
+    if (in.rank() != 3) return conv2d_takes_height_width_channels;
+    if (in[2] % S.groups != 0 || S.filters % S.groups != 0) return conv2d_groups_must_divide_channels_and_filters;
+    if (!vertical(in).fits() || !horizontal(in).fits()) return conv2d_kernel_is_larger_than_the_image;
+    return shape{vertical(in).out(), horizontal(in).out(), S.filters};
+  }
+  static constexpr auto parameters(shape in) {
+    const parameter kernel{"kernel", {S.kernel_height, S.kernel_width, in[2] / (S.groups < 1 ? 1 : S.groups), S.filters},
+                           &facts_of_initializer<glorot_uniform>};
+    if constexpr (S.bias)
+      return std::array{kernel, parameter{"bias", {S.filters}, &facts_of_initializer<zeros>}};
+    else
+      return std::array{kernel};
+  }
+};
+
+/// A kernel that is not square: conv2d<64, 3, kernel_size<3, 5>>.
+template <int Height, int Width>
+struct kernel_size {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.kernel_height; }
+  {
+    settings.kernel_height = Height, settings.kernel_width = Width;
+  }
+};
+
+/// A two-dimensional convolution.  in: (H, W, C)  out: ((H-K)/stride+1, (W-K)/stride+1, Filters)
+/// Options: an activation, stride, dilation, groups, same_padding, no_bias, kernel_size, initializers, regularizers.
+/// https://keras.io/api/layers/convolution_layers/convolution2d
+template <int Filters, int Kernel, class... Options>
+struct conv2d : layer_options<conv_settings, Options...> {
+  static constexpr auto name = "conv2d", class_name = "Conv2D";
+  using operations =
+      join_t<list<convolution<conv2d::configured(conv_settings{Filters, Kernel, Kernel})>>, typename conv2d::activations>;
+};
+
+}  // namespace strata

@@ -1,0 +1,50 @@
+// in: (N)  out: (Units)
+#pragma once
+#include <array>
+#include <strata/initializers/constant.hpp>
+#include <strata/initializers/glorot.hpp>
+#include <strata/layers/activations.hpp>
+#include <strata/layers/options.hpp>
+
+namespace strata {
+
+inline constexpr reason dense_takes_a_rank_1_shape_put_flatten_in_front{
+    "dense takes a rank-1 shape: put flatten or global_average_pool2d in front of it"};
+inline constexpr reason dense_needs_at_least_one_unit{"dense needs at least one unit"};
+
+struct dense_settings {
+  using owns_kernel = void;
+  using takes_activation = void;
+  int units;
+  bool bias = true;
+};
+
+/// y = x W + b.  in: (N)  out: (units)  W: (N, units)  b: (units)
+template <dense_settings S>
+struct affine {
+  static constexpr auto name = "affine";
+
+  static constexpr expected_shape output_shape(shape in) {
+    if (S.units < 1) return dense_needs_at_least_one_unit;
+    if (in.rank() != 1) return dense_takes_a_rank_1_shape_put_flatten_in_front;
+    return shape{S.units};
+  }
+  static constexpr auto parameters(shape in) {
+    const parameter kernel{"kernel", {in[0], S.units}, &facts_of_initializer<glorot_uniform>};
+    if constexpr (S.bias)
+      return std::array{kernel, parameter{"bias", {S.units}, &facts_of_initializer<zeros>}};
+    else
+      return std::array{kernel};
+  }
+};
+
+/// A fully connected layer.  in: (N)  out: (Units)
+/// Options: an activation, no_bias, kernel_/bias_initializer, kernel_/bias_regularizer.
+/// https://keras.io/api/layers/core_layers/dense
+template <int Units, class... Options>
+struct dense : layer_options<dense_settings, Options...> {
+  static constexpr auto name = "dense", class_name = "Dense";
+  using operations = join_t<list<affine<dense::configured(dense_settings{Units})>>, typename dense::activations>;
+};
+
+}  // namespace strata

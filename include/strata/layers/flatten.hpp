@@ -1,0 +1,14 @@
+// in: any  out: (N)
+#pragma once
+#include <strata/base/shape.hpp>
+
+namespace strata {
+
+/// All elements in one row; no number moves.  https://keras.io/api/layers/reshaping_layers/flatten
+struct flatten {
+  static constexpr auto name = "flatten", class_name = "Flatten";
+  static constexpr bool is_view = true;
+  static constexpr expected_shape output_shape(shape in) { return shape{in.size()}; }
+};
+
+}  // namespace strata

@@ -1,0 +1,34 @@
+// in: (..., C)  out: the same
+#pragma once
+#include <strata/layers/normalization.hpp>
+
+namespace strata {
+
+struct layer_norm_settings {
+  decimal epsilon = decimal(1, -3);
+  bool center = true, scale = true;
+};
+
+/// gamma * (x - mean) / sqrt(variance + epsilon) + beta, with mean and biased variance over the last axis. gamma, beta: (C)
+template <layer_norm_settings S>
+struct layer_normalization {
+  static constexpr auto name = "layer_normalization";
+
+  static constexpr expected_shape output_shape(shape in) {
+    if (S.epsilon.value() <= 0) return normalization_epsilon_must_be_positive;
+    if (in.rank() < 1) return normalization_takes_at_least_one_extent;
+    return in;
+  }
+  static constexpr auto parameters(shape in) { return detail::gamma_and_beta<S>({in.last()}); }
+};
+
+/// Layer normalization (Ba et al. 2016) over the last axis: layer_norm<>, layer_norm<epsilon<1e-5_r>>.
+/// Options: epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
+/// https://keras.io/api/layers/normalization_layers/layer_normalization
+template <class... Options>
+struct layer_norm : layer_options<layer_norm_settings, Options...> {
+  static constexpr auto name = "layer_normalization", class_name = "LayerNormalization";
+  using operations = list<layer_normalization<layer_norm::configured(layer_norm_settings{})>>;
+};
+
+}  // namespace strata

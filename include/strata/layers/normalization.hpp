@@ -1,0 +1,44 @@
+// Options and parameters that the normalizing layers share.
+#pragma once
+#include <array>
+#include <strata/initializers/constant.hpp>
+#include <strata/layers/options.hpp>
+
+namespace strata {
+
+inline constexpr reason normalization_epsilon_must_be_positive{"the epsilon of a normalization must be above 0"};
+inline constexpr reason normalization_takes_at_least_one_extent{"a normalization needs an axis to work on: put input<...> first"};
+
+/// Added to the variance, inside the root.
+template <decimal Value>
+struct epsilon {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.epsilon; }
+  {
+    settings.epsilon = Value;
+  }
+};
+
+/// The normalized numbers are not shifted: there is no beta.
+struct no_center {
+  static constexpr void configure(detail::with_beta auto& settings) { settings.center = false; }
+};
+
+/// The normalized numbers are not scaled: there is no gamma.
+struct no_scale {
+  static constexpr void configure(detail::with_gamma auto& settings) { settings.scale = false; }
+};
+
+namespace detail {
+/// gamma and beta, as far as there are any; `More` places are left behind them.
+template <auto S, int More = 0>
+constexpr auto gamma_and_beta(shape extents) {
+  std::array<parameter, S.scale + S.center + More> owned{};
+  std::size_t n = 0;
+  if (S.scale) owned[n++] = {"gamma", extents, &facts_of_initializer<ones>};
+  if (S.center) owned[n++] = {"beta", extents, &facts_of_initializer<zeros>};
+  return owned;
+}
+}  // namespace detail
+
+}  // namespace strata

@@ -1,0 +1,201 @@
+// Layer options are types, in any order: each writes itself into the layer's settings or adjusts its parameters.
+#pragma once
+#include <strata/base/decimal.hpp>
+#include <strata/base/meta.hpp>
+#include <strata/concepts/layer.hpp>
+#include <string_view>
+
+namespace strata {
+
+/// Steps between two windows: stride<2>, stride<2, 1> (vertical, horizontal).
+template <int Vertical, int Horizontal = Vertical>
+struct stride {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.stride_height; }
+  {
+    // 0 would mean "not given": a wrong stride must stay wrong.
+    settings.stride_height = Vertical > 0 ? Vertical : -1, settings.stride_width = Horizontal > 0 ? Horizontal : -1;
+  }
+};
+
+/// Distance between two taps of a kernel.
+template <int Vertical, int Horizontal = Vertical>
+struct dilation {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.dilation_height; }
+  {
+    settings.dilation_height = Vertical, settings.dilation_width = Horizontal;
+  }
+};
+
+/// Splits channels into groups that do not see each other; groups<C> on C channels is a depthwise convolution.
+template <int N>
+struct groups {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.groups; }
+  {
+    settings.groups = N;
+  }
+};
+
+/// Pads with zeros so that out = ceil(in / stride), the odd zero at the end (as TensorFlow does).
+struct same_padding {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.same; }
+  {
+    settings.same = true;
+  }
+};
+
+/// No padding: the default.
+struct valid_padding {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.same; }
+  {
+    settings.same = false;
+  }
+};
+
+/// y = W x instead of W x + b.
+struct no_bias {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.bias; }
+  {
+    settings.bias = false;
+  }
+};
+
+namespace detail {
+template <initializer I>
+constexpr void start_with(parameter& p, std::string_view name) {
+  if (p.name == name) p.start = &facts_of_initializer<I>;
+}
+template <class Penalty>
+constexpr void penalize(parameter& p, std::string_view name) {
+  if (p.name == name) p.regularizer = Penalty::value;
+}
+
+// Which settings belong to a layer with such a parameter.
+template <class Settings>
+concept with_kernel = requires { typename Settings::owns_kernel; };
+template <class Settings>
+concept with_bias = requires(Settings s) { s.bias; };
+template <class Settings>
+concept with_gamma = requires(Settings s) { s.scale; };
+template <class Settings>
+concept with_beta = requires(Settings s) { s.center; };
+}  // namespace detail
+
+template <initializer I>
+struct kernel_initializer {
+  static constexpr void configure(detail::with_kernel auto&) {}
+  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "kernel"); }
+};
+template <initializer I>
+struct bias_initializer {
+  static constexpr void configure(detail::with_bias auto&) {}
+  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "bias"); }
+};
+template <initializer I>
+struct gamma_initializer {
+  static constexpr void configure(detail::with_gamma auto&) {}
+  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "gamma"); }
+};
+template <initializer I>
+struct beta_initializer {
+  static constexpr void configure(detail::with_beta auto&) {}
+  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "beta"); }
+};
+
+/// A penalty on the kernel, added to the loss: l1<...>, l2<...> or l1_l2<...>.
+template <class Penalty>
+struct kernel_regularizer {
+  static constexpr void configure(detail::with_kernel auto&) {}
+  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "kernel"); }
+};
+template <class Penalty>
+struct bias_regularizer {
+  static constexpr void configure(detail::with_bias auto&) {}
+  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "bias"); }
+};
+template <class Penalty>
+struct gamma_regularizer {
+  static constexpr void configure(detail::with_gamma auto&) {}
+  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "gamma"); }
+};
+template <class Penalty>
+struct beta_regularizer {
+  static constexpr void configure(detail::with_beta auto&) {}
+  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "beta"); }
+};
+
+/// factor * sum |w|; Keras' default factor.
+template <decimal Factor = decimal(1, -2)>
+struct l1 {
+  static constexpr penalty value{Factor.value(), 0};
+};
+/// factor * sum w^2; Keras' default factor.
+template <decimal Factor = decimal(1, -2)>
+struct l2 {
+  static constexpr penalty value{0, Factor.value()};
+};
+template <decimal L1 = decimal(1, -2), decimal L2 = decimal(1, -2)>
+struct l1_l2 {
+  static constexpr penalty value{L1.value(), L2.value()};
+};
+
+/// An activation is an operation that may stand among a layer's options; it then follows the layer's own operation.
+template <class O>
+concept activation_operation = operation<O> && requires { typename O::is_activation; };
+
+template <class O, class Settings>
+concept configures = requires(Settings& s) { O::configure(s); };
+template <class O>
+concept adjusts_parameters = requires(parameter& p) { O::adjust(p); };
+
+inline constexpr reason the_layer_does_not_know_this_option{"the layer does not know this option"};
+inline constexpr reason a_layer_takes_one_activation{
+    "a layer takes one activation: write the second one as activation<...> behind it"};
+inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> behind it"};
+
+/// What the options of a layer say. An option is known if it configures the layer's settings; an activation, if the settings
+/// declare `using takes_activation = void`. Wrong ones are reported by the network, which knows where the layer stands.
+template <class Settings, class... Options>
+struct layer_options {
+ private:
+  static constexpr bool knows[sizeof...(Options) + 1] = {configures<Options, Settings>..., false};
+  static constexpr bool activates[sizeof...(Options) + 1] = {activation_operation<Options>..., false};
+  static constexpr bool takes_activation = requires { typename Settings::takes_activation; };
+
+  static constexpr int first_misused() {
+    for (int i = 0, activations = 0; i < int(sizeof...(Options)); ++i) {
+      if (activates[i] ? !takes_activation || ++activations > 1 : !knows[i]) return i;
+    }
+    return -1;
+  }
+  template <class O>
+  struct is_activation : std::bool_constant<activation_operation<O>> {};
+
+ public:
+  using options = list<Options...>;
+  /// Position of the first wrong option; -1 if all is well.
+  static constexpr int misused_option = first_misused();
+  static constexpr const reason& misuse = misused_option < 0 || !activates[misused_option < 0 ? 0 : misused_option]
+                                              ? the_layer_does_not_know_this_option
+                                          : takes_activation ? a_layer_takes_one_activation
+                                                             : the_layer_takes_no_activation;
+
+  static constexpr Settings configured(Settings s) {
+    ([&] { if constexpr (configures<Options, Settings>) Options::configure(s); }(), ...);
+    return s;
+  }
+  static constexpr void adjust([[maybe_unused]] parameter& p) {
+    ([&] { if constexpr (adjusts_parameters<Options>) Options::adjust(p); }(), ...);
+  }
+
+ protected:
+  /// The activation among the options (none or one), as operations that follow the layer's own.
+  using activations = filter_t<is_activation, Options...>;
+};
+
+}  // namespace strata

@@ -1,0 +1,39 @@
+// in: any  out: (Extents...)
+#pragma once
+#include <strata/base/shape.hpp>
+
+namespace strata {
+
+inline constexpr reason reshape_must_keep_the_number_of_elements{"reshape must keep the number of elements"};
+inline constexpr reason reshape_takes_one_to_four_extents{"reshape takes one to four extents"};
+inline constexpr reason reshape_extents_must_be_positive{
+    "the extents of reshape must be at least 1; one of them may be -1: whatever is left"};
+
+/// The same elements, row-major, under another shape; no number moves. One extent may be -1: whatever is left.
+/// reshape<7, 7, 64>, reshape<-1, 64>   https://keras.io/api/layers/reshaping_layers/reshape
+template <int... Extents>
+struct reshape {
+  static constexpr auto name = "reshape", class_name = "Reshape";
+  static constexpr bool is_view = true;
+
+  static constexpr expected_shape output_shape(shape in) {
+    if constexpr (sizeof...(Extents) < 1 || sizeof...(Extents) > 4) {
+      return reshape_takes_one_to_four_extents;
+    } else {
+      shape out{Extents...};
+      int open = -1, known = 1;
+      for (int i = 0; i < int(sizeof...(Extents)); ++i) {
+        if (out[i] == 0 || out[i] < -1 || (out[i] == -1 && open >= 0)) return reshape_extents_must_be_positive;
+        if (out[i] == -1)
+          open = i;
+        else
+          known *= out[i];
+      }
+      if (open >= 0) out[open] = in.size() % known == 0 ? in.size() / known : 1;
+      if (out.size() != in.size()) return reshape_must_keep_the_number_of_elements;
+      return out;
+    }
+  }
+};
+
+}  // namespace strata

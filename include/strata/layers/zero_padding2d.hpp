@@ -1,0 +1,52 @@
+// in: (H, W, C)  out: (Top + H + Bottom, Left + W + Right, C)
+#pragma once
+#include <strata/base/meta.hpp>
+#include <strata/layers/refused.hpp>
+
+namespace strata {
+
+inline constexpr reason zero_padding2d_takes_height_width_channels{"zero_padding2d takes (height, width, channels)"};
+inline constexpr reason zero_padding2d_must_not_be_negative{
+    "zero_padding2d cannot take anything away: its numbers must be at least 0"};
+inline constexpr reason zero_padding2d_takes_one_two_or_four_numbers{
+    "zero_padding2d takes one number, or <vertical, horizontal>, or <top, bottom, left, right>"};
+
+struct padding_settings {
+  int top, bottom, left, right;
+};
+
+/// A frame of zeros.
+template <padding_settings S>
+struct zero_padding {
+  static constexpr auto name = "zero_padding";
+  static constexpr expected_shape output_shape(shape in) {
+    if (S.top < 0 || S.bottom < 0 || S.left < 0 || S.right < 0) return zero_padding2d_must_not_be_negative;
+    if (in.rank() != 3) return zero_padding2d_takes_height_width_channels;
+    return shape{S.top + in[0] + S.bottom, S.left + in[1] + S.right, in[2]};
+  }
+};
+
+namespace detail {
+template <int... P>
+constexpr auto padding_operation() {
+  constexpr int n = sizeof...(P), p[n + 1] = {P..., 0};
+  if constexpr (n == 1)
+    return zero_padding<padding_settings{p[0], p[0], p[0], p[0]}>{};
+  else if constexpr (n == 2)
+    return zero_padding<padding_settings{p[0], p[0], p[1], p[1]}>{};
+  else if constexpr (n == 4)
+    return zero_padding<padding_settings{p[0], p[1], p[2], p[3]}>{};
+  else
+    return refused<zero_padding2d_takes_one_two_or_four_numbers>{};
+}
+}  // namespace detail
+
+/// Zeros around the image: zero_padding2d<1>, <vertical, horizontal> or <top, bottom, left, right>.
+/// https://keras.io/api/layers/reshaping_layers/zero_padding2d
+template <int... P>
+struct zero_padding2d {
+  static constexpr auto name = "zero_padding2d", class_name = "ZeroPadding2D";
+  using operations = list<decltype(detail::padding_operation<P...>())>;
+};
+
+}  // namespace strata

@@ -1,0 +1,72 @@
+// Where each parameter lies in the arena. It depends on the network alone, so that every backend, strategy and checkpoint
+// agrees on it: first what is trained, then state, each parameter at a multiple of 64 bytes.
+#pragma once
+#include <strata/network/sequential.hpp>
+
+namespace strata {
+
+/// Elements between two possible starts of a parameter: 64 bytes of floats.
+inline constexpr int parameter_alignment = 16;
+
+struct parameter_slot {
+  parameter what;
+  long offset = 0;
+  int node = 0, index = 0;  // parameter `index` of that node
+};
+
+template <int Count>
+struct parameter_layout {
+  static constexpr int count = Count;
+  parameter_slot slots[Count + 1];
+  /// Elements of the arena: of what is trained (a prefix), and of everything; both padded.
+  long trainable = 0, size = 0;
+  /// Numbers that the user would count.
+  long trainable_count = 0, state_count = 0;
+};
+
+namespace detail {
+/// Parameters of one node, with initializers and regularizers as its layer's options say.
+constexpr int parameters_of_node(const node& n, shape in, parameter* out) {
+  const int count = n.operation->parameters(in, out);
+  for (int k = 0; k < count; ++k) n.layer->adjust(out[k]);
+  return count;
+}
+
+template <int N>
+constexpr int count_parameters(const tape<N>& t) {
+  parameter owned[max_parameters] = {};
+  int n = 0;
+  if (t.well_shaped())
+    for (int i = 1; i < N; ++i) n += t.nodes[i].operation->parameters(t.in(i), owned);
+  return n;
+}
+
+template <int Count, int N>
+constexpr parameter_layout<Count> lay_out_parameters(const tape<N>& t) {
+  parameter_layout<Count> l{};
+  if (!t.well_shaped()) return l;
+  parameter owned[max_parameters] = {};
+  const auto place = [&](bool trainable) {
+    for (int i = 1, slot = 0; i < N; ++i) {
+      const int n = parameters_of_node(t.nodes[i], t.in(i), owned);
+      for (int k = 0; k < n; ++k, ++slot) {
+        if (owned[k].trainable != trainable) continue;
+        l.slots[slot] = {owned[k], l.size, i, k};
+        const int size = owned[k].extents.size();
+        (trainable ? l.trainable_count : l.state_count) += size;
+        l.size += (size + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+      }
+    }
+  };
+  place(true);
+  l.trainable = l.size;
+  place(false);
+  return l;
+}
+}  // namespace detail
+
+/// The slots stand in tape order, whatever their offsets.
+template <class Items>
+inline constexpr auto layout_of = detail::lay_out_parameters<detail::count_parameters(tape_of<Items>)>(tape_of<Items>);
+
+}  // namespace strata

@@ -1,0 +1,113 @@
+// From a program and a backend to kernels: which chain goes to which kernel, and the table of their code.
+#pragma once
+#include <array>
+#include <strata/program/plan.hpp>
+#include <strata/program/program.hpp>
+
+namespace strata {
+
+// The words of the sentence about a kernel that nobody wrote.
+template <class Backend>
+struct on_backend;
+template <class Operation>
+struct for_operation;
+template <int Node>
+struct at_node;
+template <class Where, class Who, class What, class Backend>
+struct missing_kernel;
+
+namespace detail {
+template <class Leaves, int First, class Counted>
+struct chain_type;
+template <class Leaves, int First, int... K>
+struct chain_type<Leaves, First, std::integer_sequence<int, K...>> {
+  using type = fused<typename at_t<First + K, Leaves>::operation...>;
+};
+template <class Leaves, int First>
+struct chain_type<Leaves, First, std::integer_sequence<int, 0>> {
+  using type = typename at_t<First, Leaves>::operation;
+};
+
+template <class Program, class Backend, int First, int Count>
+struct kernel_of {
+  using items = typename Program::items;
+  using chain = typename chain_type<leaves_of<items>, First, std::make_integer_sequence<int, Count>>::type;
+  template <int... K>
+  static auto find(std::integer_sequence<int, K...>)
+      -> find_kernel<Backend, chain, typename Program::precision, tape_of<items>.in(First, K)...>;
+  using type = typename decltype(find(std::make_integer_sequence<int, tape_of<items>.nodes[First].arity>{}))::type;
+};
+
+template <class Program, class Backend, int First, int Count>
+constexpr match longest_match() {
+  if constexpr (Count == 0) {
+    return {};
+  } else {
+    using K = typename kernel_of<Program, Backend, First, Count>::type;
+    if constexpr (!std::is_void_v<K>)
+      return {Count,
+              {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true}};
+    else if constexpr (Count > 1)
+      return longest_match<Program, Backend, First, Count - 1>();
+    else
+      return {};
+  }
+}
+
+template <class Program, class Backend>
+constexpr auto plan_program() {
+  using items = typename Program::items;
+  constexpr const auto& t = tape_of<items>;
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    const match matches[] = {{}, longest_match<Program, Backend, I + 1, chain_length(t, I + 1)>()...};
+    return make_plan(t, layout_of<items>, matches);
+  }(std::make_integer_sequence<int, t.size - 1>{});
+}
+}  // namespace detail
+
+template <class Program, class Backend>
+inline constexpr auto plan_of = detail::plan_program<Program, Backend>();
+
+template <class Program, class Backend, int G>
+using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend>.groups[G].first,
+                                             plan_of<Program, Backend>.groups[G].count>::type;
+
+/// The kernels of the groups, in order: all code that depends on the network.
+template <class Program, class Backend>
+inline constexpr auto code_table = []<int... G>(std::integer_sequence<int, G...>) {
+  using T = typename Program::value_type;
+  return std::array<kernel_code<T>, sizeof...(G)>{code_of<kernel_at<Program, Backend, G>, T>...};
+}(std::make_integer_sequence<int, plan_of<Program, Backend>.group_count>{});
+
+template <class Program, class Backend>
+inline constexpr int first_without_kernel = [] {
+  const auto& p = plan_of<Program, Backend>;
+  for (int g = 0; g < p.group_count; ++g)
+    if (!p.groups[g].kernel.exists) return p.groups[g].first;
+  return -1;
+}();
+
+template <class Program, class Backend>
+concept runs_on = first_without_kernel<Program, Backend> < 0;
+
+namespace detail {
+template <class Program, class Backend, int Node>
+struct kernel_verdict {
+  using leaf = at_t<Node, leaves_of<typename Program::items>>;
+  using type = missing_kernel<at_node<Node>, by_layer<typename leaf::layer>, for_operation<typename leaf::operation>, on_backend<Backend>>;
+};
+template <class Program, class Backend>
+struct kernel_verdict<Program, Backend, -1> {
+  using type = no_complaint;
+};
+}  // namespace detail
+
+/// Completing it asks whether the loss fits, and for every kernel. Executors derive from it.
+template <class Program, class Backend>
+struct compiled {
+  static_assert(sizeof(typename detail::verdict<typename Program::items>::type) > 0, "the network does not fit the loss");
+  static_assert(sizeof(typename detail::kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type) > 0,
+                "the backend has no kernel for an operation of the network");
+};
+
+}  // namespace strata

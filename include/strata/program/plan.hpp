@@ -1,0 +1,169 @@
+// The plan of a program on a backend: fusion groups, segments, who reads and writes what, workspace. One constexpr value.
+#pragma once
+#include <strata/kernel/kernel.hpp>
+#include <strata/network/layout.hpp>
+#include <strata/program/workspace.hpp>
+
+namespace strata {
+
+/// The longest chain of operations that one kernel may take.
+inline constexpr int max_fusion = 4;
+
+/// The constants of a kernel, with its type erased.
+struct kernel_facts {
+  int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
+  bool reads_input = true, reads_output = false, exists = false;
+};
+
+/// From the type level, for each node: the longest chain that starts there and has a kernel.
+struct match {
+  int length = 1;
+  kernel_facts kernel;
+};
+
+/// One kernel call: nodes [first, first + count). Offsets count elements; those of the workspace are per sample.
+struct group {
+  int first = 0, count = 0;
+  int arity = 0, input[max_inputs] = {};  // groups it reads; -1: the batch
+  int size = 0;                           // of one output
+  int parameter_count = 0;
+  long parameters[max_group_parameters] = {};  // offsets in the arena
+  bool trainable[max_group_parameters] = {};
+  int output = 0, gradient = -1, saved = -1;   // in the workspace
+  int statistics = 0;                          // two ranges of kernel.statistics doubles: forward, backward
+  long derived = 0;
+  bool trains = false;               // it, or something before it, has parameters: it takes part in backward
+  bool wants_dx[max_inputs] = {};    // that input's producer trains
+  bool adds_dx[max_inputs] = {};     // somebody has written that input's gradient before: add
+  kernel_facts kernel;
+};
+
+template <int Nodes>
+struct plan {
+  int group_count = 0, segment_count = 1;
+  int workspace = 0, unshared_workspace = 0;  // elements per sample, with and without reuse
+  int statistics = 0;                         // doubles per leaf
+  int scratch = 0, scratch_per_sample = 0;
+  long derived = 0;
+  group groups[Nodes];
+  int group_of[Nodes] = {};  // -1: the batch, or a view of it
+  int first_of_segment[Nodes + 1] = {};
+
+  /// Several segments: what is saved must live for all samples of a leaf, not for a micro-batch.
+  constexpr bool needs_whole_leaf() const { return segment_count > 1; }
+};
+
+/// How far a chain of operations, each the only reader of the one before, reaches from a node.
+template <int N>
+constexpr int chain_length(const tape<N>& t, int first) {
+  if (t.nodes[first].operation->is_view) return 0;
+  int n = 1;
+  for (int i = first; n < max_fusion && i + 1 < N; ++i, ++n)
+    if (t.nodes[i].consumers != 1 || t.nodes[i + 1].arity != 1 || t.nodes[i + 1].input[0] != i ||
+        t.nodes[i + 1].operation->is_view || t.nodes[i + 1].operation->whole_batch)
+      break;
+  return n;
+}
+
+namespace detail {
+/// A node that needs the whole batch opens a segment: what lies before it must be done for every sample.
+template <int N>
+constexpr void form_groups(const tape<N>& t, const match* matches, plan<N>& p) {
+  p.group_of[0] = -1;
+  for (int i = 1; i < N; i += matches[i].length) {
+    const node& head = t.nodes[i];
+    if (head.operation->is_view) {
+      p.group_of[i] = p.group_of[head.input[0]];
+      continue;
+    }
+    if (head.operation->whole_batch) p.first_of_segment[p.segment_count++] = p.group_count;
+    group& g = p.groups[p.group_count];
+    g.first = i;
+    g.count = matches[i].length;
+    g.kernel = matches[i].kernel;
+    g.size = t.nodes[i + g.count - 1].out.size();
+    g.arity = head.arity;
+    for (int k = 0; k < g.arity; ++k) g.input[k] = p.group_of[head.input[k]];
+    g.statistics = p.statistics;
+    p.statistics += 2 * g.kernel.statistics;
+    g.derived = p.derived;
+    p.derived += (g.kernel.derived + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    if (g.kernel.scratch > p.scratch) p.scratch = g.kernel.scratch;
+    if (g.kernel.scratch_per_sample > p.scratch_per_sample) p.scratch_per_sample = g.kernel.scratch_per_sample;
+    for (int k = 0; k < g.count; ++k) p.group_of[i + k] = p.group_count;
+    ++p.group_count;
+  }
+  p.first_of_segment[p.segment_count] = p.group_count;
+}
+
+template <int N, int Count>
+constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
+  for (int s = 0; s < Count; ++s) {
+    group& g = p.groups[p.group_of[l.slots[s].node]];
+    g.trainable[g.parameter_count] = l.slots[s].what.trainable;
+    g.parameters[g.parameter_count++] = l.slots[s].offset;
+    g.trains = g.trains || l.slots[s].what.trainable;
+  }
+  // A parameter makes everything behind it train.
+  for (int i = 0; i < p.group_count; ++i) {
+    group& g = p.groups[i];
+    for (int k = 0; k < g.arity; ++k) {
+      g.wants_dx[k] = g.input[k] >= 0 && p.groups[g.input[k]].trains;
+      g.trains = g.trains || g.wants_dx[k];
+    }
+  }
+}
+
+/// Lifetimes of outputs, saved values and gradients over one step - forward 0 .. G-1, backward G .. 2G-1 - then offsets.
+template <int N>
+constexpr void lay_out_workspace(plan<N>& p) {
+  const int G = p.group_count, never = 2 * G;
+  const auto back = [&](int g) { return 2 * G - 1 - g; };
+  int last_read[N + 1] = {}, first_write[N + 1] = {};
+  for (int g = 0; g < G; ++g) last_read[g] = g, first_write[g] = never;
+  last_read[G - 1] = G;  // the predictions: metrics read them between forward and backward
+  for (int g = G - 1; g >= 0; --g) {
+    group& it = p.groups[g];
+    if (it.trains && it.kernel.reads_output) last_read[g] = back(g);
+    for (int k = 0; k < it.arity; ++k) {
+      const int from = it.input[k];
+      if (from < 0) continue;
+      const int read = it.trains && it.kernel.reads_input ? back(g) : g;
+      if (read > last_read[from]) last_read[from] = read;
+      if (!it.wants_dx[k]) continue;
+      it.adds_dx[k] = first_write[from] != never;
+      if (!it.adds_dx[k]) first_write[from] = back(g);
+    }
+  }
+  buffer born[3 * N + 1];
+  int n = 0;
+  for (int g = 0; g < G; ++g) {
+    group& it = p.groups[g];
+    born[n++] = {it.size, g, last_read[g], &it.output};
+    if (it.kernel.saved > 0) born[n++] = {it.kernel.saved, g, back(g), &it.saved};
+  }
+  for (int g = G - 1; g >= 0; --g)
+    for (int k = 0; k < p.groups[g].arity; ++k)
+      if (p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
+        group& from = p.groups[p.groups[g].input[k]];
+        born[n++] = {from.size, back(g), back(p.groups[g].input[k]), &from.gradient};
+      }
+  for (int i = 0; i < n; ++i) {
+    born[i].size = (born[i].size + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    p.unshared_workspace += born[i].size;
+  }
+  p.workspace = place<3 * N + 1>(born, n);
+}
+}  // namespace detail
+
+template <int N, int Count>
+constexpr plan<N> make_plan(const tape<N>& t, const parameter_layout<Count>& l, const match* matches) {
+  plan<N> p;
+  if (!t.well_shaped()) return p;
+  detail::form_groups(t, matches, p);
+  detail::find_parameters(l, p);
+  detail::lay_out_workspace(p);
+  return p;
+}
+
+}  // namespace strata

@@ -1,0 +1,28 @@
+// program<...>: the whole training program as one type. It is what a strategy receives.
+#pragma once
+#include <strata/base/precision.hpp>
+#include <strata/concepts/loss.hpp>
+#include <strata/concepts/metric.hpp>
+#include <strata/network/layout.hpp>
+
+namespace strata {
+
+/// Metrics: list<...>.
+template <network Network, loss_function Loss, class Optimizer, class Metrics, precision_policy Precision = precision::f32>
+struct program {
+  using network = Network;
+  using loss = Loss;
+  using optimizer = Optimizer;
+  using metrics = Metrics;
+  using precision = Precision;
+  using value_type = typename Precision::value_type;
+
+  /// The loss is one more item: the tape ends with it.
+  using items = branch<typename Network::items, Loss>;
+};
+
+/// What a step needs to know of the program without its types: a constant.
+template <class Program>
+inline constexpr const auto& layout_of_program = layout_of<typename Program::network::items>;
+
+}  // namespace strata
