@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
-#include <string>
 #include <strata/base/error.hpp>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>

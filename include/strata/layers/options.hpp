@@ -173,8 +173,9 @@ struct layer_options {
     }
     return -1;
   }
+  /// One that does something: `linear` leaves no operation behind.
   template <class O>
-  struct is_activation : std::bool_constant<activation_operation<O>> {};
+  struct is_activation : std::bool_constant<activation_operation<O> && !requires { requires O::is_view; }> {};
 
  public:
   using options = list<Options...>;

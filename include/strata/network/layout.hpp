@@ -22,6 +22,12 @@ struct parameter_layout {
   long trainable = 0, size = 0;
   /// Numbers that the user would count.
   long trainable_count = 0, state_count = 0;
+
+  constexpr bool has_regularizers() const {
+    for (int s = 0; s < Count; ++s)
+      if (!slots[s].what.regularizer.empty()) return true;
+    return false;
+  }
 };
 
 namespace detail {

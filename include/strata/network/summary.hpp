@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <strata/network/layout.hpp>
+#include <string>
 #include <string_view>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -73,7 +73,8 @@ std::span<const parameter_slot> slots_of() {
 
 }  // namespace detail
 
-/// A unique name for each layer, by layer number: Keras' automatic ones, as in a fresh process. input_layer, conv2d, conv2d_1, ...
+/// A unique name for each layer, by layer number: Keras' automatic ones, as in a fresh process. input_layer, conv2d, conv2d_1,
+/// ...
 template <network Network>
 std::vector<std::string> layer_names_of() {
   return detail::layer_names(detail::nodes_of<Network>());
@@ -204,7 +205,8 @@ inline std::string shape_of_batch(const shape& s) {
 
 inline int line_length_of_terminal(int wanted) {
   winsize size{};
-  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) wanted = std::min(wanted, size.ws_col - 4);
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    wanted = std::min(wanted, size.ws_col - 4);
   return wanted;
 }
 
@@ -236,12 +238,14 @@ inline std::string summary_text(std::span<const node> nodes, std::span<const par
   summary_table table({headers, chain ? 3u : 4u}, chain ? std::span<const double>(ends) : ends_with_inputs, length);
   for (std::size_t i = chain ? 1 : 0; i < rows.size(); ++i) {
     const row& r = rows[i];
-    std::vector<std::string> cells = {names[i] + " (" + r.last->layer->class_name + ")", shape_of_batch(r.last->out), grouped(r.parameters)};
+    std::vector<std::string> cells = {names[i] + " (" + r.last->layer->class_name + ")", shape_of_batch(r.last->out),
+                                      grouped(r.parameters)};
     if (!chain) cells.push_back(r.inputs.empty() ? "-" : r.inputs);
     table.add(std::move(cells));
   }
 
-  std::string out = fmt::format("Model: \"{}\"\n{}", options.name.empty() ? (chain ? "sequential" : "functional") : options.name, table.text());
+  std::string out =
+      fmt::format("Model: \"{}\"\n{}", options.name.empty() ? (chain ? "sequential" : "functional") : options.name, table.text());
   const auto total = [&](const char* what, long count) {
     out += fmt::format(" {} params: {} ({})\n", what, grouped(count), readable_memory(double(count) * options.element_size));
   };
@@ -259,7 +263,8 @@ inline std::string summary_text(std::span<const node> nodes, std::span<const par
 template <network Network>
 std::string summary_of(const summary_options& options = {}) {
   constexpr const auto& layout = layout_of<typename Network::items>;
-  return detail::summary_text(detail::nodes_of<Network>(), detail::slots_of<Network>(), layout.trainable_count, layout.state_count, options);
+  return detail::summary_text(detail::nodes_of<Network>(), detail::slots_of<Network>(), layout.trainable_count,
+                              layout.state_count, options);
 }
 
 }  // namespace strata

@@ -20,19 +20,27 @@ struct layout_facts {
   long arena, trainable_arena, trainable, state;
 };
 
-/// Columns as wide as they need to be, two blanks apart. Cells hold ASCII.
+/// Columns as wide as they need to be, two blanks apart, without those that are empty below their header. A row of one cell is a
+/// line of its own. Cells hold ASCII.
 inline std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
-  for (const auto& cells : rows)
-    for (std::size_t i = 0; cells.size() > 1 && i < cells.size(); ++i) {
-      if (widths.size() <= i) widths.push_back(0);
+  std::vector<bool> used;
+  bool header = true;
+  for (const auto& cells : rows) {
+    if (cells.size() == 1) continue;
+    widths.resize(cells.size());
+    used.resize(cells.size());
+    for (std::size_t i = 0; i < cells.size(); ++i) {
       widths[i] = std::max(widths[i], cells[i].size());
+      used[i] = used[i] || (!header && !cells[i].empty());
     }
+    header = false;
+  }
   std::string out;
   for (const auto& cells : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      line += cells.size() > 1 ? fmt::format("{:<{}}  ", cells[i], widths[i]) : cells[i];
+    std::string line = cells.size() == 1 ? cells[0] : "";
+    for (std::size_t i = 0; cells.size() > 1 && i < cells.size(); ++i)
+      if (used[i]) line += fmt::format("{:<{}}  ", cells[i], widths[i]);
     out += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
   return out;
@@ -44,43 +52,54 @@ inline std::string shape_text(const shape& s) {
   return out + (s.rank() == 1 ? ",)" : ")");
 }
 
-/// "conv2d, max_pooling2d": the layers behind nodes [first, first + count).
+/// "conv2d, max_pooling2d": the layers behind a group. The loss, the last node, is none.
 inline std::string layers_of_group(std::span<const node> nodes, const std::vector<std::string>& names, const group& g) {
   std::string out;
-  for (int k = 0; k < g.count; ++k) {
-    const int layer = nodes[std::size_t(g.first + k)].layer_number;
-    if (k == 0 || layer != nodes[std::size_t(g.first + k - 1)].layer_number) out += (k > 0 ? ", " : "") + names[std::size_t(layer)];
+  for (int i = g.first; i < std::min(g.first + g.count, int(nodes.size()) - 1); ++i) {
+    const int layer = nodes[std::size_t(i)].layer_number;
+    if (i == g.first || layer != nodes[std::size_t(i) - 1].layer_number)
+      out += (i > g.first ? ", " : "") + names[std::size_t(layer)];
   }
   return out;
 }
 
-/// "dw, stores dx of %1, adds to dx of %0", or "-": nothing before it has parameters.
+/// "dw, stores dx of %1, adds to dx of %0", or "none": nothing up to here has parameters.
 inline std::string backward_of_group(const group& g) {
-  if (!g.trains) return "-";
-  std::string out;
+  if (!g.trains) return "none";
+  std::string weights, stored, added;
   for (int k = 0; k < g.parameter_count; ++k)
-    if (g.trainable[k]) out = "dw";
-  for (int k = 0; k < g.arity; ++k)
-    if (g.wants_dx[k]) out += fmt::format("{}{} dx of %{}", out.empty() ? "" : ", ", g.adds_dx[k] ? "adds to" : "stores", g.input[k]);
+    if (g.trainable[k]) weights = "dw";
+  for (int k = 0; k < g.arity; ++k) {
+    if (!g.wants_dx[k]) continue;
+    std::string& of = g.adds_dx[k] ? added : stored;
+    of += (of.empty() ? "%" : ", %") + std::to_string(g.input[k]);
+  }
+  std::string out = weights;
+  if (!stored.empty()) out += (out.empty() ? "" : ", ") + ("stores dx of " + stored);
+  if (!added.empty()) out += (out.empty() ? "" : ", ") + ("adds to dx of " + added);
   return out;
 }
+
+inline std::string counted(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 inline std::string plan_text(std::string_view backend, int element_size, std::span<const node> nodes, const layout_facts& layout,
                              const plan_facts& plan) {
   const std::vector<std::string> names = layer_names(nodes), parameters = parameter_names(nodes, layout.slots);
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
-  const auto placed = [](int size, int at) { return at < 0 ? std::string("-") : fmt::format("{} @ {}", size, at); };
+  const auto placed = [](int size, int at) { return at < 0 ? std::string() : fmt::format("{} @ {}", size, at); };
   const auto derived_size = [&](std::size_t g) {
     return (g + 1 < plan.groups.size() ? plan.groups[g + 1].derived : plan.derived) - plan.groups[g].derived;
   };
 
-  std::string out = fmt::format("plan on {}: {} operations in {} groups and {} segments, numbers of {} bytes\n", backend, nodes.size() - 1,
-                                plan.groups.size(), plan.first_of_segment.size() - 1, element_size);
+  std::string out =
+      fmt::format("plan on {}: {} in {} and {}, numbers of {} bytes\n", backend, counted(nodes.size() - 1, "operation"),
+                  counted(plan.groups.size(), "group"), counted(plan.first_of_segment.size() - 1, "segment"), element_size);
   out += fmt::format("  parameters  {} trained, {} state; arena {}, gradient of a leaf {}\n", grouped(layout.trainable),
                      grouped(layout.state), bytes(layout.arena), bytes(layout.trainable_arena));
   if (plan.derived > 0) out += fmt::format("  derived layouts of weights  {}\n", bytes(plan.derived));
   out += fmt::format("  workspace   {} per sample ({} without reuse)", bytes(plan.workspace), bytes(plan.unshared_workspace));
-  out += plan.first_of_segment.size() > 2 ? ", for all samples of a leaf: there are several segments\n" : ", for the samples of a micro-batch\n";
+  out += plan.first_of_segment.size() > 2 ? ", for all samples of a leaf: there are several segments\n"
+                                          : ", for the samples of a micro-batch\n";
   if (plan.scratch + plan.scratch_per_sample > 0)
     out += fmt::format("  scratch     {} and {} per sample\n", bytes(plan.scratch), bytes(plan.scratch_per_sample));
   if (plan.statistics > 0) out += fmt::format("  statistics  {} doubles per leaf\n", plan.statistics);
@@ -90,23 +109,27 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
   std::vector<std::string> owned;
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     const parameter_slot& s = layout.slots[i];
-    owned.push_back(fmt::format("{} {} @ {}{}", parameters[i], shape_text(s.what.extents), s.offset, s.what.trainable ? "" : ", state"));
+    owned.push_back(
+        fmt::format("{} {} @ {}{}", parameters[i], shape_text(s.what.extents), s.offset, s.what.trainable ? "" : ", state"));
   }
   std::size_t segment = 0;
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     const group& it = plan.groups[g];
     if (segment + 1 < plan.first_of_segment.size() && plan.first_of_segment[segment] == int(g)) {
       if (plan.first_of_segment.size() > 2) rows.push_back({fmt::format("segment {}", segment)});
-      if (segment++ == 0) rows.push_back({"", "operations", "of", "output", "layers", "output @", "saved @", "gradient @", "derived @", "backward"});
+      if (segment++ == 0)
+        rows.push_back(
+            {"", "operations", "of", "output", "layers", "output @", "saved @", "gradient @", "derived @", "backward"});
     }
     std::string operations, inputs;
-    for (int k = 0; k < it.count; ++k) operations += (k > 0 ? " + " : "") + std::string(nodes[std::size_t(it.first + k)].operation->name);
+    for (int k = 0; k < it.count; ++k)
+      operations += (k > 0 ? " + " : "") + std::string(nodes[std::size_t(it.first + k)].operation->name);
     for (int k = 0; k < it.arity; ++k)
       inputs += (k > 0 ? ", " : "") + (it.input[k] < 0 ? "batch" : '%' + std::to_string(it.input[k]));
     rows.push_back({fmt::format("%{}", g), operations + (it.kernel.exists ? "" : " (no kernel)"), inputs,
-                    shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it), placed(it.size, it.output),
-                    placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),
-                    derived_size(g) > 0 ? fmt::format("{} @ {}", derived_size(g), it.derived) : "-", backward_of_group(it)});
+                    shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it),
+                    placed(it.size, it.output), placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),
+                    derived_size(g) > 0 ? fmt::format("{} @ {}", derived_size(g), it.derived) : "", backward_of_group(it)});
   }
   out += aligned(rows);
   if (!owned.empty()) out += "parameters\n";
@@ -117,7 +140,8 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
 }  // namespace detail
 
 /// How a backend computes a program: the operations of each group (one kernel call), what it reads, its places as "elements @
-/// offset", and whether backward stores or adds the gradients of its inputs. Optimizer state is not in it: its size is a run-time value.
+/// offset", and whether backward stores or adds the gradients of its inputs. Optimizer state is not in it: its size is a run-time
+/// value.
 template <class Program, class Backend>
 std::string plan_text() {
   constexpr const auto& p = plan_of<Program, Backend>;
@@ -126,7 +150,12 @@ std::string plan_text() {
                            {{l.slots, std::size_t(l.count)}, l.size, l.trainable, l.trainable_count, l.state_count},
                            {{p.groups, std::size_t(p.group_count)},
                             {p.first_of_segment, std::size_t(p.segment_count) + 1},
-                            p.workspace, p.unshared_workspace, p.statistics, p.scratch, p.scratch_per_sample, p.derived});
+                            p.workspace,
+                            p.unshared_workspace,
+                            p.statistics,
+                            p.scratch,
+                            p.scratch_per_sample,
+                            p.derived});
 }
 
 template <class Program, class Backend>

@@ -1,0 +1,73 @@
+// Samples per second of whole training epochs: the reference models on 60,000 digits in memory, shuffled, batched, one process.
+// Prints one JSON object per line; `bench/run` puts them beside the peers.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <strata/strata.hpp>
+#include <string>
+
+using namespace strata;
+
+namespace {
+
+using cnn = sequential<input<28, 28, 1>,
+                       conv2d<32, 3, relu>, max_pool2d<2>,
+                       conv2d<64, 3, relu>, max_pool2d<2>,
+                       flatten, dense<64, relu>, dense<10, softmax>>;
+using mlp_128 = sequential<input<28, 28, 1>, flatten, dense<128, relu>, dense<10, softmax>>;
+using mlp_64_64 = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<64, relu>, dense<10, softmax>>;
+using mlp_512_512 = sequential<input<28, 28, 1>, flatten, dense<512, relu>, dense<512, relu>, dense<10, softmax>>;
+
+struct settings {
+  std::string only;
+  int threads = 0, epochs = 3, leaves = 0, micro_batch = 0;
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// The best epoch, since the machine may be busy with something else during the others.
+template <class Network, int Batch>
+void measure(const char* name, const settings& s, const data::digits& digits) {
+  if (!s.only.empty() && s.only != name) return;
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{},
+                one_device{{.threads = s.threads, .leaves = s.leaves, .micro_batch = s.micro_batch}}};
+  auto source = digits | data::shuffle(60'000, {.seed = 1}) | data::batch<Batch>;
+  double best = 0;
+  logs last;
+  for (int epoch = 0; epoch < s.epochs; ++epoch) {
+    const double start = now();
+    last = model.fit(source, epochs(epoch + 1), initial_epoch(epoch), verbosity::off).all().back();
+    best = std::max(best, 60'000 / (now() - start));
+  }
+  std::printf("{\"model\": \"%s\", \"batch\": %d, \"threads\": %d, \"samples_per_second\": %.0f, \"loss\": %.5f, \"accuracy\": %.4f}\n", name, Batch,
+              model.executor().threads(), best, last["loss"], last["accuracy"]);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  settings s;
+  std::string directory;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string option = argv[i];
+    const char* value = argv[i + 1];
+    if (option == "--only") s.only = value;
+    else if (option == "--threads") s.threads = std::atoi(value);
+    else if (option == "--epochs") s.epochs = std::atoi(value);
+    else if (option == "--leaves") s.leaves = std::atoi(value);
+    else if (option == "--micro-batch") s.micro_batch = std::atoi(value);
+    else if (option == "--data") directory = value;
+    else {
+      std::fprintf(stderr, "train [--only MODEL] [--threads N] [--epochs N] [--leaves N] [--micro-batch N] [--data DIR]\n");
+      return 1;
+    }
+  }
+  const data::digits digits = directory.empty() ? data::synthetic_digits(60'000, 1) : data::mnist(directory).train;
+  measure<cnn, 64>("cnn", s, digits);
+  measure<mlp_128, 64>("mlp_128", s, digits);
+  measure<mlp_64_64, 64>("mlp_64_64", s, digits);
+  measure<mlp_512_512, 128>("mlp_512_512", s, digits);
+}

@@ -1,0 +1,58 @@
+// Joins of branches by plain loops.
+#pragma once
+#include <algorithm>
+#include <strata/cpu/backends.hpp>
+#include <strata/cpu/reference/gradients.hpp>
+#include <strata/layers/branches.hpp>
+
+namespace strata {
+
+template <class P, shape First, shape... Rest>
+struct kernel<reference, sum_of_branches, P, First, Rest...> : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr bool reads_input = false;
+  static constexpr int branches = 1 + sizeof...(Rest), size = First.size();
+
+  static constexpr void forward(const operands<T>& o) {
+    for (int i = 0; i < o.count * size; ++i) {
+      T sum = o.x[0][i];
+      for (int k = 1; k < branches; ++k) sum += o.x[k][i];
+      o.y[i] = sum;
+    }
+  }
+
+  static constexpr void backward(const operands<T>& o) {
+    for (int k = 0; k < branches; ++k) {
+      T* const dx = detail::begin_input_gradient(o, k, size);
+      for (int i = 0; dx && i < o.count * size; ++i) dx[i] += o.dy[i];
+    }
+  }
+};
+
+template <class P, shape First, shape... Rest>
+struct kernel<reference, stack_of_branches, P, First, Rest...> : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr bool reads_input = false;
+  static constexpr int branches = 1 + sizeof...(Rest), pixels = First.size() / First.last();
+  static constexpr int channels[branches] = {First.last(), Rest.last()...};
+
+  /// f(element of y, branch, element of its x)
+  static constexpr void for_each_element(int count, auto&& f) {
+    for (int pixel = 0, to = 0; pixel < count * pixels; ++pixel)
+      for (int k = 0; k < branches; ++k)
+        for (int c = 0; c < channels[k]; ++c) f(to++, k, pixel * channels[k] + c);
+  }
+
+  static constexpr void forward(const operands<T>& o) {
+    for_each_element(o.count, [&](int to, int k, int from) { o.y[to] = o.x[k][from]; });
+  }
+
+  static constexpr void backward(const operands<T>& o) {
+    for (int k = 0; k < branches; ++k) detail::begin_input_gradient(o, k, pixels * channels[k]);
+    for_each_element(o.count, [&](int to, int k, int from) {
+      if (o.dx[k]) o.dx[k][from] += o.dy[to];
+    });
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,85 @@
+// Class numbers as rows of one 1 and many 0, while a batch is formed (one_hot) or at once (to_categorical).
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <ranges>
+#include <strata/base/error.hpp>
+#include <strata/data/adaptor.hpp>
+#include <strata/data/array.hpp>
+#include <strata/data/sample_view.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+namespace detail {
+template <int Classes>
+std::size_t checked_class(const char* who, std::integral auto label, std::size_t sample) {
+  if (std::cmp_less(+label, 0) || std::cmp_greater_equal(+label, Classes))
+    throw error(std::string(who) + "<" + std::to_string(Classes) + ">: label " + std::to_string(label) + " of sample " +
+                std::to_string(sample) + " is not in 0 ... " + std::to_string(Classes - 1));
+  return static_cast<std::size_t>(label);
+}
+}  // namespace detail
+
+template <row_source Base, int Classes>
+class one_hot_rows : public Base {
+ public:
+  static constexpr label_kind labels = label_kind::dense;
+  static constexpr shape target_shape{Classes};
+
+  /// Throws strata::error if a label is not in 0 ... Classes - 1.
+  explicit one_hot_rows(Base base) : Base(std::move(base)) {
+    for (std::size_t i = 0; i < Base::size(); ++i)
+      detail::checked_class<Classes>("one_hot", Base::label(static_cast<sample_index>(i)), i);
+  }
+
+  template <class T>
+  void write_target(sample_index i, T* out) const {
+    std::fill_n(out, Classes, T(0));
+    out[detail::checked_class<Classes>("one_hot", Base::label(i), i)] = T(1);
+  }
+};
+
+namespace detail {
+template <int Classes>
+struct one_hot_fn {
+  static_assert(Classes > 0, "one_hot<Classes> needs at least one class");
+
+  template <class V>
+  auto operator()(V view) const {
+    static_assert(sample_view<V>, "data::one_hot takes a view of samples: put it before batch");
+    if constexpr (sample_view<V>) {
+      static_assert(rows_t<V>::labels == label_kind::sparse, "data::one_hot takes samples with class numbers (sparse labels)");
+      if constexpr (rows_t<V>::labels == label_kind::sparse) {
+        one_hot_rows<rows_t<V>, Classes> rows(view.rows());
+        return rows_view(std::move(view), std::move(rows));
+      }
+    }
+  }
+};
+}  // namespace detail
+
+/// Sparse labels become dense ones of shape (Classes). Category and size are those of the view.
+/// Throws strata::error, with sample and value, if a label is not in 0 ... Classes - 1.
+template <int Classes>
+inline constexpr adaptor<detail::one_hot_fn<Classes>> one_hot{};
+
+/// in: (samples) integers  out: (samples, Classes)
+/// Throws strata::error, with sample and value, if a label is not in 0 ... Classes - 1.
+/// https://keras.io/api/utils/python_utils/#to_categorical-function
+template <int Classes, std::ranges::forward_range Labels>
+  requires std::integral<std::ranges::range_value_t<Labels>>
+array<float, shape{Classes}> to_categorical(const Labels& labels) {
+  std::vector<float> rows(static_cast<std::size_t>(std::ranges::distance(labels)) * std::size_t{Classes});
+  std::size_t sample = 0;
+  for (const auto label : labels) {
+    rows[sample * std::size_t{Classes} + detail::checked_class<Classes>("to_categorical", label, sample)] = 1;
+    ++sample;
+  }
+  return array<float, shape{Classes}>(std::move(rows));
+}
+
+}  // namespace strata::data

@@ -1,0 +1,71 @@
+// Several passes over a view as one epoch.
+#pragma once
+#include <cstddef>
+#include <strata/base/error.hpp>
+#include <strata/data/adaptor.hpp>
+#include <strata/data/sample_view.hpp>
+#include <string>
+#include <utility>
+
+namespace strata::data {
+
+template <sample_view V>
+class repeat_view : public detail::index_stage<repeat_view<V>, V> {
+  using stage = detail::index_stage<repeat_view, V>;
+  friend detail::single_pass<repeat_view>;
+
+ public:
+  repeat_view(V base, int count) : stage(std::move(base)), count_(count) {
+    if (count < 1) throw error("repeat: count is " + std::to_string(count) + ", it must be at least 1");
+  }
+
+  std::size_t size() const
+    requires detail::sized<V>
+  {
+    return static_cast<std::size_t>(count_) * this->base_.size();
+  }
+  /// Epoch e consists of the epochs e * count ... e * count + count - 1 of the view before it.
+  void set_epoch(int epoch) { stage::set_epoch(epoch * count_); }
+
+ private:
+  struct state : detail::position<V> {
+    int left = 0;  // passes to come
+  };
+
+  void start() {
+    state_.left = count_ - 1;
+    state_.start(this->base_);
+  }
+  sample_index read() const { return **state_.at; }
+  void next() {
+    ++*state_.at;
+    if (state_.done(this->base_) && state_.left > 0) {
+      --state_.left;
+      state_.start(this->base_);
+    }
+  }
+  bool done() { return state_.done(this->base_); }
+
+  int count_;
+  detail::own_state<state> state_;
+};
+
+namespace detail {
+struct repeat_fn {
+  template <class V>
+  auto operator()(V view, int count) const {
+    static_assert(sample_view<V>, "data::repeat takes a view of samples: put it before batch");
+    if constexpr (sample_view<V>) return repeat_view<V>(std::move(view), count);
+  }
+  constexpr auto operator()(int count) const {
+    return adaptor{[count]<class V>(V&& view) { return repeat_fn{}(std::forward<V>(view), count); }};
+  }
+};
+}  // namespace detail
+
+/// `count` passes as one; each pass is an epoch of the views before it, so that a shuffle before it gives another order each time.
+/// Input range; sized if the view is. Throws strata::error if count < 1.
+/// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#repeat
+inline constexpr detail::repeat_fn repeat{};
+
+}  // namespace strata::data

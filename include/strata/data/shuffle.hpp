@@ -1,0 +1,139 @@
+// Samples in a random order that depends on (seed, epoch) only.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <strata/base/error.hpp>
+#include <strata/base/random.hpp>
+#include <strata/data/adaptor.hpp>
+#include <strata/data/sample_view.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+struct shuffle_options {
+  std::uint64_t seed = 0;
+  bool reshuffle_each_iteration = true;  // false: every epoch has the order of epoch 0
+};
+
+namespace detail {
+/// Uniform integers below a bound, one after the other. Made 32 blocks at a time: the rounds of independent counters vectorise.
+class random_draws {
+ public:
+  random_draws() = default;
+  random_draws(philox generator, std::uint64_t epoch) : generator_(generator), epoch_(epoch) {}
+
+  std::uint32_t below(std::uint32_t bound) {
+    if (used_ == words_.size()) refill();
+    const std::uint64_t word = words_[used_++], high = word >> 32, low = word & 0xFFFFFFFFu;
+    return static_cast<std::uint32_t>((high * bound + (low * bound >> 32)) >> 32);  // word * bound / 2^64
+  }
+
+ private:
+  static constexpr std::size_t blocks = 32;
+
+  void refill() {
+    for (std::size_t b = 0; b < blocks; ++b) {
+      const philox::block r = generator_(next_ + b, epoch_);
+      words_[2 * b] = r[0] | std::uint64_t{r[1]} << 32;
+      words_[2 * b + 1] = r[2] | std::uint64_t{r[3]} << 32;
+    }
+    next_ += blocks;
+    used_ = 0;
+  }
+
+  philox generator_;
+  std::uint64_t epoch_ = 0, next_ = 0;
+  std::array<std::uint64_t, 2 * blocks> words_{};
+  std::size_t used_ = 2 * blocks;
+};
+}  // namespace detail
+
+/// A window of buffer_size samples: each time one of them, picked at random, goes out and the next sample of V takes its place.
+/// Once V is exhausted the window shrinks; so a window that holds all of V is a Fisher-Yates shuffle, one swap at a time.
+template <sample_view V>
+class shuffle_view : public detail::index_stage<shuffle_view<V>, V> {
+  using stage = detail::index_stage<shuffle_view, V>;
+  friend detail::single_pass<shuffle_view>;
+
+ public:
+  shuffle_view(V base, std::size_t buffer_size, shuffle_options options)
+      : stage(std::move(base)),
+        buffer_size_(std::min<std::size_t>(buffer_size, std::numeric_limits<std::uint32_t>::max())),
+        options_(options) {
+    if (buffer_size == 0) throw error("shuffle: buffer_size is 0, it must be at least 1");
+  }
+
+  std::size_t size() const
+    requires detail::sized<V>
+  {
+    return this->base_.size();
+  }
+  void set_epoch(int epoch) {
+    epoch_ = epoch;
+    stage::set_epoch(epoch);
+  }
+
+ private:
+  struct state : detail::position<V> {
+    std::vector<sample_index> window;
+    std::size_t chosen = 0;
+    detail::random_draws draws;
+  };
+
+  void start() {
+    const int epoch = options_.reshuffle_each_iteration ? epoch_ : 0;
+    ++epoch_;
+    state_.draws = {philox{options_.seed}.fork(0x73687566666C65), static_cast<std::uint64_t>(epoch)};  // "shuffle"
+    state_.window.clear();
+    if constexpr (detail::sized<V>) state_.window.reserve(std::min(buffer_size_, this->base_.size()));
+    state_.start(this->base_);
+    for (; state_.window.size() < buffer_size_ && !state_.done(this->base_); ++*state_.at) state_.window.push_back(**state_.at);
+    choose();
+  }
+  sample_index read() const { return state_.window[state_.chosen]; }
+  void next() {
+    if (!state_.done(this->base_)) {
+      state_.window[state_.chosen] = **state_.at;
+      ++*state_.at;
+    } else {
+      state_.window[state_.chosen] = state_.window.back();
+      state_.window.pop_back();
+    }
+    choose();
+  }
+  bool done() const { return state_.window.empty(); }
+
+  void choose() {
+    if (!done()) state_.chosen = state_.draws.below(static_cast<std::uint32_t>(state_.window.size()));
+  }
+
+  std::size_t buffer_size_;
+  shuffle_options options_;
+  int epoch_ = 0;
+  detail::own_state<state> state_;
+};
+
+namespace detail {
+struct shuffle_fn {
+  template <std::ranges::range V>
+  auto operator()(V view, std::size_t buffer_size, shuffle_options options = {}) const {
+    static_assert(sample_view<V>, "data::shuffle takes a view of samples: put it before batch");
+    if constexpr (sample_view<V>) return shuffle_view<V>(std::move(view), buffer_size, options);
+  }
+  constexpr auto operator()(std::size_t buffer_size, shuffle_options options = {}) const {
+    return adaptor{[=]<class V>(V&& view) { return shuffle_fn{}(std::forward<V>(view), buffer_size, options); }};
+  }
+};
+}  // namespace detail
+
+/// `shuffle(10'000)`, `shuffle(10'000, {.seed = 7, .reshuffle_each_iteration = false})`: tf.data's shuffle. A buffer_size of at
+/// least the size of the data set shuffles it uniformly; with a smaller one, sample i comes out at place i - buffer_size + 1 or later.
+/// Input range; sized if the view is. Nothing is allocated after the first epoch. Throws strata::error if buffer_size is 0.
+/// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shuffle
+inline constexpr detail::shuffle_fn shuffle{};
+
+}  // namespace strata::data

@@ -1,0 +1,59 @@
+// A view that holds its own position: it says start, read, next and done, and becomes an input range.
+#pragma once
+#include <cstddef>
+#include <iterator>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+namespace strata::data::detail {
+
+/// Base of View (cf. range-v3's view_facade). View has `start()`: go to the first element; `read()`: the current one; `next()`; `done()`.
+/// Iterators point to the view, so a view that is moved has to begin again. (No view_interface: clang 14 cannot read libstdc++'s.)
+template <class View>
+class single_pass : public std::ranges::view_base {
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using difference_type = std::ptrdiff_t;
+    using value_type = std::remove_cvref_t<decltype(std::declval<const View&>().read())>;
+
+    iterator() = default;
+    explicit iterator(View& view) : view_(&view) {}
+
+    decltype(auto) operator*() const { return std::as_const(*view_).read(); }
+    iterator& operator++() {
+      view_->next();
+      return *this;
+    }
+    void operator++(int) { view_->next(); }
+    bool operator==(std::default_sentinel_t) const { return view_->done(); }
+
+   private:
+    View* view_ = nullptr;
+  };
+
+ public:
+  auto begin() {
+    self().start();
+    return iterator(self());
+  }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  View& self() { return static_cast<View&>(*this); }
+};
+
+/// What a view needs while it is iterated. It belongs to one view object: copies and moved views start with a fresh one, which
+/// also makes them O(1).
+template <class T>
+struct own_state : T {
+  own_state() = default;
+  own_state(const own_state&) : T{} {}
+  own_state& operator=(const own_state&) {
+    static_cast<T&>(*this) = T{};
+    return *this;
+  }
+};
+
+}  // namespace strata::data::detail

@@ -1,0 +1,183 @@
+// A leaf: a fixed share of the global batch with its own sums; and the workspace in which it runs the plan.
+#pragma once
+#include <algorithm>
+#include <strata/base/arena.hpp>
+#include <strata/distribute/executor.hpp>
+#include <strata/program/compiled.hpp>
+
+namespace strata {
+
+/// What a step is about, the same for all leaves.
+template <class T>
+struct step_context {
+  const T* weights = nullptr;
+  const T* derived = nullptr;
+  double* statistics = nullptr;  // of the whole batch, reduced
+  double total = 0;              // samples in the global batch
+  philox random{};
+};
+
+/// Memory for the activations of `capacity` samples, and scratch.
+template <class Program, class Backend>
+class workspace {
+  using T = typename Program::value_type;
+  static constexpr const auto& plan = plan_of<Program, Backend>;
+  arena<T> buffers_, scratch_;
+  int capacity_ = 0;
+
+ public:
+  void prepare(int capacity) {
+    if (capacity <= capacity_) return;
+    capacity_ = capacity;
+    buffers_.grow(std::size_t(capacity) * std::size_t(plan.workspace));
+    scratch_.grow(std::size_t(plan.scratch) + std::size_t(capacity) * std::size_t(plan.scratch_per_sample));
+  }
+  int capacity() const { return capacity_; }
+  T* at(int offset) { return offset < 0 ? nullptr : buffers_.data() + std::size_t(offset) * std::size_t(capacity_); }
+  T* scratch() { return scratch_.data(); }
+  /// Of the last forward or infer, (count, output shape).
+  const T* predictions() { return at(plan.groups[plan.group_count - 1].output); }
+};
+
+/// Sums over the samples of a leaf: gradient | statistics | tallies. These are all that strategies ever add up.
+template <class Program, class Backend>
+class leaf_sums {
+  using T = typename Program::value_type;
+  static constexpr const auto& plan = plan_of<Program, Backend>;
+  static constexpr const auto& layout = layout_of_program<Program>;
+  arena<T> gradient_;
+  arena<double> sums_;
+
+ public:
+  static constexpr std::size_t statistics = std::size_t(plan.statistics), tally_count = std::tuple_size_v<tallies<Program>>;
+
+  leaf_sums() : gradient_(std::size_t(layout.trainable)), sums_(statistics + 2 * tally_count) {}
+  T* gradient() { return gradient_.data(); }
+  double* statistics_at(int offset) { return sums_.data() + offset; }
+  /// (sum, count) of the loss, then of each metric.
+  double* tally_at(std::size_t k) { return sums_.data() + statistics + 2 * k; }
+
+  void clear_sums() { std::ranges::fill(sums_.span(), 0.0); }
+  void clear_gradient() { std::ranges::fill(gradient_.span(), T{}); }
+};
+
+namespace detail {
+
+/// One pass of the plan over `batch`, whose first sample is number `first` of the global batch.
+template <class Program, class Backend>
+class pass {
+  using T = typename Program::value_type;
+  static constexpr const auto& plan = plan_of<Program, Backend>;
+  static constexpr const auto& code = code_table<Program, Backend>;
+  const step_context<T>& step_;
+  workspace<Program, Backend>& work_;
+  leaf_sums<Program, Backend>& sums_;
+  samples<T> batch_;
+  std::int64_t first_;
+
+ public:
+  pass(const step_context<T>& step, workspace<Program, Backend>& work, leaf_sums<Program, Backend>& sums, samples<T> batch,
+       std::int64_t first)
+      : step_(step), work_(work), sums_(sums), batch_(batch), first_(first) {}
+
+  void forward(int segment) {
+    for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g) code[std::size_t(g)].forward(of(g));
+    if (segment + 1 < plan.segment_count) {
+      const int next = plan.first_of_segment[segment + 1];
+      code[std::size_t(next)].collect(collecting(next));
+    }
+  }
+
+  /// From the whole-batch group that ends the segment down to the one that opens it, whose own backward awaits its statistics.
+  void backward(int segment, bool adds) {
+    const bool last = segment + 1 == plan.segment_count;
+    const int opens = segment > 0 ? plan.first_of_segment[segment] : -1;
+    for (int g = plan.first_of_segment[segment + 1] - (last ? 1 : 0); g > opens; --g) {
+      if (!plan.groups[g].trains) continue;
+      operands<T> o = of(g);
+      o.adds_dw = adds;
+      code[std::size_t(g)].backward(o);
+    }
+    if (segment > 0) code[std::size_t(opens)].collect_backward(collecting(opens));
+  }
+
+  void infer() {
+    for (int g = 0; g < plan.group_count; ++g) code[std::size_t(g)].infer(of(g));
+  }
+
+  /// The same without labels: the loss only passes predictions through.
+  void predict() {
+    for (int g = 0; g < plan.group_count; ++g) {
+      operands<T> o = of(g);
+      o.loss = nullptr;
+      code[std::size_t(g)].infer(o);
+    }
+  }
+
+  void update_state(int g, T* weights) {
+    T* w[max_group_parameters] = {};
+    for (int k = 0; k < plan.groups[g].parameter_count; ++k) w[k] = weights + plan.groups[g].parameters[k];
+    code[std::size_t(g)].update_state(of(g), w);
+  }
+
+  void measure() {
+    const std::size_t size = std::size_t(Program::network::output_shape.size());
+    const T* prediction = work_.predictions();
+    [&]<class... M>(list<M...>) {
+      for (int n = 0; n < batch_.count; ++n) {
+        const std::span<const T> one(prediction + std::size_t(n) * size, size);
+        [[maybe_unused]] std::size_t k = 0;
+        if constexpr (Program::loss::labels == label_kind::sparse)
+          (add(++k, double(M::measure(one, batch_.labels[n]))), ...);
+        else
+          (add(++k, double(M::measure(one, std::span<const T>(batch_.targets + std::size_t(n) * size, size)))), ...);
+      }
+    }(typename Program::metrics{});
+  }
+
+ private:
+  void add(std::size_t k, double value) {
+    sums_.tally_at(k)[0] += value;
+    sums_.tally_at(k)[1] += 1;
+  }
+
+  operands<T> of(int g) {
+    const group& it = plan.groups[g];
+    operands<T> o;
+    o.count = batch_.count;
+    for (int k = 0; k < it.arity; ++k) {
+      const int from = it.input[k];
+      o.x[k] = from < 0 ? batch_.x : work_.at(plan.groups[from].output);
+      o.dx[k] = it.wants_dx[k] ? work_.at(plan.groups[from].gradient) : nullptr;
+      o.adds_dx[k] = it.adds_dx[k];
+    }
+    for (int k = 0; k < it.parameter_count; ++k) {
+      o.w[k] = step_.weights + it.parameters[k];
+      if (it.trainable[k]) o.dw[k] = sums_.gradient() + it.parameters[k];
+    }
+    o.y = work_.at(it.output);
+    o.dy = work_.at(it.gradient);
+    o.saved = work_.at(it.saved);
+    o.scratch = work_.scratch();
+    o.derived = step_.derived + it.derived;
+    o.statistics = step_.statistics + it.statistics;
+    o.total = step_.total;
+    o.random = step_.random.fork(std::uint64_t(it.first));
+    o.first_sample = first_;
+    o.labels = batch_.labels;
+    o.targets = batch_.targets;
+    o.loss = sums_.tally_at(0);
+    return o;
+  }
+
+  /// While collecting, the statistics are the leaf's own.
+  operands<T> collecting(int g) {
+    operands<T> o = of(g);
+    o.statistics = sums_.statistics_at(plan.groups[g].statistics);
+    return o;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace strata

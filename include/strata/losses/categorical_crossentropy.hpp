@@ -1,0 +1,52 @@
+// prediction: (C), a probability per class  truth: (C), e.g. a one-hot row
+#pragma once
+#include <strata/concepts/batch_source.hpp>
+#include <strata/losses/class_crossentropy.hpp>
+#include <strata/losses/measured.hpp>
+#include <strata/losses/options.hpp>
+
+namespace strata {
+
+struct categorical_crossentropy_settings {
+  bool from_logits = false;
+  decimal label_smoothing{};
+};
+
+/// -sum_i truth[i] log p[i], where p is the prediction divided by its sum and kept within [1e-7, 1 - 1e-7]; or, from_logits,
+/// its softmax. Options: from_logits, label_smoothing.
+/// https://keras.io/api/losses/probabilistic_losses/#categoricalcrossentropy-class
+template <class... Options>
+struct categorical_crossentropy : layer_options<categorical_crossentropy_settings, Options...>,
+                                  detail::measured<categorical_crossentropy<Options...>> {
+  static constexpr auto name = "categorical_crossentropy";
+  static constexpr label_kind labels = label_kind::dense;
+  static constexpr categorical_crossentropy_settings settings = categorical_crossentropy::configured({});
+  static constexpr double smoothing = settings.label_smoothing.value();
+
+  static constexpr expected_shape output_shape(shape in) {
+    if (smoothing < 0 || smoothing > 1) return label_smoothing_must_be_from_0_to_1;
+    return detail::shape_of_classes(in);
+  }
+
+  /// What the prediction is compared with: the truth, smoothed.
+  template <class T>
+  static constexpr auto target(std::span<const T> truth) {
+    return [truth](std::size_t i) {
+      if constexpr (smoothing == 0)
+        return truth[i];
+      else
+        return truth[i] * T(1 - smoothing) + T(smoothing) / T(truth.size());
+    };
+  }
+
+  template <class T>
+  static T value(std::span<const T> prediction, std::span<const T> truth) {
+    return detail::class_crossentropy<settings.from_logits>::value(prediction, target(truth));
+  }
+  template <class T>
+  static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+    detail::class_crossentropy<settings.from_logits>::gradient(prediction, target(truth), dx);
+  }
+};
+
+}  // namespace strata

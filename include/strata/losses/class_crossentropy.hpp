@@ -1,0 +1,105 @@
+// What the crossentropies share: probabilities kept away from 0 and 1, and the sums over classes.
+#pragma once
+#include <cmath>
+#include <span>
+#include <strata/base/shape.hpp>
+
+namespace strata {
+
+inline constexpr reason crossentropy_takes_a_rank_1_shape_of_classes{
+    "crossentropy takes a rank-1 shape, one prediction per class: end the network with dense<classes, softmax>"};
+inline constexpr reason crossentropy_needs_at_least_2_classes{
+    "crossentropy needs at least 2 classes: with one output, use binary_crossentropy"};
+
+namespace detail {
+
+constexpr expected_shape shape_of_classes(shape in) {
+  if (in.rank() != 1) return crossentropy_takes_a_rank_1_shape_of_classes;
+  if (in[0] < 2) return crossentropy_needs_at_least_2_classes;
+  return in;
+}
+
+/// Probabilities are kept within [lowest, highest] before the logarithm, as by keras.config.epsilon().
+template <class T>
+struct probability_bounds {
+  static constexpr T lowest = T(1e-7), highest = T(1 - 1e-7);
+  static constexpr bool clamped(T p) { return p < lowest || p > highest; }
+  static constexpr T clamp(T p) { return p < lowest ? lowest : p > highest ? highest : p; }
+};
+
+/// The largest of some logits, and the sum of exp(logit - largest): exp never overflows.
+template <class T>
+struct softmax_sum {
+  T largest, sum{};
+
+  explicit softmax_sum(std::span<const T> logits) : largest(logits[0]) {
+    for (T z : logits) largest = z > largest ? z : largest;
+    for (T z : logits) sum += std::exp(z - largest);
+  }
+  T probability(T logit) const { return std::exp(logit - largest) / sum; }
+  T negative_log_probability(T logit) const { return (largest - logit) + std::log(sum); }
+};
+
+/// -sum_i target(i) log p_i over classes whose targets are any numbers; p are the predictions, which are normalised first,
+/// or (FromLogits) their softmax.
+template <bool FromLogits>
+struct class_crossentropy {
+  template <class T, class Target>
+  static T value(std::span<const T> prediction, Target target) {
+    T loss{};
+    if constexpr (FromLogits) {
+      const softmax_sum<T> s(prediction);
+      for_targets(prediction, target, [&](std::size_t i, T t) { loss += t * s.negative_log_probability(prediction[i]); });
+    } else {
+      const T sum = sum_of(prediction);
+      for_targets(prediction, target, [&](std::size_t i, T t) { loss -= t * std::log(probability_bounds<T>::clamp(prediction[i] / sum)); });
+    }
+    return loss;
+  }
+
+  template <class T, class Target>
+  static void gradient(std::span<const T> prediction, Target target, std::span<T> dx) {
+    if constexpr (FromLogits) {
+      const softmax_sum<T> s(prediction);
+      T targets{};
+      for (std::size_t i = 0; i < prediction.size(); ++i) targets += target(i);
+      for (std::size_t i = 0; i < prediction.size(); ++i) dx[i] = s.probability(prediction[i]) * targets - target(i);
+    } else {
+      // p = x / sum x, so d/dx_i = (d/dp_i - sum_j p_j d/dp_j) / sum x; and d/dp_j = -t_j / p_j, or 0 where p is clamped.
+      const T sum = sum_of(prediction);
+      T active{};
+      for (std::size_t i = 0; i < dx.size(); ++i) dx[i] = T{};
+      for_targets(prediction, target, [&](std::size_t i, T t) {
+        if (const T p = prediction[i] / sum; !probability_bounds<T>::clamped(p)) {
+          active += t;
+          dx[i] = -t / p;
+        }
+      });
+      for (std::size_t i = 0; i < dx.size(); ++i) dx[i] = (dx[i] + active) / sum;
+    }
+  }
+
+ private:
+  template <class T>
+  static T sum_of(std::span<const T> prediction) {
+    T sum{};
+    for (T p : prediction) sum += p;
+    return sum;
+  }
+  /// Most targets are zero, and zero times a logarithm of zero is no number.
+  template <class T, class Target, class F>
+  static void for_targets(std::span<const T> prediction, Target target, F f) {
+    for (std::size_t i = 0; i < prediction.size(); ++i)
+      if (const T t = target(i); t != 0) f(i, t);
+  }
+};
+
+/// Target of class i for a class number.
+template <class T>
+constexpr auto one_hot(int label) {
+  return [label](std::size_t i) { return T(int(i) == label); };
+}
+
+}  // namespace detail
+
+}  // namespace strata

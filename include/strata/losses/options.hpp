@@ -1,0 +1,28 @@
+// Options of losses are types: categorical_crossentropy<from_logits, label_smoothing<0.1_r>>.
+#pragma once
+#include <strata/layers/options.hpp>
+
+namespace strata {
+
+/// The predictions are unnormalised scores: the network has no softmax or sigmoid at its end, the loss has.
+struct from_logits {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.from_logits; }
+  {
+    settings.from_logits = true;
+  }
+};
+
+/// Mixes the labels with the uniform distribution: (1 - Amount) * label + Amount / classes (Szegedy et al. 2016).
+template <decimal Amount>
+struct label_smoothing {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.label_smoothing; }
+  {
+    settings.label_smoothing = Amount;
+  }
+};
+
+inline constexpr reason label_smoothing_must_be_from_0_to_1{"the amount of label_smoothing must be at least 0 and at most 1"};
+
+}  // namespace strata

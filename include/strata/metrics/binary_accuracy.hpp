@@ -1,0 +1,23 @@
+// The share of predictions on the right side of a threshold.
+#pragma once
+#include <span>
+#include <strata/base/decimal.hpp>
+
+namespace strata {
+
+/// Of each sample, the share of elements where (prediction > Threshold) equals the label, 0 or 1. The threshold itself is 0.
+/// https://keras.io/api/metrics/accuracy_metrics/#binaryaccuracy-class
+template <decimal Threshold = decimal(5, -1)>
+struct binary_accuracy {
+  static constexpr auto name = "binary_accuracy";
+
+  template <class T>
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+    int right = 0;
+    for (std::size_t i = 0; i < prediction.size(); ++i)
+      right += (prediction[i] > static_cast<T>(Threshold.value()) ? T(1) : T(0)) == truth[i] ? 1 : 0;
+    return static_cast<double>(right) / static_cast<double>(prediction.size());
+  }
+};
+
+}  // namespace strata

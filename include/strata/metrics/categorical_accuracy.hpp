@@ -1,0 +1,40 @@
+// The share of samples whose largest prediction is that of the right class.
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace strata {
+
+namespace detail {
+/// Where the largest value stands: of equal ones, the first.
+template <class T>
+constexpr int position_of_largest(std::span<const T> values) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < values.size(); ++i)
+    if (values[i] > values[best]) best = i;
+  return static_cast<int>(best);
+}
+}  // namespace detail
+
+/// https://keras.io/api/metrics/accuracy_metrics/#sparsecategoricalaccuracy-class
+struct sparse_categorical_accuracy {
+  static constexpr auto name = "sparse_categorical_accuracy";
+
+  template <class T>
+  static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
+    return detail::position_of_largest(prediction) == label ? 1 : 0;
+  }
+};
+
+/// For one-hot labels; the class is where the label is largest.
+/// https://keras.io/api/metrics/accuracy_metrics/#categoricalaccuracy-class
+struct categorical_accuracy {
+  static constexpr auto name = "categorical_accuracy";
+
+  template <class T>
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+    return sparse_categorical_accuracy::measure(prediction, detail::position_of_largest(truth));
+  }
+};
+
+}  // namespace strata

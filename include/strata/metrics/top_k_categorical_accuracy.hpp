@@ -1,0 +1,34 @@
+// The share of samples whose right class is among the K largest predictions.
+#pragma once
+#include <strata/metrics/categorical_accuracy.hpp>
+
+namespace strata {
+
+/// Right if fewer than K predictions are greater than that of the label: ties at the boundary count as right.
+/// https://keras.io/api/metrics/accuracy_metrics/#sparsetopkcategoricalaccuracy-class
+template <int K = 5>
+struct sparse_top_k_categorical_accuracy {
+  static_assert(K >= 1, "top-k accuracy needs K >= 1");
+  static constexpr auto name = "sparse_top_k_categorical_accuracy";
+
+  template <class T>
+  static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
+    int greater = 0;
+    for (T p : prediction) greater += p > prediction[static_cast<std::size_t>(label)] ? 1 : 0;
+    return greater < K ? 1 : 0;
+  }
+};
+
+/// For one-hot labels; the class is where the label is largest.
+/// https://keras.io/api/metrics/accuracy_metrics/#topkcategoricalaccuracy-class
+template <int K = 5>
+struct top_k_categorical_accuracy {
+  static constexpr auto name = "top_k_categorical_accuracy";
+
+  template <class T>
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+    return sparse_top_k_categorical_accuracy<K>::measure(prediction, detail::position_of_largest(truth));
+  }
+};
+
+}  // namespace strata

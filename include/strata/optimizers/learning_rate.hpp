@@ -1,0 +1,27 @@
+// The learning rate as a function of the step.
+#pragma once
+#include <concepts>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace strata {
+
+/// A number, or anything callable with the step (from 0). Schedules: optimizers/schedules.hpp.
+class learning_rate_schedule {
+  std::function<double(long)> at_;
+
+ public:
+  learning_rate_schedule(double constant) : at_([constant](long) { return constant; }) {}
+  /// Calls schedule.validate() if there is one: a schedule that makes no sense throws strata::error.
+  template <class Schedule>
+    requires(!std::same_as<std::remove_cvref_t<Schedule>, learning_rate_schedule>) && std::is_invocable_r_v<double, const Schedule&, long>
+  learning_rate_schedule(Schedule schedule) {
+    if constexpr (requires { schedule.validate(); }) schedule.validate();
+    at_ = std::move(schedule);
+  }
+
+  double operator()(long step) const { return at_(step); }
+};
+
+}  // namespace strata

@@ -1,0 +1,110 @@
+// Steps divided by the root of a moving mean of squared gradients.
+#pragma once
+#include <strata/optimizers/elementwise.hpp>
+#include <strata/optimizers/gradient.hpp>
+#include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/validation.hpp>
+
+namespace strata {
+
+namespace detail {
+template <class T>
+struct rmsprop_constants {
+  T rate, rho, one_minus_rho, momentum, epsilon;
+
+  /// rate * g / sqrt(v + epsilon) for the new v
+  template <class V>
+  V increment(V g, V& v) const {
+    v = v * rho + one_minus_rho * (g * g);
+    return g * rate / square_root(v + epsilon);
+  }
+  /// The same with the variance instead of the mean square: v - a^2 for the new a
+  template <class V>
+  V centered_increment(V g, V& v, V& a) const {
+    v = v * rho + one_minus_rho * (g * g);
+    a = a * rho + one_minus_rho * g;
+    return g * rate / square_root(v - a * a + epsilon);
+  }
+};
+}  // namespace detail
+
+/// v = rho * v + (1 - rho) * g^2;  w -= rate * g / sqrt(v + epsilon)
+template <class T>
+struct rmsprop_rule : detail::rmsprop_constants<T> {
+  static constexpr int slots = 1;
+
+  template <class V>
+  void operator()(V& w, reduced_gradient<V> gradient, V& v) const {
+    w -= this->increment(gradient.value(), v);
+  }
+};
+
+/// The increments of rmsprop_rule are accumulated: m = momentum * m + increment;  w -= m
+template <class T>
+struct rmsprop_momentum_rule : detail::rmsprop_constants<T> {
+  static constexpr int slots = 2;
+
+  template <class V>
+  void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m) const {
+    m = m * this->momentum + this->increment(gradient.value(), v);
+    w -= m;
+  }
+};
+
+/// a = rho * a + (1 - rho) * g;  w -= rate * g / sqrt(v - a^2 + epsilon)
+template <class T>
+struct rmsprop_centered_rule : detail::rmsprop_constants<T> {
+  static constexpr int slots = 2;
+
+  template <class V>
+  void operator()(V& w, reduced_gradient<V> gradient, V& v, V& a) const {
+    w -= this->centered_increment(gradient.value(), v, a);
+  }
+};
+
+template <class T>
+struct rmsprop_centered_momentum_rule : detail::rmsprop_constants<T> {
+  static constexpr int slots = 3;
+
+  template <class V>
+  void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m, V& a) const {
+    m = m * this->momentum + this->centered_increment(gradient.value(), v, a);
+    w -= m;
+  }
+};
+
+/// rmsprop{.learning_rate = 1e-3, .rho = 0.9}; epsilon stands inside the root.  https://keras.io/api/optimizers/rmsprop
+struct rmsprop {
+  static constexpr auto name = "rmsprop";
+
+  learning_rate_schedule learning_rate = 1e-3;
+  double rho = 0.9, momentum = 0, epsilon = 1e-7;
+  bool centered = false;
+  double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
+
+  /// The mean square; then, if any, the momentum; then the mean.
+  int slots() const { return 1 + (momentum > 0 ? 1 : 0) + (centered ? 1 : 0); }
+
+  /// Throws strata::error.
+  void validate() const {
+    detail::check_common(*this);
+    detail::check_below_1(name, "rho", rho);
+    detail::check_at_least_0(name, "momentum", momentum);
+    detail::check_positive(name, "epsilon", epsilon);
+  }
+
+  template <class T, class F>
+  void with_rule(long, double rate, F&& f) const {
+    const detail::rmsprop_constants<T> c{T(rate), T(rho), T(1 - rho), T(momentum), T(epsilon)};
+    if (centered && momentum > 0)
+      f(rmsprop_centered_momentum_rule<T>{c});
+    else if (centered)
+      f(rmsprop_centered_rule<T>{c});
+    else if (momentum > 0)
+      f(rmsprop_momentum_rule<T>{c});
+    else
+      f(rmsprop_rule<T>{c});
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,75 @@
+// Gradient descent, with momentum or Nesterov's.
+#pragma once
+#include <strata/optimizers/gradient.hpp>
+#include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/validation.hpp>
+
+namespace strata {
+
+/// w -= rate * g
+template <class T>
+struct sgd_rule {
+  static constexpr int slots = 0;
+  T rate;
+
+  template <class V>
+  constexpr void operator()(V& w, reduced_gradient<V> gradient) const {
+    w -= gradient.value() * rate;
+  }
+};
+
+/// v = momentum * v - rate * g;  w += v
+template <class T>
+struct sgd_momentum_rule {
+  static constexpr int slots = 1;
+  T rate, momentum;
+
+  template <class V>
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
+    velocity = velocity * momentum - gradient.value() * rate;
+    w += velocity;
+  }
+};
+
+/// v = momentum * v - rate * g;  w += momentum * v - rate * g
+template <class T>
+struct sgd_nesterov_rule {
+  static constexpr int slots = 1;
+  T rate, momentum;
+
+  template <class V>
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
+    velocity = velocity * momentum - gradient.value() * rate;
+    w += velocity * momentum - gradient.value() * rate;
+  }
+};
+
+/// sgd{.learning_rate = 0.1, .momentum = 0.9}.  https://keras.io/api/optimizers/sgd
+struct sgd {
+  static constexpr auto name = "sgd";
+
+  learning_rate_schedule learning_rate = 0.01;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
+
+  int slots() const { return momentum != 0 ? 1 : 0; }
+
+  /// Throws strata::error.
+  void validate() const {
+    detail::check_common(*this);
+    if (!(momentum >= 0 && momentum <= 1)) detail::refuse(name, "momentum", momentum, "at least 0 and at most 1");
+  }
+
+  template <class T, class F>
+  void with_rule(long, double rate, F&& f) const {
+    if (momentum == 0)
+      f(sgd_rule<T>{T(rate)});
+    else if (nesterov)
+      f(sgd_nesterov_rule<T>{T(rate), T(momentum)});
+    else
+      f(sgd_momentum_rule<T>{T(rate), T(momentum)});
+  }
+};
+
+}  // namespace strata

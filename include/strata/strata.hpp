@@ -1,0 +1,65 @@
+// Everything that needs no library at link time but zlib (for compressed data files) and threads.
+#pragma once
+
+// First, so that the sentence about a wrong network carries a short list of includes.
+#include <strata/network/sequential.hpp>
+
+#include <strata/layers/activation.hpp>
+#include <strata/layers/activations.hpp>
+#include <strata/layers/average_pool2d.hpp>
+#include <strata/layers/batch_norm.hpp>
+#include <strata/layers/branches.hpp>
+#include <strata/layers/conv2d.hpp>
+#include <strata/layers/dense.hpp>
+#include <strata/layers/dropout.hpp>
+#include <strata/layers/flatten.hpp>
+#include <strata/layers/global_pool2d.hpp>
+#include <strata/layers/layer_norm.hpp>
+#include <strata/layers/max_pool2d.hpp>
+#include <strata/layers/reshape.hpp>
+#include <strata/layers/zero_padding2d.hpp>
+
+#include <strata/initializers/constant.hpp>
+#include <strata/initializers/glorot.hpp>
+#include <strata/initializers/he.hpp>
+#include <strata/initializers/lecun.hpp>
+#include <strata/initializers/orthogonal.hpp>
+#include <strata/initializers/random.hpp>
+
+#include <strata/losses/binary_crossentropy.hpp>
+#include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/losses/huber.hpp>
+#include <strata/losses/mean_absolute_error.hpp>
+#include <strata/losses/mean_squared_error.hpp>
+#include <strata/losses/sparse_categorical_crossentropy.hpp>
+
+#include <strata/metrics/accuracy.hpp>
+#include <strata/metrics/binary_accuracy.hpp>
+#include <strata/metrics/categorical_accuracy.hpp>
+#include <strata/metrics/top_k_categorical_accuracy.hpp>
+
+#include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/rmsprop.hpp>
+#include <strata/optimizers/schedules.hpp>
+#include <strata/optimizers/sgd.hpp>
+
+// Backends before programs: a kernel specialised after the first look-up would be silently ignored.
+#include <strata/cpu/cpu.hpp>
+
+#include <strata/program/print_plan.hpp>
+#include <strata/train/trainer.hpp>
+
+#include <strata/data/batch.hpp>
+#include <strata/data/check_finite.hpp>
+#include <strata/data/find_mnist.hpp>
+#include <strata/data/from_tensor_slices.hpp>
+#include <strata/data/idx.hpp>
+#include <strata/data/mnist.hpp>
+#include <strata/data/one_hot.hpp>
+#include <strata/data/prefetch.hpp>
+#include <strata/data/repeat.hpp>
+#include <strata/data/scale.hpp>
+#include <strata/data/shuffle.hpp>
+#include <strata/data/skip.hpp>
+#include <strata/data/synthetic_digits.hpp>
+#include <strata/data/take.hpp>

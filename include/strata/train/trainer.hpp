@@ -1,0 +1,359 @@
+// trainer{network{}, optimizer, loss{}, metrics..., strategy}: compile, fit, evaluate, predict.
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <strata/concepts/callback.hpp>
+#include <strata/concepts/optimizer.hpp>
+#include <strata/concepts/strategy.hpp>
+#include <strata/distribute/one_device.hpp>
+#include <strata/network/summary.hpp>
+#include <strata/train/checks.hpp>
+#include <strata/train/fit_options.hpp>
+#include <strata/train/predictions.hpp>
+#include <strata/train/progress.hpp>
+#include <strata/train/weights_file.hpp>
+#include <tuple>
+
+namespace strata {
+
+// The words of the sentences about data that do not fit the network. None is ever defined.
+template <int... Extents>
+struct the_network_takes;
+template <int... Extents>
+struct the_data_set_yields;
+template <class Taken, class Yielded>
+struct data_mismatch;
+template <class Loss, label_kind Wanted>
+struct the_loss_takes_labels;
+template <label_kind Given>
+struct the_data_set_has_labels;
+
+namespace detail {
+
+// (With the sequence as a default template argument g++ 12 crashes.)
+template <template <int...> class Words, shape S>
+struct spelled {
+  template <int... I>
+  static auto with(std::integer_sequence<int, I...>) -> Words<S[I]...>;
+  using type = decltype(with(std::make_integer_sequence<int, S.rank()>{}));
+};
+
+/// Whether a source has what a program needs; as a type, so that the error is a sentence.
+template <class Program, class Source, bool NeedsLabels>
+struct data_verdict {
+  using network = typename Program::network;
+  using loss = typename Program::loss;
+  static constexpr bool shape_fits = Source::sample_shape == network::input_shape;
+  static constexpr bool labels_fit = !NeedsLabels || Source::labels == loss::labels;
+  static constexpr bool targets_fit =
+      !NeedsLabels || !labels_fit || loss::labels == label_kind::sparse || Source::target_shape == network::output_shape;
+
+  static auto sentence() {
+    if constexpr (!shape_fits)
+      return std::type_identity<data_mismatch<typename spelled<the_network_takes, network::input_shape>::type,
+                                              typename spelled<the_data_set_yields, Source::sample_shape>::type>>{};
+    else if constexpr (!labels_fit)
+      return std::type_identity<data_mismatch<the_loss_takes_labels<loss, loss::labels>, the_data_set_has_labels<Source::labels>>>{};
+    else if constexpr (!targets_fit)
+      return std::type_identity<data_mismatch<typename spelled<the_network_takes, network::output_shape>::type,
+                                              typename spelled<the_data_set_yields, Source::target_shape>::type>>{};
+    else
+      return std::type_identity<no_complaint>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+template <class T>
+struct is_metric : std::bool_constant<metric<T>> {};
+template <class T>
+struct is_strategy : std::bool_constant<strategy<T>> {};
+template <class T>
+struct is_precision : std::bool_constant<precision_policy<T>> {};
+
+template <class... Extra>
+struct sorted_extras {
+  using metrics = filter_t<is_metric, Extra...>;
+  using strategy = at_t<0, join_t<filter_t<is_strategy, Extra...>, list<one_device>>>;
+  using precision = at_t<0, join_t<filter_t<is_precision, Extra...>, list<precision::f32>>>;
+};
+
+template <class T>
+inline constexpr bool is_validation = false;
+template <class Source>
+inline constexpr bool is_validation<validation<Source>> = true;
+
+/// The first of args that is a T, or `otherwise`.
+template <class T, class... Args>
+constexpr T pick(T otherwise, const Args&... args) {
+  if constexpr ((std::same_as<T, Args> || ...))
+    return std::get<const T&>(std::tie(args...));
+  else
+    return otherwise;
+}
+
+}  // namespace detail
+
+/// What fit takes beside the data: options and callbacks, in any order.
+template <class O>
+concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
+                     std::same_as<O, verbosity> || detail::is_validation<O> || callback<O>;
+
+/// What a trainer takes beside network, optimizer and loss.
+template <class E>
+concept trainer_extra = metric<E> || strategy<E> || precision_policy<E> || std::same_as<E, seed>;
+
+/// The whole training program. Its type holds network, loss, optimizer, metrics, precision and strategy, from which the
+/// compiler derives kernels and memory.  https://keras.io/api/models/model_training_apis
+template <class Program, class Strategy>
+class trainer {
+ public:
+  using program_type = Program;
+  using strategy_type = Strategy;
+  using value_type = typename Program::value_type;
+  using network = typename Program::network;
+  using executor_type = typename Strategy::template executor<Program>;
+
+ private:
+  using T = value_type;
+  executor_type executor_;  // completed first: its own sentences come without the noise of a failed concept
+  static_assert(executor<executor_type, Program>);
+  long step_ = 0;
+
+ public:
+  template <class... Extra>
+    requires(trainer_extra<Extra> && ...)
+  explicit trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
+      : executor_(detail::pick(Strategy{}, extra...)
+                      .template make<Program>((optimizer.validate(), std::move(optimizer)), detail::pick(seed(1), extra...).value)) {}
+
+  /// Trains on a batch_source for `epochs`; returns loss and metrics of each.
+  /// Throws strata::error for labels that are no class, an empty source, or a loss that is nan or infinite.
+  template <class Source, class... Options>
+    requires batch_source<Source> && (fit_option<std::remove_cvref_t<Options>> && ...)
+  history fit(Source&& source, Options&&... options) {
+    check<Source, true>();
+    const int first = detail::pick(initial_epoch(0), options...).number, last = detail::pick(epochs(1), options...).count;
+    const long steps = detail::pick(steps_per_epoch(0), options...).count;
+    progress_bar progress(std::cout, detail::pick(verbosity::bar, options...));
+    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+
+    history past;
+    training_state state;
+    state.epochs = last;
+    state.step = step_;
+    state.learning_rate = learning_rate();
+    (call_train_begin(options, state), ...);
+    source_position<std::remove_reference_t<Source>> at{source};
+    for (state.epoch = first; state.epoch < last && !state.stop_training; ++state.epoch) {
+      state.values = {};
+      state.learning_rate = learning_rate();
+      (call_epoch_begin(options, state), ...);
+      progress.begin_epoch(state.epoch, last, steps > 0 ? steps : at.length());
+      const tallies<Program> sum = train_epoch(at, steps, state, progress, options...);
+      report(state.values, sum, "");
+      (validate(options, state.values), ...);
+      progress.end_epoch(state.values);
+      (call_epoch_end(options, state), ...);
+      past.add(state.epoch, state.values);
+      if (state.new_learning_rate) set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
+    }
+    (call_train_end(options, state), ...);
+    return past;
+  }
+
+  /// Loss and metrics over a batch_source.
+  template <batch_source Source>
+  logs evaluate(Source&& source) {
+    logs out;
+    report(out, evaluate_all(source), "");
+    return out;
+  }
+
+  /// The network's output for each sample of a batch_source; labels are ignored.
+  template <batch_source Source>
+  predictions<T, network::output_shape> predict(Source&& source) {
+    check<Source, false>();
+    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+    predictions<T, network::output_shape> out;
+    for (const samples<T>& batch : source) {
+      const std::size_t before = out.values.size();
+      out.values.resize(before + std::size_t(batch.count) * std::size_t(network::output_shape.size()));
+      executor_.predict({batch.x, nullptr, nullptr, batch.count}, out.values.data() + before);
+    }
+    return out;
+  }
+
+  /// The same for `count` samples in memory, without a source: x is (count, input shape), out (count, output shape).
+  void predict(std::span<const T> x, std::span<T> out) {
+    const std::size_t count = x.size() / std::size_t(network::input_shape.size());
+    if (x.size() != count * std::size_t(network::input_shape.size()) || out.size() != count * std::size_t(network::output_shape.size()))
+      throw error("predict: " + std::to_string(x.size()) + " inputs and room for " + std::to_string(out.size()) + " outputs, but a sample has " +
+                  std::to_string(network::input_shape.size()) + " and " + std::to_string(network::output_shape.size()));
+    executor_.prepare(int(count));
+    executor_.predict({x.data(), nullptr, nullptr, int(count)}, out.data());
+  }
+
+  /// One update on one batch, for training loops of one's own. Returns (sum, count) of the loss and of each metric.
+  tallies<Program> train_step(const samples<T>& batch) {
+    executor_.prepare(batch.count);
+    ++step_;
+    return executor_.train_step(batch);
+  }
+
+  /// All weights and state in one block, laid out by layout_of_program<program_type>.
+  std::span<const T> parameters() const { return const_cast<executor_type&>(executor_).parameters(); }
+  /// Replaces them.
+  void set_parameters(std::span<const T> values) {
+    const std::span<T> own = executor_.parameters();
+    if (values.size() != own.size())
+      throw error("set_parameters: " + std::to_string(values.size()) + " numbers for an arena of " + std::to_string(own.size()));
+    std::ranges::copy(values, own.begin());
+    executor_.parameters_changed();
+  }
+
+  /// safetensors, one tensor per parameter.  Throws strata::error; the file is complete or absent.
+  void save_weights(const std::filesystem::path& path) const { strata::save_weights<network, T>(path, parameters()); }
+  /// Throws strata::error naming the layer that differs; then nothing has changed.
+  void load_weights(const std::filesystem::path& path) {
+    strata::load_weights<network, T>(path, executor_.parameters());
+    executor_.parameters_changed();
+  }
+
+  double learning_rate() const { return const_cast<executor_type&>(executor_).optimizer().learning_rate(step_); }
+  void set_learning_rate(double rate) { executor_.optimizer().learning_rate = rate; }
+
+  executor_type& executor() { return executor_; }
+
+ private:
+  /// Where fit stands in a source: across epochs when steps_per_epoch counts them.
+  template <class Source>
+  struct source_position {
+    Source& source;
+    std::ranges::iterator_t<Source> next{};
+    bool open = false;
+
+    long length() const {
+      if constexpr (std::ranges::sized_range<Source>)
+        return long(std::ranges::size(source));
+      else
+        return 0;
+    }
+    void start(int epoch) {
+      if constexpr (requires { source.set_epoch(epoch); }) source.set_epoch(epoch);
+      next = std::ranges::begin(source);
+      open = true;
+    }
+    bool at_end() { return next == std::ranges::end(source); }
+  };
+
+  template <class Source, bool NeedsLabels>
+  static constexpr void check() {
+    static_assert(sizeof(typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type) > 0,
+                  "the data set does not fit the network");
+    static_assert(std::same_as<typename std::remove_cvref_t<Source>::value_type, samples<T>>,
+                  "the batches have another precision than the network: batch<N, double> goes with precision::f64");
+  }
+
+  template <class Position, class... Options>
+  tallies<Program> train_epoch(Position& at, long steps, training_state& state, progress_bar& progress, Options&... options) {
+    tallies<Program> sum{};
+    long seen = 0, done = 0;
+    if (steps == 0 || !at.open) at.start(state.epoch);
+    while (steps == 0 || done < steps) {
+      if (at.at_end()) {
+        if (steps == 0) break;
+        at.start(state.epoch);
+        if (at.at_end()) break;
+      }
+      const samples<T> batch = *at.next;
+      if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, network::output_shape.last(), seen);
+      const tallies<Program> one = executor_.train_step(batch);
+      accumulate(sum, one);
+      state.loss = one[0].mean();
+      if (!std::isfinite(state.loss))
+        detail::report_bad_loss(state.loss, batch, network::input_shape.size(), network::output_shape.size(), state.epoch, done, seen);
+      seen += batch.count;
+      ++done;
+      state.step = ++step_;
+      (call_batch_end(options, state), ...);
+      if (progress.due()) {
+        logs now;
+        report(now, sum, "");
+        progress.step(done, now);
+      }
+      ++at.next;
+    }
+    accumulate(sum, executor_.finish());
+    if (done == 0) throw error("epoch " + std::to_string(state.epoch + 1) + ": the data set is empty");
+    return sum;
+  }
+
+  template <class Source>
+  tallies<Program> evaluate_all(Source& source) {
+    check<Source, true>();
+    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+    tallies<Program> sum{};
+    long seen = 0;
+    for (const samples<T>& batch : source) {
+      if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, network::output_shape.last(), seen);
+      accumulate(sum, executor_.evaluate_step(batch));
+      seen += batch.count;
+    }
+    if (seen == 0) throw error("evaluate: the data set is empty");
+    return sum;
+  }
+
+  static void accumulate(tallies<Program>& sum, const tallies<Program>& one) {
+    for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += one[k];
+  }
+  static void report(logs& to, const tallies<Program>& sum, const std::string& prefix) {
+    to.set(prefix + "loss", sum[0].mean());
+    [&]<class... M>(list<M...>) {
+      [[maybe_unused]] std::size_t k = 0;
+      (to.set(prefix + M::name, sum[++k].mean()), ...);
+    }(typename Program::metrics{});
+  }
+
+  template <class Option>
+  void validate(Option& option, logs& values) {
+    if constexpr (detail::is_validation<std::remove_cvref_t<Option>>) {
+      auto source = option.source;  // a view: fit may have been given a constant one
+      report(values, evaluate_all(source), "val_");
+    }
+  }
+  template <class C>
+  static void call_train_begin(C& c, training_state& s) {
+    if constexpr (hooks::train_begin<C>) c.on_train_begin(s);
+  }
+  template <class C>
+  static void call_train_end(C& c, training_state& s) {
+    if constexpr (hooks::train_end<C>) c.on_train_end(s);
+  }
+  template <class C>
+  static void call_epoch_begin(C& c, training_state& s) {
+    if constexpr (hooks::epoch_begin<C>) c.on_epoch_begin(s);
+  }
+  template <class C>
+  static void call_epoch_end(C& c, training_state& s) {
+    if constexpr (hooks::epoch_end<C>) c.on_epoch_end(s);
+  }
+  template <class C>
+  static void call_batch_end(C& c, training_state& s) {
+    if constexpr (hooks::batch_end<C>) c.on_batch_end(s);
+  }
+};
+
+template <class Network, class Optimizer, class Loss, class... Extra>
+trainer(Network, Optimizer, Loss, Extra...)
+    -> trainer<program<Network, Loss, Optimizer, typename detail::sorted_extras<Extra...>::metrics, typename detail::sorted_extras<Extra...>::precision>,
+               typename detail::sorted_extras<Extra...>::strategy>;
+
+/// The table of layers, shapes and parameters, as Keras prints it.
+template <class Program, class Strategy>
+std::string summary(const trainer<Program, Strategy>&) {
+  return summary_of<typename Program::network>();
+}
+
+}  // namespace strata

@@ -1,0 +1,107 @@
+// Weights as a safetensors file: one tensor per parameter, named layer/parameter, in Keras' layouts.
+#pragma once
+#include <strata/interop/safetensors.hpp>
+#include <strata/network/summary.hpp>
+
+namespace strata {
+
+/// Whether load_weights may take numbers of another precision than the network's: by default it refuses.
+enum class convert_precision : bool { no, yes };
+
+namespace detail {
+
+inline constexpr const char* weights_version_key = "strata_weights_version";
+inline constexpr int weights_version = 1;
+
+inline tensor_extents extents_of(const parameter& p) {
+  tensor_extents out;
+  for (int i = 0; i < p.extents.rank(); ++i) out.push_back(std::uint64_t(p.extents[i]));
+  return out;
+}
+
+template <class T>
+void save_parameters(const std::filesystem::path& path, std::span<const parameter_slot> slots, std::span<const std::string> names,
+                     std::span<const T> arena) {
+  std::vector<safetensor> tensors;
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    tensors.push_back(safetensor::of(names[i], extents_of(slots[i].what),
+                                     arena.subspan(std::size_t(slots[i].offset), std::size_t(slots[i].what.extents.size()))));
+  write_safetensors(path, tensors, {{weights_version_key, std::to_string(weights_version)}});
+}
+
+/// What is wrong with one tensor of the file; empty if nothing is.
+inline std::string misfit(const safetensors_file::entry* have, const parameter& want, dtype type, convert_precision convert) {
+  if (!have) return "missing in the file";
+  if (have->extents != extents_of(want))
+    return "the file has " + words_of(have->extents) + ", the network " + words_of(extents_of(want));
+  const bool convertible = convert == convert_precision::yes && (have->type == dtype::F32 || have->type == dtype::F64);
+  if (have->type != type && !convertible)
+    return std::string("the file has ") + name_of(have->type) + ", the network " + name_of(type) +
+           (have->type == dtype::F32 || have->type == dtype::F64 ? " (convert_precision::yes would convert)" : "");
+  return {};
+}
+
+template <class T>
+void load_parameters(const std::filesystem::path& path, std::span<const parameter_slot> slots, std::span<const std::string> names,
+                     std::span<T> arena, convert_precision convert) {
+  const safetensors_file file(path);
+  if (const auto at = file.metadata().find(weights_version_key);
+      at != file.metadata().end() && at->second != std::to_string(weights_version))
+    throw error(path.string() + ": weights of version '" + at->second + "', but this program reads version " +
+                std::to_string(weights_version));
+
+  constexpr int listed = 8;
+  std::string differences;
+  int count = 0;
+  const auto report = [&](const std::string& name, const std::string& why) {
+    if (!why.empty() && ++count <= listed) differences += "\n  " + name + ": " + why;
+  };
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    report(names[i], misfit(file.find(names[i]), slots[i].what, dtype_of<T>(), convert));
+  for (const safetensors_file::entry& e : file.entries())
+    if (std::ranges::find(names, e.name) == names.end())
+      report(e.name, "not in the network; the file has " + words_of(e.extents));
+  if (count > 0)
+    throw error(path.string() + " does not fit the network" + differences +
+                (count > listed ? "\n  and " + std::to_string(count - listed) + " more" : ""));
+
+  // All is read before any of it is used: a disk may fail in between.
+  std::vector<T> loaded(arena.begin(), arena.end());
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const safetensors_file::entry& e = file[names[i]];
+    const std::span<T> to = std::span(loaded).subspan(std::size_t(slots[i].offset), std::size_t(e.count()));
+    using other = std::conditional_t<std::is_same_v<T, float>, double, float>;
+    if (e.type == dtype_of<T>())
+      file.read(e, to);
+    else
+      std::ranges::transform(file.read<other>(e.name), to.begin(), [](other v) { return static_cast<T>(v); });
+  }
+  std::ranges::copy(loaded, arena.begin());
+}
+
+template <class Network>
+void check_arena(std::size_t size) {
+  constexpr long expected = layout_of<typename Network::items>.size;
+  if (size != std::size_t(expected))
+    throw error("weights: " + std::to_string(size) + " numbers, but the network's arena has " + std::to_string(expected));
+}
+
+}  // namespace detail
+
+/// Writes all weights and state of an arena that layout_of describes. The file is complete, or an older one stays as it was.
+/// A dense kernel is (in, out), one of conv2d (height, width, in / groups, out).  Throws strata::error.
+template <network Network, std::floating_point T>
+void save_weights(const std::filesystem::path& path, std::type_identity_t<std::span<const T>> arena) {
+  detail::check_arena<Network>(arena.size());
+  detail::save_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena);
+}
+
+/// Reads them back. Throws strata::error that lists which parameters differ and how; then nothing in the arena has changed.
+template <network Network, std::floating_point T>
+void load_weights(const std::filesystem::path& path, std::type_identity_t<std::span<T>> arena,
+                  convert_precision convert = convert_precision::no) {
+  detail::check_arena<Network>(arena.size());
+  detail::load_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena, convert);
+}
+
+}  // namespace strata

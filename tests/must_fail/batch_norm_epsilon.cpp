@@ -1,0 +1,11 @@
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*batch_norm<.*receives<8>.*because<.*normalization_epsilon_must_be_positive>
+#include <strata/network/sequential.hpp>
+#include <strata/layers/batch_norm.hpp>
+
+using namespace strata;
+#ifdef TWIN
+using net = sequential<input<8>, batch_norm<epsilon<1e-5_r>>>;
+#else
+using net = sequential<input<8>, batch_norm<epsilon<0>>>;
+#endif
+net n;

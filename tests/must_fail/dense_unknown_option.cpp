@@ -1,0 +1,11 @@
+// error: wrong_option<.*at_index<1>.*by_layer<.*dense<4,.*stride<2.*because<.*the_layer_does_not_know_this_option>
+#include <strata/network/sequential.hpp>
+#include <strata/layers/dense.hpp>
+
+using namespace strata;
+#ifdef TWIN
+using net = sequential<input<8>, dense<4, relu, no_bias>>;
+#else
+using net = sequential<input<8>, dense<4, relu, stride<2>>>;
+#endif
+net n;

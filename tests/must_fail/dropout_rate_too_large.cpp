@@ -1,0 +1,11 @@
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*dropout<.*receives<8>.*because<.*dropout_rate_must_be_below_1>
+#include <strata/network/sequential.hpp>
+#include <strata/layers/dropout.hpp>
+
+using namespace strata;
+#ifdef TWIN
+using net = sequential<input<8>, dropout<0.5_r>>;
+#else
+using net = sequential<input<8>, dropout<1>>;
+#endif
+net n;

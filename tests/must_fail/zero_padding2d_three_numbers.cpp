@@ -1,0 +1,11 @@
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*zero_padding2d<1, 2, 3.*receives<8, 8, 1>.*because<.*zero_padding2d_takes_one_two_or_four_numbers>
+#include <strata/network/sequential.hpp>
+#include <strata/layers/zero_padding2d.hpp>
+
+using namespace strata;
+#ifdef TWIN
+using net = sequential<input<8, 8, 1>, zero_padding2d<1, 2>>;
+#else
+using net = sequential<input<8, 8, 1>, zero_padding2d<1, 2, 3>>;
+#endif
+net n;

@@ -1,0 +1,85 @@
+// Activations, dropout, flatten, reshape, zero padding and joins: shapes, names, and what they refuse.
+#include "layer_shapes.hpp"
+#include <cmath>  // has functions named like some activations
+#include <strata/layers/activation.hpp>
+#include <strata/layers/branches.hpp>
+#include <strata/layers/dense.hpp>
+#include <strata/layers/dropout.hpp>
+#include <strata/layers/flatten.hpp>
+#include <strata/layers/reshape.hpp>
+#include <strata/layers/zero_padding2d.hpp>
+using namespace strata;
+using namespace strata::test;
+
+template <class... A>
+constexpr bool keep_shapes() {
+  return ((gives<A>({3, 4, 5}, {3, 4, 5}) && gives<A>({7}, {7}) && gives<activation<A>>({2, 3}, {2, 3}) &&
+           activation_operation<A> && std::is_same_v<operations_of<dense<4, A>>, list<affine<dense_settings{4}>, A>>)&&...);
+}
+static_assert(keep_shapes<relu, relu6, leaky_relu<>, elu<>, selu, gelu, gelu_approximate, silu, sigmoid, tanh_activation,
+                          softplus, softsign, softmax>());
+static_assert(std::is_same_v<activations::tanh, tanh_activation>);
+static_assert(leaky_relu<>::slope == 0.2 && elu<>::alpha == 1);
+static_assert(refuses<leaky_relu<-decimal(1)>>({3}, leaky_relu_slope_must_not_be_negative));
+static_assert(refuses<elu<-decimal(1)>>({3}, elu_alpha_must_not_be_negative));
+static_assert(called<activation<relu>>("activation", "Activation"));
+static_assert(refuses<activation<dense<3>>>({3}, activation_takes_an_activation));
+static_assert(refuses<activation<int>>({3}, activation_takes_an_activation));
+static_assert(!activation_operation<flatten> && !activation_operation<dense<3>> && !activation_operation<int>);
+static_assert(gives<activation<linear>>({2, 3}, {2, 3}));
+static_assert(facts_of<linear>.is_view && !facts_of<relu>.is_view);
+static_assert(std::is_same_v<operations_of<dense<4, linear>>, operations_of<dense<4>>>);  // it costs nothing
+static_assert(well_used<dense<4, linear>>() && misused<dense<4, linear, relu>>(1, a_layer_takes_one_activation));
+
+static_assert(called<dropout<0.5_r>>("dropout", "Dropout"));
+static_assert(gives<dropout<0.5_r>>({3, 4, 5}, {3, 4, 5}) && gives<dropout<0_r>>({3}, {3}));
+static_assert(refuses<dropout<1_r>>({3}, dropout_rate_must_be_below_1));
+static_assert(refuses<dropout<50_r>>({3}, dropout_rate_must_be_below_1));
+static_assert(refuses<dropout<decimal(-1, -1)>>({3}, dropout_rate_must_be_below_1));
+
+static_assert(called<flatten>("flatten", "Flatten") && facts_of<flatten>.is_view);
+static_assert(gives<flatten>({3, 4, 5}, {60}) && gives<flatten>({7}, {7}));
+
+static_assert(called<reshape<4>>("reshape", "Reshape") && facts_of<reshape<4>>.is_view);
+static_assert(gives<reshape<5, 4, 3>>({3, 4, 5}, {5, 4, 3}) && gives<reshape<60>>({3, 4, 5}, {60}) &&
+              gives<reshape<1, 1, 7, 1>>({7}, {1, 1, 7, 1}));
+static_assert(gives<reshape<-1>>({3, 4, 5}, {60}) && gives<reshape<6, -1>>({3, 4, 5}, {6, 10}) &&
+              gives<reshape<-1, 60>>({3, 4, 5}, {1, 60}));
+static_assert(refuses<reshape<61>>({3, 4, 5}, reshape_must_keep_the_number_of_elements));
+static_assert(refuses<reshape<7, -1>>({3, 4, 5}, reshape_must_keep_the_number_of_elements));
+static_assert(refuses<reshape<-1, 120>>({3, 4, 5}, reshape_must_keep_the_number_of_elements));
+static_assert(refuses<reshape<0, 60>>({3, 4, 5}, reshape_extents_must_be_positive));
+static_assert(refuses<reshape<-1, -1>>({3, 4, 5}, reshape_extents_must_be_positive));
+static_assert(refuses<reshape<-2, 30>>({3, 4, 5}, reshape_extents_must_be_positive));
+static_assert(refuses<reshape<>>({3, 4, 5}, reshape_takes_one_to_four_extents));
+static_assert(refuses<reshape<3, 2, 2, 5, 1>>({3, 4, 5}, reshape_takes_one_to_four_extents));
+
+static_assert(called<zero_padding2d<1>>("zero_padding2d", "ZeroPadding2D"));
+static_assert(gives<zero_padding2d<1>>({3, 4, 5}, {5, 6, 5}) && gives<zero_padding2d<0>>({3, 4, 5}, {3, 4, 5}));
+static_assert(gives<zero_padding2d<1, 2>>({3, 4, 5}, {5, 8, 5}));
+static_assert(gives<zero_padding2d<1, 2, 3, 4>>({3, 4, 5}, {6, 11, 5}));
+static_assert(std::is_same_v<operations_of<zero_padding2d<1, 1>>, operations_of<zero_padding2d<1>>>);
+static_assert(refuses<zero_padding2d<1>>({3, 4}, zero_padding2d_takes_height_width_channels));
+static_assert(refuses<zero_padding2d<-1>>({3, 4, 5}, zero_padding2d_must_not_be_negative));
+static_assert(refuses<zero_padding2d<>>({3, 4, 5}, zero_padding2d_takes_one_two_or_four_numbers));
+static_assert(refuses<zero_padding2d<1, 2, 3>>({3, 4, 5}, zero_padding2d_takes_one_two_or_four_numbers));
+
+// Joins see several shapes.
+template <class Join, class... Shapes>
+constexpr expected_shape joined(Shapes... each) {
+  const shape in[sizeof...(Shapes) + 1] = {each..., shape{}};
+  return facts_of<Join>.output_shape(std::span<const shape>(in, sizeof...(Shapes)));
+}
+static_assert(joined<sum_of_branches>(shape{3, 4}, shape{3, 4}, shape{3, 4}).value == shape{3, 4});
+static_assert(joined<sum_of_branches>(shape{3, 4}, shape{3, 4}, shape{4, 3}).why == &add_takes_branches_of_equal_shape);
+static_assert(joined<sum_of_branches>(shape{3, 4}, shape{3, 4, 1}).why == &add_takes_branches_of_equal_shape);
+static_assert(joined<sum_of_branches>().why == &a_join_needs_at_least_one_branch);
+static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 4, 5}, shape{3, 4, 1}).value == shape{3, 4, 8});
+static_assert(joined<stack_of_branches>(shape{3}, shape{5}).value == shape{8});
+static_assert(joined<stack_of_branches>(shape{3, 4, 2}).value == shape{3, 4, 2});
+static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 5, 2}).why ==
+              &concat_takes_branches_that_differ_only_in_channels);
+static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 4}).why == &concat_takes_branches_that_differ_only_in_channels);
+static_assert(joined<stack_of_branches>().why == &a_join_needs_at_least_one_branch);
+static_assert(called<add<branch<>>>("add", "Add") && called<concat<branch<>>>("concatenate", "Concatenate"));
+static_assert(std::is_same_v<residual<relu>, add<branch<relu>, branch<>>>);

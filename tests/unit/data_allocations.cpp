@@ -1,0 +1,63 @@
+// Counts what a pipeline allocates. The operators are weak, so that another file of the same program may count as well.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <strata/data/batch.hpp>
+#include <strata/data/check_finite.hpp>
+#include <strata/data/from_tensor_slices.hpp>
+#include <strata/data/one_hot.hpp>
+#include <strata/data/prefetch.hpp>
+#include <strata/data/scale.hpp>
+#include <strata/data/shuffle.hpp>
+#include <vector>
+using namespace strata;
+
+namespace {
+std::atomic<long> allocations{0};
+
+void* count(std::size_t bytes, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* p = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+__attribute__((weak)) void* operator new(std::size_t n) { return count(n, 16); }
+__attribute__((weak)) void* operator new(std::size_t n, std::align_val_t a) { return count(n, std::size_t(a)); }
+__attribute__((weak)) void operator delete(void* p) noexcept { std::free(p); }
+__attribute__((weak)) void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+__attribute__((weak)) void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+__attribute__((weak)) void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+auto samples_of(int n) {
+  std::vector<int> y;
+  for (int i = 0; i < n; ++i) y.push_back(i % 10);
+  return data::from_tensor_slices(data::array<float, shape{5}>(std::vector<float>(std::size_t(5 * n))), y);
+}
+/// Allocations of the epochs after the first two.
+long in_steady_state(auto&& view) {
+  long before = 0, batches = 0;
+  for (int epoch = 0; epoch < 6; ++epoch) {
+    if (epoch == 2) before = allocations;
+    for (const auto& b : view) batches += b.count > 0;
+  }
+  REQUIRE(batches == 6 * 32);
+  return allocations - before;
+}
+}  // namespace
+
+TEST_CASE("a pipeline allocates nothing once it is warm") {
+  const long before = allocations;
+  void* volatile probe = ::operator new(1);
+  ::operator delete(probe);
+  REQUIRE(allocations > before);  // the counter works
+
+  CHECK(in_steady_state(samples_of(250) | data::batch<8>) == 0);
+  CHECK(in_steady_state(samples_of(250) | data::scale(2) | data::check_finite | data::shuffle(1000) | data::batch<8>) == 0);
+  CHECK(in_steady_state(samples_of(250) | data::one_hot<10> | data::shuffle(40) | data::batch<8, double>) == 0);
+  CHECK(in_steady_state(samples_of(250) | data::shuffle(1000) | data::batch<8> | data::prefetch(3)) == 0);
+}

@@ -1,0 +1,69 @@
+// Same seed, same bits: for any number of threads and any micro-batch; short batches weigh each sample equally.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <strata/strata.hpp>
+
+#include "gradient_check.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+
+using plain = sequential<input<9, 9, 2>, conv2d<7, 3, relu>, max_pool2d<2>, flatten, dense<11, relu>, dropout<0.3_r>, dense<5, softmax>>;
+using normalised = sequential<input<6, 6, 3>, conv2d<4, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
+                              residual<conv2d<4, 3, same_padding>, batch_norm<>>, global_average_pool2d, dense<5, softmax>>;
+
+/// The parameters after `steps` steps on batches of the given sizes.
+template <class Network>
+std::vector<float> trained(compute_options how, std::initializer_list<int> sizes, std::uint64_t seed = 5) {
+  using P = program<Network, sparse_categorical_crossentropy<>, adam, list<accuracy>>;
+  synchronous_executor<P, cpu> executor(adam{.learning_rate = 0.01}, seed, how);
+  executor.prepare(24);
+  std::uint64_t key = 0;
+  for (int size : sizes) {
+    const random_batch<P> batch(size, ++key);
+    executor.train_step(batch.view());
+  }
+  const std::span<float> w = executor.parameters();
+  return {w.begin(), w.end()};
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the bits do not depend on who computes", Network, plain, normalised) {
+  const auto sizes = {24, 24, 7, 24, 1};
+  const std::vector<float> one = trained<Network>({.threads = 1, .leaves = 4}, sizes);
+  CHECK(same_bits(one, trained<Network>({.threads = 1, .leaves = 4}, sizes)));
+  CHECK(same_bits(one, trained<Network>({.threads = 2, .leaves = 4}, sizes)));
+  CHECK(same_bits(one, trained<Network>({.threads = 3, .leaves = 4}, sizes)));
+  CHECK(same_bits(one, trained<Network>({.threads = 4, .leaves = 4, .micro_batch = 1}, sizes)));
+  CHECK(same_bits(one, trained<Network>({.threads = 2, .leaves = 4, .micro_batch = 5}, sizes)));
+  CHECK_FALSE(same_bits(one, trained<Network>({.threads = 1, .leaves = 4}, sizes, 6)));
+}
+
+TEST_CASE("a short batch is the mean over its own samples") {
+  // Twice the same three samples have the same mean gradient as once.
+  using P = program<plain, sparse_categorical_crossentropy<>, keep_gradient, list<>, precision::f64>;
+  using without_dropout = sequential<input<9, 9, 2>, conv2d<7, 3, relu>, max_pool2d<2>, flatten, dense<11, relu>, dense<5, softmax>>;
+  using Q = program<without_dropout, sparse_categorical_crossentropy<>, keep_gradient, list<>, precision::f64>;
+  const random_batch<Q> three(3);
+  random_batch<Q> six = three;
+  six.x.insert(six.x.end(), three.x.begin(), three.x.end());
+  six.labels.insert(six.labels.end(), three.labels.begin(), three.labels.end());
+  static_assert(layout_of_program<P>.size == layout_of_program<Q>.size);
+
+  synchronous_executor<Q, cpu> a(keep_gradient{}, 1, {.threads = 2, .leaves = 4}), b(keep_gradient{}, 1, {.threads = 2, .leaves = 4});
+  a.prepare(64);
+  b.prepare(64);
+  const auto loss_a = a.train_step(three.view()), loss_b = b.train_step(six.view());
+  CHECK(loss_a[0].count == 3);
+  CHECK(loss_b[0].count == 6);
+  CHECK(loss_a[0].mean() == doctest::Approx(loss_b[0].mean()).epsilon(1e-12));
+  for (std::size_t i = 0; i < a.slots().size(); ++i) CHECK(a.slots()[i] == doctest::Approx(b.slots()[i]).epsilon(1e-9).scale(1e-3));
+}

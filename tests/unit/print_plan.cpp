@@ -1,0 +1,94 @@
+// The plan as text, for a backend of which only the constants matter.
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <strata/layers/batch_norm.hpp>
+#include <strata/layers/conv2d.hpp>
+#include <strata/layers/dense.hpp>
+#include <strata/layers/flatten.hpp>
+#include <strata/layers/max_pool2d.hpp>
+#include <strata/losses/sparse_categorical_crossentropy.hpp>
+#include <strata/program/print_plan.hpp>
+
+namespace {
+
+/// It has kernels for all operations, and one that fuses.
+struct planner {
+  static constexpr auto name = "planner";
+};
+/// It has none.
+struct beginner {
+  static constexpr auto name = "beginner";
+};
+
+template <class Network, class Precision = strata::precision::f32>
+using training = strata::program<Network, strata::sparse_categorical_crossentropy<>, int, strata::list<>, Precision>;
+
+}  // namespace
+
+namespace strata {
+
+template <class Operation, class P, shape... In>
+struct kernel<planner, Operation, P, In...> : kernel_defaults {};
+template <batch_norm_settings S, class P, shape In>
+struct kernel<planner, batch_normalization<S>, P, In> : kernel_defaults {
+  static constexpr int statistics = 2 * In.last(), scratch = 10, scratch_per_sample = 1;
+};
+template <class... Operations, class P, shape... In>
+struct kernel<planner, fused<Operations...>, P, In...>;
+template <conv_settings S, class P, shape In>
+struct kernel<planner, fused<convolution<S>, relu>, P, In> : kernel_defaults {
+  static constexpr int saved = 5, derived = 20;
+};
+
+}  // namespace strata
+
+using namespace strata;
+
+TEST_CASE("a plan says what is fused, who reads what, where it lies, and what backward does") {
+  using chain = sequential<input<6, 6, 1>, max_pool2d<2>, conv2d<4, 2, relu>, flatten, dense<3>>;
+  CHECK(plan_text<training<chain>, planner>() == R"(plan on planner: 6 operations in 4 groups and 1 segment, numbers of 4 bytes
+  parameters  71 trained, 0 state; arena 384.00 B, gradient of a leaf 384.00 B
+  derived layouts of weights  128.00 B
+  workspace   384.00 B per sample (448.00 B without reuse), for the samples of a micro-batch
+    operations                       of     output     layers         output @  saved @  gradient @  derived @  backward
+%0  max_pooling                      batch  (3, 3, 1)  max_pooling2d  9 @ 0                                     none
+%1  convolution + relu               %0     (2, 2, 4)  conv2d         16 @ 16   5 @ 32   16 @ 48     32 @ 0     dw
+%2  affine                           %1     (3,)       dense          3 @ 48             3 @ 80                 dw, stores dx of %1
+%3  sparse_categorical_crossentropy  %2     (3,)                      3 @ 64                                    stores dx of %2
+parameters
+  conv2d/kernel (2, 2, 1, 4) @ 0
+  conv2d/bias (4,) @ 16
+  dense/kernel (16, 3) @ 32
+  dense/bias (3,) @ 80
+)");
+}
+
+TEST_CASE("segments, statistics, state and gradients that several write") {
+  using branched = sequential<input<2, 2, 3>, conv2d<4, 1>, residual<batch_norm<>>, flatten, dense<3>>;
+  const std::string text = plan_text<training<branched, precision::f64>, planner>();
+  const auto has = [&](std::string_view line) {
+    if (text.find(line) != std::string::npos) return true;
+    MESSAGE(text);
+    return false;
+  };
+  CHECK(has("plan on planner: 6 operations in 5 groups and 2 segments, numbers of 8 bytes\n"));
+  CHECK(has("  parameters  75 trained, 8 state; "));
+  CHECK(has("for all samples of a leaf: there are several segments\n"));
+  CHECK(has("  scratch     80.00 B and 8.00 B per sample\n"));
+  CHECK(has("  statistics  16 doubles per leaf\n"));
+  CHECK(has("segment 0\n    operations"));
+  CHECK(has("dw\nsegment 1\n%1  batch_normalization  "));
+  CHECK(has("dw, adds to dx of %0\n%2  add  "));
+  CHECK(has("stores dx of %1, %0\n%3  affine  "));
+  CHECK(has("  batch_normalization/moving_mean (4,) @ 128, state\n"));
+}
+
+TEST_CASE("what has no kernel is marked, and printing is the same text") {
+  using tiny = sequential<input<2>, dense<2>>;
+  const std::string text = plan_text<training<tiny>, beginner>();
+  CHECK(text.find("%0  affine (no kernel)  ") != std::string::npos);
+  std::ostringstream out;
+  print_plan<training<tiny>, beginner>(out);
+  CHECK(out.str() == text);
+}

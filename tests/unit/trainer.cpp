@@ -1,0 +1,170 @@
+// fit, evaluate, predict: options, callbacks, and what they say about bad data.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <limits>
+#include <strata/strata.hpp>
+#include <vector>
+
+#include "gradient_check.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+
+using net = sequential<input<4>, dense<8, relu>, dense<3, softmax>>;
+
+/// Three clouds of points that a small network separates.
+struct clouds {
+  std::vector<float> x;
+  std::vector<int> labels;
+  explicit clouds(int count) : x(random_numbers<float>(std::size_t(count) * 4, 11)) {
+    for (int n = 0; n < count; ++n) {
+      labels.push_back(n % 3);
+      x[std::size_t(n) * 4 + std::size_t(n % 3)] += 3;
+    }
+  }
+  auto view() const { return data::from_tensor_slices(data::array<float, shape{4}>(x), labels); }
+};
+
+auto make_trainer(std::uint64_t s = 1) {
+  return trainer{net{}, adam{.learning_rate = 0.02}, sparse_categorical_crossentropy{}, accuracy{}, seed(s), one_device{{.threads = 2}}};
+}
+
+std::string message_of(auto&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("fit learns, evaluate and predict agree with it") {
+  const clouds data(90);
+  auto model = make_trainer();
+  const history past = model.fit(data.view() | data::shuffle(90, {.seed = 1}) | data::batch<16>, epochs(30), validation(data.view() | data::batch<32>), verbosity::off);
+  CHECK(past.size() == 30);
+  CHECK(past["accuracy"].back() > 0.95);
+  CHECK(past["loss"].back() < past["loss"].front());
+
+  const logs seen = model.evaluate(data.view() | data::batch<32>);
+  CHECK(seen["loss"] == past["val_loss"].back());
+  CHECK(seen["accuracy"] == past["val_accuracy"].back());
+
+  const auto predicted = model.predict(data.view() | data::batch<7>);
+  CHECK(predicted.size() == 90);
+  int right = 0;
+  double loss = 0;
+  for (std::size_t n = 0; n < 90; ++n) {
+    const auto row = predicted.row(n);
+    right += std::ranges::max_element(row) - row.begin() == data.labels[n];
+    loss -= std::log(double(row[std::size_t(data.labels[n])]));
+  }
+  CHECK(right / 90.0 == doctest::Approx(seen["accuracy"]));
+  CHECK(loss / 90 == doctest::Approx(seen["loss"]).epsilon(1e-5));
+
+  std::vector<float> out(90 * 3);
+  model.predict(std::span<const float>(data.x), std::span<float>(out));
+  CHECK(out == predicted.values);
+}
+
+TEST_CASE("the seed decides") {
+  const clouds data(60);
+  const auto weights = [&](std::uint64_t s) {
+    auto model = make_trainer(s);
+    model.fit(data.view() | data::shuffle(60, {.seed = 3}) | data::batch<16>, epochs(2), verbosity::off);
+    return std::vector<float>(model.parameters().begin(), model.parameters().end());
+  };
+  CHECK(weights(4) == weights(4));
+  CHECK(weights(4) != weights(5));
+}
+
+TEST_CASE("steps_per_epoch takes the data up where it was left") {
+  const clouds data(40);  // batches of 16, 16, 8
+  auto model = make_trainer();
+  std::vector<long> steps;
+  struct count_steps {
+    std::vector<long>& steps;
+    void on_epoch_end(training_state& s) { steps.push_back(s.step); }
+  };
+  model.fit(data.view() | data::batch<16>, epochs(3), steps_per_epoch(2), count_steps{steps}, verbosity::off);
+  CHECK(steps == std::vector<long>{2, 4, 6});
+
+  auto other = make_trainer();
+  other.fit(data.view() | data::batch<16>, epochs(2), verbosity::off);
+  CHECK(std::ranges::equal(model.parameters(), other.parameters()));
+}
+
+TEST_CASE("callbacks see every hook, may stop, and may change the learning rate") {
+  const clouds data(48);
+  struct recorder_of_hooks {
+    std::string& seen;
+    void on_train_begin(training_state&) { seen += 'T'; }
+    void on_epoch_begin(training_state&) { seen += '('; }
+    void on_batch_end(training_state& s) { seen += s.loss > 0 ? 'b' : '?'; }
+    void on_epoch_end(training_state& s) {
+      seen += s.values.contains("val_loss") ? ')' : ']';
+      s.new_learning_rate = s.learning_rate / 2;
+      if (s.epoch == 2) s.stop_training = true;
+    }
+    void on_train_end(training_state&) { seen += 'E'; }
+  };
+  std::string seen;
+  auto model = make_trainer();
+  const history past = model.fit(data.view() | data::batch<16>, epochs(10), recorder_of_hooks{seen}, validation(data.view() | data::batch<16>), verbosity::off);
+  CHECK(seen == "T(bbb)(bbb)(bbb)E");
+  CHECK(past.size() == 3);
+  CHECK(model.learning_rate() == doctest::Approx(0.02 / 8));
+}
+
+TEST_CASE("weights go through a file") {
+  const clouds data(48);
+  const auto path = std::filesystem::temp_directory_path() / "strata_trainer_test.safetensors";
+  auto model = make_trainer(1), other = make_trainer(2);
+  model.fit(data.view() | data::batch<16>, epochs(1), verbosity::off);
+  model.save_weights(path);
+  other.load_weights(path);
+  CHECK(std::ranges::equal(model.parameters(), other.parameters()));
+  CHECK(model.evaluate(data.view() | data::batch<16>) == other.evaluate(data.view() | data::batch<16>));
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("bad data give one clear error") {
+  clouds data(48);
+  auto model = make_trainer();
+  const auto fit = [&] { model.fit(data.view() | data::batch<16>, epochs(1), verbosity::off); };
+
+  data.labels[20] = 3;
+  CHECK(message_of(fit) == "sample 20 has the label 3, but the network has 3 classes: labels must be 0 to 2");
+  CHECK(message_of([&] { model.evaluate(data.view() | data::batch<16>); }).starts_with("sample 20 has the label 3"));
+  data.labels[20] = -1;
+  CHECK(message_of(fit).starts_with("sample 20 has the label -1"));
+  data.labels[20] = 2;
+
+  data.x[17 * 4 + 2] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(message_of(fit) == "epoch 1, step 2: the loss is nan, because element 2 of the input of sample 17 is nan");
+  CHECK(message_of([&] {
+          std::vector<float> out(5);
+          model.predict(std::span<const float>(data.x), out);
+        }).starts_with("predict: "));
+}
+
+TEST_CASE("a learning rate that is too high is named") {
+  const clouds data(48);
+  trainer model{net{}, sgd{.learning_rate = 1e30}, sparse_categorical_crossentropy{}};
+  CHECK(message_of([&] { model.fit(data.view() | data::batch<16>, epochs(9), verbosity::off); }).find("lower the learning rate") != std::string::npos);
+  CHECK(message_of([] { trainer bad{net{}, adam{.beta_1 = 1}, sparse_categorical_crossentropy{}}; }).find("beta_1") != std::string::npos);
+}
+
+TEST_CASE("a training loop of one's own") {
+  const clouds data(48);
+  auto a = make_trainer(), b = make_trainer();
+  auto source = data.view() | data::batch<16>;
+  a.fit(source, epochs(1), verbosity::off);
+  for (const samples<float>& batch : source) CHECK(b.train_step(batch)[0].count == 16);
+  CHECK(std::ranges::equal(a.parameters(), b.parameters()));
+}
