@@ -1,5 +1,8 @@
 // The reference convolutional network on MNIST: 98.5 % and more after three epochs.
-#include "mnist.hpp"
+#include <iostream>
+#include <strata/strata.hpp>
+
+#include "support/mnist.hpp"
 
 using namespace strata;
 
@@ -13,7 +16,7 @@ int main(int argc, char** argv) {
     auto [train, test] = examples::load(s);
     trainer model{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{{.threads = s.threads}}, seed(s.seed)};
     std::cout << summary(model);
-    examples::with_batch<32, 64, 128, 256>(s.batch, [&](auto batch) {
+    examples::with_batch<32, 64, 128>(s.batch, [&](auto batch) {
       model.fit(train | data::shuffle(60'000, {.seed = s.seed}) | batch, epochs(s.epochs), validation(test | batch));
     });
   });

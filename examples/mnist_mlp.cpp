@@ -1,5 +1,8 @@
 // Two small dense networks on MNIST, with class numbers as labels and with one-hot rows.
-#include "mnist.hpp"
+#include <iostream>
+#include <strata/strata.hpp>
+
+#include "support/mnist.hpp"
 
 using namespace strata;
 
@@ -13,7 +16,7 @@ void train(const char* title, const examples::settings& s, auto train, auto test
   std::cout << '\n' << title << '\n';
   trainer model{Network{}, adam{}, loss, accuracy{}, one_device{{.threads = s.threads}}, seed(s.seed)};
   std::cout << summary(model);
-  examples::with_batch<32, 64, 128, 256>(s.batch, [&](auto batch) {
+  examples::with_batch<32, 64, 128>(s.batch, [&](auto batch) {
     model.fit(train | data::shuffle(60'000, {.seed = s.seed}) | batch, epochs(s.epochs), validation(test | batch));
   });
 }

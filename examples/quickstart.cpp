@@ -1,6 +1,7 @@
 // The program on the first page: a network as a type, trained on rendered digits in a few seconds.
 #include <iostream>
 #include <strata/strata.hpp>
+#include <strata/train/weights_file.hpp>
 using namespace strata;
 
 using cnn = sequential<input<28, 28, 1>,

@@ -46,6 +46,7 @@
 // Backends before programs: a kernel specialised after the first look-up would be silently ignored.
 #include <strata/cpu/cpu.hpp>
 
+#include <strata/program/compiled.hpp>
 #include <strata/program/print_plan.hpp>
 #include <strata/train/trainer.hpp>
 

@@ -13,7 +13,9 @@ import sys
 import tempfile
 import venv
 
-sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]  # for this file's name
+# This file has the package's name: it must not find itself.
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
 
 try:
     import numpy as np

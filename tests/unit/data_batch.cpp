@@ -19,12 +19,13 @@ namespace {
 auto counted(int n) {
   std::vector<std::uint8_t> x;
   std::vector<int> y;
-  for (int i = 0; i < n; ++i) x.push_back(static_cast<std::uint8_t>(10 * i)), x.push_back(static_cast<std::uint8_t>(10 * i + 1)), y.push_back(i + 100);
+  for (int i = 0; i < n; ++i)
+    x.push_back(static_cast<std::uint8_t>(10 * i)), x.push_back(static_cast<std::uint8_t>(10 * i + 1)), y.push_back(i + 100);
   return data::from_tensor_slices(data::array<std::uint8_t, shape{1, 2}>(std::move(x)), y);
 }
 
 template <class V>
-constexpr bool is_single_pass = batch_source<V> && std::ranges::view<V> && std::ranges::input_range<V> &&
+constexpr bool is_single_pass = batch_source<V>&& std::ranges::view<V>&& std::ranges::input_range<V> &&
                                 !std::ranges::forward_range<V> && std::ranges::sized_range<V> && !std::ranges::range<const V>;
 using plain = decltype(counted(1) | data::batch<4>);
 using exact = decltype(counted(1) | data::batch<4, double, data::drop_remainder>);
@@ -90,8 +91,8 @@ TEST_CASE("sizes with and without drop_remainder") {
 }
 
 TEST_CASE("a batch that is larger than the data set is refused, and so is an empty data set") {
-  CHECK_THROWS_WITH_AS(counted(10) | data::batch<64>, "batch<64>: a batch of 64 samples is larger than the data set, which has 10",
-                       error);
+  CHECK_THROWS_WITH_AS(counted(10) | data::batch<64>,
+                       "batch<64>: a batch of 64 samples is larger than the data set, which has 10", error);
   CHECK_THROWS_WITH_AS(counted(10) | data::skip(10) | data::batch<64>, "batch<64>: the data set is empty", error);
 }
 
@@ -148,12 +149,13 @@ TEST_CASE("check_finite names sample and place") {
                        "check_finite: value 0 of sample 0 is infinite", error);
   CHECK((*(with(4) | data::check_finite | data::scale(0.5) | data::batch<20>).begin()).x[3 * 7 + 2] == 2);
 
-  const auto targets = data::from_tensor_slices(data::array<float, shape{}>({1, 2}), data::array<float, shape{2}>({1, 2, 3, nan}));
+  const auto targets =
+      data::from_tensor_slices(data::array<float, shape{}>({1, 2}), data::array<float, shape{2}>({1, 2, 3, nan}));
   CHECK_THROWS_WITH_AS(sizes(targets | data::check_finite | data::batch<2>), "check_finite: target 1 of sample 1 is NaN", error);
 
   auto view = with(nan) | data::batch<20>;
-  CHECK_THROWS_WITH_AS(data::check_finite(*view.begin(), view.sample_shape), "check_finite: value 2 of sample 7 of the batch is NaN",
-                       error);
+  CHECK_THROWS_WITH_AS(data::check_finite(*view.begin(), view.sample_shape),
+                       "check_finite: value 2 of sample 7 of the batch is NaN", error);
   auto labelled = targets | data::batch<2>;
   CHECK_THROWS_WITH_AS(data::check_finite(*labelled.begin(), labelled.sample_shape, labelled.target_shape),
                        "check_finite: target 1 of sample 1 of the batch is NaN", error);

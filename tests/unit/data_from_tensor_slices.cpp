@@ -100,8 +100,8 @@ TEST_CASE("labels are integers of any kind, or rows") {
 
 TEST_CASE("from_tensor_slices refuses what does not fit together") {
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs()), "from_tensor_slices: the data set is empty", error);
-  CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), std::vector<int>{1, 2}), "from_tensor_slices: 3 samples, but 2 labels",
-                       error);
+  CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), std::vector<int>{1, 2}),
+                       "from_tensor_slices: 3 samples, but 2 labels", error);
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), pairs({1, 2})), "from_tensor_slices: 3 samples, but 1 labels", error);
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), std::vector<long>{1, 1L << 40, 2}),
                        "sparse labels: label 1099511627776 of sample 1 does not fit into 32 bits", error);
@@ -141,8 +141,8 @@ TEST_CASE("one_hot makes dense labels and refuses classes that do not exist") {
 TEST_CASE("to_categorical") {
   const data::array<float, shape{3}> rows = data::to_categorical<3>(std::vector<std::uint8_t>{2, 0});
   CHECK(std::vector<float>(rows.values().begin(), rows.values().end()) == std::vector<float>{0, 0, 1, 1, 0, 0});
-  CHECK_THROWS_WITH_AS(data::to_categorical<3>(std::vector<long>{0, 3}), "to_categorical<3>: label 3 of sample 1 is not in 0 ... 2",
-                       error);
+  CHECK_THROWS_WITH_AS(data::to_categorical<3>(std::vector<long>{0, 3}),
+                       "to_categorical<3>: label 3 of sample 1 is not in 0 ... 2", error);
 }
 
 TEST_CASE("stages compose before there is data") {

@@ -58,7 +58,8 @@ const bytes twelve{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 TEST_CASE("raw and gzipped files read the same") {
   const folder f;
   const bytes content = header(8, {2, 2, 3}) + twelve;
-  for (const fs::path& path : {raw(f.path / "a", content), zipped(f.path / "a.gz", content), raw(f.path / "misnamed.gz", content)}) {
+  for (const fs::path& path :
+       {raw(f.path / "a", content), zipped(f.path / "a.gz", content), raw(f.path / "misnamed.gz", content)}) {
     const auto images = data::read_idx<std::uint8_t, shape{2, 3, 1}>(path);
     CHECK(images.size() == 2);
     CHECK(bytes(images.values().begin(), images.values().end()) == twelve);
@@ -75,7 +76,8 @@ TEST_CASE("raw and gzipped files read the same") {
 TEST_CASE("all element types, big endian") {
   const folder f;
   const auto read = [&]<class T>(T, int type, const bytes& values) {
-    return data::read_idx<T>(zipped(f.path / "t.gz", header(type, {std::uint32_t(values.size() / sizeof(T))}) + values)).values()[1];
+    return data::read_idx<T>(zipped(f.path / "t.gz", header(type, {std::uint32_t(values.size() / sizeof(T))}) + values))
+        .values()[1];
   };
   CHECK(read(std::int8_t{}, 9, {1, 0xFE}) == -2);
   CHECK(read(std::int16_t{}, 11, {0, 0, 0xFF, 0xFE}) == -2);
@@ -127,8 +129,8 @@ TEST_CASE("damaged compression") {
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(content.data()), std::streamsize(content.size()));
 
   raw(path, bytes(content.begin(), content.end() - 100));
-  CHECK_THROWS_WITH_AS(data::read_idx<std::uint8_t>(path), doctest::Contains("of the decompressed data: the compressed data end too early"),
-                       error);
+  CHECK_THROWS_WITH_AS(data::read_idx<std::uint8_t>(path),
+                       doctest::Contains("of the decompressed data: the compressed data end too early"), error);
   content[content.size() - 6] ^= 1;  // the checksum
   raw(path, content);
   CHECK_THROWS_WITH_AS(data::read_idx<std::uint8_t>(path), doctest::Contains("incorrect data check"), error);
@@ -136,7 +138,7 @@ TEST_CASE("damaged compression") {
 
 TEST_CASE("files that cannot be read") {
   const folder f;
-  CHECK_THROWS_WITH_AS(data::read_idx<float>(f.path / "none"), doctest::String(((f.path / "none").string() + ": No such file or directory").c_str()),
-                       error);
+  CHECK_THROWS_WITH_AS(data::read_idx<float>(f.path / "none"),
+                       doctest::String(((f.path / "none").string() + ": No such file or directory").c_str()), error);
   CHECK_THROWS_WITH_AS(data::read_idx<float>(f.path), doctest::String((f.path.string() + ": Is a directory").c_str()), error);
 }

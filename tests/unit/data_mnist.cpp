@@ -89,13 +89,20 @@ TEST_CASE("mnist says what is missing or does not fit") {
   const std::string at = d.path.string();
   write_all(d.path);
   raw(d / "train-labels-idx1-ubyte", labels({0, 9, 10}));
-  CHECK_THROWS_WITH_AS(data::mnist(d.path), doctest::String(("mnist: " + at + "/train-labels-idx1-ubyte: label of sample 2: expected 0 ... 9, got 10").c_str()),
-                       error);
+  CHECK_THROWS_WITH_AS(
+      data::mnist(d.path),
+      doctest::String(("mnist: " + at + "/train-labels-idx1-ubyte: label of sample 2: expected 0 ... 9, got 10").c_str()), error);
   raw(d / "train-labels-idx1-ubyte", labels({0, 9}));
   CHECK_THROWS_WITH_AS(data::mnist(d.path),
-                       doctest::String(("mnist: " + at + "/train-images-idx3-ubyte.gz has 3 images, but " + at + "/train-labels-idx1-ubyte has 2 labels").c_str()), error);
+                       doctest::String(("mnist: " + at + "/train-images-idx3-ubyte.gz has 3 images, but " + at +
+                                        "/train-labels-idx1-ubyte has 2 labels")
+                                           .c_str()),
+                       error);
   fs::remove(d / "train-labels-idx1-ubyte");
-  CHECK_THROWS_WITH_AS(data::mnist(d.path), doctest::String(("mnist: there is neither " + at + "/train-labels-idx1-ubyte nor train-labels-idx1-ubyte.gz").c_str()), error);
+  CHECK_THROWS_WITH_AS(
+      data::mnist(d.path),
+      doctest::String(("mnist: there is neither " + at + "/train-labels-idx1-ubyte nor train-labels-idx1-ubyte.gz").c_str()),
+      error);
   CHECK_THROWS_WITH_AS(data::mnist(std::nullopt), doctest::Contains("mnist: no directory"), error);
 }
 
@@ -136,7 +143,8 @@ TEST_CASE("downloads are verified, and appear as a whole or not at all") {
   std::ofstream(bin / "curl") << "#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" = --output ] && out=$2; shift; done\n"
                               << "cp \"" << d.path.string() << "/${1#https://}\" \"$out\" 2>/dev/null || exit 22\n";
   fs::permissions(bin / "curl", fs::perms::owner_all);
-  const variable path("PATH", bin.string() + ":" + std::getenv("PATH")), xdg("XDG_CACHE_HOME", cache.string()), none("STRATA_DATA", "");
+  const variable path("PATH", bin.string() + ":" + std::getenv("PATH")), xdg("XDG_CACHE_HOME", cache.string()),
+      none("STRATA_DATA", "");
 
   const bytes a = images(2, 7), b = labels({1, 2});
   const auto sum = [](const bytes& content) {
@@ -154,16 +162,17 @@ TEST_CASE("downloads are verified, and appear as a whole or not at all") {
   const auto in_target = [&] { return std::distance(fs::directory_iterator(target), fs::directory_iterator()); };
 
   CHECK(!find());
-  CHECK(log.str() == "find_mnist: " + target.string() + " has no a and no a.gz\n" +
-                         "find_mnist: https://one/a.gz: curl ended with status 22\nfind_mnist: https://two/a.gz: curl ended with status 22\n");
+  CHECK(log.str() ==
+        "find_mnist: " + target.string() + " has no a and no a.gz\n" +
+            "find_mnist: https://one/a.gz: curl ended with status 22\nfind_mnist: https://two/a.gz: curl ended with status 22\n");
   CHECK(in_target() == 0);
 
   for (const char* host : {"one", "two"}) fs::create_directories(d / host);
   zipped(d / "one/a.gz", images(2, 8));  // not what it should be
   zipped(d / "two/a.gz", images(1, 7));
   CHECK(!find());
-  CHECK(log.str().find("https://one/a.gz: not the file that was expected: expected SHA-256 " + sum(a) + ", got " + sum(images(2, 8))) !=
-        std::string::npos);
+  CHECK(log.str().find("https://one/a.gz: not the file that was expected: expected SHA-256 " + sum(a) + ", got " +
+                       sum(images(2, 8))) != std::string::npos);
   CHECK(log.str().find("https://two/a.gz: not the file that was expected: expected 1584 bytes, got 800") != std::string::npos);
   CHECK(in_target() == 0);
 

@@ -23,7 +23,8 @@ auto counted(int n) {
 auto shuffled(int n) { return counted(n) | data::shuffle(std::size_t(n), {.seed = 4}) | data::batch<8>; }
 
 using view = decltype(shuffled(1) | data::prefetch());
-static_assert(batch_source<view> && std::ranges::view<view> && std::ranges::input_range<view> && !std::ranges::forward_range<view>);
+static_assert(batch_source<view> && std::ranges::view<view> && std::ranges::input_range<view> &&
+              !std::ranges::forward_range<view>);
 static_assert(std::ranges::sized_range<view> && std::movable<view> && !std::copyable<view>);
 static_assert(view::batch_size == 8 && view::labels == label_kind::sparse && view::sample_shape == shape{1});
 static_assert(std::same_as<view, decltype(shuffled(1) | data::prefetch)>);
@@ -160,6 +161,20 @@ TEST_CASE("an exception of the source arrives after the batches before it, and t
     CHECK(batches == bad);
     batches = 0;
     for (const auto& b : view) CHECK(b.x[0] == 200 + 10 * batches++);
+    CHECK(batches == 5);
+  }
+}
+
+TEST_CASE("a failure that nobody waited for is gone with its epoch") {
+  own_source source;
+  source.bad = 2;
+  source.epoch = 0;
+  auto view = source | data::prefetch(4);
+  view.begin();                                                // epoch 1: the failure is in the ring, two batches ahead
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // long enough, else the test is only weaker
+  for (int epoch = 2; epoch < 6; ++epoch) {
+    int batches = 0;
+    for (const auto& b : view) CHECK(b.x[0] == 100 * epoch + 10 * batches++);
     CHECK(batches == 5);
   }
 }

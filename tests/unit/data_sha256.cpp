@@ -9,7 +9,8 @@ namespace {
 std::string sum(const std::string& message, std::size_t piece = 1000) {
   const std::vector<std::uint8_t> bytes(message.begin(), message.end());
   data::sha256 s;
-  for (std::size_t at = 0; at < bytes.size(); at += piece) s.update(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
+  for (std::size_t at = 0; at < bytes.size(); at += piece)
+    s.update(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
   return s.hex();
 }
 }  // namespace

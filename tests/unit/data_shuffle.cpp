@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <ranges>
@@ -28,7 +29,7 @@ order sorted(order o) {
 
 using source = decltype(numbers(1));
 template <class V>
-constexpr bool is_single_pass = data::sample_view<V> && std::ranges::input_range<V> && !std::ranges::forward_range<V> &&
+constexpr bool is_single_pass = data::sample_view<V>&& std::ranges::input_range<V> && !std::ranges::forward_range<V> &&
                                 std::ranges::sized_range<V> && !std::ranges::range<const V>;
 static_assert(is_single_pass<decltype(numbers(1) | data::shuffle(1))>);
 static_assert(is_single_pass<decltype(numbers(1) | data::take(1))>);
@@ -148,6 +149,13 @@ TEST_CASE("numbers below a bound come from all of it") {
     CHECK(least <= bound / 1000);
     CHECK(most >= bound - 1 - bound / 1000);
   }
+}
+
+TEST_CASE("no number is favoured, even where 2^32 words do not divide evenly") {
+  data::detail::random_draws draws(philox{2}, 0);
+  int thirds[3] = {};
+  for (int i = 0; i < 30'000; ++i) ++thirds[draws.below(3u << 30) % 3];  // a plain multiplication gives 15,000, 7,500, 7,500
+  for (const int n : thirds) CHECK(std::abs(n - 10'000) < 300);
 }
 
 TEST_CASE("take and skip share the samples out, also when there are too few") {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 #include <strata/strata.hpp>
+#include <strata/train/weights_file.hpp>
 #include <vector>
 
 #include "gradient_check.hpp"

@@ -10,11 +10,10 @@ namespace strata {
 
 namespace detail {
 template <class L, label_kind Kind, class Truth>
-concept compares_with =
-    L::labels == Kind && requires(std::span<const double> prediction, Truth truth, std::span<double> dx) {
-      { L::value(prediction, truth) } -> std::convertible_to<double>;
-      { L::gradient(prediction, truth, dx) } -> std::same_as<void>;
-    };
+concept compares_with = L::labels == Kind && requires(std::span<const double> prediction, Truth truth, std::span<double> dx) {
+  { L::value(prediction, truth) } -> std::convertible_to<double>;
+  { L::gradient(prediction, truth, dx) } -> std::same_as<void>;
+};
 }  // namespace detail
 
 /// An operation that passes predictions through (its output shape is that of the predictions) and has

@@ -9,29 +9,26 @@
 namespace strata {
 
 namespace detail {
-template <class R, class V, class Slots>
-inline constexpr bool updates = false;
-template <class R, class V, int... I>
-inline constexpr bool updates<R, V, std::integer_sequence<int, I...>> =
-    std::is_invocable_v<const R&, V&, reduced_gradient<V>, std::enable_if_t<(I >= 0), V>&...>;
+template <class R, class V, class Gradient, class Slots>
+inline constexpr bool updates_with = false;
+template <class R, class V, class Gradient, int... I>
+inline constexpr bool updates_with<R, V, Gradient, std::integer_sequence<int, I...>> =
+    std::is_invocable_v<const R&, V&, Gradient, std::enable_if_t<(I >= 0), V>&...>;
 }  // namespace detail
 
 /// The element-wise rule of one step: a function object with `static constexpr int slots` and, for V = T or a vector of T,
 ///   `operator()(V& weight, reduced_gradient<V> gradient, V&... slot) const`
-/// It holds nothing but numbers, so that each thread may have a copy in its registers.
-template <class R, class T>
+/// It takes no other kind of gradient, and holds nothing but numbers, so that each thread may keep a copy in registers.
+template <class R, class V>
 concept optimizer_rule = std::is_trivially_copyable_v<R> && requires {
   requires R::slots >= 0;
-  requires detail::updates<R, T, std::make_integer_sequence<int, R::slots>>;
-  requires !std::is_invocable_v<const R&, T&, local_gradient<T>>;
+  requires detail::updates_with<R, V, reduced_gradient<V>, std::make_integer_sequence<int, R::slots>>;
+  requires !detail::updates_with<R, V, local_gradient<V>, std::make_integer_sequence<int, R::slots>>;
 };
 
 namespace detail {
-/// Any function that with_rule may call.
-template <class T>
-struct takes_rule {
-  template <optimizer_rule<T> R>
-  void operator()(const R&) const {}
+struct takes_any_rule {
+  void operator()(const auto&) const {}
 };
 }  // namespace detail
 
@@ -52,8 +49,8 @@ concept optimizer = std::copy_constructible<O> && requires(const O& o) {
   { o.clipvalue } -> std::convertible_to<double>;
   { o.global_clipnorm } -> std::convertible_to<double>;
   o.validate();
-  o.template with_rule<float>(0L, 0.1, detail::takes_rule<float>{});
-  o.template with_rule<double>(0L, 0.1, detail::takes_rule<double>{});
+  o.template with_rule<float>(0L, 0.1, detail::takes_any_rule{});
+  o.template with_rule<double>(0L, 0.1, detail::takes_any_rule{});
 };
 
 }  // namespace strata

@@ -85,7 +85,10 @@ STRATA_INLINE inline void next_rows(T* (&p)[R], T* base, row_walk& walk, int lef
     else
       p[r] = r < left ? base + walk.next() : p[r - 1];
   });
-  unroll<R>([&](auto r) STRATA_INLINE { asm("" : "+r"(p[r])); });  // or g++ clones all that follows for repeated rows
+  unroll<R>([&](auto r) STRATA_INLINE {
+    auto& row = p[r];
+    asm("" : "+r"(row));
+  });  // or g++ clones all that follows for repeated rows
 }
 
 /// The loop that all time goes into.

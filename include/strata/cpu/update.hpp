@@ -2,6 +2,7 @@
 // one pass over a slice of the arenas. Elements do not see each other, so the bits depend on no slice and no vector width.
 #pragma once
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <strata/concepts/operation.hpp>
@@ -25,10 +26,10 @@ inline constexpr long norm_piece = 1024;
 /// What happens to the mean gradient of some elements before the rule sees it, and to their weights.
 template <class T>
 struct gradient_modifiers {
-  T l1 = 0, l2 = 0;     // adds the derivative of l1 * |w| + l2 * w^2
-  T clip_factor = 1;    // of a norm: clipnorm_factor, global_clipnorm_factor
-  T clip_value = 0;     // 0: off
-  T weight_decay = 0;   // w -= w * weight_decay; the learning rate is in it
+  T l1 = 0, l2 = 0;    // adds the derivative of l1 * |w| + l2 * w^2
+  T clip_factor = 1;   // of a norm: clipnorm_factor, global_clipnorm_factor
+  T clip_value = 0;    // 0: off
+  T weight_decay = 0;  // w -= w * weight_decay; the learning rate is in it
 
   constexpr bool none() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0 && weight_decay == 0; }
 };
@@ -38,11 +39,27 @@ namespace detail {
 template <>
 struct elementwise<simd::vec<float>> {
   static simd::vec<float> square_root(simd::vec<float> x) { return simd::sqrt<float>(x); }
+  static simd::vec<float> rounded(simd::vec<float> x) {
+    simd::keep(x);
+    return x;
+  }
 };
 template <>
 struct elementwise<simd::vec<double>> {
   static simd::vec<double> square_root(simd::vec<double> x) { return simd::sqrt<double>(x); }
+  static simd::vec<double> rounded(simd::vec<double> x) {
+    simd::keep(x);
+    return x;
+  }
 };
+
+STRATA_INLINE inline simd::vec<double> load_doubles(const double* p) { return simd::load(p); }
+STRATA_INLINE inline simd::vec<double> load_doubles(const float* p) {
+  typedef float narrow __attribute__((vector_size(simd::vector_bytes / 2)));
+  narrow v;
+  std::memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, simd::vec<double>);
+}
 
 /// ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)) ... at element i
 template <int Leaves, class T>
@@ -70,12 +87,18 @@ void add_leaves(T* to, const T* const* leaves, int count, long begin, long end) 
     for (long i = begin; i < end; i += simd::lanes<T>) simd::store(to + (i - begin), sum(i));
   };
   switch (count) {
-    case 1: return store_all([=](long i) STRATA_INLINE { return tree_sum<1>(leaves, i); });
-    case 2: return store_all([=](long i) STRATA_INLINE { return tree_sum<2>(leaves, i); });
-    case 4: return store_all([=](long i) STRATA_INLINE { return tree_sum<4>(leaves, i); });
-    case 8: return store_all([=](long i) STRATA_INLINE { return tree_sum<8>(leaves, i); });
-    case 16: return store_all([=](long i) STRATA_INLINE { return tree_sum<16>(leaves, i); });
-    default: return store_all([=](long i) { return tree_sum_of_any(leaves, count, i); });
+    case 1:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<1>(leaves, i); });
+    case 2:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<2>(leaves, i); });
+    case 4:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<4>(leaves, i); });
+    case 8:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<8>(leaves, i); });
+    case 16:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<16>(leaves, i); });
+    default:
+      return store_all([=](long i) { return tree_sum_of_any(leaves, count, i); });
   }
 }
 
@@ -102,13 +125,13 @@ constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l
   return reduction::transformed(gradient, [=](V g) {
     const V up = spread<V>(l1), down = spread<V>(-l1), zero{};
     const V slope = w > zero ? up : w < zero ? down : zero;
-    return g + (w * (l2 + l2) + slope);
+    return g + (product(w, l2 + l2) + slope);
   });
 }
 
 template <bool Modified, class T, class Rule, int... Slot>
-void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, T scale, gradient_modifiers<T> m, long begin, long end,
-                std::integer_sequence<int, Slot...>) {
+void apply_rule(Rule rule, T* w, [[maybe_unused]] T* const* slots, const T* sums, T scale,
+                [[maybe_unused]] gradient_modifiers<T> m, long begin, long end, std::integer_sequence<int, Slot...>) {
   using V = simd::vec<T>;
   for (long i = begin; i < end; i += simd::lanes<T>) {
     V weight = simd::load(w + i);
@@ -117,7 +140,7 @@ void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, T scale, gradie
       gradient = add_penalty(gradient, weight, m.l1, m.l2);
       gradient = clip_by_factor(gradient, m.clip_factor);
       gradient = clip_by_value(gradient, m.clip_value);
-      weight -= weight * m.weight_decay;
+      weight -= product(weight, m.weight_decay);
     }
     V state[sizeof...(Slot) + 1] = {simd::load(slots[Slot] + i)...};
     rule(weight, gradient, state[Slot]...);
@@ -134,15 +157,19 @@ void sum_leaves(T* to, const T* const* leaves, int count, long begin, long end) 
   detail::add_leaves(to + begin, leaves, count, begin, end);
 }
 
-/// The sum of f(element) in double over a slice of an arena, always added up in the same order: 16 sums side by side, then those.
+/// The sum of f(element) in double over a slice of an arena, always added up in the same order: 16 sums side by side, then
+/// those. f takes a vector of doubles.
 template <class T, class F>
 double sum_over(const T* values, long begin, long end, F f) {
-  double lane[slice_alignment] = {};
+  constexpr int width = simd::lanes<double>, vectors = int(slice_alignment) / width;
+  simd::vec<double> sums[vectors] = {};
   for (long i = begin; i < end; i += slice_alignment)
-    for (long l = 0; l < slice_alignment; ++l) lane[l] += f(static_cast<double>(values[i + l]));
+    simd::unroll<vectors>([&](auto k) STRATA_INLINE { sums[k] += f(detail::load_doubles(values + i + k * width)); });
+  double sum[slice_alignment];
+  std::memcpy(sum, sums, sizeof sum);
   for (long distance = 1; distance < slice_alignment; distance *= 2)
-    for (long l = 0; l < slice_alignment; l += 2 * distance) lane[l] += lane[l + distance];
-  return lane[0];
+    for (long l = 0; l < slice_alignment; l += 2 * distance) sum[l] += sum[l + distance];
+  return sum[0];
 }
 
 /// to[i] = the mean gradient of element i, with the derivative of the penalty: what norms are taken of. `to` may be a leaf;
@@ -161,18 +188,23 @@ void reduce_slice(T* to, const T* w, const T* const* leaves, int count, T scale,
 
 /// Updates elements [begin, end) of weights `w` and of the rule's slots, from leaf gradients whose sum times `scale` is the
 /// mean over the global batch. All pointers are to whole arenas.
-template <class T, optimizer_rule<T> Rule>
-void update_slice(const Rule& rule, T* w, T* const* slots, const T* const* leaves, int count, T scale,
-                  std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
-  using numbers = std::make_integer_sequence<int, Rule::slots>;
-  const bool plain = modifiers.none();
-  if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
-  detail::for_blocks(leaves, count, begin, end, [&](const T* sums, long from, long to) {
-    if (plain)
-      detail::apply_rule<false>(rule, w, slots, sums, scale, modifiers, from, to, numbers{});
-    else
-      detail::apply_rule<true>(rule, w, slots, sums, scale, modifiers, from, to, numbers{});
-  });
+template <class T, class Rule>
+void update_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const T* const* leaves, int count,
+                  std::type_identity_t<T> scale, std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
+  constexpr bool is_rule = optimizer_rule<Rule, T>;
+  static_assert(is_rule,
+                "the rule of an optimizer is called with (V& weight, reduced_gradient<V>, V& of each slot), and is const");
+  if constexpr (is_rule) {
+    using numbers = std::make_integer_sequence<int, Rule::slots>;
+    const bool plain = modifiers.none();
+    if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
+    detail::for_blocks(leaves, count, begin, end, [&](const T* sums, long from, long to) {
+      if (plain)
+        detail::apply_rule<false>(rule, w, slots, sums, scale, modifiers, from, to, numbers{});
+      else
+        detail::apply_rule<true>(rule, w, slots, sums, scale, modifiers, from, to, numbers{});
+    });
+  }
 }
 
 /// Where a parameter lies in the arenas, padding included.
@@ -193,14 +225,17 @@ template <template <int> class Layout, int Count>
 constexpr parameter_ranges<Count> trained_ranges(const Layout<Count>& layout) {
   parameter_ranges<Count> trained;
   for (int i = 0; i < Count; ++i)
-    if (layout.slots[i].what.trainable) trained.ranges[trained.count++] = {layout.slots[i].offset, 0, layout.slots[i].what.regularizer};
-  for (int i = 0; i < trained.count; ++i) trained.ranges[i].end = i + 1 < trained.count ? trained.ranges[i + 1].begin : layout.trainable;
+    if (layout.slots[i].what.trainable)
+      trained.ranges[trained.count++] = {layout.slots[i].offset, 0, layout.slots[i].what.regularizer};
+  for (int i = 0; i < trained.count; ++i)
+    trained.ranges[i].end = i + 1 < trained.count ? trained.ranges[i + 1].begin : layout.trainable;
   return trained;
 }
 
 /// Where the share of one of `ranks` threads begins; it ends where the next one begins.
 constexpr long slice_begin(long size, int rank, int ranks) {
-  return std::min(size, (size / ranks * rank + norm_piece - 1) / norm_piece * norm_piece);
+  const long pieces = (size + norm_piece - 1) / norm_piece;
+  return std::min(size, pieces * rank / ranks * norm_piece);
 }
 
 /// Everything between the leaves' gradients and the new weights. Each thread calls `apply` for its slice; where
@@ -215,8 +250,7 @@ struct weight_update {
   T* const* slots;
   T* const* leaves;  // sums over samples; reduce overwrites the first
   int leaf_count;
-  double* norms = nullptr;      // where clips_by_norm(): piece_count(parameters) numbers
-  double* penalties = nullptr;  // if wanted: as many, which `apply` fills with the penalty of the weights before the update
+  double* norms = nullptr;  // where clips_by_norm(): piece_count(parameters) numbers
 
   /// A piece belongs to one parameter, so two may lie in the same norm_piece elements.
   static constexpr long piece(long parameter, long element) { return element / norm_piece + parameter; }
@@ -229,38 +263,30 @@ struct weight_update {
   void reduce(long begin, long end) const {
     for_pieces(begin, end, [&](const parameter_range& p, long id, long from, long to) {
       reduce_slice(leaves[0], weights, leaves, leaf_count, scale, p.regularizer, from, to);
-      norms[id] = sum_over(leaves[0], from, to, [](double g) { return g * g; });
+      norms[id] = sum_over(leaves[0], from, to, [](simd::vec<double> g) { return detail::product(g, g); });
     });
   }
 
-  template <optimizer_rule<T> Rule>
+  template <class Rule>
   void apply(const Rule& rule, long begin, long end) const {
     gradient_modifiers<T> m{.clip_value = T(rules.clipvalue), .weight_decay = T(rules.weight_decay * rate)};
-    if (rules.global_clipnorm > 0) m.clip_factor = T(global_clipnorm_factor(total(norms), rules.global_clipnorm));
+    if (rules.global_clipnorm > 0) m.clip_factor = T(global_clipnorm_factor(sum_of_all_pieces(), rules.global_clipnorm));
     bool same_for_all = !(rules.clipnorm > 0);
     for (const parameter_range& p : parameters) same_for_all = same_for_all && p.regularizer.empty();
     if (same_for_all) return update(rule, m, begin, end);
 
-    if (penalties)
-      for_pieces(begin, end, [&](const parameter_range& p, long id, long from, long to) {
-        penalties[id] = penalty_of(p.regularizer, weights, from, to);
-      });
     for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
-      if (rules.clipnorm > 0) m.clip_factor = T(clipnorm_factor(sum_of_pieces(norms, k), rules.clipnorm));
+      if (rules.clipnorm > 0) m.clip_factor = T(clipnorm_factor(sum_of_pieces(k), rules.clipnorm));
       if (!clips_by_norm()) m.l1 = T(p.regularizer.l1), m.l2 = T(p.regularizer.l2);
       update(rule, m, from, to);
     });
   }
 
-  /// Adds up pieces, in order; after all threads are done.
-  double total(const double* pieces) const {
-    double sum = 0;
-    for (long k = 0; k < long(parameters.size()); ++k) sum += sum_of_pieces(pieces, k);
-    return sum;
-  }
-
+  /// What a regularizer adds to the loss for some weights.
   static double penalty_of(penalty p, const T* w, long begin, long end) {
-    return p.empty() ? 0 : sum_over(w, begin, end, [p](double v) { return p.l1 * (v < 0 ? -v : v) + p.l2 * (v * v); });
+    return p.empty() ? 0 : sum_over(w, begin, end, [p](simd::vec<double> v) {
+      return detail::product(v < 0. ? -v : v, p.l1) + detail::product(detail::product(v, v), p.l2);
+    });
   }
 
  private:
@@ -268,10 +294,16 @@ struct weight_update {
   void update(const Rule& rule, const gradient_modifiers<T>& m, long begin, long end) const {
     update_slice(rule, weights, slots, leaves, clips_by_norm() ? 1 : leaf_count, clips_by_norm() ? T(1) : scale, m, begin, end);
   }
-  double sum_of_pieces(const double* pieces, long k) const {
+  /// Squares of all elements, or of parameter k, added up in order.
+  double sum_of_all_pieces() const {
+    double sum = 0;
+    for (long k = 0; k < long(parameters.size()); ++k) sum += sum_of_pieces(k);
+    return sum;
+  }
+  double sum_of_pieces(long k) const {
     const parameter_range& p = parameters[std::size_t(k)];
     double sum = 0;
-    for (long id = piece(k, p.begin); id <= piece(k, p.end - 1); ++id) sum += pieces[id];
+    for (long id = piece(k, p.begin); id <= piece(k, p.end - 1); ++id) sum += norms[id];
     return sum;
   }
   /// f(parameter, its number, begin, end) for what lies in the slice.

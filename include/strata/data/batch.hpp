@@ -1,5 +1,6 @@
 // Samples become batches: the one place where they are copied, converted and scaled.
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -131,9 +132,9 @@ struct batch_fn {
 };
 }  // namespace detail
 
-/// `batch<64>`, `batch<64, double>`, `batch<64, drop_remainder>`: N samples at a time, in rows of `float` unless an option says
-/// otherwise. The last batch may be short. Models batch_source: input range, sized if the view is; a batch lives until the next ++.
-/// Throws strata::error if the data set has fewer than N samples. Nothing is allocated after the first batch.
+/// `batch<64>`, `batch<64, double>`, `batch<64, drop_remainder>`: N samples at a time, as rows of float unless an option says
+/// otherwise; the last batch may be short. Models batch_source: input range, sized if the view is. A batch lives until the next
+/// ++. Nothing is allocated after the first one. Throws strata::error if the data set has fewer than N samples.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
 template <int N, class... Options>
 inline constexpr adaptor<detail::batch_fn<N, Options...>> batch{};

@@ -3,12 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <new>
 #include <span>
+#include <strata/base/arena.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/sample_view.hpp>
-#include <vector>
 
 namespace strata::data {
 
@@ -16,33 +14,17 @@ namespace strata::data {
 template <class T>
 class batch_buffer {
  public:
-  /// Allocates on the first call; `values` and `target_values` are numbers of T, for the whole batch.
+  /// For the whole batch; `values` and `target_values` are numbers of T. Allocates on the first call only.
   void prepare(std::size_t values, std::size_t labels, std::size_t target_values) {
-    if (x_) return;
-    x_ = allocate(values);
-    targets_ = allocate(target_values);
-    labels_.resize(labels);
+    x_.grow(values), labels_.grow(labels), targets_.grow(target_values);
   }
-  T* x() const { return x_.get(); }
+  T* x() { return x_.data(); }
   std::int32_t* labels() { return labels_.data(); }
-  T* targets() const { return targets_.get(); }
+  T* targets() { return targets_.data(); }
 
  private:
-  static constexpr std::align_val_t alignment{64};
-  struct release {
-    void operator()(T* p) const { ::operator delete[](p, alignment); }
-  };
-  using block = std::unique_ptr<T[], release>;
-
-  static block allocate(std::size_t n) {
-    if (n == 0) return {};
-    block b(static_cast<T*>(::operator new[](n * sizeof(T), alignment)));
-    std::uninitialized_fill_n(b.get(), n, T(0));
-    return b;
-  }
-
-  block x_, targets_;
-  std::vector<std::int32_t> labels_;
+  arena<T> x_, targets_;
+  arena<std::int32_t> labels_;
 };
 
 namespace detail {
@@ -59,10 +41,7 @@ samples<T> gather(const Rows& rows, std::span<const sample_index> which, std::si
     if constexpr (Rows::labels == label_kind::sparse) out.labels()[k] = rows.label(which[k]);
     if constexpr (Rows::labels == label_kind::dense) rows.write_target(which[k], out.targets() + k * target_size);
   }
-  return {.x = out.x(),
-          .labels = Rows::labels == label_kind::sparse ? out.labels() : nullptr,
-          .targets = out.targets(),
-          .count = static_cast<int>(count)};
+  return {.x = out.x(), .labels = out.labels(), .targets = out.targets(), .count = static_cast<int>(count)};
 }
 }  // namespace detail
 

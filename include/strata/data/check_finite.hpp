@@ -42,8 +42,8 @@ void refuse_not_finite(const T* x, std::size_t n, const char* what, std::size_t 
   if (all_finite(x, n)) return;
   std::size_t i = 0;
   while (all_finite(x + i, 1)) ++i;
-  throw error("check_finite: " + std::string(what) + " " + std::to_string(i) + " of sample " + std::to_string(sample) + of + " is " +
-              (std::isnan(x[i]) ? "NaN" : "infinite"));
+  throw error("check_finite: " + std::string(what) + " " + std::to_string(i) + " of sample " + std::to_string(sample) + of +
+              " is " + (std::isnan(x[i]) ? "NaN" : "infinite"));
 }
 }  // namespace detail
 

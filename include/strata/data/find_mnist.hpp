@@ -1,13 +1,9 @@
 // Looks for the files of MNIST, and downloads them once if they are nowhere.
 #pragma once
-#include <fcntl.h>
 #include <spawn.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -15,9 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <ostream>
 #include <span>
+#include <strata/base/atomic_file.hpp>
 #include <strata/base/error.hpp>
 #include <strata/data/idx.hpp>
 #include <strata/data/mnist.hpp>
@@ -33,14 +32,14 @@ namespace strata::data {
 
 /// Where to look for MNIST.
 struct mnist_search {
-  std::filesystem::path directory = {};   // if not empty, look nowhere else
-  bool download = true;                   // if it is not on this machine
-  std::chrono::seconds time_limit{60};    // of the download of one file; connecting may take 5 s of it
-  std::ostream* log = nullptr;            // where it looked, and what failed
+  std::filesystem::path directory = {};  // if not empty, look nowhere else
+  bool download = true;                  // if it is not on this machine
+  std::chrono::seconds time_limit{60};   // of the download of one file; connecting may take 5 s of it
+  std::ostream* log = nullptr;           // where it looked, and what failed
 };
 
 namespace detail {
-/// What has to be there: name, and size and SHA-256 of the IDX data (not of the .gz: the same data can be compressed in many ways).
+/// What has to be there: name, size and SHA-256 of the IDX data (a .gz differs with the program that made it).
 struct known_file {
   std::string name;
   std::size_t bytes;
@@ -89,40 +88,25 @@ inline std::string difference(const std::filesystem::path& path, const known_fil
   }
 }
 
-/// A file that becomes visible only when it is complete: a temporary beside it, fsync, rename.
-class file_in_progress {
+/// A new file of its own name, deleted at the end.
+class scratch_file {
  public:
-  explicit file_in_progress(std::filesystem::path target) : target_(std::move(target)), temporary_(target_.string() + ".XXXXXX") {
-    const int file = mkstemp(temporary_.data());
-    if (file < 0) throw error(temporary_ + ": " + std::strerror(errno));
-    fchmod(file, 0644);
+  explicit scratch_file(const std::filesystem::path& directory) : path_((directory / ".download-XXXXXX").string()) {
+    const int file = mkstemp(path_.data());
+    if (file < 0) throw error("cannot write into " + directory.string() + ": " + std::strerror(errno));
     close(file);
   }
-  file_in_progress(const file_in_progress&) = delete;
-  file_in_progress& operator=(const file_in_progress&) = delete;
-  ~file_in_progress() {
-    if (!temporary_.empty()) unlink(temporary_.c_str());
-  }
-  const std::string& path() const { return temporary_; }
-  void publish() {
-    sync(temporary_);
-    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) throw error(target_.string() + ": " + std::strerror(errno));
-    temporary_.clear();
-    sync(target_.parent_path());
+  scratch_file(const scratch_file&) = delete;
+  scratch_file& operator=(const scratch_file&) = delete;
+  ~scratch_file() { unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+  std::string contents() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
  private:
-  static void sync(const std::filesystem::path& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fsync(file) != 0) {
-      const int code = errno;
-      if (file >= 0) close(file);
-      throw error(path.string() + ": " + std::strerror(code));
-    }
-    close(file);
-  }
-  std::filesystem::path target_;
-  std::string temporary_;
+  std::string path_;
 };
 
 template <class Log>
@@ -130,9 +114,10 @@ bool download(const known_file& known, std::span<const std::string> mirrors, con
               std::chrono::seconds time_limit, const Log& log) {
   for (const std::string& mirror : mirrors) {
     const std::string url = mirror + known.name + ".gz";
-    file_in_progress file(directory / (known.name + ".gz"));
-    const auto [status, text] = run_program({"curl", "--silent", "--fail", "--location", "--proto", "=https", "--connect-timeout", "5",
-                                             "--max-time", std::to_string(time_limit.count()), "--output", file.path(), "--", url});
+    const scratch_file file(directory);
+    const auto [status, text] =
+        run_program({"curl", "--silent", "--fail", "--location", "--proto", "=https", "--connect-timeout", "5", "--max-time",
+                     std::to_string(time_limit.count()), "--output", file.path(), "--", url});
     if (status != 0) {
       log(url + ": " + text);
       continue;
@@ -141,7 +126,7 @@ bool download(const known_file& known, std::span<const std::string> mirrors, con
       log(url + ": not the file that was expected: " + why);
       continue;
     }
-    file.publish();
+    write_file_atomically(directory / (known.name + ".gz"), file.contents());
     return true;
   }
   return false;

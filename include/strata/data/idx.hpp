@@ -17,6 +17,8 @@
 #include <strata/data/row_memory.hpp>
 #include <string>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace strata::data {
@@ -50,7 +52,8 @@ class unzipped_file {
   std::size_t read_some(void* to, std::size_t n) {
     std::size_t done = 0;
     while (done < n) {
-      const int got = gzread(file_.get(), static_cast<char*>(to) + done, static_cast<unsigned>(std::min<std::size_t>(n - done, 1u << 30)));
+      const int got =
+          gzread(file_.get(), static_cast<char*>(to) + done, static_cast<unsigned>(std::min<std::size_t>(n - done, 1u << 30)));
       if (got <= 0) break;
       done += static_cast<std::size_t>(got);
     }
@@ -77,7 +80,9 @@ class unzipped_file {
   }
   std::size_t bytes_on_disk() const { return bytes_on_disk_; }
   /// The most bytes that can follow: deflate makes at most 1032 of one.
-  std::uint64_t at_most() const { return zipped_ ? 1032 * std::uint64_t{bytes_on_disk_} : bytes_on_disk_ - std::min(offset_, bytes_on_disk_); }
+  std::uint64_t at_most() const {
+    return zipped_ ? 1032 * std::uint64_t{bytes_on_disk_} : bytes_on_disk_ - std::min(offset_, bytes_on_disk_);
+  }
 
  private:
   struct close {

@@ -34,8 +34,8 @@ inline digits read_digits(const std::filesystem::path& directory, const std::str
   auto images = read_idx<std::uint8_t, digit_shape>(image_file);
   const auto labels = read_idx<std::uint8_t, shape{}>(label_file);
   if (images.size() != labels.size())
-    throw error("mnist: " + image_file.string() + " has " + std::to_string(images.size()) + " images, but " + label_file.string() +
-                " has " + std::to_string(labels.size()) + " labels");
+    throw error("mnist: " + image_file.string() + " has " + std::to_string(images.size()) + " images, but " +
+                label_file.string() + " has " + std::to_string(labels.size()) + " labels");
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (*labels.row(i) > 9)
       throw error("mnist: " + label_file.string() + ": label of sample " + std::to_string(i) + ": expected 0 ... 9, got " +

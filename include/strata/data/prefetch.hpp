@@ -138,6 +138,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
 
     void fill(slot& s, bool starts) {
       s.batch = {};
+      s.failure = nullptr;
       try {
         if (starts && wanted_.epoch) order(*wanted_.epoch, wanted_.batches);
         if constexpr (requires { source_.fill(s.buffer); }) {  // no copy
@@ -167,7 +168,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
       std::copy_n(from.x, n * x_size, to.x());
       samples<T> result{.x = to.x(), .count = from.count};
       if constexpr (labels == label_kind::sparse) result.labels = std::copy_n(from.labels, n, to.labels()) - from.count;
-      if constexpr (labels == label_kind::dense) result.targets = std::copy_n(from.targets, n * y_size, to.targets()) - n * y_size;
+      if constexpr (labels == label_kind::dense)
+        result.targets = std::copy_n(from.targets, n * y_size, to.targets()) - n * y_size;
       return result;
     }
 

@@ -63,7 +63,7 @@ struct repeat_fn {
 };
 }  // namespace detail
 
-/// `count` passes as one; each pass is an epoch of the views before it, so that a shuffle before it gives another order each time.
+/// `count` passes as one. Each is an epoch of the views before it, so that a shuffle before it gives another order each time.
 /// Input range; sized if the view is. Throws strata::error if count < 1.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#repeat
 inline constexpr detail::repeat_fn repeat{};

@@ -16,10 +16,10 @@ namespace strata::data {
 /// The number of a sample in its data set. from_tensor_slices refuses more than fit in.
 using sample_index = std::uint32_t;
 
-/// Where samples lie and how one is written into a batch. `write(i, ahead, x, then)` converts sample i to the type of x and passes
-/// each number through `then`, so that element-wise stages such as scale cost no pass of their own. Meanwhile it may ask the caches
-/// for the sample `ahead`, which comes a little later: the rows of a shuffled data set are misses that no hardware foresees.
-/// Beside these: `label(i)` if the labels are sparse, `write_target(i, T*)` if they are dense.
+/// Where samples lie and how one is written into a batch. `write(i, ahead, x, then)` converts sample i to the type of x and
+/// passes each number through `then`, so that element-wise stages such as scale cost no pass of their own. Meanwhile it may ask
+/// the caches for the sample `ahead`, which comes a little later: the rows of a shuffled data set are misses that no hardware
+/// foresees. Beside these: `label(i)` if the labels are sparse, `write_target(i, T*)` if they are dense.
 template <class R>
 concept row_source = std::copyable<R> && requires(const R& rows, sample_index i, float* x) {
   { R::sample_shape } -> std::convertible_to<shape>;
@@ -104,7 +104,6 @@ struct position {
   void start(V& from) { at.emplace(std::ranges::begin(from)); }
   bool done(V& from) const { return *at == std::ranges::end(from); }
 };
-
 }  // namespace detail
 
 }  // namespace strata::data

@@ -52,11 +52,12 @@ class sha256 {
         0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
     std::array<std::uint32_t, 64> w;
     for (std::size_t i = 0; i < 16; ++i)
-      w[i] = std::uint32_t{block_[4 * i]} << 24 | std::uint32_t{block_[4 * i + 1]} << 16 |
-             std::uint32_t{block_[4 * i + 2]} << 8 | block_[4 * i + 3];
+      w[i] = std::uint32_t{block_[4 * i]} << 24 | std::uint32_t{block_[4 * i + 1]} << 16 | std::uint32_t{block_[4 * i + 2]} << 8 |
+             block_[4 * i + 3];
     for (std::size_t i = 16; i < 64; ++i) {
       const std::uint32_t a = w[i - 15], b = w[i - 2];
-      w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] + (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
+      w[i] =
+          w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] + (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
     }
     auto [a, b, c, d, e, f, g, h] = state_;
     for (std::size_t i = 0; i < 64; ++i) {
@@ -69,7 +70,8 @@ class sha256 {
     filled_ = 0;
   }
 
-  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<std::uint8_t, 64> block_{};
   std::size_t filled_ = 0;
   std::uint64_t length_ = 0;

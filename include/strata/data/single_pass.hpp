@@ -8,8 +8,9 @@
 
 namespace strata::data::detail {
 
-/// Base of View (cf. range-v3's view_facade). View has `start()`: go to the first element; `read()`: the current one; `next()`; `done()`.
-/// Iterators point to the view, so a view that is moved has to begin again. (No view_interface: clang 14 cannot read libstdc++'s.)
+/// Base of View (cf. range-v3's view_facade). View has `start()`: go to the first element; `read()`: the current one; `next()`;
+/// `done()`. Iterators point to the view, so a view that is moved has to begin again. (No view_interface: clang 14 cannot read
+/// libstdc++'s.)
 template <class View>
 class single_pass : public std::ranges::view_base {
   class iterator {

@@ -1,4 +1,4 @@
-// Handwritten digits from a generator, for machines without MNIST: same type, same shape, about as hard for a linear classifier.
+// Handwritten digits from a generator, for machines without MNIST: same type, and about as hard for a linear classifier.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -63,8 +63,8 @@ inline const std::array<penmanship, 10>& all_digits() {
   return digits;
 }
 
-/// Draws sample number `sample` of digit `label`. Everything random depends on (generator, sample) only. Coordinates are rounded to
-/// 1/256 pixel before the pixels are computed, and that is exact, so that compilers and instruction sets agree on the bytes.
+/// Draws sample number `sample` of digit `label`. Everything random depends on (generator, sample) only. Coordinates are rounded
+/// to 1/256 pixel before the pixels are computed, and that is exact, so that compilers and instruction sets agree on the bytes.
 class digit_writer {
  public:
   digit_writer(philox generator, std::uint64_t sample, int label) : generator_(generator), sample_(sample) {
@@ -152,7 +152,8 @@ class digit_writer {
     }
   }
 
-  /// Slant, rotation and proportions; then, as in MNIST, into a box of 20 pixels, its centre of mass near the centre of the image.
+  /// Slant, rotation and proportions; then, as in MNIST, into a box of 20 pixels, its centre of mass near the centre of the
+  /// image.
   void place() {
     const double angle = 0.13 * normal(), slant = 0.14 + 0.2 * normal(), width = std::clamp(0.8 + 0.15 * normal(), 0.45, 1.2);
     const double c = std::cos(angle), s = std::sin(angle);
@@ -206,13 +207,15 @@ class digit_writer {
 }  // namespace detail
 
 /// `count` images (28, 28, 1) in [0, 1] of drawn digits, labels 0 ... 9 balanced and in random order. Deterministic: sample i
-/// depends on (count, seed, i). Use other seeds for other sets. 60,000 take about a second on one core. Throws strata::error if count is 0.
+/// depends on (count, seed, i). Use other seeds for other sets. 60,000 take about a second on one core. Throws strata::error if
+/// count is 0.
 inline digits synthetic_digits(std::size_t count, std::uint64_t seed = 0) {
   const philox generator = philox{seed}.fork(0x646967697473);  // "digits"
   std::vector<std::uint8_t> labels(count);
   for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<std::uint8_t>(i % 10);
   detail::random_draws draws(generator.fork(0), 0);
-  for (std::size_t left = count; left > 1; --left) std::swap(labels[left - 1], labels[draws.below(static_cast<std::uint32_t>(left))]);
+  for (std::size_t left = count; left > 1; --left)
+    std::swap(labels[left - 1], labels[draws.below(static_cast<std::uint32_t>(left))]);
 
   constexpr std::size_t pixels = digit_shape.size();
   const std::shared_ptr<std::uint8_t> images = detail::make_rows<std::uint8_t>(count * pixels);

@@ -16,7 +16,8 @@ struct binary_crossentropy_settings {
 /// from_logits, its sigmoid. Options: from_logits, label_smoothing (towards 1/2).
 /// https://keras.io/api/losses/probabilistic_losses/#binarycrossentropy-class
 template <class... Options>
-struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options...>, detail::measured<binary_crossentropy<Options...>> {
+struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options...>,
+                             detail::measured<binary_crossentropy<Options...>> {
   static constexpr auto name = "binary_crossentropy";
   static constexpr label_kind labels = label_kind::dense;
   static constexpr binary_crossentropy_settings settings = binary_crossentropy::configured({});

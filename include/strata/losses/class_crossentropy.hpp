@@ -52,7 +52,8 @@ struct class_crossentropy {
       for_targets(prediction, target, [&](std::size_t i, T t) { loss += t * s.negative_log_probability(prediction[i]); });
     } else {
       const T sum = sum_of(prediction);
-      for_targets(prediction, target, [&](std::size_t i, T t) { loss -= t * std::log(probability_bounds<T>::clamp(prediction[i] / sum)); });
+      for_targets(prediction, target,
+                  [&](std::size_t i, T t) { loss -= t * std::log(probability_bounds<T>::clamp(prediction[i] / sum)); });
     }
     return loss;
   }

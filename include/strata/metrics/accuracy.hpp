@@ -18,7 +18,8 @@ struct accuracy {
   }
   template <class T>
   static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
-    return prediction.size() > 1 ? categorical_accuracy::measure(prediction, truth) : binary_accuracy<>::measure(prediction, truth);
+    return prediction.size() > 1 ? categorical_accuracy::measure(prediction, truth)
+                                 : binary_accuracy<>::measure(prediction, truth);
   }
 };
 

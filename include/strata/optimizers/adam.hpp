@@ -18,8 +18,8 @@ struct adam_rule {
   template <class V>
   void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v) const {
     const V g = gradient.value();
-    m += (g - m) * one_minus_beta_1;
-    v += (g * g - v) * one_minus_beta_2;
+    m += detail::product(g - m, one_minus_beta_1);
+    v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
     w -= m * alpha / (detail::square_root(v) + epsilon);
   }
 };
@@ -33,8 +33,8 @@ struct adam_amsgrad_rule {
   template <class V>
   void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v, V& largest) const {
     const V g = gradient.value();
-    m += (g - m) * one_minus_beta_1;
-    v += (g * g - v) * one_minus_beta_2;
+    m += detail::product(g - m, one_minus_beta_1);
+    v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
     largest = detail::larger(largest, v);
     w -= m * alpha / (detail::square_root(largest) + epsilon);
   }

@@ -19,7 +19,7 @@ constexpr reduced_gradient<V> clip_by_value(reduced_gradient<V> gradient, T limi
 /// Multiplied by a factor of the two functions below.
 template <class V, class T>
 constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T factor) {
-  return reduction::transformed(gradient, [=](V g) { return g * factor; });
+  return reduction::transformed(gradient, [=](V g) { return detail::product(g, factor); });
 }
 
 /// What makes a parameter's gradient no longer than `limit`; 1 where it is short enough.

@@ -8,7 +8,15 @@ namespace strata::detail {
 template <class V>
 struct elementwise {
   static V square_root(V x) { return std::sqrt(x); }
+  static constexpr V rounded(V x) { return x; }
 };
+
+/// a * b, rounded before anything is added to it. Compilers may fuse a product with a sum, and do so here but not there: the
+/// bits of the weights would depend on compiler, flags and machine.
+template <class V, class W>
+constexpr V product(V a, W b) {
+  return elementwise<V>::rounded(a * b);
+}
 
 template <class V>
 V square_root(V x) {

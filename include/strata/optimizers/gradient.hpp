@@ -1,5 +1,6 @@
 // Two types of gradient, so that a forgotten reduction does not compile.
 #pragma once
+#include <strata/optimizers/elementwise.hpp>
 
 namespace strata {
 
@@ -27,7 +28,7 @@ struct reduction {
   /// `all`: the sum over all samples of the global batch, of which there are 1 / scale.
   template <class V, class T>
   static constexpr reduced_gradient<V> mean(local_gradient<V> all, T scale) {
-    return reduced_gradient<V>(all.sum * scale);
+    return reduced_gradient<V>(detail::product(all.sum, scale));
   }
   /// For what follows the reduction: clipping, penalties.
   template <class V, class F>

@@ -15,7 +15,8 @@ class learning_rate_schedule {
   learning_rate_schedule(double constant) : at_([constant](long) { return constant; }) {}
   /// Calls schedule.validate() if there is one: a schedule that makes no sense throws strata::error.
   template <class Schedule>
-    requires(!std::same_as<std::remove_cvref_t<Schedule>, learning_rate_schedule>) && std::is_invocable_r_v<double, const Schedule&, long>
+    requires(!std::same_as<std::remove_cvref_t<Schedule>, learning_rate_schedule>) &&
+            std::is_invocable_r_v<double, const Schedule&, long>
   learning_rate_schedule(Schedule schedule) {
     if constexpr (requires { schedule.validate(); }) schedule.validate();
     at_ = std::move(schedule);

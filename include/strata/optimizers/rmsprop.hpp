@@ -15,15 +15,15 @@ struct rmsprop_constants {
   /// rate * g / sqrt(v + epsilon) for the new v
   template <class V>
   V increment(V g, V& v) const {
-    v = v * rho + one_minus_rho * (g * g);
+    v = product(v, rho) + product(product(g, g), one_minus_rho);
     return g * rate / square_root(v + epsilon);
   }
   /// The same with the variance instead of the mean square: v - a^2 for the new a
   template <class V>
   V centered_increment(V g, V& v, V& a) const {
-    v = v * rho + one_minus_rho * (g * g);
-    a = a * rho + one_minus_rho * g;
-    return g * rate / square_root(v - a * a + epsilon);
+    v = product(v, rho) + product(product(g, g), one_minus_rho);
+    a = product(a, rho) + product(g, one_minus_rho);
+    return g * rate / square_root(v - product(a, a) + epsilon);
   }
 };
 }  // namespace detail
@@ -46,7 +46,7 @@ struct rmsprop_momentum_rule : detail::rmsprop_constants<T> {
 
   template <class V>
   void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m) const {
-    m = m * this->momentum + this->increment(gradient.value(), v);
+    m = detail::product(m, this->momentum) + this->increment(gradient.value(), v);
     w -= m;
   }
 };
@@ -68,7 +68,7 @@ struct rmsprop_centered_momentum_rule : detail::rmsprop_constants<T> {
 
   template <class V>
   void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m, V& a) const {
-    m = m * this->momentum + this->centered_increment(gradient.value(), v, a);
+    m = detail::product(m, this->momentum) + this->centered_increment(gradient.value(), v, a);
     w -= m;
   }
 };

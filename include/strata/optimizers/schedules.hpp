@@ -64,7 +64,8 @@ struct piecewise_constant_decay {
                   " boundaries; there must be one value more than boundaries");
     for (std::size_t i = 1; i < boundaries.size(); ++i)
       if (boundaries[i] <= boundaries[i - 1])
-        detail::refuse(name, "a boundary", double(boundaries[i]), "greater than the one before it, " + std::to_string(boundaries[i - 1]));
+        detail::refuse(name, "a boundary", double(boundaries[i]),
+                       "greater than the one before it, " + std::to_string(boundaries[i - 1]));
     for (double v : values) detail::check_at_least_0(name, "a value", v);
   }
 };

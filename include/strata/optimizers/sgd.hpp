@@ -1,5 +1,6 @@
 // Gradient descent, with momentum or Nesterov's.
 #pragma once
+#include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
 #include <strata/optimizers/validation.hpp>
@@ -14,7 +15,7 @@ struct sgd_rule {
 
   template <class V>
   constexpr void operator()(V& w, reduced_gradient<V> gradient) const {
-    w -= gradient.value() * rate;
+    w -= detail::product(gradient.value(), rate);
   }
 };
 
@@ -26,7 +27,7 @@ struct sgd_momentum_rule {
 
   template <class V>
   constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
-    velocity = velocity * momentum - gradient.value() * rate;
+    velocity = detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
     w += velocity;
   }
 };
@@ -39,8 +40,8 @@ struct sgd_nesterov_rule {
 
   template <class V>
   constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
-    velocity = velocity * momentum - gradient.value() * rate;
-    w += velocity * momentum - gradient.value() * rate;
+    velocity = detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
+    w += detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
   }
 };
 

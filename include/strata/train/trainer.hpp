@@ -1,7 +1,5 @@
 // trainer{network{}, optimizer, loss{}, metrics..., strategy}: compile, fit, evaluate, predict.
 #pragma once
-#include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <strata/concepts/callback.hpp>
@@ -13,7 +11,6 @@
 #include <strata/train/fit_options.hpp>
 #include <strata/train/predictions.hpp>
 #include <strata/train/progress.hpp>
-#include <strata/train/weights_file.hpp>
 #include <tuple>
 
 namespace strata {
@@ -29,6 +26,18 @@ template <class Loss, label_kind Wanted>
 struct the_loss_takes_labels;
 template <label_kind Given>
 struct the_data_set_has_labels;
+template <class Argument, class Why>
+struct wrong_argument;
+
+inline constexpr reason fit_and_evaluate_take_batches_put_batch_behind_the_data{"fit and evaluate take batches: data | data::batch<64>"};
+inline constexpr reason fit_takes_options_and_callbacks{"fit takes epochs, steps_per_epoch, validation, verbosity and callbacks"};
+inline constexpr reason the_hooks_of_a_callback_take_a_training_state{"each hook of a callback takes a training_state&"};
+inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
+    "behind network, optimizer and loss come metrics, a strategy, a precision and a seed"};
+
+/// Defined in train/weights_file.hpp, which costs two seconds of compilation that most programs need not spend.
+template <class Network, class T>
+struct please_include_strata_train_weights_file;
 
 namespace detail {
 
@@ -63,6 +72,12 @@ struct data_verdict {
       return std::type_identity<no_complaint>{};
   }
   using type = typename decltype(sentence())::type;
+};
+
+template <class Program, class Source, bool NeedsLabels>
+  requires(!batch_source<Source>)
+struct data_verdict<Program, Source, NeedsLabels> {
+  using type = wrong_argument<Source, because<fit_and_evaluate_take_batches_put_batch_behind_the_data>>;
 };
 
 template <class T>
@@ -104,6 +119,28 @@ concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> |
 template <class E>
 concept trainer_extra = metric<E> || strategy<E> || precision_policy<E> || std::same_as<E, seed>;
 
+namespace detail {
+template <class T>
+struct is_no_fit_option : std::bool_constant<!fit_option<T>> {};
+template <class T>
+struct is_no_trainer_extra : std::bool_constant<!trainer_extra<T>> {};
+
+/// The first of the arguments that Refuses, as a sentence.
+template <class Refused, const reason& Why>
+struct argument_verdict {
+  using type = wrong_argument<at_t<0, Refused>, because<Why>>;
+};
+template <const reason& Why>
+struct argument_verdict<list<>, Why> {
+  using type = no_complaint;
+};
+template <class Refused>
+struct fit_option_verdict : argument_verdict<Refused, fit_takes_options_and_callbacks> {};
+template <class First, class... More>
+  requires hooks::any<First>
+struct fit_option_verdict<list<First, More...>> : argument_verdict<list<First>, the_hooks_of_a_callback_take_a_training_state> {};
+}  // namespace detail
+
 /// The whole training program. Its type holds network, loss, optimizer, metrics, precision and strategy, from which the
 /// compiler derives kernels and memory.  https://keras.io/api/models/model_training_apis
 template <class Program, class Strategy>
@@ -117,64 +154,48 @@ class trainer {
 
  private:
   using T = value_type;
+  using weights_file = please_include_strata_train_weights_file<network, T>;
   executor_type executor_;  // completed first: its own sentences come without the noise of a failed concept
   static_assert(executor<executor_type, Program>);
   long step_ = 0;
 
  public:
+  /// Throws strata::error if the numbers of the optimizer make no sense.
   template <class... Extra>
-    requires(trainer_extra<Extra> && ...)
   explicit trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
       : executor_(detail::pick(Strategy{}, extra...)
-                      .template make<Program>((optimizer.validate(), std::move(optimizer)), detail::pick(seed(1), extra...).value)) {}
+                      .template make<Program>((optimizer.validate(), std::move(optimizer)), detail::pick(seed(1), extra...).value)) {
+    using refused = filter_t<detail::is_no_trainer_extra, Extra...>;
+    static_assert(sizeof(typename detail::argument_verdict<refused, a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed>::type) > 0,
+                  "the trainer does not know one of its arguments");
+  }
 
   /// Trains on a batch_source for `epochs`; returns loss and metrics of each.
   /// Throws strata::error for labels that are no class, an empty source, or a loss that is nan or infinite.
   template <class Source, class... Options>
-    requires batch_source<Source> && (fit_option<std::remove_cvref_t<Options>> && ...)
   history fit(Source&& source, Options&&... options) {
-    check<Source, true>();
-    const int first = detail::pick(initial_epoch(0), options...).number, last = detail::pick(epochs(1), options...).count;
-    const long steps = detail::pick(steps_per_epoch(0), options...).count;
-    progress_bar progress(std::cout, detail::pick(verbosity::bar, options...));
-    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
-
-    history past;
-    training_state state;
-    state.epochs = last;
-    state.step = step_;
-    state.learning_rate = learning_rate();
-    (call_train_begin(options, state), ...);
-    source_position<std::remove_reference_t<Source>> at{source};
-    for (state.epoch = first; state.epoch < last && !state.stop_training; ++state.epoch) {
-      state.values = {};
-      state.learning_rate = learning_rate();
-      (call_epoch_begin(options, state), ...);
-      progress.begin_epoch(state.epoch, last, steps > 0 ? steps : at.length());
-      const tallies<Program> sum = train_epoch(at, steps, state, progress, options...);
-      report(state.values, sum, "");
-      (validate(options, state.values), ...);
-      progress.end_epoch(state.values);
-      (call_epoch_end(options, state), ...);
-      past.add(state.epoch, state.values);
-      if (state.new_learning_rate) set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
-    }
-    (call_train_end(options, state), ...);
-    return past;
+    static_assert(sizeof(verdict_on<Source>) > 0, "the data set does not fit the network");
+    using refused = filter_t<detail::is_no_fit_option, std::remove_cvref_t<Options>...>;
+    static_assert(sizeof(typename detail::fit_option_verdict<refused>::type) > 0, "fit does not know one of its arguments");
+    if constexpr (batch_source<Source> && std::is_same_v<refused, list<>>)
+      return fit_checked(source, options...);
+    else
+      return {};
   }
-
   /// Loss and metrics over a batch_source.
-  template <batch_source Source>
+  template <class Source>
   logs evaluate(Source&& source) {
+    static_assert(sizeof(verdict_on<Source>) > 0, "the data set does not fit the network");
     logs out;
-    report(out, evaluate_all(source), "");
+    if constexpr (batch_source<Source>) report(out, evaluate_all(source), "");
     return out;
   }
 
   /// The network's output for each sample of a batch_source; labels are ignored.
-  template <batch_source Source>
+  template <class Source>
   predictions<T, network::output_shape> predict(Source&& source) {
-    check<Source, false>();
+    static_assert(sizeof(verdict_on<Source, false>) > 0, "the data set does not fit the network");
+    if constexpr (!batch_source<Source>) return {};
     executor_.prepare(std::remove_cvref_t<Source>::batch_size);
     predictions<T, network::output_shape> out;
     for (const samples<T>& batch : source) {
@@ -213,11 +234,16 @@ class trainer {
     executor_.parameters_changed();
   }
 
-  /// safetensors, one tensor per parameter.  Throws strata::error; the file is complete or absent.
-  void save_weights(const std::filesystem::path& path) const { strata::save_weights<network, T>(path, parameters()); }
+  /// safetensors, one tensor per parameter; needs <strata/train/weights_file.hpp>.
+  /// Throws strata::error; the file is complete or absent.
+  template <class Path>
+  void save_weights(const Path& path) const {
+    weights_file::save(path, parameters());
+  }
   /// Throws strata::error naming the layer that differs; then nothing has changed.
-  void load_weights(const std::filesystem::path& path) {
-    strata::load_weights<network, T>(path, executor_.parameters());
+  template <class Path>
+  void load_weights(const Path& path) {
+    weights_file::load(path, executor_.parameters());
     executor_.parameters_changed();
   }
 
@@ -248,12 +274,41 @@ class trainer {
     bool at_end() { return next == std::ranges::end(source); }
   };
 
-  template <class Source, bool NeedsLabels>
-  static constexpr void check() {
-    static_assert(sizeof(typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type) > 0,
-                  "the data set does not fit the network");
-    static_assert(std::same_as<typename std::remove_cvref_t<Source>::value_type, samples<T>>,
-                  "the batches have another precision than the network: batch<N, double> goes with precision::f64");
+  template <class Source, bool NeedsLabels = true>
+  using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
+  template <class Source>
+  static constexpr bool same_precision = std::same_as<typename std::remove_cvref_t<Source>::value_type, samples<T>>;
+
+  template <class Source, class... Options>
+  history fit_checked(Source& source, Options&... options) {
+    static_assert(same_precision<Source>, "the batches have another precision than the network: batch<N, double> goes with precision::f64");
+    const int first = detail::pick(initial_epoch(0), options...).number, last = detail::pick(epochs(1), options...).count;
+    const long steps = detail::pick(steps_per_epoch(0), options...).count;
+    progress_bar progress(std::cout, detail::pick(verbosity::bar, options...));
+    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+
+    history past;
+    training_state state;
+    state.epochs = last;
+    state.step = step_;
+    state.learning_rate = learning_rate();
+    (call_train_begin(options, state), ...);
+    source_position<Source> at{source};
+    for (state.epoch = first; state.epoch < last && !state.stop_training; ++state.epoch) {
+      state.values = {};
+      state.learning_rate = learning_rate();
+      (call_epoch_begin(options, state), ...);
+      progress.begin_epoch(state.epoch, last, steps > 0 ? steps : at.length());
+      const tallies<Program> sum = train_epoch(at, steps, state, progress, options...);
+      report(state.values, sum, "");
+      (validate(options, state.values), ...);
+      progress.end_epoch(state.values);
+      (call_epoch_end(options, state), ...);
+      past.add(state.epoch, state.values);
+      if (state.new_learning_rate) set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
+    }
+    (call_train_end(options, state), ...);
+    return past;
   }
 
   template <class Position, class... Options>
@@ -292,7 +347,6 @@ class trainer {
 
   template <class Source>
   tallies<Program> evaluate_all(Source& source) {
-    check<Source, true>();
     executor_.prepare(std::remove_cvref_t<Source>::batch_size);
     tallies<Program> sum{};
     long seen = 0;
@@ -320,6 +374,7 @@ class trainer {
   void validate(Option& option, logs& values) {
     if constexpr (detail::is_validation<std::remove_cvref_t<Option>>) {
       auto source = option.source;  // a view: fit may have been given a constant one
+      static_assert(sizeof(verdict_on<decltype(source)>) > 0, "the data set does not fit the network");
       report(values, evaluate_all(source), "val_");
     }
   }
@@ -353,7 +408,7 @@ trainer(Network, Optimizer, Loss, Extra...)
 /// The table of layers, shapes and parameters, as Keras prints it.
 template <class Program, class Strategy>
 std::string summary(const trainer<Program, Strategy>&) {
-  return summary_of<typename Program::network>();
+  return summary_of<typename Program::network>({.element_size = int(sizeof(typename Program::value_type))});
 }
 
 }  // namespace strata

@@ -104,4 +104,11 @@ void load_weights(const std::filesystem::path& path, std::type_identity_t<std::s
   detail::load_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena, convert);
 }
 
+/// What save_weights and load_weights of a trainer call.
+template <class Network, class T>
+struct please_include_strata_train_weights_file {
+  static void save(const std::filesystem::path& path, std::span<const T> arena) { save_weights<Network, T>(path, arena); }
+  static void load(const std::filesystem::path& path, std::span<T> arena) { load_weights<Network, T>(path, arena); }
+};
+
 }  // namespace strata

@@ -42,7 +42,8 @@ struct kernel<reference, L, P, In> : kernel_defaults {
   static constexpr void backward(const operands<T>& o) {
     T* const dx = detail::begin_input_gradient(o, 0, N);
     for (int n = 0; dx && n < o.count; ++n) {
-      L::gradient(std::span<const T>(o.y + n * N, std::size_t(N)), detail::truth_of<L>(o, n, N), std::span<T>(o.scratch, std::size_t(N)));
+      L::gradient(std::span<const T>(o.y + n * N, std::size_t(N)), detail::truth_of<L>(o, n, N),
+                  std::span<T>(o.scratch, std::size_t(N)));
       for (int i = 0; i < N; ++i) dx[n * N + i] += o.scratch[i];
     }
   }
@@ -54,7 +55,8 @@ inline constexpr bool takes_softmax = false;
 template <>
 inline constexpr bool takes_softmax<sparse_categorical_crossentropy<>> = true;
 template <class... Options>
-inline constexpr bool takes_softmax<categorical_crossentropy<Options...>> = !categorical_crossentropy<Options...>::settings.from_logits;
+inline constexpr bool takes_softmax<categorical_crossentropy<Options...>> =
+    !categorical_crossentropy<Options...>::settings.from_logits;
 
 /// y = softmax(x), and the gradient is y * sum(truth) - truth: it stays exact where a probability rounds to 0 or 1, so there
 /// is nothing to clamp. Otherwise equal to softmax, then the loss.

@@ -1,0 +1,48 @@
+#include "mnist.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <strata/data/find_mnist.hpp>
+#include <strata/data/synthetic_digits.hpp>
+
+namespace examples {
+
+int run(int argc, char** argv, const std::string& description, const std::function<void(const settings&)>& train) {
+  settings s;
+  CLI::App app(description);
+  app.add_option("--data", s.data, "folder with the four IDX files of MNIST, raw or .gz");
+  app.add_option("--epochs", s.epochs, "times through the data")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--batch", s.batch, "global batch size")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--seed", s.seed, "of weights and shuffling")->capture_default_str();
+  app.add_option("--threads", s.threads, "0: all cores")->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--strategy", s.strategy, "who computes")->capture_default_str()->check(CLI::IsMember({"one_device"}));
+  CLI11_PARSE(app, argc, argv);
+  try {
+    train(s);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& e) {
+    std::cerr << "error: " << e.what() << '\n';
+    return EXIT_FAILURE;
+  }
+}
+
+strata::data::train_and_test load(const settings& s) {
+  using namespace strata;
+  if (!s.data.empty()) return data::mnist(s.data);
+  if (const auto directory = data::find_mnist({.log = &std::cerr})) {
+    std::cout << "MNIST from " << directory->string() << '\n';
+    return data::mnist(directory);
+  }
+  std::cout << "No MNIST on this machine, and no download: training on 60,000 digits RENDERED by the library instead.\n"
+               "Their accuracy says nothing about MNIST; give --data DIR for the real one.\n";
+  return {data::synthetic_digits(60'000, 1), data::synthetic_digits(10'000, 2)};
+}
+
+void refuse_batch(int size, std::initializer_list<int> known) {
+  std::string sizes;
+  for (int each : known) sizes += ' ' + std::to_string(each);
+  throw strata::error("--batch " + std::to_string(size) + ": this program was built for" + sizes);
+}
+
+}  // namespace examples

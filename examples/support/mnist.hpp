@@ -1,0 +1,31 @@
+// What the MNIST examples share: command line, data and the one-line error.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <strata/data/batch.hpp>
+#include <strata/data/mnist.hpp>
+#include <string>
+
+namespace examples {
+
+struct settings {
+  std::string data, strategy = "one_device";
+  int epochs = 3, batch = 64, threads = 0;
+  std::uint64_t seed = 1;
+};
+
+/// Parses the command line, runs `train`, and turns an error into one line and exit code 1.
+int run(int argc, char** argv, const std::string& description, const std::function<void(const settings&)>& train);
+
+/// The data set of the user, else the one found or downloaded, else digits that the library renders.
+strata::data::train_and_test load(const settings& s);
+
+[[noreturn]] void refuse_batch(int size, std::initializer_list<int> known);
+
+/// Calls f with data::batch<N> for the batch size that the user chose: a batch size is part of a data set's type.
+template <int... Sizes, class F>
+void with_batch(int size, F&& f) {
+  if (!((size == Sizes ? (f(strata::data::batch<Sizes>), true) : false) || ...)) refuse_batch(size, {Sizes...});
+}
+
+}  // namespace examples

@@ -1,0 +1,13 @@
+// error: shape_mismatch<.*by_layer<.*sparse_categorical_crossentropy<.*receives<1>.*because<.*crossentropy_needs_at_least_2_classes>
+#include <strata/network/sequential.hpp>
+#include <strata/layers/dense.hpp>
+#include <strata/losses/binary_crossentropy.hpp>
+#include <strata/losses/sparse_categorical_crossentropy.hpp>
+
+using namespace strata;
+#ifdef TWIN
+using net = sequential<input<8>, dense<1, sigmoid>, binary_crossentropy<>>;
+#else
+using net = sequential<input<8>, dense<1, sigmoid>, sparse_categorical_crossentropy<>>;
+#endif
+net n;

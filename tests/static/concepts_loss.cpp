@@ -1,0 +1,59 @@
+// One loss that is complete, and one for each thing that may be missing.
+#include <strata/concepts/loss.hpp>
+using namespace strata;
+
+struct complete {
+  static constexpr auto name = "complete";
+  static constexpr label_kind labels = label_kind::dense;
+  static constexpr expected_shape output_shape(shape in) { return in; }
+  template <class T>
+  static T value(std::span<const T>, std::span<const T>);
+  template <class T>
+  static void gradient(std::span<const T>, std::span<const T>, std::span<T>);
+};
+static_assert(loss_function<complete>);
+
+struct sparse : complete {
+  static constexpr label_kind labels = label_kind::sparse;
+  template <class T>
+  static T value(std::span<const T>, std::int32_t);
+  template <class T>
+  static void gradient(std::span<const T>, std::int32_t, std::span<T>);
+};
+static_assert(loss_function<sparse>);
+
+struct without_name : complete {
+  static void name();
+};
+struct without_output_shape : complete {
+  static void output_shape();
+};
+struct without_labels : complete {
+  static constexpr label_kind labels = label_kind::none;
+};
+struct without_value : complete {
+  static void value();
+};
+struct without_gradient : complete {
+  static void gradient();
+};
+struct that_returns_its_gradient : complete {
+  template <class T>
+  static T gradient(std::span<const T>, std::span<const T>, std::span<T>);
+};
+struct with_the_other_labels : complete {
+  static constexpr label_kind labels = label_kind::sparse;
+};
+struct that_writes_to_its_prediction : complete {
+  template <class T>
+  static T value(std::span<T>, std::span<const T>);
+};
+static_assert(!loss_function<int>);
+static_assert(!loss_function<without_name>);
+static_assert(!loss_function<without_output_shape>);
+static_assert(!loss_function<without_labels>);
+static_assert(!loss_function<without_value>);
+static_assert(!loss_function<without_gradient>);
+static_assert(!loss_function<that_returns_its_gradient>);
+static_assert(!loss_function<with_the_other_labels>);
+static_assert(!loss_function<that_writes_to_its_prediction>);

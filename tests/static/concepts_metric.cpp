@@ -1,0 +1,36 @@
+// Metrics that are complete, and one for each thing that may be missing.
+#include <strata/concepts/metric.hpp>
+using namespace strata;
+
+struct of_classes {
+  static constexpr auto name = "of_classes";
+  template <class T>
+  static double measure(std::span<const T>, std::int32_t);
+};
+struct of_rows {
+  static constexpr auto name = "of_rows";
+  template <class T>
+  static bool measure(std::span<const T>, std::span<const T>);
+};
+static_assert(metric<of_classes> && measures<of_classes, label_kind::sparse> && !measures<of_classes, label_kind::dense>);
+static_assert(metric<of_rows> && measures<of_rows, label_kind::dense> && !measures<of_rows, label_kind::sparse>);
+static_assert(!measures<of_rows, label_kind::none>);
+
+struct without_name : of_rows {
+  static void name();
+};
+struct without_measure {
+  static constexpr auto name = "without_measure";
+};
+struct that_measures_nothing {
+  static constexpr auto name = "that_measures_nothing";
+  template <class T>
+  static void measure(std::span<const T>, std::span<const T>);
+};
+static_assert(!metric<int>);
+static_assert(!metric<without_name>);
+static_assert(!metric<without_measure>);
+static_assert(!metric<that_measures_nothing>);
+
+constexpr tally sum(tally a, tally b) { return a += b; }
+static_assert(sum({3, 2}, {1, 6}).mean() == 0.5 && tally{}.mean() == 0);

@@ -1,0 +1,66 @@
+// Losses: types, options, shapes and their reasons; those that need no logarithm are constant expressions.
+#include <array>
+#include <strata/concepts/loss.hpp>
+#include <strata/concepts/metric.hpp>
+#include <strata/losses/binary_crossentropy.hpp>
+#include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/losses/huber.hpp>
+#include <strata/losses/mean_absolute_error.hpp>
+#include <strata/losses/mean_squared_error.hpp>
+#include <strata/losses/sparse_categorical_crossentropy.hpp>
+using namespace strata;
+
+// Without options there are no angle brackets.
+static_assert(std::same_as<decltype(sparse_categorical_crossentropy{}), sparse_categorical_crossentropy<>>);
+static_assert(std::same_as<decltype(categorical_crossentropy{}), categorical_crossentropy<>>);
+static_assert(std::same_as<decltype(binary_crossentropy{}), binary_crossentropy<>>);
+static_assert(std::same_as<decltype(huber{}), huber<1>>);
+static_assert(std::same_as<mse, mean_squared_error> && std::same_as<mae, mean_absolute_error>);
+
+template <class L, label_kind Kind>
+concept loss_of = loss_function<L> && L::labels == Kind && measures<L, Kind>;
+static_assert(loss_of<sparse_categorical_crossentropy<>, label_kind::sparse>);
+static_assert(loss_of<sparse_categorical_crossentropy<from_logits>, label_kind::sparse>);
+static_assert(loss_of<categorical_crossentropy<>, label_kind::dense>);
+static_assert(loss_of<categorical_crossentropy<label_smoothing<0.1_r>, from_logits>, label_kind::dense>);
+static_assert(loss_of<binary_crossentropy<>, label_kind::dense>);
+static_assert(loss_of<mean_squared_error, label_kind::dense>);
+static_assert(loss_of<mean_absolute_error, label_kind::dense>);
+static_assert(loss_of<huber<>, label_kind::dense>);
+static_assert(!measures<mean_squared_error, label_kind::sparse> &&
+              !measures<sparse_categorical_crossentropy<>, label_kind::dense>);
+
+static_assert(!sparse_categorical_crossentropy<>::settings.from_logits);
+static_assert(categorical_crossentropy<label_smoothing<0.1_r>, from_logits>::settings.from_logits);
+static_assert(categorical_crossentropy<label_smoothing<0.1_r>, from_logits>::smoothing == 0.1);
+static_assert(sparse_categorical_crossentropy<>::misused_option < 0);
+static_assert(sparse_categorical_crossentropy<label_smoothing<0.1_r>>::misused_option == 0);
+static_assert(categorical_crossentropy<from_logits, no_bias>::misused_option == 1);
+
+template <class L, shape In>
+inline constexpr bool takes = !L::output_shape(In).refused && L::output_shape(In).value == In;
+template <class L, shape In>
+inline constexpr const reason* why = L::output_shape(In).why;
+static_assert(takes<sparse_categorical_crossentropy<>, shape{2}> && takes<categorical_crossentropy<>, shape{10}>);
+static_assert(takes<binary_crossentropy<>, shape{1}> && takes<binary_crossentropy<>, shape{8, 8, 1}>);
+static_assert(takes<mean_squared_error, shape{28, 28, 1}> && takes<huber<>, shape{1}>);
+static_assert(why<sparse_categorical_crossentropy<>, shape{4, 4, 2}> == &crossentropy_takes_a_rank_1_shape_of_classes);
+static_assert(why<categorical_crossentropy<>, shape{1}> == &crossentropy_needs_at_least_2_classes);
+static_assert(why<categorical_crossentropy<label_smoothing<1.5_r>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
+static_assert(why<binary_crossentropy<label_smoothing<-0.1_r>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
+static_assert(why<huber<0>, shape{3}> == &huber_delta_must_be_positive);
+
+template <class L>
+constexpr double value(std::array<double, 2> prediction, std::array<double, 2> truth) {
+  return L::value(std::span<const double>(prediction), std::span<const double>(truth));
+}
+template <class L>
+constexpr std::array<double, 2> gradient(std::array<double, 2> prediction, std::array<double, 2> truth) {
+  std::array<double, 2> dx{};
+  L::gradient(std::span<const double>(prediction), std::span<const double>(truth), std::span<double>(dx));
+  return dx;
+}
+static_assert(value<mse>({1, 5}, {2, 2}) == 5 && gradient<mse>({1, 5}, {2, 2}) == std::array{-1., 3.});
+static_assert(value<mae>({1, 5}, {2, 2}) == 2 && gradient<mae>({1, 2}, {2, 2}) == std::array{-0.5, 0.});
+static_assert(value<huber<>>({1.5, 5}, {2, 2}) == (0.125 + 2.5) / 2 &&
+              gradient<huber<>>({1.5, 5}, {2, 2}) == std::array{-0.25, 0.5});

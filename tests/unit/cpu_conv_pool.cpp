@@ -1,0 +1,64 @@
+// Convolution + relu + max pooling in one kernel against the chain of reference kernels in double precision.
+#include <doctest/doctest.h>
+
+#include <strata/cpu/conv_pool.hpp>
+
+#include "cpu_compare.hpp"
+
+using namespace strata;
+
+namespace {
+
+constexpr pool_settings two_by_two{2, 2};
+
+template <class T, conv_settings S, shape In>
+void check() {
+  using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
+  const conv_settings s = S;
+  INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " same ", s.same, " bytes ", sizeof(T));
+  compare_with_reference<kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, P, In>,
+                         list<convolution<S>, relu, max_pooling<two_by_two>>, T, In>();
+}
+
+constexpr shape image(int h, int w, int c) { return {h, w, c}; }
+constexpr conv_settings padded(int filters, int height, int width) { return {filters, height, width, 1, 1, 1, 1, 1, true}; }
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("convolution + relu + max pooling", T, float, double) {
+  SUBCASE("one channel") {
+    check<T, conv_settings{32, 3, 3}, image(12, 9, 1)>();
+    check<T, conv_settings{10, 3, 3}, image(7, 8, 1)>();
+    check<T, padded(35, 5, 5), image(6, 7, 1)>();
+  }
+  SUBCASE("few channels") {
+    check<T, conv_settings{17, 3, 3}, image(9, 8, 3)>();
+    check<T, padded(5, 2, 3), image(7, 7, 10)>();
+    check<T, conv_settings{6, 5, 5}, image(9, 8, 4)>();
+  }
+  SUBCASE("many channels") {
+    check<T, conv_settings{64, 3, 3}, image(8, 7, 32)>();
+    check<T, padded(30, 3, 3), image(5, 6, 17)>();
+    check<T, conv_settings{66, 5, 5, 1, 1, 1, 1, 1, false, false}, image(8, 9, 19)>();
+  }
+}
+
+TEST_CASE("the first of equal pixels wins, and relu stops the gradient at 0") {
+  constexpr conv_settings S{1, 1, 1};
+  constexpr shape In{2, 4, 1};
+  using K = kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, precision::f32, In>;
+  const float x[8] = {1, 2, 0, 0, 2, 2, 0, -1}, w[1] = {1}, b[1] = {0}, dy[2] = {3, 5};
+  float y[2], dx[8], dw[1], db[1], saved[K::saved], scratch[K::scratch + K::scratch_per_sample + 16], derived[K::derived];
+  operands<float> o;
+  o.count = 1, o.x[0] = x, o.y = y, o.w[0] = w, o.w[1] = b, o.dy = dy, o.dx[0] = dx, o.dw[0] = dw, o.dw[1] = db;
+  o.saved = saved, o.scratch = scratch, o.derived = derived;
+  K::derive(o.w, derived);
+  K::forward(o);
+  K::backward(o);
+  CHECK(y[0] == 2);
+  CHECK(y[1] == 0);
+  const float expected[8] = {0, 3, 0, 0, 0, 0, 0, 0};
+  for (int i = 0; i < 8; ++i) CHECK(dx[i] == expected[i]);
+  CHECK(dw[0] == 6);
+  CHECK(db[0] == 3);
+}
