@@ -2,6 +2,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -39,14 +41,16 @@ struct variable {
 
 using bytes = std::vector<std::uint8_t>;
 
-bytes images(std::uint32_t n, std::uint8_t value) {
-  bytes b{0, 0, 8, 3, 0, 0, 0, std::uint8_t(n), 0, 0, 0, 28, 0, 0, 0, 28};
-  b.resize(16 + n * 784, value);
+bytes images(std::uint8_t n, std::uint8_t value) {
+  const std::array<std::uint8_t, 16> header{0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 28, 0, 0, 0, 28};
+  bytes b(header.size() + n * 784u, value);
+  std::copy(header.begin(), header.end(), b.begin());
   return b;
 }
-bytes labels(bytes values) {
-  bytes b{0, 0, 8, 1, 0, 0, 0, std::uint8_t(values.size())};
-  b.insert(b.end(), values.begin(), values.end());
+bytes labels(const bytes& values) {
+  const std::array<std::uint8_t, 8> header{0, 0, 8, 1, 0, 0, 0, std::uint8_t(values.size())};
+  bytes b(header.size() + values.size());
+  std::copy(values.begin(), values.end(), std::copy(header.begin(), header.end(), b.begin()));
   return b;
 }
 void raw(const fs::path& path, const bytes& b) {
