@@ -91,9 +91,10 @@ void measure(benchmark::State& state, int count, double flop_per_sample, F&& f) 
   state.counters["us/sample"] = benchmark::Counter(samples * 1e-6, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
+constexpr pool_settings pool{2, 2};
+
 template <conv_settings S, shape In>
 void convolution_layer(const char* name, bool wants_dx, double bias) {
-  constexpr pool_settings pool{2, 2};
   using K = kernel<cpu, fused<convolution<S>, relu, max_pooling<pool>>, P, In>;
   constexpr shape Out = max_pooling<pool>::output_shape(convolution<S>::output_shape(In).value).value;
   const auto data = std::make_shared<layer_data<K, convolution<S>, In, Out>>(16, 0.2, bias);

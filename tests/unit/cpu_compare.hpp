@@ -39,8 +39,9 @@ struct chain;
 template <class Op, class... Rest>
 struct chain<Op, Rest...> {
   template <shape In>
-  static void run(int count, const std::vector<double>& x, const std::vector<std::vector<double>>& w, const std::vector<double>& dy,
-                  std::vector<double>& y, std::vector<double>& dx, std::vector<std::vector<double>>& dw, std::size_t first = 0) {
+  static void run(int count, const std::vector<double>& x, const std::vector<std::vector<double>>& w,
+                  const std::vector<double>& dy, std::vector<double>& y, std::vector<double>& dx,
+                  std::vector<std::vector<double>>& dw, std::size_t first = 0) {
     using K = kernel<reference, Op, precision::f64, In>;
     constexpr shape Out = Op::output_shape(In).value;
     constexpr std::size_t owned = parameters_of<Op>(In).size();
@@ -120,9 +121,12 @@ void compare(list<Ops...>) {
     }
     chain<Ops...>::template run<In>(count, x, w, dy, y, dx, dw);
 
-    const auto copied = [](const std::vector<double>& v, T* to) { std::transform(v.begin(), v.end(), to, [](double d) { return T(d); }); };
+    const auto copied = [](const std::vector<double>& v, T* to) {
+      std::transform(v.begin(), v.end(), to, [](double d) { return T(d); });
+    };
     buffer<T> cx(count * In.size()), cdy(count * Out.size()), cy(count * Out.size(), T(NAN)), cdx(count * In.size(), T(NAN));
-    buffer<T> saved(count * K::saved, T(NAN)), scratch(K::scratch + count * K::scratch_per_sample, T(NAN)), derived(K::derived, T(NAN));
+    buffer<T> saved(count * K::saved, T(NAN)), scratch(K::scratch + count * K::scratch_per_sample, T(NAN)),
+        derived(K::derived, T(NAN));
     copied(x, cx.data), copied(dy, cdy.data);
     std::vector<buffer<T>*> cw, cdw;
     operands<T> o;

@@ -15,7 +15,8 @@ template <class T, conv_settings S, shape In>
 void check() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
   const conv_settings s = S;
-  INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " same ", s.same, " bytes ", sizeof(T));
+  INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " same ", s.same,
+       " bytes ", sizeof(T));
   compare_with_reference<kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, P, In>,
                          list<convolution<S>, relu, max_pooling<two_by_two>>, T, In>();
 }

@@ -13,8 +13,9 @@ template <class T, conv_settings S, shape In, class Activation = linear>
 void check() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
   const conv_settings s = S;
-  INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " stride ", s.stride_height, ",",
-       s.stride_width, " dilation ", s.dilation_height, ",", s.dilation_width, " groups ", s.groups, " same ", s.same, " bytes ", sizeof(T));
+  INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " stride ",
+       s.stride_height, ",", s.stride_width, " dilation ", s.dilation_height, ",", s.dilation_width, " groups ", s.groups,
+       " same ", s.same, " bytes ", sizeof(T));
   if constexpr (std::is_same_v<Activation, linear>)
     compare_with_reference<kernel<cpu, convolution<S>, P, In>, list<convolution<S>>, T, In>();
   else

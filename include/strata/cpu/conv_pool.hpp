@@ -80,7 +80,8 @@ void pooled_product(const product<T>& p, const pooled_image& image, std::int8_t*
 /// One input channel: the weights stay in registers, and each pixel of the (KH + 1) x (KW + 1) patch under a window is
 /// broadcast once for all the (pixel, tap) pairs it belongs to.
 template <class T, int KH, int KW, int V, int Last>
-[[gnu::noinline]] void one_channel_forward(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, const pooled_image& image) {
+[[gnu::noinline]] void one_channel_forward(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner,
+                                           const pooled_image& image) {
   constexpr int L = lanes<T>, taps = KH * KW, width = KW + 1;
   constexpr bool resident = taps * V + 4 * V + 1 <= registers;
   const auto weight = [&](int t, auto v) STRATA_INLINE { return load<v + 1 == V ? Last : L>(w + t * image.filters + v * L); };
@@ -122,11 +123,12 @@ template <class T, int KH, int KW, int V, int Last>
     }
 }
 
-/// Its weight gradient for one vector of filters: every lane follows its own winner.
+/// Its weight and bias gradients (db: or null) for one vector of filters: every lane follows its own winner.
 template <class T, int KH, int KW, int Lanes>
-[[gnu::noinline]] void one_channel_weights(const T* x, const T* dy, const std::int8_t* winner, T* dw, bool add, const pooled_image& image) {
+[[gnu::noinline]] void one_channel_weights(const T* x, const T* dy, const std::int8_t* winner, T* dw, T* db, bool add,
+                                           const pooled_image& image) {
   constexpr int taps = KH * KW, width = KW + 1;
-  vec<T> sum[taps];
+  vec<T> sum[taps], bias_sum = db && add ? load<Lanes>(db) : vec<T>{};
   unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = add ? load<Lanes>(dw + t * image.filters) : vec<T>{}; });
   for (int top = 0, window = 0; window < image.windows; ++top)
     for (int column = 0; column < image.across; ++column, ++window) {
@@ -134,13 +136,14 @@ template <class T, int KH, int KW, int Lanes>
       const std::ptrdiff_t at = std::ptrdiff_t(window) * image.filters;
       const vec<T> g = load<Lanes>(dy + at);
       integers<T> id = load_bytes<T, Lanes>(winner + at);
+      const vec<T> alive = id < broadcast_integer<T>(dead) ? g : vec<T>{};
+      bias_sum += alive;
 #if defined(STRATA_AVX512)
       if constexpr (KH == 3 && KW == 3 && sizeof(T) == 4) {  // the patch is one vector, from which every lane picks its pixel
         __m512 patch = _mm512_castps128_ps512(_mm_loadu_ps(corner));
         patch = _mm512_mask_broadcast_f32x4(patch, 0x00f0, _mm_loadu_ps(corner + image.x_row));
         patch = _mm512_mask_broadcast_f32x4(patch, 0x0f00, _mm_loadu_ps(corner + 2 * image.x_row));
         patch = _mm512_mask_broadcast_f32x4(patch, 0xf000, _mm_loadu_ps(corner + 3 * image.x_row));
-        const vec<T> alive = id < broadcast_integer<T>(dead) ? g : vec<T>{};
         id = id + (id & broadcast_integer<T>(2));  // 0 ... 3 -> 0, 1, 4, 5
         unroll<9>([&](auto t) STRATA_INLINE {
           const __m512i lane = (__m512i)(id + broadcast_integer<T>(t / 3 * 4 + t % 3));
@@ -161,6 +164,7 @@ template <class T, int KH, int KW, int Lanes>
       });
     }
   unroll<taps>([&](auto t) STRATA_INLINE { store<Lanes>(dw + t * image.filters, sum[t]); });
+  if (db) store<Lanes>(db, bias_sum);
 }
 
 /// db[f] (+)= dy of the windows where f is alive, for one vector of filters.
@@ -201,7 +205,8 @@ template <class T, int Rows, int V, int Last>
 
 /// Sparse input gradient of one vector of channels, added to a frame of pixels x lanes. Weights: [filter][tap][lanes].
 template <class T, int KH, int KW>
-[[gnu::noinline]] void pooled_input(const T* w, const T* dy, const std::uint64_t* alive, T* dx, int dx_width, const pooled_image& image) {
+[[gnu::noinline]] void pooled_input(const T* w, const T* dy, const std::uint64_t* alive, T* dx, int dx_width,
+                                    const pooled_image& image) {
   constexpr int L = lanes<T>, taps = KH * KW, width = KW + 1;
   constexpr bool patch = (KH + 1) * width + 2 <= registers;  // all pixels under a window stay in registers
   constexpr int rows = taps + 2 <= registers ? KH : 1;       // or those under one kernel position, or under one of its rows
@@ -271,9 +276,10 @@ template <class T>
 
 /// The fusion takes what nearly all such networks have: no strides, dilation or groups, and pooling in steps of 2x2.
 template <conv_settings S, pool_settings Pool>
-concept pools_in_registers = S.stride_height == 1 && S.stride_width == 1 && S.dilation_height == 1 && S.dilation_width == 1 && S.groups == 1 &&
-                             S.kernel_height <= 11 && S.kernel_width <= 11 && Pool.window_height == 2 && Pool.window_width == 2 &&
-                             (Pool.stride_height == 0 || Pool.stride_height == 2) && (Pool.stride_width == 0 || Pool.stride_width == 2) && !Pool.same;
+concept pools_in_registers = S.stride_height == 1 && S.stride_width == 1 && S.dilation_height == 1 && S.dilation_width == 1 &&
+                             S.groups == 1 && S.kernel_height <= 11 && S.kernel_width <= 11 && Pool.window_height == 2 &&
+                             Pool.window_width == 2 && (Pool.stride_height == 0 || Pool.stride_height == 2) &&
+                             (Pool.stride_width == 0 || Pool.stride_width == 2) && !Pool.same;
 
 /// saved: the winner of each window as one byte.
 template <conv_settings S, pool_settings Pool, class P, shape In>
@@ -282,7 +288,8 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   using T = typename P::value_type;
   using at = simd::convolution_geometry<S, In>;
   static constexpr int L = simd::lanes<T>, C = at::C, F = at::F, KH = at::KH, KW = at::KW, taps = at::taps;
-  static constexpr int windows_down = at::OH / 2, windows_across = at::OW / 2, windows = windows_down * windows_across, out_size = windows * F;
+  static constexpr int windows_down = at::OH / 2, windows_across = at::OW / 2, windows = windows_down * windows_across,
+                       out_size = windows * F;
   static constexpr simd::pooled_image image{windows, windows_across, F, C, at::x_row};
 
   static constexpr int numbers(int bytes) { return simd::aligned_size<T>((bytes + int(sizeof(T)) - 1) / int(sizeof(T))); }
@@ -291,17 +298,19 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   // Decided by the shape alone, so that every target computes the same bits.
   static constexpr bool one_channel = C == 1 && KH <= 5 && KW <= 5;
   static constexpr bool winograd = KH == 3 && KW == 3 && C >= 16 && F >= 16;
-  static constexpr bool lanes_follow_winners = C == 1 && taps + 6 <= simd::registers;
+  static constexpr bool lanes_follow_winners = C == 1 && taps + 7 <= simd::registers;
 
   // Winograd works on as many windows at a time as the register block has rows.
   using cut = simd::panels<T, simd::padded<T>(F)>;
-  static constexpr int tiles = std::min(8, simd::block_of(windows, cut::each).rows), v_row = simd::padded<T>(C), m_row = simd::padded<T>(F);
+  static constexpr int tiles = std::min(8, simd::block_of(windows, cut::each).rows), v_row = simd::padded<T>(C),
+                       m_row = simd::padded<T>(F);
   // The transposed weight gradient, [filter][kernel row][row_size], where windows are sparse.
   static constexpr int row = KW * C, row_size = simd::padded<T>(row), filter_size = KH * row_size;
 
   static constexpr int for_x = at::x.needed() ? simd::aligned_size<T>(at::x.pixels() * C) : 0;
   static constexpr int for_forward = winograd ? 16 * tiles * (v_row + m_row) : 0;
-  static constexpr int for_weights = lanes_follow_winners ? 0 : simd::aligned_size<T>(F * filter_size) + numbers((windows + 31) / 32 * F * 4);
+  static constexpr int for_weights =
+      lanes_follow_winners ? 0 : simd::aligned_size<T>(F * filter_size) + numbers((windows + 31) / 32 * F * 4);
   static constexpr int for_input = at::x.pixels() * L;
   static constexpr int scratch = for_x + std::max(for_forward, std::max(for_weights, simd::aligned_size<T>(for_input)));
   static constexpr int scratch_per_sample = numbers(windows * 4 * simd::filter_words(F) * 8);
@@ -332,9 +341,10 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
       else if constexpr (one_channel)
         forward_one_channel(x, o.w[0], bias, y, winners(o, n));
       else
-        simd::pooled_product<F>(simd::product<T>{windows, x, image.window_grid(), at::run_at.begin(), at::run_count, at::run_length, 1,
-                                                 o.w[0], F, y, {F}, bias},
-                                image, winners(o, n));
+        simd::pooled_product<F>(
+            simd::product<T>{
+                windows, x, image.window_grid(), at::run_at.begin(), at::run_count, at::run_length, 1, o.w[0], F, y, {F}, bias},
+            image, winners(o, n));
     }
   }
 
@@ -343,7 +353,8 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     for (int f = 0; f + V * L < F; f += V * L)
       simd::one_channel_forward<T, KH, KW, V, L>(x, w + f, bias ? bias + f : nullptr, y + f, winner + f, image);
     constexpr int f = F - last;
-    simd::one_channel_forward<T, KH, KW, (last + L - 1) / L, (last - 1) % L + 1>(x, w + f, bias ? bias + f : nullptr, y + f, winner + f, image);
+    simd::one_channel_forward<T, KH, KW, (last + L - 1) / L, (last - 1) % L + 1>(x, w + f, bias ? bias + f : nullptr, y + f,
+                                                                                 winner + f, image);
   }
 
   static void forward_winograd(const T* x, const T* u, const T* bias, T* y, std::int8_t* winner, T* scratch) {
@@ -351,8 +362,8 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     for (int first = 0; first < windows; first += tiles) {
       for (int t = 0; t < tiles; ++t) {
         const int window = std::min(first + t, windows - 1);
-        simd::winograd_input(x + (window / windows_across * at::x_row + window % windows_across * C) * 2, at::x_row, C, v + t * v_row,
-                             tiles * v_row);
+        simd::winograd_input(x + (window / windows_across * at::x_row + window % windows_across * C) * 2, at::x_row, C,
+                             v + t * v_row, tiles * v_row);
       }
       constexpr int whole = (cut::count - 1) * cut::each * L;
       if constexpr (cut::each == cut::rest) {
@@ -383,10 +394,12 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   }
 
   static void backward(const operands<T>& o) {
-    if (S.bias && o.dw[1])
+    const bool bias_apart = !lanes_follow_winners || !o.dw[0];
+    if (S.bias && o.dw[1] && bias_apart)
       for (int n = 0; n < o.count; ++n)
         each_vector_of_filters([&](auto width, int f) {
-          simd::pooled_bias<T, width>(o.dy + std::ptrdiff_t(n) * out_size + f, winners(o, n) + f, windows, F, o.dw[1] + f, o.adds_dw || n > 0);
+          simd::pooled_bias<T, width>(o.dy + std::ptrdiff_t(n) * out_size + f, winners(o, n) + f, windows, F, o.dw[1] + f,
+                                      o.adds_dw || n > 0);
         });
     if (o.dw[0]) {
       if constexpr (lanes_follow_winners)
@@ -402,7 +415,8 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
       const T *x = framed(o, n), *dy = o.dy + std::ptrdiff_t(n) * out_size;
       const bool add = o.adds_dw || n > 0;
       each_vector_of_filters([&](auto width, int f) {
-        simd::one_channel_weights<T, KH, KW, width>(x, dy + f, winners(o, n) + f, o.dw[0] + f, add, image);
+        T* const db = S.bias && o.dw[1] ? o.dw[1] + f : nullptr;
+        simd::one_channel_weights<T, KH, KW, width>(x, dy + f, winners(o, n) + f, o.dw[0] + f, db, add, image);
       });
     }
   }
@@ -414,7 +428,8 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
       if (KH % r == 0 && r * row_vectors + 2 <= simd::registers) return r;
     return 1;
   }
-  static constexpr int row_parts = (row_vectors + simd::registers - 4) / (simd::registers - 3), part = (row_vectors + row_parts - 1) / row_parts;
+  static constexpr int row_parts = (row_vectors + simd::registers - 4) / (simd::registers - 3),
+                       part = (row_vectors + row_parts - 1) / row_parts;
   static constexpr auto corners = [] {
     typename at::template offsets<windows> c{};
     for (int p = 0; p < windows; ++p) c.at[p] = (p / windows_across * at::x_row + p % windows_across * C) * 2;
@@ -437,8 +452,10 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
       };
       for (int k = 0; k < KH; k += block_rows()) {
         int v = 0;
-        for (; v + part < row_vectors; v += part) block(std::integral_constant<int, part>{}, std::integral_constant<int, L>{}, k, v);
-        block(std::integral_constant<int, row_vectors - (row_parts - 1) * part>{}, std::integral_constant<int, (row - 1) % L + 1>{}, k, v);
+        for (; v + part < row_vectors; v += part)
+          block(std::integral_constant<int, part>{}, std::integral_constant<int, L>{}, k, v);
+        block(std::integral_constant<int, row_vectors - (row_parts - 1) * part>{},
+              std::integral_constant<int, (row - 1) % L + 1>{}, k, v);
       }
     }
     for (int k = 0; k < KH; ++k) simd::transpose(transposed + k * row_size, filter_size, o.dw[0] + k * row * F, F, F, row);
@@ -447,7 +464,9 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   /// One vector of channels at a time, for all samples: its weights stay in L1.
   static void input_gradient(const operands<T>& o) {
     T* const dx = o.scratch + for_x;
-    const auto alive = [&](int n) { return reinterpret_cast<std::uint64_t*>(o.scratch + scratch + std::ptrdiff_t(n) * scratch_per_sample); };
+    const auto alive = [&](int n) {
+      return reinterpret_cast<std::uint64_t*>(o.scratch + scratch + std::ptrdiff_t(n) * scratch_per_sample);
+    };
     for (int n = 0; n < o.count; ++n) simd::alive_filters(winners(o, n), windows, F, alive(n));
     for (int c = 0; c < C; c += L)
       for (int n = 0; n < o.count; ++n) {

@@ -20,7 +20,9 @@ struct frame {
 
 template <class T>
 [[gnu::noinline]] void put_into_frame(const T* image, const frame& f, int channels, T* to) {
-  const auto bytes = [&](std::ptrdiff_t pixels) { return static_cast<std::size_t>(pixels) * static_cast<std::size_t>(channels) * sizeof(T); };
+  const auto bytes = [&](std::ptrdiff_t pixels) {
+    return static_cast<std::size_t>(pixels) * static_cast<std::size_t>(channels) * sizeof(T);
+  };
   const auto zeros = [&](std::ptrdiff_t pixels) {
     std::memset(to, 0, bytes(pixels));
     to += pixels * channels;
@@ -172,7 +174,9 @@ struct convolution_geometry {
   static constexpr int shift(int tap, int dilation, int stride, int padding) {
     return floor_div(residue(tap, dilation, stride, padding) + padding - tap * dilation, stride);
   }
-  static constexpr int lines(int extent, int residue, int stride) { return residue < extent ? (extent - residue + stride - 1) / stride : 0; }
+  static constexpr int lines(int extent, int residue, int stride) {
+    return residue < extent ? (extent - residue + stride - 1) / stride : 0;
+  }
   static constexpr frame gradient_frame() {
     int before[2] = {0, 0}, after[2] = {0, 0};
     for (int t = 0; t < taps; ++t) {

@@ -15,7 +15,8 @@ struct row_grid {
 };
 
 /// C (op)= A B with C: rows x N. The reduction goes through `runs` runs of `length` elements, in order:
-///   C[r][j] = bias[j], 0 or what is there, plus the sum of A[r][run_at[i] + k * step] * B[i * length + k][j], then an activation.
+///   C[r][j] = bias[j], 0 or what is there, plus the sum of A[r][run_at[i] + k * step] * B[i * length + k][j], then an
+///   activation.
 template <class T>
 struct product {
   int rows;

@@ -311,8 +311,8 @@ STRATA_INLINE inline void transpose(vec<T> (&r)[lanes<T>]) {
 /// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. With `pad`, rows of `to` are whole vectors,
 /// filled up with zeros.
 template <class T>
-[[gnu::noinline]] void transpose(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride, int rows, int columns,
-                                 bool pad = false) {
+[[gnu::noinline]] void transpose(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride, int rows,
+                                 int columns, bool pad = false) {
   constexpr int L = lanes<T>;
   for (int i = 0; i < rows; i += L)
     for (int j = 0; j < columns; j += L) {

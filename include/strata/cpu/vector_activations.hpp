@@ -112,7 +112,9 @@ template <class A, class T>
   constexpr int L = lanes<T>;
   int i = 0;
   for (; i + L <= n; i += L) store(dz + i, load(dy + i) * vector_activation<A>::template derivative<T>(load(y + i)));
-  if (i < n) store_first(dz + i, load_first(dy + i, n - i) * vector_activation<A>::template derivative<T>(load_first(y + i, n - i)), n - i);
+  if (i < n)
+    store_first(dz + i, load_first(dy + i, n - i) * vector_activation<A>::template derivative<T>(load_first(y + i, n - i)),
+                n - i);
 }
 
 }  // namespace strata::simd

@@ -1,9 +1,8 @@
 // The table of layers, output shapes and parameters, as Keras prints it; and the names that it gives to layers and parameters.
 #pragma once
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <strata/base/text.hpp>
 #include <strata/network/layout.hpp>
 #include <string>
 #include <string_view>
@@ -110,7 +109,7 @@ inline std::string readable_memory(double bytes) {
   static constexpr const char* units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
   int unit = 0;
   for (; unit < 5 && bytes >= 1024; ++unit) bytes /= 1024;
-  return fmt::format("{:.2f} {}", bytes, units[unit]);
+  return formatted("%.2f %s", bytes, units[unit]);
 }
 
 /// A text table with the look of Python's rich, which Keras prints with. Cells hold ASCII.
@@ -177,6 +176,11 @@ class summary_table {
     return lines;
   }
 
+  /// Code points: the ellipsis has three bytes.
+  static int characters(std::string_view text) {
+    return int(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  }
+
   std::string row(std::span<const std::string> cells, std::string_view bar) const {
     std::vector<std::vector<std::string>> lines;
     std::size_t height = 1;
@@ -189,7 +193,8 @@ class summary_table {
       for (std::size_t i = 0; i < cells.size(); ++i) {
         const std::string line = k < lines[i].size() ? lines[i][k] : "";
         const int width = columns_[i].width - 2;
-        out += columns_[i].right ? fmt::format("{} {:>{}} ", bar, line, width) : fmt::format("{} {:<{}} ", bar, line, width);
+        const std::string blanks(std::size_t(std::max(0, width - characters(line))), ' ');
+        out.append(bar) += ' ' + (columns_[i].right ? blanks + line : line + blanks) + ' ';
       }
       out.append(bar) += '\n';
     }
@@ -245,9 +250,9 @@ inline std::string summary_text(std::span<const node> nodes, std::span<const par
   }
 
   std::string out =
-      fmt::format("Model: \"{}\"\n{}", options.name.empty() ? (chain ? "sequential" : "functional") : options.name, table.text());
+      "Model: \"" + (options.name.empty() ? std::string(chain ? "sequential" : "functional") : options.name) + "\"\n" + table.text();
   const auto total = [&](const char* what, long count) {
-    out += fmt::format(" {} params: {} ({})\n", what, grouped(count), readable_memory(double(count) * options.element_size));
+    out += std::string(" ") + what + " params: " + grouped(count) + " (" + readable_memory(double(count) * options.element_size) + ")\n";
   };
   total("Total", trainable + state + std::max(0L, options.optimizer_parameters));
   total("Trainable", trainable);

@@ -40,7 +40,7 @@ inline std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   for (const auto& cells : rows) {
     std::string line = cells.size() == 1 ? cells[0] : "";
     for (std::size_t i = 0; cells.size() > 1 && i < cells.size(); ++i)
-      if (used[i]) line += fmt::format("{:<{}}  ", cells[i], widths[i]);
+      if (used[i]) line += cells[i] + std::string(widths[i] - cells[i].size() + 2, ' ');
     out += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
   return out;
@@ -80,29 +80,29 @@ inline std::string backward_of_group(const group& g) {
   return out;
 }
 
-inline std::string counted(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+inline std::string counted(std::size_t n, std::string_view what) { return std::to_string(n).append(" ").append(what).append(n == 1 ? "" : "s"); }
 
 inline std::string plan_text(std::string_view backend, int element_size, std::span<const node> nodes, const layout_facts& layout,
                              const plan_facts& plan) {
   const std::vector<std::string> names = layer_names(nodes), parameters = parameter_names(nodes, layout.slots);
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
-  const auto placed = [](int size, int at) { return at < 0 ? std::string() : fmt::format("{} @ {}", size, at); };
+  const auto placed = [](int size, int at) { return at < 0 ? std::string() : formatted("%d @ %d", size, at); };
   const auto derived_size = [&](std::size_t g) {
     return (g + 1 < plan.groups.size() ? plan.groups[g + 1].derived : plan.derived) - plan.groups[g].derived;
   };
 
   std::string out =
-      fmt::format("plan on {}: {} in {} and {}, numbers of {} bytes\n", backend, counted(nodes.size() - 1, "operation"),
-                  counted(plan.groups.size(), "group"), counted(plan.first_of_segment.size() - 1, "segment"), element_size);
-  out += fmt::format("  parameters  {} trained, {} state; arena {}, gradient of a leaf {}\n", grouped(layout.trainable),
-                     grouped(layout.state), bytes(layout.arena), bytes(layout.trainable_arena));
-  if (plan.derived > 0) out += fmt::format("  derived layouts of weights  {}\n", bytes(plan.derived));
-  out += fmt::format("  workspace   {} per sample ({} without reuse)", bytes(plan.workspace), bytes(plan.unshared_workspace));
+      "plan on " + std::string(backend) + ": " + counted(nodes.size() - 1, "operation") + " in " + counted(plan.groups.size(), "group") +
+      " and " + counted(plan.first_of_segment.size() - 1, "segment") + ", numbers of " + std::to_string(element_size) + " bytes\n";
+  out += "  parameters  " + grouped(layout.trainable) + " trained, " + grouped(layout.state) + " state; arena " + bytes(layout.arena) +
+         ", gradient of a leaf " + bytes(layout.trainable_arena) + "\n";
+  if (plan.derived > 0) out += "  derived layouts of weights  " + bytes(plan.derived) + "\n";
+  out += "  workspace   " + bytes(plan.workspace) + " per sample (" + bytes(plan.unshared_workspace) + " without reuse)";
   out += plan.first_of_segment.size() > 2 ? ", for all samples of a leaf: there are several segments\n"
                                           : ", for the samples of a micro-batch\n";
   if (plan.scratch + plan.scratch_per_sample > 0)
-    out += fmt::format("  scratch     {} and {} per sample\n", bytes(plan.scratch), bytes(plan.scratch_per_sample));
-  if (plan.statistics > 0) out += fmt::format("  statistics  {} doubles per leaf\n", plan.statistics);
+    out += "  scratch     " + bytes(plan.scratch) + " and " + bytes(plan.scratch_per_sample) + " per sample\n";
+  if (plan.statistics > 0) out += "  statistics  " + std::to_string(plan.statistics) + " doubles per leaf\n";
 
   // Places are element @ offset, of one sample in the workspace and of parameters in the arena.
   std::vector<std::vector<std::string>> rows;
@@ -110,13 +110,13 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     const parameter_slot& s = layout.slots[i];
     owned.push_back(
-        fmt::format("{} {} @ {}{}", parameters[i], shape_text(s.what.extents), s.offset, s.what.trainable ? "" : ", state"));
+        parameters[i] + ' ' + shape_text(s.what.extents) + " @ " + std::to_string(s.offset) + (s.what.trainable ? "" : ", state"));
   }
   std::size_t segment = 0;
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     const group& it = plan.groups[g];
     if (segment + 1 < plan.first_of_segment.size() && plan.first_of_segment[segment] == int(g)) {
-      if (plan.first_of_segment.size() > 2) rows.push_back({fmt::format("segment {}", segment)});
+      if (plan.first_of_segment.size() > 2) rows.push_back({"segment " + std::to_string(segment)});
       if (segment++ == 0)
         rows.push_back(
             {"", "operations", "of", "output", "layers", "output @", "saved @", "gradient @", "derived @", "backward"});
@@ -126,10 +126,10 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
       operations += (k > 0 ? " + " : "") + std::string(nodes[std::size_t(it.first + k)].operation->name);
     for (int k = 0; k < it.arity; ++k)
       inputs += (k > 0 ? ", " : "") + (it.input[k] < 0 ? "batch" : '%' + std::to_string(it.input[k]));
-    rows.push_back({fmt::format("%{}", g), operations + (it.kernel.exists ? "" : " (no kernel)"), inputs,
+    rows.push_back({'%' + std::to_string(g), operations + (it.kernel.exists ? "" : " (no kernel)"), inputs,
                     shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it),
                     placed(it.size, it.output), placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),
-                    derived_size(g) > 0 ? fmt::format("{} @ {}", derived_size(g), it.derived) : "", backward_of_group(it)});
+                    derived_size(g) > 0 ? formatted("%ld @ %ld", derived_size(g), it.derived) : "", backward_of_group(it)});
   }
   out += aligned(rows);
   if (!owned.empty()) out += "parameters\n";

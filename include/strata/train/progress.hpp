@@ -1,12 +1,12 @@
 // What fit prints while it works: Keras' progress bar on a terminal, one plain line per epoch anywhere else.
 #pragma once
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <strata/base/text.hpp>
 #include <strata/train/logs.hpp>
 #include <string>
 #include <string_view>
@@ -83,7 +83,7 @@ class progress_bar {
     if (verbosity_ == verbosity::off) return;
     start_ = now_ = first_step_ = clock_();
     shown_ = start_ - 2 * interval;
-    if (verbosity_ == verbosity::bar && epochs_ > 1) out_ << fmt::format("Epoch {}/{}", epoch_ + 1, epochs_) << std::endl;
+    if (verbosity_ == verbosity::bar && epochs_ > 1) out_ << detail::formatted("Epoch %d/%d", epoch_ + 1, epochs_) << std::endl;
   }
 
   /// To be asked once after each step, which it counts: whether it is time to call step().
@@ -105,7 +105,7 @@ class progress_bar {
     if (steps_ > 0)
       text.add(" ").add(remaining(seconds_per_step() * double(std::max(0L, steps_ - done_))), bold);
     else
-      text.add(" ").add(fmt::format("{:.0f}s", now_ - start_), bold);
+      text.add(" ").add(detail::formatted("%.0fs", now_ - start_), bold);
     text.add(" " + per_step(seconds_per_step()) + metrics(values));
     // The last column stays free: some terminals wrap as soon as it is used.
     text.cut(terminal_.width > 1 ? terminal_.width - 1 : 0);
@@ -117,15 +117,14 @@ class progress_bar {
     if (verbosity_ == verbosity::off) return;
     now_ = clock_();
     if (verbosity_ == verbosity::line) {
-      out_ << fmt::format("Epoch {}/{} - {:.0f}s - {}{}", epoch_ + 1, epochs_, now_ - start_,
-                          per_step((now_ - start_) / double(std::max(1L, done_))), metrics(values))
-           << std::endl;
+      out_ << detail::formatted("Epoch %d/%d - %.0fs - ", epoch_ + 1, epochs_, now_ - start_)
+           << per_step((now_ - start_) / double(std::max(1L, done_))) << metrics(values) << std::endl;
       return;
     }
     steps_ = done_;
     line text;
     write_bar(text);
-    text.add(" ").add(fmt::format("{:.0f}s", now_ - start_), bold).add(" " + per_step(seconds_per_step()) + metrics(values));
+    text.add(" ").add(detail::formatted("%.0fs", now_ - start_), bold).add(" " + per_step(seconds_per_step()) + metrics(values));
     rewrite(text);
     out_ << std::endl;
     open_ = false;
@@ -176,11 +175,11 @@ class progress_bar {
 
   void write_bar(line& text) const {
     if (steps_ <= 0) {
-      text.add(fmt::format("{:>7}/Unknown", done_));
+      text.add(detail::formatted("%7ld/Unknown", done_));
       return;
     }
     const int full = int(std::min(cells * done_ / steps_, long{cells}));
-    text.add(fmt::format("{:>{}}/{}", done_, std::to_string(steps_).size(), steps_), bold).add(" ");
+    text.add(detail::formatted("%*ld/%ld", int(std::to_string(steps_).size()), done_, steps_), bold).add(" ");
     // Without colours, what is still to come has to differ in another way.
     text.add(repeated("━", full), green).add(repeated(terminal_.colours ? "━" : " ", cells - full), white);
   }
@@ -196,14 +195,14 @@ class progress_bar {
   }
   static std::string remaining(double seconds) {
     const long s = long(seconds);
-    if (seconds > 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s % 3600 / 60, s % 60);
-    if (seconds > 60) return fmt::format("{}:{:02}", s / 60, s % 60);
-    return fmt::format("{}s", s);
+    if (seconds > 3600) return detail::formatted("%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
+    if (seconds > 60) return detail::formatted("%ld:%02ld", s / 60, s % 60);
+    return detail::formatted("%lds", s);
   }
   static std::string per_step(double seconds) {
-    if (seconds >= 1 || seconds == 0) return fmt::format("{:.0f}s/step", seconds);
-    if (seconds >= 1e-3) return fmt::format("{:.0f}ms/step", seconds * 1e3);
-    return fmt::format("{:.0f}us/step", seconds * 1e6);
+    if (seconds >= 1 || seconds == 0) return detail::formatted("%.0fs/step", seconds);
+    if (seconds >= 1e-3) return detail::formatted("%.0fms/step", seconds * 1e3);
+    return detail::formatted("%.0fus/step", seconds * 1e6);
   }
 
   /// " - accuracy: 0.9123 - loss: 0.2811": by name, as Keras does, and those of the validation behind the others.
@@ -213,7 +212,7 @@ class progress_bar {
                       [](const auto& v) { return std::pair(v.first.starts_with("val_"), std::string_view(v.first)); });
     std::string out;
     for (const auto& [name, value] : sorted)
-      out += std::abs(value) > 1e-3 ? fmt::format(" - {}: {:.4f}", name, value) : fmt::format(" - {}: {:.4e}", name, value);
+      out += " - " + name + detail::formatted(std::abs(value) > 1e-3 ? ": %.4f" : ": %.4e", value);
     return out;
   }
 };

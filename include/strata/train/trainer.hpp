@@ -30,6 +30,9 @@ template <class Argument, class Why>
 struct wrong_argument;
 
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_behind_the_data{"fit and evaluate take batches: data | data::batch<64>"};
+template <class Metric, label_kind Kind>
+struct metric_does_not_go_with_labels;
+
 inline constexpr reason fit_takes_options_and_callbacks{"fit takes epochs, steps_per_epoch, validation, verbosity and callbacks"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{"each hook of a callback takes a training_state&"};
 inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
@@ -125,7 +128,23 @@ struct is_no_fit_option : std::bool_constant<!fit_option<T>> {};
 template <class T>
 struct is_no_trainer_extra : std::bool_constant<!trainer_extra<T>> {};
 
-/// The first of the arguments that Refuses, as a sentence.
+template <label_kind Kind>
+struct unfit_for {
+  template <class M>
+  struct predicate : std::bool_constant<!measures<M, Kind>> {};
+};
+template <label_kind Kind, class Unfit>
+struct metric_verdict {
+  using type = no_complaint;
+};
+template <label_kind Kind, class First, class... More>
+struct metric_verdict<Kind, list<First, More...>> {
+  using type = metric_does_not_go_with_labels<First, Kind>;
+};
+template <label_kind Kind, class... M>
+auto metrics_unfit_for(list<M...>) -> filter_t<unfit_for<Kind>::template predicate, M...>;
+
+/// The first of the arguments that was refused, as a sentence.
 template <class Refused, const reason& Why>
 struct argument_verdict {
   using type = wrong_argument<at_t<0, Refused>, because<Why>>;
@@ -151,6 +170,10 @@ class trainer {
   using value_type = typename Program::value_type;
   using network = typename Program::network;
   using executor_type = typename Strategy::template executor<Program>;
+
+  using unfit_metrics = decltype(detail::metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
+  static_assert(sizeof(typename detail::metric_verdict<Program::loss::labels, unfit_metrics>::type) > 0,
+                "a metric does not go with the labels that the loss takes");
 
  private:
   using T = value_type;

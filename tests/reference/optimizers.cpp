@@ -1,0 +1,156 @@
+// Ten steps of each optimizer, through the executor, against the recordings.
+#include <strata/cpu/cpu.hpp>
+#include <strata/distribute/synchronous.hpp>
+#include <strata/losses/mean_squared_error.hpp>
+#include <strata/optimizers/schedules.hpp>
+
+#include "recorded.hpp"
+#include "some_optimizer.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+static recording recorded("optimizers");
+
+namespace {
+
+/// Two parameters whose gradients are whatever stands in the sample: 21 numbers for the kernel, 3 for the bias.
+struct given_gradients {
+  static constexpr auto name = "given_gradients";
+  static constexpr expected_shape output_shape(shape) { return shape{1}; }
+  static constexpr auto parameters(shape) {
+    return std::array{parameter{"kernel", {7, 3}, &facts_of_initializer<zeros>},
+                      parameter{"bias", {3}, &facts_of_initializer<zeros>}};
+  }
+};
+
+}  // namespace
+
+template <class P, shape In>
+struct strata::kernel<reference, given_gradients, P, In> : kernel_defaults {
+  using T = typename P::value_type;
+  static void forward(const operands<T>& o) { std::fill_n(o.y, o.count, T{}); }
+  static void backward(const operands<T>& o) {
+    T* const kernel = strata::detail::begin_weight_gradient(o, 0, 21);
+    T* const bias = strata::detail::begin_weight_gradient(o, 1, 3);
+    for (int n = 0; n < o.count; ++n) {
+      for (int i = 0; i < 21; ++i) kernel[i] += o.x[0][24 * n + i];
+      for (int i = 0; i < 3; ++i) bias[i] += o.x[0][24 * n + 21 + i];
+    }
+  }
+};
+
+namespace {
+
+/// In float the recordings of Keras are at most 7e-7 away from its own in double; weights are below 1.
+template <class T>
+constexpr double tolerance = sizeof(T) == 4 ? 2e-6 : 1e-13;
+
+/// Slots: their recorded names, in the order of the arenas.
+template <class Precision>
+void check_in(const std::string& name, const some_optimizer& optimizer, std::span<const char* const> slots) {
+  using T = typename Precision::value_type;
+  using P = program<sequential<input<24>, given_gradients>, mean_squared_error, some_optimizer, list<>, Precision>;
+  constexpr const auto& layout = layout_of_program<P>;
+  constexpr std::size_t count = 8;  // samples, all equal: their mean is exact
+  INFO(name << ", " << sizeof(T) << " bytes");
+  optimizer.validate();
+  synchronous_executor<P, cpu> executor(optimizer, 1, {.threads = 2, .leaves = 4});
+  executor.prepare(int(count));
+
+  struct block {
+    std::string name;
+    long offset;
+    std::size_t size;
+  };
+  const block blocks[] = {{"kernel", layout.slots[0].offset, 21}, {"bias", layout.slots[1].offset, 3}};
+  std::vector<std::vector<T>> gradients;
+  std::vector<std::vector<double>> expected;
+  for (const block& b : blocks) {
+    std::ranges::copy(recorded.tensor<T>("initial/" + b.name), executor.parameters().begin() + b.offset);
+    gradients.push_back(recorded.tensor<T>("gradients/" + b.name));
+    expected.push_back(recorded.tensor(name + '/' + b.name));
+  }
+  executor.parameters_changed();
+
+  for (std::size_t step = 0; step < 10; ++step) {
+    std::vector<T> x, targets(count);
+    for (std::size_t n = 0; n < count; ++n)
+      for (std::size_t b = 0; b < 2; ++b) {
+        const auto now = std::span(gradients[b]).subspan(step * blocks[b].size, blocks[b].size);
+        x.insert(x.end(), now.begin(), now.end());
+      }
+    executor.train_step({x.data(), nullptr, targets.data(), int(count)});
+    for (std::size_t b = 0; b < 2; ++b)
+      for (std::size_t i = 0; i < blocks[b].size; ++i) {
+        INFO(blocks[b].name << '[' << i << "] after step " << step);
+        const double weight = executor.parameters()[std::size_t(blocks[b].offset) + i];
+        CHECK(std::abs(weight - expected[b][step * blocks[b].size + i]) <= tolerance<T>);
+      }
+  }
+  REQUIRE(int(slots.size()) == optimizer.slots());
+  for (std::size_t k = 0; k < slots.size(); ++k)
+    for (const block& b : blocks) {
+      const std::string slot = name + "/slots/" + slots[k] + '/' + b.name;
+      const std::span<const T> got = executor.slots().subspan(k * std::size_t(layout.trainable) + std::size_t(b.offset), b.size);
+      compare<T>(slot, got, recorded.tensor(slot), tolerance_of<T>);
+    }
+}
+
+void check(const std::string& name, const some_optimizer& optimizer, std::initializer_list<const char*> slots) {
+  check_in<precision::f64>(name, optimizer, slots);
+  check_in<precision::f32>(name, optimizer, slots);
+}
+
+}  // namespace
+
+TEST_CASE("sgd") {
+  check("sgd", sgd{}, {});
+  check("sgd_momentum", sgd{.momentum = 0.9}, {"momentum"});
+  check("sgd_nesterov", sgd{.momentum = 0.9, .nesterov = true}, {"momentum"});
+  check("sgd_weight_decay", sgd{.learning_rate = 0.05, .momentum = 0.9, .weight_decay = 0.01}, {"momentum"});
+}
+
+TEST_CASE("rmsprop") {
+  check("rmsprop", rmsprop{}, {"velocity"});
+  check("rmsprop_momentum", rmsprop{.momentum = 0.9}, {"velocity", "momentum"});
+  check("rmsprop_centered", rmsprop{.centered = true}, {"velocity", "average_gradient"});
+  check("rmsprop_centered_momentum",
+        rmsprop{.learning_rate = 0.01, .rho = 0.8, .momentum = 0.5, .epsilon = 0.001, .centered = true},
+        {"velocity", "momentum", "average_gradient"});
+}
+
+TEST_CASE("adam") {
+  check("adam", adam{}, {"momentum", "velocity"});
+  check("adam_settings", adam{.learning_rate = 0.01, .beta_1 = 0.8, .beta_2 = 0.95, .epsilon = 0.001}, {"momentum", "velocity"});
+  check("adam_amsgrad", adam{.learning_rate = 0.01, .beta_2 = 0.9, .amsgrad = true}, {"momentum", "velocity", "velocity_hat"});
+  check("adam_weight_decay", adam{.weight_decay = 0.1}, {"momentum", "velocity"});
+  check("adamw", adamw{}, {"momentum", "velocity"});
+}
+
+TEST_CASE("clipping by value") {
+  check("sgd_clipvalue", sgd{.learning_rate = 0.1, .clipvalue = 0.25}, {});
+  check("adam_clipvalue", adam{.clipvalue = 0.25}, {"momentum", "velocity"});
+}
+
+TEST_CASE("clipping by norm") {
+  check("sgd_clipnorm", sgd{.learning_rate = 0.1, .clipnorm = 1.0}, {});
+  check("adam_clipnorm", adam{.clipnorm = 1.0}, {"momentum", "velocity"});
+}
+
+TEST_CASE("clipping by the norm of all parameters") {
+  check("sgd_global_clipnorm", sgd{.learning_rate = 0.1, .global_clipnorm = 1.5}, {});
+  check("adam_global_clipnorm", adam{.global_clipnorm = 1.5}, {"momentum", "velocity"});
+  check("adamw_amsgrad",
+        adamw{.learning_rate = 0.01, .weight_decay = 0.05, .beta_2 = 0.9, .amsgrad = true, .global_clipnorm = 1.5},
+        {"momentum", "velocity", "velocity_hat"});
+}
+
+TEST_CASE("schedules") {
+  check("sgd_momentum_exponential_decay", sgd{.learning_rate = exponential_decay{0.1, 3, 0.5}, .momentum = 0.9}, {"momentum"});
+  check("sgd_nesterov_staircase", sgd{.learning_rate = exponential_decay{0.1, 3, 0.5, true}, .momentum = 0.9, .nesterov = true},
+        {"momentum"});
+  check("adamw_cosine_decay", adamw{.learning_rate = cosine_decay{0.0, 6, 0.1, 0.02, 3}}, {"momentum", "velocity"});
+}
+
+TEST_CASE("no recorded tensor is forgotten") { CHECK(recorded.forgotten() == ""); }
