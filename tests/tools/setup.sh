@@ -53,7 +53,6 @@ need_basics() {
   need pkg-config pkg-config 'finds libraries'
   need ccache ccache 'compiles again only what has changed'
   need '<boost/hana.hpp>' libboost-dev 'Boost.Hana, lists of different types'
-  need '<fmt/format.h>' libfmt-dev 'text'
   need '<nlohmann/json.hpp>' nlohmann-json3-dev 'JSON'
   need '<zlib.h>' zlib1g-dev 'compressed data sets'
 }

@@ -37,7 +37,7 @@ class Build:
         self.options += ["-Dwerror=true", "-Doptimization=1", "-Ddebug=false", f"-Dcompilers={','.join(compilers or [compiler])}"]
         if sanitizer:
             flags = ["-g1"]
-            if compiler == "clang++":
+            if "clang" in compiler:
                 flags += ["-march=native"]  # so that kernels are tested at two widths of vectors
             else:
                 flags += [f"-fno-sanitize={SLOW_TO_COMPILE}"]

@@ -141,7 +141,7 @@ class pass {
     sums_.tally_at(k)[1] += 1;
   }
 
-  operands<T> of(int g) {
+  [[gnu::noinline]] operands<T> of(int g) {
     const group& it = plan.groups[g];
     operands<T> o;
     o.count = batch_.count;

@@ -88,22 +88,16 @@ class synchronous_executor : compiled<Program, Backend> {
   }
 
   tallies<Program> train_step(samples<T> batch) {
+    derive();
+    penalize();
     const step_context<T> context = begin(batch.count);
-    const T scale = T(1) / T(batch.count);
+    if constexpr (plan.needs_whole_leaf()) {
+      whole_leaves(context, batch);
+    } else {
+      team_->for_tasks(leaf_count(), [&](int l, int rank) { micro_batches(l, rank, context, batch); });
+    }
     const double rate = optimizer_.learning_rate(step_);
-    optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) {
-      team_->run([&](int rank) {
-        derive(rank);
-        penalize(rank);
-        for_own_leaves(rank, [&](int l) { leaves_[std::size_t(l)].clear_sums(); });
-        if constexpr (plan.needs_whole_leaf())
-          whole_leaves(rank, context, batch);
-        else
-          micro_batches(rank, context, batch);
-        team_->barrier();
-        update(rank, rule, scale, rate);
-      });
-    });
+    optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) { update(rule, T(1) / T(batch.count), rate); });
     if constexpr (plan.needs_whole_leaf()) update_state(context, batch);
     derived_is_stale_ = true;
     ++step_;
@@ -113,37 +107,31 @@ class synchronous_executor : compiled<Program, Backend> {
   tallies<Program> finish() { return {}; }
 
   tallies<Program> evaluate_step(samples<T> batch) {
+    derive();
+    penalize();
     const step_context<T> context = begin(batch.count);
-    team_->run([&](int rank) {
-      derive(rank);
-      penalize(rank);
-      for_own_leaves(rank, [&](int l) {
-        leaves_[std::size_t(l)].clear_sums();
-        in_micro_batches(l, batch, [&](samples<T> some, long first) {
-          detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], some, first);
-          pass.infer();
-          pass.measure();
-        });
+    team_->for_tasks(leaf_count(), [&](int l, int rank) {
+      leaves_[std::size_t(l)].clear_sums();
+      in_micro_batches(l, batch, [&](samples<T> some, long first) {
+        detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], some, first);
+        pass.infer();
+        pass.measure();
       });
     });
-    derived_is_stale_ = false;
     return tally_up();
   }
 
   /// Predictions of each sample, row after row. Labels are not needed.
   void predict(samples<T> batch, T* out) {
+    derive();
     const step_context<T> context = begin(batch.count);
-    team_->run([&](int rank) {
-      derive(rank);
-      for_own_leaves(rank, [&](int l) {
-        in_micro_batches(l, batch, [&](samples<T> some, long first) {
-          detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], some, first);
-          pass.predict();
-          std::copy_n(work_of(rank, l).predictions(), some.count * output_size, out + first * output_size);
-        });
+    team_->for_tasks(leaf_count(), [&](int l, int rank) {
+      in_micro_batches(l, batch, [&](samples<T> some, long first) {
+        detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], some, first);
+        pass.predict();
+        std::copy_n(work_of(rank, l).predictions(), some.count * output_size, out + first * output_size);
       });
     });
-    derived_is_stale_ = false;
   }
 
  private:
@@ -168,11 +156,6 @@ class synchronous_executor : compiled<Program, Backend> {
     return {batch.x + first * input_size, batch.labels ? batch.labels + first : nullptr,
             batch.targets ? batch.targets + first * output_size : nullptr, std::min(count, batch.count - first)};
   }
-  template <class F>
-  void for_own_leaves(int rank, F&& f) {
-    const int n = leaf_count(), size = team_->size();
-    for (int l = rank * n / size; l < (rank + 1) * n / size; ++l) f(l);
-  }
   /// f(samples, number of the first one in the global batch)
   template <class F>
   void in_micro_batches(int l, const samples<T>& batch, F&& f) {
@@ -181,70 +164,68 @@ class synchronous_executor : compiled<Program, Backend> {
   }
 
   /// Rebuilds the derived weight layouts, each group by one thread.
-  void derive(int rank) {
-    if constexpr (plan.derived > 0) {
-      if (derived_is_stale_) {
-        int n = 0;
-        for (int g = 0; g < plan.group_count; ++g) {
-          if (!code[std::size_t(g)].derive || n++ % team_->size() != rank) continue;
+  void derive() {
+    if constexpr (plan.derived > 0)
+      if (derived_is_stale_)
+        team_->for_tasks(plan.group_count, [&](int g, int) {
+          if (!code[std::size_t(g)].derive) return;
           const T* w[max_group_parameters] = {};
           for (int k = 0; k < plan.groups[g].parameter_count; ++k) w[k] = weights_.data() + plan.groups[g].parameters[k];
           code[std::size_t(g)].derive(w, derived_.data() + plan.groups[g].derived);
-        }
-        team_->barrier();
-      }
-    }
+        });
+    derived_is_stale_ = false;
   }
 
   /// Depth first: a micro-batch goes through the whole network and back while it stays in the cache.
-  void micro_batches(int rank, const step_context<T>& context, const samples<T>& batch) {
-    for_own_leaves(rank, [&](int l) {
-      sums& leaf = leaves_[std::size_t(l)];
-      bool adds = false;
-      in_micro_batches(l, batch, [&](samples<T> some, long first) {
-        detail::pass<Program, Backend> pass(context, work_of(rank, l), leaf, some, first);
-        pass.forward(0);
-        pass.measure();
-        pass.backward(0, adds);
-        adds = true;
-      });
-      if (!adds) leaf.clear_gradient();
+  void micro_batches(int l, int rank, const step_context<T>& context, const samples<T>& batch) {
+    sums& leaf = leaves_[std::size_t(l)];
+    leaf.clear_sums();
+    bool adds = false;
+    in_micro_batches(l, batch, [&](samples<T> some, long first) {
+      detail::pass<Program, Backend> pass(context, work_of(rank, l), leaf, some, first);
+      pass.forward(0);
+      pass.measure();
+      pass.backward(0, adds);
+      adds = true;
     });
+    if (!adds) leaf.clear_gradient();
   }
 
   /// Segment by segment: statistics of the whole batch are summed between two.
-  void whole_leaves(int rank, const step_context<T>& context, const samples<T>& batch) {
-    const auto for_passes = [&](auto&& f) {
-      for_own_leaves(rank, [&](int l) {
+  void whole_leaves(const step_context<T>& context, const samples<T>& batch) {
+    const auto for_leaves = [&](auto&& f) {
+      team_->for_tasks(leaf_count(), [&](int l, int rank) {
         const samples<T> mine = share(l, batch);
         detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], mine, long(l) * leaf_capacity_);
         if (mine.count > 0) f(pass);
       });
     };
-    for_own_leaves(rank, [&](int l) {
+    for (int l = 0; l < leaf_count(); ++l) {
+      leaves_[std::size_t(l)].clear_sums();
       if (share(l, batch).count == 0) leaves_[std::size_t(l)].clear_gradient();
-    });
-    for (int k = 0; k < plan.segment_count; ++k) {
-      if (k > 0) sum_statistics(rank, k, 0);
-      for_passes([&](auto& pass) { pass.forward(k); });
     }
-    for_passes([&](auto& pass) { pass.measure(); });
-    for (int k = plan.segment_count - 1; k >= 0; --k) {
-      for_passes([&](auto& pass) { pass.backward(k, false); });
-      if (k > 0) sum_statistics(rank, k, 1);
+    const int last = plan.segment_count - 1;
+    for (int k = 0; k < last; ++k) {
+      for_leaves([&](auto& pass) { pass.forward(k); });
+      sum_statistics(k + 1, 0);
+    }
+    for_leaves([&](auto& pass) {
+      pass.forward(last);
+      pass.measure();
+      pass.backward(last, false);
+    });
+    for (int k = last; k > 0; --k) {
+      sum_statistics(k, 1);
+      for_leaves([&](auto& pass) { pass.backward(k - 1, false); });
     }
   }
 
   /// Between two segments: the statistics of the group that opens the second one, added in the same tree.
-  void sum_statistics(int rank, int segment, int direction) {
+  void sum_statistics(int segment, int direction) {
     const group& g = plan.groups[plan.first_of_segment[segment]];
-    team_->barrier();
-    if (rank == 0) {
-      const int begin = g.statistics + direction * g.kernel.statistics;
-      for (int i = begin; i < begin + g.kernel.statistics; ++i)
-        statistics_[std::size_t(i)] = tree([&](int l) { return *leaves_[std::size_t(l)].statistics_at(i); });
-    }
-    team_->barrier();
+    const int begin = g.statistics + direction * g.kernel.statistics;
+    for (int i = begin; i < begin + g.kernel.statistics; ++i)
+      statistics_[std::size_t(i)] = tree([&](int l) { return *leaves_[std::size_t(l)].statistics_at(i); });
   }
 
   void update_state(const step_context<T>& context, const samples<T>& batch) {
@@ -265,12 +246,12 @@ class synchronous_executor : compiled<Program, Backend> {
   }
 
   /// What regularizers add to the loss, each parameter by one thread.
-  void penalize(int rank) {
+  void penalize() {
     if constexpr (layout.has_regularizers())
-      for (int k = rank; k < trained.count; k += team_->size()) {
+      team_->for_tasks(trained.count, [&](int k, int) {
         const parameter_range& p = trained.ranges[k];
         penalties_[std::size_t(k)] = weight_update<T, optimizer_type>::penalty_of(p.regularizer, weights_.data(), p.begin, p.end);
-      }
+      });
   }
 
   tallies<Program> tally_up() {
@@ -284,18 +265,17 @@ class synchronous_executor : compiled<Program, Backend> {
   }
 
   template <class Rule>
-  void update(int rank, const Rule& rule, T scale, double rate) {
+  void update(const Rule& rule, T scale, double rate) {
     T *leaves[max_leaves] = {}, *slots[Rule::slots + 1] = {};
     for (int l = 0; l < leaf_count(); ++l) leaves[l] = leaves_[std::size_t(l)].gradient();
     for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * layout.trainable;
-    const weight_update<T, optimizer_type> update{optimizer_,      rate,  scale,  trained.span(), weights_.data(),
-                                                  slots,           leaves, leaf_count(), norms_.data()};
-    const long begin = slice_begin(layout.trainable, rank, team_->size()), end = slice_begin(layout.trainable, rank + 1, team_->size());
-    if (update.clips_by_norm()) {
-      update.reduce(begin, end);
-      team_->barrier();
-    }
-    update.apply(rule, begin, end);
+    const weight_update<T, optimizer_type> all{optimizer_, rate, scale, trained.span(), weights_.data(), slots, leaves, leaf_count(), norms_.data()};
+    const auto in_slices = [&](auto&& f) {
+      const int slices = team_->size();
+      team_->for_tasks(slices, [&](int i, int) { f(slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices)); });
+    };
+    if (all.clips_by_norm()) in_slices([&](long begin, long end) { all.reduce(begin, end); });
+    in_slices([&](long begin, long end) { all.apply(rule, begin, end); });
   }
 };
 

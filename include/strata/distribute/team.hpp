@@ -1,6 +1,7 @@
 // Who computes: one thread, or a persistent team of them.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,12 +39,21 @@ class flush_denormals {
   flush_denormals& operator=(const flush_denormals&) = delete;
 };
 
-/// A barrier that spins for some microseconds, then sleeps: a busy neighbour must not make the team collapse.
-class spinning_barrier {
-  static constexpr int spins = 20'000;
-  const int parties_;
-  alignas(64) std::atomic<int> arrived_{0};
+/// `size` threads, the caller among them, that share numbered tasks. A phase ends when its tasks are done, not when every thread
+/// has come by: a thread that the system keeps waiting, because a neighbour is busy, holds nobody up unless it is in a task.
+class thread_team {
+  static constexpr int spins = 20'000;  // some tens of microseconds; then a thread sleeps
+  static constexpr std::uint64_t one_task = 1, tasks_mask = 0xFFFF'FFFF;
+
+  int size_;
+  void (*run_task_)(void*, int task, int rank) = nullptr;
+  void* context_ = nullptr;
+  std::vector<std::thread> others_;
+  // Each on a cache line of its own. tickets: the number of tasks in the upper half, the next one in the lower.
+  alignas(64) std::atomic<std::uint64_t> tickets_{0};
+  alignas(64) std::atomic<int> done_{0};
   alignas(64) std::atomic<unsigned> phase_{0};
+  std::atomic<bool> stop_{false};
 
   static void pause() {
 #if defined(__SSE2__)
@@ -51,68 +61,60 @@ class spinning_barrier {
 #endif
   }
 
- public:
-  explicit spinning_barrier(int parties) : parties_(parties) {}
-
-  void arrive_and_wait() {
-    if (parties_ == 1) return;
-    const unsigned phase = phase_.load(std::memory_order_relaxed);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) == parties_ - 1) {
-      arrived_.store(0, std::memory_order_relaxed);
-      phase_.store(phase + 1, std::memory_order_release);
-      phase_.notify_all();
-      return;
+  /// Takes tasks as long as there are any.
+  void help(int rank) {
+    for (;;) {
+      std::uint64_t seen = tickets_.load(std::memory_order_acquire);
+      if ((seen & tasks_mask) >= seen >> 32) return;
+      seen = tickets_.fetch_add(one_task, std::memory_order_acq_rel);
+      if ((seen & tasks_mask) >= seen >> 32) return;
+      run_task_(context_, static_cast<int>(seen & tasks_mask), rank);
+      done_.fetch_add(1, std::memory_order_release);
     }
-    for (int i = 0; i < spins; ++i) {
-      if (phase_.load(std::memory_order_acquire) != phase) return;
-      pause();
-    }
-    while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase, std::memory_order_acquire);
   }
-};
-
-/// `size` threads, the caller among them, that run the same function with ranks 0 .. size-1. Functions must not throw.
-class thread_team {
-  int size_;
-  spinning_barrier gate_, inner_;
-  void (*job_)(void*, int) = nullptr;
-  void* context_ = nullptr;
-  std::vector<std::thread> others_;
 
   void work(int rank) {
     const flush_denormals scope;
-    for (;;) {
-      gate_.arrive_and_wait();
-      if (!job_) return;
-      job_(context_, rank);
-      gate_.arrive_and_wait();
+    for (unsigned seen = 0;;) {
+      for (int i = 0; i < spins && phase_.load(std::memory_order_acquire) == seen; ++i) pause();
+      phase_.wait(seen, std::memory_order_acquire);
+      if (stop_.load(std::memory_order_relaxed)) return;
+      seen = phase_.load(std::memory_order_acquire);
+      help(rank);
     }
   }
 
  public:
-  explicit thread_team(int size) : size_(size < 1 ? 1 : size), gate_(size_), inner_(size_) {
+  explicit thread_team(int size) : size_(size < 1 ? 1 : size) {
     for (int rank = 1; rank < size_; ++rank) others_.emplace_back([this, rank] { work(rank); });
   }
   thread_team(const thread_team&) = delete;
   thread_team& operator=(const thread_team&) = delete;
   ~thread_team() {
-    job_ = nullptr;
-    gate_.arrive_and_wait();
+    stop_.store(true, std::memory_order_relaxed);
+    phase_.fetch_add(1, std::memory_order_release);
+    phase_.notify_all();
     for (std::thread& t : others_) t.join();
   }
 
   int size() const { return size_; }
-  /// Only inside run: all ranks must come by.
-  void barrier() { inner_.arrive_and_wait(); }
 
+  /// f(task, rank) for tasks 0 ... count-1, each by one thread; returns when all are done. f must not throw.
   template <class F>
-  void run(F&& f) {
+  void for_tasks(int count, F&& f) {
     const flush_denormals scope;
-    job_ = [](void* context, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(rank); };
+    if (size_ == 1 || count <= 1) {
+      for (int task = 0; task < count; ++task) f(task, 0);
+      return;
+    }
+    run_task_ = [](void* context, int task, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(task, rank); };
     context_ = &f;
-    gate_.arrive_and_wait();
-    f(0);
-    gate_.arrive_and_wait();
+    done_.store(0, std::memory_order_relaxed);
+    tickets_.store(static_cast<std::uint64_t>(count) << 32, std::memory_order_release);
+    phase_.fetch_add(1, std::memory_order_release);
+    phase_.notify_all();
+    help(0);
+    while (done_.load(std::memory_order_acquire) != count) pause();
   }
 };
 

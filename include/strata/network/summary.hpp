@@ -12,6 +12,8 @@
 
 namespace strata {
 
+// Functions that run once are marked cold: compiled for size, they cost a third of the time.
+
 namespace detail {
 
 constexpr bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
@@ -20,7 +22,7 @@ constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// MaxPooling2D -> max_pooling2d: keras.src.utils.naming.to_snake_case, which splits before an upper-case letter that lower
 /// case follows, then between lower and upper case.
-inline std::string snake_case(std::string_view class_name) {
+[[gnu::cold]] inline std::string snake_case(std::string_view class_name) {
   std::string word, split, out;
   for (char c : class_name)
     if (is_lower(c) || is_upper(c) || is_digit(c) || c == '_') word += c;
@@ -39,20 +41,20 @@ inline std::string snake_case(std::string_view class_name) {
 }
 
 /// name, name_1, name_2, ...: the first that is not among `taken`.
-inline std::string unique_name(const std::string& name, std::span<const std::string> taken) {
+[[gnu::cold]] inline std::string unique_name(const std::string& name, std::span<const std::string> taken) {
   std::string candidate = name;
   for (int k = 1; std::ranges::find(taken, candidate) != taken.end(); ++k) candidate = name + '_' + std::to_string(k);
   return candidate;
 }
 
-inline std::vector<std::string> layer_names(std::span<const node> nodes) {
+[[gnu::cold]] inline std::vector<std::string> layer_names(std::span<const node> nodes) {
   std::vector<std::string> names;
   for (const node& n : nodes)
     if (n.layer_number == int(names.size())) names.push_back(unique_name(snake_case(n.layer->class_name), names));
   return names;
 }
 
-inline std::vector<std::string> parameter_names(std::span<const node> nodes, std::span<const parameter_slot> slots) {
+[[gnu::cold]] inline std::vector<std::string> parameter_names(std::span<const node> nodes, std::span<const parameter_slot> slots) {
   const std::vector<std::string> layers = layer_names(nodes);
   std::vector<std::string> names;
   for (const parameter_slot& s : slots)
@@ -99,13 +101,13 @@ struct summary_options {
 namespace detail {
 
 /// 18496 -> 18,496
-inline std::string grouped(long n) {
+[[gnu::cold]] inline std::string grouped(long n) {
   std::string digits = std::to_string(n);
   for (int at = int(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(std::size_t(at), ",");
   return digits;
 }
 
-inline std::string readable_memory(double bytes) {
+[[gnu::cold]] inline std::string readable_memory(double bytes) {
   static constexpr const char* units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
   int unit = 0;
   for (; unit < 5 && bytes >= 1024; ++unit) bytes /= 1024;
@@ -124,7 +126,7 @@ class summary_table {
 
  public:
   /// `ends`: where each column ends, as a share of the line.
-  summary_table(std::span<const std::string_view> headers, std::span<const double> ends, int line_length) {
+  [[gnu::cold]] summary_table(std::span<const std::string_view> headers, std::span<const double> ends, int line_length) {
     int at = 0, excess = int(headers.size()) + 1 - line_length;
     for (std::size_t i = 0; i < headers.size(); ++i) {
       const int end = int(ends[i] * line_length);
@@ -142,7 +144,7 @@ class summary_table {
 
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-  std::string text() const {
+  [[gnu::cold]] std::string text() const {
     std::vector<std::string> headers;
     for (const column& c : columns_) headers.emplace_back(c.header);
     std::string out = rule("┏", "━", "┳", "┓") + row(headers, "┃") + rule("┡", "━", "╇", "┩");
@@ -151,7 +153,7 @@ class summary_table {
   }
 
  private:
-  std::string rule(std::string_view left, std::string_view line, std::string_view cross, std::string_view right) const {
+  [[gnu::cold]] std::string rule(std::string_view left, std::string_view line, std::string_view cross, std::string_view right) const {
     std::string out;
     for (const column& c : columns_) {
       out += out.empty() ? left : cross;
@@ -161,7 +163,7 @@ class summary_table {
   }
 
   /// Breaks at blanks; a word that is too long ends in an ellipsis.
-  static std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  [[gnu::cold]] static std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
     std::vector<std::string> lines;
     while (!text.empty()) {
       const std::string_view word = text.substr(0, text.find(' '));
@@ -181,7 +183,7 @@ class summary_table {
     return int(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
   }
 
-  std::string row(std::span<const std::string> cells, std::string_view bar) const {
+  [[gnu::cold]] std::string row(std::span<const std::string> cells, std::string_view bar) const {
     std::vector<std::vector<std::string>> lines;
     std::size_t height = 1;
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -215,7 +217,7 @@ inline int line_length_of_terminal(int wanted) {
   return wanted;
 }
 
-inline std::string summary_text(std::span<const node> nodes, std::span<const parameter_slot> slots, long trainable, long state,
+[[gnu::cold]] inline std::string summary_text(std::span<const node> nodes, std::span<const parameter_slot> slots, long trainable, long state,
                                 const summary_options& options) {
   const std::vector<std::string> names = layer_names(nodes);
   struct row {

@@ -8,7 +8,7 @@ namespace strata {
 
 /// The value of a weight depends on the seed and on its parameter's place in the network, on nothing else.
 template <class T, int Count>
-void initialize_parameters(const parameter_layout<Count>& layout, std::span<T> arena, std::uint64_t seed) {
+[[gnu::cold]] void initialize_parameters(const parameter_layout<Count>& layout, std::span<T> arena, std::uint64_t seed) {
   std::vector<double> values;
   for (int s = 0; s < Count; ++s) {
     const parameter_slot& slot = layout.slots[s];

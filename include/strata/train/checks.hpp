@@ -18,7 +18,7 @@ void check_labels(const samples<T>& batch, int classes, long samples_before) {
 
 /// Called once the loss of a batch is nan or infinite: says where that comes from.
 template <class T>
-[[noreturn]] void report_bad_loss(double loss, const samples<T>& batch, int input_size, int target_size, int epoch, long step, long samples_before) {
+[[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, int input_size, int target_size, int epoch, long step, long samples_before) {
   const std::string where = "epoch " + std::to_string(epoch + 1) + ", step " + std::to_string(step + 1) + ": the loss is " + std::to_string(loss);
   for (int n = 0; n < batch.count; ++n) {
     for (int i = 0; i < input_size; ++i)

@@ -76,7 +76,7 @@ class progress_bar {
   }
 
   /// Epochs count from 0. steps: how many there will be; 0: unknown, and from the second epoch on as many as in the one before.
-  void begin_epoch(int epoch, int epochs, long steps = 0) {
+  [[gnu::cold]] void begin_epoch(int epoch, int epochs, long steps = 0) {
     epoch_ = epoch, epochs_ = epochs;
     steps_ = steps > 0 ? steps : done_;
     done_ = 0, width_shown_ = 0;
@@ -96,7 +96,7 @@ class progress_bar {
   }
 
   /// Shows the means so far, after `done` steps.
-  void step(long done, const logs& values) {
+  [[gnu::cold]] void step(long done, const logs& values) {
     done_ = done;
     if (verbosity_ != verbosity::bar) return;
     shown_ = now_;
@@ -113,7 +113,7 @@ class progress_bar {
   }
 
   /// The last word on the epoch, with values of the validation. This line stays, so it is not cut.
-  void end_epoch(const logs& values) {
+  [[gnu::cold]] void end_epoch(const logs& values) {
     if (verbosity_ == verbosity::off) return;
     now_ = clock_();
     if (verbosity_ == verbosity::line) {
@@ -173,7 +173,7 @@ class progress_bar {
     out_ << bytes << std::flush;
   }
 
-  void write_bar(line& text) const {
+  [[gnu::cold]] void write_bar(line& text) const {
     if (steps_ <= 0) {
       text.add(detail::formatted("%7ld/Unknown", done_));
       return;
@@ -183,7 +183,7 @@ class progress_bar {
     // Without colours, what is still to come has to differ in another way.
     text.add(repeated("━", full), green).add(repeated(terminal_.colours ? "━" : " ", cells - full), white);
   }
-  static std::string repeated(std::string_view what, int times) {
+  [[gnu::cold]] static std::string repeated(std::string_view what, int times) {
     std::string out;
     for (int i = 0; i < times; ++i) out += what;
     return out;
@@ -193,26 +193,31 @@ class progress_bar {
   double seconds_per_step() const {
     return done_ > 1 ? (now_ - first_step_) / double(done_ - 1) : done_ == 1 ? now_ - start_ : 0;
   }
-  static std::string remaining(double seconds) {
+  [[gnu::cold]] static std::string remaining(double seconds) {
     const long s = long(seconds);
     if (seconds > 3600) return detail::formatted("%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
     if (seconds > 60) return detail::formatted("%ld:%02ld", s / 60, s % 60);
     return detail::formatted("%lds", s);
   }
-  static std::string per_step(double seconds) {
+  [[gnu::cold]] static std::string per_step(double seconds) {
     if (seconds >= 1 || seconds == 0) return detail::formatted("%.0fs/step", seconds);
     if (seconds >= 1e-3) return detail::formatted("%.0fms/step", seconds * 1e3);
     return detail::formatted("%.0fus/step", seconds * 1e6);
   }
 
   /// " - accuracy: 0.9123 - loss: 0.2811": by name, as Keras does, and those of the validation behind the others.
-  static std::string metrics(const logs& values) {
-    std::vector<std::pair<std::string, double>> sorted(values.begin(), values.end());
-    std::ranges::sort(sorted, {},
-                      [](const auto& v) { return std::pair(v.first.starts_with("val_"), std::string_view(v.first)); });
+  [[gnu::cold]] static std::string metrics(const logs& values) {
     std::string out;
-    for (const auto& [name, value] : sorted)
-      out += " - " + name + detail::formatted(std::abs(value) > 1e-3 ? ": %.4f" : ": %.4e", value);
+    for (const bool of_validation : {false, true}) {
+      const auto next_after = [&](std::string_view last) {
+        const std::pair<std::string, double>* next = nullptr;
+        for (const auto& v : values)
+          if (v.first.starts_with("val_") == of_validation && v.first > last && (!next || v.first < next->first)) next = &v;
+        return next;
+      };
+      for (auto* v = next_after(""); v; v = next_after(v->first))
+        out += " - " + v->first + detail::formatted(std::abs(v->second) > 1e-3 ? ": %.4f" : ": %.4e", v->second);
+    }
     return out;
   }
 };

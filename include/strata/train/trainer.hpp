@@ -1,5 +1,6 @@
 // trainer{network{}, optimizer, loss{}, metrics..., strategy}: compile, fit, evaluate, predict.
 #pragma once
+#include <functional>
 #include <iostream>
 #include <string>
 #include <strata/concepts/callback.hpp>
@@ -7,11 +8,11 @@
 #include <strata/concepts/strategy.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/network/summary.hpp>
+#include <strata/train/batch_stream.hpp>
 #include <strata/train/checks.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/predictions.hpp>
 #include <strata/train/progress.hpp>
-#include <tuple>
 
 namespace strata {
 
@@ -205,6 +206,7 @@ class trainer {
     else
       return {};
   }
+
   /// Loss and metrics over a batch_source.
   template <class Source>
   logs evaluate(Source&& source) {
@@ -218,13 +220,14 @@ class trainer {
   template <class Source>
   predictions<T, network::output_shape> predict(Source&& source) {
     static_assert(sizeof(verdict_on<Source, false>) > 0, "the data set does not fit the network");
-    if constexpr (!batch_source<Source>) return {};
-    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
     predictions<T, network::output_shape> out;
-    for (const samples<T>& batch : source) {
-      const std::size_t before = out.values.size();
-      out.values.resize(before + std::size_t(batch.count) * std::size_t(network::output_shape.size()));
-      executor_.predict({batch.x, nullptr, nullptr, batch.count}, out.values.data() + before);
+    if constexpr (batch_source<Source>) {
+      executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+      for (const samples<T>& batch : source) {
+        const std::size_t before = out.values.size();
+        out.values.resize(before + std::size_t(batch.count) * std::size_t(network::output_shape.size()));
+        executor_.predict({batch.x, nullptr, nullptr, batch.count}, out.values.data() + before);
+      }
     }
     return out;
   }
@@ -276,107 +279,113 @@ class trainer {
   executor_type& executor() { return executor_; }
 
  private:
-  /// Where fit stands in a source: across epochs when steps_per_epoch counts them.
-  template <class Source>
-  struct source_position {
-    Source& source;
-    std::ranges::iterator_t<Source> next{};
-    bool open = false;
-
-    long length() const {
-      if constexpr (std::ranges::sized_range<Source>)
-        return long(std::ranges::size(source));
-      else
-        return 0;
-    }
-    void start(int epoch) {
-      if constexpr (requires { source.set_epoch(epoch); }) source.set_epoch(epoch);
-      next = std::ranges::begin(source);
-      open = true;
-    }
-    bool at_end() { return next == std::ranges::end(source); }
-  };
-
   template <class Source, bool NeedsLabels = true>
   using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
   template <class Source>
   static constexpr bool same_precision = std::same_as<typename std::remove_cvref_t<Source>::value_type, samples<T>>;
 
+  struct fit_settings {
+    int first_epoch, epochs, batch_size;
+    long steps;  // of an epoch; 0: as many as a pass over the data has
+    verbosity how;
+  };
+
+  struct data_position {
+    int next_pass;
+    bool open = false;
+  };
+
   template <class Source, class... Options>
   history fit_checked(Source& source, Options&... options) {
     static_assert(same_precision<Source>, "the batches have another precision than the network: batch<N, double> goes with precision::f64");
-    const int first = detail::pick(initial_epoch(0), options...).number, last = detail::pick(epochs(1), options...).count;
-    const long steps = detail::pick(steps_per_epoch(0), options...).count;
-    progress_bar progress(std::cout, detail::pick(verbosity::bar, options...));
-    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+    detail::stream_over<T, Source> stream(source);
+    detail::hooks_of<Options...> hooks(options...);
+    const auto validate = [&](logs& values) { (add_validation(options, values), ...); };
+    return run_epochs(stream, hooks, validate,
+                      {detail::pick(initial_epoch(0), options...).number, detail::pick(epochs(1), options...).count, Source::batch_size,
+                       detail::pick(steps_per_epoch(0), options...).count, detail::pick(verbosity::bar, options...)});
+  }
 
+  [[gnu::noinline]] history run_epochs(detail::batch_stream<T>& stream, detail::hook_calls& hooks, const std::function<void(logs&)>& validate,
+                                       const fit_settings& settings) {
+    progress_bar progress(std::cout, settings.how);
+    executor_.prepare(settings.batch_size);
     history past;
     training_state state;
-    state.epochs = last;
+    state.epochs = settings.epochs;
     state.step = step_;
     state.learning_rate = learning_rate();
-    (call_train_begin(options, state), ...);
-    source_position<Source> at{source};
-    for (state.epoch = first; state.epoch < last && !state.stop_training; ++state.epoch) {
+    hooks.train_begin(state);
+    data_position at{settings.first_epoch};
+    for (state.epoch = settings.first_epoch; state.epoch < settings.epochs && !state.stop_training; ++state.epoch) {
       state.values = {};
       state.learning_rate = learning_rate();
-      (call_epoch_begin(options, state), ...);
-      progress.begin_epoch(state.epoch, last, steps > 0 ? steps : at.length());
-      const tallies<Program> sum = train_epoch(at, steps, state, progress, options...);
+      hooks.epoch_begin(state);
+      progress.begin_epoch(state.epoch, settings.epochs, settings.steps > 0 ? settings.steps : stream.length());
+      const tallies<Program> sum = train_epoch(stream, settings.steps, at, state, progress, hooks);
       report(state.values, sum, "");
-      (validate(options, state.values), ...);
+      validate(state.values);
       progress.end_epoch(state.values);
-      (call_epoch_end(options, state), ...);
+      hooks.epoch_end(state);
       past.add(state.epoch, state.values);
       if (state.new_learning_rate) set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
     }
-    (call_train_end(options, state), ...);
+    hooks.train_end(state);
     return past;
   }
 
-  template <class Position, class... Options>
-  tallies<Program> train_epoch(Position& at, long steps, training_state& state, progress_bar& progress, Options&... options) {
+  /// `steps` batches, or one pass where it is 0. A pass goes on in the next epoch where this one leaves it.
+  tallies<Program> train_epoch(detail::batch_stream<T>& stream, long steps, data_position& at, training_state& state, progress_bar& progress,
+                               detail::hook_calls& hooks) {
     tallies<Program> sum{};
     long seen = 0, done = 0;
-    if (steps == 0 || !at.open) at.start(state.epoch);
-    while (steps == 0 || done < steps) {
-      if (at.at_end()) {
-        if (steps == 0) break;
-        at.start(state.epoch);
-        if (at.at_end()) break;
-      }
-      const samples<T> batch = *at.next;
-      if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, network::output_shape.last(), seen);
-      const tallies<Program> one = executor_.train_step(batch);
-      accumulate(sum, one);
-      state.loss = one[0].mean();
-      if (!std::isfinite(state.loss))
-        detail::report_bad_loss(state.loss, batch, network::input_shape.size(), network::output_shape.size(), state.epoch, done, seen);
+    samples<T> batch;
+    const auto begins_anew = [&] {
+      stream.start(at.next_pass++);
+      at.open = true;
+      return stream.next(batch);
+    };
+    bool more = steps > 0 && at.open ? stream.next(batch) || begins_anew() : begins_anew();
+    while (more) {
+      train_on(batch, sum, seen, done, state);
       seen += batch.count;
       ++done;
-      state.step = ++step_;
-      (call_batch_end(options, state), ...);
+      hooks.batch_end(state);
       if (progress.due()) {
         logs now;
         report(now, sum, "");
         progress.step(done, now);
       }
-      ++at.next;
+      more = steps == 0 ? stream.next(batch) : done < steps && (stream.next(batch) || begins_anew());
     }
     accumulate(sum, executor_.finish());
     if (done == 0) throw error("epoch " + std::to_string(state.epoch + 1) + ": the data set is empty");
     return sum;
   }
 
+  void train_on(const samples<T>& batch, tallies<Program>& sum, long seen, long done, training_state& state) {
+    if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, network::output_shape.last(), seen);
+    const tallies<Program> one = executor_.train_step(batch);
+    accumulate(sum, one);
+    state.loss = one[0].mean();
+    if (!std::isfinite(state.loss))
+      detail::report_bad_loss(state.loss, batch, network::input_shape.size(), network::output_shape.size(), state.epoch, done, seen);
+    state.step = ++step_;
+  }
+
   template <class Source>
   tallies<Program> evaluate_all(Source& source) {
-    executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+    detail::stream_over<T, Source> stream(source);
+    return evaluate_stream(stream, Source::batch_size);
+  }
+  [[gnu::noinline]] tallies<Program> evaluate_stream(detail::batch_stream<T>& stream, int batch_size) {
+    executor_.prepare(batch_size);
     tallies<Program> sum{};
     long seen = 0;
-    for (const samples<T>& batch : source) {
+    stream.start(0);
+    for (samples<T> batch; stream.next(batch); seen += batch.count) {
       if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, network::output_shape.last(), seen);
       accumulate(sum, executor_.evaluate_step(batch));
-      seen += batch.count;
     }
     if (seen == 0) throw error("evaluate: the data set is empty");
     return sum;
@@ -394,32 +403,11 @@ class trainer {
   }
 
   template <class Option>
-  void validate(Option& option, logs& values) {
+  void add_validation(Option& option, logs& values) {
     if constexpr (detail::is_validation<std::remove_cvref_t<Option>>) {
-      auto source = option.source;  // a view: fit may have been given a constant one
-      static_assert(sizeof(verdict_on<decltype(source)>) > 0, "the data set does not fit the network");
-      report(values, evaluate_all(source), "val_");
+      static_assert(sizeof(verdict_on<decltype(option.source)>) > 0, "the data set does not fit the network");
+      report(values, evaluate_all(option.source), "val_");
     }
-  }
-  template <class C>
-  static void call_train_begin(C& c, training_state& s) {
-    if constexpr (hooks::train_begin<C>) c.on_train_begin(s);
-  }
-  template <class C>
-  static void call_train_end(C& c, training_state& s) {
-    if constexpr (hooks::train_end<C>) c.on_train_end(s);
-  }
-  template <class C>
-  static void call_epoch_begin(C& c, training_state& s) {
-    if constexpr (hooks::epoch_begin<C>) c.on_epoch_begin(s);
-  }
-  template <class C>
-  static void call_epoch_end(C& c, training_state& s) {
-    if constexpr (hooks::epoch_end<C>) c.on_epoch_end(s);
-  }
-  template <class C>
-  static void call_batch_end(C& c, training_state& s) {
-    if constexpr (hooks::batch_end<C>) c.on_batch_end(s);
   }
 };
 
