@@ -154,6 +154,24 @@ TEST_CASE("bad data give one clear error") {
         }).starts_with("predict: "));
 }
 
+TEST_CASE("no layer hides a nan pixel") {
+  std::vector<float> x = random_numbers<float>(20 * 12 * 12, 3);
+  x[7 * 144 + 70] = std::numeric_limits<float>::quiet_NaN();
+  const auto source = data::from_tensor_slices(data::array<float, shape{12, 12, 1}>(x), std::vector<int>(20, 1)) | data::batch<20>;
+  const auto message = [&](auto network) {
+    return message_of([&] {
+      trainer model{network, adam{}, sparse_categorical_crossentropy{}};
+      auto batches = source;
+      model.fit(batches, verbosity::off);
+    });
+  };
+  using fused_pooling = sequential<input<12, 12, 1>, conv2d<4, 3, relu>, max_pool2d<2>, flatten, dense<3, softmax>>;
+  using winograd = sequential<input<12, 12, 1>, conv2d<16, 3, relu>, max_pool2d<2>, conv2d<16, 3, same_padding, relu>, max_pool2d<2>, flatten, dense<3, softmax>>;
+  using unfused = sequential<input<12, 12, 1>, conv2d<4, 3, stride<2>, relu>, max_pool2d<3, same_padding>, global_average_pool2d, dense<3, softmax>>;
+  for (const std::string& text : {message(fused_pooling{}), message(winograd{}), message(unfused{})})
+    CHECK(text == "epoch 1, step 1: the loss is nan, because element 70 of the input of sample 7 is nan");
+}
+
 TEST_CASE("a learning rate that is too high is named") {
   const clouds data(48);
   trainer model{net{}, sgd{.learning_rate = 1e30}, sparse_categorical_crossentropy{}};

@@ -19,11 +19,11 @@ STRATA_INLINE inline void store_window(const vec<T> (&pixel)[4], T* y, std::int8
   vec<T> top = pixel[0];
   integers<T> id{};
   unroll<3>([&](auto q) STRATA_INLINE {
-    const integers<T> larger = pixel[q + 1] > top;
+    const integers<T> larger = (pixel[q + 1] > top) | (pixel[q + 1] != pixel[q + 1]);  // nan wins: no layer hides it
     top = larger ? pixel[q + 1] : top, id = larger ? broadcast_integer<T>(q + 1) : id;
   });
-  const integers<T> alive = top > vec<T>{};
-  top = alive ? top : vec<T>{}, id = alive ? id : broadcast_integer<T>(dead);
+  top = top < vec<T>{} ? vec<T>{} : top;
+  id = top > vec<T>{} ? id : broadcast_integer<T>(dead);
   if constexpr (Whole) {
     store(y, top);
     store_bytes<T>(winner, id);

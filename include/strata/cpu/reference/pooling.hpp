@@ -27,7 +27,7 @@ struct kernel<reference, max_pooling<S>, P, In> : kernel_defaults {
           for (int row = top; row < bottom; ++row)
             for (int column = left; column < right; ++column) {
               const int at = (row * In[1] + column) * C + c;
-              if (x[at] > x[winner]) winner = at;
+              if (x[at] > x[winner] || x[at] != x[at]) winner = at;  // nan wins: no layer hides it
             }
           f((i * horizontal.out() + j) * C + c, winner);
         }
