@@ -12,12 +12,16 @@ int run(int argc, char** argv, const std::string& description, const std::functi
   settings s;
   CLI::App app(description);
   app.add_option("--data", s.data, "folder with the four IDX files of MNIST, raw or .gz");
-  app.add_option("--epochs", s.epochs, "times through the data")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--batch", s.batch, "global batch size")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--epochs", s.epochs, "times through the data")->capture_default_str()->check(CLI::Range(1, 1'000'000));
+  app.add_option("--batch", s.batch, "global batch size")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   app.add_option("--seed", s.seed, "of weights and shuffling")->capture_default_str();
-  app.add_option("--threads", s.threads, "0: all cores")->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", s.threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1'024));
   app.add_option("--strategy", s.strategy, "who computes")->capture_default_str()->check(CLI::IsMember({"one_device"}));
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // --help is an exception, too
+  }
   try {
     train(s);
     return EXIT_SUCCESS;
