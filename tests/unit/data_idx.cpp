@@ -8,7 +8,10 @@
 #include <strata/data/idx.hpp>
 #include <string>
 #include <vector>
+
+#include "error_of.hpp"
 using namespace strata;
+using namespace strata::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -129,16 +132,14 @@ TEST_CASE("damaged compression") {
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(content.data()), std::streamsize(content.size()));
 
   raw(path, bytes(content.begin(), content.end() - 100));
-  CHECK_THROWS_WITH_AS(data::read_idx<std::uint8_t>(path),
-                       doctest::Contains("of the decompressed data: the compressed data end too early"), error);
+  CHECK(error_of([&] { (void)data::read_idx<std::uint8_t>(path); }).find("of the decompressed data: the compressed data end too early") != std::string::npos);
   content[content.size() - 6] ^= 1;  // the checksum
   raw(path, content);
-  CHECK_THROWS_WITH_AS(data::read_idx<std::uint8_t>(path), doctest::Contains("incorrect data check"), error);
+  CHECK(error_of([&] { (void)data::read_idx<std::uint8_t>(path); }).find("incorrect data check") != std::string::npos);
 }
 
 TEST_CASE("files that cannot be read") {
   const folder f;
-  CHECK_THROWS_WITH_AS(data::read_idx<float>(f.path / "none"),
-                       doctest::String(((f.path / "none").string() + ": No such file or directory").c_str()), error);
-  CHECK_THROWS_WITH_AS(data::read_idx<float>(f.path), doctest::String((f.path.string() + ": Is a directory").c_str()), error);
+  CHECK(error_of([&] { (void)data::read_idx<float>(f.path / "none"); }) == (f.path / "none").string() + ": No such file or directory");
+  CHECK(error_of([&] { (void)data::read_idx<float>(f.path); }) == f.path.string() + ": Is a directory");
 }
