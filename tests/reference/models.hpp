@@ -39,7 +39,8 @@ class erased_executor final : public any_executor<typename Program::value_type> 
 
  public:
   erased_executor(some_optimizer o, compute_options options, int batch) : executor_(std::move(o), 1, options) {
-    executor_.prepare(batch);
+    executor_.prepare(batch, purpose::training);
+    executor_.prepare(batch, purpose::inference);
   }
   double train_step(samples<T> batch) override { return executor_.train_step(batch)[0].mean(); }
   void predict(samples<T> batch, T* out) override { executor_.predict(batch, out); }

@@ -56,7 +56,7 @@ void check_in(const std::string& name, const some_optimizer& optimizer, std::spa
   INFO(name << ", " << sizeof(T) << " bytes");
   optimizer.validate();
   synchronous_executor<P, cpu> executor(optimizer, 1, {.threads = 2, .leaves = 4});
-  executor.prepare(int(count));
+  executor.prepare(int(count), purpose::training);
 
   struct block {
     std::string name;

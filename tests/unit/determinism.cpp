@@ -20,7 +20,7 @@ template <class Network>
 std::vector<float> trained(compute_options how, std::initializer_list<int> sizes, std::uint64_t seed = 5) {
   using P = program<Network, sparse_categorical_crossentropy<>, adam, list<accuracy>>;
   synchronous_executor<P, cpu> executor(adam{.learning_rate = 0.01}, seed, how);
-  executor.prepare(24);
+  executor.prepare(24, purpose::training);
   std::uint64_t key = 0;
   for (int size : sizes) {
     const random_batch<P> batch(size, ++key);
@@ -59,8 +59,8 @@ TEST_CASE("a short batch is the mean over its own samples") {
   static_assert(layout_of_program<P>.size == layout_of_program<Q>.size);
 
   synchronous_executor<Q, cpu> a(keep_gradient{}, 1, {.threads = 2, .leaves = 4}), b(keep_gradient{}, 1, {.threads = 2, .leaves = 4});
-  a.prepare(64);
-  b.prepare(64);
+  a.prepare(64, purpose::training);
+  b.prepare(64, purpose::training);
   const auto loss_a = a.train_step(three.view()), loss_b = b.train_step(six.view());
   CHECK(loss_a[0].count == 3);
   CHECK(loss_b[0].count == 6);

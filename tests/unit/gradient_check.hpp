@@ -71,7 +71,7 @@ void check_gradients(int count, int probes = 6, double tolerance = 1e-6) {
   constexpr const auto& layout = layout_of_program<P>;
   synchronous_executor<P, Backend> executor(keep_gradient{}, 3, {.threads = 1, .leaves = 2, .micro_batch = 2});
   const random_batch<P> batch(count);
-  executor.prepare(count);
+  executor.prepare(count, purpose::training);
   for (double& w : executor.parameters()) w += 0.05;
   executor.parameters_changed();
 

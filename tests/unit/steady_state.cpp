@@ -67,7 +67,7 @@ auto make_executor(int threads) {
 TEST_CASE("a step allocates nothing") {
   const random_batch<P> batch(32), shorter(9);
   const auto executor = make_executor(2);
-  executor->prepare(32);
+  executor->prepare(32, purpose::training), executor->prepare(32, purpose::inference);
   executor->train_step(batch.view());
   executor->evaluate_step(batch.view());
   std::vector<float> out(32 * 5);
@@ -102,7 +102,7 @@ TEST_CASE("a step makes no system call") {
   CHECK(ends_well([] {
     const random_batch<P> batch(32);
     auto* const executor = make_executor(1).release();  // no destructor: that would call the system
-    executor->prepare(32);
+    executor->prepare(32, purpose::training), executor->prepare(32, purpose::inference);
     executor->train_step(batch.view());
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
     for (int i = 0; i < 5; ++i) executor->train_step(batch.view());

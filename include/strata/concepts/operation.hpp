@@ -31,6 +31,7 @@ struct parameter {
 ///   `parameters(shape in)` -> std::array<parameter, N>
 ///   `static constexpr bool whole_batch = true`  it needs statistics of the whole global batch (batch normalisation)
 ///   `static constexpr bool is_view = true`      the output is the input's memory under another shape
+///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
 template <class Op>
 concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
@@ -50,7 +51,7 @@ struct operation_facts {
   const char* name;
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
-  bool whole_batch, is_view;
+  bool whole_batch, is_view, only_trains;
 };
 
 template <operation Op>
@@ -68,6 +69,7 @@ inline constexpr operation_facts facts_of = {
       for (int i = 0; i < int(owned.size()); ++i) out[i] = owned[std::size_t(i)];
       return int(owned.size());
     },
-    requires { requires Op::whole_batch; }, requires { requires Op::is_view; }};
+    requires { requires Op::whole_batch; }, requires { requires Op::is_view; },
+    requires { requires Op::only_trains; }};
 
 }  // namespace strata

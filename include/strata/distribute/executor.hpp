@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/program/plan.hpp>
 #include <strata/program/program.hpp>
 
 namespace strata {
@@ -14,7 +15,7 @@ using tallies = std::array<tally, std::size_t(1 + length(typename Program::metri
 /// `parameters()` is the arena that layout_of_program describes; whoever writes to it calls `parameters_changed()`.
 template <class E, class Program>
 concept executor = requires(E e, samples<typename Program::value_type> batch, typename Program::value_type* out) {
-  e.prepare(64);  // the largest batch that will come
+  e.prepare(64, purpose::training);  // the largest batch that will come, or purpose::inference
   { e.train_step(batch) } -> std::same_as<tallies<Program>>;
   { e.finish() } -> std::same_as<tallies<Program>>;  // end of an epoch: what was still under way
   { e.evaluate_step(batch) } -> std::same_as<tallies<Program>>;

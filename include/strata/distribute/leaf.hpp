@@ -18,10 +18,10 @@ struct step_context {
 };
 
 /// Memory for the activations of `capacity` samples, and scratch.
-template <class Program, class Backend>
+template <class Program, class Backend, purpose Why>
 class workspace {
   using T = typename Program::value_type;
-  static constexpr const auto& plan = plan_of<Program, Backend>;
+  static constexpr const auto& plan = plan_of<Program, Backend, Why>;
   arena<T> buffers_, scratch_;
   int capacity_ = 0;
 
@@ -51,7 +51,8 @@ class leaf_sums {
  public:
   static constexpr std::size_t statistics = std::size_t(plan.statistics), tally_count = std::tuple_size_v<tallies<Program>>;
 
-  leaf_sums() : gradient_(std::size_t(layout.trainable)), sums_(statistics + 2 * tally_count) {}
+  leaf_sums() : sums_(statistics + 2 * tally_count) {}
+  void make_room_for_gradient() { gradient_.grow(std::size_t(layout.trainable)); }
   T* gradient() { return gradient_.data(); }
   double* statistics_at(int offset) { return sums_.data() + offset; }
   /// (sum, count) of the loss, then of each metric.
@@ -64,19 +65,19 @@ class leaf_sums {
 namespace detail {
 
 /// One pass of the plan over `batch`, whose first sample is number `first` of the global batch.
-template <class Program, class Backend>
+template <class Program, class Backend, purpose Why>
 class pass {
   using T = typename Program::value_type;
-  static constexpr const auto& plan = plan_of<Program, Backend>;
-  static constexpr const auto& code = code_table<Program, Backend>;
+  static constexpr const auto& plan = plan_of<Program, Backend, Why>;
+  static constexpr const auto& code = code_table<Program, Backend, Why>;
   const step_context<T>& step_;
-  workspace<Program, Backend>& work_;
+  workspace<Program, Backend, Why>& work_;
   leaf_sums<Program, Backend>& sums_;
   samples<T> batch_;
   std::int64_t first_;
 
  public:
-  pass(const step_context<T>& step, workspace<Program, Backend>& work, leaf_sums<Program, Backend>& sums, samples<T> batch,
+  pass(const step_context<T>& step, workspace<Program, Backend, Why>& work, leaf_sums<Program, Backend>& sums, samples<T> batch,
        std::int64_t first)
       : step_(step), work_(work), sums_(sums), batch_(batch), first_(first) {}
 

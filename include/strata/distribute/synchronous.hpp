@@ -1,13 +1,11 @@
 // The executor of all synchronous strategies: a global batch is cut into leaves, whoever computes them, and leaves are added
 // in a fixed binary tree. So the bits of a step depend on the batch alone, not on the number of threads.
 #pragma once
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <strata/cpu/backends.hpp>
 #include <strata/cpu/update.hpp>
-#include <strata/distribute/leaf.hpp>
-#include <strata/distribute/team.hpp>
+#include <strata/distribute/prepared_plan.hpp>
 #include <strata/program/initialize.hpp>
 #include <vector>
 
@@ -33,24 +31,33 @@ class synchronous_executor : compiled<Program, Backend> {
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& plan = plan_of<Program, Backend>;
   static constexpr const auto& layout = layout_of_program<Program>;
-  static constexpr const auto& code = code_table<Program, Backend>;
   static constexpr auto trained = trained_ranges(layout);
   static constexpr long input_size = Program::network::input_shape.size(), output_size = Program::network::output_shape.size();
 
-  using work = workspace<Program, Backend>;
+  /// Where both have the same plan, they share its memory.
+  static constexpr bool one_plan = &plan == &plan_of<Program, Backend, purpose::inference>;
+  static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
+  struct nothing {};
+  using training_pass = detail::pass<Program, Backend, purpose::training>;
+  using inference_pass = detail::pass<Program, Backend, inferring>;
   using sums = leaf_sums<Program, Backend>;
 
   compute_options options_;
   optimizer_type optimizer_;
   philox seed_;
   std::unique_ptr<thread_team> team_;
-  std::vector<work> works_;  // one per thread, or one per leaf where saved values must live for the whole leaf
+  prepared_plan<Program, Backend, purpose::training> training_;
+  [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
   std::vector<sums> leaves_;
-  arena<T> weights_, derived_, slots_;
+  arena<T> weights_, slots_;
   arena<double> statistics_, norms_, penalties_;
-  int capacity_ = 0, leaf_capacity_ = 0, micro_batch_ = 0;
+  /// How a batch is cut: into `leaves` of up to `capacity` samples.
+  struct division {
+    int leaves = 0, capacity = 0;
+  };
+  division now_;                    // of the batch at hand
+  int prepared_for_[2] = {};        // the largest batch of each purpose
   long step_ = 0;
-  bool derived_is_stale_ = true;
 
  public:
   synchronous_executor(optimizer_type o, std::uint64_t seed, compute_options options = {})
@@ -59,7 +66,6 @@ class synchronous_executor : compiled<Program, Backend> {
         seed_{seed},
         team_(std::make_unique<thread_team>(options.threads > 0 ? options.threads : available_cores())),
         weights_(std::size_t(layout.size)),
-        derived_(std::size_t(plan.derived)),
         slots_(std::size_t(layout.trainable) * std::size_t(optimizer_.slots())),
         statistics_(sums::statistics),
         norms_(std::size_t(weight_update<T, optimizer_type>::piece_count(trained.span()))),
@@ -69,28 +75,35 @@ class synchronous_executor : compiled<Program, Backend> {
 
   std::span<T> parameters() { return weights_.span(); }
   std::span<T> slots() { return slots_.span(); }
-  void parameters_changed() { derived_is_stale_ = true; }
+  void parameters_changed() {
+    training_.weights_changed();
+    inference().weights_changed();
+  }
   optimizer_type& optimizer() { return optimizer_; }
   /// Updates so far: the counter of random numbers and schedules.
   long step() const { return step_; }
   void set_step(long step) { step_ = step; }
   int threads() const { return team_->size(); }
 
-  void prepare(int batch) {
-    if (batch <= capacity_) return;
-    capacity_ = batch;
-    const int leaves = options_.leaves > 0 ? options_.leaves : default_leaves(batch);
-    leaves_.resize(std::size_t(leaves));
-    leaf_capacity_ = (batch + leaves - 1) / leaves;
-    micro_batch_ = plan.needs_whole_leaf() ? leaf_capacity_ : std::min(leaf_capacity_, options_.micro_batch > 0 ? options_.micro_batch : micro_batch());
-    works_.resize(plan.needs_whole_leaf() ? std::size_t(leaves) : std::size_t(team_->size()));
-    for (work& each : works_) each.prepare(micro_batch_);
+  /// Makes room for batches of up to so many samples.
+  void prepare(int batch, purpose why) {
+    if (batch <= prepared_for_[int(why)]) return;
+    prepared_for_[int(why)] = batch;
+    division most;
+    for (int count = 1; count <= batch; ++count) {
+      const division d = divide(count);
+      most = {std::max(most.leaves, d.leaves), std::max(most.capacity, d.capacity)};
+    }
+    if (most.leaves > int(leaves_.size())) leaves_.resize(std::size_t(most.leaves));
+    const auto make_room = [&](auto& prepared) { prepared.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch); };
+    if (why == purpose::inference) return make_room(inference());
+    for (int l = 0; l < most.leaves; ++l) leaves_[std::size_t(l)].make_room_for_gradient();
+    make_room(training_);
   }
 
   tallies<Program> train_step(samples<T> batch) {
-    derive();
+    const step_context<T> context = begin(training_, batch.count);
     penalize();
-    const step_context<T> context = begin(batch.count);
     if constexpr (plan.needs_whole_leaf()) {
       whole_leaves(context, batch);
     } else {
@@ -99,7 +112,7 @@ class synchronous_executor : compiled<Program, Backend> {
     const double rate = optimizer_.learning_rate(step_);
     optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) { update(rule, T(1) / T(batch.count), rate); });
     if constexpr (plan.needs_whole_leaf()) update_state(context, batch);
-    derived_is_stale_ = true;
+    parameters_changed();
     ++step_;
     return tally_up();
   }
@@ -107,13 +120,12 @@ class synchronous_executor : compiled<Program, Backend> {
   tallies<Program> finish() { return {}; }
 
   tallies<Program> evaluate_step(samples<T> batch) {
-    derive();
+    const step_context<T> context = begin(inference(), batch.count);
     penalize();
-    const step_context<T> context = begin(batch.count);
     team_->for_tasks(leaf_count(), [&](int l, int rank) {
       leaves_[std::size_t(l)].clear_sums();
-      in_micro_batches(l, batch, [&](samples<T> some, long first) {
-        detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], some, first);
+      in_micro_batches(inference(), l, batch, [&](samples<T> some, long first) {
+        inference_pass pass(context, inference().work_of(rank, l), leaves_[std::size_t(l)], some, first);
         pass.infer();
         pass.measure();
       });
@@ -123,34 +135,42 @@ class synchronous_executor : compiled<Program, Backend> {
 
   /// Predictions of each sample, row after row. Labels are not needed.
   void predict(samples<T> batch, T* out) {
-    derive();
-    const step_context<T> context = begin(batch.count);
-    team_->for_tasks(leaf_count(), [&](int l, int rank) {
-      in_micro_batches(l, batch, [&](samples<T> some, long first) {
-        detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], some, first);
+    const step_context<T> context = begin(inference(), batch.count);
+    const int occupied = (batch.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
+    team_->for_tasks(occupied, [&](int l, int rank) {
+      in_micro_batches(inference(), l, batch, [&](samples<T> some, long first) {
+        auto& work = inference().work_of(rank, l);
+        inference_pass pass(context, work, leaves_[std::size_t(l)], some, first);
         pass.predict();
-        std::copy_n(work_of(rank, l).predictions(), some.count * output_size, out + first * output_size);
+        std::copy_n(work.predictions(), some.count * output_size, out + first * output_size);
       });
     });
   }
 
  private:
-  /// As many samples as keep their activations within a second-level cache, beside the weights that pass by.
-  static constexpr int micro_batch() {
-    constexpr long cache = 1 << 20;
-    const long bytes = long(plan.workspace + plan.scratch_per_sample + 1) * long(sizeof(T));
-    return int(std::clamp<long>(long(std::bit_floor(std::uint64_t(cache / bytes + 1))), 4, 256));
+  auto& inference() {
+    if constexpr (one_plan)
+      return training_;
+    else
+      return inference_;
   }
 
-  step_context<T> begin(int count) {
-    return {weights_.data(), derived_.data(), statistics_.data(), double(count), seed_.fork(std::uint64_t(step_) + (1ull << 32))};
+  /// A function of the size of the batch alone, so that the bits of a step depend on nothing that happened before.
+  division divide(int count) const {
+    const int leaves = options_.leaves > 0 ? options_.leaves : default_leaves(count);
+    return {leaves, std::max(1, (count + leaves - 1) / leaves)};
   }
 
-  int leaf_count() const { return int(leaves_.size()); }
-  work& work_of(int rank, int leaf) { return works_[std::size_t(plan.needs_whole_leaf() ? leaf : rank)]; }
+  step_context<T> begin(auto& prepared, int count) {
+    now_ = divide(count);
+    prepared.derive(*team_, weights_.data());
+    return {weights_.data(), prepared.derived(), statistics_.data(), double(count), seed_.fork(std::uint64_t(step_) + (1ull << 32))};
+  }
 
-  /// Leaf l holds the samples [l, l + 1) * leaf_capacity, as far as there are any.
-  samples<T> share(int l, const samples<T>& batch) const { return slice(batch, l * leaf_capacity_, leaf_capacity_); }
+  int leaf_count() const { return now_.leaves; }
+
+  /// Leaf l holds the samples [l, l + 1) * capacity, as far as there are any.
+  samples<T> share(int l, const samples<T>& batch) const { return slice(batch, l * now_.capacity, now_.capacity); }
   static samples<T> slice(const samples<T>& batch, int first, int count) {
     first = std::min(first, batch.count);
     return {batch.x + first * input_size, batch.labels ? batch.labels + first : nullptr,
@@ -158,22 +178,10 @@ class synchronous_executor : compiled<Program, Backend> {
   }
   /// f(samples, number of the first one in the global batch)
   template <class F>
-  void in_micro_batches(int l, const samples<T>& batch, F&& f) {
+  void in_micro_batches(const auto& prepared, int l, const samples<T>& batch, F&& f) {
     const samples<T> mine = share(l, batch);
-    for (int at = 0; at < mine.count; at += micro_batch_) f(slice(mine, at, micro_batch_), long(l) * leaf_capacity_ + at);
-  }
-
-  /// Rebuilds the derived weight layouts, each group by one thread.
-  void derive() {
-    if constexpr (plan.derived > 0)
-      if (derived_is_stale_)
-        team_->for_tasks(plan.group_count, [&](int g, int) {
-          if (!code[std::size_t(g)].derive) return;
-          const T* w[max_group_parameters] = {};
-          for (int k = 0; k < plan.groups[g].parameter_count; ++k) w[k] = weights_.data() + plan.groups[g].parameters[k];
-          code[std::size_t(g)].derive(w, derived_.data() + plan.groups[g].derived);
-        });
-    derived_is_stale_ = false;
+    const int size = prepared.micro_batch();
+    for (int at = 0; at < mine.count; at += size) f(slice(mine, at, size), long(l) * now_.capacity + at);
   }
 
   /// Depth first: a micro-batch goes through the whole network and back while it stays in the cache.
@@ -181,8 +189,8 @@ class synchronous_executor : compiled<Program, Backend> {
     sums& leaf = leaves_[std::size_t(l)];
     leaf.clear_sums();
     bool adds = false;
-    in_micro_batches(l, batch, [&](samples<T> some, long first) {
-      detail::pass<Program, Backend> pass(context, work_of(rank, l), leaf, some, first);
+    in_micro_batches(training_, l, batch, [&](samples<T> some, long first) {
+      training_pass pass(context, training_.work_of(rank, l), leaf, some, first);
       pass.forward(0);
       pass.measure();
       pass.backward(0, adds);
@@ -196,7 +204,7 @@ class synchronous_executor : compiled<Program, Backend> {
     const auto for_leaves = [&](auto&& f) {
       team_->for_tasks(leaf_count(), [&](int l, int rank) {
         const samples<T> mine = share(l, batch);
-        detail::pass<Program, Backend> pass(context, work_of(rank, l), leaves_[std::size_t(l)], mine, long(l) * leaf_capacity_);
+        training_pass pass(context, training_.work_of(rank, l), leaves_[std::size_t(l)], mine, long(l) * now_.capacity);
         if (mine.count > 0) f(pass);
       });
     };
@@ -231,7 +239,7 @@ class synchronous_executor : compiled<Program, Backend> {
   void update_state(const step_context<T>& context, const samples<T>& batch) {
     for (int k = 1; k < plan.segment_count; ++k) {
       const int g = plan.first_of_segment[k];
-      detail::pass<Program, Backend>(context, works_[0], leaves_[0], batch, 0).update_state(g, weights_.data());
+      training_pass(context, training_.work_of(0, 0), leaves_[0], batch, 0).update_state(g, weights_.data());
     }
   }
 

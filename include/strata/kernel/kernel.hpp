@@ -34,6 +34,8 @@ struct kernel_defaults {
   static constexpr int derived = 0;
   /// What backward reads: keeps these buffers alive.
   static constexpr bool reads_input = true, reads_output = false;
+  /// A kernel of a chain with a whole-batch operation inside: there is one in inference only, and it has only `infer`.
+  static constexpr bool only_infers = false;
 };
 
 /// What a kernel may touch in one call: `count` samples of one micro-batch, row after row. Null: nobody wants it.
@@ -78,7 +80,7 @@ template <class K, class T>
 constexpr kernel_code<T> make_code() {
   kernel_code<T> c;
   if constexpr (!std::is_void_v<K>) {  // void: the sentence has been said
-    c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
+    if constexpr (!K::only_infers) c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
     if constexpr (requires { &K::infer; }) c.infer = &K::infer;
     if constexpr (requires { &K::derive; }) c.derive = &K::derive;
     if constexpr (requires { &K::collect; }) {

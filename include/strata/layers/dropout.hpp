@@ -15,8 +15,7 @@ inline constexpr reason dropout_rate_must_be_below_1{
 template <decimal Rate>
 struct dropout {
   static constexpr auto name = "dropout", class_name = "Dropout";
-  /// It draws random numbers while training.
-  static constexpr bool random = true;
+  static constexpr bool only_trains = true;
   static constexpr double rate = Rate.value();
 
   static constexpr expected_shape output_shape(shape in) {

@@ -54,30 +54,41 @@ constexpr match longest_match() {
   }
 }
 
-template <class Program, class Backend>
+template <class Program, class Backend, purpose Why>
 constexpr auto plan_program() {
   using items = typename Program::items;
   constexpr const auto& t = tape_of<items>;
   return [&]<int... I>(std::integer_sequence<int, I...>) {
-    const match matches[] = {{}, longest_match<Program, Backend, I + 1, chain_length(t, I + 1)>()...};
-    return make_plan(t, layout_of<items>, matches);
+    const match matches[] = {{}, longest_match<Program, Backend, I + 1, chain_length(t, I + 1, Why)>()...};
+    return make_plan(t, layout_of<items>, matches, Why);
   }(std::make_integer_sequence<int, t.size - 1>{});
 }
+
+/// Where no operation knows a difference, there is one plan, which costs half the compile time of two.
+template <class Program>
+constexpr purpose planned_for(purpose why) {
+  for (const node& n : tape_of<typename Program::items>.nodes)
+    if (n.operation && (n.operation->whole_batch || n.operation->only_trains)) return why;
+  return purpose::training;
+}
+
+template <class Program, class Backend, purpose Why>
+inline constexpr auto made_plan = plan_program<Program, Backend, Why>();
 }  // namespace detail
 
-template <class Program, class Backend>
-inline constexpr auto plan_of = detail::plan_program<Program, Backend>();
+template <class Program, class Backend, purpose Why = purpose::training>
+inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, detail::planned_for<Program>(Why)>;
 
-template <class Program, class Backend, int G>
-using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend>.groups[G].first,
-                                             plan_of<Program, Backend>.groups[G].count>::type;
+template <class Program, class Backend, int G, purpose Why = purpose::training>
+using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,
+                                             plan_of<Program, Backend, Why>.groups[G].count>::type;
 
 /// The kernels of the groups, in order: all code that depends on the network.
-template <class Program, class Backend>
+template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr auto code_table = []<int... G>(std::integer_sequence<int, G...>) {
   using T = typename Program::value_type;
-  return std::array<kernel_code<T>, sizeof...(G)>{code_of<kernel_at<Program, Backend, G>, T>...};
-}(std::make_integer_sequence<int, plan_of<Program, Backend>.group_count>{});
+  return std::array<kernel_code<T>, sizeof...(G)>{code_of<kernel_at<Program, Backend, G, Why>, T>...};
+}(std::make_integer_sequence<int, plan_of<Program, Backend, Why>.group_count>{});
 
 template <class Program, class Backend>
 inline constexpr int first_without_kernel = [] {

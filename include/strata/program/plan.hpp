@@ -9,6 +9,10 @@ namespace strata {
 /// The longest chain of operations that one kernel may take.
 inline constexpr int max_fusion = 4;
 
+/// What a plan is for. In inference nothing is kept for backward, an operation on the whole batch is like any other, since its
+/// statistics are state by then, and what only trains is a view.
+enum class purpose { training, inference };
+
 /// The constants of a kernel, with its type erased.
 struct kernel_facts {
   int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
@@ -53,30 +57,39 @@ struct plan {
   constexpr bool needs_whole_leaf() const { return segment_count > 1; }
 };
 
+constexpr bool is_view(const operation_facts& operation, purpose why) {
+  return operation.is_view || (why == purpose::inference && operation.only_trains);
+}
+constexpr bool opens_segment(const operation_facts& operation, purpose why) {
+  return operation.whole_batch && why == purpose::training;
+}
+
 /// How far a chain of operations, each the only reader of the one before, reaches from a node.
 template <int N>
-constexpr int chain_length(const tape<N>& t, int first) {
-  if (t.nodes[first].operation->is_view) return 0;
+constexpr int chain_length(const tape<N>& t, int first, purpose why = purpose::training) {
+  if (is_view(*t.nodes[first].operation, why)) return 0;
   int n = 1;
-  for (int i = first; n < max_fusion && i + 1 < N; ++i, ++n)
-    if (t.nodes[i].consumers != 1 || t.nodes[i + 1].arity != 1 || t.nodes[i + 1].input[0] != i ||
-        t.nodes[i + 1].operation->is_view || t.nodes[i + 1].operation->whole_batch)
+  for (int i = first; n < max_fusion && i + 1 < N; ++i, ++n) {
+    const node& next = t.nodes[i + 1];
+    if (t.nodes[i].consumers != 1 || next.arity != 1 || next.input[0] != i || is_view(*next.operation, why) ||
+        opens_segment(*next.operation, why))
       break;
+  }
   return n;
 }
 
 namespace detail {
 /// A node that needs the whole batch opens a segment: what lies before it must be done for every sample.
 template <int N>
-constexpr void form_groups(const tape<N>& t, const match* matches, plan<N>& p) {
+constexpr void form_groups(const tape<N>& t, const match* matches, purpose why, plan<N>& p) {
   p.group_of[0] = -1;
   for (int i = 1; i < N; i += matches[i].length) {
     const node& head = t.nodes[i];
-    if (head.operation->is_view) {
+    if (is_view(*head.operation, why)) {
       p.group_of[i] = p.group_of[head.input[0]];
       continue;
     }
-    if (head.operation->whole_batch) p.first_of_segment[p.segment_count++] = p.group_count;
+    if (opens_segment(*head.operation, why)) p.first_of_segment[p.segment_count++] = p.group_count;
     group& g = p.groups[p.group_count];
     g.first = i;
     g.count = matches[i].length;
@@ -116,7 +129,8 @@ constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
 
 /// Lifetimes of outputs, saved values and gradients over one step - forward 0 .. G-1, backward G .. 2G-1 - then offsets.
 template <int N>
-constexpr void lay_out_workspace(plan<N>& p) {
+constexpr void lay_out_workspace(plan<N>& p, purpose why) {
+  const bool trains = why == purpose::training;
   const int G = p.group_count, never = 2 * G;
   const auto back = [&](int g) { return 2 * G - 1 - g; };
   int last_read[N + 1] = {}, first_write[N + 1] = {};
@@ -124,11 +138,11 @@ constexpr void lay_out_workspace(plan<N>& p) {
   last_read[G - 1] = G;  // the predictions: metrics read them between forward and backward
   for (int g = G - 1; g >= 0; --g) {
     group& it = p.groups[g];
-    if (it.trains && it.kernel.reads_output) last_read[g] = back(g);
+    if (trains && it.trains && it.kernel.reads_output) last_read[g] = back(g);
     for (int k = 0; k < it.arity; ++k) {
       const int from = it.input[k];
       if (from < 0) continue;
-      const int read = it.trains && it.kernel.reads_input ? back(g) : g;
+      const int read = trains && it.trains && it.kernel.reads_input ? back(g) : g;
       if (read > last_read[from]) last_read[from] = read;
       if (!it.wants_dx[k]) continue;
       it.adds_dx[k] = first_write[from] != never;
@@ -140,9 +154,9 @@ constexpr void lay_out_workspace(plan<N>& p) {
   for (int g = 0; g < G; ++g) {
     group& it = p.groups[g];
     born[n++] = {it.size, g, last_read[g], &it.output};
-    if (it.kernel.saved > 0) born[n++] = {it.kernel.saved, g, back(g), &it.saved};
+    if (it.kernel.saved > 0) born[n++] = {it.kernel.saved, g, trains ? back(g) : g, &it.saved};
   }
-  for (int g = G - 1; g >= 0; --g)
+  for (int g = G - 1; trains && g >= 0; --g)
     for (int k = 0; k < p.groups[g].arity; ++k)
       if (p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
         group& from = p.groups[p.groups[g].input[k]];
@@ -157,12 +171,12 @@ constexpr void lay_out_workspace(plan<N>& p) {
 }  // namespace detail
 
 template <int N, int Count>
-constexpr plan<N> make_plan(const tape<N>& t, const parameter_layout<Count>& l, const match* matches) {
+constexpr plan<N> make_plan(const tape<N>& t, const parameter_layout<Count>& l, const match* matches, purpose why) {
   plan<N> p;
   if (!t.well_shaped()) return p;
-  detail::form_groups(t, matches, p);
+  detail::form_groups(t, matches, why, p);
   detail::find_parameters(l, p);
-  detail::lay_out_workspace(p);
+  detail::lay_out_workspace(p, why);
   return p;
 }
 

@@ -222,7 +222,7 @@ class trainer {
     static_assert(sizeof(verdict_on<Source, false>) > 0, "the data set does not fit the network");
     predictions<T, network::output_shape> out;
     if constexpr (batch_source<Source>) {
-      executor_.prepare(std::remove_cvref_t<Source>::batch_size);
+      executor_.prepare(std::remove_cvref_t<Source>::batch_size, purpose::inference);
       for (const samples<T>& batch : source) {
         const std::size_t before = out.values.size();
         out.values.resize(before + std::size_t(batch.count) * std::size_t(network::output_shape.size()));
@@ -238,13 +238,15 @@ class trainer {
     if (x.size() != count * std::size_t(network::input_shape.size()) || out.size() != count * std::size_t(network::output_shape.size()))
       throw error("predict: " + std::to_string(x.size()) + " inputs and room for " + std::to_string(out.size()) + " outputs, but a sample has " +
                   std::to_string(network::input_shape.size()) + " and " + std::to_string(network::output_shape.size()));
-    executor_.prepare(int(count));
-    executor_.predict({x.data(), nullptr, nullptr, int(count)}, out.data());
+    constexpr std::size_t most = 1024, in_size = std::size_t(network::input_shape.size()), out_size = std::size_t(network::output_shape.size());
+    executor_.prepare(int(std::min(count, most)), purpose::inference);
+    for (std::size_t at = 0; at < count; at += most)
+      executor_.predict({x.data() + at * in_size, nullptr, nullptr, int(std::min(count - at, most))}, out.data() + at * out_size);
   }
 
   /// One update on one batch, for training loops of one's own. Returns (sum, count) of the loss and of each metric.
   tallies<Program> train_step(const samples<T>& batch) {
-    executor_.prepare(batch.count);
+    executor_.prepare(batch.count, purpose::training);
     ++step_;
     return executor_.train_step(batch);
   }
@@ -309,7 +311,7 @@ class trainer {
   [[gnu::noinline]] history run_epochs(detail::batch_stream<T>& stream, detail::hook_calls& hooks, const std::function<void(logs&)>& validate,
                                        const fit_settings& settings) {
     progress_bar progress(std::cout, settings.how);
-    executor_.prepare(settings.batch_size);
+    executor_.prepare(settings.batch_size, purpose::training);
     history past;
     training_state state;
     state.epochs = settings.epochs;
@@ -379,7 +381,7 @@ class trainer {
     return evaluate_stream(stream, Source::batch_size);
   }
   [[gnu::noinline]] tallies<Program> evaluate_stream(detail::batch_stream<T>& stream, int batch_size) {
-    executor_.prepare(batch_size);
+    executor_.prepare(batch_size, purpose::inference);
     tallies<Program> sum{};
     long seen = 0;
     stream.start(0);

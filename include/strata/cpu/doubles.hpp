@@ -1,0 +1,57 @@
+// Numbers of any precision as vectors of doubles: statistics of a whole batch are sums in double.
+#pragma once
+#include <strata/cpu/simd.hpp>
+
+namespace strata::simd {
+
+namespace detail {
+typedef float half_vector __attribute__((vector_size(vector_bytes / 2)));
+
+template <int First, int... I>
+STRATA_INLINE inline half_vector half_of(vec<float> v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (First + I)...);
+}
+}  // namespace detail
+
+/// How many vectors of doubles the numbers of one vec<T> fill.
+template <class T>
+inline constexpr int double_parts = int(sizeof(double) / sizeof(T));
+
+/// Part k of a vector.
+template <class T, int K>
+STRATA_INLINE inline vec<double> part_as_doubles(vec<T> v) {
+  constexpr int L = lanes<double>;
+  if constexpr (sizeof(T) == sizeof(double))
+    return v;
+  else
+    return __builtin_convertvector((detail::half_of<K * L>(v, std::make_integer_sequence<int, L>{})), vec<double>);
+}
+
+/// n <= lanes<double> numbers; the others are zero.
+template <class T>
+STRATA_INLINE inline vec<double> load_as_doubles(const T* p, int n) {
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return load_first(p, n);
+  } else {
+    detail::half_vector half{};
+    if (n == lanes<double>)
+      std::memcpy(&half, p, sizeof half);
+    else
+      std::memcpy(&half, p, sizeof(T) * static_cast<std::size_t>(n));
+    return __builtin_convertvector(half, vec<double>);
+  }
+}
+template <class T>
+STRATA_INLINE inline void store_doubles(T* p, vec<double> v, int n) {
+  if constexpr (sizeof(T) == sizeof(double)) {
+    store_first(p, v, n);
+  } else {
+    const auto half = __builtin_convertvector(v, detail::half_vector);
+    if (n == lanes<double>)
+      std::memcpy(p, &half, sizeof half);
+    else
+      std::memcpy(p, &half, sizeof(T) * static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace strata::simd

@@ -1,0 +1,58 @@
+// Loops over arrays in vectors: f(index, lanes), where `lanes` loads and stores a whole vector, or what is left at the end.
+#pragma once
+#include <strata/cpu/vector_activations.hpp>
+
+namespace strata::simd {
+
+/// All lanes of a vector.
+template <class T>
+struct whole_vector {
+  static constexpr int count = lanes<T>;
+  STRATA_INLINE static vec<T> load(const T* p) { return simd::load(p); }
+  STRATA_INLINE static void store(T* p, vec<T> v) { simd::store(p, v); }
+};
+
+/// The first `count` lanes; the others are zero.
+template <class T>
+struct part_of_vector {
+  int count;
+  STRATA_INLINE vec<T> load(const T* p) const { return load_first(p, count); }
+  STRATA_INLINE void store(T* p, vec<T> v) const { store_first(p, v, count); }
+};
+
+/// f(index, lanes) for n numbers.
+template <class T, class F>
+STRATA_INLINE inline void for_vectors(std::ptrdiff_t n, F&& f) {
+  constexpr int L = lanes<T>;
+  std::ptrdiff_t i = 0;
+  for (; i + L <= n; i += L) f(i, whole_vector<T>{});
+  if (i < n) f(i, part_of_vector<T>{int(n - i)});
+}
+
+/// The same, Unroll vectors at a time: for loops that do little per vector.
+template <class T, int Unroll, class F>
+STRATA_INLINE inline void for_vectors_unrolled(std::ptrdiff_t n, F&& f) {
+  constexpr int L = lanes<T>;
+  std::ptrdiff_t i = 0;
+  for (; i + Unroll * L <= n; i += Unroll * L)
+    unroll<Unroll>([&](auto k) STRATA_INLINE { f(i + k * L, whole_vector<T>{}); });
+  for (; i + L <= n; i += L) f(i, whole_vector<T>{});
+  if (i < n) f(i, part_of_vector<T>{int(n - i)});
+}
+
+/// The slope of an activation that gave y.
+template <class Activation, class T, class Lanes>
+STRATA_INLINE inline vec<T> slope_at(const Lanes& at, const T* y) {
+  if constexpr (std::is_same_v<Activation, linear>)
+    return broadcast(T(1));  // y may be null
+  else
+    return vector_activation<Activation>::template derivative<T>(at.load(y));
+}
+
+/// Stores a gradient, or adds it to what others have written.
+template <class T, class Lanes>
+STRATA_INLINE inline void put(const Lanes& at, T* to, vec<T> v, bool add) {
+  at.store(to, add ? at.load(to) + v : v);
+}
+
+}  // namespace strata::simd

@@ -1,0 +1,22 @@
+// A backend without its fusions: each operation by itself, to see what fusion is worth, and that it changes nothing.
+#pragma once
+#include <strata/kernel/kernel.hpp>
+
+namespace strata {
+
+/// one_device_on<unfused<cpu>>{}
+template <class Backend>
+struct unfused {
+  static constexpr auto name = "unfused";
+};
+
+template <class Operation>
+inline constexpr bool is_fused = false;
+template <class... Operations>
+inline constexpr bool is_fused<fused<Operations...>> = true;
+
+template <class Backend, class Operation, class Precision, shape... In>
+  requires(!is_fused<Operation> && !std::is_void_v<typename find_kernel<Backend, Operation, Precision, In...>::type>)
+struct kernel<unfused<Backend>, Operation, Precision, In...> : find_kernel<Backend, Operation, Precision, In...>::type {};
+
+}  // namespace strata
