@@ -64,7 +64,8 @@ class leaf_sums {
 
 namespace detail {
 
-/// One pass of the plan over `batch`, whose first sample is number `first` of the global batch.
+/// One pass of the plan over `batch`, whose first sample is number `first` of the global batch, and number `at` of those in the
+/// workspace.
 template <class Program, class Backend, purpose Why>
 class pass {
   using T = typename Program::value_type;
@@ -75,11 +76,12 @@ class pass {
   leaf_sums<Program, Backend>& sums_;
   samples<T> batch_;
   std::int64_t first_;
+  int at_;
 
  public:
   pass(const step_context<T>& step, workspace<Program, Backend, Why>& work, leaf_sums<Program, Backend>& sums, samples<T> batch,
-       std::int64_t first)
-      : step_(step), work_(work), sums_(sums), batch_(batch), first_(first) {}
+       std::int64_t first, int at = 0)
+      : step_(step), work_(work), sums_(sums), batch_(batch), first_(first), at_(at) {}
 
   void forward(int segment) {
     for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g) code[std::size_t(g)].forward(of(g));
@@ -123,7 +125,7 @@ class pass {
 
   void measure() {
     const std::size_t size = std::size_t(Program::network::output_shape.size());
-    const T* prediction = work_.predictions();
+    const T* prediction = place(plan.groups[plan.group_count - 1].output, int(size));
     [&]<class... M>(list<M...>) {
       for (int n = 0; n < batch_.count; ++n) {
         const std::span<const T> one(prediction + std::size_t(n) * size, size);
@@ -142,23 +144,26 @@ class pass {
     sums_.tally_at(k)[1] += 1;
   }
 
+  /// Of a buffer with `size` numbers per sample, where those of this pass begin.
+  T* place(int offset, int size) { return offset < 0 ? nullptr : work_.at(offset) + std::ptrdiff_t(at_) * size; }
+
   [[gnu::noinline]] operands<T> of(int g) {
     const group& it = plan.groups[g];
     operands<T> o;
     o.count = batch_.count;
     for (int k = 0; k < it.arity; ++k) {
       const int from = it.input[k];
-      o.x[k] = from < 0 ? batch_.x : work_.at(plan.groups[from].output);
-      o.dx[k] = it.wants_dx[k] ? work_.at(plan.groups[from].gradient) : nullptr;
+      o.x[k] = from < 0 ? batch_.x : place(plan.groups[from].output, plan.groups[from].size);
+      o.dx[k] = it.wants_dx[k] ? place(plan.groups[from].gradient, plan.groups[from].size) : nullptr;
       o.adds_dx[k] = it.adds_dx[k];
     }
     for (int k = 0; k < it.parameter_count; ++k) {
       o.w[k] = step_.weights + it.parameters[k];
       if (it.trainable[k]) o.dw[k] = sums_.gradient() + it.parameters[k];
     }
-    o.y = work_.at(it.output);
-    o.dy = work_.at(it.gradient);
-    o.saved = work_.at(it.saved);
+    o.y = place(it.output, it.size);
+    o.dy = place(it.gradient, it.size);
+    o.saved = place(it.saved, it.kernel.saved);
     o.scratch = work_.scratch();
     o.derived = step_.derived + it.derived;
     o.statistics = step_.statistics + it.statistics;

@@ -15,20 +15,23 @@ class prepared_plan {
   static constexpr const auto& code = code_table<Program, Backend, Why>;
   std::vector<workspace<Program, Backend, Why>> works_;
   arena<T> derived_{std::size_t(plan.derived)};
-  int micro_batch_ = 0;
+  int micro_batch_[plan.segment_count] = {};
   bool derived_is_stale_ = true;
 
  public:
-  /// For leaves of up to `capacity` samples. micro_batch: 0 for as many samples as the cache holds.
+  /// For leaves of up to `capacity` samples. micro_batch: 0 for as many samples as the cache holds; with several segments it is
+  /// always that, because sums over the whole batch are sums of those over micro-batches.
   void prepare(int leaves, int capacity, int threads, int micro_batch) {
     const bool whole = plan.needs_whole_leaf();
-    const int wanted = whole ? capacity : std::min(capacity, micro_batch > 0 ? micro_batch : samples_in_cache());
-    micro_batch_ = std::max(micro_batch_, wanted);
+    for (int k = 0; k < plan.segment_count; ++k) {
+      const int wanted = whole || micro_batch <= 0 ? samples_in_cache(k) : micro_batch;
+      micro_batch_[k] = whole ? wanted : std::max(micro_batch_[k], std::min(capacity, wanted));
+    }
     works_.resize(std::max(works_.size(), std::size_t(whole ? leaves : threads)));
-    for (auto& each : works_) each.prepare(micro_batch_);
+    for (auto& each : works_) each.prepare(whole ? capacity : micro_batch_[0]);
   }
 
-  int micro_batch() const { return micro_batch_; }
+  int micro_batch(int segment = 0) const { return micro_batch_[segment]; }
   workspace<Program, Backend, Why>& work_of(int rank, int leaf) { return works_[std::size_t(plan.needs_whole_leaf() ? leaf : rank)]; }
   const T* derived() const { return derived_.data(); }
 
@@ -47,11 +50,17 @@ class prepared_plan {
   }
 
  private:
-  /// As many samples as keep their activations within a second-level cache, beside the weights that pass by.
-  static constexpr int samples_in_cache() {
+  /// As many samples as keep their activations within a second-level cache, beside the weights that pass by: all of them, or,
+  /// where a segment ends before they are read again, what one group and the next pass on.
+  static constexpr int samples_in_cache(int segment) {
     constexpr long cache = 1 << 20;
-    const long bytes = long(plan.workspace + plan.scratch_per_sample + 1) * long(sizeof(T));
-    return int(std::clamp<long>(long(std::bit_floor(std::uint64_t(cache / bytes + 1))), 4, 256));
+    long numbers = plan.workspace + plan.scratch_per_sample + 1;
+    if (plan.needs_whole_leaf()) {
+      numbers = 1;
+      for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
+        numbers = std::max(numbers, 4L * plan.groups[g].size);
+    }
+    return int(std::clamp<long>(long(std::bit_floor(std::uint64_t(cache / (numbers * long(sizeof(T))) + 1))), 4, 256));
   }
 };
 

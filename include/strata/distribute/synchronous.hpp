@@ -1,20 +1,24 @@
 // The executor of all synchronous strategies: a global batch is cut into leaves, whoever computes them, and leaves are added
 // in a fixed binary tree. So the bits of a step depend on the batch alone, not on the number of threads.
 #pragma once
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <strata/cpu/backends.hpp>
 #include <strata/cpu/update.hpp>
 #include <strata/distribute/prepared_plan.hpp>
+#include <strata/network/work.hpp>
 #include <strata/program/initialize.hpp>
 #include <vector>
 
 namespace strata {
 
-/// Into how many leaves a global batch is cut, unless the user says otherwise: a function of the batch only. Each leaf
-/// writes and re-reads a gradient of its own, so few are fast on few cores, and many use many cores.
-constexpr int default_leaves(int batch) {
-  return batch >= 512 ? 16 : batch >= 128 ? 8 : batch >= 32 ? 4 : batch >= 8 ? 2 : 1;
+/// Into how many leaves a global batch is cut, unless the user says otherwise: a function of batch and network only, so that no
+/// machine computes other bits. A leaf has a gradient of its own, which it writes and somebody reads: that pays for itself with
+/// 32 samples where weights are used many times each, as in convolutions, and with 64 where they are used once.
+constexpr int default_leaves(int batch, bool reuses_weights) {
+  const int worth_it = batch / (reuses_weights ? 32 : 64), least = batch >= 16 ? 2 : 1;
+  return std::clamp(int(std::bit_floor(unsigned(worth_it))), least, max_leaves);
 }
 
 /// How one process computes: threads (0: all cores), leaves (0: as the batch says; a power of two), and the samples that go
@@ -38,6 +42,7 @@ class synchronous_executor : compiled<Program, Backend> {
   static constexpr bool one_plan = &plan == &plan_of<Program, Backend, purpose::inference>;
   static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
   struct nothing {};
+  static constexpr bool reuses_weights = multiply_adds_of<typename Program::network> > 4 * layout.trainable;
   using training_pass = detail::pass<Program, Backend, purpose::training>;
   using inference_pass = detail::pass<Program, Backend, inferring>;
   using sums = leaf_sums<Program, Backend>;
@@ -124,7 +129,7 @@ class synchronous_executor : compiled<Program, Backend> {
     penalize();
     team_->for_tasks(leaf_count(), [&](int l, int rank) {
       leaves_[std::size_t(l)].clear_sums();
-      in_micro_batches(inference(), l, batch, [&](samples<T> some, long first) {
+      in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
         inference_pass pass(context, inference().work_of(rank, l), leaves_[std::size_t(l)], some, first);
         pass.infer();
         pass.measure();
@@ -138,7 +143,7 @@ class synchronous_executor : compiled<Program, Backend> {
     const step_context<T> context = begin(inference(), batch.count);
     const int occupied = (batch.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
     team_->for_tasks(occupied, [&](int l, int rank) {
-      in_micro_batches(inference(), l, batch, [&](samples<T> some, long first) {
+      in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
         auto& work = inference().work_of(rank, l);
         inference_pass pass(context, work, leaves_[std::size_t(l)], some, first);
         pass.predict();
@@ -157,7 +162,7 @@ class synchronous_executor : compiled<Program, Backend> {
 
   /// A function of the size of the batch alone, so that the bits of a step depend on nothing that happened before.
   division divide(int count) const {
-    const int leaves = options_.leaves > 0 ? options_.leaves : default_leaves(count);
+    const int leaves = options_.leaves > 0 ? options_.leaves : default_leaves(count, reuses_weights);
     return {leaves, std::max(1, (count + leaves - 1) / leaves)};
   }
 
@@ -178,9 +183,9 @@ class synchronous_executor : compiled<Program, Backend> {
   }
   /// f(samples, number of the first one in the global batch)
   template <class F>
-  void in_micro_batches(const auto& prepared, int l, const samples<T>& batch, F&& f) {
+  void in_micro_batches(const auto& prepared, int l, const samples<T>& batch, int segment, F&& f) {
     const samples<T> mine = share(l, batch);
-    const int size = prepared.micro_batch();
+    const int size = prepared.micro_batch(segment);
     for (int at = 0; at < mine.count; at += size) f(slice(mine, at, size), long(l) * now_.capacity + at);
   }
 
@@ -189,7 +194,7 @@ class synchronous_executor : compiled<Program, Backend> {
     sums& leaf = leaves_[std::size_t(l)];
     leaf.clear_sums();
     bool adds = false;
-    in_micro_batches(training_, l, batch, [&](samples<T> some, long first) {
+    in_micro_batches(training_, l, batch, 0, [&](samples<T> some, long first) {
       training_pass pass(context, training_.work_of(rank, l), leaf, some, first);
       pass.forward(0);
       pass.measure();
@@ -201,11 +206,13 @@ class synchronous_executor : compiled<Program, Backend> {
 
   /// Segment by segment: statistics of the whole batch are summed between two.
   void whole_leaves(const step_context<T>& context, const samples<T>& batch) {
-    const auto for_leaves = [&](auto&& f) {
+    const auto for_leaves = [&](int segment, auto&& f) {
       team_->for_tasks(leaf_count(), [&](int l, int rank) {
-        const samples<T> mine = share(l, batch);
-        training_pass pass(context, training_.work_of(rank, l), leaves_[std::size_t(l)], mine, long(l) * now_.capacity);
-        if (mine.count > 0) f(pass);
+        const long start = long(l) * now_.capacity;
+        in_micro_batches(training_, l, batch, segment, [&](samples<T> some, long first) {
+          training_pass pass(context, training_.work_of(rank, l), leaves_[std::size_t(l)], some, first, int(first - start));
+          f(pass, first > start);
+        });
       });
     };
     for (int l = 0; l < leaf_count(); ++l) {
@@ -214,17 +221,17 @@ class synchronous_executor : compiled<Program, Backend> {
     }
     const int last = plan.segment_count - 1;
     for (int k = 0; k < last; ++k) {
-      for_leaves([&](auto& pass) { pass.forward(k); });
+      for_leaves(k, [&](auto& pass, bool) { pass.forward(k); });
       sum_statistics(k + 1, 0);
     }
-    for_leaves([&](auto& pass) {
+    for_leaves(last, [&](auto& pass, bool adds) {
       pass.forward(last);
       pass.measure();
-      pass.backward(last, false);
+      pass.backward(last, adds);
     });
     for (int k = last; k > 0; --k) {
       sum_statistics(k, 1);
-      for_leaves([&](auto& pass) { pass.backward(k - 1, false); });
+      for_leaves(k - 1, [&](auto& pass, bool adds) { pass.backward(k - 1, adds); });
     }
   }
 

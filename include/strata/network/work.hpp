@@ -1,0 +1,25 @@
+// How much work a network is, from its shapes.
+#pragma once
+#include <strata/network/layout.hpp>
+
+namespace strata {
+
+namespace detail {
+/// A kernel (..., F) is applied once at each position of an output (..., F). Vectors are not counted: biases and the like.
+template <int N, int Count>
+constexpr long count_multiply_adds(const tape<N>& t, const parameter_layout<Count>& l) {
+  long sum = 0;
+  for (int s = 0; s < Count; ++s) {
+    const shape& out = t.nodes[l.slots[s].node].out;
+    if (l.slots[s].what.extents.rank() > 1) sum += long(l.slots[s].what.extents.size()) * (out.size() / out.last());
+  }
+  return sum;
+}
+}  // namespace detail
+
+/// Multiplications, each with an addition, of one sample's way forward through dense layers and convolutions. Training takes
+/// about three times as many.
+template <network Network>
+inline constexpr long multiply_adds_of = detail::count_multiply_adds(tape_of<typename Network::items>, layout_of<typename Network::items>);
+
+}  // namespace strata

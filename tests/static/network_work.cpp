@@ -1,0 +1,16 @@
+// The multiply-adds of a network, counted by hand.
+#include <strata/distribute/synchronous.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+
+static_assert(multiply_adds_of<sequential<input<5>, dense<7>, dense<3>>> == 5 * 7 + 7 * 3);
+static_assert(multiply_adds_of<sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, flatten, dense<10>>> ==
+              26 * 26 * 9 * 32 + 13 * 13 * 32 * 10);
+static_assert(multiply_adds_of<sequential<input<8, 8, 4>, conv2d<8, 3, groups<2>, stride<2>, same_padding, no_bias>>> ==
+              4 * 4 * 9 * 2 * 8);
+static_assert(multiply_adds_of<sequential<input<8>, batch_norm<>>> == 0);
+
+// Leaves: few samples do not pay for a gradient of their own.
+static_assert(default_leaves(1, true) == 1 && default_leaves(16, true) == 2 && default_leaves(64, true) == 2);
+static_assert(default_leaves(128, true) == 4 && default_leaves(128, false) == 2 && default_leaves(1'000'000, false) == max_leaves);
