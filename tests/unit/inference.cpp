@@ -1,6 +1,7 @@
 // The plan of inference: batch normalization folds into what precedes it, dropout disappears, and predictions stay the same.
 #include <doctest/doctest.h>
 
+#include <sstream>
 #include <strata/kernel/unfused.hpp>
 #include <strata/strata.hpp>
 
@@ -56,6 +57,17 @@ TEST_CASE("in inference batch_norm and dropout are no groups of their own") {
 TEST_CASE("a network without them has one plan") {
   using P = training<sequential<input<5>, dense<4, softmax>>>;
   CHECK(&plan_of<P, cpu> == &plan_of<P, cpu, purpose::inference>);
+}
+
+TEST_CASE("print_plan of a trainer shows both plans") {
+  trainer model{dense_layers{}, adam{}, sparse_categorical_crossentropy{}};
+  std::ostringstream out;
+  print_plan(model, out);
+  CHECK(out.str().starts_with("plan on cpu: "));
+  const std::size_t second = out.str().find("\nplan of inference on cpu: ");
+  REQUIRE(second != std::string::npos);
+  CHECK(out.str().find("affine + batch_normalization + relu", second) != std::string::npos);
+  CHECK(out.str().find("backward", second) == std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("folded predictions are those of the plain loops", Network, convolutions, dense_layers) {

@@ -65,6 +65,8 @@ class synchronous_executor : compiled<Program, Backend> {
   long step_ = 0;
 
  public:
+  using backend = Backend;
+
   synchronous_executor(optimizer_type o, std::uint64_t seed, compute_options options = {})
       : options_(options),
         optimizer_(std::move(o)),

@@ -1,5 +1,6 @@
 // The plan of a program as text: what is fused, who reads what, where it lies, what backward does.
 #pragma once
+#include <iostream>
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
 
@@ -9,6 +10,7 @@ namespace detail {
 
 /// The numbers of a plan without its size.
 struct plan_facts {
+  purpose why;
   std::span<const group> groups;
   std::span<const int> first_of_segment;
   int workspace, unshared_workspace, statistics, scratch, scratch_per_sample;
@@ -92,7 +94,7 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
   };
 
   std::string out =
-      "plan on " + std::string(backend) + ": " + counted(nodes.size() - 1, "operation") + " in " + counted(plan.groups.size(), "group") +
+      (plan.why == purpose::inference ? "plan of inference on " : "plan on ") + std::string(backend) + ": " + counted(nodes.size() - 1, "operation") + " in " + counted(plan.groups.size(), "group") +
       " and " + counted(plan.first_of_segment.size() - 1, "segment") + ", numbers of " + std::to_string(element_size) + " bytes\n";
   out += "  parameters  " + grouped(layout.trainable) + " trained, " + grouped(layout.state) + " state; arena " + bytes(layout.arena) +
          ", gradient of a leaf " + bytes(layout.trainable_arena) + "\n";
@@ -129,7 +131,8 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
     rows.push_back({'%' + std::to_string(g), operations + (it.kernel.exists ? "" : " (no kernel)"), inputs,
                     shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it),
                     placed(it.size, it.output), placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),
-                    derived_size(g) > 0 ? formatted("%ld @ %ld", derived_size(g), it.derived) : "", backward_of_group(it)});
+                    derived_size(g) > 0 ? formatted("%ld @ %ld", derived_size(g), it.derived) : "",
+                    plan.why == purpose::training ? backward_of_group(it) : ""});
   }
   out += aligned(rows);
   if (!owned.empty()) out += "parameters\n";
@@ -142,13 +145,14 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
 /// How a backend computes a program: the operations of each group (one kernel call), what it reads, its places as "elements @
 /// offset", and whether backward stores or adds the gradients of its inputs. Optimizer state is not in it: its size is a run-time
 /// value.
-template <class Program, class Backend>
+template <class Program, class Backend, purpose Why = purpose::training>
 std::string plan_text() {
-  constexpr const auto& p = plan_of<Program, Backend>;
+  constexpr const auto& p = plan_of<Program, Backend, Why>;
   constexpr const auto& l = layout_of<typename Program::items>;
   return detail::plan_text(Backend::name, int(sizeof(typename Program::value_type)), tape_of<typename Program::items>.nodes,
                            {{l.slots, std::size_t(l.count)}, l.size, l.trainable, l.trainable_count, l.state_count},
-                           {{p.groups, std::size_t(p.group_count)},
+                           {detail::planned_for<Program>(Why),
+                            {p.groups, std::size_t(p.group_count)},
                             {p.first_of_segment, std::size_t(p.segment_count) + 1},
                             p.workspace,
                             p.unshared_workspace,
@@ -158,9 +162,20 @@ std::string plan_text() {
                             p.derived});
 }
 
-template <class Program, class Backend>
+template <class Program, class Backend, purpose Why = purpose::training>
 void print_plan(std::ostream& out) {
-  out << plan_text<Program, Backend>();
+  out << plan_text<Program, Backend, Why>();
+}
+
+/// Of a trainer: how it trains, and how it predicts where that differs.
+template <class Trainer>
+  requires requires { typename Trainer::executor_type::backend; }
+void print_plan(const Trainer&, std::ostream& out = std::cout) {
+  using program = typename Trainer::program_type;
+  using backend = typename Trainer::executor_type::backend;
+  print_plan<program, backend>(out);
+  if constexpr (&plan_of<program, backend> != &plan_of<program, backend, purpose::inference>)
+    print_plan<program, backend, purpose::inference>(out << '\n');
 }
 
 }  // namespace strata
