@@ -53,7 +53,7 @@ class prepared_plan {
   /// As many samples as keep their activations within a second-level cache, beside the weights that pass by: all of them, or,
   /// where a segment ends before they are read again, what one group and the next pass on.
   static constexpr int samples_in_cache(int segment) {
-    constexpr long cache = 1 << 20;
+    constexpr long cache = std::max(1L << 20, long(layout_of_program<Program>.trainable) * long(sizeof(T)));
     long numbers = plan.workspace + plan.scratch_per_sample + 1;
     if (plan.needs_whole_leaf()) {
       numbers = 1;

@@ -54,14 +54,33 @@ constexpr match longest_match() {
   }
 }
 
+/// The match of node I, unless one before it reaches over it: then nobody asks, and half of all look-ups are saved. Each needs
+/// the one before, so they are to be instantiated in order.
+template <class Program, class Backend, purpose Why, int I>
+struct match_at {
+  static constexpr int covered_before = match_at<Program, Backend, Why, I - 1>::covered;
+  static constexpr match found = [] {
+    if constexpr (covered_before > I)
+      return match{};
+    else
+      return longest_match<Program, Backend, I, chain_length(tape_of<typename Program::items>, I, Why)>();
+  }();
+  static constexpr int covered = covered_before > I ? covered_before : I + found.length;
+};
+template <class Program, class Backend, purpose Why>
+struct match_at<Program, Backend, Why, 0> {  // the batch
+  static constexpr match found{};
+  static constexpr int covered = 1;
+};
+
 template <class Program, class Backend, purpose Why>
 constexpr auto plan_program() {
   using items = typename Program::items;
   constexpr const auto& t = tape_of<items>;
   return [&]<int... I>(std::integer_sequence<int, I...>) {
-    const match matches[] = {{}, longest_match<Program, Backend, I + 1, chain_length(t, I + 1, Why)>()...};
+    const match matches[] = {match_at<Program, Backend, Why, I>::found...};
     return make_plan(t, layout_of<items>, matches, Why);
-  }(std::make_integer_sequence<int, t.size - 1>{});
+  }(std::make_integer_sequence<int, t.size>{});
 }
 
 /// Where no operation knows a difference, there is one plan, which costs half the compile time of two.
