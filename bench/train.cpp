@@ -1,31 +1,21 @@
 // Samples per second of whole training epochs: the reference models on 60,000 digits in memory, shuffled, batched, one process.
-// Prints one JSON object per line; `bench/run` puts them beside the peers.
-#include <algorithm>
-#include <chrono>
+// Prints one JSON object per line; `bench/run sweep` puts them beside the peers.
+#include "machine.hpp"
+#include "networks/architectures.hpp"
+
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <strata/strata.hpp>
 #include <string>
 
 using namespace strata;
+using namespace strata::bench;
 
 namespace {
-
-using cnn = sequential<input<28, 28, 1>,
-                       conv2d<32, 3, relu>, max_pool2d<2>,
-                       conv2d<64, 3, relu>, max_pool2d<2>,
-                       flatten, dense<64, relu>, dense<10, softmax>>;
-using mlp_128 = sequential<input<28, 28, 1>, flatten, dense<128, relu>, dense<10, softmax>>;
-using mlp_64_64 = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<64, relu>, dense<10, softmax>>;
-using mlp_512_512 = sequential<input<28, 28, 1>, flatten, dense<512, relu>, dense<512, relu>, dense<10, softmax>>;
 
 struct settings {
   std::string only;
   int threads = 0, epochs = 3, leaves = 0, micro_batch = 0;
 };
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// The best epoch, since the machine may be busy with something else during the others.
 template <class Network, int Batch>

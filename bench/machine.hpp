@@ -1,0 +1,62 @@
+// What a core of this machine can do at most, measured in the same process as what is compared with it.
+#pragma once
+#include <strata/cpu/simd.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace strata::bench {
+
+inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Seconds of one call: the best of `tries`, since the machine may be busy with something else during the others.
+template <class F>
+double best_time(int tries, int calls, F&& f) {
+  double best = 1e30;
+  for (int i = 0; i < tries; ++i) {
+    const double start = now();
+    for (int k = 0; k < calls; ++k) f();
+    best = std::min(best, (now() - start) / calls);
+  }
+  return best;
+}
+
+/// Independent FMA chains, enough for a latency of four cycles on two units.
+[[gnu::noinline]] inline float fma_chains(int rounds) {
+  constexpr int chains = 12;
+  simd::vec<float> sum[chains], x = simd::broadcast(1.0001f), y = simd::broadcast(0.9999f), total{};
+  simd::keep(x);
+  simd::keep(y);
+  simd::unroll<chains>([&](auto c) STRATA_INLINE { sum[c] = simd::broadcast(float(c)); });
+  for (int k = 0; k < rounds; ++k)
+    simd::unroll<chains>([&](auto c) STRATA_INLINE {
+      sum[c] = sum[c] * x + y;
+      simd::keep(sum[c]);
+    });
+  simd::unroll<chains>([&](auto c) STRATA_INLINE { total += sum[c]; });
+  return total[0];
+}
+
+/// FLOP per second of one core, in float.
+inline double fma_peak() {
+  static const double value = [] {
+    constexpr int rounds = 20'000;
+    [[maybe_unused]] volatile float sink = 0;
+    return 2. * rounds * 12 * simd::lanes<float> / best_time(200, 1, [&] { sink = fma_chains(rounds); });
+  }();
+  return value;
+}
+
+/// Numbers at a multiple of 64 bytes.
+template <class T>
+auto aligned_array(std::size_t n) {
+  const auto release = [](T* p) { ::operator delete(p, std::align_val_t(64)); };
+  std::unique_ptr<T[], decltype(release)> array(static_cast<T*>(::operator new(sizeof(T) * (n + 16), std::align_val_t(64))), release);
+  std::memset(static_cast<void*>(array.get()), 0, sizeof(T) * (n + 16));
+  return array;
+}
+
+}  // namespace strata::bench

@@ -1,0 +1,105 @@
+// Samples per second of many networks, predicting and training; `bench/run sweep` puts them beside the peers.
+#include "networks/measure.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace strata::bench {
+
+work work_of(std::span<const node> nodes) {
+  work sum;
+  std::vector<bool> learns(nodes.size());
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    const node& n = nodes[i];
+    bool wants_input_gradient = false;
+    for (int k = 0; k < n.arity; ++k) wants_input_gradient = wants_input_gradient || learns[std::size_t(n.input[k])];
+    parameter owned[max_parameters] = {};
+    const int count = n.operation->parameters(nodes[std::size_t(n.input[0])].out, owned);
+    for (int k = 0; k < count; ++k) {
+      if (!owned[k].trainable) continue;
+      sum.parameters += owned[k].extents.size();
+      if (std::string_view(owned[k].name) != "kernel") continue;
+      const double once = double(owned[k].extents.size()) * (n.out.rank() == 3 ? n.out[0] * n.out[1] : 1);
+      sum.predict += once;
+      sum.train += once * (wants_input_gradient ? 3 : 2);
+    }
+    learns[i] = wants_input_gradient || count > 0;
+  }
+  return sum;
+}
+
+bool runner::wants(const char* model_, int batch_, const char* what_) const {
+  if ((!model.empty() && model != model_) || (batch != 0 && batch != batch_) || (!what.empty() && what != what_)) return false;
+  if (only_lists) std::printf("{\"model\": \"%s\", \"batch\": %d, \"what\": \"%s\"}\n", model_, batch_, what_);
+  return !only_lists;
+}
+
+void runner::measure(const char* model_, int batch_, const char* what_, int threads_, long parameters, double multiply_adds,
+                     const std::function<void()>& step) const {
+  constexpr int rounds = 5;
+  const double peak = fma_peak();
+  step();
+  double best = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const double start = now();
+    long steps = 0;
+    double passed = 0;
+    do {
+      step();
+      ++steps;
+      passed = now() - start;
+    } while (passed < seconds / rounds);
+    best = std::max(best, double(steps) * batch_ / passed);
+  }
+  std::printf("{\"model\": \"%s\", \"batch\": %d, \"what\": \"%s\", \"threads\": %d, \"samples_per_second\": %.1f, \"parameters\": %ld, "
+              "\"multiply_adds\": %.0f, \"gflops_peak_of_a_core\": %.1f, \"share_of_peak\": %.4f}\n",
+              model_, batch_, what_, threads_, best, parameters, multiply_adds, peak * 1e-9, 2 * multiply_adds * best / (peak * threads_));
+  std::fflush(stdout);
+}
+
+std::vector<float> runner::random_numbers(long count) {
+  std::vector<float> numbers(std::size_t(count), 0.f);
+  for (std::size_t i = 0; i < numbers.size(); i += 4) {
+    const philox::block words = philox{1}(i / 4);
+    for (std::size_t k = 0; k < 4 && i + k < numbers.size(); ++k) numbers[i + k] = float(words[k] >> 8) * 0x1p-24f;
+  }
+  return numbers;
+}
+
+std::vector<int> runner::random_labels(std::size_t count, int classes) {
+  std::vector<int> labels(count);
+  for (std::size_t i = 0; i < count; ++i) labels[i] = int(philox{2}.uniform(i) * classes);
+  return labels;
+}
+
+}  // namespace strata::bench
+
+int main(int argc, char** argv) {
+  strata::bench::runner run;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--list") {
+      run.only_lists = true;
+      continue;
+    }
+    ++i;
+    if (option == "--model") run.model = value;
+    else if (option == "--batch") run.batch = std::atoi(value);
+    else if (option == "--what") run.what = value;
+    else if (option == "--threads") run.threads = std::atoi(value);
+    else if (option == "--seconds") run.seconds = std::atof(value);
+    else {
+      std::fprintf(stderr, "networks [--list] [--model NAME] [--batch N] [--what predict|train|input] [--threads N] [--seconds S]\n");
+      return 1;
+    }
+  }
+  measure_input(run);
+  measure_digits(run);
+  measure_dense(run);
+  measure_vgg(run);
+  measure_resnet20(run);
+  measure_mobilenet(run);
+  measure_few_channels(run);
+  measure_many_channels(run);
+}

@@ -1,0 +1,89 @@
+// How fast a network computes and learns, on batches in memory.
+#pragma once
+#include "../machine.hpp"
+#include "architectures.hpp"
+
+#include <functional>
+#include <string>
+
+namespace strata::bench {
+
+/// Numbers of one sample of a network, of a kind that can be counted.
+struct work {
+  double predict = 0, train = 0;  // multiply-adds of convolutions and dense layers
+  long parameters = 0;            // that are trained
+};
+
+/// Forward every kernel element is used once per position; backward once more for its gradient, and once more for that of the
+/// input, unless nothing before it learns.
+[[gnu::cold]] work work_of(std::span<const node> nodes);
+
+/// Which rows to measure and how; writes a line of JSON for each.
+class runner {
+ public:
+  std::string model, what;  // empty: all
+  int batch = 0, threads = 0;
+  double seconds = 1;
+  bool only_lists = false;
+
+  /// Calls `step`, which treats `samples` samples, over and over in `seconds`; the fastest of some rounds counts, since others
+  /// may be using the machine. multiply_adds: of one sample.
+  void measure(const char* model, int batch, const char* what, int threads, long parameters, double multiply_adds,
+               const std::function<void()>& step) const;
+  bool wants(const char* model, int batch, const char* what) const;
+
+  /// Predictions and training steps (Adam) of one network.
+  template <class Network, int Batch, class Loss = sparse_categorical_crossentropy<>>
+  void network(const char* name) const {
+    const bool predicts = wants(name, Batch, "predict"), trains = wants(name, Batch, "train");
+    if (!predicts && !trains) return;
+    const work of_sample = work_of(tape_of<typename Network::items>.nodes);
+    const data::array<float, Network::input_shape> x(random_numbers(long(batches) * Batch * Network::input_shape.size()));
+    trainer model{Network{}, adam{}, Loss{}, one_device{{.threads = threads}}};
+    const int threads_used = model.executor().threads();
+    if (predicts) {
+      constexpr std::size_t inputs{Batch * Network::input_shape.size()}, outputs{Batch * Network::output_shape.size()};
+      std::vector<float> out(outputs);
+      std::size_t k = 0;
+      measure(name, Batch, "predict", threads_used, of_sample.parameters, of_sample.predict,
+              [&] { model.predict(x.values().subspan(k++ % batches * inputs, inputs), std::span<float>(out)); });
+    }
+    if (trains) {
+      auto source = labelled<Loss, Network::output_shape.last()>(x) | data::batch<Batch>;
+      auto at = source.begin();
+      measure(name, Batch, "train", threads_used, of_sample.parameters, of_sample.train, [&] {
+        if (at == source.end()) at = source.begin();
+        model.train_step(*at);
+        ++at;
+      });
+    }
+  }
+
+ private:
+  static constexpr int batches = 16;  // in memory
+
+  /// Uniform in [0, 1): speed does not depend on what the images show.
+  static std::vector<float> random_numbers(long count);
+  static std::vector<int> random_labels(std::size_t count, int classes);
+
+  /// Class numbers, or the samples themselves for a loss that compares numbers.
+  template <class Loss, int Classes, shape S>
+  static auto labelled(const data::array<float, S>& x) {
+    if constexpr (Loss::labels == label_kind::dense)
+      return data::from_tensor_slices(x, x);
+    else
+      return data::from_tensor_slices(x, random_labels(x.size(), Classes));
+  }
+};
+
+// Each in a file of its own.
+void measure_input(const runner&);
+void measure_digits(const runner&);
+void measure_dense(const runner&);
+void measure_vgg(const runner&);
+void measure_resnet20(const runner&);
+void measure_mobilenet(const runner&);
+void measure_few_channels(const runner&);
+void measure_many_channels(const runner&);
+
+}  // namespace strata::bench
