@@ -19,8 +19,8 @@ constexpr int row_width(int C) {
   while (width < 64 || (C < 64 && width % 16 != 0)) width += C;
   return width;
 }
-/// Rows whose sums stay in registers.
-inline constexpr int rows_at_a_time = 16;
+/// Rows whose sums stay in registers: more would be too many streams for the prefetcher.
+inline constexpr int rows_at_a_time = 4;
 
 /// Stands for an activation where x itself takes the place of the gradient: sums of x and x^2.
 struct of_squares;
@@ -134,7 +134,8 @@ void channel_scales(int C, double epsilon, const T* gamma, const T* beta, Moment
     const channel_moments m = of(c, n);
     const vec<double> inverse = m.inverse_deviation(epsilon);
     store_doubles(scale + c, gamma ? load_as_doubles(gamma + c, n) * inverse : inverse, n);
-    const vec<double> from = -m.mean * load_as_doubles(scale + c, n);  // as rounded: an error would be as large as the mean
+    // The scale as it was rounded: its error counts as often as the mean.
+    const vec<double> from = rounded<double>(-m.mean * load_as_doubles(scale + c, n));
     store_doubles(shift + c, beta ? load_as_doubles(beta + c, n) + from : from, n);
   });
 }
@@ -157,7 +158,7 @@ template <class T>
                                        std::ptrdiff_t stride) {
   using t = batch_norm_table;
   for_channels(C, [&](int c, int n) {
-    const auto rounded = [&](t::index i, vec<double> v) {
+    const auto store_and_load = [&](t::index i, vec<double> v) {
       T* const at = table + i * stride + c;
       store_doubles(at, v, n);
       return load_as_doubles(at, n);
@@ -166,10 +167,10 @@ template <class T>
     const vec<double> inverse = m.inverse_deviation(epsilon), sum = load_first(sums + 2 * C + c, n);
     const vec<double> sum_z = (load_first(sums + 3 * C + c, n) - m.mean * sum) * inverse;
     const vec<double> scale = gamma ? load_as_doubles(gamma + c, n) * inverse : inverse;
-    rounded(t::of_dy, scale);
-    const vec<double> b = rounded(t::of_x, -scale * inverse * sum_z / elements), i = rounded(t::to_z, inverse);
-    rounded(t::shift, -scale * sum / elements - m.mean * b);
-    rounded(t::to_z_shift, -m.mean * i);
+    store_and_load(t::of_dy, scale);
+    const vec<double> b = store_and_load(t::of_x, -scale * inverse * sum_z / elements), i = store_and_load(t::to_z, inverse);
+    store_and_load(t::shift, -scale * sum / elements - m.mean * b);
+    store_and_load(t::to_z_shift, -m.mean * i);
   });
 }
 
@@ -178,8 +179,8 @@ template <class T>
 [[gnu::noinline]] void follow_batch(const double* sums, int C, double elements, double momentum, T* mean, T* variance) {
   for_channels(C, [&](int c, int n) {
     const channel_moments m = moments_of_batch(sums, C, elements, c, n);
-    store_doubles(mean + c, momentum * load_as_doubles(mean + c, n) + (1 - momentum) * m.mean, n);
-    store_doubles(variance + c, momentum * load_as_doubles(variance + c, n) + (1 - momentum) * m.variance, n);
+    store_doubles(mean + c, momentum * (load_as_doubles(mean + c, n) - m.mean) + m.mean, n);
+    store_doubles(variance + c, momentum * (load_as_doubles(variance + c, n) - m.variance) + m.variance, n);
   });
 }
 

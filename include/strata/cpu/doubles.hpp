@@ -11,6 +11,22 @@ template <int First, int... I>
 STRATA_INLINE inline half_vector half_of(vec<float> v, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(v, v, (First + I)...);
 }
+
+// g++ 12 converts vectors of 64 bytes in halves.
+STRATA_INLINE inline vec<double> to_doubles(half_vector v) {
+#if defined(STRATA_AVX512)
+  return (vec<double>)_mm512_maskz_cvtps_pd(__mmask8(0xff), (__m256)v);
+#else
+  return __builtin_convertvector(v, vec<double>);
+#endif
+}
+STRATA_INLINE inline half_vector from_doubles(vec<double> v) {
+#if defined(STRATA_AVX512)
+  return (half_vector)_mm512_maskz_cvtpd_ps(__mmask8(0xff), (__m512d)v);
+#else
+  return __builtin_convertvector(v, half_vector);
+#endif
+}
 }  // namespace detail
 
 /// How many vectors of doubles the numbers of one vec<T> fill.
@@ -24,7 +40,7 @@ STRATA_INLINE inline vec<double> part_as_doubles(vec<T> v) {
   if constexpr (sizeof(T) == sizeof(double))
     return v;
   else
-    return __builtin_convertvector((detail::half_of<K * L>(v, std::make_integer_sequence<int, L>{})), vec<double>);
+    return detail::to_doubles(detail::half_of<K * L>(v, std::make_integer_sequence<int, L>{}));
 }
 
 /// n <= lanes<double> numbers; the others are zero.
@@ -38,7 +54,7 @@ STRATA_INLINE inline vec<double> load_as_doubles(const T* p, int n) {
       std::memcpy(&half, p, sizeof half);
     else
       std::memcpy(&half, p, sizeof(T) * static_cast<std::size_t>(n));
-    return __builtin_convertvector(half, vec<double>);
+    return detail::to_doubles(half);
   }
 }
 template <class T>
@@ -46,7 +62,7 @@ STRATA_INLINE inline void store_doubles(T* p, vec<double> v, int n) {
   if constexpr (sizeof(T) == sizeof(double)) {
     store_first(p, v, n);
   } else {
-    const auto half = __builtin_convertvector(v, detail::half_vector);
+    const detail::half_vector half = detail::from_doubles(v);
     if (n == lanes<double>)
       std::memcpy(p, &half, sizeof half);
     else

@@ -1,8 +1,16 @@
 // Loops over arrays in vectors: f(index, lanes), where `lanes` loads and stores a whole vector, or what is left at the end.
 #pragma once
-#include <strata/cpu/vector_activations.hpp>
+#include <strata/cpu/smooth_activations.hpp>
 
 namespace strata::simd {
+
+/// 0, 1, 2, ...
+template <class T>
+STRATA_INLINE inline integers<T> lane_numbers() {
+  integers<T> v{};
+  unroll<lanes<T>>([&](auto i) STRATA_INLINE { v[int(i)] = int(i); });
+  return v;
+}
 
 /// All lanes of a vector.
 template <class T>
@@ -10,6 +18,8 @@ struct whole_vector {
   static constexpr int count = lanes<T>;
   STRATA_INLINE static vec<T> load(const T* p) { return simd::load(p); }
   STRATA_INLINE static void store(T* p, vec<T> v) { simd::store(p, v); }
+  /// v, but `otherwise` in lanes that hold no number.
+  STRATA_INLINE static vec<T> select(vec<T> v, vec<T>) { return v; }
 };
 
 /// The first `count` lanes; the others are zero.
@@ -18,6 +28,9 @@ struct part_of_vector {
   int count;
   STRATA_INLINE vec<T> load(const T* p) const { return load_first(p, count); }
   STRATA_INLINE void store(T* p, vec<T> v) const { store_first(p, v, count); }
+  STRATA_INLINE vec<T> select(vec<T> v, vec<T> otherwise) const {
+    return lane_numbers<T>() < broadcast_integer<T>(count) ? v : otherwise;
+  }
 };
 
 /// f(index, lanes) for n numbers.
@@ -49,10 +62,28 @@ STRATA_INLINE inline vec<T> slope_at(const Lanes& at, const T* y) {
     return vector_activation<Activation>::template derivative<T>(at.load(y));
 }
 
+/// Rounds here: compilers differ in what they fuse across statements, and every target shall compute the same bits.
+template <class T>
+STRATA_INLINE inline vec<T> rounded(vec<T> v) {
+  keep(v);
+  return v;
+}
+
 /// Stores a gradient, or adds it to what others have written.
 template <class T, class Lanes>
 STRATA_INLINE inline void put(const Lanes& at, T* to, vec<T> v, bool add) {
+  keep(v);
   at.store(to, add ? at.load(to) + v : v);
+}
+
+/// A matrix, or a part of one: rows of `columns` numbers.
+template <class T>
+[[gnu::noinline]] void copy_rows(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride, std::ptrdiff_t rows,
+                                 std::ptrdiff_t columns, bool add = false) {
+  for (std::ptrdiff_t r = 0; r < rows; ++r, from += from_stride, to += to_stride)
+    for_vectors_unrolled<T, 4>(columns, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
+      put<T>(lane, to + i, lane.load(from + i), add);
+    });
 }
 
 }  // namespace strata::simd

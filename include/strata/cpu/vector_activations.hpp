@@ -118,3 +118,6 @@ template <class A, class T>
 }
 
 }  // namespace strata::simd
+
+// Behind what it specialises.
+#include <strata/cpu/smooth_activations.hpp>

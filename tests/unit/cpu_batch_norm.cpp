@@ -1,0 +1,150 @@
+// Batch normalization of the cpu backend against the reference backend in double precision, in two leaves.
+#include <doctest/doctest.h>
+
+#include <deque>
+
+#include <strata/cpu/batch_norm.hpp>
+#include <strata/cpu/reference/activations.hpp>
+#include <strata/cpu/reference/batch_normalization.hpp>
+
+#include "cpu_compare.hpp"
+
+using namespace strata;
+using cpu_compare::difference;
+using cpu_compare::number;
+
+namespace {
+
+/// Everything that one step computes.
+template <class T>
+struct results {
+  std::vector<T> y, inferred, dx;
+  std::vector<double> statistics;
+  std::vector<std::vector<T>> state, dw;
+};
+
+constexpr int total = 21;
+
+/// K, then the activation A, which may stand inside K already; the leaves begin at samples 0 and `cut`.
+template <class K, class A, class T, shape In>
+results<T> step(int parameters, int cut, bool adds) {
+  constexpr int size = In.size(), C = In.last();
+  constexpr bool apart = !std::is_void_v<A>;
+  buffer<T> x(total * size), dy(total * size), y(total * size), between(total * size), dz(total * size), dx(total * size);
+  for (int i = 0; i < total * size; ++i) {
+    x.data[i] = T(float(number(1, i) * (1 + i % C % 3) + 5 * (i % C % 2))), dy.data[i] = T(number(2, i));
+    dx.data[i] = T(adds ? 1 : NAN);
+  }
+  std::deque<buffer<T>> w, dw;
+  for (int p = 0; p < parameters; ++p) {
+    w.emplace_back(C), dw.emplace_back(C, T(adds ? 1 : NAN));
+    for (int c = 0; c < C; ++c) w.back().data[c] = T(float(number(3 + std::uint64_t(p), c) + 1.5));
+  }
+  buffer<T> saved(total * K::saved), scratch(K::scratch + total * K::scratch_per_sample, T(NAN));
+  std::vector<double> statistics(std::size_t(2 * K::statistics));
+
+  T* const behind = apart ? between.data : y.data;
+  const auto leaf = [&](int first, int count) {
+    operands<T> o;
+    o.count = count, o.total = total, o.first_sample = first;
+    o.x[0] = x.data + first * size, o.y = behind + first * size;
+    o.dy = (apart ? dz.data : dy.data) + first * size, o.dx[0] = dx.data + first * size, o.adds_dx[0] = adds;
+    for (int p = 0; p < parameters; ++p) {
+      o.w[p] = w[std::size_t(p)].data;
+      if (p < parameters - 2) o.dw[p] = dw[std::size_t(p)].data;
+    }
+    o.adds_dw = adds || first > 0;
+    o.statistics = statistics.data(), o.scratch = scratch.data, o.saved = saved.data;
+    return o;
+  };
+  const auto leaves = [&](auto&& f) { f(leaf(0, cut)), f(leaf(cut, total - cut)); };
+  const auto activate = [&](auto&& f) {
+    if constexpr (apart) {
+      operands<T> o;
+      o.count = total, o.x[0] = between.data, o.y = y.data, o.dy = dy.data, o.dx[0] = dz.data;
+      f(kernel<reference, A, precision::f64, In>{}, o);
+    }
+  };
+  results<T> r;
+  leaves([](const operands<T>& o) {
+    if constexpr (requires { &K::infer; }) K::infer(o);
+  });
+  activate([](auto k, const auto& o) { k.forward(o); });
+  r.inferred.assign(y.data, y.data + y.size);
+  leaves([](const operands<T>& o) { K::collect(o); });
+  leaves([](const operands<T>& o) { K::forward(o); });
+  activate([](auto k, const auto& o) { k.forward(o); });
+  activate([](auto k, const auto& o) { k.backward(o); });
+  leaves([](const operands<T>& o) { K::collect_backward(o); });
+  leaves([](const operands<T>& o) { K::backward(o); });
+  T* state[4] = {};
+  for (std::size_t p = 0; p < w.size(); ++p) state[p] = w[p].data;
+  K::update_state(leaf(0, cut), state);
+  r.y.assign(y.data, y.data + y.size), r.dx.assign(dx.data, dx.data + dx.size), r.statistics = statistics;
+  for (std::size_t p = 0; p < w.size(); ++p) {
+    if (p + 2 < w.size())
+      r.dw.emplace_back(dw[p].data, dw[p].data + C);
+    else
+      r.state.emplace_back(w[p].data, w[p].data + C);
+  }
+  return r;
+}
+
+template <class T, shape In, class A = void, batch_norm_settings S = batch_norm_settings{}>
+void check() {
+  using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
+  using O = batch_normalization<S>;
+  using K = kernel<cpu, std::conditional_t<std::is_void_v<A>, O, fused<O, A>>, P, In>;
+  constexpr int parameters = int(parameters_of<O>(In).size());
+  CAPTURE(sizeof(T));
+  CAPTURE(In.size());
+  CAPTURE(In.last());
+  const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
+  for (const bool adds : {false, true}) {
+    const results<double> expected = step<kernel<reference, O, precision::f64, In>, A, double, In>(parameters, 13, adds);
+    const results<T> r = step<K, void, T, In>(parameters, 13, adds);
+    CHECK(difference(r.y.data(), expected.y) < tolerance);
+    CHECK(difference(r.inferred.data(), expected.inferred) < tolerance);
+    CHECK(difference(r.dx.data(), expected.dx) < tolerance);
+    CHECK(difference(r.statistics.data(), expected.statistics) < 1e-6);
+    for (std::size_t p = 0; p < expected.dw.size(); ++p) CHECK(difference(r.dw[p].data(), expected.dw[p]) < tolerance);
+    for (std::size_t p = 0; p < 2; ++p) CHECK(difference(r.state[p].data(), expected.state[p]) < tolerance);
+    const auto add_to_hash = [](const auto& v) {
+      cpu_compare::hash = cpu_compare::hash_of(v.data(), sizeof v[0] * v.size(), cpu_compare::hash);
+    };
+    add_to_hash(r.y), add_to_hash(r.inferred), add_to_hash(r.dx), add_to_hash(r.statistics);
+    for (const auto& v : r.dw) add_to_hash(v);
+    for (const auto& v : r.state) add_to_hash(v);
+  }
+}
+
+template <class T>
+void check_shapes() {
+  check<T, shape{3}>();
+  check<T, shape{5, 4, 16}, relu>();
+  check<T, shape{3, 3, 1}, activations::tanh>();
+  check<T, shape{2, 3, 67}, leaky_relu<>>();
+  check<T, shape{7, 48}, relu, batch_norm_settings{decimal(9, -1), decimal(1, -5), true, false}>();
+  check<T, shape{100}, void, batch_norm_settings{decimal(9, -1), decimal(1, -3), false, false}>();
+}
+
+}  // namespace
+
+TEST_CASE("batch normalization, float") { check_shapes<float>(); }
+TEST_CASE("batch normalization, double") { check_shapes<double>(); }
+
+TEST_CASE("a gradient that nobody wants") {
+  constexpr shape In{2, 2, 5};
+  using K = kernel<cpu, batch_normalization<batch_norm_settings{}>, precision::f32, In>;
+  float x[20], y[20] = {}, scratch[K::scratch], gamma[5] = {1, 1, 1, 1, 1}, dgamma[5] = {}, beta[5] = {}, dbeta[5] = {};
+  for (int i = 0; i < 20; ++i) x[i] = float(number(1, i));
+  double statistics[2 * K::statistics] = {};
+  operands<float> o;
+  o.count = 1, o.total = 1, o.x[0] = x, o.y = y, o.dy = x, o.w[0] = gamma, o.w[1] = beta, o.dw[0] = dgamma, o.dw[1] = dbeta;
+  o.statistics = statistics, o.scratch = scratch;
+  K::collect(o);
+  K::forward(o);
+  K::collect_backward(o);
+  K::backward(o);  // dx is null
+  for (int c = 0; c < 5; ++c) CHECK(dbeta[c] == doctest::Approx(statistics[10 + c]));
+}

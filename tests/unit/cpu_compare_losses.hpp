@@ -1,0 +1,69 @@
+// What the tests of losses share: a loss of the cpu backend against the reference backend in double precision.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <strata/cpu/losses.hpp>
+
+#include "cpu_compare.hpp"
+
+namespace compare_losses {
+using namespace strata;
+using cpu_compare::difference;
+using cpu_compare::number;
+
+template <class T>
+struct results {
+  std::vector<T> y, predicted, dx;
+  double loss[2] = {};
+};
+
+/// Predictions between 0 and 1 if `probabilities`, else any numbers.
+template <class K, class T, class L, int N>
+results<T> run(int count, bool probabilities, bool adds) {
+  const auto all = std::size_t(count * N);
+  results<T> r{std::vector<T>(all, T(NAN)), std::vector<T>(all, T(NAN)), std::vector<T>(all, adds ? T(1) : T(NAN))};
+  buffer<T> x(count * N), truth(count * N), scratch(K::scratch + count * K::scratch_per_sample);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(count));
+  for (int i = 0; i < count * N; ++i) {
+    x.data[i] = T(float(probabilities ? number(1, i) / 2 + 0.5 : 8 * number(1, i)));
+    truth.data[i] = T(float(i % 3 == 0 ? number(2, i) / 2 + 0.5 : i % 3 - 1));
+  }
+  if (probabilities) x.data[0] = 0;  // beyond what the logarithm may see
+  for (int n = 0; n < count; ++n) labels[std::size_t(n)] = n % N;
+  operands<T> o;
+  o.count = count, o.x[0] = x.data, o.y = r.predicted.data(), o.scratch = scratch.data;
+  o.dx[0] = r.dx.data(), o.adds_dx[0] = adds;
+  K::forward(o);
+  o.y = r.y.data(), o.targets = truth.data, o.labels = labels.data(), o.loss = r.loss;
+  K::forward(o);
+  K::backward(o);
+  o.dx[0] = nullptr;
+  K::backward(o);
+  return r;
+}
+
+template <class T, class L, int N, class Before = void>
+void check() {
+  using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
+  using Op = std::conditional_t<std::is_void_v<Before>, L, fused<Before, L>>;
+  const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
+  const bool probabilities = std::is_same_v<L, binary_crossentropy<>> && std::is_void_v<Before>;
+  CAPTURE(L::name);
+  CAPTURE(N);
+  CAPTURE(sizeof(T));
+  for (const int count : {1, 5})
+    for (const bool adds : {false, true}) {
+      const auto expected = run<kernel<reference, Op, precision::f64, shape{N}>, double, L, N>(count, probabilities, adds);
+      const auto r = run<kernel<cpu, Op, P, shape{N}>, T, L, N>(count, probabilities, adds);
+      CHECK(difference(r.y.data(), expected.y) < tolerance);
+      CHECK(difference(r.predicted.data(), expected.predicted) < tolerance);
+      CHECK(difference(r.dx.data(), expected.dx) < tolerance);
+      CHECK(std::abs(r.loss[0] - expected.loss[0]) < tolerance * std::abs(expected.loss[0]));
+      CHECK(r.loss[1] == count);
+      for (const auto* v : {&r.y, &r.dx})
+        cpu_compare::hash = cpu_compare::hash_of(v->data(), sizeof(T) * v->size(), cpu_compare::hash);
+      cpu_compare::hash = cpu_compare::hash_of(r.loss, sizeof r.loss, cpu_compare::hash);
+    }
+}
+
+}  // namespace compare_losses
