@@ -32,6 +32,12 @@ TEST_CASE_TEMPLATE("convolution + relu + max pooling", T, float, double) {
     check<T, conv_settings{10, 3, 3}, image(7, 8, 1)>();
     check<T, padded(35, 5, 5), image(6, 7, 1)>();
   }
+  SUBCASE("few filters") {
+    using few = kernel<cpu, fused<convolution<padded(3, 5, 5)>, relu, max_pooling<two_by_two>>,
+                       std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>, image(16, 15, 4)>;
+    static_assert(simd::lanes<T> < 8 || few::planar);
+    check<T, padded(3, 5, 5), image(16, 15, 4)>();
+  }
   SUBCASE("few channels") {
     check<T, conv_settings{17, 3, 3}, image(9, 8, 3)>();
     check<T, padded(5, 2, 3), image(7, 7, 10)>();

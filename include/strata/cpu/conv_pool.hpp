@@ -5,25 +5,33 @@
 #include <bit>
 #include <cstring>
 #include <strata/cpu/convolution.hpp>
+#include <strata/cpu/gemm.hpp>
 #include <strata/cpu/pooled_masks.hpp>
-#include <strata/cpu/winograd.hpp>
+#include <strata/cpu/winograd_convolution.hpp>
 #include <strata/layers/max_pool2d.hpp>
 
 namespace strata {
 
 namespace simd {
 
-/// relu(max of the window) and the winner, for n filters. The first of equal ones wins.
-template <class T, bool Whole = true>
-STRATA_INLINE inline void store_window(const vec<T> (&pixel)[4], T* y, std::int8_t* winner, int n = lanes<T>) {
-  vec<T> top = pixel[0];
-  integers<T> id{};
+/// relu(max of the window) and its winner. The first of equal ones wins.
+template <class T>
+STRATA_INLINE inline void best_of_window(const vec<T> (&pixel)[4], vec<T>& top, integers<T>& id) {
+  top = pixel[0], id = integers<T>{};
   unroll<3>([&](auto q) STRATA_INLINE {
     const integers<T> larger = (pixel[q + 1] > top) | (pixel[q + 1] != pixel[q + 1]);  // nan wins: no layer hides it
     top = larger ? pixel[q + 1] : top, id = larger ? broadcast_integer<T>(q + 1) : id;
   });
   top = top < vec<T>{} ? vec<T>{} : top;
   id = top > vec<T>{} ? id : broadcast_integer<T>(dead);
+}
+
+/// The same to memory, for n filters.
+template <class T, bool Whole = true>
+STRATA_INLINE inline void store_window(const vec<T> (&pixel)[4], T* y, std::int8_t* winner, int n = lanes<T>) {
+  vec<T> top;
+  integers<T> id;
+  best_of_window<T>(pixel, top, id);
   if constexpr (Whole) {
     store(y, top);
     store_bytes<T>(winner, id);
@@ -31,6 +39,19 @@ STRATA_INLINE inline void store_window(const vec<T> (&pixel)[4], T* y, std::int8
     store_first(y, top, n);
     const auto bytes = __builtin_convertvector(id, typename detail::vector_of<T>::bytes);
     std::memcpy(winner, &bytes, static_cast<std::size_t>(n));
+  }
+}
+
+/// Few filters: the pixels of each window in four planes one behind the other, windows as lanes. The first plane becomes
+/// relu(max), the second the winner.
+template <class T>
+[[gnu::noinline]] void pool_planes(T* planes, std::ptrdiff_t plane, int windows) {
+  for (int i = 0; i < windows; i += lanes<T>, planes += lanes<T>) {
+    const vec<T> pixel[4] = {load(planes), load(planes + plane), load(planes + 2 * plane), load(planes + 3 * plane)};
+    vec<T> top;
+    integers<T> id;
+    best_of_window<T>(pixel, top, id);
+    store(planes, top), store(planes + plane, __builtin_convertvector(id, vec<T>));
   }
 }
 
@@ -123,11 +144,15 @@ template <class T, int KH, int KW, int V, int Last>
     }
 }
 
-/// Its weight and bias gradients (db: or null) for one vector of filters: every lane follows its own winner.
+/// Where there are registers for the bias gradient beside the nine sums of a 3x3 kernel.
+inline constexpr bool bias_beside_weights = registers == 32;
+
+/// Its weight gradient and, if bias_beside_weights, bias gradient (db: or null) for one vector of filters: every lane follows its
+/// own winner.
 template <class T, int KH, int KW, int Lanes>
 [[gnu::noinline]] void one_channel_weights(const T* x, const T* dy, const std::int8_t* winner, T* dw, T* db, bool add,
                                            const pooled_image& image) {
-  constexpr int taps = KH * KW, width = KW + 1;
+  constexpr int taps = KH * KW;
   vec<T> sum[taps], bias_sum = db && add ? load<Lanes>(db) : vec<T>{};
   unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = add ? load<Lanes>(dw + t * image.filters) : vec<T>{}; });
   for (int top = 0, window = 0; window < image.windows; ++top)
@@ -136,10 +161,10 @@ template <class T, int KH, int KW, int Lanes>
       const std::ptrdiff_t at = std::ptrdiff_t(window) * image.filters;
       const vec<T> g = load<Lanes>(dy + at);
       integers<T> id = load_bytes<T, Lanes>(winner + at);
-      const vec<T> alive = id < broadcast_integer<T>(dead) ? g : vec<T>{};
-      bias_sum += alive;
 #if defined(STRATA_AVX512)
       if constexpr (KH == 3 && KW == 3 && sizeof(T) == 4) {  // the patch is one vector, from which every lane picks its pixel
+        const vec<T> alive = id < broadcast_integer<T>(dead) ? g : vec<T>{};
+        bias_sum += alive;
         __m512 patch = _mm512_castps128_ps512(_mm_loadu_ps(corner));
         patch = _mm512_mask_broadcast_f32x4(patch, 0x00f0, _mm_loadu_ps(corner + image.x_row));
         patch = _mm512_mask_broadcast_f32x4(patch, 0x0f00, _mm_loadu_ps(corner + 2 * image.x_row));
@@ -152,19 +177,16 @@ template <class T, int KH, int KW, int Lanes>
         continue;
       }
 #endif
-      vec<T> part[4];
-      unroll<4>([&](auto q) STRATA_INLINE { part[q] = id == broadcast_integer<T>(q) ? g : vec<T>{}; });
-      unroll<(KH + 1) * width>([&](auto i) STRATA_INLINE {
-        vec<T> pixel = broadcast(corner[i / width * image.x_row + i % width]);
-        keep(pixel);
-        unroll<4>([&](auto q) STRATA_INLINE {
-          constexpr int kh = i / width - q / 2, kw = i % width - q % 2;
-          if constexpr (kh >= 0 && kh < KH && kw >= 0 && kw < KW) sum[kh * KW + kw] = pixel * part[q] + sum[kh * KW + kw];
-        });
+      unroll<4>([&](auto q) STRATA_INLINE {
+        const T* from = corner + q / 2 * image.x_row + q % 2;
+        asm("" : "+r"(from));  // or all pixels of the patch are broadcast first, and spilled
+        const vec<T> part = id == broadcast_integer<T>(q) ? g : vec<T>{};
+        if constexpr (bias_beside_weights) bias_sum += part;
+        unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = broadcast(from[t / KW * image.x_row + t % KW]) * part + sum[t]; });
       });
     }
   unroll<taps>([&](auto t) STRATA_INLINE { store<Lanes>(dw + t * image.filters, sum[t]); });
-  if (db) store<Lanes>(db, bias_sum);
+  if (bias_beside_weights && db) store<Lanes>(db, bias_sum);
 }
 
 /// db[f] (+)= dy of the windows where f is alive, for one vector of filters.
@@ -298,27 +320,40 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   // Decided by the shape alone, so that every target computes the same bits.
   static constexpr bool one_channel = C == 1 && KH <= 5 && KW <= 5;
   static constexpr bool winograd = KH == 3 && KW == 3 && C >= 16 && F >= 16;
+
+  /// Few filters: windows as lanes, the four pixels of each from planes of even and odd lines and columns.
+  static constexpr auto planes = simd::planar_layout::of<T>(at::x, C, 2, 2);
+  static constexpr int turned = C == 1 ? 0 : at::H * 2 * ((at::W / 2 + 15) / 16) * ((C + 15) / 16);
+  static constexpr bool planar =
+      !winograd &&
+      simd::planes_pay<T>(4l * taps * C * windows, turned + 2 * windows_down * ((windows_across + 15) / 16) * ((F + 15) / 16), F,
+                          windows_across, planes.width);
+  static constexpr int plane_row = simd::planar_row(windows_down * planes.width),
+                       plane_windows = (windows_down - 1) * planes.width + windows_across;
   static constexpr bool lanes_follow_winners = C == 1 && taps + 7 <= simd::registers;
 
-  // Winograd works on as many windows at a time as the register block has rows.
-  using cut = simd::panels<T, simd::padded<T>(F)>;
-  static constexpr int tiles = std::min(8, simd::block_of(windows, cut::each).rows), v_row = simd::padded<T>(C),
-                       m_row = simd::padded<T>(F);
+  /// Winograd: one tile is one window.
+  static constexpr auto by_tiles =
+      simd::winograd_convolution<T>::of(C, F, at::H, at::W, at::top, at::left, 2 * windows_down, 2 * windows_across);
   // The transposed weight gradient, [filter][kernel row][row_size], where windows are sparse.
   static constexpr int row = KW * C, row_size = simd::padded<T>(row), filter_size = KH * row_size;
 
   static constexpr int for_x = at::x.needed() ? simd::aligned_size<T>(at::x.pixels() * C) : 0;
-  static constexpr int for_forward = winograd ? 16 * tiles * (v_row + m_row) : 0;
+  static constexpr int for_forward =
+      winograd ? by_tiles.scratch()
+      : planar ? simd::aligned_size<T>(planes.size()) + 4 * F * plane_row + simd::aligned_size<T>(windows_across * F)
+               : 0;
   static constexpr int for_weights =
       lanes_follow_winners ? 0 : simd::aligned_size<T>(F * filter_size) + numbers((windows + 31) / 32 * F * 4);
   static constexpr int for_input = at::x.pixels() * L;
   static constexpr int scratch = for_x + std::max(for_forward, std::max(for_weights, simd::aligned_size<T>(for_input)));
   static constexpr int scratch_per_sample = numbers(windows * 4 * simd::filter_words(F) * 8);
-  static constexpr int input_weights = v_row * F * taps, derived = input_weights + (winograd ? 16 * C * m_row : 0);
+  static constexpr int input_weights = simd::aligned_size<T>(simd::padded<T>(C) * F * taps),
+                       derived = input_weights + (winograd ? simd::winograd_convolution<T>::weights(C, F) : 0);
 
   static void derive(const T* const* w, T* derived) {
     simd::pooled_input_weights(w[0], taps, C, F, derived);
-    if constexpr (winograd) simd::winograd_weights(w[0], C, F, derived + input_weights);
+    if constexpr (winograd) simd::winograd_panel_weights(w[0], C, F, derived + input_weights);
   }
 
   static std::int8_t* winners(const operands<T>& o, int n) {
@@ -333,11 +368,16 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
 
   static void forward(const operands<T>& o) {
     const T* const bias = S.bias ? o.w[1] : nullptr;
+    if constexpr (winograd)
+      return by_tiles(o.x[0], o.count, o.derived + input_weights, o.scratch,
+                      [&](const T* m, int element, int m_row, int n, simd::tile_walk& walk, int first, int filters) {
+                        winograd_windows(o, m, element, m_row, n, walk, bias, first, filters);
+                      });
     for (int n = 0; n < o.count; ++n) {
-      const T* x = framed(o, n);
+      const T* x = planar ? nullptr : framed(o, n);
       T* y = o.y + std::ptrdiff_t(n) * out_size;
-      if constexpr (winograd)
-        forward_winograd(x, o.derived + input_weights, bias, y, winners(o, n), o.scratch + for_x);
+      if constexpr (planar)
+        forward_planar(o.x[0] + std::ptrdiff_t(n) * at::in_size, o.w[0], bias, y, winners(o, n), o.scratch + for_x);
       else if constexpr (one_channel)
         forward_one_channel(x, o.w[0], bias, y, winners(o, n));
       else
@@ -345,6 +385,27 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
             simd::product<T>{
                 windows, x, image.window_grid(), at::run_at.begin(), at::run_count, at::run_length, 1, o.w[0], F, y, {F}, bias},
             image, winners(o, n));
+    }
+  }
+
+  static constexpr auto plane_taps = [] {
+    typename at::template offsets<4 * taps> o{};
+    for (int i = 0; i < 4 * taps; ++i) o.at[i] = planes.tap(i / taps / 2 + i % taps / KW, i / taps % 2 + i % taps % KW);
+    return o;
+  }();
+
+  static void forward_planar(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, T* scratch) {
+    T *const out = scratch + simd::aligned_size<T>(planes.size()), *const line = out + 4 * F * plane_row;
+    simd::to_planes(x, planes, scratch);
+    for (int q = 0; q < 4; ++q)
+      simd::planar_multiply<F, linear>(simd::planar_product<T>{scratch, plane_taps.begin() + q * taps, taps, C, planes.plane, w,
+                                                               F, out + q * plane_row, 4 * plane_row, plane_windows, bias});
+    for (int f = 0; f < F; ++f) simd::pool_planes(out + f * 4 * plane_row, plane_row, plane_windows);
+    for (int i = 0; i < windows_down; ++i, winner += windows_across * F, y += windows_across * F) {
+      const T* const from = out + i * planes.width;
+      simd::from_planes(from, 4 * plane_row, 0, F, 1, windows_across, y, F, 0, false, line);
+      simd::from_planes(from + plane_row, 4 * plane_row, 0, F, 1, windows_across, line, F, 0, false, line);
+      for (int k = 0; k < windows_across * F; ++k) winner[k] = std::int8_t(line[k]);
     }
   }
 
@@ -357,35 +418,24 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
                                                                                  winner + f, image);
   }
 
-  static void forward_winograd(const T* x, const T* u, const T* bias, T* y, std::int8_t* winner, T* scratch) {
-    T *const v = scratch, *const m = scratch + 16 * tiles * v_row;
-    for (int first = 0; first < windows; first += tiles) {
-      for (int t = 0; t < tiles; ++t) {
-        const int window = std::min(first + t, windows - 1);
-        simd::winograd_input(x + (window / windows_across * at::x_row + window % windows_across * C) * 2, at::x_row, C,
-                             v + t * v_row, tiles * v_row);
-      }
-      constexpr int whole = (cut::count - 1) * cut::each * L;
-      if constexpr (cut::each == cut::rest) {
-        simd::winograd_products<T, tiles, cut::each>(v, v_row, u, C, m, m_row, 0, m_row);
-      } else {
-        simd::winograd_products<T, tiles, cut::each>(v, v_row, u, C, m, m_row, 0, whole);
-        simd::winograd_products<T, tiles, cut::rest>(v, v_row, u, C, m, m_row, whole, m_row);
-      }
-      for (int t = 0; t < tiles && first + t < windows; ++t)
-        winograd_windows(m + t * m_row, bias, y + (first + t) * F, winner + (first + t) * F);
+  [[gnu::noinline]] static void winograd_windows(const operands<T>& o, const T* m, int element, int m_row, int n,
+                                                 simd::tile_walk& walk, const T* bias, int first, int filters) {
+    for (int t = 0; t < n; ++t, m += m_row, walk.skip(1)) {
+      const std::ptrdiff_t at_window = std::ptrdiff_t(walk.row * windows_across + walk.column) * F + first;
+      T* const y = o.y + std::ptrdiff_t(walk.image) * out_size + at_window;
+      std::int8_t* const winner = winners(o, walk.image) + at_window;
+      const auto some = [&](int f, auto whole, int lanes) STRATA_INLINE {
+        simd::vec<T> pixel[4];
+        simd::winograd_outputs<T>(m + f, element, pixel);
+        const simd::vec<T> b = bias ? simd::load_first(bias + first + f, lanes) : simd::vec<T>{};
+        simd::unroll<4>([&](auto q) STRATA_INLINE { pixel[q] = pixel[q] + b; });
+        simd::store_window<T, whole>(pixel, y + f, winner + f, lanes);
+      };
+      int f = 0;
+      for (; f + L <= filters; f += L) some(f, std::true_type{}, L);
+      if constexpr (F % L != 0)
+        if (f < filters) some(f, std::false_type{}, filters - f);
     }
-  }
-  [[gnu::noinline]] static void winograd_windows(const T* m, const T* bias, T* y, std::int8_t* winner) {
-    const auto some = [&](int f, auto whole, int n) STRATA_INLINE {
-      simd::vec<T> pixel[4];
-      simd::winograd_output<T>(m + f, tiles * m_row, pixel);
-      const simd::vec<T> b = bias ? simd::load_first(bias + f, n) : simd::vec<T>{};
-      simd::unroll<4>([&](auto q) STRATA_INLINE { pixel[q] = pixel[q] + b; });
-      simd::store_window<T, whole>(pixel, y + f, winner + f, n);
-    };
-    for (int f = 0; f + L <= F; f += L) some(f, std::true_type{}, L);
-    if constexpr (F % L != 0) some(F - F % L, std::false_type{}, F % L);
   }
 
   static void each_vector_of_filters(auto&& f) {
@@ -394,7 +444,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   }
 
   static void backward(const operands<T>& o) {
-    const bool bias_apart = !lanes_follow_winners || !o.dw[0];
+    const bool bias_apart = !lanes_follow_winners || !simd::bias_beside_weights || !o.dw[0];
     if (S.bias && o.dw[1] && bias_apart)
       for (int n = 0; n < o.count; ++n)
         each_vector_of_filters([&](auto width, int f) {

@@ -1,0 +1,204 @@
+// Matrix products whose rows are the pixels of several images: what convolutions consist of. Sizes and strides are values,
+// only the register block is a type: all layers of a program share a handful of compiled loops.
+#pragma once
+#include <algorithm>
+#include <climits>
+#include <strata/cpu/vector_activations.hpp>
+
+namespace strata::simd {
+
+/// Where rows lie: `columns` of them side by side, `lines` such lines in an image, and images.
+struct image_grid {
+  std::ptrdiff_t column_step = 0;
+  int columns = INT_MAX;
+  std::ptrdiff_t line_step = 0;
+  int lines = INT_MAX;
+  std::ptrdiff_t image_step = 0;
+};
+
+/// C (op)= A B with C: rows x N. The reduction goes through `runs` runs of `length` elements, in order:
+///   C[r][j] = bias[j], 0 or what is there, plus the sum of A[r][run_at[i] + k * step] * B[i * length + k][j], then an
+///   activation.
+template <class T>
+struct image_product {
+  int rows;
+  const T* a;
+  image_grid a_rows;
+  const int* run_at;
+  int runs, length;
+  std::ptrdiff_t step;
+  const T* b;
+  std::ptrdiff_t b_stride;
+  T* c;
+  image_grid c_rows;
+  const T* bias = nullptr;
+  bool add = false;
+};
+
+namespace detail {
+
+/// Where sums without bias start.
+template <class T>
+alignas(64) inline constexpr T no_bias[4 * lanes<T>] = {};
+
+/// Goes through an image_grid without dividing.
+struct image_walk {
+  image_grid grid;
+  int column = 0, line = 0;
+  std::ptrdiff_t line_at = 0, image_at = 0, at = 0;
+
+  STRATA_INLINE std::ptrdiff_t next() {
+    const std::ptrdiff_t here = at;
+    at += grid.column_step;
+    if (++column == grid.columns) {
+      column = 0, line_at += grid.line_step;
+      if (++line == grid.lines) line = 0, image_at += grid.image_step, line_at = image_at;
+      at = line_at;
+    }
+    return here;
+  }
+};
+
+/// Addresses of the next R rows. Behind the end the last row repeats: it is computed again, with the same result.
+template <int R, class T>
+STRATA_INLINE inline void next_pixels(T* (&p)[R], T* base, image_walk& walk, int left) {
+  unroll<R>([&](auto r) STRATA_INLINE {
+    if constexpr (r == 0)
+      p[r] = base + walk.next();
+    else
+      p[r] = r < left ? base + walk.next() : p[r - 1];
+  });
+  unroll<R>([&](auto r) STRATA_INLINE {
+    auto& row = p[r];
+    asm("" : "+r"(row));
+  });  // or g++ clones all that follows for repeated rows
+}
+
+/// A vector of a row; the last one of a panel has `n` lanes if it is not whole.
+template <bool Whole, class T>
+STRATA_INLINE inline vec<T> load_lanes(const T* p, [[maybe_unused]] int n) {
+  if constexpr (Whole)
+    return load(p);
+  else
+    return load_first(p, n);
+}
+template <bool Whole, class T>
+STRATA_INLINE inline void store_lanes(T* p, std::type_identity_t<vec<T>> v, [[maybe_unused]] int n) {
+  if constexpr (Whole)
+    store(p, v);
+  else
+    store_first(p, v, n);
+}
+
+/// sum[r][v] += A[r][at] * B[v] of one row of B.
+template <int R, int V, bool Whole, class T>
+STRATA_INLINE inline void accumulate_row(vec<T> (&sum)[R][V], const T* const (&a)[R], std::ptrdiff_t at, const T* b, int last) {
+  vec<T> w[V];
+  unroll<V>([&](auto v) STRATA_INLINE {
+    w[v] = load_lanes<(Whole || v + 1 < V)>(b + v * lanes<T>, last);
+    keep(w[v]);
+  });
+  unroll<R>([&](auto r) STRATA_INLINE {
+    vec<T> x = broadcast(a[r][at]);
+    if constexpr (V > 1) keep(x);
+    unroll<V>([&](auto v) STRATA_INLINE { sum[r][v] = x * w[v] + sum[r][v]; });
+  });
+}
+
+/// The loop that all time goes into.
+template <int R, int V, bool Whole, class T>
+STRATA_INLINE inline void accumulate_runs(vec<T> (&sum)[R][V], const T* const (&a)[R], const image_product<T>& p, const T* b,
+                                          int last) {
+  const std::ptrdiff_t step = p.step, b_stride = p.b_stride, reach = p.length * step;
+  for (int run = 0; run < p.runs; ++run) {
+    const std::ptrdiff_t begin = p.run_at[run], end = begin + reach;
+    for (std::ptrdiff_t k = begin; k != end; k += step, b += b_stride) accumulate_row<R, V, Whole>(sum, a, k, b, last);
+  }
+}
+
+/// All rows of a column panel of V vectors, the last one with `last` lanes.
+template <class T, int R, int V, bool Whole, class Activation>
+[[gnu::noinline]] void image_panel(const image_product<T>& p, int column, int last) {
+  constexpr int L = lanes<T>;
+  image_walk a_walk{p.a_rows}, c_walk{p.c_rows};
+  T* const c_base = p.c + column;
+  const T* const bias = p.bias ? p.bias + column : no_bias<T>;
+  for (int left = p.rows; left > 0; left -= R) {
+    const T* a[R];
+    T* c[R];
+    next_pixels(a, p.a, a_walk, left);
+    next_pixels(c, c_base, c_walk, left);
+    const T* start[R];
+    unroll<R>([&](auto r) STRATA_INLINE { start[r] = p.add ? c[r] : bias; });
+    vec<T> sum[R][V];
+    unroll<R * V>(
+        [&](auto i) STRATA_INLINE { sum[i / V][i % V] = load_lanes<(Whole || i % V + 1 < V)>(start[i / V] + i % V * L, last); });
+    accumulate_runs<R, V, Whole>(sum, a, p, p.b + column, last);
+    unroll<R * V>([&](auto i) STRATA_INLINE {
+      store_lanes<(Whole || i % V + 1 < V)>(c[i / V] + i % V * L,
+                                            vector_activation<Activation>::template value<T>(sum[i / V][i % V]), last);
+    });
+  }
+}
+
+/// Rows of a register block: most of them fill the registers, `fewer` and `least` leave less over for some numbers of rows.
+template <int V>
+inline constexpr int most_rows = registers == 32 ? (V == 1   ? 12
+                                                    : V == 2 ? 8
+                                                    : V == 3 ? 8
+                                                             : 6)
+                                                 : (V == 1 ? 10 : 6);
+template <int V>
+inline constexpr int fewer_rows = registers == 32 ? (V == 1   ? 9
+                                                     : V == 2 ? 6
+                                                     : V == 3 ? 6
+                                                              : 5)
+                                                  : (V == 1 ? 6 : 4);
+template <int V>
+inline constexpr int least_rows = V == 1 && registers == 32 ? 8 : fewer_rows<V>;
+
+template <class T, int V, bool Whole, class Activation>
+void image_panel_of(const image_product<T>& p, int column, int last) {
+  constexpr int most = most_rows<V>, fewer = fewer_rows<V>, least = least_rows<V>;
+  const auto cost = [&](int r) { return (p.rows + r - 1) / r * (2 * r + 1); };
+  if (cost(most) <= cost(fewer) && cost(most) <= cost(least))
+    image_panel<T, most, V, Whole, Activation>(p, column, last);
+  else if (cost(fewer) <= cost(least))
+    image_panel<T, fewer, V, Whole, Activation>(p, column, last);
+  else
+    image_panel<T, least, V, Whole, Activation>(p, column, last);
+}
+
+}  // namespace detail
+
+/// The product with N columns, in panels of equal width.
+template <int N, class Activation = linear, class T>
+void multiply_images(const image_product<T>& p) {
+  constexpr int L = lanes<T>, most = registers == 32 ? 4 : 2, vectors = (N + L - 1) / L, panels = (vectors + most - 1) / most,
+                each = (vectors + panels - 1) / panels, rest = vectors - each * (panels - 1), last = (N - 1) % L + 1;
+  for (int i = 0; i + 1 < panels; ++i) detail::image_panel_of<T, each, true, Activation>(p, i * each * L, L);
+  detail::image_panel_of<T, rest, (last == L), Activation>(p, (panels - 1) * each * L, last);
+}
+
+/// sums[j] (+)= sum over the pixels of each image of a[pixel][j]: an image in four interleaved sums, images in order.
+template <class T>
+[[gnu::noinline]] void pixel_sums(const T* a, int images, int pixels, int columns, T* sums, bool add) {
+  constexpr int L = lanes<T>;
+  for (int j = 0; j < columns; j += L) {
+    const int n = columns - j < L ? columns - j : L;
+    const auto get = [&](const T* p) STRATA_INLINE { return n == L ? load(p) : load_first(p, n); };
+    vec<T> total = add ? get(sums + j) : vec<T>{};
+    const T* p = a + j;
+    for (int i = 0; i < images; ++i) {
+      vec<T> s[4] = {};
+      int r = 0;
+      for (; r + 4 <= pixels; r += 4, p += 4 * std::ptrdiff_t(columns))
+        unroll<4>([&](auto k) STRATA_INLINE { s[k] += get(p + k * std::ptrdiff_t(columns)); });
+      for (; r < pixels; ++r, p += columns) s[0] += get(p);
+      total += (s[0] + s[1]) + (s[2] + s[3]);
+    }
+    store_first(sums + j, total, n);
+  }
+}
+
+}  // namespace strata::simd
