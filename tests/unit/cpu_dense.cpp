@@ -35,6 +35,7 @@ void check_shapes() {
   check<T, 130, 129, activations::tanh>();
   check<T, 33, 17, sigmoid>();
   check<T, 40, 48, relu6>();
+  check<T, 70, 300, relu>();
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ using plain = sequential<input<9, 9, 2>, conv2d<7, 3, relu>, max_pool2d<2>, flat
 using normalised = sequential<input<6, 6, 3>, conv2d<4, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
                               residual<conv2d<4, 3, same_padding>, batch_norm<>>, global_average_pool2d, dense<5, softmax>>;
 
+using dense_layers = sequential<input<40>, dense<48, relu, kernel_regularizer<l2<0.01_r>>>, dense<32, no_bias>, dense<19, sigmoid>, dense<5, softmax>>;
+
 /// The parameters after `steps` steps on batches of the given sizes.
 template <class Network>
 std::vector<float> trained(compute_options how, std::initializer_list<int> sizes, std::uint64_t seed = 5) {
@@ -45,6 +47,13 @@ TEST_CASE_TEMPLATE("the bits do not depend on who computes", Network, plain, nor
   CHECK(same_bits(one, trained<Network>({.threads = 4, .leaves = 4, .micro_batch = 1}, sizes)));
   CHECK(same_bits(one, trained<Network>({.threads = 2, .leaves = 4, .micro_batch = 5}, sizes)));
   CHECK_FALSE(same_bits(one, trained<Network>({.threads = 1, .leaves = 4}, sizes, 6)));
+}
+
+TEST_CASE_TEMPLATE("one thread that updates each parameter as soon as its gradient is known gives the same bits", Network, plain, dense_layers) {
+  // Two threads store gradients first, even those of a single leaf.
+  const auto sizes = {1, 8, 3, 12, 1};
+  CHECK(same_bits(trained<Network>({.threads = 1, .leaves = 1}, sizes), trained<Network>({.threads = 2, .leaves = 1}, sizes)));
+  CHECK(same_bits(trained<Network>({.threads = 1, .leaves = 1, .micro_batch = 4}, sizes), trained<Network>({.threads = 1, .leaves = 1}, sizes)));
 }
 
 TEST_CASE("a short batch is the mean over its own samples") {

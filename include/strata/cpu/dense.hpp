@@ -2,7 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <strata/cpu/backends.hpp>
-#include <strata/cpu/gemm.hpp>
+#include <strata/cpu/packed_product.hpp>
+#include <strata/kernel/gradient_sink.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/dense.hpp>
 
@@ -10,81 +11,162 @@ namespace strata {
 
 namespace simd {
 
-/// dx (+)= dz W^T for W: K x N without a transposed copy of W: the samples are the vector. dz is transposed, and each tile of
-/// dx^T in registers on its way out.
+/// dx (+)= dz W^T for few samples: squares of W are transposed in registers and used at once.
+template <class T>
+struct squares_in_registers {
+  static constexpr int L = lanes<T>, most = registers == 32 ? 8 : 4;
+
+  static void input_gradient(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
+    for (; count > 0; count -= most, dz += most * std::ptrdiff_t(N), dx += most * std::ptrdiff_t(K))
+      if (count == 1)
+        some_samples<1>(dz, 1, w, K, N, dx, add);
+      else
+        some_samples<most>(dz, std::min(most, count), w, K, N, dx, add);
+  }
+
+ private:
+  template <int M>
+  [[gnu::noinline]] static void some_samples(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
+    const int whole = N / L * L, left = N - whole;
+    const T* d[M];
+    unroll<M>([&](auto m) STRATA_INLINE { d[m] = dz + std::min(int(m), count - 1) * std::ptrdiff_t(N); });
+    alignas(64) T ends[M][L] = {};  // what does not fill a square any more
+    for (int m = 0; m < M; ++m) std::copy_n(d[m] + whole, left, ends[m]);
+    for (int k = 0; k < K; k += L, w += L * std::ptrdiff_t(N)) {
+      const int rows = std::min(L, K - k);
+      vec<T> sum[M] = {};
+      T* const to = dx + k;
+      if (add)
+        unroll<M>([&](auto m) STRATA_INLINE { sum[m] = load_first(to + std::min(int(m), count - 1) * std::ptrdiff_t(K), rows); });
+      for (int n = 0; n < whole; n += L) square<M>(w + n, N, rows, L, sum, [&](auto m) STRATA_INLINE { return d[m] + n; });
+      if (left > 0)
+        square<M>(w + whole, N, rows, left, sum, [&](auto m) STRATA_INLINE {
+          const T* end = ends[m];
+          asm("" : "+r"(end));  // or all broadcasts are made once, which takes the stack
+          return end;
+        });
+      unroll<M>([&](auto m) STRATA_INLINE {
+        if (m < count) store_first(to + m * std::ptrdiff_t(K), sum[m], rows);
+      });
+    }
+  }
+  /// Adds the products of a square of W. Of fewer rows the last one repeats: what comes of it is not stored.
+  template <int M>
+  STRATA_INLINE static void square(const T* w, std::ptrdiff_t stride, int rows, int columns, vec<T> (&sum)[M], auto d) {
+    vec<T> r[L];
+    if (rows == L && columns == L)
+      unroll<L>([&](auto i) STRATA_INLINE { r[i] = load(w + i * stride); });
+    else
+      unroll<L>([&](auto i) STRATA_INLINE { r[i] = load_first(w + std::min(int(i), rows - 1) * stride, columns); });
+    transpose<T>(r);
+    unroll<L>([&](auto j) STRATA_INLINE { unroll<M>([&](auto m) STRATA_INLINE { sum[m] = broadcast(d(m)[j]) * r[j] + sum[m]; }); });
+  }
+};
+
+/// dx (+)= dz W^T for W: K x N without a transposed copy of W: the samples are the vector. dz is transposed, and so are tiles
+/// of dx^T on their way out.
 template <class T, int N>
 struct samples_as_vectors {
-  static constexpr int L = lanes<T>, most = 4 * L, scratch = N * most;
+  static constexpr int L = lanes<T>, most = most_vectors * L, tile_rows = 48, piece = 8 * 1024 / int(sizeof(T)) / most_vectors;
+  static constexpr int scratch = (N + tile_rows) * most;
 
-  /// One tile: Rows inputs of L samples.
+  [[gnu::noinline]] static void input_gradient(const T* dz, int count, const T* w, int K, T* dx, bool add, T* scratch) {
+    T* const tile = scratch + N * most;
+    for (int first = 0; first < count; first += most, dz += most * N, dx += most * std::ptrdiff_t(K)) {
+      const int samples = std::min(most, count - first), width = padded<T>(samples);
+      transpose(dz, N, scratch, width, samples, N, true);
+      for (int k = 0; k < K; k += tile_rows) {
+        const int rows = std::min(tile_rows, K - k);
+        const T* const from = w + std::ptrdiff_t(k) * N;
+        if (add) transpose(dx + k, K, tile, width, samples, rows, true);
+        switch (width / L) {
+          case 1: one_vector(from, rows, scratch, tile, add); break;
+          case 2: some_vectors<2>(from, rows, scratch, tile, add); break;
+          case 3: some_vectors<std::min(3, most_vectors)>(from, rows, scratch, tile, add); break;
+          default: some_vectors<most_vectors>(from, rows, scratch, tile, add);
+        }
+        transpose(tile, width, dx + k, K, rows, samples);
+      }
+    }
+  }
+
+ private:
+  /// tile (+)= rows [0, rows) of W times dz^T, which has V vectors per row.
+  template <int V>
+  [[gnu::noinline]] static void some_vectors(const T* w, int rows, const T* dz, T* tile, bool add) {
+    constexpr int width = V * L;
+    for (int n = 0; n < N; n += piece)
+      detail::panel<T, block_of(tile_rows, V).rows, V, L, linear>(
+          {rows, w + n, {N}, one_run, 1, std::min(piece, N - n), 1, dz + n * width, width, tile, {width}, nullptr, add || n > 0}, 0);
+  }
+  /// some_vectors where rows of dz^T are one vector: more rows of W are needed for enough work per load.
+  static void one_vector(const T* w, int rows, const T* dz, T* tile, bool add) {
+    constexpr int R = registers / 2;
+    int k = 0;
+    for (; k + R <= rows; k += R) columns<R>(w + k * N, dz, tile + k * L, add);
+    for (; k < rows; ++k) columns<1>(w + k * N, dz, tile + k * L, add);
+  }
   template <int Rows>
-  STRATA_INLINE static void tile(const T* w, const T* dz, int dz_stride, vec<T>* sum) {
-    unroll<Rows>([&](auto r) STRATA_INLINE { sum[r] = vec<T>{}; });
-    for (int j = 0; j < N; ++j, dz += dz_stride) {
+  [[gnu::noinline]] static void columns(const T* w, const T* dz, T* tile, bool add) {
+    vec<T> sum[Rows] = {};
+    if (add) unroll<Rows>([&](auto r) STRATA_INLINE { sum[r] = load(tile + r * L); });
+    for (int j = 0; j < N; ++j, dz += L) {
       vec<T> d = load(dz);
       keep(d);
       unroll<Rows>([&](auto r) STRATA_INLINE { sum[r] = broadcast(w[r * N + j]) * d + sum[r]; });
     }
-  }
-
-  [[gnu::noinline]] static void input_gradient(const T* dz, int count, const T* w, int K, T* dx, bool add, T* scratch) {
-    const std::ptrdiff_t stride = K;
-    for (int first = 0; first < count; first += most, dz += most * N, dx += most * stride) {
-      const int samples = std::min(most, count - first), width = padded<T>(samples);
-      transpose(dz, N, scratch, width, samples, N, true);
-      for (int k = 0; k < K; k += L)
-        for (int s = 0; s < samples; s += L) {
-          const int rows = std::min(L, K - k), columns = std::min(L, samples - s);
-          vec<T> r[L] = {};
-          if (rows == L)
-            tile<L>(w + std::ptrdiff_t(k) * N, scratch + s, width, r);
-          else
-            for (int i = 0; i < rows; ++i) tile<1>(w + std::ptrdiff_t(k + i) * N, scratch + s, width, r + i);
-          transpose<T>(r);
-          T* const to = dx + s * stride + k;
-          unroll<L>([&](auto i) STRATA_INLINE {
-            if (i < columns) {
-              if (rows == L)
-                store(to + i * stride, add ? load(to + i * stride) + r[i] : r[i]);
-              else
-                store_first(to + i * stride, add ? load_first(to + i * stride, rows) + r[i] : r[i], rows);
-            }
-          });
-        }
-    }
+    unroll<Rows>([&](auto r) STRATA_INLINE { store(tile + r * L, sum[r]); });
   }
 };
 
-/// The three products of a dense layer: K numbers in, N out.
+/// The three products of a dense layer: K numbers in, N out. Which way is best was measured on Zen 5; all give the same bits.
 template <class T, int K, int N>
 struct dense_products {
   static constexpr int L = lanes<T>;
-  /// Rows of W that are transposed at a time, where that is cheaper than having the samples as vectors.
-  static constexpr int chunk = std::min(K, std::max(4 * L, 8192 / N / (4 * L) * (4 * L)));
-  static constexpr int scratch = aligned_size<T>(std::max(N * padded<T>(chunk), samples_as_vectors<T, N>::scratch));
+  /// Rows of a piece of the weight gradient: so many that pieces begin at multiples of 64 bytes.
+  static constexpr int piece_rows = 48, piece_columns = 8 * 1024 / int(sizeof(T)) / 16;
+  static constexpr int scratch =
+      aligned_size<T>(std::max({packed_numbers<T>, samples_as_vectors<T, N>::scratch, piece_rows * std::min(N, piece_columns)}));
+  /// Beyond any second-level cache.
+  static constexpr bool large = double(K) * N * sizeof(T) > 4 * 1024 * 1024;
+  /// Narrow panels where rows of W lie so far apart that a wide one would spread over too few sets of the cache.
+  static constexpr int most = N * int(sizeof(T)) >= 1024 ? std::min(2, most_vectors) : most_vectors;
 
   template <class Activation>
-  static void forward(const T* x, const T* w, const T* bias, T* y, int count) {
-    multiply<N, 0, Activation>(product<T>{count, x, {K}, one_run, 1, K, 1, w, N, y, {N}, bias});
+  static void forward(const T* x, const T* w, const T* bias, T* y, int count, T* scratch) {
+    const product<T> p{count, x, {K}, one_run, 1, K, 1, w, N, y, {N}, bias};
+    if constexpr (large)
+      if (count >= 32) return multiply_packed<N, 0, Activation>(p, storage::plain, scratch);
+    if (most < most_vectors && count >= 8) return multiply<N, 0, Activation, most>(p);
+    multiply<N, 0, Activation>(p);
   }
 
   static void weight_gradient(const T* x, const T* dz, T* dw, int count, bool add) {
     multiply<N, K>(product<T>{K, x, {1}, one_run, 1, count, K, dz, N, dw, {N}, nullptr, add});
   }
 
-  /// dx += dz W^T for inputs k ... k + Columns - 1.
-  template <int Columns>
-  static void through_transposed(const T* dz, const T* w, T* dx, int count, bool add, T* scratch, int k) {
-    transpose(w + k * N, N, scratch, padded<T>(Columns), Columns, N, true);
-    multiply<Columns, 0>(product<T>{count, dz, {N}, one_run, 1, N, 1, scratch, padded<T>(Columns), dx + k, {K}, nullptr, add});
+  /// As factors, as pieces that are still in the first-level cache, or as a whole where rows are too long for such pieces.
+  static void weight_gradient_into(const T* x, const T* dz, int count, T* dw, T* piece, const gradient_sink<T>& take) {
+    if (take.wants_product(count, N)) return take.take_product(take.context, 0, x, dz, count, K, N);
+    if constexpr (N > piece_columns) {
+      weight_gradient(x, dz, dw, count, false);
+      take.take(take.context, 0, 0, long(K) * N, dw);
+    } else {
+      for (int k = 0; k < K; k += piece_rows) {
+        const int rows = std::min(piece_rows, K - k), size = rows * N;
+        multiply<N, piece_rows>(product<T>{rows, x + k, {1}, one_run, 1, count, K, dz, N, piece, {N}});
+        std::fill(piece + size, piece + aligned_size<T>(size), T{});
+        take.take(take.context, 0, long(k) * N, size, piece);
+      }
+    }
   }
+
   static void input_gradient(const T* dz, const T* w, T* dx, int count, bool add, T* scratch) {
-    // Costs in elements moved: transposing takes about half a cycle per element, a vector of products about as long.
-    const double whole = padded<T>(count), products = double(K) * N / L;
-    if (double(K) * N + products * count > (K + N) * whole + products * 1.1 * whole)
+    if (count <= L / 2) return squares_in_registers<T>::input_gradient(dz, count, w, K, N, dx, add);
+    // What is transposed: dz and dx, or W.
+    if ((double(K) + N) * padded<T>(count) <= double(K) * N)
       return samples_as_vectors<T, N>::input_gradient(dz, count, w, K, dx, add, scratch);
-    for (int k = 0; k + chunk <= K; k += chunk) through_transposed<chunk>(dz, w, dx, count, add, scratch, k);
-    if constexpr (K % chunk != 0) through_transposed<K % chunk>(dz, w, dx, count, add, scratch, K - K % chunk);
+    multiply_packed<K, 0>(product<T>{count, dz, {N}, one_run, 1, N, 1, w, N, dx, {K}, nullptr, add}, storage::transposed, scratch);
   }
 };
 
@@ -99,23 +181,35 @@ struct dense_kernel : kernel_defaults {
   static constexpr int scratch = products::scratch, scratch_per_sample = activated ? N : 0;
 
   static void forward(const operands<T>& o) {
-    products::template forward<Activation>(o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count);
+    products::template forward<Activation>(o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count, o.scratch);
   }
 
-  static void backward(const operands<T>& o) {
-    const T* dz = o.dy;
-    if constexpr (activated) {
-      through_activation<Activation>(o.dy, o.y, o.scratch + scratch, o.count * N);
-      dz = o.scratch + scratch;
-    }
-    gradients(o, dz);
-  }
+  static void backward(const operands<T>& o) { gradients(o, gradient_of_sums(o)); }
+
+  /// Backward that hands the gradients of the weights over in pieces, as soon as they are known, and stores none of them.
+  static void backward_into(const operands<T>& o, const gradient_sink<T>& take) { gradients_into(o, gradient_of_sums(o), take); }
 
   /// Everything behind the gradient of the sums; for losses that know it.
   static void gradients(const operands<T>& o, const T* dz) {
     if (S.bias && o.dw[1]) column_sums(dz, o.count, N, o.dw[1], o.adds_dw);
     if (o.dw[0]) products::weight_gradient(o.x[0], dz, o.dw[0], o.count, o.adds_dw);
     if (o.dx[0]) products::input_gradient(dz, o.w[0], o.dx[0], o.count, o.adds_dx[0], o.scratch);
+  }
+  static void gradients_into(const operands<T>& o, const T* dz, const gradient_sink<T>& take) {
+    if (o.dx[0]) products::input_gradient(dz, o.w[0], o.dx[0], o.count, o.adds_dx[0], o.scratch);
+    if (S.bias && o.dw[1]) {
+      column_sums(dz, o.count, N, o.scratch, false);
+      std::fill(o.scratch + N, o.scratch + aligned_size<T>(N), T{});
+      take.take(take.context, 1, 0, N, o.scratch);
+    }
+    if (o.dw[0]) products::weight_gradient_into(o.x[0], dz, o.count, o.dw[0], o.scratch, take);
+  }
+
+ private:
+  static const T* gradient_of_sums(const operands<T>& o) {
+    if constexpr (!activated) return o.dy;
+    through_activation<Activation>(o.dy, o.y, o.scratch + scratch, o.count * N);
+    return o.scratch + scratch;
   }
 };
 

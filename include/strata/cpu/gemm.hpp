@@ -59,7 +59,7 @@ namespace detail {
 
 /// Where the sums of a product without bias start.
 template <class T>
-alignas(64) inline constexpr T zeros[most_vectors * lanes<T>] = {};
+alignas(64) inline constexpr T zeros[registers / 2 * lanes<T>] = {};
 
 /// Goes through a row_grid without dividing.
 struct row_walk {
@@ -102,7 +102,7 @@ STRATA_INLINE inline void accumulate(vec<T> (&sum)[R][V], const T* const (&a)[R]
       vec<T> w[V];
       unroll<V>([&](auto v) STRATA_INLINE {
         w[v] = load<v + 1 == V ? Last : lanes<T>>(b + v * lanes<T>);
-        keep(w[v]);
+        if constexpr (R > 1) keep(w[v]);
       });
       unroll<R>([&](auto r) STRATA_INLINE {
         vec<T> x = broadcast(a[r][k]);
@@ -138,24 +138,42 @@ template <class T, int R, int V, int Last, class Activation>
 
 }  // namespace detail
 
-/// N columns in panels of equal width.
-template <class T, int N>
+/// N columns in panels of equal width, of at most so many vectors.
+template <class T, int N, int Most = most_vectors>
 struct panels {
-  static constexpr int vectors = (N + lanes<T> - 1) / lanes<T>, count = (vectors + most_vectors - 1) / most_vectors;
+  static constexpr int vectors = (N + lanes<T> - 1) / lanes<T>, count = (vectors + Most - 1) / Most;
   static constexpr int each = (vectors + count - 1) / count, rest = vectors - each * (count - 1);
   static constexpr int last_lanes = N - (vectors - 1) * lanes<T>;
 };
 
+namespace detail {
+/// A single row: its panels are wider, because there have to be enough independent sums, and B is read in longer pieces.
+template <int N, class Activation, class T>
+void one_row(const product<T>& p) {
+  constexpr int L = lanes<T>, wide = registers / 2, half = wide / 2, quarter = wide / 4;
+  constexpr int vectors = panels<T, N>::vectors, behind_wide = (vectors - 1) % wide + 1;
+  constexpr int behind_half = behind_wide > half ? behind_wide - half : behind_wide;
+  constexpr int rest = behind_half > quarter ? behind_half - quarter : behind_half;
+  int column = 0;
+  const auto next = [&](auto width) STRATA_INLINE {
+    panel<T, 1, width, L, Activation>(p, column);
+    column += width * L;
+  };
+  if constexpr (vectors > wide)
+    while (column + wide * L < N) next(std::integral_constant<int, wide>{});
+  if constexpr (behind_wide > half) next(std::integral_constant<int, half>{});
+  if constexpr (behind_half > quarter) next(std::integral_constant<int, quarter>{});
+  panel<T, 1, rest, panels<T, N>::last_lanes, Activation>(p, column);
+}
+}  // namespace detail
+
 /// The product with N columns. Rows: how many, if the shape says it; 0 if it is known at run time only.
-template <int N, int Rows, class Activation = linear, class T>
+template <int N, int Rows, class Activation = linear, int Most = most_vectors, class T>
 void multiply(const product<T>& p) {
-  using cut = panels<T, N>;
+  using cut = panels<T, N, Most>;
   constexpr int L = lanes<T>, each = cut::each, rest = cut::rest, width = each * L;
   if constexpr (Rows == 0)
-    if (p.rows == 1) {
-      for (int i = 0; i + 1 < cut::count; ++i) detail::panel<T, 1, each, L, Activation>(p, i * width);
-      return detail::panel<T, 1, rest, cut::last_lanes, Activation>(p, (cut::count - 1) * width);
-    }
+    if (p.rows == 1) return detail::one_row<N, Activation>(p);
   for (int i = 0; i + 1 < cut::count; ++i) detail::panel<T, block_of(Rows, each).rows, each, L, Activation>(p, i * width);
   detail::panel<T, block_of(Rows, rest).rows, rest, cut::last_lanes, Activation>(p, (cut::count - 1) * width);
 }

@@ -31,7 +31,8 @@ struct gradient_modifiers {
   T clip_value = 0;    // 0: off
   T weight_decay = 0;  // w -= w * weight_decay; the learning rate is in it
 
-  constexpr bool none() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0 && weight_decay == 0; }
+  /// The rule sees the gradient as it is.
+  constexpr bool keep_gradient() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0; }
 };
 
 namespace detail {
@@ -129,23 +130,59 @@ constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l
   });
 }
 
+/// One vector of weights and state, from the sums of its gradient.
 template <bool Modified, class T, class Rule, int... Slot>
-void apply_rule(Rule rule, T* w, [[maybe_unused]] T* const* slots, const T* sums, T scale,
-                [[maybe_unused]] gradient_modifiers<T> m, long begin, long end, std::integer_sequence<int, Slot...>) {
+STRATA_INLINE inline void apply_rule_at(const Rule& rule, T* w, [[maybe_unused]] T* const* slot, simd::vec<T> sum, T scale,
+                                        const gradient_modifiers<T>& m, long i) {
   using V = simd::vec<T>;
-  for (long i = begin; i < end; i += simd::lanes<T>) {
-    V weight = simd::load(w + i);
-    reduced_gradient<V> gradient = reduction::mean(local_gradient<V>{simd::load(sums + (i - begin))}, scale);
-    if constexpr (Modified) {
-      gradient = add_penalty(gradient, weight, m.l1, m.l2);
-      gradient = clip_by_factor(gradient, m.clip_factor);
-      gradient = clip_by_value(gradient, m.clip_value);
-      weight -= product(weight, m.weight_decay);
+  V weight = simd::load(w + i);
+  reduced_gradient<V> gradient = reduction::mean(local_gradient<V>{sum}, scale);
+  if constexpr (Modified) {
+    gradient = add_penalty(gradient, weight, m.l1, m.l2);
+    gradient = clip_by_factor(gradient, m.clip_factor);
+    gradient = clip_by_value(gradient, m.clip_value);
+  }
+  weight -= product(weight, m.weight_decay);
+  V state[sizeof...(Slot) + 1] = {simd::load(slot[Slot] + i)...};
+  rule(weight, gradient, state[Slot]...);
+  (simd::store(slot[Slot] + i, state[Slot]), ...);
+  simd::store(w + i, weight);
+}
+
+template <bool Modified, class T, class Rule, int... Slot>
+void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, T scale, gradient_modifiers<T> m, long begin, long end,
+                std::integer_sequence<int, Slot...>) {
+  T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};  // copies that no store can change
+  for (long i = begin; i < end; i += simd::lanes<T>)
+    apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, simd::load(sums + (i - begin)), scale, m, i);
+}
+
+/// The gradient of a matrix as the two factors that make it.
+template <class T>
+struct gradient_product {
+  const T* x;   // (count, rows)
+  const T* dz;  // (count, columns)
+  int count, rows, columns;
+};
+
+/// The matrix that begins at element `begin`. Samples that are missing up to Count multiply nothing by zero.
+template <bool Modified, int Count, class T, class Rule, int... Slot>
+void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T> p, T scale, gradient_modifiers<T> m, long begin,
+                           std::integer_sequence<int, Slot...>) {
+  using V = simd::vec<T>;
+  T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};
+  const T* dz[Count];
+  for (int n = 0; n < Count; ++n) dz[n] = p.dz + std::min(n, p.count - 1) * std::ptrdiff_t(p.columns);
+  for (int k = 0; k < p.rows; ++k, begin += p.columns) {
+    V x[Count];
+    simd::unroll<Count>([&](auto n) STRATA_INLINE {
+      x[n] = n < p.count ? simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + k]) : V{};
+    });
+    for (int j = 0; j < p.columns; j += simd::lanes<T>) {
+      V sum{};
+      simd::unroll<Count>([&](auto n) STRATA_INLINE { sum = x[n] * simd::load(dz[n] + j) + sum; });
+      apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, sum, scale, m, begin + j);
     }
-    V state[sizeof...(Slot) + 1] = {simd::load(slots[Slot] + i)...};
-    rule(weight, gradient, state[Slot]...);
-    (simd::store(slots[Slot] + i, state[Slot]), ...);
-    simd::store(w + i, weight);
   }
 }
 
@@ -196,15 +233,30 @@ void update_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots,
                 "the rule of an optimizer is called with (V& weight, reduced_gradient<V>, V& of each slot), and is const");
   if constexpr (is_rule) {
     using numbers = std::make_integer_sequence<int, Rule::slots>;
-    const bool plain = modifiers.none();
+    const bool as_it_is = modifiers.keep_gradient();
     if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
     detail::for_blocks(leaves, count, begin, end, [&](const T* sums, long from, long to) {
-      if (plain)
+      if (as_it_is)
         detail::apply_rule<false>(rule, w, slots, sums, scale, modifiers, from, to, numbers{});
       else
         detail::apply_rule<true>(rule, w, slots, sums, scale, modifiers, from, to, numbers{});
     });
   }
+}
+
+/// The same for one matrix of weights, from the factors of its gradient: at most 8 samples, and rows of whole vectors.
+template <class T, class Rule>
+void update_from_product(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const detail::gradient_product<T>& p,
+                         std::type_identity_t<T> scale, std::type_identity_t<gradient_modifiers<T>> modifiers, long begin) {
+  const std::make_integer_sequence<int, Rule::slots> numbers;
+  const bool as_it_is = modifiers.keep_gradient();
+  if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
+  if (as_it_is && p.count == 1)
+    detail::apply_rule_to_product<false, 1>(rule, w, slots, p, scale, modifiers, begin, numbers);
+  else if (as_it_is)
+    detail::apply_rule_to_product<false, 8>(rule, w, slots, p, scale, modifiers, begin, numbers);
+  else
+    detail::apply_rule_to_product<true, 8>(rule, w, slots, p, scale, modifiers, begin, numbers);
 }
 
 /// Where a parameter lies in the arenas, padding included.
@@ -280,6 +332,15 @@ struct weight_update {
       if (!clips_by_norm()) m.l1 = T(p.regularizer.l1), m.l2 = T(p.regularizer.l2);
       update(rule, m, from, to);
     });
+  }
+
+  /// The same for the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm().
+  template <class Rule>
+  void apply_product(const Rule& rule, const detail::gradient_product<T>& p, long begin) const {
+    gradient_modifiers<T> m{.clip_value = T(rules.clipvalue), .weight_decay = T(rules.weight_decay * rate)};
+    for (const parameter_range& at : parameters)
+      if (at.begin == begin) m.l1 = T(at.regularizer.l1), m.l2 = T(at.regularizer.l2);
+    update_from_product(rule, weights, slots, p, scale, m, begin);
   }
 
   /// What a regularizer adds to the loss for some weights.

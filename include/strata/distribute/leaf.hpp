@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <strata/base/arena.hpp>
+#include <strata/cpu/update.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/program/compiled.hpp>
 
@@ -104,6 +105,38 @@ class pass {
     if (segment > 0) code[std::size_t(opens)].collect_backward(collecting(opens));
   }
 
+  /// Backward of the only micro-batch of the only leaf, with an update of each parameter as soon as its gradient is known:
+  /// update(first element, behind the last one, gradients of these), update_product(factors, first element)
+  template <class Update, class UpdateProduct>
+  void backward_and_update(Update&& update, UpdateProduct&& update_product) {
+    for (int g = plan.group_count - 1; g >= 0; --g) {
+      const group& it = plan.groups[g];
+      if (!it.trains) continue;
+      const operands<T> o = of(g);
+      if (const auto into = code[std::size_t(g)].backward_into) {
+        struct everything {
+          Update& update;
+          UpdateProduct& update_product;
+          const group& it;
+        } all{update, update_product, it};
+        into(o, {&all,
+                 [](void* context, int parameter, long first, long size, const T* sums) {
+                   const everything& to = *static_cast<everything*>(context);
+                   const long begin = to.it.parameters[parameter] + first;
+                   to.update(begin, begin + (size + slice_alignment - 1) / slice_alignment * slice_alignment, sums);
+                 },
+                 [](void* context, int parameter, const T* x, const T* dz, int count, int rows, int columns) {
+                   const everything& to = *static_cast<everything*>(context);
+                   to.update_product(gradient_product<T>{x, dz, count, rows, columns}, to.it.parameters[parameter]);
+                 }});
+      } else {
+        code[std::size_t(g)].backward(o);
+        for (int k = 0; k < it.parameter_count; ++k)
+          if (it.trainable[k]) update(it.parameters[k], trained_end(it.parameters[k]), sums_.gradient() + it.parameters[k]);
+      }
+    }
+  }
+
   void infer() {
     for (int g = 0; g < plan.group_count; ++g) code[std::size_t(g)].infer(of(g));
   }
@@ -139,6 +172,14 @@ class pass {
   }
 
  private:
+  /// Where the trained parameter that begins there ends, padding included.
+  static long trained_end(long begin) {
+    static constexpr auto trained = trained_ranges(layout_of_program<Program>);
+    for (int i = 0; i < trained.count; ++i)
+      if (trained.ranges[i].begin == begin) return trained.ranges[i].end;
+    return begin;
+  }
+
   void add(std::size_t k, double value) {
     sums_.tally_at(k)[0] += value;
     sums_.tally_at(k)[1] += 1;

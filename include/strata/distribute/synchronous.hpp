@@ -111,6 +111,8 @@ class synchronous_executor : compiled<Program, Backend> {
   tallies<Program> train_step(samples<T> batch) {
     const step_context<T> context = begin(training_, batch.count);
     penalize();
+    if constexpr (!plan.needs_whole_leaf())
+      if (updates_at_once(batch.count)) return step_at_once(context, batch);
     if constexpr (plan.needs_whole_leaf()) {
       whole_leaves(context, batch);
     } else {
@@ -279,6 +281,35 @@ class synchronous_executor : compiled<Program, Backend> {
     if constexpr (layout.has_regularizers())
       for (double penalty : penalties_.span()) out[0].sum += penalty * out[0].count;
     return out;
+  }
+
+  /// One leaf, one micro-batch: gradients need not be stored, and an optimizer may work on them while they are in the cache.
+  bool updates_at_once(int count) const {
+    const bool by_norm = optimizer_.clipnorm > 0 || optimizer_.global_clipnorm > 0;
+    return leaf_count() == 1 && count <= training_.micro_batch(0) && team_->size() == 1 && !by_norm;
+  }
+  tallies<Program> step_at_once(const step_context<T>& context, const samples<T>& batch) {
+    const flush_denormals scope;
+    sums& leaf = leaves_[0];
+    leaf.clear_sums();
+    training_pass pass(context, training_.work_of(0, 0), leaf, batch, 0);
+    pass.forward(0);
+    pass.measure();
+    const double rate = optimizer_.learning_rate(step_);
+    optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) {
+      T *gradient[1] = {}, *slots[std::remove_cvref_t<decltype(rule)>::slots + 1] = {};
+      for (int k = 0; k < std::remove_cvref_t<decltype(rule)>::slots; ++k) slots[k] = slots_.data() + k * layout.trainable;
+      const weight_update<T, optimizer_type> all{optimizer_, rate, T(1) / T(batch.count), trained.span(), weights_.data(), slots, gradient, 1};
+      pass.backward_and_update(
+          [&](long begin, long end, const T* sums) {
+            gradient[0] = const_cast<T*>(sums) - begin;
+            all.apply(rule, begin, end);
+          },
+          [&](const auto& product, long begin) { all.apply_product(rule, product, begin); });
+    });
+    parameters_changed();
+    ++step_;
+    return tally_up();
   }
 
   template <class Rule>

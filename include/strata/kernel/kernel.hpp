@@ -4,6 +4,7 @@
 #include <strata/base/random.hpp>
 #include <strata/base/tensor.hpp>
 #include <strata/concepts/operation.hpp>
+#include <strata/kernel/gradient_sink.hpp>
 #include <type_traits>
 
 namespace strata {
@@ -15,6 +16,7 @@ struct fused {};
 
 /// Members of a specialisation (all static; `operands` says what they may touch):
 ///   `forward(const operands<T>&)`, `backward(const operands<T>&)`
+///   `backward_into(const operands<T>&, const gradient_sink<T>&)`  backward that stores no weight gradients, optional
 ///   `infer(const operands<T>&)`           where inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
 ///   for whole-batch operations: `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`
@@ -71,6 +73,7 @@ template <class T>
 struct kernel_code {
   using call = void (*)(const operands<T>&);
   call forward = nullptr, backward = nullptr, infer = nullptr;
+  void (*backward_into)(const operands<T>&, const gradient_sink<T>&) = nullptr;
   void (*derive)(const T* const* w, T* derived) = nullptr;
   call collect = nullptr, collect_backward = nullptr;
   void (*update_state)(const operands<T>&, T* const* w) = nullptr;
@@ -82,6 +85,7 @@ constexpr kernel_code<T> make_code() {
   if constexpr (!std::is_void_v<K>) {  // void: the sentence has been said
     if constexpr (!K::only_infers) c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
     if constexpr (requires { &K::infer; }) c.infer = &K::infer;
+    if constexpr (requires { &K::backward_into; }) c.backward_into = &K::backward_into;
     if constexpr (requires { &K::derive; }) c.derive = &K::derive;
     if constexpr (requires { &K::collect; }) {
       c.collect = &K::collect;

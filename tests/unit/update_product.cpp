@@ -1,0 +1,59 @@
+// A gradient that is handed over as its two factors makes the same weights as one that is stored.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <strata/base/arena.hpp>
+#include <strata/base/random.hpp>
+#include <strata/cpu/gemm.hpp>
+#include <strata/cpu/update.hpp>
+#include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/sgd.hpp>
+#include <vector>
+
+using namespace strata;
+
+namespace {
+
+template <class T, class O>
+void check(const O& o, int count, penalty regularizer = {}) {
+  constexpr int rows = 23, columns = 48;
+  constexpr long begin = 32, size = begin + long(rows) * columns;
+  CAPTURE(count);
+  const parameter_range ranges[] = {{0, begin}, {begin, size, regularizer}};
+  arena<T> x(std::size_t(count * rows)), dz(std::size_t(count * columns)), gradient{std::size_t(size)};
+  const auto fill = [](arena<T>& a, std::uint64_t stream) {
+    for (std::size_t i = 0; i < a.span().size(); ++i) a[i] = T(float(philox{stream}.uniform(i) - 0.5));
+  };
+  fill(x, 1), fill(dz, 2);
+  simd::multiply<columns, rows>(simd::product<T>{rows, x.data(), {1}, simd::one_run, 1, count, rows, dz.data(), columns,
+                                                 gradient.data() + begin, {columns}});
+  std::vector<T> after[2];
+  for (const bool as_product : {false, true}) {
+    arena<T> w{std::size_t(size)}, state{std::size_t(3 * size)};
+    fill(w, 3);
+    T *slots[3] = {state.data(), state.data() + size, state.data() + 2 * size}, *leaves[1] = {gradient.data()};
+    for (int step = 0; step < 3; ++step) {
+      const double rate = o.learning_rate(step);
+      const weight_update<T, O> update{o, rate, T(1) / T(count), ranges, w.data(), slots, leaves, 1};
+      o.template with_rule<T>(step, rate, [&](const auto& rule) {
+        if (as_product)
+          update.apply_product(rule, {x.data(), dz.data(), count, rows, columns}, begin);
+        else
+          update.apply(rule, begin, size);
+      });
+    }
+    after[as_product].assign(w.data(), w.data() + size);
+    after[as_product].insert(after[as_product].end(), state.data(), state.data() + 3 * size);
+  }
+  CHECK(after[0] == after[1]);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("gradients as products", T, float, double) {
+  for (const int count : {1, 2, 7, 8}) {
+    check<T>(adam{}, count);
+    check<T>(sgd{.momentum = 0.9, .weight_decay = 0.1, .clipvalue = 0.2}, count);
+    check<T>(sgd{}, count, {0.01, 0.02});
+  }
+}
