@@ -1,0 +1,76 @@
+// precision::mixed_bf16 against precision::f32: the same networks trained in turn, epoch by epoch, on one core unless told otherwise.
+// Prints one JSON object per network: samples per second of the best epochs, their ratio, and the test accuracies.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <strata/cpu/mixed.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+
+namespace {
+
+using cnn = sequential<input<28, 28, 1>,
+                       conv2d<32, 3, relu>, max_pool2d<2>,
+                       conv2d<64, 3, relu>, max_pool2d<2>,
+                       flatten, dense<64, relu>, dense<10, softmax>>;
+using mlp_64_64 = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<64, relu>, dense<10, softmax>>;
+using mlp_512_512 = sequential<input<28, 28, 1>, flatten, dense<512, relu>, dense<512, relu>, dense<10, softmax>>;
+
+struct settings {
+  std::string only;
+  int threads = 1, epochs = 3, seeds = 1;
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+template <class Network, int Batch>
+void measure(const char* name, const settings& s, const data::digits& train, const data::digits& test) {
+  if (!s.only.empty() && s.only != name) return;
+  double best[2] = {}, accuracy_of[2] = {}, loss_of[2] = {};
+  for (int k = 1; k <= s.seeds; ++k) {
+    const one_device strategy{{.threads = s.threads}};
+    trainer full{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(std::uint64_t(k))};
+    trainer mixed{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(std::uint64_t(k)), precision::mixed_bf16{}};
+    auto source = train | data::shuffle(60'000, {.seed = std::uint64_t(k)}) | data::batch<Batch>;
+    auto held_out = test | data::batch<Batch>;
+    const auto epoch = [&](auto& model, int which, int number) {
+      const double start = now();
+      loss_of[which] = model.fit(source, epochs(number + 1), initial_epoch(number), verbosity::off).all().back()["loss"];
+      best[which] = std::max(best[which], 60'000 / (now() - start));
+      if (number + 1 == s.epochs) accuracy_of[which] += model.evaluate(held_out)["accuracy"] / s.seeds;
+    };
+    for (int number = 0; number < s.epochs; ++number) epoch(full, 0, number), epoch(mixed, 1, number);
+  }
+  std::printf("{\"model\": \"%s\", \"batch\": %d, \"f32\": %.0f, \"mixed_bf16\": %.0f, \"ratio\": %.3f, \"f32_accuracy\": %.4f, "
+              "\"mixed_bf16_accuracy\": %.4f, \"f32_loss\": %.5f, \"mixed_bf16_loss\": %.5f}\n",
+              name, Batch, best[0], best[1], best[1] / best[0], accuracy_of[0], accuracy_of[1], loss_of[0], loss_of[1]);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  settings s;
+  std::string directory;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string option = argv[i];
+    const char* value = argv[i + 1];
+    if (option == "--only") s.only = value;
+    else if (option == "--threads") s.threads = std::atoi(value);
+    else if (option == "--epochs") s.epochs = std::atoi(value);
+    else if (option == "--seeds") s.seeds = std::atoi(value);
+    else if (option == "--data") directory = value;
+    else {
+      std::fprintf(stderr, "mixed_precision [--only MODEL] [--threads N] [--epochs N] [--seeds N] [--data DIR]\n");
+      return 1;
+    }
+  }
+  const data::digits train = directory.empty() ? data::synthetic_digits(60'000, 1) : data::mnist(directory).train;
+  const data::digits test = directory.empty() ? data::synthetic_digits(10'000, 2) : data::mnist(directory).test;
+  measure<cnn, 64>("cnn", s, train, test);
+  measure<mlp_64_64, 64>("mlp_64_64", s, train, test);
+  measure<mlp_512_512, 128>("mlp_512_512", s, train, test);
+}
