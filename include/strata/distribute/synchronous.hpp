@@ -39,7 +39,7 @@ class synchronous_executor : compiled<Program, Backend> {
   static constexpr long input_size = Program::network::input_shape.size(), output_size = Program::network::output_shape.size();
 
   /// Where both have the same plan, they share its memory.
-  static constexpr bool one_plan = &plan == &plan_of<Program, Backend, purpose::inference>;
+  static constexpr bool one_plan = !infers_differently<Program>;
   static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
   struct nothing {};
   static constexpr bool reuses_weights = multiply_adds_of<typename Program::network> > 4 * layout.trainable;

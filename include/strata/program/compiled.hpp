@@ -83,20 +83,22 @@ constexpr auto plan_program() {
   }(std::make_integer_sequence<int, t.size>{});
 }
 
-/// Where no operation knows a difference, there is one plan, which costs half the compile time of two.
-template <class Program>
-constexpr purpose planned_for(purpose why) {
-  for (const node& n : tape_of<typename Program::items>.nodes)
-    if (n.operation && (n.operation->whole_batch || n.operation->only_trains)) return why;
-  return purpose::training;
-}
-
 template <class Program, class Backend, purpose Why>
 inline constexpr auto made_plan = plan_program<Program, Backend, Why>();
 }  // namespace detail
 
+/// Whether an operation knows the difference. Otherwise there is one plan, which costs half the compile time of two.
+template <class Program>
+inline constexpr bool infers_differently = [] {
+  constexpr const auto& t = tape_of<typename Program::items>;
+  if (t.well_shaped())
+    for (const node& n : t.nodes)
+      if (n.operation->whole_batch || n.operation->only_trains) return true;
+  return false;
+}();
+
 template <class Program, class Backend, purpose Why = purpose::training>
-inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, detail::planned_for<Program>(Why)>;
+inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, infers_differently<Program> ? Why : purpose::training>;
 
 template <class Program, class Backend, int G, purpose Why = purpose::training>
 using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,

@@ -151,7 +151,7 @@ std::string plan_text() {
   constexpr const auto& l = layout_of<typename Program::items>;
   return detail::plan_text(Backend::name, int(sizeof(typename Program::value_type)), tape_of<typename Program::items>.nodes,
                            {{l.slots, std::size_t(l.count)}, l.size, l.trainable, l.trainable_count, l.state_count},
-                           {detail::planned_for<Program>(Why),
+                           {infers_differently<Program> ? Why : purpose::training,
                             {p.groups, std::size_t(p.group_count)},
                             {p.first_of_segment, std::size_t(p.segment_count) + 1},
                             p.workspace,
@@ -174,8 +174,7 @@ void print_plan(const Trainer&, std::ostream& out = std::cout) {
   using program = typename Trainer::program_type;
   using backend = typename Trainer::executor_type::backend;
   print_plan<program, backend>(out);
-  if constexpr (&plan_of<program, backend> != &plan_of<program, backend, purpose::inference>)
-    print_plan<program, backend, purpose::inference>(out << '\n');
+  if constexpr (infers_differently<program>) print_plan<program, backend, purpose::inference>(out << '\n');
 }
 
 }  // namespace strata
