@@ -1,100 +1,56 @@
 // The executor of all synchronous strategies: a global batch is cut into leaves, whoever computes them, and leaves are added
 // in a fixed binary tree. So the bits of a step depend on the batch alone, not on the number of threads.
 #pragma once
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <strata/concepts/communicator.hpp>
-#include <strata/cpu/backends.hpp>
-#include <strata/cpu/update.hpp>
-#include <strata/distribute/prepared_plan.hpp>
+#include <strata/distribute/batch_leaves.hpp>
 #include <strata/distribute/tree_reduction.hpp>
-#include <strata/network/work.hpp>
 #include <strata/program/initialize.hpp>
 #include <vector>
 
 namespace strata {
 
-/// Into how many leaves a global batch is cut, unless the user says otherwise: a function of batch and network only, so that no
-/// machine computes other bits. A leaf has a gradient of its own, which it writes and somebody reads: that pays for itself with
-/// 32 samples where weights are used many times each, as in convolutions, and with 64 where they are used once.
-constexpr int default_leaves(int batch, bool reuses_weights) {
-  const int worth_it = batch / (reuses_weights ? 32 : 64), least = batch >= 16 ? 2 : 1;
-  return std::clamp(int(std::bit_floor(unsigned(worth_it))), least, max_leaves);
-}
-
-/// How one process computes: threads (0: all cores), leaves (0: as the batch says; a power of two), and the samples that go
-/// through the network together (0: as many as fit into the second-level cache).
-struct compute_options {
-  int threads = 0;
-  int leaves = 0;
-  int micro_batch = 0;
-};
-
 template <class Program, class Backend, communicator Communicator = alone>
-class synchronous_executor : compiled<Program, Backend> {
+class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, Backend> {
+  using base = batch_leaves<Program, Backend>;
   using T = typename Program::value_type;
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& plan = plan_of<Program, Backend>;
-  static constexpr const auto& layout = layout_of_program<Program>;
-  static constexpr auto trained = trained_ranges(layout);
-  static constexpr long input_size = Program::network::input_shape.size(), output_size = Program::network::output_shape.size();
-
-  /// Where both have the same plan, they share its memory.
-  static constexpr bool one_plan = !infers_differently<Program>;
-  static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
-  struct nothing {};
+  using base::layout, base::trained, base::team_, base::training_, base::leaves_, base::now_;
+  using base::inference, base::leaf_count, base::share, base::in_micro_batches, base::tree, base::tally_up;
+  using typename base::nothing, typename base::sums, typename base::training_pass;
   static constexpr bool among_processes = !std::same_as<Communicator, alone>;
-  static constexpr bool reuses_weights = multiply_adds_of<typename Program::network> > 4 * layout.trainable;
-  using training_pass = detail::pass<Program, Backend, purpose::training>;
-  using inference_pass = detail::pass<Program, Backend, inferring>;
-  using sums = leaf_sums<Program, Backend>;
 
-  compute_options options_;
   optimizer_type optimizer_;
   philox seed_;
   [[no_unique_address]] Communicator processes_;
-  std::unique_ptr<thread_team> team_;
-  prepared_plan<Program, Backend, purpose::training> training_;
-  [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
-  std::vector<sums> leaves_;
   [[no_unique_address]] std::conditional_t<among_processes, tree_reduction<T, Communicator>, nothing> reduction_;
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<Communicator>, nothing> exchange_, wish_exchange_;
   double wish_ = 0;
   std::vector<double> wishes_;  // of all processes, along with the last step; empty: nobody is interested
   arena<T> weights_, slots_;
-  arena<double> statistics_, norms_, penalties_;
-  /// How a batch is cut: into `leaves` of up to `capacity` samples.
-  struct division {
-    int leaves = 0, capacity = 0;
-  };
-  division now_;                    // of the batch at hand
-  int prepared_for_[2] = {};        // the largest batch of each purpose
+  arena<double> statistics_, norms_;
   long step_ = 0;
 
  public:
   using backend = Backend;
 
   synchronous_executor(optimizer_type o, std::uint64_t seed, compute_options options = {}, Communicator processes = {})
-      : options_(options),
+      : base(options, processes.size()),
         optimizer_(std::move(o)),
         seed_{seed},
         processes_(std::move(processes)),
-        team_(std::make_unique<thread_team>(options.threads > 0 ? options.threads : available_cores())),
         weights_(std::size_t(layout.size)),
         slots_(std::size_t(layout.trainable) * std::size_t(optimizer_.slots())),
         statistics_(sums::statistics),
-        norms_(std::size_t(weight_update<T, optimizer_type>::piece_count(trained.span()))),
-        penalties_(std::size_t(trained.count)) {
+        norms_(std::size_t(weight_update<T, optimizer_type>::piece_count(trained.span()))) {
     initialize_parameters(layout, weights_.span(), seed);
   }
 
   std::span<T> parameters() { return weights_.span(); }
   std::span<T> slots() { return slots_.span(); }
-  void parameters_changed() {
-    training_.weights_changed();
-    inference().weights_changed();
-  }
+  void parameters_changed() { this->weights_changed(); }
   optimizer_type& optimizer() { return optimizer_; }
   /// Updates so far: the counter of random numbers and schedules.
   long step() const { return step_; }
@@ -148,33 +104,23 @@ class synchronous_executor : compiled<Program, Backend> {
 
   /// Makes room for batches of up to so many samples.
   void prepare(int batch, purpose why) {
-    if (batch <= prepared_for_[int(why)]) return;
-    prepared_for_[int(why)] = batch;
-    division most;
-    for (int count = 1; count <= batch; ++count) {
-      const division d = divide(count);
-      most = {std::max(most.leaves, d.leaves), std::max(most.capacity, d.capacity)};
-    }
-    if (most.leaves > int(leaves_.size())) leaves_.resize(std::size_t(most.leaves));
+    [[maybe_unused]] const int leaves = this->make_room(batch, why);
     if constexpr (among_processes) {
-      exchange_.prepare(processes_, sums::size, most.leaves);
-      if (why == purpose::training) reduction_.prepare(processes_, layout.trainable, most.leaves);
+      if (leaves == 0) return;
+      exchange_.prepare(processes_, sums::size, leaves);
+      if (why == purpose::training) reduction_.prepare(processes_, layout.trainable, leaves);
     }
-    const auto make_room = [&](auto& prepared) { prepared.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch); };
-    if (why == purpose::inference) return make_room(inference());
-    for (int l = 0; l < most.leaves; ++l) leaves_[std::size_t(l)].make_room_for_gradient();
-    make_room(training_);
   }
 
   tallies<Program> train_step(samples<T> batch) {
     const step_context<T> context = begin(training_, batch.count);
-    penalize();
+    this->penalize(weights_.data());
     if constexpr (!plan.needs_whole_leaf())
       if (updates_at_once(batch.count)) return step_at_once(context, batch);
     if constexpr (plan.needs_whole_leaf()) {
       whole_leaves(context, batch);
     } else {
-      for_own_leaves([&](int l, int rank) { micro_batches(l, rank, context, batch); });
+      for_own_leaves([&](int l, int rank) { this->micro_batches(l, rank, context, batch); });
     }
     const double rate = optimizer_.learning_rate(step_);
     T* gradients[max_leaves] = {};
@@ -190,55 +136,22 @@ class synchronous_executor : compiled<Program, Backend> {
 
   tallies<Program> evaluate_step(samples<T> batch) {
     const step_context<T> context = begin(inference(), batch.count);
-    penalize();
-    for_own_leaves([&](int l, int rank) {
-      leaves_[std::size_t(l)].clear_sums();
-      in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
-        inference_pass pass(context, inference().work_of(rank, l), leaves_[std::size_t(l)], some, first);
-        pass.infer();
-        pass.measure();
-      });
-    });
+    this->penalize(weights_.data());
+    for_own_leaves([&](int l, int rank) { this->measure_leaf(l, rank, context, batch); });
     exchange_sums("metrics");
     return tally_up();
   }
 
   /// Predictions of each sample, row after row. Labels are not needed.
   void predict(samples<T> batch, T* out) {
-    const step_context<T> context = begin(inference(), batch.count);
-    const int occupied = (batch.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
-    team_->for_tasks(occupied, [&](int l, int rank) {
-      in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
-        auto& work = inference().work_of(rank, l);
-        inference_pass pass(context, work, leaves_[std::size_t(l)], some, first);
-        pass.predict();
-        std::copy_n(work.predictions(), some.count * output_size, out + first * output_size);
-      });
-    });
+    this->predict_all(begin(inference(), batch.count), batch, out);
   }
 
  private:
-  auto& inference() {
-    if constexpr (one_plan)
-      return training_;
-    else
-      return inference_;
-  }
-
-  /// A function of the size of the batch alone, so that the bits of a step depend on nothing that happened before.
-  division divide(int count) const {
-    const int for_all = int(std::bit_ceil(unsigned(processes_.size())));  // something to do for each process
-    const int leaves = options_.leaves > 0 ? options_.leaves : std::max(default_leaves(count, reuses_weights), for_all);
-    return {leaves, std::max(1, (count + leaves - 1) / leaves)};
-  }
-
   step_context<T> begin(auto& prepared, int count) {
-    now_ = divide(count);
-    prepared.derive(*team_, weights_.data());
-    return {weights_.data(), prepared.derived(), statistics_.data(), double(count), seed_.fork(std::uint64_t(step_) + (1ull << 32))};
+    return base::begin(prepared, weights_.data(), statistics_.data(), count, seed_.fork(std::uint64_t(step_) + (1ull << 32)));
   }
 
-  int leaf_count() const { return now_.leaves; }
   /// Those that this process computes.
   leaf_range own_leaves() const { return share_of(leaf_count(), processes_.rank(), processes_.size()); }
   template <class F>
@@ -280,36 +193,6 @@ class synchronous_executor : compiled<Program, Backend> {
       return 1;
     }
     return leaf_count();
-  }
-
-  /// Leaf l holds the samples [l, l + 1) * capacity, as far as there are any.
-  samples<T> share(int l, const samples<T>& batch) const { return slice(batch, l * now_.capacity, now_.capacity); }
-  static samples<T> slice(const samples<T>& batch, int first, int count) {
-    first = std::min(first, batch.count);
-    return {batch.x + first * input_size, batch.labels ? batch.labels + first : nullptr,
-            batch.targets ? batch.targets + first * output_size : nullptr, std::min(count, batch.count - first)};
-  }
-  /// f(samples, number of the first one in the global batch)
-  template <class F>
-  void in_micro_batches(const auto& prepared, int l, const samples<T>& batch, int segment, F&& f) {
-    const samples<T> mine = share(l, batch);
-    const int size = prepared.micro_batch(segment);
-    for (int at = 0; at < mine.count; at += size) f(slice(mine, at, size), long(l) * now_.capacity + at);
-  }
-
-  /// Depth first: a micro-batch goes through the whole network and back while it stays in the cache.
-  void micro_batches(int l, int rank, const step_context<T>& context, const samples<T>& batch) {
-    sums& leaf = leaves_[std::size_t(l)];
-    leaf.clear_sums();
-    bool adds = false;
-    in_micro_batches(training_, l, batch, 0, [&](samples<T> some, long first) {
-      training_pass pass(context, training_.work_of(rank, l), leaf, some, first);
-      pass.forward(0);
-      pass.measure();
-      pass.backward(0, adds);
-      adds = true;
-    });
-    if (!adds) leaf.clear_gradient();
   }
 
   /// Segment by segment: statistics of the whole batch are summed between two.
@@ -358,35 +241,6 @@ class synchronous_executor : compiled<Program, Backend> {
       const int g = plan.first_of_segment[k];
       training_pass(context, training_.work_of(0, 0), leaves_[0], batch, 0).update_state(g, weights_.data());
     }
-  }
-
-  template <class F>
-  double tree(F&& value) const {
-    double sum[max_leaves] = {};
-    const int n = leaf_count();
-    for (int l = 0; l < n; ++l) sum[l] = value(l);
-    for (int distance = 1; distance < n; distance *= 2)
-      for (int l = 0; l + distance < n; l += 2 * distance) sum[l] += sum[l + distance];
-    return sum[0];
-  }
-
-  /// What regularizers add to the loss, each parameter by one thread.
-  void penalize() {
-    if constexpr (layout.has_regularizers())
-      team_->for_tasks(trained.count, [&](int k, int) {
-        const parameter_range& p = trained.ranges[k];
-        penalties_[std::size_t(k)] = weight_update<T, optimizer_type>::penalty_of(p.regularizer, weights_.data(), p.begin, p.end);
-      });
-  }
-
-  tallies<Program> tally_up() {
-    tallies<Program> out;
-    for (std::size_t k = 0; k < out.size(); ++k)
-      out[k] = {tree([&](int l) { return const_cast<sums&>(leaves_[std::size_t(l)]).tally_at(k)[0]; }),
-                tree([&](int l) { return const_cast<sums&>(leaves_[std::size_t(l)]).tally_at(k)[1]; })};
-    if constexpr (layout.has_regularizers())
-      for (double penalty : penalties_.span()) out[0].sum += penalty * out[0].count;
-    return out;
   }
 
   /// One leaf, one micro-batch: gradients need not be stored, and an optimizer may work on them while they are in the cache.

@@ -53,7 +53,7 @@ class tree_reduction {
     T *const mine = numbers(mine_), *const theirs = numbers(theirs_), *const sum = numbers(sum_);
     in_slices(team, 0, size, [&](long begin, long end) {
       for (int k = 0; k < parts.count(); ++k)
-        detail::add_leaves(mine + k * size + begin, leaves + parts[k].begin, parts[k].size(), begin, end);
+        sum_leaves(mine + k * size, leaves + parts[k].begin, parts[k].size(), begin, end);
     });
 
     const auto slice_of = [&](int r) { return std::pair(slice_begin(size, r, c.size()), slice_begin(size, r + 1, c.size())); };
@@ -83,7 +83,7 @@ class tree_reduction {
     in_slices(team, 0, end - begin, [&](long first, long last) {
       add_in_tree([&](int k) { return nodes[std::size_t(k)]; }, n, [&](int a, int b) {
         const T* const two[2] = {slices[std::size_t(a)], slices[std::size_t(b)]};
-        detail::add_leaves(slices[std::size_t(a)] + first, two, 2, first, last);
+        sum_leaves(slices[std::size_t(a)], two, 2, first, last);
       });
       std::copy(slices[0] + first, slices[0] + last, sum + begin + first);
     });

@@ -1,0 +1,200 @@
+// What every executor of this machine does with a batch: it is cut into leaves, each with sums of its own, which threads compute.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <strata/cpu/backends.hpp>
+#include <strata/cpu/update.hpp>
+#include <strata/distribute/prepared_plan.hpp>
+#include <strata/network/work.hpp>
+#include <vector>
+
+namespace strata {
+
+/// Into how many leaves a global batch is cut, unless the user says otherwise: a function of batch and network only, so that no
+/// machine computes other bits. A leaf has a gradient of its own, which it writes and somebody reads: that pays for itself with
+/// 32 samples where weights are used many times each, as in convolutions, and with 64 where they are used once.
+constexpr int default_leaves(int batch, bool reuses_weights) {
+  const int worth_it = batch / (reuses_weights ? 32 : 64), least = batch >= 16 ? 2 : 1;
+  return std::clamp(int(std::bit_floor(unsigned(worth_it))), least, max_leaves);
+}
+
+/// How one process computes: threads (0: all cores), leaves (0: as the batch says; a power of two), and the samples that go
+/// through the network together (0: as many as fit into the second-level cache).
+struct compute_options {
+  int threads = 0;
+  int leaves = 0;
+  int micro_batch = 0;
+};
+
+/// Base of executors. Leaves follow from the batch and the network alone, and the sums of a leaf from its samples: whoever computes
+/// them, and on however many threads, they have the same bits.
+template <class Program, class Backend>
+class batch_leaves {
+ protected:
+  using T = typename Program::value_type;
+  static constexpr const auto& layout = layout_of_program<Program>;
+  static constexpr auto trained = trained_ranges(layout);
+  static constexpr long input_size = Program::network::input_shape.size(), output_size = Program::network::output_shape.size();
+
+  static constexpr bool reuses_weights = multiply_adds_of<typename Program::network> > 4 * layout.trainable;
+
+  /// Where both have the same plan, they share its memory.
+  static constexpr bool one_plan = !infers_differently<Program>;
+  static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
+  struct nothing {};
+  using training_pass = detail::pass<Program, Backend, purpose::training>;
+  using inference_pass = detail::pass<Program, Backend, inferring>;
+  using sums = leaf_sums<Program, Backend>;
+
+  /// How a batch is cut: into `leaves` of up to `capacity` samples.
+  struct division {
+    int leaves = 0, capacity = 0;
+  };
+
+  /// A batch has at least one leaf for each of so many processes; 0: they do not share batches.
+  batch_leaves(compute_options options, int processes)
+      : options_(options),
+        for_all_(int(std::bit_ceil(unsigned(processes)))),
+        team_(std::make_unique<thread_team>(options.threads > 0 ? options.threads : available_cores())),
+        penalties_(std::size_t(trained.count)) {}
+
+  compute_options options_;
+  int for_all_;
+  std::unique_ptr<thread_team> team_;
+  prepared_plan<Program, Backend, purpose::training> training_;
+  [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
+  std::vector<sums> leaves_;
+  arena<double> penalties_;
+  division now_;              // of the batch at hand
+  int prepared_for_[2] = {};  // the largest batch of each purpose
+
+  auto& inference() {
+    if constexpr (one_plan)
+      return training_;
+    else
+      return inference_;
+  }
+
+  void weights_changed() {
+    training_.weights_changed();
+    inference().weights_changed();
+  }
+
+  /// Makes room for batches of up to so many samples; returns the most leaves that they have, or 0 if there was room enough.
+  int make_room(int batch, purpose why) {
+    if (batch <= prepared_for_[int(why)]) return 0;
+    prepared_for_[int(why)] = batch;
+    division most;
+    for (int count = 1; count <= batch; ++count) {
+      const division d = divide(count);
+      most = {std::max(most.leaves, d.leaves), std::max(most.capacity, d.capacity)};
+    }
+    if (most.leaves > int(leaves_.size())) leaves_.resize(std::size_t(most.leaves));
+    const auto prepare = [&](auto& prepared) { prepared.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch); };
+    if (why == purpose::inference) {
+      prepare(inference());
+    } else {
+      for (int l = 0; l < most.leaves; ++l) leaves_[std::size_t(l)].make_room_for_gradient();
+      prepare(training_);
+    }
+    return most.leaves;
+  }
+
+  /// A function of the size of the batch alone, so that the bits of a step depend on nothing that happened before.
+  division divide(int count) const {
+    const int leaves = options_.leaves > 0 ? options_.leaves : std::max(default_leaves(count, reuses_weights), for_all_);
+    return {leaves, std::max(1, (count + leaves - 1) / leaves)};
+  }
+
+  int leaf_count() const { return now_.leaves; }
+
+  step_context<T> begin(auto& prepared, const T* weights, double* statistics, int count, philox random) {
+    now_ = divide(count);
+    prepared.derive(*team_, weights);
+    return {weights, prepared.derived(), statistics, double(count), random};
+  }
+
+  /// Leaf l holds the samples [l, l + 1) * capacity, as far as there are any.
+  samples<T> share(int l, const samples<T>& batch) const { return slice(batch, l * now_.capacity, now_.capacity); }
+  static samples<T> slice(const samples<T>& batch, int first, int count) {
+    first = std::min(first, batch.count);
+    return {batch.x + first * input_size, batch.labels ? batch.labels + first : nullptr,
+            batch.targets ? batch.targets + first * output_size : nullptr, std::min(count, batch.count - first)};
+  }
+  /// f(samples, number of the first one in the global batch)
+  template <class F>
+  void in_micro_batches(const auto& prepared, int l, const samples<T>& batch, int segment, F&& f) {
+    const samples<T> mine = share(l, batch);
+    const int size = prepared.micro_batch(segment);
+    for (int at = 0; at < mine.count; at += size) f(slice(mine, at, size), long(l) * now_.capacity + at);
+  }
+
+  /// Depth first: a micro-batch goes through the whole network and back while it stays in the cache.
+  void micro_batches(int l, int rank, const step_context<T>& context, const samples<T>& batch) {
+    sums& leaf = leaves_[std::size_t(l)];
+    leaf.clear_sums();
+    bool adds = false;
+    in_micro_batches(training_, l, batch, 0, [&](samples<T> some, long first) {
+      training_pass pass(context, training_.work_of(rank, l), leaf, some, first);
+      pass.forward(0);
+      pass.measure();
+      pass.backward(0, adds);
+      adds = true;
+    });
+    if (!adds) leaf.clear_gradient();
+  }
+
+  /// Loss and metrics of the samples of leaf l.
+  void measure_leaf(int l, int rank, const step_context<T>& context, const samples<T>& batch) {
+    leaves_[std::size_t(l)].clear_sums();
+    in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
+      inference_pass pass(context, inference().work_of(rank, l), leaves_[std::size_t(l)], some, first);
+      pass.infer();
+      pass.measure();
+    });
+  }
+  /// Predictions of each sample, row after row. Labels are not needed.
+  void predict_all(const step_context<T>& context, const samples<T>& batch, T* out) {
+    const int occupied = (batch.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
+    team_->for_tasks(occupied, [&](int l, int rank) {
+      in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
+        auto& work = inference().work_of(rank, l);
+        inference_pass pass(context, work, leaves_[std::size_t(l)], some, first);
+        pass.predict();
+        std::copy_n(work.predictions(), some.count * output_size, out + first * output_size);
+      });
+    });
+  }
+
+  template <class F>
+  double tree(F&& value) const {
+    double sum[max_leaves] = {};
+    const int n = leaf_count();
+    for (int l = 0; l < n; ++l) sum[l] = value(l);
+    for (int distance = 1; distance < n; distance *= 2)
+      for (int l = 0; l + distance < n; l += 2 * distance) sum[l] += sum[l + distance];
+    return sum[0];
+  }
+
+  /// What regularizers add to the loss, each parameter by one thread.
+  void penalize([[maybe_unused]] const T* weights) {
+    if constexpr (layout.has_regularizers())
+      team_->for_tasks(trained.count, [&](int k, int) {
+        const parameter_range& p = trained.ranges[k];
+        penalties_[std::size_t(k)] = weight_update<T, typename Program::optimizer>::penalty_of(p.regularizer, weights, p.begin, p.end);
+      });
+  }
+
+  tallies<Program> tally_up() {
+    tallies<Program> out;
+    for (std::size_t k = 0; k < out.size(); ++k)
+      out[k] = {tree([&](int l) { return const_cast<sums&>(leaves_[std::size_t(l)]).tally_at(k)[0]; }),
+                tree([&](int l) { return const_cast<sums&>(leaves_[std::size_t(l)]).tally_at(k)[1]; })};
+    if constexpr (layout.has_regularizers())
+      for (double penalty : penalties_.span()) out[0].sum += penalty * out[0].count;
+    return out;
+  }
+};
+
+}  // namespace strata
