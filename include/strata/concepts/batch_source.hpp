@@ -1,6 +1,7 @@
 // What fit, evaluate and predict read: a range of batches whose size, sample shape and kind of labels are in its type.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <ranges>
 #include <strata/base/shape.hpp>
 #include <type_traits>
@@ -27,7 +28,15 @@ struct data_position {
   friend bool operator==(const data_position&, const data_position&) = default;
 };
 
-/// Re-iterating starts the next epoch; if the source has set_epoch(int), the trainer says which one.
+/// Rows [begin, end) of a batch.
+struct row_range {
+  int begin = 0, end = 0;
+};
+/// Which rows of a batch of so many samples somebody will look at; an empty one: all of them.
+using row_choice = std::function<row_range(int count)>;
+
+/// Re-iterating starts the next epoch; if the source has set_epoch(int), the trainer says which one. If it has
+/// only_rows(row_choice), a process that computes a part of each batch says which: the source need not make the others.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires {
   { std::remove_cvref_t<S>::batch_size } -> std::convertible_to<int>;  // the global batch; the last one may be shorter

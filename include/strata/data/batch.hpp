@@ -68,6 +68,13 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
     passed_over_ = static_cast<std::size_t>(from.samples) / shards;
   }
 
+  /// Until the next choice, only these rows of each batch are written: the others hold anything.
+  void only_rows(row_choice which)
+    requires(!detail::leaves_out<rows>())
+  {
+    state_.wanted = std::move(which);
+  }
+
   const V& base() const { return base_; }
 
   /// For stages that own their buffers: start_epoch(), then fill() until the count is 0.
@@ -96,7 +103,9 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
       out.prepare(std::size_t{N} * std::size_t{sample_shape.size()}, labels == label_kind::sparse ? N : 0,
                   labels == label_kind::dense ? std::size_t{N} * std::size_t{target_shape.size()} : 0);
       const std::span<const sample_index> numbers(state_.numbers.data(), known);
-      filled = detail::gather(base_.rows(), numbers, count, out, filled, state_.team.get(), threads);
+      const row_range wanted = state_.wanted ? state_.wanted(static_cast<int>(count)) : row_range{0, static_cast<int>(count)};
+      filled = detail::gather(base_.rows(), numbers, count, static_cast<std::size_t>(wanted.begin), static_cast<std::size_t>(wanted.end),
+                              out, filled, state_.team.get(), threads);
       state_.taken += count;
       for (const sample_index i : numbers.first(count)) detail::release(base_.rows(), i);
       std::copy(numbers.data() + count, numbers.data() + known, state_.numbers.data());
@@ -118,6 +127,7 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
     bool begun = false;
     int epoch = 0;
     std::size_t taken = 0;                      // samples of this epoch
+    row_choice wanted;                          // empty: all rows
     std::unique_ptr<detail::gather_team> team;  // once there is more than one thread
     std::optional<detail::thread_tuner> tuner;  // with autotune
   };

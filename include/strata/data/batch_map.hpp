@@ -100,6 +100,7 @@ class map_batches_view : public detail::batch_stage<map_batches_view<B, F>, B> {
   {
     this->resume_next(from);
   }
+  void only_rows(row_choice) = delete;  // f looks at whole batches
 
  private:
   void start_pass() {

@@ -26,6 +26,8 @@ concept fills_buffers = requires(B& base, batch_buffer<std::remove_cvref_t<declt
 template <class B>
 concept has_set_epoch = requires(B& base, int epoch) { base.set_epoch(epoch); };
 template <class B>
+concept has_only_rows = requires(B& base, row_choice which) { base.only_rows(which); };
+template <class B>
 concept resumable = requires(B& base, data_position position) {
   base.resume_at(position);
   { std::as_const(base).where() } -> std::same_as<data_position>;
@@ -62,6 +64,11 @@ class batch_stage : public single_pass<Self> {
   {
     next_ = {.epoch = epoch};
     state_.begun = false;
+  }
+  void only_rows(row_choice which)
+    requires has_only_rows<B>
+  {
+    base_.only_rows(std::move(which));
   }
   const B& base() const { return base_; }
 

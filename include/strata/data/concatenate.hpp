@@ -112,6 +112,8 @@ class joined_common : public Numbers {
   using Numbers::Numbers;
   static constexpr bool is_random =
       detail::is_random<typename Numbers::rows_a>() || detail::is_random<typename Numbers::rows_b>();
+  static constexpr bool leaves_out =
+      detail::leaves_out<typename Numbers::rows_a>() || detail::leaves_out<typename Numbers::rows_b>();
 
   std::string describe(sample_index i) const {
     return this->with(i, [](const auto& rows, sample_index n) { return detail::describe(rows, n); }) +

@@ -77,6 +77,7 @@ class enumerated_rows : public Numbers, public detail::elements_of<enumerated_ro
  public:
   using element = detail::enumerated<Numbers>;
   static constexpr bool is_random = detail::is_random<typename Numbers::base_rows>();
+  static constexpr bool leaves_out = detail::leaves_out<typename Numbers::base_rows>();
 
   enumerated_rows(Numbers numbers, std::int64_t start) : Numbers(std::move(numbers)), start_(start) {}
 

@@ -58,17 +58,17 @@ class gather_failures {
   std::vector<std::pair<std::size_t, left_out>> left_out_;
 };
 
-/// Writes the first `count` samples of `which` behind the first `filled` rows of the buffer; those after them come next.
-/// Returns how many rows are filled then: samples that are left out take no room. team: those who write, if it is not one
-/// thread.
+/// The first `count` samples of `which` have the rows behind the first `filled` ones of the buffer; those after them come next.
+/// Writes samples first ... last - 1 of them. Returns how many rows are filled then: samples that are left out take no room, so
+/// where there may be such, all are to be written. team: those who write, if it is not one thread.
 template <row_source Rows, class T>
-std::size_t gather(const Rows& rows, std::span<const sample_index> which, std::size_t count, batch_buffer<T>& out,
-                   std::size_t filled, gather_team* team, int threads) {
+std::size_t gather(const Rows& rows, std::span<const sample_index> which, std::size_t count, std::size_t first, std::size_t last,
+                   batch_buffer<T>& out, std::size_t filled, gather_team* team, int threads) {
   gather_failures failures;
   const auto places = out.template places<Rows>(filled);
-  const auto write = [&failures, &rows, which, places](std::size_t begin, std::size_t end) {
-    if (begin >= failures.end()) return;
-    for (std::size_t k = begin; k < end; ++k) {
+  const auto write = [&failures, &rows, which, places, first](std::size_t begin, std::size_t end) {
+    if (first + begin >= failures.end()) return;
+    for (std::size_t k = first + begin; k < first + end; ++k) {
       const sample_index ahead = which[k + rows_ahead < which.size() ? k + rows_ahead : k];
       try {
         rows.write(which[k], ahead, places[k], std::identity{});
@@ -79,9 +79,9 @@ std::size_t gather(const Rows& rows, std::span<const sample_index> which, std::s
     }
   };
   if (team != nullptr)
-    team->for_parts(count, threads, write);
+    team->for_parts(last - first, threads, write);
   else
-    write(0, count);
+    write(0, last - first);
 
   std::size_t kept = 0, next = 0;  // the samples before `next` that stay have moved together
   const auto keep_until = [&](std::size_t end) {

@@ -19,6 +19,8 @@ namespace detail {
 template <class Base>
 class forgiving_rows : public rows_around<Base> {
  public:
+  static constexpr bool leaves_out = true;
+
   forgiving_rows(Base base, std::shared_ptr<damage_report> report)
       : rows_around<Base>(std::move(base)), report_(std::move(report)) {}
 

@@ -62,6 +62,12 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
   {
     next_pass_ = {.from = {{.epoch = epoch}}};
   }
+  /// From the next pass on.
+  void only_rows(row_choice which)
+    requires detail::has_only_rows<V>
+  {
+    wanted_rows_ = std::move(which);
+  }
   /// Behind the current batch: those that are ready do not count.
   data_position where() const
     requires requires(const V& v) { v.where(); }
@@ -93,6 +99,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
 
   struct pass {
     std::optional<data_position> from;  // none: V counts epochs by itself
+    row_choice wanted{};
   };
   struct slot {
     batch_buffer<T> buffer;
@@ -188,6 +195,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
       s.batch = {};
       s.failure = nullptr;
       try {
+        if constexpr (detail::has_only_rows<V>)
+          if (starts) source_.only_rows(wanted_.wanted);
         if (starts && wanted_.from) order(*wanted_.from);
         if constexpr (requires { source_.fill(s.buffer); }) {  // no copy
           if (starts) source_.start_epoch();
@@ -230,7 +239,10 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
     std::thread thread_;
   };
 
-  void start() { worker_->begin(std::exchange(next_pass_, {})); }
+  void start() {
+    next_pass_.wanted = wanted_rows_;
+    worker_->begin(std::exchange(next_pass_, {}));
+  }
   const samples<T>& read() const { return worker_->current().batch; }
   void next() {
     if (!done()) worker_->next();
@@ -239,6 +251,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
 
   std::unique_ptr<worker> worker_;  // does not move with the view: the thread refers to it
   pass next_pass_;
+  row_choice wanted_rows_;
   std::size_t size_ = 0;
   std::string order_;
 };

@@ -41,7 +41,7 @@ concept element_source = std::copyable<R> && requires(const R& rows, sample_inde
 // numbers of x if they lie in memory as value_type; `release(i)`, if a number may be read only until somebody says that it is
 // done with, and `release_all()`; `ordinal(i)`, if a row is not the place of the sample in the data set; `describe(i)`, if errors
 // can say more than that place; `parallelism()`, the number of threads that the user wants for writing; `is_random`;
-// `target_value_type`, of dense targets.
+// `leaves_out`, if a sample may turn out to be none; `target_value_type`, of dense targets.
 
 template <class V>
 using rows_t = std::remove_cvref_t<decltype(std::declval<const V&>().rows())>;
@@ -160,6 +160,15 @@ constexpr bool is_random() {
     return false;
 }
 
+/// Whether only those who write a sample know that there is none.
+template <class Rows>
+constexpr bool leaves_out() {
+  if constexpr (requires { Rows::leaves_out; })
+    return Rows::leaves_out;
+  else
+    return false;
+}
+
 /// Passes target_value_type on.
 template <class Base>
 struct target_type_of {};
@@ -173,7 +182,7 @@ struct target_type_of<Base> {
 template <class Base>
 class rows_around : public target_type_of<Base> {
  public:
-  static constexpr bool is_random = detail::is_random<Base>();
+  static constexpr bool is_random = detail::is_random<Base>(), leaves_out = detail::leaves_out<Base>();
 
   std::size_t size() const
     requires sized<Base>

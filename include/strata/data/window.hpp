@@ -43,7 +43,7 @@ class window_rows {
   using value_type = typename base_rows::value_type;
   static constexpr shape sample_shape = detail::stacked(Size, base_rows::sample_shape), target_shape = base_rows::target_shape;
   static constexpr label_kind labels = base_rows::labels;
-  static constexpr bool is_random = detail::is_random<base_rows>();
+  static constexpr bool is_random = detail::is_random<base_rows>(), leaves_out = detail::leaves_out<base_rows>();
 
   /// Throws strata::error if shift or stride is not positive, or no window is within the view.
   window_rows(V base, window_options options) : base_(std::move(base)) {

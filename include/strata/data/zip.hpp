@@ -91,6 +91,7 @@ class zipped_elements : public Numbers {
   using Numbers::Numbers;
   using element = element_pair<element_t<rows_a>, element_t<rows_b>>;
   static constexpr bool is_random = detail::is_random<rows_a>() || detail::is_random<rows_b>();
+  static constexpr bool leaves_out = detail::leaves_out<rows_a>() || detail::leaves_out<rows_b>();
 
   template <class F>
   decltype(auto) visit(sample_index i, F&& f) const {

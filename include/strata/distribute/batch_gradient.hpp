@@ -29,7 +29,7 @@ class batch_gradient : batch_leaves<Program, Backend> {
 
   /// How many subtrees the gradients of worker `rank` are, for a batch of so many samples.
   int parts(int batch, int rank) const {
-    return workers_ == 0 ? 1 : subtrees(share_of(this->divide(batch).leaves, rank, workers_)).count();
+    return workers_ == 0 ? 1 : subtrees(share_of(this->divide_(batch).leaves, rank, workers_)).count();
   }
 
   /// The sums over the subtrees of leaves that worker `rank` computes: part k begins at to[k * layout.trainable].

@@ -52,15 +52,25 @@ class batch_leaves {
     int leaves = 0, capacity = 0;
   };
 
+  /// A function of the size of the batch alone, so that the bits of a step depend on nothing that happened before.
+  struct division_of {
+    int leaves;  // 0: as the size says, but at least
+    int least;
+    division operator()(int count) const {
+      const int n = leaves > 0 ? leaves : std::max(default_leaves(count, reuses_weights), least);
+      return {n, std::max(1, (count + n - 1) / n)};
+    }
+  };
+
   /// A batch has at least one leaf for each of so many processes; 0: they do not share batches.
   batch_leaves(compute_options options, int processes)
       : options_(options),
-        for_all_(int(std::bit_ceil(unsigned(processes)))),
+        divide_{options.leaves, int(std::bit_ceil(unsigned(processes)))},
         team_(std::make_unique<thread_team>(options.threads > 0 ? options.threads : available_cores())),
         penalties_(std::size_t(trained.count)) {}
 
   compute_options options_;
-  int for_all_;
+  division_of divide_;
   std::unique_ptr<thread_team> team_;
   prepared_plan<Program, Backend, purpose::training> training_;
   [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
@@ -87,7 +97,7 @@ class batch_leaves {
     prepared_for_[int(why)] = batch;
     division most;
     for (int count = 1; count <= batch; ++count) {
-      const division d = divide(count);
+      const division d = divide_(count);
       most = {std::max(most.leaves, d.leaves), std::max(most.capacity, d.capacity)};
     }
     if (most.leaves > int(leaves_.size())) leaves_.resize(std::size_t(most.leaves));
@@ -101,16 +111,10 @@ class batch_leaves {
     return most.leaves;
   }
 
-  /// A function of the size of the batch alone, so that the bits of a step depend on nothing that happened before.
-  division divide(int count) const {
-    const int leaves = options_.leaves > 0 ? options_.leaves : std::max(default_leaves(count, reuses_weights), for_all_);
-    return {leaves, std::max(1, (count + leaves - 1) / leaves)};
-  }
-
   int leaf_count() const { return now_.leaves; }
 
   step_context<T> begin(auto& prepared, const T* weights, double* statistics, int count, philox random) {
-    now_ = divide(count);
+    now_ = divide_(count);
     prepared.derive(*team_, weights);
     return {weights, prepared.derived(), statistics, double(count), random};
   }

@@ -102,6 +102,17 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
     return wish_;
   }
 
+  /// The rows of a batch that this process looks at in train_step and evaluate_step; empty: all of them.
+  row_choice own_rows() const {
+    if constexpr (among_processes)
+      return [divide = this->divide_, rank = processes_.rank(), size = processes_.size()](int count) {
+        const auto [leaves, capacity] = divide(count);
+        const leaf_range own = share_of(leaves, rank, size);
+        return row_range{std::min(count, own.begin * capacity), std::min(count, own.end * capacity)};
+      };
+    return {};
+  }
+
   /// Makes room for batches of up to so many samples.
   void prepare(int batch, purpose why) {
     [[maybe_unused]] const int leaves = this->make_room(batch, why);

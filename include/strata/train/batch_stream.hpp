@@ -43,7 +43,11 @@ class stream_over final : public batch_stream<T> {
   };
 
  public:
-  explicit stream_over(Source& source) : source_(source) {}
+  /// `rows` are those that will be looked at, as long as the stream lives.
+  explicit stream_over(Source& source, row_choice rows = {}) : source_(source) { choose(std::move(rows)); }
+  ~stream_over() { choose({}); }
+  stream_over(const stream_over&) = delete;
+  stream_over& operator=(const stream_over&) = delete;
 
   void start(int pass) override {
     if constexpr (requires { source_.set_epoch(pass); }) source_.set_epoch(pass);
@@ -85,6 +89,11 @@ class stream_over final : public batch_stream<T> {
     samples<T> seen;
     for (long i = 0; i < batches && next(seen); ++i) {
     }
+  }
+
+ private:
+  void choose(row_choice rows) {
+    if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));
   }
 };
 

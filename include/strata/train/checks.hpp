@@ -9,8 +9,8 @@ namespace strata::detail {
 
 /// A label that is no class would read beyond the predictions.
 template <class T>
-void check_labels(const samples<T>& batch, int classes, long samples_before) {
-  for (int n = 0; n < batch.count; ++n)
+void check_labels(const samples<T>& batch, row_range rows, int classes, long samples_before) {
+  for (int n = rows.begin; n < rows.end; ++n)
     if (batch.labels[n] < 0 || batch.labels[n] >= classes)
       throw error("sample " + std::to_string(samples_before + n) + " has the label " + std::to_string(batch.labels[n]) +
                   ", but the network has " + std::to_string(classes) + " classes: labels must be 0 to " + std::to_string(classes - 1));
@@ -18,9 +18,10 @@ void check_labels(const samples<T>& batch, int classes, long samples_before) {
 
 /// Called once the loss of a batch is nan or infinite: says where that comes from.
 template <class T>
-[[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, int input_size, int target_size, int epoch, long step, long samples_before) {
+[[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, row_range rows, int input_size, int target_size, int epoch, long step,
+                                             long samples_before) {
   const std::string where = "epoch " + std::to_string(epoch + 1) + ", step " + std::to_string(step + 1) + ": the loss is " + std::to_string(loss);
-  for (int n = 0; n < batch.count; ++n) {
+  for (int n = rows.begin; n < rows.end; ++n) {
     for (int i = 0; i < input_size; ++i)
       if (!std::isfinite(batch.x[long(n) * input_size + i]))
         throw error(where + ", because element " + std::to_string(i) + " of the input of sample " + std::to_string(samples_before + n) +
@@ -30,7 +31,9 @@ template <class T>
         throw error(where + ", because element " + std::to_string(i) + " of the target of sample " + std::to_string(samples_before + n) +
                     " is " + std::to_string(double(batch.targets[long(n) * target_size + i])));
   }
-  throw error(where + ", although all inputs are finite: lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)");
+  const bool saw_all = rows.begin == 0 && rows.end == batch.count;
+  throw error(where + ", although all inputs " + (saw_all ? "" : "of this process ") +
+              "are finite: lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)");
 }
 
 }  // namespace strata::detail

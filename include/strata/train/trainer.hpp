@@ -202,6 +202,7 @@ class trainer {
   static_assert(executor<executor_type, Program>);
   long step_ = 0;
   std::optional<double> learning_rate_by_hand_;
+  row_choice own_rows_;  // during fit and evaluate
   friend detail::session_of<trainer>;
 
  public:
@@ -325,7 +326,7 @@ class trainer {
   template <class Source, class... Options>
   history fit_checked(Source& source, Options&... options) {
     static_assert(same_precision<Source>, "the batches have another precision than the network: batch<N, double> goes with precision::f64");
-    detail::stream_over<T, Source> stream(source);
+    detail::stream_over<T, Source> stream(source, own_rows_ = own_rows());
     const auto validate = [&](logs& values) { (add_validation(options, values), ...); };
     const fit_settings settings{detail::pick(initial_epoch(0), options...).number, detail::pick(epochs(1), options...).count, Source::batch_size,
                                 detail::pick(steps_per_epoch(0), options...).count, detail::pick(verbosity::bar, options...)};
@@ -411,12 +412,13 @@ class trainer {
   }
 
   void train_on(const samples<T>& batch, training_position& at, training_state& state) {
-    if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, network::output_shape.last(), at.samples_of_epoch);
+    const row_range rows = own_rows_of(batch);
+    if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, rows, network::output_shape.last(), at.samples_of_epoch);
     const tallies<Program> one = executor_.train_step(batch);
     accumulate(at.tallies, one);
     state.loss = one[0].mean();
     if (!std::isfinite(state.loss))
-      detail::report_bad_loss(state.loss, batch, network::input_shape.size(), network::output_shape.size(), state.epoch, at.steps_of_epoch,
+      detail::report_bad_loss(state.loss, batch, rows, network::input_shape.size(), network::output_shape.size(), state.epoch, at.steps_of_epoch,
                               at.samples_of_epoch);
     state.step = ++step_;
     at.samples_of_epoch += batch.count;
@@ -424,9 +426,18 @@ class trainer {
     ++at.batches_of_pass;
   }
 
+  /// Of several processes that share each batch, each makes and checks the rows that it computes.
+  row_choice own_rows() const {
+    if constexpr (requires { executor_.own_rows(); })
+      return executor_.own_rows();
+    else
+      return {};
+  }
+  row_range own_rows_of(const samples<T>& batch) const { return own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}; }
+
   template <class Source>
   tallies<Program> evaluate_all(Source& source) {
-    detail::stream_over<T, Source> stream(source);
+    detail::stream_over<T, Source> stream(source, own_rows_ = own_rows());
     return evaluate_stream(stream, Source::batch_size);
   }
   [[gnu::noinline]] tallies<Program> evaluate_stream(detail::batch_stream<T>& stream, int batch_size) {
@@ -435,7 +446,7 @@ class trainer {
     long seen = 0;
     stream.start(0);
     for (samples<T> batch; stream.next(batch); seen += batch.count) {
-      if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, network::output_shape.last(), seen);
+      if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, own_rows_of(batch), network::output_shape.last(), seen);
       accumulate(sum, executor_.evaluate_step(batch));
     }
     if (seen == 0) throw error("evaluate: the data set is empty");
