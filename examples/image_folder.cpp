@@ -1,5 +1,7 @@
 // Trains from a folder of PNG and JPEG files, one sub-folder for each class, with random augmentation.
 // needs: libpng libjpeg
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -25,7 +27,7 @@ using cnn = sequential<input<28, 28, 1>,
                        flatten, dense<64, relu>, dense<classes, softmax>>;
 
 /// Rendered digits, a sub-folder for each.
-void write_images(const fs::path& folder, int n) {
+void write_images(const fs::path& folder, std::size_t n) {
   auto digits = data::synthetic_digits(n, 1) | data::scale(255) | data::batch<1>;
   std::map<int, int> written;
   for (const auto& digit : digits) {
@@ -39,10 +41,11 @@ void write_images(const fs::path& folder, int n) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fs::path folder;
+  fs::path folder, to = fs::temp_directory_path() / ("strata-digits-" + std::to_string(::getuid()));
   int epochs_to_train = 3;
   CLI::App app("Trains a convolutional network to tell " + std::to_string(classes) + " classes of images apart.");
-  app.add_option("folder", folder, "with a sub-folder for each class; without one, rendered digits are written to ./digits");
+  app.add_option("folder", folder, "with a sub-folder for each class; without one, rendered digits are written to --to");
+  app.add_option("--to", to, "where to")->capture_default_str();
   app.add_option("--epochs", epochs_to_train, "times through the data")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   try {
     app.parse(argc, argv);
@@ -51,7 +54,7 @@ int main(int argc, char** argv) {
   }
 
   try {
-    if (folder.empty()) write_images(folder = "digits", 4'000);
+    if (folder.empty()) write_images(folder = to, 4'000);
     const auto part = [&](data::subset which) {
       return data::image_dataset_from_directory<image>(folder, {.validation_split = 0.2, .subset = which, .seed = 1});
     };

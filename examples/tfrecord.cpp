@@ -1,5 +1,7 @@
 // Trains from TFRecord files: those on the command line, or some that it writes first.
 // needs: protozero
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -52,9 +54,11 @@ auto digit_of(std::span<const std::byte> record) {
 
 int main(int argc, char** argv) {
   std::vector<fs::path> files;
+  fs::path folder = fs::temp_directory_path() / ("strata-tfrecord-" + std::to_string(::getuid()));
   int epochs_to_train = 3;
   CLI::App app("Trains from TFRecord files of tf.train.Example with the features image (784 floats) and label (an int64).");
-  app.add_option("files", files, "TFRecord files; without any, rendered digits are written to ./digits-*.tfrecord");
+  app.add_option("files", files, "TFRecord files; without any, rendered digits are written to --to");
+  app.add_option("--to", folder, "where to")->capture_default_str();
   app.add_option("--epochs", epochs_to_train, "times through the data")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   try {
     app.parse(argc, argv);
@@ -63,7 +67,7 @@ int main(int argc, char** argv) {
   }
 
   try {
-    if (files.empty()) files = write_files(".");
+    if (files.empty()) files = write_files(folder);
     auto records = [](const fs::path& file) { return data::tf_record_reader(file); };
     auto train = data::from_range(files) | data::interleave(records, {.cycle_length = 4}) | data::shuffle(10'000) |
                  data::map(digit_of) | data::batch<64>;

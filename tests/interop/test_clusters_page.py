@@ -7,18 +7,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from packages import PROGRAMS, ROOT, check, finish_tests
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/clusters.md").read_text()
-RESOLVE = pathlib.Path(os.environ["STRATA_PROGRAMS"]) / "interop_resolve"
-results = []
-
-
-def check(passed, what, why=""):
-    results.append(bool(passed))
-    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
-    if why and not passed:
-        print(why, file=sys.stderr)
+RESOLVE = PROGRAMS / "interop_resolve"
 
 
 def section(title):
@@ -113,5 +105,4 @@ def slurm():
 launch()
 by_hand()
 slurm()
-print(f"1..{len(results)}")
-sys.exit(not all(results))
+sys.exit(finish_tests())

@@ -2,45 +2,22 @@
 # needs: libpng libjpeg
 """strata reads the pixels that Pillow reads, from the PNG and JPEG files that Pillow writes.
 
-Without Pillow, installs it in a virtual environment beside the programs, once. (Pillow writes no interlaced PNG files; the unit
-tests have those.)
+(Pillow writes no interlaced PNG files; the unit tests have those.)
 """
 import os
-import pathlib
 import random
 import subprocess
 import sys
 import tempfile
-import venv
 import warnings
+from packages import PROGRAMS, check, finish_tests, need_packages
 
-PROGRAMS = pathlib.Path(os.environ["STRATA_PROGRAMS"])
-
-try:
-    from PIL import Image
-except ImportError:
-    environment = PROGRAMS / "pillow-environment"
-    python = environment / "bin" / "python"
-    if os.environ.get("STRATA_INSTALLED"):
-        raise
-    try:
-        if not python.exists():
-            venv.create(environment, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "pillow"], check=True)
-    except Exception as e:
-        print(f"1..0 # SKIP Pillow cannot be installed: {e}".replace("\n", " "))
-        sys.exit()
-    os.execve(python, [str(python), __file__], os.environ | {"STRATA_INSTALLED": "1"})
+need_packages(PIL="pillow")
+from PIL import Image
 
 warnings.simplefilter("ignore")  # of the bytes that make a palette transparent
 SIZES = [(1, 1), (7, 5), (64, 48), (101, 67)]
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-results = []
-
-
-def check(passed, what):
-    results.append(bool(passed))
-    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
 
 
 def picture(mode, size):
@@ -116,4 +93,4 @@ def of_jpeg(path):
 with tempfile.TemporaryDirectory() as name:
     of_png(os.path.join(name, "image.png"))
     of_jpeg(os.path.join(name, "image.jpg"))
-print(f"1..{len(results)}")
+sys.exit(finish_tests())

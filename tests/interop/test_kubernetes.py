@@ -1,50 +1,22 @@
 #!/usr/bin/env python3
 """The Kubernetes manifests of docs/clusters.md: valid by the published schemas, and their pods find each other.
 
-The package kubernetes-validate has the schemas, so that no cluster and no network is needed. Where it is missing, it is
-installed into build/kubernetes-validate once (22 MB); where that is impossible, the test is skipped.
+The package kubernetes-validate (22 MB) has the schemas, so that no cluster and no network is needed.
 """
-import importlib.util
 import os
-import pathlib
 import re
 import subprocess
 import sys
-import venv
+from packages import PROGRAMS, ROOT, check, finish_tests, need_packages
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-if not importlib.util.find_spec("kubernetes_validate"):
-    folder = ROOT / "build/kubernetes-validate"
-    python = folder / "bin/python"
-    if "STRATA_INSTALLED" in os.environ:
-        print("1..0 # SKIP the package kubernetes-validate cannot be installed")
-        sys.exit()
-    if not (folder / "complete").exists():
-        try:
-            venv.create(folder, with_pip=True, clear=True)
-            packages = ["kubernetes-validate>=1.31"]
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True, capture_output=True)
-            (folder / "complete").touch()
-        except (OSError, subprocess.CalledProcessError):
-            print("1..0 # SKIP the package kubernetes-validate cannot be installed")
-            sys.exit()
-    os.execve(python, [str(python), __file__], os.environ | {"STRATA_INSTALLED": "1"})
+need_packages(kubernetes_validate="kubernetes-validate>=1.31")
 
 import kubernetes_validate
 import yaml
 
-RESOLVE = pathlib.Path(os.environ["STRATA_PROGRAMS"]) / "interop_resolve"
+RESOLVE = PROGRAMS / "interop_resolve"
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs/clusters.md").read_text(), re.M | re.S)
 VERSIONS = ["1.28", kubernetes_validate.latest_version()]
-results = []
-
-
-def check(passed, what, why=""):
-    results.append(bool(passed))
-    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
-    if why and not passed:
-        print(why, file=sys.stderr)
 
 
 def complaint(document, version):
@@ -149,5 +121,4 @@ def damaged():
 for number, block in enumerate(BLOCKS, 1):
     test(number, block)
 damaged()
-print(f"1..{len(results)}")
-sys.exit(not all(results))
+sys.exit(finish_tests())

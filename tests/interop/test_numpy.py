@@ -1,45 +1,16 @@
 #!/usr/bin/env python3
 # needs: libzip
-"""NumPy reads the .npy and .npz files that strata writes, strata those of NumPy, and both refuse damage.
-
-Without NumPy, installs it in a virtual environment beside the programs, once.
-"""
+"""NumPy reads the .npy and .npz files that strata writes, strata those of NumPy, and both refuse damage."""
 import io
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import venv
 import zipfile
+from packages import PROGRAMS, check, finish_tests, need_packages
 
-# A file of this folder has the package's name.
-here = os.path.dirname(os.path.abspath(__file__))
-sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
-PROGRAMS = pathlib.Path(os.environ["STRATA_PROGRAMS"])
-
-try:
-    import numpy as np
-except ImportError:
-    environment = PROGRAMS / "numpy-environment"
-    python = environment / "bin" / "python"
-    if os.environ.get("STRATA_INSTALLED"):
-        raise
-    try:
-        if not python.exists():
-            venv.create(environment, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "numpy"], check=True)
-    except Exception as e:
-        print(f"1..0 # SKIP NumPy cannot be installed: {e}".replace("\n", " "))
-        sys.exit()
-    os.execve(python, [str(python), __file__], os.environ | {"STRATA_INSTALLED": "1"})
-
-results = []
-
-
-def check(passed, what):
-    results.append(bool(passed))
-    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
+need_packages(numpy="numpy")
+import numpy as np
 
 
 def strata(*words):
@@ -171,4 +142,4 @@ with tempfile.TemporaryDirectory() as name:
     ours_by_numpy(pathlib.Path(name))
     numpys_by_us(pathlib.Path(name))
     both_refuse(pathlib.Path(name))
-print(f"1..{len(results)}")
+sys.exit(finish_tests())

@@ -1,46 +1,17 @@
 #!/usr/bin/env python3
-"""The package safetensors from PyPI reads what strata writes, and strata what the package writes.
-
-Without the packages, installs them in a virtual environment beside the programs, once.
-"""
-
+"""The package safetensors from PyPI reads what strata writes, and strata what the package writes."""
 import os
 import subprocess
 import sys
 import tempfile
-import venv
+from packages import PROGRAMS, check, finish_tests, need_packages
 
-# This file has the package's name: it must not find itself.
-here = os.path.dirname(os.path.abspath(__file__))
-sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
-
-PROGRAMS = os.environ["STRATA_PROGRAMS"]
-
-try:
-    import numpy as np
-    import safetensors
-    import safetensors.numpy
-except ImportError:
-    if os.environ.get("STRATA_INSTALLED"):
-        raise
-    environment = os.path.join(PROGRAMS, "safetensors-environment")
-    python = os.path.join(environment, "bin", "python")
-    try:
-        if not os.path.exists(python):
-            venv.create(environment, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "numpy", "safetensors"], check=True)
-    except Exception as e:
-        print(f"1..0 # SKIP safetensors cannot be installed: {e}".replace("\n", " "))
-        sys.exit()
-    os.execve(python, [python, __file__], os.environ | {"STRATA_INSTALLED": "1"})
+need_packages(numpy="numpy", safetensors="safetensors")
+import numpy as np
+import safetensors
+import safetensors.numpy
 
 helper = os.path.join(PROGRAMS, "interop_safetensors")
-results = []
-
-
-def check(passed, what):
-    results.append(passed)
-    print("ok" if passed else "not ok", len(results), "-", what)
 
 
 def same(a, b):
@@ -133,5 +104,4 @@ def both_refuse(path):
 with tempfile.TemporaryDirectory() as folder:
     ours_by_them(os.path.join(folder, "ours.safetensors"))
     both_refuse(theirs_by_us(os.path.join(folder, "theirs.safetensors")))
-print(f"1..{len(results)}")
-sys.exit(not all(results))
+sys.exit(finish_tests())

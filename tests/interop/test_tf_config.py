@@ -1,37 +1,18 @@
 #!/usr/bin/env python3
-"""TensorFlow and strata read the same cluster from the same TF_CONFIG, and refuse the same mistakes.
-
-Runs where TensorFlow is: in this interpreter, in the one that $STRATA_TENSORFLOW names, or in build/peers-keras, which the
-benchmarks make. Elsewhere it is skipped: 600 MB are too much for a test.
-"""
-import importlib.util
+"""TensorFlow and strata read the same cluster from the same TF_CONFIG, and refuse the same mistakes."""
 import json
 import os
-import pathlib
 import subprocess
 import sys
+from packages import PROGRAMS, ROOT, check, finish_tests, need_tensorflow
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
-if not importlib.util.find_spec("tensorflow"):
-    python = pathlib.Path(os.environ.get("STRATA_TENSORFLOW", ROOT / "build/peers-keras/bin/python"))
-    if python.exists() and "STRATA_TENSORFLOW_TRIED" not in os.environ:
-        os.execve(python, [str(python), __file__], os.environ | {"STRATA_TENSORFLOW_TRIED": "1"})
-    print("1..0 # SKIP there is no TensorFlow")
-    sys.exit()
+need_tensorflow()
 
 import tensorflow as tf
 from tensorflow.python.distribute import multi_worker_util
 
-RESOLVE = pathlib.Path(os.environ["STRATA_PROGRAMS"]) / "interop_resolve"
+RESOLVE = PROGRAMS / "interop_resolve"
 ROLES = ["chief", "worker", "ps", "evaluator"]
-results = []
-
-
-def check(passed, what):
-    results.append(bool(passed))
-    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
 
 
 def ours(text):
@@ -119,5 +100,4 @@ def refused():
 understood()
 launched()
 refused()
-print(f"1..{len(results)}")
-sys.exit(not all(results))
+sys.exit(finish_tests())

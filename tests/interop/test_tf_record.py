@@ -2,38 +2,21 @@
 # needs: protozero
 """TensorFlow reads the TFRecord files that strata writes, strata those of TensorFlow, and both refuse damage.
 
-Runs where TensorFlow is: in this interpreter, in the one that $STRATA_TENSORFLOW names, or in build/peers-keras, which the
-benchmarks make. Elsewhere it is skipped: 600 MB are too much for a test, and tests/unit/data_tf_record.cpp reads recorded
-files of TensorFlow.
+(Where TensorFlow is not, tests/unit/data_tf_record.cpp reads recorded files of it.)
 """
-import importlib.util
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+from packages import PROGRAMS, check, finish_tests, need_tensorflow
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
-if not importlib.util.find_spec("tensorflow"):
-    python = pathlib.Path(os.environ.get("STRATA_TENSORFLOW", ROOT / "build/peers-keras/bin/python"))
-    if python.exists() and "STRATA_TENSORFLOW_TRIED" not in os.environ:
-        os.execve(python, [str(python), __file__], os.environ | {"STRATA_TENSORFLOW_TRIED": "1"})
-    print("1..0 # SKIP there is no TensorFlow")
-    sys.exit()
+need_tensorflow()
 
 import numpy as np
 import tensorflow as tf
 
-PROGRAM = pathlib.Path(os.environ["STRATA_PROGRAMS"]) / "interop_tf_record"
+PROGRAM = PROGRAMS / "interop_tf_record"
 FORMATS = ["", "GZIP", "ZLIB"]
-results = []
-
-
-def check(passed, what):
-    results.append(bool(passed))
-    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
 
 
 def strata(command, path, kind):
@@ -139,4 +122,4 @@ with tempfile.TemporaryDirectory() as name:
     theirs_by_us(pathlib.Path(name))
     ours_by_them(pathlib.Path(name))
     both_refuse(pathlib.Path(name))
-print(f"1..{len(results)}")
+sys.exit(finish_tests())

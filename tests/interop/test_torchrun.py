@@ -4,28 +4,17 @@
 Runs where torchrun is: in the PATH, or in build/peers-torch, which the benchmarks make. Elsewhere it is skipped: PyTorch is too
 large for a test, and tests/unit/cluster_launchers.cpp has the variables it sets.
 """
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+from packages import PROGRAMS, ROOT, check, finish_tests, leave_out_all
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RESOLVE = pathlib.Path(os.environ["STRATA_PROGRAMS"]) / "interop_resolve"
+RESOLVE = PROGRAMS / "interop_resolve"
 TORCHRUN = shutil.which("torchrun") or shutil.which(ROOT / "build/peers-torch/bin/torchrun")
 if not TORCHRUN:
-    print("1..0 # SKIP there is no torchrun")
-    sys.exit()
-results = []
-
-
-def check(passed, what, why=""):
-    results.append(bool(passed))
-    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
-    if why and not passed:
-        print(why, file=sys.stderr)
-
+    leave_out_all("there is no torchrun")
 
 # While torchrun lives, rank 0 binds the port that all of them found, as the coordinator will.
 SCRIPT = """
@@ -46,5 +35,4 @@ facts = [dict(line.split(" ", 1) for line in text.splitlines()) for text in text
 check([f["task"] for f in facts] == ["worker 0", "worker 1", "worker 2"], "three workers, each with its rank")
 check([f["local_rank"] for f in facts] == ["0", "1", "2"] and {f["local_size"] for f in facts} == {"3"}, "all of one host")
 check(len({f["coordinator"] for f in facts}) == len({f["run_id"] for f in facts}) == 1, "that agree on coordinator and run")
-print(f"1..{len(results)}")
-sys.exit(not all(results))
+sys.exit(finish_tests())

@@ -1,0 +1,76 @@
+"""What the tests of this folder share: checks, and the Python packages that strata is compared with."""
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path(os.environ["STRATA_PROGRAMS"])
+results = []
+
+
+def check(passed, what, why=""):
+    """One line of TAP."""
+    results.append(bool(passed))
+    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
+    if why and not passed:
+        print(why, file=sys.stderr)
+
+
+def leave_out(what, why):
+    results.append(True)
+    print(f"ok {len(results)} - {what} # SKIP {why}", flush=True)
+
+
+def leave_out_all(why):
+    print(f"1..0 # SKIP {why}".replace("\n", " "))
+    sys.exit()
+
+
+def finish_tests():
+    """The exit status."""
+    print(f"1..{len(results)}")
+    return not all(results)
+
+
+def lacks(modules):
+    return [m for m in modules if not importlib.util.find_spec(m)]
+
+
+def go_on_with(python, mark):
+    """The same test, from its start, by another interpreter."""
+    os.execve(python, [str(python), *sys.argv], os.environ | {mark: "1"})
+
+
+def need_packages(**packages):
+    """need_packages(PIL="pillow"): modules, and what pip calls them. Where this interpreter lacks one, they are installed into a
+    virtual environment in build/, once, which goes on with the test; where that is impossible, the test is left out."""
+    if not lacks(packages):
+        return
+    if "STRATA_INSTALLED" in os.environ:
+        raise ImportError(f"{', '.join(lacks(packages))}: installed, but not there")
+    folder = ROOT / "build" / "-".join(["python", *packages])
+    python = folder / "bin/python"
+    if not (folder / "complete").exists():
+        try:
+            venv.create(folder, with_pip=True, clear=True)
+            install = [python, "-m", "pip", "install", "--quiet", *packages.values()]
+            subprocess.run(install, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError) as e:
+            leave_out_all(f"{', '.join(packages.values())} cannot be installed: {getattr(e, 'stderr', '') or e}")
+        (folder / "complete").touch()
+    go_on_with(python, "STRATA_INSTALLED")
+
+
+def need_tensorflow():
+    """In this interpreter, in the one that $STRATA_TENSORFLOW names, or in build/peers-keras, which the benchmarks make.
+    Elsewhere the test is left out: 600 MB are too much for it."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    if not lacks(["tensorflow"]):
+        return
+    python = pathlib.Path(os.environ.get("STRATA_TENSORFLOW", ROOT / "build/peers-keras/bin/python"))
+    if python.exists() and "STRATA_TENSORFLOW_TRIED" not in os.environ:
+        go_on_with(python, "STRATA_TENSORFLOW_TRIED")
+    leave_out_all("there is no TensorFlow")
