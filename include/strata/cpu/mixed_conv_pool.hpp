@@ -57,10 +57,11 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
   static constexpr int framed_x = at::x.needed() ? aligned_size<float>(x_size) : 0;
   static constexpr int rounded_x = halves(together * x_size + 2 * group);  // loads of whole groups reach beyond the last pixel
   static constexpr int rounded_dy = halves(together * out_size + L);
-  static constexpr int alive_size = aligned_size<float>((together * windows + 31) / 32 * F);
+  static constexpr int alive_size = aligned_size<float>((together * windows + 31) / 32 * F),
+                       offsets_size = aligned_size<float>(together * out_size);
   static constexpr int scratch =
       std::max({int(base::scratch), framed_x + 16 * tiles*(v_row + m_row),
-                framed_x + rounded_x + rounded_dy + alive_size + F* filter_size, rounded_dy + frame_size});
+                framed_x + rounded_x + rounded_dy + alive_size + offsets_size + F* filter_size, rounded_dy + frame_size});
   static constexpr int masks = 2 * windows * 4 * filter_words(F);
   static constexpr int scratch_per_sample = std::max(int(base::scratch_per_sample), aligned_size<float>(masks));
   static constexpr int base_derived = winograd && for_input ? 0 : aligned_size<float>(base::derived);
@@ -138,7 +139,8 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
     auto* const x = reinterpret_cast<bf16_pair*>(o.scratch + framed_x);
     auto* const dy = reinterpret_cast<bf16_pair*>(o.scratch + framed_x + rounded_x);
     auto* const alive = reinterpret_cast<std::uint32_t*>(o.scratch + framed_x + rounded_x + rounded_dy);
-    float* const transposed = o.scratch + framed_x + rounded_x + rounded_dy + alive_size;
+    auto* const offsets = reinterpret_cast<std::int32_t*>(o.scratch + framed_x + rounded_x + rounded_dy + alive_size);
+    float* const transposed = o.scratch + framed_x + rounded_x + rounded_dy + alive_size + offsets_size;
     std::fill_n(transposed, F * filter_size, 0.f);
     if (o.adds_dw) {
       for (int k = 0; k < KH; ++k) transpose(o.dw[0] + k * row * F, F, transposed + k * row_size, filter_size, row, F);
@@ -152,10 +154,11 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
       for (int k = 0; k < samples; ++k) round_row<B>(framed(o, n + k), x_size, x + k * x_size / 2);
       round_row<B>(o.dy + std::ptrdiff_t(n) * out_size, samples * out_size, dy);
       alive_windows(winners(o, n), some.windows, F, alive);
+      winner_offsets(winners(o, n), corners.begin(), offsets, some);
       const auto add = [&](auto groups, int k, int g) {
         mixed_pooled_weights<B, block_rows(), groups>(
             reinterpret_cast<const std::uint16_t*>(x) + k * at::x_row + g * group, reinterpret_cast<const std::uint16_t*>(dy),
-            winners(o, n), alive, corners.begin(), transposed + k * row_size + g * group, row_size, filter_size, some);
+            offsets, alive, transposed + k * row_size + g * group, row_size, filter_size, some);
       };
       for (int k = 0; k < KH; k += block_rows()) {
         int g = 0;

@@ -40,20 +40,19 @@ STRATA_INLINE inline void add_pair(vec<float> (&sum)[2], const std::uint16_t* on
 #endif
 }
 
-/// Weight gradient of some samples, whose rounded x and dy lie one after the other: `image` has the windows of all of them.
+/// Weight gradient of some samples, whose rounded x and dy lie one after the other: `image` has the windows of all of them, and
+/// `offset` is what winner_offsets has made of their winners.
 /// The block is G groups of 2 * lanes neighbours in Rows kernel rows, each group in the order of B::place.
 template <class B, int Rows, int G>
-[[gnu::noinline]] void mixed_pooled_weights(const std::uint16_t* x, const std::uint16_t* dy, const std::int8_t* winner,
-                                            const std::uint32_t* alive, const int* corner, float* block, int row_size,
-                                            int filter_size, const pooled_image& image) {
+[[gnu::noinline]] void mixed_pooled_weights(const std::uint16_t* x, const std::uint16_t* dy, const std::int32_t* offset,
+                                            const std::uint32_t* alive, float* block, int row_size, int filter_size,
+                                            pooled_image image) {
   constexpr int L = lanes<float>, width = 2 * L;
-  const std::ptrdiff_t x_row = image.x_row, filters = image.filters;
-  const std::ptrdiff_t pixel[4] = {0, image.channels, x_row, x_row + image.channels};
+  const std::ptrdiff_t filters = image.filters;
   const int words = (image.windows + 31) / 32;
   for (int f = 0; f < image.filters; ++f, block += filter_size) {
     vec<float> sum[Rows * G][2];
-    unroll<Rows * G>([&](auto i) STRATA_INLINE {
-      float* const at = block + i / G * row_size + i % G * width;
+    in_grid<Rows, G>(block, width, row_size, [&](auto i, const float* at) STRATA_INLINE {
       sum[i][0] = load(at), sum[i][1] = load(at + L);
       __builtin_prefetch(at + filter_size, 1);  // hides L2 behind this filter
       __builtin_prefetch(at + filter_size + L, 1);
@@ -61,22 +60,19 @@ template <class B, int Rows, int G>
     for (int word = 0; word < words; word += 2) {
       std::uint64_t bits = alive[word * filters + f];
       if (word + 1 < words) bits |= std::uint64_t(alive[(word + 1) * filters + f]) << 32;
-      const int* const corners = corner + word * 32;
-      const std::int8_t* const winners = winner + word * 32 * filters + f;
-      const std::uint16_t* const g = dy + word * 32 * filters + f;
+      const std::ptrdiff_t first = word * 32 * filters + f;
       each_living_pair(bits, [&](living_pair p) STRATA_INLINE {
-        const std::ptrdiff_t one = p.one * filters, two = p.two * filters;
-        const std::uint16_t *const x_one = x + corners[p.one] + pixel[int(winners[one])],
-                                   *const x_two = x + corners[p.two] + pixel[int(winners[two])];
-        const bf16_pairs both = gradient_pair(g[one], g[two], p.whole);
-        unroll<Rows * G>([&](auto i) STRATA_INLINE {
-          const std::ptrdiff_t at = i / G * x_row + i % G * width;
-          add_pair<B>(sum[i], x_one + at, x_two + at, both);
+        const std::ptrdiff_t one = first + p.one * filters, two = first + p.two * filters;
+        const bf16_pairs both = gradient_pair(dy[one], dy[two], p.whole);
+        const std::uint16_t *x_one = x + offset[one], *x_two = x + offset[two];
+        unroll<Rows>([&](auto row) STRATA_INLINE {
+          asm("" : "+r"(x_one), "+r"(x_two));  // as in_grid does
+          unroll<G>([&](auto g) STRATA_INLINE { add_pair<B>(sum[row * G + g], x_one + g * width, x_two + g * width, both); });
+          x_one += image.x_row, x_two += image.x_row;
         });
       });
     }
-    unroll<Rows * G>([&](auto i) STRATA_INLINE {
-      float* const at = block + i / G * row_size + i % G * width;
+    in_grid<Rows, G>(block, width, row_size, [&](auto i, float* at) STRATA_INLINE {
       store(at, sum[i][0]), store(at + L, sum[i][1]);
     });
   }
