@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
@@ -23,17 +24,18 @@ namespace {
 
 struct settings {
   std::string network = "cnn", result;
-  int workers = 2, rounds = 3, port = 21'700, worker = -1;
+  std::vector<std::string> only;  // of the measurements, if any are named
+  int workers = 2, batch = 64, rounds = 3, port = 21'700, worker = -1;
   bool gloo = false;
   double seconds = 2;
 };
 
 /// The best epoch of those that fit into the time, in samples per second.
-template <class Network>
-double speed(const settings& s, const auto& strategy) {
+template <class Network, int Batch>
+double epochs_of(const settings& s, const auto& strategy) {
   const auto train = data::synthetic_digits(12'800, 1);
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy};
-  auto batches = train | data::shuffle(12'800) | data::batch<64>;
+  auto batches = train | data::shuffle(12'800) | data::batch<Batch>;
   double best = 0;
   const int passes = std::max(2, int(s.seconds * 4));  // the same number in each process
   for (int pass = 0; pass < passes; ++pass) {
@@ -42,6 +44,14 @@ double speed(const settings& s, const auto& strategy) {
     best = std::max(best, 12'800 / (now() - start));
   }
   return best;
+}
+
+/// The global batch is 64, or 64 for each of two workers.
+template <class Network>
+double speed(const settings& s, const auto& strategy) {
+  if (s.batch == 64) return epochs_of<Network, 64>(s, strategy);
+  if (s.batch == 128) return epochs_of<Network, 128>(s, strategy);
+  throw error("--batch: 64 or 128");
 }
 
 template <class Network>
@@ -54,14 +64,14 @@ double of_worker(const settings& s) {
 }
 
 /// Starts the workers as processes of this program; the first one writes what it has measured.
-double of_processes(const settings& s, bool gloo) {
+double of_processes(const settings& s, int batch, bool gloo) {
   static int used = 0;
   const std::string port = std::to_string(s.port + 16 * used++), result = "/tmp/strata-workers-" + std::to_string(getpid());
   std::vector<pid_t> children;
   for (int w = 0; w < s.workers; ++w) {
     std::vector<std::string> words{
         "workers", "--network", s.network, "--workers", std::to_string(s.workers), "--worker", std::to_string(w), "--port",
-        port,      "--result",  result,    "--seconds", std::to_string(s.seconds)};
+        port,      "--result",  result,    "--seconds", std::to_string(s.seconds), "--batch", std::to_string(batch)};
     if (gloo) words.push_back("--gloo");
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -91,25 +101,41 @@ void run(const settings& s) {
     if (s.worker == 0) std::ofstream(s.result) << measured;
     return;
   }
-  std::vector<double> one, threads, processes, over_gloo;
-  for (int round = 0; round < s.rounds; ++round) {
-    one.push_back(speed<Network>(s, one_device{{.threads = 1}}));
-    threads.push_back(speed<Network>(s, mirrored{cpus(s.workers)}));
-    processes.push_back(of_processes(s, false));
-    over_gloo.push_back(of_processes(s, true));
+  struct way {
+    const char* name;
+    const char* text;
+    std::function<double()> measure;
+    std::vector<double> measured{};
+  };
+  settings twice = s;
+  twice.batch = 2 * s.batch;
+  std::vector<way> ways{
+      {"one_thread", "one thread", [&] { return speed<Network>(s, one_device{{.threads = 1}}); }},
+      {"threads", "mirrored, a thread each", [&] { return speed<Network>(s, mirrored{cpus(s.workers)}); }},
+      {"shared_memory", "multi_worker_mirrored, shared memory", [&] { return of_processes(s, s.batch, false); }},
+      {"gloo", "multi_worker_mirrored, Gloo over loopback", [&] { return of_processes(s, s.batch, true); }}};
+  if (s.batch == 64) {  // weak scaling: the same work for each worker as for the one thread
+    ways.push_back({"weak_threads", "mirrored, twice the batch",
+                    [&] { return speed<Network>(twice, mirrored{cpus(s.workers)}); }});
+    ways.push_back({"weak_shared_memory", "shared memory, twice the batch", [&] { return of_processes(s, 128, false); }});
+    ways.push_back({"weak_gloo", "Gloo, twice the batch", [&] { return of_processes(s, 128, true); }});
   }
-  const auto best = [](const std::vector<double>& of) { return *std::ranges::max_element(of); };
-  std::printf("%s, global batch 64, %d workers: best of %d rounds in turn, samples/s\n", s.network.c_str(), s.workers, s.rounds);
-  std::printf("  %-44s %9.0f\n", "one thread", best(one));
-  std::printf("  %-44s %9.0f  %.2f of one thread\n", "mirrored, a thread each", best(threads), best(threads) / best(one));
-  std::printf("  %-44s %9.0f  %.2f of the threads\n", "multi_worker_mirrored, shared memory", best(processes),
-              best(processes) / best(threads));
-  std::printf("  %-44s %9.0f  %.2f of the threads\n", "multi_worker_mirrored, Gloo over loopback", best(over_gloo),
-              best(over_gloo) / best(threads));
-  std::printf(
-      "{\"network\": \"%s\", \"workers\": %d, \"one_thread\": %.0f, \"threads\": %.0f, \"shared_memory\": %.0f, \"gloo\": "
-      "%.0f}\n",
-      s.network.c_str(), s.workers, best(one), best(threads), best(processes), best(over_gloo));
+  if (!s.only.empty())
+    std::erase_if(ways, [&](const way& w) { return std::ranges::find(s.only, w.name) == s.only.end(); });
+  if (ways.empty()) return;
+  for (int round = 0; round < s.rounds; ++round)
+    for (way& w : ways) w.measured.push_back(w.measure());
+  const auto median = [](std::vector<double> of) {
+    std::ranges::sort(of);
+    return of[of.size() / 2];
+  };
+  std::printf("%s, global batch %d, %d workers: median of %d rounds in turn, samples/s\n", s.network.c_str(), s.batch, s.workers,
+              s.rounds);
+  for (const way& w : ways)
+    std::printf("  %-44s %9.0f  %.2f of the first\n", w.text, median(w.measured), median(w.measured) / median(ways[0].measured));
+  std::printf("{\"network\": \"%s\", \"workers\": %d, \"batch\": %d", s.network.c_str(), s.workers, s.batch);
+  for (const way& w : ways) std::printf(", \"%s\": %.0f", w.name, median(w.measured));
+  std::printf("}\n");
 }
 
 }  // namespace
@@ -127,6 +153,10 @@ int main(int argc, char** argv) try {
       s.rounds = std::stoi(value());
     else if (option == "--seconds")
       s.seconds = std::stod(value());
+    else if (option == "--batch")
+      s.batch = std::stoi(value());
+    else if (option == "--only")
+      s.only.push_back(value());
     else if (option == "--port")
       s.port = std::stoi(value());
     else if (option == "--worker")  // these three are for the processes that it starts
@@ -136,7 +166,9 @@ int main(int argc, char** argv) try {
     else if (option == "--gloo")
       s.gloo = true;
     else
-      throw error("workers [--network cnn|mlp_128|mlp_512_512] [--workers N] [--rounds N] [--seconds S] [--port N]");
+      throw error(
+          "workers [--network cnn|mlp_128|mlp_512_512] [--workers N] [--batch 64|128] [--only NAME]... [--rounds N] "
+          "[--seconds S] [--port N]");
   }
   if (s.network == "cnn") run<cnn>(s);
   if (s.network == "mlp_128") run<mlp_128>(s);

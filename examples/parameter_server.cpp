@@ -23,12 +23,12 @@ int main(int argc, char** argv) {
     // In a ps, this serves until the training is over, and ends the process.
     trainer model{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, seed(s.seed),
                   parameter_server{tf_config(), {.compute = {.threads = s.threads}}}};
-    auto [train, test] = examples::load(s);
+    const data::train_and_test digits = examples::load(s);
     examples::with_batch<32, 64, 128>(s.batch, [&](auto batch) {
-      const auto mine = train | data::shard(std::size_t(members.size()), std::size_t(members.rank()));
+      const auto mine = digits.train | data::shard(std::size_t(members.size()), std::size_t(members.rank()));
       model.fit(mine | data::shuffle(60'000, {.seed = s.seed}) | batch, epochs(s.epochs));
       if (!model.is_chief()) return;
-      const logs result = model.evaluate(test | batch);
+      const logs result = model.evaluate(digits.test | batch);
       std::cout << "test accuracy " << result["accuracy"] << '\n';
     });
   });

@@ -5,13 +5,17 @@ import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
-import keras
 import numpy as np
 import tensorflow as tf
-from keras import layers as L
 
 from networks import NETWORKS, AveragePool, Conv, Dense, MaxPool
-from serve import EPOCH, WARM_UP, fastest, samples_per_second, serve
+from serve import EPOCH, WARM_UP, WORKERS_EPOCH, fastest, samples_per_second, serve
+
+if "TF_CONFIG" in os.environ:
+    import tf_keras as keras  # under Keras 3, fit of MultiWorkerMirroredStrategy raises a ValueError
+else:
+    import keras
+L = keras.layers
 
 tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))
 keras.utils.set_random_seed(1)
@@ -34,9 +38,7 @@ def layer_of(layer, activation: str | None):
             return PLAIN[layer]() if layer in PLAIN else L.Activation(layer)
 
 
-@functools.cache
-def trained(name: str, batch: int):
-    """A compiled model that has seen some batches, and its data."""
+def compiled(name: str):
     network = NETWORKS[name]
     model = keras.Sequential([L.Input(network.input)])
     items = list(network.layers)
@@ -46,10 +48,32 @@ def trained(name: str, batch: int):
         activation = items.pop(0) if takes_activation else None
         model.add(layer_of(layer, activation))
     model.compile(optimizer="adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+@functools.cache
+def trained(name: str, batch: int):
+    """A model that has seen some batches, and its data."""
+    model, network = compiled(name), NETWORKS[name]
     x = np.random.default_rng(1).random((EPOCH, *network.input), np.float32)
     y = np.random.default_rng(2).integers(0, 10, EPOCH, np.int32)
     model.fit(x[: batch * WARM_UP], y[: batch * WARM_UP], batch_size=batch, verbose=0)
     return model, x, y
+
+
+@functools.cache
+def trained_by_workers(name: str, batch: int):
+    """The same of the processes that TF_CONFIG tells of; the batch is the global one."""
+    with tf.distribute.MultiWorkerMirroredStrategy().scope():
+        model = compiled(name)
+    x = np.random.default_rng(1).random((EPOCH, *NETWORKS[name].input), np.float32)
+    y = np.random.default_rng(2).integers(0, 10, EPOCH, np.int32)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    batches = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(10_000).repeat().batch(batch).prefetch(tf.data.AUTOTUNE)
+    batches = batches.with_options(options)
+    model.fit(batches, steps_per_epoch=WARM_UP, verbose=0)
+    return model, batches
 
 
 def input_pipeline(model: str, batch: int, seconds: float) -> float:
@@ -67,8 +91,13 @@ def answer(request: dict) -> dict:
     batch = request["batch"]
     if request["what"] == "input":
         return {"samples_per_second": input_pipeline(request["model"], batch, request["seconds"])}
-    model, x, y = trained(request["model"], batch)
-    speed = samples_per_second(lambda: model.fit(x, y, batch_size=batch, verbose=0), EPOCH)
+    if request["what"].startswith("workers"):
+        model, batches = trained_by_workers(request["model"], batch)
+        steps = WORKERS_EPOCH // batch
+        speed = samples_per_second(lambda: model.fit(batches, steps_per_epoch=steps, verbose=0), steps * batch)
+    else:
+        model, x, y = trained(request["model"], batch)
+        speed = samples_per_second(lambda: model.fit(x, y, batch_size=batch, verbose=0), EPOCH)
     return {"samples_per_second": speed, "parameters": sum(int(np.prod(w.shape)) for w in model.trainable_weights)}
 
 

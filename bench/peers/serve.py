@@ -1,14 +1,15 @@
 """What the peers share: they answer requests, one JSON object per line, and time as bench/networks.cpp does.
 
-A request is {"model", "batch", "what", "seconds"}; `what` is predict, train (one step per call), fit (an epoch) or input (by a "loader").
+A request is {"model", "batch", "what", "seconds"}; `what` is predict, train (one step per call), fit (an epoch),
+input (by a "loader") or workers (an epoch, together with other processes that are asked for the same).
 """
 import json
 import sys
 import time
 from typing import Callable
 
-# Samples of an epoch, batches in memory of the other measurements, batches that warm an epoch up.
-EPOCH, BATCHES, WARM_UP = 60_000, 16, 20
+# Samples of an epoch, and of one that several processes share; batches in memory of the other measurements; batches that warm an epoch up.
+EPOCH, WORKERS_EPOCH, BATCHES, WARM_UP = 60_000, 12_800, 16, 20
 
 
 def fastest(step: Callable[[], object], batch: int, seconds: float, rounds: int = 5) -> float:

@@ -4,12 +4,12 @@ import itertools
 import sys
 
 import torch
-from torch import nn
+from torch import distributed, nn
 from torch.nn import functional
 from torch.utils import data
 
 from networks import NETWORKS, AveragePool, Conv, Dense, MaxPool, Residual
-from serve import BATCHES, EPOCH, WARM_UP, fastest, samples_per_second, serve
+from serve import BATCHES, EPOCH, WARM_UP, WORKERS_EPOCH, fastest, samples_per_second, serve
 
 torch.set_num_threads(int(sys.argv[1]))
 torch.set_flush_denormal(True)
@@ -95,8 +95,8 @@ class Model:
         with torch.inference_mode():
             return fastest(lambda: module(next(batches)), batch, seconds)
 
-    def epoch(self, batch: int) -> None:
-        for indices in torch.randperm(EPOCH).split(batch):
+    def epoch(self, batch: int, samples: int = EPOCH) -> None:
+        for indices in torch.randperm(EPOCH)[:samples].split(batch):
             self.step(self.x[indices], self.y[indices])
 
 
@@ -105,6 +105,16 @@ def model_for_epochs(name: str, batch: int) -> Model:
     model = Model(name, EPOCH)
     for indices in torch.randperm(EPOCH)[: batch * WARM_UP].split(batch):
         model.step(model.x[indices], model.y[indices])
+    return model
+
+
+@functools.cache
+def model_of_worker(name: str, batch: int) -> Model:
+    """Of the processes that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT tell of; each computes its share of a batch."""
+    distributed.init_process_group("gloo")
+    model = Model(name, EPOCH)
+    model.module = nn.parallel.DistributedDataParallel(model.module)
+    model.epoch(batch, batch * WARM_UP)
     return model
 
 
@@ -163,6 +173,9 @@ def answer(request: dict) -> dict:
             model = model_for_epochs(name, batch)
             model.module.train()
             speed = samples_per_second(lambda: model.epoch(batch), EPOCH)
+        case "workers" | "workers_gloo":
+            model, workers = model_of_worker(name, batch), distributed.get_world_size()
+            speed = samples_per_second(lambda: model.epoch(batch // workers, WORKERS_EPOCH // workers), WORKERS_EPOCH)
         case "train":
             model = Model(name, BATCHES * batch)
             speed = model.train(batch, seconds)

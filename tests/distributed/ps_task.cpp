@@ -1,12 +1,15 @@
 // needs: grpc
 // One process of a training with parameter servers, for test_parameter_server.py: ps_task STRATEGY LEAVES [EPOCHS [PAUSE]]
 // STRATEGY: one_device asynchronous bounded synchronous. Waits PAUSE ms after each batch. Prints losses and a digest of the
-// parameters.
+// parameters. TLS: a folder with authority.pem, worker.pem and worker.key. UNPROTECTED: do without on any address.
+// SNAPSHOTS: the folder of the servers' snapshots, one after each update, or soon. HOLD: a file to wait for after
+// HOLD_AFTER steps. START, RETRY: for how many seconds a server may be away at the start, and later.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <strata/data/shard.hpp>
 #include <strata/distribute/parameter_server.hpp>
@@ -20,11 +23,20 @@ namespace {
 using mlp = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dropout<0.2_r>,
                        dense<64, relu, kernel_regularizer<l2<1e-4_r>>>, dense<10, softmax>>;
 
+int number(const char* variable, int otherwise) {
+  const char* value = std::getenv(variable);
+  return value ? std::atoi(value) : otherwise;
+}
+
 struct say_when_under_way {
   int pause;
+  const char* awaited = std::getenv("HOLD");
+  int hold_after = number("HOLD_AFTER", 20);
   long steps = 0;
   void on_batch_end(training_state&) {
     if (++steps == 20) std::cout << "under way" << std::endl;
+    while (awaited && steps == hold_after && !std::filesystem::exists(awaited))
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (pause > 0) std::this_thread::sleep_for(std::chrono::milliseconds(pause));
   }
 };
@@ -58,9 +70,18 @@ int main(int argc, char** argv) try {
     train(one_device{compute}, 1, 0, count, pause);
     return 0;
   }
-  parameter_server_options options{
-      .compute = compute, .partitioner = fixed_shards_partitioner{7}, .start_timeout = std::chrono::seconds(10)};
+  parameter_server_options options{.compute = compute,
+                                   .partitioner = fixed_shards_partitioner{7},
+                                   .start_timeout = std::chrono::seconds(number("START", 10))};
   options.timeout = std::chrono::seconds(20);
+  options.control.unprotected = std::getenv("UNPROTECTED") != nullptr;
+  if (const char* folder = std::getenv("SNAPSHOTS"))
+    options.snapshots = {.folder = folder, .every = std::chrono::milliseconds(100), .updates = 1};
+  options.retry_for = std::chrono::seconds(number("RETRY", 3));
+  if (const char* folder = std::getenv("TLS")) {
+    const std::string keys = folder;
+    options.control.tls = mutual_tls{keys + "/authority.pem", keys + "/worker.pem", keys + "/worker.key"};
+  }
   if (strategy == "bounded") options.staleness = bounded_staleness{2};
   if (strategy == "synchronous") options.staleness = synchronous{};
   const cluster members = tf_config()();

@@ -1,34 +1,50 @@
 # needs: grpc
 """Parameter servers and workers as real processes: they learn, in synchronous mode to the bits of one device, and say what went wrong
 when something does."""
-import functools, random, signal, socket, subprocess, sys, threading, time
+import functools, os, pathlib, random, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 import workers
-from workers import case, check, digest, finish_tests, free_ports, line_of
+from strangers import certificates, flood, to_parameter_server
+from workers import case, check, digest, finish_tests, free_ports, line_of, read_line, wait_until
 
-start = functools.partial(workers.start, program='ps_task', STRATA_RUN_ID='test')
+start = functools.partial(workers.start, program='ps_task')
+temporary_folder = functools.partial(tempfile.TemporaryDirectory, ignore_cleanup_errors=True)  # a server may write to it yet
 
 
 class Cluster:
     """A chief, workers, and servers; proxy(port) gives the port under which the workers see a server."""
 
-    def __init__(self, workers, ps, arguments, arguments_of=None, run_of=None, proxy=lambda port: port):
+    def __init__(self, workers, ps, arguments, arguments_of=None, run_of=None, proxy=lambda port: port, host='127.0.0.1', more_of=None, **more):
         ports = free_ports(1 + workers + ps)
         names = [('chief', 0)] + [('worker', i) for i in range(workers)] + [('ps', i) for i in range(ps)]
-        self.ps_addresses = [f'127.0.0.1:{p}' for p in ports[1 + workers:]]
-        seen = [f'127.0.0.1:{proxy(p)}' for p in ports[1 + workers:]]
-        self.processes = {}
+        self.ps_addresses = [f'{host}:{p}' for p in ports[1 + workers:]]
+        seen = [f'{host}:{proxy(p)}' for p in ports[1 + workers:]]
+        self.processes, self.starts = {}, {}
         for name in names:
             members = {'chief': [f'127.0.0.1:{ports[0]}'], 'ps': self.ps_addresses if name[0] == 'ps' else seen}
             if workers:
                 members['worker'] = [f'127.0.0.1:{p}' for p in ports[1:1 + workers]]
             config = {'cluster': members, 'task': {'type': name[0], 'index': name[1]}}
-            self.processes[name] = start((arguments_of or {}).get(name, arguments), config, STRATA_RUN_ID=(run_of or {}).get(name, 'test'))
+            own = {'STRATA_RUN_ID': (run_of or {}).get(name, 'test')} | more | (more_of or {}).get(name, {})
+            self.starts[name] = functools.partial(start, (arguments_of or {}).get(name, arguments), config, **own)
+            self.processes[name] = self.starts[name]()
+
+    def restart(self, *names):
+        """kill -9, and again."""
+        for name in names:
+            self.processes[name].kill()
+            self.processes[name].communicate()
+        for name in names:
+            self.processes[name] = self.starts[name]()
 
     def wait_until_under_way(self):
         for (role, _), p in self.processes.items():
             if role != 'ps':
-                line = p.stdout.readline()
+                line = read_line(p)
                 check(line == 'under way\n', line)
+
+    def wait_until_restored(self, index):
+        line = read_line(self.processes[('ps', index)])
+        check(line == f'ps {index} goes on from its snapshot\n', line)
 
     def finish(self, seconds=60, without=()):
         """What each has printed, and its status."""
@@ -45,11 +61,6 @@ class Cluster:
                 outputs[name] = p.communicate()[0] + '\n(still running after %d s)' % seconds
             statuses[name] = p.returncode
         return outputs, statuses
-
-    def clean_up(self, *names):
-        for name in names or self.processes:
-            self.processes[name].kill()
-            self.processes[name].communicate()
 
 
 class Proxy:
@@ -159,13 +170,12 @@ def _():
 
 @case('asynchronous and bounded: kill -9 of a worker, and the others finish, the servers too')
 def _():
-    for strategy in ('asynchronous', 'bounded'):
-        cluster = Cluster(2, 2, [strategy, 4, 12, 5])
+    clusters = [Cluster(2, 2, [strategy, 4, 12, 5]) for strategy in ('asynchronous', 'bounded')]
+    for cluster in clusters:
         cluster.wait_until_under_way()
         cluster.processes[('worker', 0)].send_signal(signal.SIGKILL)
-        outputs, statuses = cluster.finish(without=[('worker', 0)])
-        cluster.clean_up(('worker', 0))
-        check_all_well(outputs, statuses)
+    for cluster in clusters:
+        check_all_well(*cluster.finish(without=[('worker', 0)]))
 
 
 @case('asynchronous: kill -9 of the chief: the workers finish, the servers say why they end')
@@ -174,12 +184,11 @@ def _():
     cluster.wait_until_under_way()
     cluster.processes[('chief', 0)].send_signal(signal.SIGKILL)
     outputs, statuses = cluster.finish(without=[('chief', 0)])
-    cluster.clean_up(('chief', 0))
     for name, out in outputs.items():
         check(statuses[name] == 0 if name[0] == 'worker' else statuses[name] == 3 and 'chief 0 has not said that the training is over' in out, f'{name}: {out}')
 
 
-@case('synchronous: kill -9 of a worker: the others end within 5 s with an error that names it')
+@case('synchronous: kill -9 of a worker: the others end within 8 s with an error that names it')
 def _():
     cluster = Cluster(2, 2, ['synchronous', 4, 100000])
     cluster.wait_until_under_way()
@@ -188,23 +197,23 @@ def _():
     gone = [('worker', 0), ('ps', 0), ('ps', 1)]
     outputs, _ = cluster.finish(20, without=gone)
     took = time.monotonic() - began
-    cluster.clean_up(*gone)
     for name, out in outputs.items():
         check('communication_error: ' in out, out)
     check(any('communication_error: worker 0 is gone' in out for out in outputs.values()), outputs)
-    check(took < 5, f'took {took:.1f} s')
+    check(took < 8, f'took {took:.1f} s')
 
 
 @case('kill -9 of a server: an error that names it and its address, within 5 s')
 def _():
-    for strategy in ('asynchronous', 'synchronous'):
-        cluster = Cluster(1, 2, [strategy, 4, 100000])
+    clusters = [Cluster(1, 2, [strategy, 4, 100000]) for strategy in ('asynchronous', 'synchronous')]
+    for cluster in clusters:
         cluster.wait_until_under_way()
+    began = time.monotonic()
+    for cluster in clusters:
         cluster.processes[('ps', 1)].send_signal(signal.SIGKILL)
-        began = time.monotonic()
+    for cluster in clusters:
         outputs, _ = cluster.finish(20, without=[('ps', 0), ('ps', 1)])
         took = time.monotonic() - began
-        cluster.clean_up(('ps', 0), ('ps', 1))
         for out in outputs.values():
             check(f'communication_error: ps 1 at {cluster.ps_addresses[1]} is gone' in out, out)
         check(took < 5, f'took {took:.1f} s')
@@ -218,7 +227,6 @@ def _():
     began = time.monotonic()
     outputs, _ = cluster.finish(40, without=[('ps', 0), ('ps', 1)])
     took = time.monotonic() - began
-    cluster.clean_up(('ps', 0), ('ps', 1))
     for out in outputs.values():
         check(f'communication_error: ps 0 at {cluster.ps_addresses[0]} is gone' in out, out)
     check(took < 15, f'took {took:.1f} s')
@@ -228,7 +236,6 @@ def _():
 def _():
     cluster = Cluster(1, 1, ['asynchronous', 4, 100000], arguments_of={('worker', 0): ['asynchronous', 8, 100000]})
     outputs, statuses = cluster.finish(20, without=[('chief', 0), ('ps', 0)])
-    cluster.clean_up(('chief', 0), ('ps', 0))
     out = outputs[('worker', 0)]
     check(statuses[('worker', 0)] == 2 and 'ps 0 does not train what this process does' in out and '4 leaves' in out and '8 leaves' in out, out)
 
@@ -237,7 +244,6 @@ def _():
 def _():
     cluster = Cluster(1, 1, ['asynchronous', 4, 100000], run_of={('worker', 0): 'another'})
     outputs, statuses = cluster.finish(20, without=[('chief', 0), ('ps', 0)])
-    cluster.clean_up(('chief', 0), ('ps', 0))
     out = outputs[('worker', 0)]
     check(statuses[('worker', 0)] == 2 and 'ps 0 belongs to another run' in out, out)
 
@@ -254,18 +260,160 @@ def _():
 
 @case('a server that nobody can reach, and one that nobody comes to')
 def _():
-    address = '127.0.0.1:%d' % free_ports(1)[0]
-    cluster = {'chief': ['127.0.0.1:2223'], 'ps': [address]}
-    out = start(['asynchronous', 4], {'cluster': cluster, 'task': {'type': 'chief', 'index': 0}}).communicate(timeout=30)[0]
-    check(out.startswith(f'communication_error: ps 0 at {address} does not answer within 10000 ms'), out)
-    out = start(['asynchronous', 4], {'cluster': cluster, 'task': {'type': 'ps', 'index': 0}}).communicate(timeout=30)[0]
-    check(out.startswith('communication_error: no worker has come within 10 s'), out)
+    addresses = ['127.0.0.1:%d' % p for p in free_ports(2)]
+    chief, server = (start(['asynchronous', 4], {'cluster': {'chief': ['127.0.0.1:2223'], 'ps': [a]}, 'task': {'type': role, 'index': 0}}, START='2')
+                     for role, a in zip(('chief', 'ps'), addresses))
+    out = chief.communicate(timeout=30)[0]
+    check(out.startswith(f'communication_error: ps 0 at {addresses[0]} does not answer within 2000 ms'), out)
+    out = server.communicate(timeout=30)[0]
+    check(out.startswith('communication_error: no worker has come within 2 s'), out)
 
 
 @case('no server in the cluster')
 def _():
     out = start(['asynchronous', 4], {'cluster': {'chief': ['127.0.0.1:2223']}, 'task': {'type': 'chief', 'index': 0}}).communicate(timeout=10)[0]
     check(out.startswith('error: parameter_server: the cluster has no ps'), out)
+
+
+def time_of(file):
+    """0: it is not there."""
+    try:
+        return os.stat(file).st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def wait_until_saved(folder, seconds=20):
+    """When the servers have had nothing more to save for a second."""
+    deadline, seen, since = time.monotonic() + seconds, None, time.monotonic()
+    while time.monotonic() - since < 1:
+        check(time.monotonic() < deadline, f'no snapshots that last, only {seen}')
+        now = [time_of(os.path.join(folder, f'ps_{i}.snapshot')) for i in range(2)]
+        if now != seen or not all(now):
+            seen, since = now, time.monotonic()
+        time.sleep(0.05)
+
+
+@case('kill -9 of all servers, which are started again: they go on from their snapshots within 5 s, to the bits of one device')
+def _():
+    want = digest(expected(4, 3))
+    with temporary_folder() as folder, temporary_folder() as signals:
+        go = pathlib.Path(signals, 'go')
+        cluster = Cluster(0, 2, ['asynchronous', 4, 3], SNAPSHOTS=folder, RETRY='20', HOLD=str(go))
+        cluster.wait_until_under_way()
+        wait_until_saved(folder)  # its last update, too: nothing will be lost
+        cluster.restart(('ps', 0), ('ps', 1))
+        began = time.monotonic()
+        go.touch()
+        outputs, statuses = cluster.finish()
+        took = time.monotonic() - began
+        check_all_well(outputs, statuses)
+        check(digest(outputs[('chief', 0)]) == want, outputs)
+        for i in range(2):
+            check(f'ps {i} goes on from its snapshot' in outputs[('ps', i)], outputs)
+        check(took < 5, f'took {took:.1f} s')
+        check(os.listdir(folder) == [], 'snapshots of a training that has ended')
+
+
+@case('kill -9 of a server again and again, which is started again: all workers go on')
+def _():
+    first, last = losses(expected(4, 8))
+    with temporary_folder() as folder, temporary_folder() as signals:
+        go = pathlib.Path(signals, 'go')
+        cluster = Cluster(1, 2, ['asynchronous', 4, 50, 10], SNAPSHOTS=folder, RETRY='20', HOLD=str(go), HOLD_AFTER='200')
+        cluster.wait_until_under_way()
+        wait_until(lambda: all(os.path.exists(os.path.join(folder, f'ps_{i}.snapshot')) for i in range(2)))
+        for n in range(3):
+            cluster.restart(('ps', n % 2))
+            cluster.wait_until_restored(n % 2)
+            time.sleep(0.3)
+        go.touch()
+        outputs, statuses = cluster.finish()
+        check_all_well(outputs, statuses)
+        for name in (('chief', 0), ('worker', 0)):
+            mine = losses(outputs[name])[1]
+            check(mine < last + 0.3 * (first - last), f'{name}: {mine} instead of {last}, from {first}')
+
+
+@case('kill -9 of a server without snapshots, which is started again: it goes on with the weights of the chief')
+def _():
+    first, last = losses(expected(4, 8))
+    with temporary_folder() as signals:
+        go = pathlib.Path(signals, 'go')
+        cluster = Cluster(1, 2, ['asynchronous', 4, 20, 5], RETRY='20', HOLD=str(go), HOLD_AFTER='60')
+        cluster.wait_until_under_way()
+        cluster.restart(('ps', 1))
+        go.touch()
+        outputs, statuses = cluster.finish()
+    check_all_well(outputs, statuses)
+    check('ps 1 at ' in outputs[('chief', 0)] and ' has been started again without a snapshot' in outputs[('chief', 0)], outputs)
+    mine = losses(outputs[('chief', 0)])[1]
+    check(mine < last + 0.3 * (first - last), f'{mine} instead of {last}, from {first}')
+
+
+@case('10,000 hostile connections to the servers, as fast as they come: the same bits, no more than 64 MB more memory')
+def _():
+    want = digest(expected(4, 60))
+    with temporary_folder() as signals:
+        go = pathlib.Path(signals, 'go')  # 500 steps at most before the flood is over
+        cluster = Cluster(0, 2, ['asynchronous', 4, 60, 3], HOLD=str(go), HOLD_AFTER='500')
+        cluster.wait_until_under_way()
+        servers = [cluster.processes[('ps', i)] for i in range(2)]
+        ports = [int(a.rpartition(':')[2]) for a in cluster.ps_addresses]
+        check(flood(ports, to_parameter_server('test 0'), servers) <= 64, 'too much memory')
+        go.touch()
+        outputs, statuses = cluster.finish()
+    check_all_well(outputs, statuses)
+    check(digest(outputs[('chief', 0)]) == want, outputs)
+
+
+with tempfile.TemporaryDirectory() as keys:
+    for authority in ('ours', 'foreign'):
+        certificates(f'{keys}/{authority}', authority)
+    # One who knows whom to trust, but is signed by somebody else.
+    os.makedirs(f'{keys}/spy')
+    for name, origin in (('authority.pem', 'ours'), ('worker.pem', 'foreign'), ('worker.key', 'foreign')):
+        os.symlink(f'{keys}/{origin}/{name}', f'{keys}/spy/{name}')
+
+    @case('TLS: processes with certificates train, to the bits of one device; those without, or with foreign ones, come to nothing')
+    def _():
+        want = digest(expected(4))
+        outputs, statuses = Cluster(1, 2, ['synchronous', 4], TLS=f'{keys}/ours').finish()
+        check_all_well(outputs, statuses)
+        for name, out in outputs.items():
+            check(name[0] == 'ps' or digest(out) == want, f'{name}: {out}')
+        strangers = {('worker', i): {'START': '3'} | more for i, more in enumerate(({}, {'TLS': f'{keys}/foreign'}, {'TLS': f'{keys}/spy'}))}
+        cluster = Cluster(3, 1, ['asynchronous', 4, 100000], more_of={('ps', 0): {'TLS': f'{keys}/ours'}, ('chief', 0): {'TLS': f'{keys}/ours'}} | strangers)
+        check(read_line(cluster.processes[('chief', 0)]) == 'under way\n', 'the chief does not train')
+        outputs, statuses = cluster.finish(20, without=[('chief', 0), ('ps', 0)])
+        check(cluster.processes[('chief', 0)].poll() is None, 'the chief has ended')
+        for name, out in outputs.items():
+            check(statuses[name] == 3 and f'communication_error: ps 0 at {cluster.ps_addresses[0]} does not answer within 3000 ms' in out, f'{name}: {out}')
+
+    @case('TLS: a certificate that is not there, and one that is none')
+    def _():
+        os.makedirs(f'{keys}/torn')
+        for name in ('authority.pem', 'worker.pem', 'worker.key'):
+            with open(f'{keys}/torn/{name}', 'w') as file:
+                file.write('-----BEGIN CERTIFICATE-----')
+        for folder, words in (('/nowhere', 'error: cannot read /nowhere/authority.pem'), (f'{keys}/torn', f'error: {keys}/torn/authority.pem is no PEM file, or has no end')):
+            outputs, statuses = Cluster(0, 1, ['asynchronous', 4], TLS=folder).finish(30, without=[('chief', 0)])
+            check(statuses[('ps', 0)] == 2 and words in outputs[('ps', 0)], outputs)
+
+
+@case('an address that others can reach: refused without TLS, unless that is switched off')
+def _():
+    ip = shutil.which('ip', path=os.environ['PATH'] + ':/usr/sbin:/sbin')
+    shown = subprocess.run([ip, '-o', '-4', 'addr', 'show', 'scope', 'global'], capture_output=True, text=True).stdout if ip else ''
+    own = next((line.split()[3].partition('/')[0] for line in shown.splitlines()), None)
+    for host in filter(None, ('node1', '0.0.0.0', own)):
+        outputs, statuses = Cluster(0, 1, ['asynchronous', 4], host=host).finish()
+        for name, out in outputs.items():
+            check(statuses[name] == 2 and f'error: the control plane at {host}:' in out and ' can be reached from other machines: ' in out, f'{name}: {out}')
+    if own:
+        check_all_well(*Cluster(0, 1, ['asynchronous', 4], host=own, UNPROTECTED='1').finish())
+    else:
+        print('# no address but loopback, or no command ip to tell: the switch is not tried')
 
 
 sys.exit(finish_tests())

@@ -1,14 +1,19 @@
 // needs: gloo grpc
 // One process of a training, for test_*.py: worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]. Prints a digest of the parameters.
 // TLS: a folder with authority.pem, worker.pem and worker.key. SLOW: how many milliseconds to sleep after each epoch.
+// EVALUATION: say when a batch is evaluated, and sleep so many milliseconds before. ELASTIC: the least number of workers of an
+// elastic training. HEARTBEAT: milliseconds. STEPS: say when each step ends, and sleep so many milliseconds before the next.
+// UNPROTECTED: listen on addresses that others can reach. Under Slurm, its cluster is that of Slurm.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <strata/data/map.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
+#include <strata/distribute/resolvers/slurm.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -29,8 +34,20 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+cluster members() { return environment("SLURM_JOB_ID").empty() ? tf_config()() : slurm()(); }
+
 struct say_when_under_way {
   int pause = std::atoi(environment("SLOW").c_str());
+  bool tells_steps = !environment("STEPS").empty();
+  int pause_of_step = std::atoi(environment("STEPS").c_str());
+
+  void on_batch_end(training_state& s) {
+    if (!tells_steps) return;
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    std::printf("step %ld at %.6f\n", s.step, now.count());
+    std::fflush(stdout);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_of_step));
+  }
 
   void on_epoch_end(training_state& s) {
     std::printf("epoch %d\n", s.epoch);
@@ -39,11 +56,19 @@ struct say_when_under_way {
   }
 };
 
+void take_time_to_evaluate() {
+  if (environment("EVALUATION").empty()) return;
+  std::puts("evaluates");
+  std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(environment("EVALUATION").c_str())));
+}
+
 template <class Network>
 void train(const auto& strategy, int count) {
   const auto digits = data::synthetic_digits(300, 3);  // 4 x 64 + 44
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
-  const history past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(digits | data::batch<50>),
+  const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
+  const history past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated),
                                  say_when_under_way{}, verbose::off);
   std::uint64_t digest = 0xCBF29CE484222325;  // FNV-1a
   for (const float w : model.executor().parameters()) {
@@ -60,11 +85,15 @@ void train_by(const std::string& strategy, compute_options compute, int count) {
   options.communication.timeout = std::chrono::seconds(10);
   if (const std::string folder = environment("TLS"); !folder.empty())
     options.control.tls = mutual_tls{folder + "/authority.pem", folder + "/worker.pem", folder + "/worker.key"};
+  if (const std::string least = environment("ELASTIC"); !least.empty()) options.elastic.least_workers = std::atoi(least.c_str());
+  if (const std::string interval = environment("HEARTBEAT"); !interval.empty())
+    options.control.heartbeat.interval = std::chrono::milliseconds(std::atoi(interval.c_str()));
+  options.control.unprotected = !environment("UNPROTECTED").empty();
   if (strategy == "one_device") train<Network>(one_device{compute}, count);
   if (strategy == "mirrored") train<Network>(mirrored{cpus(compute.threads), compute}, count);
-  if (strategy == "multi_worker") train<Network>(multi_worker_mirrored{tf_config(), options}, count);
+  if (strategy == "multi_worker") train<Network>(multi_worker_mirrored{&members, options}, count);
   options.communication.implementation = communication_implementation::gloo;
-  if (strategy == "multi_worker_gloo") train<Network>(multi_worker_mirrored{tf_config(), options}, count);
+  if (strategy == "multi_worker_gloo") train<Network>(multi_worker_mirrored{&members, options}, count);
 }
 }  // namespace
 

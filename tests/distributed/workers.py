@@ -1,7 +1,8 @@
 """Starts processes of a training, and judges what they say. Shared by the tests of this folder."""
-import json, os, random, socket, subprocess, time
+import json, os, random, select, socket, subprocess, time
 
 results = []
+started = []  # and perhaps not ended yet
 
 
 def free_ports(n):
@@ -19,13 +20,23 @@ def free_ports(n):
     return ports
 
 
-def start(arguments, config=None, program='worker', **more):
-    """Without a TF_CONFIG and a run id of this process."""
+def start(arguments, config=None, program='worker', within=(), **more):
+    """Without a TF_CONFIG and a run id of this process; `within` is a command that starts commands. Ends with the case."""
     environment = {k: v for k, v in os.environ.items() if k not in ('TF_CONFIG', 'STRATA_RUN_ID')} | more
     if config:
         environment['TF_CONFIG'] = json.dumps(config)
-    command = [os.path.join(os.environ['STRATA_PROGRAMS'], 'distributed_' + program)] + [str(a) for a in arguments]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [*within, os.path.join(os.environ['STRATA_PROGRAMS'], 'distributed_' + program)] + [str(a) for a in arguments]
+    started.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    return started[-1]
+
+
+def kill_started():
+    """So that nobody is left behind, whatever has failed."""
+    for p in started:
+        p.kill()
+    for p in started:
+        p.wait()
+    started.clear()
 
 
 def start_workers(count, arguments, chief=False, arguments_of=None, more_of=None):
@@ -35,6 +46,25 @@ def start_workers(count, arguments, chief=False, arguments_of=None, more_of=None
     tasks += [{'type': 'worker', 'index': i} for i in range(len(members['worker']))]
     return [start((arguments_of or {}).get(i, arguments), {'cluster': members, 'task': t}, **(more_of or {}).get(i, {}))
             for i, t in enumerate(tasks)]
+
+
+def wait_until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < deadline, f'still not after {seconds} s')
+        time.sleep(0.05)
+
+
+def read_line(process, seconds=30):
+    """Its next one; what comes behind it is left for communicate."""
+    line, deadline = b'', time.monotonic() + seconds
+    while not line.endswith(b'\n'):
+        check(select.select([process.stdout], [], [], max(0, deadline - time.monotonic()))[0], f'no line within {seconds} s, only: {line}')
+        byte = os.read(process.stdout.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode()
 
 
 def finish(processes, seconds=60):
@@ -58,6 +88,8 @@ def case(name):
             problem = None
         except Exception as e:  # a failed check, or anything else
             problem = f'{type(e).__name__}: {e}'
+        finally:
+            kill_started()
         results.append(problem is None)
         print(('ok' if problem is None else 'not ok'), len(results), '-', name, flush=True)
         if problem:

@@ -12,4 +12,5 @@
 #include <strata/distribute/resolvers/torchrun.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
+#include <strata/train/sidecar_evaluator.hpp>
 #include <strata/train/weights_file.hpp>

@@ -240,6 +240,55 @@ TEST_CASE("a coordinator that is not the same any more does not count as alive")
   CHECK(contains(error_of([&] { p.b.set("key", ""); }), "does not belong to this generation"));
 }
 
+TEST_CASE("an elastic training: those that are left form again, a late one enters, and who has been left out is refused") {
+  const endpoint where = free_endpoint();
+  std::mutex mutex;
+  std::vector<std::string> changes;
+  const elastic_options elastic{.least_workers = 1, .on_change = [&](const std::string& what) {
+                                  const std::lock_guard lock(mutex);
+                                  changes.push_back(what);
+                                }};
+  coordinator server(where, "run", quick(), 5, elastic, 10s);
+  coordinator_client a(where, "run", quick(), 5), b(where, "run", quick(), 5), c(where, "run", quick(), 5);
+  std::thread second([&] { b.join(worker(1, 3), 10s, name_of); }), third([&] { c.join(worker(2, 3), 10s, name_of); });
+  CHECK(a.join(worker(0, 3), 10s, name_of) == formation{5, {0, 1, 2}, {}});
+  second.join(), third.join();
+  a.set("key", "of generation 5");
+
+  listener at_a, at_c;
+  heartbeat alive_a(a, std::make_shared<wait_state>(), at_a.hears(), true), alive_c(c, std::make_shared<wait_state>(), at_c.hears(), true);
+  CHECK(contains(at_a.heard(5s), "worker 1 (rank 1, here, pid 1) is taken for dead: no heartbeat for "));
+  std::thread other([&] { CHECK(c.form_again(10s) == formation{6, {0, 2}, {}}); });
+  CHECK(a.form_again(10s) == formation{6, {0, 2}, {}});
+  other.join();
+  alive_a.stop(), alive_c.stop();
+  CHECK(contains(error_of([&] { b.set("gradients", "of a zombie"); }),
+                 "goes on as generation 6 of the cluster without this process, which is still in generation 5"));
+  CHECK(contains(error_of([&] { b.form_again(10s); }), "without this process"));
+
+  coordinator_client next_a(a, 6), next_c(c, 6);
+  CHECK(contains(error_of([&] { next_a.get("key", 300ms); }), "did not hand out 'key'"));  // another store
+  heartbeat again_a(next_a, std::make_shared<wait_state>(), at_a.hears(), true),
+      again_c(next_c, std::make_shared<wait_state>(), at_c.hears(), true);
+  CHECK(!server.late_one_waits());
+  coordinator_client late(where, "run", quick(), 5);
+  CHECK(!late.join(worker(1, 3), 10s, name_of));
+  CHECK(contains(error_of([&] { coordinator_client(where, "run", quick(), 5).join(worker(1, 3, "other"), 10s, name_of); }),
+                 "does not train what the others do"));
+  CHECK(contains(error_of([&] { late.enter(worker(1, 3), 200ms); }),
+                 "did not let worker 1 into the training that is under way within 200 ms"));
+  std::thread waits([&] { CHECK(late.enter(worker(1, 3), 10s) == formation{7, {0, 1, 2}, {1}}); });
+  while (!server.late_one_waits()) std::this_thread::sleep_for(1ms);
+  std::thread follows([&] { CHECK(next_c.form_again(10s) == formation{7, {0, 1, 2}, {1}}); });
+  CHECK(next_a.form_again(10s) == formation{7, {0, 1, 2}, {1}});
+  waits.join(), follows.join();
+  std::this_thread::sleep_for(100ms);
+  const std::lock_guard lock(mutex);
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[0] == "generation 6 of the cluster: lost worker 1 (rank 1, here, pid 1); 2 workers go on");
+  CHECK(changes[1] == "generation 7 of the cluster: taken in worker 1 (rank 1, here, pid 1); 3 workers go on");
+}
+
 TEST_CASE("a barrier lets all go together, and names those that are missing at its deadline") {
   in_process_store store;
   std::atomic<int> there{0};

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <strata/distribute/parameter_shards.hpp>
+#include <strata/distribute/parameter_snapshots.hpp>
 #include <strata/distribute/parameter_store.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/sgd.hpp>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "scratch_folder.hpp"
 using namespace strata;
 using strata::test::error_of;
 
@@ -104,7 +106,7 @@ struct bench {
   }
   mailbox pull(int worker, std::uint64_t incarnation, std::uint32_t shard = 0) {
     auto box = std::make_shared<std::optional<parameter_answer<float>>>();
-    store.pull(worker, incarnation, shard, box.get(), into(box));
+    store.pull(worker, incarnation, shard, false, box.get(), into(box));
     return box;
   }
 };
@@ -334,4 +336,160 @@ TEST_CASE("synchronous: workers that read other batches, that leave or are gone,
     b.store.tick();
     CHECK(waits->value().text == "worker 1 has kept step 0 of worker 0 waiting for 0 s");
   }
+}
+
+TEST_CASE(
+    "snapshots: the newest that is whole counts, one of another training is refused, and pushes in it are not applied again") {
+  const test::scratch_folder folder("parameter-snapshots");
+  const snapshot_options each{.folder = folder.path, .updates = 1};
+  bench<adam> b(2);
+  parameter_snapshots snapshots(each, 0, "program");
+  const auto value = [](auto& server, std::uint32_t shard = 0) { return *server.pull(0, 1, shard)->value().weights; };
+  b.assign(all(10)), b.assign(all(20), 1);
+  snapshots.save_when_due(b.store);
+  b.push(of(0, 0), all(1)), b.push(of(1, 7), all(2)), b.push(of(0, 0), all(1), 1);
+  snapshots.save_when_due(b.store);
+  const auto saved = folder.read("ps_0.snapshot");
+  const float then = value(b), other = value(b, 1);
+  b.push(of(0, 1), all(1)), b.push(of(1, 8), all(5));
+  const float later = value(b);
+
+  {
+    bench<adam> again(2);
+    REQUIRE(parameter_snapshots(each, 0, "program").restore(again.store));
+    CHECK(value(again) == then);
+    CHECK(value(again, 1) == other);
+    CHECK(again.push(of(1, 7), all(2))->value().version == 2);  // not a second time
+    CHECK(again.push(of(0, 1), all(1))->value().version == 3);
+    again.push(of(1, 8), all(5));
+    CHECK(value(again) == later);  // the optimizer has its state
+  }
+  bench<adam> fresh(2);
+  CHECK(error_of([&] { parameter_snapshots(each, 0, "another").restore(fresh.store); }) ==
+        (folder / "ps_0.snapshot").string() + " is of another training: it says 'program', this process 'another'");
+  CHECK(!parameter_snapshots(each, 1, "program").restore(fresh.store));
+  CHECK(!parameter_snapshots().restore(fresh.store));
+  bench<adam> more(3);
+  CHECK(error_of([&] { parameter_snapshots(each, 0, "program").restore(more.store); }).find("its shards are others") !=
+        std::string::npos);
+  CHECK(!more.pull(0, 1)->has_value());
+
+  // Damage everywhere, and every length: what was before comes back, never half of it.
+  int whole = 0;
+  for (std::size_t at = 0; at < saved.size(); at += 1 + at / 16) {
+    for (const bool cut : {false, true}) {
+      auto damaged = saved;
+      if (cut)
+        damaged.resize(at);
+      else
+        damaged[at] ^= 0x10;
+      folder.write("ps_0.snapshot", damaged);
+      bench<adam> again(2);
+      REQUIRE(parameter_snapshots(each, 0, "program").restore(again.store));
+      whole += value(again) == 10 && value(again, 1) == 20;
+    }
+  }
+  CAPTURE(saved.size());
+  CHECK(whole > 100);
+  folder.write("ps_0.previous.snapshot", "no snapshot");
+  bench<adam> nothing(2);
+  CHECK(!parameter_snapshots(each, 0, "program").restore(nothing.store));
+  snapshots.remove();
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("a process that has been replaced does not come back") {
+  bench b(2);
+  CHECK(b.store.join(1, 77) > 0);
+  CHECK(b.store.join(1, 2) == -1);
+  CHECK(b.store.join(1, 77) > 0);
+}
+
+TEST_CASE("two processes that join as the same worker at once: the later one may push") {
+  bench b(2);
+  b.assign(all(0)), b.assign(all(0), 1);
+  for (std::uint64_t round = 0; round < 800; ++round) {
+    const std::uint64_t names[] = {100 + 2 * round, 101 + 2 * round};
+    long connections[2] = {};
+    std::atomic<int> ready = 0;
+    const auto join = [&](std::size_t i) {
+      for (++ready; ready < 2;) std::this_thread::yield();
+      connections[i] = b.store.join(1, names[i]);
+    };
+    std::thread other(join, 1);
+    join(0);
+    other.join();
+    const std::uint64_t later = names[connections[1] > connections[0]];
+    for (const std::uint32_t shard : {0u, 1u}) REQUIRE(b.push({1, later, 0, 1, 1, 1}, all(1), shard)->value().text == "");
+  }
+}
+
+TEST_CASE("a server that is started again after the chief has left waits for who still trains; another run begins anew") {
+  const test::scratch_folder folder("parameter-over");
+  const snapshot_options each{.folder = folder.path, .updates = 1};
+  bench b(2);
+  b.assign(all(10)), b.assign(all(20), 1);
+  b.store.leave(0, 1);
+  parameter_snapshots(each, 0, "program").save_when_due(b.store);
+  for (const std::uint64_t run : {0u, 7u}) {
+    bench<>::store_type again(sgd{}, std::vector<parameter_range>{{0, 3 * size}}, b.shards,
+                              {.workers = bench<>::names(2), .run = run});
+    REQUIRE(parameter_snapshots(each, 0, "program").restore(again));
+    CHECK(again.chief_has_left() == (run == 0));
+    CHECK(again.anybody_came() == (run == 0));
+    CHECK(!again.is_deserted());
+    again.join(1, 2);
+    again.leave(1, 2);
+    CHECK(again.is_deserted());
+  }
+}
+
+TEST_CASE("synchronous: a server that is started again answers a repeated push with the tallies of the step") {
+  const auto store = [] {
+    return bench<>::store_type(sgd{}, std::vector<parameter_range>{{0, size}}, {{0, size, 0}},
+                               {.staleness = synchronous{}, .workers = {"worker 0"}, .tally_width = 2});
+  };
+  const test::scratch_folder folder("parameter-tallies");
+  const std::vector<float> weights = all(1);
+  std::vector<float> gradient = all(1);
+  const std::vector<double> tallies{3, 4};
+  gradient.resize(size + tallies.size() * sizeof(double) / sizeof(float));
+  std::memcpy(gradient.data() + size, tallies.data(), tallies.size() * sizeof(double));
+  std::optional<parameter_answer<float>> answer;
+  const auto respond = [&](parameter_answer<float> a) { answer = std::move(a); };
+  const auto push = [&](auto& to) {
+    to.push({0, 1, 0, 1, 1, 1}, 0, &answer, gradient.size() * sizeof(float), bench<>::reader(gradient), respond);
+    REQUIRE(answer->why == refusal::none);
+    return answer->tallies;
+  };
+  auto first = store(), again = store();
+  first.join(0, 1);
+  first.assign(0, 1, 0, true, weights.size() * sizeof(float), bench<>::reader(weights));
+  REQUIRE(push(first) == tallies);
+  parameter_snapshots({.folder = folder.path, .updates = 1}, 0, "program").save_when_due(first);
+  REQUIRE(parameter_snapshots({.folder = folder.path}, 0, "program").restore(again));
+  again.join(0, 1);
+  CHECK(push(again) == tallies);
+  again.pull(0, 1, 0, false, &answer, respond);
+  CHECK(answer->tallies.empty());
+}
+
+TEST_CASE("a snapshot that could not be written is tried again, and what a killed server left is removed") {
+  const test::scratch_folder folder("parameter-unwritten");
+  folder.write("ps_0.unfinished/.strata-1-0", "half of a snapshot");
+  folder.write("ps_1.unfinished/.strata-2-0", "of another server");
+  parameter_snapshots snapshots({.folder = folder.path, .every = std::chrono::milliseconds(1)}, 0, "program");
+  CHECK(!std::filesystem::exists(folder / "ps_0.unfinished"));
+  CHECK(std::filesystem::exists(folder / "ps_1.unfinished/.strata-2-0"));
+  bench b(1);
+  b.assign(all(10)), b.assign(all(20), 1);
+  const auto save = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    snapshots.save_when_due(b.store);
+    return std::filesystem::is_regular_file(folder / "ps_0.snapshot");
+  };
+  folder.write("ps_0.unfinished", "no folder");
+  CHECK(!save());  // which clears the way
+  CHECK(save());
+  CHECK(!std::filesystem::exists(folder / "ps_0.unfinished"));
 }

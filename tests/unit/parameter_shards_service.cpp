@@ -1,18 +1,26 @@
 // needs: grpc
 // A parameter server on the network: what workers send is applied once, what strangers send changes nothing and breaks nothing.
+// And a worker whose chief is out of reach.
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <cstring>
 #include <random>
 #include <strata/distribute/parameter_client.hpp>
 #include <strata/distribute/parameter_service.hpp>
+#include <strata/distribute/parameter_snapshots.hpp>
+#include <strata/distribute/resolvers/explicit_cluster.hpp>
+#include <strata/distribute/run_tasks.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "error_of.hpp"
+#include "scratch_folder.hpp"
 using namespace strata;
 using namespace std::chrono_literals;
 using strata::test::error_of;
@@ -31,20 +39,25 @@ struct served {
   std::vector<parameter_shard> shards = partition(size, sizeof(float), max_size_partitioner{}, 1);
   parameter_store<float, sgd> store;
   endpoint where;
+  control_options control{};
   std::unique_ptr<parameter_service<float, sgd>> service;
 
-  explicit served(int workers = 1)
-      : store(sgd{}, trained, shards, {asynchronous{}, std::vector<std::string>(std::size_t(workers), "worker")}) {
+  explicit served(int workers = 1, staleness_policy staleness = asynchronous{})
+      : store(sgd{}, trained, shards, {staleness, std::vector<std::string>(std::size_t(workers), "worker")}) {}
+  void serve() {
     for (int attempt = 0; !service; ++attempt) try {
-        where = {"127.0.0.1", free_port()};
-        service = std::make_unique<parameter_service<float, sgd>>(where, "ps 0", "run", "program", store);
+        serve_at({"127.0.0.1", free_port()});
       } catch (const error&) {
         if (attempt > 20) throw;
       }
   }
   parameter_client_options options(int worker = 0, const std::string& run = "run",
                                    const std::string& program = "program") const {
-    return {.worker = worker, .run = run, .program = program, .start_timeout = 5s, .timeout = 5s, .retry_for = 500ms};
+    return {.worker = worker, .run = run, .program = program, .start_timeout = 5s, .timeout = 5s, .retry_for = 10s};
+  }
+  void serve_at(const endpoint& place) {
+    where = place;
+    service = std::make_unique<parameter_service<float, sgd>>(where, "ps 0", "run", "program", store, control);
   }
   parameter_client<float> client(int worker = 0) const { return {{where}, shards, options(worker)}; }
 };
@@ -77,7 +90,8 @@ grpc::Status call(const endpoint& where, const char* method, const std::string& 
 }  // namespace
 
 TEST_CASE("weights go to the servers and come back in one piece") {
-  const served s;
+  served s;
+  s.serve();
   parameter_client<float> c = s.client();
   CHECK(s.shards.size() == 3);
   std::vector<float> w(size), back(size);
@@ -96,7 +110,8 @@ TEST_CASE("weights go to the servers and come back in one piece") {
 }
 
 TEST_CASE("a process that takes the place of a worker shuts it out") {
-  const served s(2);
+  served s(2);
+  s.serve();
   std::vector<float> w(size, 0.0f);
   parameter_client<float> chief = s.client(0), first = s.client(1);
   chief.assign(w.data(), true);
@@ -113,7 +128,8 @@ TEST_CASE("a process that takes the place of a worker shuts it out") {
 }
 
 TEST_CASE("who trains something else, in another run, or nowhere, is told so") {
-  const served s;
+  served s;
+  s.serve();
   CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(0, "run", "other")); }) ==
         "ps 0 does not train what this process does: 'program' there, 'other' here");
   CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(0, "other")); }) ==
@@ -125,11 +141,79 @@ TEST_CASE("who trains something else, in another run, or nowhere, is told so") {
         }).find("can be reached from other machines") != std::string::npos);
 }
 
+TEST_CASE("a server that is started again goes on from its snapshot, and applies nothing twice") {
+  const test::scratch_folder folder("parameter-server");
+  parameter_snapshots snapshots({.folder = folder.path, .updates = 1}, 0, "program");
+  auto s = std::make_unique<served>();
+  s->serve();
+  const endpoint where = s->where;
+  std::vector<float> w(size, 0.0f);
+  parameter_client<float> c({where}, s->shards, s->options());
+  c.assign(w.data(), true);
+  auto g = gradient(0), next = gradient(1);
+  CHECK(c.push(g, w.data()) == 1);
+  snapshots.save_when_due(s->store);
+  CHECK(c.push(next, w.data()) == 2);  // lost
+  s.reset();
+
+  served again;
+  REQUIRE(parameter_snapshots({.folder = folder.path}, 0, "program").restore(again.store));
+  again.serve_at(where);
+  CHECK(c.push(g, w.data()) == 1);  // the one that is in the snapshot
+  CHECK(w == std::vector<float>(size, -1.0f));
+  CHECK(c.push(next, w.data()) == 2);
+  CHECK(w == std::vector<float>(size, -2.0f));
+}
+
+TEST_CASE("a server that is started again without a snapshot takes the weights of the chief") {
+  auto s = std::make_unique<served>(2);
+  s->serve();
+  const endpoint where = s->where;
+  std::vector<float> w(size, 5.0f), others(size);
+  parameter_client<float> chief = s->client(0), second = s->client(1);
+  chief.assign(w.data(), true);
+  second.pull(others.data());
+  s.reset();
+  served again(2);
+  again.serve_at(where);
+  auto g = gradient(0);
+  std::string problem;
+  std::thread waits([&] { problem = error_of([&] { second.push(g, others.data()); }); });
+  auto mine = gradient(0);
+  CHECK(chief.push(mine, w.data()) >= 1);
+  waits.join();
+  CHECK(problem == "no error");
+  CHECK(chief.pull(w.data()) == 2);
+  CHECK(w == std::vector<float>(size, 3.0f));
+}
+
+TEST_CASE("a push that found no weights may wait for other workers for longer than a server may be out of reach") {
+  served s(2, bounded_staleness{0});
+  s.serve();
+  auto options = s.options(1);
+  options.retry_for = 300ms;
+  std::vector<float> w(size, 0.0f), others(size);
+  parameter_client<float> chief = s.client(0), ahead({s.where}, s.shards, options);
+  std::string problem;
+  auto g = gradient(0), mine = gradient(0);
+  std::thread waits([&] { problem = error_of([&] { ahead.push(g, others.data()); }); });
+  std::this_thread::sleep_for(100ms);
+  chief.assign(w.data(), true);
+  std::this_thread::sleep_for(700ms);
+  chief.push(mine, w.data());
+  waits.join();
+  CHECK(problem == "no error");
+  CHECK(others == std::vector<float>(size, -2.0f));
+}
+
 TEST_CASE("a server that ends is named, and so is a worker's absence") {
   auto s = std::make_unique<served>();
+  s->serve();
   const std::string name = "ps 0 at " + to_string(s->where) + " is gone";
   std::vector<float> w(size, 0.0f);
-  parameter_client<float> c = s->client();
+  auto options = s->options();
+  options.retry_for = 500ms;
+  parameter_client<float> c({s->where}, s->shards, options);
   c.assign(w.data(), true);
   s.reset();
   CHECK(error_of([&] { c.pull(w.data()); }).starts_with(name));
@@ -137,8 +221,35 @@ TEST_CASE("a server that ends is named, and so is a worker's absence") {
   CHECK(error_of([&] { c.push(g, w.data()); }).starts_with(name));
 }
 
+TEST_CASE("no more connections than allowed are open at a time; who comes then waits until one is closed") {
+  served s;
+  s.control.connections = 2;
+  s.serve();
+  const auto connect = [&] {
+    detail::file_descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET, to.sin_port = htons(s.where.port), to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::connect(socket.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+    return socket;
+  };
+  detail::file_descriptor first = connect();
+  const detail::file_descriptor second = connect();
+  auto options = s.options();
+  options.start_timeout = 300ms;
+  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, options); }).find(" does not answer within 300 ms") !=
+        std::string::npos);
+  first = {};
+  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options()); }) == "no error");
+
+  served larger(3);
+  larger.control.connections = 2;
+  CHECK(error_of([&] { larger.serve(); }) ==
+        "the parameter server is for 3 processes, but control_options.connections is 2");
+}
+
 TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all, change nothing") {
   served s;
+  s.serve();
   parameter_client<float> c = s.client();
   std::vector<float> w(size, 3.0f), back(size);
   c.assign(w.data(), true);
@@ -188,4 +299,45 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
   CHECK(!call(s.where, m::push, std::string(std::size_t(8) << 20, 'x')).ok());  // larger than any message
   CHECK(c.pull(back.data()) == 0);
   CHECK(back == w);
+}
+
+namespace {
+struct nothing {
+  static constexpr auto name = "nothing";
+  using argument = int;
+  using result = int;
+  int operator()(int) const { return 0; }
+};
+/// Ends the first call after 1.5 s as if the network did, the others as if all work were done.
+struct unreachable_chief : grpc::CallbackGenericService {
+  std::atomic<int> calls = 0;
+  struct call : grpc::ServerGenericBidiReactor {
+    explicit call(bool is_first) {
+      if (is_first) std::this_thread::sleep_for(1500ms);
+      Finish(is_first ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "the network") : grpc::Status::OK);
+    }
+    void OnDone() override { delete this; }
+  };
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call(++calls == 1); }
+};
+}  // namespace
+
+TEST_CASE("a chief that is out of reach after longer than start_timeout is waited for, one that never comes is not") {
+  unreachable_chief service;
+  std::unique_ptr<detail::guarded_server> server;
+  std::string address;
+  for (int attempt = 0; !server; ++attempt) try {
+      const endpoint where{"127.0.0.1", free_port()};
+      address = to_string(where);
+      server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{},
+                                                        detail::server_limits{});
+    } catch (const error&) {
+      if (attempt > 20) throw;
+    }
+  const cluster members = explicit_cluster{.chief = {address}, .worker = {"127.0.0.1:1"}, .task = {role::worker, 0}}();
+  CHECK(error_of([&] { run_tasks(members, {.start_timeout = 1s, .retry_for = 10s}, nothing{}); }) == "no error");
+  CHECK(service.calls == 2);
+  server.reset();
+  CHECK(error_of([&] { run_tasks(members, {.start_timeout = 200ms, .retry_for = 10s}, nothing{}); })
+            .starts_with("run_tasks: chief 0 at " + address + " does not answer: "));
 }

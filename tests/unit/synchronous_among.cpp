@@ -1,22 +1,32 @@
 // Processes are threads here, which talk through in_process: every sum has the bits of one process.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <strata/data.hpp>
 #include <strata/distribute/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "error_of.hpp"
+
 using namespace strata;
+using namespace strata::test;
 
 namespace {
 using mlp = sequential<input<28, 28, 1>, flatten, dense<32, relu>, dropout<0.2_r>, dense<10, softmax>>;
-using normalized = sequential<input<28, 28, 1>, conv2d<6, 3, stride<2>>, batch_norm<>, activation<relu>, flatten, dense<10, softmax>>;
+using normalized =
+    sequential<input<28, 28, 1>, conv2d<6, 3, stride<2>>, batch_norm<>, activation<relu>, flatten, dense<10, softmax>>;
 
 const data::digits& digits() {
   static const data::digits d = data::synthetic_digits(150, 3);
@@ -28,12 +38,14 @@ struct outcome {
   double loss = 0, val_accuracy = 0;
 
   bool operator==(const outcome& o) const {
-    return weights.size() == o.weights.size() && std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 &&
-           loss == o.loss && val_accuracy == o.val_accuracy;
+    return weights.size() == o.weights.size() &&
+           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && loss == o.loss &&
+           val_accuracy == o.val_accuracy;
   }
 };
 
-/// Two epochs with a short last batch, 150 = 2 x 64 + 22, and an optimizer that looks at norms. `prepared` are stages before batch.
+/// Two epochs with a short last batch, 150 = 2 x 64 + 22, and an optimizer that looks at norms. `prepared` are stages before
+/// batch.
 template <class Network>
 outcome trained(const auto& strategy, const auto& prepared) {
   trainer model{Network{}, adam{.global_clipnorm = 0.5}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
@@ -124,6 +136,140 @@ TEST_CASE("where a sample may turn out to be damaged, all processes look at all 
   const outcome expected = trained<mlp>(one_device{{.threads = 1, .leaves = 8}}, undamaged);
   REQUIRE(left_out > 0);
   for (const outcome& o : among<mlp>(3, {.threads = 1, .leaves = 8}, undamaged)) CHECK(o == expected);
+}
+
+TEST_CASE("all processes know where the time of each went: who makes its samples slowly, and who waits") {
+  std::vector<time_split> times[2];
+  std::vector<std::thread> threads;
+  for (in_process& member : in_process::group(2))
+    threads.emplace_back([&, member] {
+      const int rank = member.rank();
+      const auto slow_in_1 = data::map_to<shape{28, 28, 1}>([rank](auto x, tensor<float, shape{28, 28, 1}> to) {
+        if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        for (int i = 0; i < 784; ++i) to.data[i] = x.data[i];
+      });
+      trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, synchronous_among{member, {.threads = 1}}};
+      model.evaluate(digits() | data::batch<50>);  // so that both begin together
+      times[rank] = model.fit(digits() | slow_in_1 | data::batch<50>, verbose::off).times();
+    });
+  for (auto& t : threads) t.join();
+  REQUIRE(times[0].size() == 2);
+  CHECK(times[0] == times[1]);
+  for (const time_split& t : times[0]) {
+    CHECK(std::min({t.input, t.compute, t.communication, t.waiting}) >= 0);
+    CHECK(t.input + t.compute + t.communication + t.waiting <= t.total * 1.001);
+  }
+  const double slept = 0.15;  // 75 samples
+  CHECK(times[0][1].input >= slept);
+  CHECK(times[0][0].waiting > times[0][1].waiting);
+
+  trainer alone_one{mlp{}, adam{}, sparse_categorical_crossentropy{}};
+  const history past = alone_one.fit(digits() | data::batch<50>, verbose::off);
+  REQUIRE(past.times().size() == 1);
+  CHECK(past.times()[0].compute > 0);
+  CHECK(past.times()[0].waiting == 0);
+}
+
+namespace {
+/// What two processes throw that fit in their own ways.
+template <class Fit>
+std::vector<std::string> thrown_by_two(const Fit& fit) {
+  std::vector<std::string> thrown(2, "nothing");
+  std::vector<std::thread> threads;
+  for (in_process& member : in_process::group(2, std::chrono::seconds(20)))
+    threads.emplace_back([&, member] {
+      trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, synchronous_among{member, {.threads = 1, .leaves = 2}}};
+      try {
+        fit(model, member.rank());
+      } catch (const error& e) {
+        thrown[std::size_t(member.rank())] = e.what();
+      }
+    });
+  for (auto& t : threads) t.join();
+  return thrown;
+}
+auto first(int count) { return digits() | data::take(std::size_t(count)); }
+}  // namespace
+
+TEST_CASE("processes that do not train alike are told so before the first step") {
+  for (const std::string& why :
+       thrown_by_two([](auto& model, int rank) { model.fit(first(rank == 0 ? 100 : 60) | data::batch<32>, verbose::off); }))
+    CHECK(contains(why, "process 1 does not train as process 0 does: batches in a pass 2 there and 4 in process 0"));
+  for (const std::string& why :
+       thrown_by_two([](auto& model, int rank) { model.fit(digits() | data::batch<32>, epochs(2 + rank), verbose::off); }))
+    CHECK(contains(why, "epochs 3 there and 2 in process 0"));
+  for (const std::string& why : thrown_by_two([](auto& model, int rank) {
+         model.fit(digits() | data::shuffle(150, {.seed = std::uint64_t(rank)}) | data::batch<32>, verbose::off);
+       }))
+    CHECK(contains(why, "other samples or another order, which is '"));
+}
+
+TEST_CASE("processes with other learning rates, or other validation data") {
+  for (const std::string& why : thrown_by_two([](auto& model, int rank) {
+         model.set_learning_rate(rank == 0 ? 0.1 : 0.25);
+         model.fit(digits() | data::batch<32>, verbose::off);
+       }))
+    CHECK(contains(why, "process 1 does not train as process 0 does: learning_rate 0.25 there and 0.1 in process 0"));
+  for (const std::string& why :
+       thrown_by_two([](auto& model, int rank) { model.evaluate(first(rank == 0 ? 100 : 60) | data::batch<32>); }))
+    CHECK(contains(why, "evaluate: process 1 has 2 batches, but process 0 has 4"));
+}
+
+TEST_CASE("no more leaves than there can be") {
+  const auto with = [](int leaves) {
+    return error_of([&] {
+      trainer{mlp{}, adam{}, sparse_categorical_crossentropy{}, one_device{{.threads = 1, .leaves = leaves}}};
+    });
+  };
+  CHECK(contains(with(17), "leaves is 17, but a batch has 1 to 16 of them"));
+  CHECK(contains(with(-1), "leaves is -1"));
+  CHECK(with(16) == "no error");
+  std::vector<in_process> many = in_process::group(17);
+  CHECK(contains(error_of([&] {
+                   trainer{mlp{}, adam{}, sparse_categorical_crossentropy{}, synchronous_among{many[0], {.threads = 1}}};
+                 }),
+                 "17 processes cannot share the leaves of a batch: there are at most 16"));
+}
+
+TEST_CASE("who predicts while fit is under way gets all rows, from the source that fit reads, too") {
+  struct predict_all {
+    std::function<std::vector<float>()> predict;
+    std::vector<float> seen{};
+    void on_epoch_end(training_state&) { seen = predict(); }
+  };
+  const auto predicted = [](const auto& strategy) {
+    trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(3)};
+    auto source = digits() | data::batch<64>;
+    predict_all callback{[&] { return model.predict(source).values; }};
+    model.fit(source, callback, verbose::off);
+    return callback.seen;
+  };
+  const std::vector<float> expected = predicted(one_device{{.threads = 1, .leaves = 4}});
+  REQUIRE(expected.size() == 1500);
+  std::vector<float> seen[2];
+  std::vector<std::thread> threads;
+  for (in_process& member : in_process::group(2))
+    threads.emplace_back([&, member] {
+      seen[member.rank()] = predicted(synchronous_among{member, {.threads = 1, .leaves = 4}});
+    });
+  for (auto& t : threads) t.join();
+  CHECK(seen[0] == expected);
+  CHECK(seen[1] == expected);
+}
+
+TEST_CASE("batches of different sizes are noticed where nobody could know before") {
+  const auto same_number = [](auto& model, int rank) {
+    const auto zeros = [rank] {
+      return [left = rank == 0 ? 64 : 60]() mutable {
+        return left-- > 0 ? std::optional(std::pair(std::array<float, 784>{}, 1)) : std::nullopt;
+      };
+    };
+    const auto as_image =
+        data::map_to<shape{28, 28, 1}>([](const auto& x, tensor<float, shape{28, 28, 1}> to) { std::ranges::copy(x, to.data); });
+    model.fit(data::from_generator(zeros) | as_image | data::batch<32>, verbose::off);
+  };
+  for (const std::string& why : thrown_by_two(same_number))
+    CHECK(contains(why, "the processes do not read the same batches: here is one of "));
 }
 
 TEST_CASE("mirrored needs a device") { CHECK_THROWS_WITH_AS(cpus(0), "cpus(0): at least one device is needed", error); }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <strata/base/error.hpp>
 #include <strata/cpu/backends.hpp>
 #include <strata/cpu/update.hpp>
 #include <strata/distribute/prepared_plan.hpp>
 #include <strata/network/work.hpp>
+#include <string>
 #include <vector>
 
 namespace strata {
@@ -52,7 +54,7 @@ class batch_leaves {
     int leaves = 0, capacity = 0;
   };
 
-  /// A function of the size of the batch alone, so that the bits of a step depend on nothing that happened before.
+  /// A function of the size of the batch, and of options that never change: the bits of a step depend on nothing that happened before.
   struct division_of {
     int leaves;  // 0: as the size says, but at least
     int least;
@@ -63,8 +65,9 @@ class batch_leaves {
   };
 
   /// A batch has at least one leaf for each of so many processes; 0: they do not share batches.
+  /// Throws strata::error for more leaves, or processes, than a batch can have leaves.
   batch_leaves(compute_options options, int processes)
-      : options_(options),
+      : options_((check(options, processes), options)),
         divide_{options.leaves, int(std::bit_ceil(unsigned(processes)))},
         team_(std::make_unique<thread_team>(options.threads > 0 ? options.threads : available_cores())),
         penalties_(std::size_t(trained.count)) {}
@@ -78,6 +81,15 @@ class batch_leaves {
   arena<double> penalties_;
   division now_;              // of the batch at hand
   int prepared_for_[2] = {};  // the largest batch of each purpose
+
+  static void check(const compute_options& options, int processes) {
+    if (options.leaves < 0 || options.leaves > max_leaves)
+      throw error("compute_options: leaves is " + std::to_string(options.leaves) + ", but a batch has 1 to " + std::to_string(max_leaves) +
+                  " of them (0: as its size says)");
+    if (processes > max_leaves)
+      throw error(std::to_string(processes) + " processes cannot share the leaves of a batch: there are at most " +
+                  std::to_string(max_leaves));
+  }
 
   auto& inference() {
     if constexpr (one_plan)
@@ -135,7 +147,9 @@ class batch_leaves {
   }
 
   /// Depth first: a micro-batch goes through the whole network and back while it stays in the cache.
-  void micro_batches(int l, int rank, const step_context<T>& context, const samples<T>& batch) {
+  /// passed(g): the gradient of the leaf is complete down to group g of the plan; not called for a leaf without samples.
+  template <class Passed = detail::nobody_is_told>
+  void micro_batches(int l, int rank, const step_context<T>& context, const samples<T>& batch, Passed&& passed = {}) {
     sums& leaf = leaves_[std::size_t(l)];
     leaf.clear_sums();
     bool adds = false;
@@ -143,7 +157,10 @@ class batch_leaves {
       training_pass pass(context, training_.work_of(rank, l), leaf, some, first);
       pass.forward(0);
       pass.measure();
-      pass.backward(0, adds);
+      const bool is_last = first + some.count == std::min(long(l + 1) * now_.capacity, long(batch.count));
+      pass.backward(0, adds, [&](int g) {
+        if (is_last) passed(g);
+      });
       adds = true;
     });
     if (!adds) leaf.clear_gradient();

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <cstddef>
 #include <fstream>
 #include <functional>
@@ -28,16 +29,19 @@ struct mutual_tls {
 struct control_options {
   std::optional<mutual_tls> tls{};
   bool unprotected = false;  // listen on other addresses than loopback without TLS: on networks that nobody else can reach
+  int connections = 512;     // that a server has open at a time, at most, of about 30 KB each; others wait: more than processes
   heartbeat_options heartbeat{};
   /// Told by the coordinator, on a thread of its own, which process keeps the others waiting.
   std::function<void(const std::string&)> on_slow_process = [](const std::string& what) { std::clog << what + '\n'; };
 };
 
 namespace detail {
-inline std::string file_text(const std::string& path) {
+inline std::string pem_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file || text.empty()) throw error("cannot read " + path + ", or it is empty");
+  if (text.find("-----BEGIN ") == text.npos || text.find("-----END ") == text.npos)  // gRPC would only log it
+    throw error(path + " is no PEM file, or has no end");
   return text;
 }
 
@@ -59,13 +63,34 @@ inline void refuse_unprotected(const endpoint& where, const control_options& opt
 inline std::shared_ptr<grpc::ServerCredentials> server_credentials(const control_options& options) {
   if (!options.tls) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions ssl(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  ssl.pem_root_certs = file_text(options.tls->authority);
-  ssl.pem_key_cert_pairs.push_back({file_text(options.tls->key), file_text(options.tls->certificate)});
+  ssl.pem_root_certs = pem_text(options.tls->authority);
+  ssl.pem_key_cert_pairs.push_back({pem_text(options.tls->key), pem_text(options.tls->certificate)});
   return grpc::SslServerCredentials(ssl);
 }
 inline std::shared_ptr<grpc::ChannelCredentials> client_credentials(const control_options& options) {
   if (!options.tls) return grpc::InsecureChannelCredentials();
-  return grpc::SslCredentials({file_text(options.tls->authority), file_text(options.tls->key), file_text(options.tls->certificate)});
+  return grpc::SslCredentials({pem_text(options.tls->authority), pem_text(options.tls->key), pem_text(options.tls->certificate)});
+}
+
+/// Pings find out that the other side is gone, or its network.
+inline constexpr std::chrono::milliseconds ping_after{2000}, ping_timeout{2000};
+
+/// To a server that pings, too, and may be started again. Throws strata::error if it is open to other machines without TLS.
+inline std::shared_ptr<grpc::Channel> watched_channel(const endpoint& where, const control_options& options,
+                                                      std::size_t largest_message) {
+  refuse_unprotected(where, options);
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, int(ping_after.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, int(ping_timeout.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // In spite of its name: the time that an attempt to connect is given.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(int(largest_message));
+  return grpc::CreateCustomChannel(to_string(where), client_credentials(options), arguments);
 }
 
 inline grpc::ByteBuffer buffer_of(const std::string& text) {
@@ -82,9 +107,11 @@ inline std::string text_of(const grpc::ByteBuffer& buffer) {
 
 inline constexpr const char *set_method = "/strata.Coordinator/Set", *get_method = "/strata.Coordinator/Get",
                             *join_method = "/strata.Coordinator/Join", *beat_method = "/strata.Coordinator/Beat",
-                            *fail_method = "/strata.Coordinator/Fail", *leave_method = "/strata.Coordinator/Leave";
+                            *fail_method = "/strata.Coordinator/Fail", *leave_method = "/strata.Coordinator/Leave",
+                            *form_again_method = "/strata.Coordinator/FormAgain", *enter_method = "/strata.Coordinator/Enter";
 inline constexpr const char *run_header = "strata-run", *generation_header = "strata-generation", *key_header = "strata-key",
                             *member_header = "strata-member";  // rank and incarnation
+inline constexpr const char *is_late = "late", *failure_is_known = "!";  // an answer to a join; the beginning of a heartbeat
 inline constexpr std::size_t largest_value = 64 << 10, longest_key = 256;
 }  // namespace detail
 }  // namespace strata

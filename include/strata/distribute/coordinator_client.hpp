@@ -11,9 +11,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <strata/distribute/control_channel.hpp>
+#include <strata/distribute/generations.hpp>
 #include <strata/distribute/key_value_store.hpp>
 #include <strata/distribute/membership.hpp>
 #include <string>
@@ -47,6 +49,13 @@ class coordinator_client final : public key_value_store {
     channel_ = grpc::CreateCustomChannel(to_string(where_), detail::client_credentials(options), arguments);
     stub_ = std::make_unique<grpc::GenericStub>(channel_);
   }
+  /// The same process, over the same connection, in another generation.
+  coordinator_client(const coordinator_client& before, std::uint64_t generation)
+      : where_(before.where_), run_(before.run_), generation_(std::to_string(generation)), member_(before.member_),
+        heartbeat_(before.heartbeat_), channel_(before.channel_), stub_(std::make_unique<grpc::GenericStub>(channel_)) {
+    was_there_ = true;
+    connected_ = clock::now();
+  }
 
   void set(const std::string& key, const std::string& value) override {
     exchange(detail::set_method, key, value, default_timeout, "did not take '" + key + "'");
@@ -55,15 +64,14 @@ class coordinator_client final : public key_value_store {
     return exchange(detail::get_method, key, {}, timeout, "did not hand out '" + key + "'");
   }
 
-  /// Returns when all have joined and say the same. `name_of` tells what a rank is called.
-  void join(member m, milliseconds timeout, const std::function<std::string(int)>& name_of) {
+  /// Returns when all have joined and say the same. `name_of` tells what a rank is called. Nothing is returned if the training is
+  /// under way without this process: then it may `enter`.
+  std::optional<formation> join(member m, milliseconds timeout, const std::function<std::string(int)>& name_of) {
     std::random_device random;
     m.incarnation = std::uint64_t(random()) << 32 | random();
     member_ = std::to_string(m.rank) + ' ' + std::to_string(m.incarnation);
-    const std::string text = std::to_string(m.rank) + ' ' + std::to_string(m.size) + ' ' + std::to_string(m.pid) + ' ' +
-                             std::to_string(timeout.count()) + '\n' + m.name + '\n' + m.host + '\n' + m.agreement;
-    const auto [status, answer] = insist(detail::join_method, {}, text, timeout + std::chrono::seconds(1));
-    if (status.ok()) return;
+    const auto [status, answer] = insist(detail::join_method, {}, text_of(m, timeout), timeout + std::chrono::seconds(1));
+    if (status.ok()) return answer == detail::is_late ? std::nullopt : std::optional(understood(answer));
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       std::istringstream ranks(status.error_message());
       std::string missing;
@@ -71,14 +79,30 @@ class coordinator_client final : public key_value_store {
       if (!missing.empty())
         throw communication_error(missing + " did not come to the coordinator at " + to_string(where_) + " within " + in_words(timeout));
     }
-    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION || status.error_code() == grpc::StatusCode::ABORTED)
-      throw communication_error(status.error_message());
+    throw_reason(status);
     throw refusal(status, timeout, "did not let " + m.name + " in");
   }
+  /// Of a late process: returns when it is in a generation of the training.
+  formation enter(const member& m, milliseconds timeout) {
+    const auto [status, answer] = insist(detail::enter_method, {}, text_of(m, timeout), timeout + std::chrono::seconds(1));
+    if (status.ok()) return understood(answer);
+    throw_reason(status);
+    throw refusal(status, timeout, "did not let " + m.name + " into the training that is under way");
+  }
+  /// Of a member of a generation that has failed, or takes others in: returns when there is the next one, with this process in it.
+  formation form_again(milliseconds timeout) {
+    connected_ = clock::now() - (heartbeat_.missed - 1) * heartbeat_.interval;  // that much patience is left for a lost connection
+    const auto [status, answer] = insist(detail::form_again_method, {}, {}, timeout);
+    if (status.ok()) return understood(answer);
+    throw_reason(status);
+    throw refusal(status, timeout, "did not form another generation of the cluster");
+  }
 
-  /// Says that this process is alive, what it waits for, and listens until the next time to do so.
-  grpc::Status beat(const wait_state::report& waits, clock::time_point deadline) {
-    const std::string text = std::to_string(waits.on) + ' ' + std::to_string(waits.waited.count()) + ' ' +
+  /// Says that this process is alive, what it waits for, and listens until the next time to do so. `knows`: that its generation has
+  /// failed; it will come to the next one.
+  grpc::Status beat(const wait_state::report& waits, bool knows, clock::time_point deadline) {
+    const std::string text = (knows ? detail::failure_is_known : "") + std::to_string(waits.on) + ' ' +
+                             std::to_string(waits.waited.count()) + ' ' +
                              std::to_string(waits.altogether.count()) + '\n' + (waits.what.empty() ? "-" : waits.what);
     return attempt(detail::beat_method, {}, text, deadline).first;
   }
@@ -110,6 +134,18 @@ class coordinator_client final : public key_value_store {
     const bool in_vain = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || status.error_code() == grpc::StatusCode::UNAVAILABLE;
     return communication_error("the coordinator at " + to_string(where_) + ' ' + what + (in_vain ? " within " + in_words(timeout) : "") + ": " +
                                status.error_message());
+  }
+  static void throw_reason(const grpc::Status& status) {
+    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION || status.error_code() == grpc::StatusCode::ABORTED)
+      throw communication_error(status.error_message());
+  }
+  formation understood(const std::string& answer) const {
+    if (auto all = read_formation(answer)) return std::move(*all);
+    throw communication_error("the coordinator at " + to_string(where_) + " gave an answer that is none");
+  }
+  static std::string text_of(const member& m, milliseconds timeout) {
+    return std::to_string(m.rank) + ' ' + std::to_string(m.size) + ' ' + std::to_string(m.pid) + ' ' +
+           std::to_string(timeout.count()) + '\n' + m.name + '\n' + m.host + '\n' + m.agreement;
   }
   static std::string in_words(milliseconds time) { return std::to_string(time.count()) + " ms"; }
 

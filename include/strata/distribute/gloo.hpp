@@ -66,12 +66,14 @@ class gloo_communicator {
   struct pending {
     std::size_t place;
     int peer;
-    bool receives;
+    bool receives, done;
   };
   struct state {
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::vector<place> places;
+    std::size_t likely_place = 0;               // of the next message: they come in the same order in each step
     std::vector<pending> under_way;
+    std::uint64_t receives = 0, done = 0;       // begun, and done
     std::vector<std::uint64_t> sent, received;  // messages, by peer: their numbers match them
     gloo_options options;
     std::shared_ptr<wait_state> waits;
@@ -116,30 +118,30 @@ class gloo_communicator {
   void send(Memory& from, std::size_t offset, std::size_t bytes, int to) {
     const std::size_t i = free_place(from.data() + offset, bytes);
     guarded("a message", to, [&] { state_->places[i].handle->send(to, slot(state_->sent, to)); });
-    state_->under_way.push_back({i, to, false});
+    state_->under_way.push_back({i, to, false, false});
   }
   template <class Memory>
   void receive(Memory& to, std::size_t offset, std::size_t bytes, int from) {
     const std::size_t i = free_place(to.data() + offset, bytes);
     guarded("a message", from, [&] { state_->places[i].handle->recv(from, slot(state_->received, from)); });
-    state_->under_way.push_back({i, from, true});
+    state_->under_way.push_back({i, from, true, false});
+    ++state_->receives;
+  }
+  std::uint64_t begun() const { return state_->receives; }
+  void wait_received(const char* what, std::uint64_t mark) {
+    stop_if_interrupted();
+    for (std::size_t i = 0; state_->done < mark; ++i)
+      if (state_->under_way[i].receives) finish(state_->under_way[i], what);
   }
   void wait(const char* what) {
-    state_->waits->throw_if_interrupted();
-    for (const pending& p : state_->under_way) {
-      buffer& handle = *state_->places[p.place].handle;
-      const wait_state::scope told(*state_->waits, what, p.peer);
-      guarded(what, p.peer, [&] {
-        state_->awaited.store(&handle);
-        std::atomic_thread_fence(std::memory_order_seq_cst);  // either this thread sees the interruption, or that one the buffer
-        state_->waits->throw_if_interrupted();
-        const bool done = p.receives ? handle.waitRecv(state_->options.timeout) : handle.waitSend(state_->options.timeout);
-        state_->awaited.store(nullptr);
-        if (!done) throw communication_error("interrupted");
-      });
-      state_->places[p.place].busy = false;
-    }
+    stop_if_interrupted();
+    for (pending& p : state_->under_way) finish(p, what);
     state_->under_way.clear();
+  }
+  /// Nothing is sent or received any more: the memory that it would come from, or go to, may not last.
+  void stop() const {
+    state_->under_way.clear();
+    state_->context->closeConnections();
   }
   /// From another thread: ends a wait with that reason. (Closing connections would not wake a thread that waits, nor does a wait that
   /// runs out of time wake one whose message has arrived in part.)
@@ -153,6 +155,23 @@ class gloo_communicator {
   }
 
  private:
+  void finish(pending& p, const char* what) {
+    if (p.done) return;
+    buffer& handle = *state_->places[p.place].handle;
+    const wait_state::scope told(*state_->waits, what, p.peer);
+    guarded(what, p.peer, [&] {
+      state_->awaited.store(&handle);
+      std::atomic_thread_fence(std::memory_order_seq_cst);  // either this thread sees the interruption, or that one the buffer
+      state_->waits->throw_if_interrupted();
+      const bool done = p.receives ? handle.waitRecv(state_->options.timeout) : handle.waitSend(state_->options.timeout);
+      state_->awaited.store(nullptr);
+      if (!done) throw communication_error("interrupted");
+    });
+    state_->places[p.place].busy = false;
+    state_->done += p.receives;
+    p.done = true;
+  }
+
   /// Writing to a process that is gone shall be an error here, not the end of this one.
   static void ignore_broken_pipes() {
     struct sigaction now {};
@@ -187,16 +206,23 @@ class gloo_communicator {
 
   std::size_t free_place(std::byte* data, std::size_t bytes) {
     auto& places = state_->places;
-    for (std::size_t i = 0; i < places.size(); ++i)
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      const std::size_t i = (state_->likely_place + k) % places.size();
       if (places[i].data == data && places[i].bytes == bytes && !places[i].busy) {
         places[i].busy = true;
+        state_->likely_place = i + 1;
         return i;
       }
+    }
     places.push_back({data, bytes, true, state_->context->createUnboundBuffer(data, bytes)});
     return places.size() - 1;
   }
 
-  /// After an error nothing is received any more, since the memory that it would go to may not last.
+  void stop_if_interrupted() const {
+    if (!state_->waits->is_interrupted()) return;
+    stop();
+    throw communication_error(state_->waits->why());
+  }
   template <class F>
   void guarded(const char* what, int peer, F&& f) const {
     try {
@@ -205,8 +231,7 @@ class gloo_communicator {
       state_->waits->interrupt(std::string(what) + ": process " + std::to_string(rank()) + " lost or waited in vain for process " +
                                    std::to_string(peer) + ": " + e.what(),
                                peer);
-      state_->under_way.clear();
-      state_->context->closeConnections();
+      stop();
       throw communication_error(state_->waits->why());
     }
   }

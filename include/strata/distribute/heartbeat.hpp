@@ -2,6 +2,7 @@
 // needs: grpc
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -18,26 +19,42 @@ class heartbeat {
   using clock = std::chrono::steady_clock;
 
  public:
-  /// `interrupt` is called once, from another thread, with the reason, if another member or the coordinator dies or reports a failure.
-  heartbeat(coordinator_client& client, std::shared_ptr<const wait_state> waits, std::function<void(const std::string&)> interrupt)
-      : client_(client), waits_(std::move(waits)), interrupt_(std::move(interrupt)), thread_([this] { run(); }) {}
+  /// `interrupt` is called from another thread, with the reason, if another member or the coordinator dies or reports a failure. One
+  /// that `survives` the failure of its generation says that it is alive until it is in the next one.
+  heartbeat(coordinator_client& client, std::shared_ptr<const wait_state> waits, std::function<void(const std::string&)> interrupt,
+            bool survives = false)
+      : client_(client), waits_(std::move(waits)), interrupt_(std::move(interrupt)), survives_(survives), thread_([this] { beat_on(); }) {}
   ~heartbeat() {
+    if (!thread_.joinable()) return;
     client_.leave();
+    stop();
+  }
+  /// Without leaving.
+  void stop() {
     client_.stop_beating();
     thread_.join();
   }
+  /// There is nobody who would listen any more.
+  bool has_ended() const { return ended_; }
   heartbeat(const heartbeat&) = delete;
   heartbeat& operator=(const heartbeat&) = delete;
 
  private:
-  void run() {
+  void beat_on() {
+    std::string why = run();
+    ended_ = true;
+    if (!why.empty()) interrupt_(why);
+  }
+  /// Returns why it cannot go on, or nothing where the end is in good order.
+  std::string run() {
     const auto interval = client_.heartbeat().interval, patience = client_.heartbeat().missed * interval;
     auto answered = clock::now();
     constexpr auto never = clock::time_point::max();
     auto unreachable = never;  // since when
-    bool asks_again = false;
+    bool asks_again = false, knows = false;
     for (;;) {
-      const grpc::Status status = client_.beat(waits_->now(), std::max(answered + patience - interval / 2, clock::now() + interval / 2));
+      const grpc::Status status =
+          client_.beat(waits_->now(), knows, std::max(answered + patience - interval / 2, clock::now() + interval / 2));
       const auto now = clock::now();
       switch (status.error_code()) {
         case grpc::StatusCode::OK:
@@ -45,9 +62,12 @@ class heartbeat {
           unreachable = never;
           continue;
         case grpc::StatusCode::CANCELLED:  // this process ends,
-        case grpc::StatusCode::OUT_OF_RANGE: return;  // or the coordinator does, in good order
+        case grpc::StatusCode::OUT_OF_RANGE: return {};  // or the coordinator does, in good order
         case grpc::StatusCode::ABORTED:
-        case grpc::StatusCode::FAILED_PRECONDITION: return interrupt_(status.error_message());
+          if (!survives_ || std::exchange(knows, true)) return status.error_message();
+          interrupt_(status.error_message());
+          continue;
+        case grpc::StatusCode::FAILED_PRECONDITION: return status.error_message();
         case grpc::StatusCode::DEADLINE_EXCEEDED:
           if (!std::exchange(asks_again, true)) continue;  // it may have been this process that stood still
           break;
@@ -59,14 +79,16 @@ class heartbeat {
           }
       }
       const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - answered);
-      return interrupt_("the coordinator at " + to_string(client_.where()) + " is lost: no answer for " + std::to_string(silence.count()) +
-                        " ms (" + status.error_message() + ")");
+      return "the coordinator at " + to_string(client_.where()) + " is lost: no answer for " + std::to_string(silence.count()) + " ms (" +
+             status.error_message() + ")";
     }
   }
 
   coordinator_client& client_;
   std::shared_ptr<const wait_state> waits_;
   std::function<void(const std::string&)> interrupt_;
+  bool survives_;
+  std::atomic<bool> ended_{false};
   std::thread thread_;  // begins when all else is there
 };
 

@@ -34,26 +34,29 @@ class in_process {
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
     mailbox& box = box_of(rank_, to);
     const std::uint32_t n = box.posted.load(std::memory_order_relaxed);
-    wait_until([&] { return n - box.taken.load(std::memory_order_acquire) < ring; }, "room for a message", to);
+    const auto has_room = [&] {
+      take_what_is_there();  // or two that send to each other would wait for ever
+      return n - box.taken.load(std::memory_order_acquire) < ring;
+    };
+    wait_until(has_room, "room for a message", to);
     box.messages[n % ring] = {from.data() + offset, bytes};
     box.posted.store(n + 1, std::memory_order_release);
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
+    if (next_ == expected_.size()) expected_.clear(), next_ = 0;
     expected_.push_back({to.data() + offset, bytes, from});
+    ++begun_;
+  }
+  std::uint64_t begun() const { return begun_; }
+  void wait_received(const char* what, std::uint64_t mark) {
+    while (begun_ - (expected_.size() - next_) < mark) {
+      const expected& e = expected_[next_];
+      wait_until([&] { return is_there(e); }, what, e.from);
+      take(e, what);
+    }
   }
   void wait(const char* what) {
-    for (const expected& e : expected_) {
-      mailbox& box = box_of(e.from, rank_);
-      const std::uint32_t n = box.taken.load(std::memory_order_relaxed);
-      wait_until([&] { return box.posted.load(std::memory_order_acquire) != n; }, what, e.from);
-      const message& m = box.messages[n % ring];
-      if (m.bytes != e.bytes)
-        throw communication_error(std::string(what) + ": process " + std::to_string(e.from) + " sent " + std::to_string(m.bytes) +
-                                  " bytes where process " + std::to_string(rank_) + " expects " + std::to_string(e.bytes));
-      std::memcpy(e.to, m.from, m.bytes);
-      box.taken.store(n + 1, std::memory_order_release);
-    }
-    expected_.clear();
+    wait_received(what, begun_);
     for (int to = 0; to < size_; ++to) {
       mailbox& box = box_of(rank_, to);
       const std::uint32_t n = box.posted.load(std::memory_order_relaxed);
@@ -83,6 +86,24 @@ class in_process {
       : mail_(std::move(mail)), rank_(rank), size_(size), timeout_(timeout) {
     expected_.reserve(64);
   }
+  bool is_there(const expected& e) {
+    const mailbox& box = box_of(e.from, rank_);
+    return box.posted.load(std::memory_order_acquire) != box.taken.load(std::memory_order_relaxed);
+  }
+  void take(const expected& e, const char* what) {
+    mailbox& box = box_of(e.from, rank_);
+    const std::uint32_t n = box.taken.load(std::memory_order_relaxed);
+    const message& m = box.messages[n % ring];
+    if (m.bytes != e.bytes)
+      throw communication_error(std::string(what) + ": process " + std::to_string(e.from) + " sent " + std::to_string(m.bytes) +
+                                " bytes where process " + std::to_string(rank_) + " expects " + std::to_string(e.bytes));
+    std::memcpy(e.to, m.from, m.bytes);
+    box.taken.store(n + 1, std::memory_order_release);
+    ++next_;
+  }
+  void take_what_is_there() {
+    while (next_ < expected_.size() && is_there(expected_[next_])) take(expected_[next_], "a message");
+  }
   mailbox& box_of(int from, int to) { return (*mail_)[std::size_t(from) * std::size_t(size_) + std::size_t(to)]; }
 
   /// Spins, then lets others run: members are often more than cores.
@@ -102,7 +123,9 @@ class in_process {
   std::shared_ptr<std::vector<mailbox>> mail_;
   int rank_, size_;
   std::chrono::milliseconds timeout_;
-  std::vector<expected> expected_;
+  std::vector<expected> expected_;  // those from `next_` on have not been taken
+  std::size_t next_ = 0;
+  std::uint64_t begun_ = 0;
 };
 static_assert(communicator<in_process>);
 

@@ -67,6 +67,10 @@ class leaf_sums {
 
 namespace detail {
 
+struct nobody_is_told {
+  constexpr void operator()(int) const {}
+};
+
 /// One pass of the plan over `batch`, whose first sample is number `first` of the global batch, and number `at` of those in the
 /// workspace.
 template <class Program, class Backend, purpose Why>
@@ -95,7 +99,9 @@ class pass {
   }
 
   /// From the whole-batch group that ends the segment down to the one that opens it, whose own backward awaits its statistics.
-  void backward(int segment, bool adds) {
+  /// passed(g): the gradients of group g have been added.
+  template <class Passed = nobody_is_told>
+  void backward(int segment, bool adds, Passed&& passed = {}) {
     const bool last = segment + 1 == plan.segment_count;
     const int opens = segment > 0 ? plan.first_of_segment[segment] : -1;
     for (int g = plan.first_of_segment[segment + 1] - (last ? 1 : 0); g > opens; --g) {
@@ -103,6 +109,7 @@ class pass {
       operands<T> o = of(g);
       o.adds_dw = adds;
       code[std::size_t(g)].backward(o);
+      passed(g);
     }
     if (segment > 0) code[std::size_t(opens)].collect_backward(collecting(opens));
   }

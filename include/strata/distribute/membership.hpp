@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <strata/base/text.hpp>
@@ -39,6 +40,11 @@ class membership {
   using time = std::chrono::steady_clock::time_point;
 
   explicit membership(heartbeat_options options = {}) : options_(options) {}
+  /// A generation that follows another one is complete from the beginning. Its members keep their ranks, so that some may be missing.
+  membership(heartbeat_options options, const std::vector<member>& all, time now)
+      : options_(options), size_(int(all.size())), window_began_(now) {
+    for (const member& m : all) members_[m.rank] = {.who = m, .heard = now};
+  }
 
   /// Why the process may not take part, or nothing. Two that disagree fail the run, as long as it is not complete; after that, a
   /// stranger is refused and changes nothing.
@@ -55,7 +61,7 @@ class membership {
       problem = to_string(m) + " does not train what " + to_string(members_.begin()->second.who) + " does: '" + m.agreement + "' there, '" +
                 members_.begin()->second.who.agreement + "' here";
     if (!problem.empty()) {
-      if (!was_complete) set_failure(problem);
+      if (!was_complete) set_failure(problem, now);
       return was_complete ? problem + "; a process that starts anew needs a new generation of the cluster" : problem;
     }
     size_ = m.size;
@@ -79,8 +85,9 @@ class membership {
   void beat(int rank, const wait_state::report& waits, time now) {
     standing& s = members_.at(rank);
     s.heard = s.reported = now;
+    s.is_cut_off = false;
     s.waits = waits;
-    const auto on = members_.find(waits.on);
+    const auto on = find_process(waits.on);
     if (on != members_.end() && on->second.has_left && waits.waited >= options_.interval && now - on->second.heard >= options_.interval)
       fail(rank, waits.on, waits.what + ": " + to_string(on->second.who) + " has left the training", now);
   }
@@ -107,10 +114,10 @@ class membership {
   void fail(int rank, int on, const std::string& why, time now) {
     if (!failure_.empty()) return;
     std::string text = why;
-    if (const auto blamed = members_.find(on); blamed != members_.end() && why.find(to_string(blamed->second.who)) == why.npos)
+    if (const auto blamed = find_process(on); blamed != members_.end() && why.find(to_string(blamed->second.who)) == why.npos)
       text += "; process " + std::to_string(on) + " is " + to_string(blamed->second.who);
     if (const auto found = members_.find(rank); found != members_.end()) text += ", says " + found->second.who.name;
-    set_failure(text + diagnosis(now));
+    set_failure(text + diagnosis(now), now);
   }
   /// Looks who has not been heard of. To be called several times in each interval.
   void look(time now) {
@@ -125,7 +132,20 @@ class membership {
         dead += (dead.empty() ? "" : ", ") + to_string(s.who);
         when = s.is_cut_off ? "its connection is lost" : "no heartbeat for " + seconds(now - s.heard);
       }
-    if (!dead.empty()) set_failure(dead + " is taken for dead: " + when + diagnosis(now));
+    if (!dead.empty()) set_failure(dead + " is taken for dead: " + when + diagnosis(now), now);
+  }
+
+  /// It has left, or is no longer heard of. Whoever is alive when the generation fails is told, and says something at once.
+  bool is_gone(int rank, time now) const {
+    const standing& s = members_.at(rank);
+    const bool keeps_silent = !failure_.empty() && s.heard <= failed_ && now - failed_ >= options_.interval;
+    return s.has_left || s.is_cut_off || keeps_silent || now - s.heard >= options_.missed * options_.interval;
+  }
+  bool contains(int rank) const { return members_.contains(rank); }
+  std::vector<member> all() const {
+    std::vector<member> out;
+    for (const auto& [rank, s] : members_) out.push_back(s.who);
+    return out;
   }
 
   /// Empty, or why the run has failed.
@@ -149,7 +169,7 @@ class membership {
       out += "; " + to_string(s.who);
       if (s.has_left)
         out += " has left";
-      else if (const auto on = members_.find(s.waits.on); on != members_.end())
+      else if (const auto on = find_process(s.waits.on); on != members_.end())
         out += " has waited " + seconds(s.waits.waited + (now - s.reported)) + " for " + on->second.who.name + " (" + s.waits.what + ")";
       else
         out += " waited for nobody";
@@ -189,17 +209,24 @@ class membership {
     bool has_left = false, is_cut_off = false;
   };
 
+  /// Processes count themselves from 0 without gaps, in the order of their ranks.
+  std::map<int, standing>::const_iterator find_process(int number) const {
+    if (!is_complete()) return members_.find(number);
+    return number < 0 || number >= size_ ? members_.end() : std::next(members_.begin(), number);
+  }
+
   static std::string seconds(std::chrono::steady_clock::duration d) {
     return detail::formatted("%.1f s", std::chrono::duration<double>(d).count());
   }
-  void set_failure(const std::string& why) {
-    if (failure_.empty()) failure_ = why;
+  void set_failure(const std::string& why, time now) {
+    if (failure_.empty()) failure_ = why, failed_ = now;
   }
 
   heartbeat_options options_;
   std::map<int, standing> members_;
   int size_ = 0, slow_ = -1;
   std::string failure_;
+  time failed_{};  // when
   std::optional<time> looked_;
   time window_began_{};
 };

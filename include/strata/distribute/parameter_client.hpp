@@ -7,11 +7,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iostream>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <random>
+#include <span>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/parameter_executor.hpp>
+#include <strata/distribute/parameter_membership.hpp>
 #include <strata/distribute/parameter_service.hpp>
 #include <string>
 #include <thread>
@@ -37,41 +42,10 @@ template <class T>
 class parameter_client {
   using clock = std::chrono::steady_clock;
   using header = detail::parameter_header;
-  /// Open from joining to leaving: when this process dies, the server sees it end. This side waits for a second message, which
-  /// never comes, to see it as well.
-  struct membership {
-    grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
-    grpc::ByteBuffer message;
-
-    bool next(std::chrono::system_clock::time_point until) {
-      void* tag = nullptr;
-      bool ok = false;
-      if (queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) return ok;
-      context.TryCancel();
-      queue.Next(&tag, &ok);
-      return false;
-    }
-    /// The last call.
-    grpc::Status finish() {
-      grpc::Status status;
-      stream->Finish(&status, this);
-      void* tag = nullptr;
-      bool ok = false;
-      queue.Next(&tag, &ok);
-      return status;
-    }
-    bool has_ended() {
-      void* tag = nullptr;
-      bool ok = false;
-      return queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now()) == grpc::CompletionQueue::GOT_EVENT;
-    }
-  };
   struct server {
     endpoint where;
     std::unique_ptr<grpc::GenericStub> stub;
-    std::unique_ptr<membership> member;
+    std::unique_ptr<detail::parameter_membership> place{};  // ends before its stub
   };
   struct call {
     std::size_t shard;
@@ -79,14 +53,15 @@ class parameter_client {
     std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
     grpc::ByteBuffer answer;
     grpc::Status status;
-    clock::time_point failing_since{};
-    bool failing = false;
+    long joins = 0;  // to the server, when it was made
+    std::optional<clock::time_point> unavailable_since{}, empty_since{};
   };
 
   std::vector<server> servers_;
   std::vector<parameter_shard> shards_;
   parameter_client_options options_;
   std::uint64_t run_, incarnation_;
+  bool has_weights_ = false;  // of the servers
 
  public:
   /// Joins all servers. Throws communication_error if one does not come in time, strata::error if it serves another training.
@@ -94,62 +69,48 @@ class parameter_client {
       : shards_(std::move(shards)), options_(std::move(options)), run_(detail::hash_of(options_.run)) {
     std::random_device random;
     incarnation_ = std::uint64_t(random()) << 32 | random();
-    for (const endpoint& where : servers) {
-      detail::refuse_unprotected(where, options_.control);
-      grpc::ChannelArguments arguments;
-      detail::keep_alive([&](const char* what, int value) { arguments.SetInt(what, value); });
-      // In spite of its name: the time that an attempt to connect is given.
-      arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
-      arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-      arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-      arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-      arguments.SetMaxReceiveMessageSize(int(2 * largest_shard_bytes));
-      servers_.push_back({where,
-                          std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
-                              to_string(where), detail::client_credentials(options_.control), arguments)),
-                          nullptr});
-    }
-    try {
-      for (std::size_t s = 0; s < servers_.size(); ++s) join(s, options_.start_timeout);
-    } catch (...) {
-      leave();
-      throw;
+    for (const endpoint& where : servers)
+      servers_.push_back({where, std::make_unique<grpc::GenericStub>(
+                                     detail::watched_channel(where, options_.control, std::size_t(2 * largest_shard_bytes)))});
+    for (std::size_t s = 0; s < servers_.size(); ++s) {
+      servers_[s].place = std::make_unique<detail::parameter_membership>(name_of(s), *servers_[s].stub, own_header(),
+                                                                         options_.program, options_.retry_for);
+      servers_[s].place->join(options_.start_timeout);
     }
   }
   parameter_client(parameter_client&&) = default;
   parameter_client& operator=(parameter_client&&) = delete;
-  ~parameter_client() { leave(); }
 
   int rank() const { return options_.worker; }
   int size() const { return options_.workers; }
   bool is_synchronous() const { return options_.synchronous; }
 
   void assign(const T* weights, bool initial) {
-    header h = own_header();
-    h.flags = initial ? detail::initial_flag : 0;
-    const auto message = [&](std::size_t k) {
-      h.shard = std::uint32_t(k);
-      return std::vector{detail::slice_of(h), grpc::Slice(weights + shards_[k].begin, bytes_of(k))};
-    };
-    for_all_shards(detail::parameter_methods::assign, message, [](std::size_t, detail::message_reader&, long) {});
+    for_all_shards(
+        detail::parameter_methods::assign, [&](std::size_t k) { return assignment(k, weights, initial); },
+        [](std::size_t, detail::message_reader&, long) {});
   }
 
   long pull(T* weights) {
     header h = own_header();
+    h.flags = has_weights_ ? detail::again_flag : 0;
     long updates = 0;
     const auto message = [&](std::size_t k) {
       h.shard = std::uint32_t(k);
       return std::vector{detail::slice_of(h)};
     };
-    for_all_shards(detail::parameter_methods::pull, message, [&](std::size_t k, detail::message_reader& read, long version) {
-      take(k, read, weights);
-      if (k == 0) updates = version;
-    });
+    for_all_shards(
+        detail::parameter_methods::pull, message,
+        [&](std::size_t k, detail::message_reader& read, long version) {
+          take(k, read, weights);
+          if (k == 0) updates = version;
+        },
+        has_weights_ ? weights : nullptr);
+    has_weights_ = true;
     return updates;
   }
 
   long push(pushed_gradient<T>& g, T* weights) {
-    join_again();
     header h = own_header();
     h.step = g.step, h.learning_rate = g.learning_rate, h.samples = std::uint32_t(g.samples),
     h.leaves = std::uint16_t(g.leaves);
@@ -165,15 +126,18 @@ class parameter_client {
       return slices;
     };
     std::vector<double> tallies(options_.synchronous ? std::size_t(g.leaves) * options_.tally_width : 0);
-    for_all_shards(detail::parameter_methods::push, message, [&](std::size_t k, detail::message_reader& read, long version) {
-      if (k == 0) {
-        updates = version;
-        take(k, read, weights, tallies.size() * sizeof(double));
-        read(tallies.data(), tallies.size() * sizeof(double));
-      } else {
-        take(k, read, weights);
-      }
-    });
+    for_all_shards(
+        detail::parameter_methods::push, message,
+        [&](std::size_t k, detail::message_reader& read, long version) {
+          if (k == 0) {
+            updates = version;
+            take(k, read, weights, tallies.size() * sizeof(double));
+            read(tallies.data(), tallies.size() * sizeof(double));
+          } else {
+            take(k, read, weights);
+          }
+        },
+        weights);
     g.tallies = std::move(tallies);
     return updates;
   }
@@ -189,6 +153,12 @@ class parameter_client {
     return to_string(cluster_task{role::ps, int(s)}) + " at " + to_string(servers_[s].where);
   }
 
+  std::vector<grpc::Slice> assignment(std::size_t k, const T* weights, bool initial) const {
+    header h = own_header();
+    h.flags = initial ? detail::initial_flag : 0;
+    h.shard = std::uint32_t(k);
+    return {detail::slice_of(h), grpc::Slice(weights + shards_[k].begin, bytes_of(k))};
+  }
   void take(std::size_t k, detail::message_reader& read, T* weights, std::size_t more = 0) const {
     if (read.left() != bytes_of(k) + more)
       throw communication_error(name_of(std::size_t(shards_[k].server)) + " answers with " + std::to_string(read.left()) +
@@ -196,80 +166,27 @@ class parameter_client {
     read(weights + shards_[k].begin, bytes_of(k));
   }
 
-  void join(std::size_t s, std::chrono::milliseconds timeout, const char* otherwise = " does not answer within ") {
-    const auto until = std::chrono::system_clock::now() + timeout;
-    auto member = std::make_unique<membership>();
-    membership& m = *member;
-    m.context.set_wait_for_ready(true);
-    m.stream = servers_[s].stub->PrepareCall(&m.context, detail::parameter_methods::join, &m.queue);
-    const grpc::Slice slices[] = {detail::slice_of(own_header()), grpc::Slice(options_.program)};
-    m.stream->StartCall(&m);
-    bool ok = m.next(until);
-    if (ok) {
-      m.stream->Write(grpc::ByteBuffer(slices, 2), &m);
-      ok = m.next(until);
-    }
-    if (ok) {
-      m.stream->Read(&m.message, &m);
-      ok = m.next(until);
-    }
-    if (ok) {
-      m.stream->Read(&m.message, &m);
-      servers_[s].member = std::move(member);
-      return;
-    }
-    const grpc::Status status = m.finish();
-    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) throw error(status.error_message());
-    throw communication_error(name_of(s) + otherwise + std::to_string(timeout.count()) + " ms" +
-                              (status.error_code() == grpc::StatusCode::CANCELLED ? "" : ": " + status.error_message()));
-  }
-  /// A connection may have broken and been mended since.
-  void join_again() {
-    for (std::size_t s = 0; s < servers_.size(); ++s) {
-      if (servers_[s].member && !servers_[s].member->has_ended()) continue;
-      if (servers_[s].member) servers_[s].member->finish();
-      servers_[s].member.reset();
-      join(s, options_.retry_for, " is gone: it takes no connection within ");
-    }
-  }
-
-  /// Says so to those that are there, without waiting for long.
-  void leave() noexcept {
-    for (server& s : servers_) {
-      if (!s.member) continue;
-      grpc::ClientContext context;
-      context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
-      grpc::CompletionQueue queue;
-      const grpc::Slice slice = detail::slice_of(own_header());
-      const auto call =
-          s.stub->PrepareUnaryCall(&context, detail::parameter_methods::leave, grpc::ByteBuffer(&slice, 1), &queue);
-      call->StartCall();
-      grpc::ByteBuffer answer;
-      grpc::Status status;
-      call->Finish(&answer, &status, &s);
-      void* tag = nullptr;
-      bool ok = false;
-      queue.Next(&tag, &ok);
-      if (!s.member->has_ended()) s.member->next(std::chrono::system_clock::now());  // which cancels
-      s.member->finish();
-      s.member.reset();
-    }
-  }
-
   /// Calls a method for each shard, all at once: message(shard) gives slices, take(shard, reader, version) gets the answer.
+  /// `weights` are those that a server gets which has been started again and has none.
   template <class Message, class Take>
-  void for_all_shards(const char* method, Message&& message, Take&& take) {
+  void for_all_shards(const char* method, Message&& message, Take&& take, const T* weights = nullptr) {
+    std::vector<std::size_t> all(shards_.size());
+    std::iota(all.begin(), all.end(), std::size_t(0));
+    for_shards(all, method, message, take, weights);
+  }
+  template <class Message, class Take>
+  void for_shards(std::span<const std::size_t> numbers, const char* method, Message&& message, Take&& take, const T* weights) {
     grpc::CompletionQueue queue;
-    std::vector<call> calls(shards_.size());
+    std::vector<call> calls(numbers.size());
     std::size_t open = 0;
     const auto start = [&](call& c) {
       c.context = std::make_unique<grpc::ClientContext>();
-      const auto timeout =
-          c.failing ? options_.retry_for : options_.timeout + std::chrono::seconds(5);  // the server complains first
-      c.context->set_deadline(std::chrono::system_clock::now() + timeout);
+      // The server complains first; a channel that finds no connection fails after 2 s of each attempt by itself.
+      c.context->set_deadline(std::chrono::system_clock::now() + options_.timeout + std::chrono::seconds(5));
+      c.joins = server_of(c).place->joins();
       const std::vector<grpc::Slice> slices = message(c.shard);
-      c.reader = servers_[std::size_t(shards_[c.shard].server)].stub->PrepareUnaryCall(
-          c.context.get(), method, grpc::ByteBuffer(slices.data(), slices.size()), &queue);
+      c.reader =
+          server_of(c).stub->PrepareUnaryCall(c.context.get(), method, grpc::ByteBuffer(slices.data(), slices.size()), &queue);
       c.reader->StartCall();
       c.reader->Finish(&c.answer, &c.status, &c);
       ++open;
@@ -282,7 +199,7 @@ class parameter_client {
     };
     try {
       for (std::size_t k = 0; k < calls.size(); ++k) {
-        calls[k].shard = k;
+        calls[k].shard = numbers[k];
         start(calls[k]);
       }
       while (open > 0) {
@@ -294,15 +211,11 @@ class parameter_client {
         if (c.status.ok()) {
           detail::message_reader read(c.answer);
           header h;
-          if (read.left() < sizeof h)
-            throw communication_error(name_of(std::size_t(shards_[c.shard].server)) + " answers with too short a message");
+          if (read.left() < sizeof h) throw communication_error(name_of(c) + " answers with too short a message");
           read(&h, sizeof h);
-          if (!h.is_ours())
-            throw communication_error(name_of(std::size_t(shards_[c.shard].server)) +
-                                      " answers with something else than weights");
+          if (!h.is_ours()) throw communication_error(name_of(c) + " answers with something else than weights");
           take(c.shard, read, long(h.step));
-        } else if (is_worth_a_retry(c)) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        } else if (is_worth_a_retry(c, weights)) {
           start(c);
         } else {
           complain(c);
@@ -313,21 +226,49 @@ class parameter_client {
       throw;
     }
   }
-  bool is_worth_a_retry(call& c) const {
-    const bool unavailable = c.status.error_code() == grpc::StatusCode::UNAVAILABLE;
-    if (!unavailable) return false;
-    if (!std::exchange(c.failing, true)) c.failing_since = clock::now();
-    return clock::now() - c.failing_since < options_.retry_for;
+
+  server& server_of(const call& c) { return servers_[std::size_t(shards_[c.shard].server)]; }
+  std::string name_of(const call& c) const { return name_of(std::size_t(shards_[c.shard].server)); }
+
+  bool is_worth_a_retry(call& c, const T* weights) {
+    using namespace std::chrono_literals;
+    const auto lasts = [](std::optional<clock::time_point>& since) {
+      if (!since) since = clock::now();
+      return clock::now() - *since;
+    };
+    if (c.status.error_code() != grpc::StatusCode::UNAVAILABLE) c.unavailable_since.reset();
+    switch (c.status.error_code()) {
+      case grpc::StatusCode::UNAVAILABLE:
+        if (server_of(c).place->has_joined_again(c.joins, 200ms)) return c.unavailable_since.reset(), true;
+        return lasts(c.unavailable_since) < options_.retry_for;
+      case grpc::StatusCode::FAILED_PRECONDITION:  // a server that has been started again knows nobody yet
+        return server_of(c).place->has_joined_again(c.joins, 200ms);
+      case grpc::StatusCode::NOT_FOUND:  // it has no weights, either
+        if (!weights || options_.synchronous) return false;
+        if (options_.worker != 0) {
+          std::this_thread::sleep_for(20ms);
+          return lasts(c.empty_since) < options_.timeout;
+        }
+        std::clog << name_of(c) + " has been started again without a snapshot: shard " + std::to_string(c.shard) +
+                         " goes on with the weights of this process and a new optimizer, whose updates count from 0\n";
+        for_shards(
+            std::span(&c.shard, 1), detail::parameter_methods::assign,
+            [&](std::size_t k) { return assignment(k, weights, true); }, [](std::size_t, detail::message_reader&, long) {},
+            nullptr);
+        return true;
+      default:
+        return false;
+    }
   }
   [[noreturn]] void complain(const call& c) const {
-    const std::string who = name_of(std::size_t(shards_[c.shard].server));
+    const std::string who = name_of(c);
     switch (c.status.error_code()) {
       case grpc::StatusCode::ABORTED:
         throw communication_error(c.status.error_message());
       case grpc::StatusCode::UNAVAILABLE:
         throw communication_error(who + " is gone: " + c.status.error_message());
       case grpc::StatusCode::DEADLINE_EXCEEDED:
-        throw communication_error(who + (c.failing ? " is gone: it takes no connection" : " does not answer"));
+        throw communication_error(who + " does not answer");
       default:
         throw communication_error(who + " refuses: " + c.status.error_message());
     }

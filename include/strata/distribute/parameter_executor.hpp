@@ -162,6 +162,12 @@ class parameter_executor : compiled<Program, Backend> {
     return {};
   }
 
+  /// For a chief that schedules instead of training: the first time its weights go to the servers; then it gets the newest.
+  void refresh() {
+    catch_up();
+    finish();
+  }
+
   tallies<Program> evaluate_step(samples<T> batch) { return local_.evaluate(weights_.data(), random(), batch); }
   void predict(samples<T> batch, T* out) { local_.predict(weights_.data(), random(), batch, out); }
 

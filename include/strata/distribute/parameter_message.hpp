@@ -24,7 +24,8 @@ struct parameter_header {
 };
 static_assert(sizeof(parameter_header) == 56 && std::is_trivially_copyable_v<parameter_header>);
 
-inline constexpr std::uint32_t initial_flag = 1;
+inline constexpr std::uint32_t initial_flag = 1;  // of an assignment: only where there are no weights
+inline constexpr std::uint32_t again_flag = 2;    // of a pull: this worker has had weights
 struct parameter_methods {
   static constexpr const char *join = "/strata.Parameters/Join", *leave = "/strata.Parameters/Leave",
                               *assign = "/strata.Parameters/Assign", *push = "/strata.Parameters/Push",

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/parameter_client.hpp>
 #include <strata/distribute/parameter_service.hpp>
@@ -19,6 +20,7 @@ struct parameter_server_options {
   staleness_policy staleness = asynchronous{};
   strata::partitioner partitioner{};  // left out: min_size_partitioner, with as many shards as servers at most
   control_options control{};
+  snapshot_options snapshots{};  // of each server, in a folder of its own or a shared one
   std::chrono::milliseconds start_timeout = std::chrono::minutes(5);  // until all servers, or a worker, are there
   std::chrono::milliseconds timeout = std::chrono::seconds(60);       // how long one waits for others in a step
   std::chrono::milliseconds retry_for = std::chrono::seconds(3);      // how long a server may be out of reach
@@ -97,10 +99,13 @@ struct parameter_server {
     parameter_store<T, typename Program::optimizer> store(
         std::move(optimizer), trained.span(), shards,
         {options.staleness, workers, members.task().index,
-         is_synchronous(options.staleness) ? batch_gradient<Program, cpu>::tally_width : 0, options.timeout});
+         is_synchronous(options.staleness) ? batch_gradient<Program, cpu>::tally_width : 0, options.timeout,
+         options.retry_for + std::chrono::seconds(1), detail::hash_of(run)});
+    parameter_snapshots snapshots(options.snapshots, members.task().index, program);
+    if (snapshots.restore(store)) std::clog << to_string(members.task()) + " goes on from its snapshot\n";
     const parameter_service service(address_of(members, members.task().index), to_string(members.task()), run, program, store,
                                     options.control);
-    serve_until_over(store, workers[0], options.start_timeout);
+    serve_until_over(store, workers[0], options.start_timeout, std::move(snapshots));
   }
 
   /// What has to be equal in all processes, and what a person needs to see where it is not.

@@ -11,7 +11,9 @@
 #include <mutex>
 #include <set>
 #include <strata/distribute/control_channel.hpp>
+#include <strata/distribute/guarded_server.hpp>
 #include <strata/distribute/parameter_message.hpp>
+#include <strata/distribute/parameter_snapshots.hpp>
 #include <strata/distribute/parameter_store.hpp>
 #include <string>
 #include <thread>
@@ -58,15 +60,6 @@ grpc::Slice slice_of_shared(std::shared_ptr<const T> owner, const T* begin, std:
       const_cast<T*>(begin), count * sizeof(T), [](void* p) { delete static_cast<std::shared_ptr<const T>*>(p); },
       held.release());
 }
-
-/// Pings find out that the other side is gone, or its network; gRPC's defaults would take them for an attack.
-template <class Arguments>
-void keep_alive(Arguments&& set) {
-  set(GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
-  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
-  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-}
 }  // namespace detail
 
 /// Serves one store until the training is over.
@@ -79,26 +72,9 @@ class parameter_service {
   /// Throws strata::error if nobody can listen there, or if the address is open to other machines without TLS.
   parameter_service(const endpoint& where, std::string name, std::string run, std::string program, store& parameters,
                     const control_options& control = {})
-      : service_(std::move(name), detail::hash_of(run), std::move(program), parameters) {
-    detail::refuse_unprotected(where, control);
-    grpc::ServerBuilder builder;
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 4096);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-    detail::keep_alive([&](const char* what, int value) { builder.AddChannelArgument(what, value); });
-    builder.SetMaxReceiveMessageSize(int(4 * largest_shard_bytes) + (64 << 10));
-    int port = 0;
-    builder.AddListeningPort(to_string(where), detail::server_credentials(control), &port);
-    builder.RegisterCallbackGenericService(&service_);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port == 0)
-      throw error("the parameter server cannot listen on " + to_string(where) + ": is the port in use?");
-  }
-  ~parameter_service() {
-    service_.close();
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  }
+      : service_(std::move(name), detail::hash_of(run), std::move(program), parameters),
+        server_(where, "the parameter server", service_, control, limits_of(parameters)) {}
+  ~parameter_service() { service_.close(); }
   parameter_service(const parameter_service&) = delete;
   parameter_service& operator=(const parameter_service&) = delete;
 
@@ -128,7 +104,10 @@ class parameter_service {
           answer(owner_.store_.assign(worker(), header_.incarnation, header_.shard, (header_.flags & detail::initial_flag) != 0,
                                       read.left(), read));
         else if (method_ == detail::parameter_methods::pull)
-          hold([&] { owner_.store_.pull(worker(), header_.incarnation, header_.shard, this, responder()); });
+          hold([&] {
+            const bool had_some = (header_.flags & detail::again_flag) != 0;
+            owner_.store_.pull(worker(), header_.incarnation, header_.shard, had_some, this, responder());
+          });
         else if (method_ == detail::parameter_methods::push)
           push(read);
         else
@@ -173,6 +152,9 @@ class parameter_service {
           return end({grpc::StatusCode::FAILED_PRECONDITION, owner_.name_ + " does not train what this process does: '" +
                                                                  owner_.program_ + "' there, '" + theirs + "' here"});
         connection_ = owner_.store_.join(worker(), header_.incarnation);
+        if (connection_ < 0)
+          return end(
+              {grpc::StatusCode::FAILED_PRECONDITION, "this process has been replaced by another one at " + owner_.name_});
         message_ = detail::buffer_of("welcome");
         StartWrite(&message_);
         if (!owner_.remember_joined(this)) return end({grpc::StatusCode::UNAVAILABLE, owner_.name_ + " ends"});
@@ -185,6 +167,7 @@ class parameter_service {
       }
       void answer(parameter_answer<T> a) {
         if (a.why == refusal::invalid) return end({grpc::StatusCode::INVALID_ARGUMENT, a.text});
+        if (a.why == refusal::empty) return end({grpc::StatusCode::NOT_FOUND, a.text});
         if (a.why == refusal::fenced) return end({grpc::StatusCode::FAILED_PRECONDITION, a.text});
         if (a.why == refusal::stalled) return end({grpc::StatusCode::ABORTED, a.text});
         detail::parameter_header header = header_;
@@ -217,13 +200,9 @@ class parameter_service {
 
     void close() {
       store_.close();
-      std::set<call*> joined;
-      {
-        const std::lock_guard lock(mutex_);
-        closed_ = true;
-        joined.swap(joined_);
-      }
-      for (call* c : joined) c->end(grpc::Status::OK);
+      const std::lock_guard lock(mutex_);  // OnCancel waits for it, and a call is deleted only after that
+      closed_ = true;
+      for (call* c : std::exchange(joined_, {})) c->end(grpc::Status::OK);
     }
 
    private:
@@ -242,26 +221,38 @@ class parameter_service {
     std::uint64_t run_;
     std::string program_;
     store& store_;
-    std::mutex mutex_;
+    std::recursive_mutex mutex_;  // gRPC may call back at once
     std::set<call*> joined_;
     bool closed_ = false;
   };
 
+  /// A worker calls once for each shard, and again what was interrupted; all may do so at once.
+  static detail::server_limits limits_of(const store& parameters) {
+    const std::size_t message = std::size_t(4 * largest_shard_bytes) + (64 << 10);
+    return {.largest_message = message,
+            .streams = 2 * parameters.shards() + 8,
+            .memory = (std::size_t(64) << 20) + 4 * parameters.workers() * parameters.bytes(),
+            .members = int(parameters.workers()),
+            .ping_after = detail::ping_after,
+            .ping_timeout = detail::ping_timeout};
+  }
+
   service service_;
-  std::unique_ptr<grpc::Server> server_;
+  detail::guarded_server server_;
 };
 
-/// Returns when the chief has left and all other workers have left or are gone.
+/// Returns when the chief has left and all other workers have left or are gone; saves snapshots until then.
 /// Throws communication_error if nobody comes in time, or all are gone before the chief has left.
 template <class T, optimizer Optimizer>
 void serve_until_over(parameter_store<T, Optimizer>& parameters, const std::string& chief,
-                      std::chrono::milliseconds start_timeout) {
+                      std::chrono::milliseconds start_timeout, parameter_snapshots snapshots = {}) {
   using namespace std::chrono_literals;
   const auto began = std::chrono::steady_clock::now();
   for (;; std::this_thread::sleep_for(50ms)) {
     parameters.tick();
-    if (parameters.is_deserted(5s)) {  // those that are lost may come back that long
-      if (parameters.chief_has_left()) return;
+    snapshots.save_when_due(parameters);
+    if (parameters.is_deserted()) {
+      if (parameters.chief_has_left()) return snapshots.remove();
       throw communication_error("all workers are gone, but " + chief + " has not said that the training is over");
     }
     if (!parameters.anybody_came() && std::chrono::steady_clock::now() - began > start_timeout)

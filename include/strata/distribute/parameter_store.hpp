@@ -1,9 +1,11 @@
 // What a parameter server keeps: its shards of weights and optimizer state, and who may go on when. It knows no network.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,6 +16,7 @@
 #include <strata/distribute/staleness.hpp>
 #include <strata/distribute/team.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +26,7 @@ namespace strata {
 enum class refusal : std::uint8_t {
   none,
   invalid,  // it makes no sense
+  empty,    // there are no weights that it could change
   fenced,   // its sender has been replaced, or never joined
   stalled,  // somebody it waits for does not come
 };
@@ -54,7 +58,8 @@ struct parameter_store_options {
   int server = 0;
   std::size_t tally_width = 0;         // numbers per leaf that come with the first shard of a synchronous step
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // how long one waits for others
-  std::chrono::milliseconds lost_after = std::chrono::seconds(2);  // a broken connection may be mended in between
+  std::chrono::milliseconds lost_after = std::chrono::seconds(4);  // a broken connection may be mended in between
+  std::uint64_t run = 0;               // what is over in one run is not in another
 };
 
 /// Thread-safe: each shard has a lock of its own. An answer may come later, from another thread; no lock is held then.
@@ -76,24 +81,40 @@ class parameter_store {
   }
 
   std::size_t workers() const { return options_.workers.size(); }
+  /// That this server has.
+  int shards() const {
+    return int(std::ranges::count_if(shards_, [](const auto& s) { return s != nullptr; }));
+  }
+  /// Of their weights.
+  std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const auto& s : shards_) sum += s ? s->bytes() : 0;
+    return sum;
+  }
 
   // Who is there.
 
-  /// Returns the number of this connection, which may replace a broken one.
+  /// Returns the number of this connection, which may replace a broken one; -1 for a process that has been replaced by another.
   long join(int worker, std::uint64_t incarnation) {
     long connection = 0;
     {
       const std::lock_guard lock(roster_);
       member& m = members_[std::size_t(worker)];
-      connection = m.connections + 1;
-      m = {state::present, incarnation, true, clock::now(), connection};
+      if (m.incarnation != incarnation) {
+        if (std::ranges::find(m.replaced, incarnation) != m.replaced.end()) return -1;
+        if (m.incarnation != 0) m.replaced.push_back(m.incarnation);
+        if (m.replaced.size() > 1000) m.replaced.erase(m.replaced.begin());
+      }
+      connection = ++m.connections;
+      m.is = state::present, m.incarnation = incarnation, m.connected = true, m.since = clock::now();
       anybody_came_ = true;
     }
     for (const auto& s : shards_)
       if (s) {
         const std::lock_guard lock(s->mutex);
         worker_clock& mine = s->clocks[std::size_t(worker)];
-        if (mine.incarnation != incarnation) mine = {incarnation, -1, slowest(*s, worker)};
+        if (mine.incarnation != incarnation && incarnation_of(worker) == incarnation)  // or another has come meanwhile
+          mine = {incarnation, -1, slowest(*s, worker)};
       }
     return connection;
   }
@@ -106,11 +127,12 @@ class parameter_store {
     const std::lock_guard lock(roster_);
     return anybody_came_;
   }
-  /// Whether nobody has been there for so long.
-  bool is_deserted(std::chrono::milliseconds time) const {
+  /// Whether nobody is there, nor may come back.
+  bool is_deserted() const {
+    const auto patience = std::max<std::chrono::milliseconds>(options_.lost_after, std::chrono::seconds(5));
     const std::lock_guard lock(roster_);
     for (const member& m : members_)
-      if (m.is == state::present || (m.is == state::lost && clock::now() - m.since < time)) return false;
+      if (m.is == state::present || (m.is != state::left && clock::now() - m.since < patience)) return false;
     return anybody_came_;
   }
 
@@ -130,6 +152,7 @@ class parameter_store {
         own_snapshot(*s);
         read(s->now->weights.data(), bytes);
         s->version = std::max(s->version, 0L);
+        ++changes_;
       }
       take_ready(*s, answers);
     }
@@ -137,11 +160,12 @@ class parameter_store {
     return {};
   }
 
-  /// Waits for the first weights.
-  void pull(int worker, std::uint64_t incarnation, std::uint32_t number, const void* key, responder respond) {
+  /// Waits for the first weights, but not if the worker has had some: then they are lost.
+  void pull(int worker, std::uint64_t incarnation, std::uint32_t number, bool had_some, const void* key, responder respond) {
     shard* s = find(number);
     if (!s) return respond(refuse(refusal::invalid, "there is no such shard here"));
     if (!is_current(worker, incarnation)) return respond(fenced(worker));
+    if (had_some && !has_weights(*s)) return respond(refuse(refusal::empty, "there are no weights any more"));
     wait(*s, {key, worker, -1, clock::now(), std::move(respond)});
   }
 
@@ -156,7 +180,7 @@ class parameter_store {
     {
       const std::lock_guard lock(s->mutex);
       if (s->version < 0)
-        problem = refuse(refusal::invalid, "a gradient of weights that nobody has assigned");
+        problem = refuse(refusal::empty, "a gradient of weights that nobody has assigned");
       else if (is_synchronous(options_.staleness))
         problem = collect(*s, p, bytes, read);
       else
@@ -174,13 +198,90 @@ class parameter_store {
     return std::erase_if(s->waiting, [&](const request& r) { return r.key == key; }) > 0;
   }
 
+  // What outlives this process: weights, the optimizer's state, and which pushes are in them.
+
+  /// Changes to all shards since this server began.
+  long changes() const { return changes_; }
+
+  /// Calls section(bytes) for the roster, then for each shard, which nobody changes meanwhile.
+  template <class F>
+  void save(F&& section) const {
+    std::string bytes;
+    const auto add = [&](const void* from, std::size_t count) { bytes.append(static_cast<const char*>(from), count); };
+    const bool over = chief_has_left();
+    add(&over, sizeof over), add(&options_.run, sizeof options_.run);
+    section(std::string_view(bytes));
+    for (std::size_t k = 0; k < shards_.size(); ++k) {
+      if (!shards_[k]) continue;
+      const shard& s = *shards_[k];
+      bytes.clear();
+      {
+        const std::lock_guard lock(s.mutex);
+        add(&k, sizeof k), add(&s.place.begin, sizeof s.place.begin), add(&s.place.end, sizeof s.place.end);
+        add(&s.version, sizeof s.version);
+        for (const worker_clock& c : s.clocks)
+          add(&c.incarnation, sizeof c.incarnation), add(&c.last_step, sizeof c.last_step), add(&c.progress, sizeof c.progress);
+        add(std::as_const(s.now->weights).data(), s.now->weights.size() * sizeof(T));
+        add(s.slots.data(), s.slots.size() * sizeof(T));
+        add(s.tallies.data(), s.tallies.size() * sizeof(double));  // for a push that is repeated
+      }
+      section(std::string_view(bytes));
+    }
+  }
+  /// What `save` has given, from section(), before anybody joins. False if it is of other shards or workers; then the store is
+  /// as good as new.
+  template <class F>
+  bool restore(F&& section) {
+    std::string_view bytes;
+    bool fits = true;
+    const auto take = [&](void* to, std::size_t count) {
+      fits = fits && bytes.size() >= count;
+      if (fits && count > 0) std::memcpy(to, bytes.data(), count), bytes.remove_prefix(count);
+    };
+    bytes = section();
+    bool over = false;
+    std::uint64_t run = 0;
+    take(&over, sizeof over), take(&run, sizeof run);
+    for (std::size_t k = 0; k < shards_.size() && fits; ++k) {
+      if (!shards_[k]) continue;
+      shard& s = *shards_[k];
+      std::size_t number = 0;
+      parameter_shard place;
+      bytes = section();
+      take(&number, sizeof number), take(&place.begin, sizeof place.begin), take(&place.end, sizeof place.end);
+      fits = fits && number == k && place.begin == s.place.begin && place.end == s.place.end;
+      take(&s.version, sizeof s.version);
+      for (worker_clock& c : s.clocks)
+        take(&c.incarnation, sizeof c.incarnation), take(&c.last_step, sizeof c.last_step),
+            take(&c.progress, sizeof c.progress);
+      take(s.now->weights.data(), s.now->weights.size() * sizeof(T));
+      take(s.slots.data(), s.slots.size() * sizeof(T));
+      s.tallies.resize(bytes.size() / sizeof(double));
+      take(s.tallies.data(), s.tallies.size() * sizeof(double));
+      fits = fits && bytes.empty();
+    }
+    if (fits && over && run == options_.run) {
+      for (member& m : members_) m.since = clock::now();  // the other workers may still train, and join again
+      members_[0].is = state::left, anybody_came_ = true;
+    }
+    if (!fits)
+      for (const auto& s : shards_)
+        if (s) {
+          s->version = -1;
+          std::ranges::fill(s->slots.span(), T(0));
+          std::ranges::fill(s->clocks, worker_clock{});
+          s->tallies.clear();
+        }
+    return fits;
+  }
+
   /// Ends requests that wait in vain; to be called now and then.
   void tick() {
     {
       const std::lock_guard lock(roster_);
       for (member& m : members_)
         if (m.is == state::present && !m.connected && clock::now() - m.since > options_.timeout)
-          m = {state::lost, m.incarnation, false, clock::now(), m.connections};
+          m.is = state::lost, m.since = clock::now();
     }
     std::vector<ready> answers;
     for (const auto& s : shards_)
@@ -212,8 +313,9 @@ class parameter_store {
     state is = state::absent;
     std::uint64_t incarnation = 0;
     bool connected = false;
-    clock::time_point since{};  // its last sign of life
+    clock::time_point since{};  // its last sign of life, or when it was expected
     long connections = 0;
+    std::vector<std::uint64_t> replaced{};  // former processes
   };
   /// A worker as a shard sees it: the step it pushed last, and how many it has pushed, beside those of the slowest when it
   /// came.
@@ -249,7 +351,7 @@ class parameter_store {
   struct shard {
     parameter_shard place;
     std::vector<parameter_range> trained;  // within the shard
-    std::mutex mutex{};
+    mutable std::mutex mutex{};
     std::shared_ptr<snapshot> now;
     arena<T> slots;
     long version = -1;  // updates so far; -1: nobody has assigned weights
@@ -278,6 +380,7 @@ class parameter_store {
   mutable std::mutex roster_;                   // may be taken with a shard's lock, never the other way round
   std::vector<member> members_;
   bool anybody_came_ = false;
+  std::atomic<long> changes_ = 0;
 
   static answer refuse(refusal why, std::string text) {
     answer a;
@@ -290,11 +393,19 @@ class parameter_store {
                                        " has not joined, or has been replaced by another process");
   }
   shard* find(std::uint32_t number) const { return number < shards_.size() ? shards_[number].get() : nullptr; }
+  static bool has_weights(const shard& s) {
+    const std::lock_guard lock(s.mutex);
+    return s.version >= 0;
+  }
   bool carries_tallies(const shard& s) const { return s.place.begin == 0 && options_.tally_width > 0; }
 
   state state_of(int worker) const {
     const std::lock_guard lock(roster_);
     return members_[std::size_t(worker)].is;
+  }
+  std::uint64_t incarnation_of(int worker) const {
+    const std::lock_guard lock(roster_);
+    return members_[std::size_t(worker)].incarnation;
   }
   /// A request is a sign of life, even of one that seemed lost.
   bool is_current(int worker, std::uint64_t incarnation) {
@@ -312,7 +423,7 @@ class parameter_store {
       member& m = members_[std::size_t(worker)];
       if (m.incarnation != incarnation || m.is == state::absent || m.is == state::left) return;
       if (connection >= 0 && connection != m.connections) return;
-      m = {to, incarnation, false, clock::now(), m.connections};
+      m.is = to, m.connected = false, m.since = clock::now();
     }
     tick();
   }
@@ -324,14 +435,14 @@ class parameter_store {
     std::ranges::copy(s.now->weights.span(), copy->weights.data());
     s.now = std::move(copy);
   }
-  answer current(shard& s) const {
+  answer current(shard& s, bool pushed) const {
     s.now->readers.fetch_add(1, std::memory_order_relaxed);
     answer a;
     a.version = s.version;
     a.count = s.place.size();
     a.weights = std::shared_ptr<const T>(std::as_const(s.now->weights).data(),
                                          [held = s.now](const T*) { held->readers.fetch_sub(1, std::memory_order_release); });
-    if (carries_tallies(s)) a.tallies = s.tallies;
+    if (pushed && carries_tallies(s)) a.tallies = s.tallies;
     return a;
   }
 
@@ -347,6 +458,7 @@ class parameter_store {
       all.apply(rule, 0, s.place.size());
     });
     ++s.version;
+    ++changes_;
   }
 
   answer apply_once(shard& s, const push_request& p, std::size_t bytes, auto& read) {
@@ -445,8 +557,11 @@ class parameter_store {
     for (auto& [respond, a] : answers) respond(std::move(a));
   }
   void take_ready(shard& s, std::vector<ready>& answers) {
-    for (std::size_t i = s.waiting.size(); i-- > 0;)
-      if (may_go_on(s, s.waiting[i])) answers.push_back({take(s, i), current(s)});
+    for (std::size_t i = s.waiting.size(); i-- > 0;) {
+      if (!may_go_on(s, s.waiting[i])) continue;
+      const bool pushed = s.waiting[i].step >= 0;
+      answers.push_back({take(s, i), current(s, pushed)});
+    }
   }
   static responder take(shard& s, std::size_t i) {
     responder respond = std::move(s.waiting[i].respond);

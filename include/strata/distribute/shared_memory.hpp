@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -146,7 +147,9 @@ class shared_memory_communicator {
     std::shared_ptr<wait_state> waits;
     detail::shared_pages inbox_pages;
     std::vector<peer> peers;
-    std::vector<expected> under_way;
+    std::vector<expected> under_way;  // those from `next` on have not been taken
+    std::size_t next = 0;
+    std::uint64_t begun = 0;       // receives
     std::uint32_t generation = 0;  // of allocated memory
   };
 
@@ -206,18 +209,32 @@ class shared_memory_communicator {
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
     peer& p = state_->peers[std::size_t(to)];
     mailbox& box = *inbox_of(to).from(rank());
-    wait_until([&] { return p.posted - box.taken.load(std::memory_order_acquire) < ring; }, "room for a message", to);
+    const auto has_room = [&] { return p.posted - box.taken.load(std::memory_order_acquire) < ring; };
+    const auto can_go_on = [&] {
+      take_what_is_there();  // or two that send to each other would wait for ever
+      return has_room();
+    };
+    if (!has_room()) wait_until(can_go_on, "room for a message", to);
     box.messages[p.posted % ring] = {from.pages_.number(), from.generation_, offset, bytes};
     box.posted.store(++p.posted, std::memory_order_seq_cst);
     ring_bell(inbox_of(to));
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
+    if (state_->next == state_->under_way.size()) state_->under_way.clear(), state_->next = 0;
     state_->under_way.push_back({to.data() + offset, bytes, from});
+    ++state_->begun;
+  }
+  std::uint64_t begun() const { return state_->begun; }
+  void wait_received(const char* what, std::uint64_t mark) {
+    state_->waits->throw_if_interrupted();
+    while (state_->begun - (state_->under_way.size() - state_->next) < mark) {
+      const expected& e = state_->under_way[state_->next];
+      wait_until([&] { return is_there(e); }, what, e.from);
+      take(e, what);
+    }
   }
   void wait(const char* what) {
-    state_->waits->throw_if_interrupted();
-    for (const expected& e : state_->under_way) take(e, what);
-    state_->under_way.clear();
+    wait_received(what, begun());
     for (int to = 0; to < size(); ++to) {
       if (to == rank() || !reaches(to)) continue;
       const std::uint32_t posted = state_->peers[std::size_t(to)].posted;
@@ -248,10 +265,16 @@ class shared_memory_communicator {
     return *reinterpret_cast<inbox*>(pages.data());
   }
 
+  bool is_there(const expected& e) {
+    return inbox_of(rank()).from(e.from)->posted.load(std::memory_order_acquire) != state_->peers[std::size_t(e.from)].taken;
+  }
+  void take_what_is_there() {
+    while (state_->next < state_->under_way.size() && is_there(state_->under_way[state_->next]))
+      take(state_->under_way[state_->next], "a message");
+  }
   void take(const expected& e, const char* what) {
     peer& p = state_->peers[std::size_t(e.from)];
     mailbox& box = *inbox_of(rank()).from(e.from);
-    wait_until([&] { return box.posted.load(std::memory_order_acquire) != p.taken; }, what, e.from);
     const message m = box.messages[p.taken % ring];
     if (m.bytes != e.bytes) fail(what, e.from, "sent " + std::to_string(m.bytes) + " bytes instead of " + std::to_string(e.bytes));
     const detail::shared_pages& from = memory_of(p, m, what, e.from);
@@ -260,6 +283,7 @@ class shared_memory_communicator {
     std::memcpy(e.to, from.data() + m.offset, e.bytes);
     box.taken.store(++p.taken, std::memory_order_seq_cst);
     ring_bell(inbox_of(e.from));
+    ++state_->next;
   }
   const detail::shared_pages& memory_of(peer& p, const message& m, const char* what, int from) {
     const auto known = std::find_if(p.memories.begin(), p.memories.end(), [&](const mapped& k) { return k.number == m.number; });
@@ -280,8 +304,9 @@ class shared_memory_communicator {
   /// Spins for about as long as a message takes, then sleeps until the bell rings; looks after the other process now and then.
   template <class Ready>
   void wait_until(Ready&& ready, const char* what, int on) {
-    for (int i = 0; i < 4000; ++i) {
+    for (int i = 1; i <= 8000; ++i) {
       if (ready()) return;
+      if (i % 64 == 0) ::sched_yield();  // where processes are more than cores, the awaited one may need this core
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif

@@ -1,10 +1,17 @@
 // The executor of all synchronous strategies: a global batch is cut into leaves, whoever computes them, and leaves are added
 // in a fixed binary tree. So the bits of a step depend on the batch alone, not on the number of threads.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/batch_leaves.hpp>
+#include <strata/distribute/collective_operations.hpp>
+#include <strata/distribute/communication_options.hpp>
+#include <strata/distribute/gradient_buckets.hpp>
 #include <strata/distribute/tree_reduction.hpp>
 #include <strata/program/initialize.hpp>
 #include <vector>
@@ -12,23 +19,26 @@
 namespace strata {
 
 template <class Program, class Backend, communicator Communicator = alone>
-class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, Backend> {
+class synchronous_executor : compiled<Program, Backend>,
+                             batch_leaves<Program, Backend>,
+                             public collective_operations<synchronous_executor<Program, Backend, Communicator>, Communicator> {
+  using operations = collective_operations<synchronous_executor, Communicator>;
+  friend operations;
   using base = batch_leaves<Program, Backend>;
   using T = typename Program::value_type;
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& plan = plan_of<Program, Backend>;
   using base::layout, base::trained, base::team_, base::training_, base::leaves_, base::now_;
   using base::inference, base::leaf_count, base::share, base::in_micro_batches, base::tree, base::tally_up;
-  using typename base::nothing, typename base::sums, typename base::training_pass;
-  static constexpr bool among_processes = !std::same_as<Communicator, alone>;
+  using typename base::sums, typename base::training_pass;
+  using typename operations::connections, typename operations::nothing;
+  using operations::among_processes, operations::processes_;
 
   optimizer_type optimizer_;
   philox seed_;
-  [[no_unique_address]] Communicator processes_;
-  [[no_unique_address]] std::conditional_t<among_processes, tree_reduction<T, Communicator>, nothing> reduction_;
-  [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<Communicator>, nothing> exchange_, wish_exchange_;
-  double wish_ = 0;
-  std::vector<double> wishes_;  // of all processes, along with the last step; empty: nobody is interested
+  communication_options communication_;
+  [[no_unique_address]] std::conditional_t<among_processes, tree_reduction<T, connections>, nothing> reduction_;
+  [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> exchange_;
   arena<T> weights_, slots_;
   arena<double> statistics_, norms_;
   long step_ = 0;
@@ -36,11 +46,13 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
  public:
   using backend = Backend;
 
-  synchronous_executor(optimizer_type o, std::uint64_t seed, compute_options options = {}, Communicator processes = {})
-      : base(options, processes.size()),
+  synchronous_executor(optimizer_type o, std::uint64_t seed, compute_options options = {}, Communicator processes = {},
+                       communication_options communication = {})
+      : base(options, operations::first_size(processes)),
+        operations(std::move(processes)),
         optimizer_(std::move(o)),
         seed_{seed},
-        processes_(std::move(processes)),
+        communication_(communication),
         weights_(std::size_t(layout.size)),
         slots_(std::size_t(layout.trainable) * std::size_t(optimizer_.slots())),
         statistics_(sums::statistics),
@@ -56,54 +68,11 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
   long step() const { return step_; }
   void set_step(long step) { step_ = step; }
   int threads() const { return team_->size(); }
-  bool is_chief() const { return processes_.rank() == 0; }
   std::uint64_t seed() const { return seed_.key; }
-
-  /// All processes get the bytes of the chief. All have to call it, as they have to call `largest`.
-  void broadcast([[maybe_unused]] std::span<std::byte> bytes) {
-    if constexpr (among_processes) {
-      if (processes_.size() == 1 || bytes.empty()) return;
-      constexpr std::size_t most = std::size_t{1} << 20;
-      auto memory = processes_.allocate(std::min(most, bytes.size()));
-      for (; !bytes.empty(); bytes = bytes.subspan(std::min(most, bytes.size()))) {
-        const std::span<std::byte> piece = bytes.first(std::min(most, bytes.size()));
-        if (is_chief()) std::ranges::copy(piece, memory.data());
-        for (int r = 1; r < processes_.size() && is_chief(); ++r) processes_.send(memory, 0, piece.size(), r);
-        if (!is_chief()) processes_.receive(memory, 0, piece.size(), 0);
-        processes_.wait("what the chief knows");
-        if (!is_chief()) std::copy_n(memory.data(), piece.size(), piece.data());
-      }
-    }
-  }
-  /// Of the numbers that the processes bring.
-  double largest(double mine) {
-    if constexpr (among_processes) {
-      std::vector<double> all(std::size_t(processes_.size()), mine);
-      wish_exchange_.prepare(processes_, 1, processes_.size());
-      begin_wishes(all);
-      processes_.wait("an agreement");
-      finish_wishes(all);
-      return std::ranges::max(all);
-    }
-    return mine;
-  }
-  /// Says a number that travels with the gradients of each step from now on. All have to begin with that between the same steps.
-  void wish(double mine) {
-    wish_ = mine;
-    if constexpr (among_processes) {
-      if (!wishes_.empty()) return;
-      wishes_.resize(std::size_t(processes_.size()));
-      wish_exchange_.prepare(processes_, 1, processes_.size());
-    }
-  }
-  /// The largest of those that travelled with the last step: the same in all processes.
-  double wished() const {
-    if constexpr (among_processes) return wishes_.empty() ? 0 : std::ranges::max(wishes_);
-    return wish_;
-  }
 
   /// The rows of a batch that this process looks at in train_step and evaluate_step; empty: all of them.
   row_choice own_rows() const {
+    if (this->is_elastic()) return {};  // a step that is begun again may be shared by fewer
     if constexpr (among_processes)
       return [divide = this->divide_, rank = processes_.rank(), size = processes_.size()](int count) {
         const auto [leaves, capacity] = divide(count);
@@ -115,42 +84,30 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
 
   /// Makes room for batches of up to so many samples.
   void prepare(int batch, purpose why) {
-    [[maybe_unused]] const int leaves = this->make_room(batch, why);
-    if constexpr (among_processes) {
-      if (leaves == 0) return;
-      exchange_.prepare(processes_, sums::size, leaves);
-      if (why == purpose::training) reduction_.prepare(processes_, layout.trainable, leaves);
-    }
+    const int leaves = this->make_room(batch, why);
+    if (leaves > 0 && this->may_prepare_messages(leaves, why)) prepare_messages(leaves, why);
   }
 
   tallies<Program> train_step(samples<T> batch) {
-    const step_context<T> context = begin(training_, batch.count);
-    this->penalize(weights_.data());
-    if constexpr (!plan.needs_whole_leaf())
-      if (updates_at_once(batch.count)) return step_at_once(context, batch);
-    if constexpr (plan.needs_whole_leaf()) {
-      whole_leaves(context, batch);
-    } else {
-      for_own_leaves([&](int l, int rank) { this->micro_batches(l, rank, context, batch); });
-    }
-    const double rate = optimizer_.learning_rate(step_);
-    T* gradients[max_leaves] = {};
-    const int count = gather_gradients(gradients);
-    optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) { update(rule, gradients, count, T(1) / T(batch.count), rate); });
-    if constexpr (plan.needs_whole_leaf()) update_state(context, batch);
-    parameters_changed();
-    ++step_;
-    return tally_up();
+    tallies<Program> out;
+    this->together(this->bytes_of(out), [&] { out = try_step(batch); });
+    return out;
   }
 
   tallies<Program> finish() { return {}; }
 
   tallies<Program> evaluate_step(samples<T> batch) {
-    const step_context<T> context = begin(inference(), batch.count);
-    this->penalize(weights_.data());
-    for_own_leaves([&](int l, int rank) { this->measure_leaf(l, rank, context, batch); });
-    exchange_sums("metrics");
-    return tally_up();
+    tallies<Program> out;
+    this->together(this->bytes_of(out), [&] {
+      const step_context<T> context = begin(inference(), batch.count);
+      this->penalize(weights_.data());
+      for_own_leaves([&](int l, int rank) { this->measure_leaf(l, rank, context, batch); });
+      this->say_begun();
+      exchange_sums("metrics");
+      refuse_other_batches(batch.count);
+      out = tally_up();
+    });
+    return out;
   }
 
   /// Predictions of each sample, row after row. Labels are not needed.
@@ -159,6 +116,50 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
   }
 
  private:
+  void prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
+    if constexpr (among_processes) {
+      exchange_.prepare(processes_, sums::size, leaves);
+      if (why == purpose::training)
+        reduction_.prepare(processes_, gradient_buckets<Program, Backend>(communication_.bytes_per_pack), leaves,
+                           communication_.bf16_gradients);
+    }
+  }
+
+  void forget_messages() { exchange_ = {}, reduction_ = {}; }
+  std::array<std::span<std::byte>, 2> lasting_arrays() {
+    return {std::as_writable_bytes(weights_.span()), std::as_writable_bytes(slots_.span())};
+  }
+
+  /// Nothing that lasts has changed before the last message has come, so that it may be begun again.
+  tallies<Program> try_step(samples<T> batch) {
+    const step_context<T> context = begin(training_, batch.count);
+    this->penalize(weights_.data());
+    if constexpr (!plan.needs_whole_leaf())
+      if (updates_at_once(batch.count)) return step_at_once(context, batch);
+    if constexpr (plan.needs_whole_leaf()) {
+      whole_leaves(context, batch);
+    } else {
+      begin_sum();
+      for_own_leaves([&](int l, int rank) {
+        if constexpr (among_processes) {
+          this->micro_batches(l, rank, context, batch, [&](int group) { reduction_.passed(processes_, group); });
+          if (share(l, batch).count == 0) reduction_.passed_all(processes_);
+        } else {
+          this->micro_batches(l, rank, context, batch);
+        }
+      });
+    }
+    const double rate = optimizer_.learning_rate(step_);
+    T* gradients[max_leaves] = {};
+    const int count = gather_gradients(gradients);
+    refuse_other_batches(batch.count);
+    optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) { update(rule, gradients, count, T(1) / T(batch.count), rate); });
+    if constexpr (plan.needs_whole_leaf()) update_state(context, batch);
+    parameters_changed();
+    ++step_;
+    return tally_up();
+  }
+
   step_context<T> begin(auto& prepared, int count) {
     return base::begin(prepared, weights_.data(), statistics_.data(), count, seed_.fork(std::uint64_t(step_) + (1ull << 32)));
   }
@@ -181,26 +182,36 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
     }
   }
 
-  void begin_wishes(std::vector<double>& all) {
-    wish_exchange_.begin(processes_, processes_.size(), 1, [&](int r) { return &all[std::size_t(r)]; });
+  /// As far as the number of samples tells.
+  void refuse_other_batches(int count) const {
+    if constexpr (among_processes) {
+      const double computed = tree([&](int l) { return const_cast<sums&>(leaves_[std::size_t(l)]).tally_at(0)[1]; });
+      if (computed != count)
+        throw error("the processes do not read the same batches: here is one of " + std::to_string(count) +
+                    " samples, of which all together have computed " + std::to_string(long(computed)));
+    }
   }
-  void finish_wishes(std::vector<double>& all) {
-    wish_exchange_.finish(processes_, processes_.size(), 1, [&](int r) { return &all[std::size_t(r)]; });
+
+  /// Gradients are sent while others are being computed.
+  void begin_sum() {
+    if constexpr (among_processes) {
+      const T* gradients[max_leaves] = {};
+      for (int l = 0; l < leaf_count(); ++l) gradients[l] = leaves_[std::size_t(l)].gradient();
+      reduction_.begin(processes_, gradients, leaf_count());
+    }
   }
 
   /// What the update adds up: the gradients of all leaves, or what the processes have added up already. Tallies travel along.
   int gather_gradients(T** gradients) {
     for (int l = 0; l < leaf_count(); ++l) gradients[l] = leaves_[std::size_t(l)].gradient();
     if constexpr (among_processes) {
+      reduction_.advance(processes_, *team_);
       const auto numbers = [&](int l) { return leaves_[std::size_t(l)].all(); };
       exchange_.begin(processes_, leaf_count(), sums::size, numbers);
-      if (!wishes_.empty()) {
-        wishes_[std::size_t(processes_.rank())] = wish_;
-        begin_wishes(wishes_);
-      }
-      gradients[0] = reduction_(processes_, *team_, gradients, leaf_count(), layout.trainable);
+      this->say_wishes();
+      gradients[0] = reduction_.finish(processes_, *team_);
       exchange_.finish(processes_, leaf_count(), sums::size, numbers);
-      if (!wishes_.empty()) finish_wishes(wishes_);
+      this->hear_wishes();
       return 1;
     }
     return leaf_count();
@@ -221,6 +232,7 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
       leaves_[std::size_t(l)].clear_sums();
       if (share(l, batch).count == 0) leaves_[std::size_t(l)].clear_gradient();
     }
+    begin_sum();
     const int last = plan.segment_count - 1;
     for (int k = 0; k < last; ++k) {
       for_leaves(k, [&](auto& pass, bool) { pass.forward(k); });
@@ -235,6 +247,8 @@ class synchronous_executor : compiled<Program, Backend>, batch_leaves<Program, B
     for (int k = last; k > 0; --k) {
       exchange_sums("statistics of the gradients");
       sum_statistics(k, 1);
+      // Only now, or the statistics would wait behind the gradients.
+      if constexpr (among_processes) reduction_.advance(processes_, *team_, plan.first_of_segment[k] + 1);
       for_leaves(k - 1, [&](auto& pass, bool adds) { pass.backward(k - 1, adds); });
     }
   }

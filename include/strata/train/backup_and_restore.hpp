@@ -63,6 +63,7 @@ class backup_and_restore {
     watch_ = watch.get();
     session.keep(std::move(watch));
     session.wish(false);
+    if (session.is_late()) return;  // the others tell it where they are
 
     std::string found, complaint;
     std::exception_ptr failure;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <ostream>
 #include <strata/base/error.hpp>
+#include <strata/train/time_split.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,7 @@ class logs {
 class history {
   std::vector<int> epochs_;
   std::vector<logs> logs_;
+  std::vector<time_split> times_;
 
  public:
   /// Epochs count from 0.
@@ -93,6 +95,10 @@ class history {
   const std::vector<logs>& all() const { return logs_; }
   std::size_t size() const { return logs_.size(); }
   bool empty() const { return logs_.empty(); }
+
+  /// Where the time of each process went that trained until the end, in the order of their ranks.
+  const std::vector<time_split>& times() const { return times_; }
+  void set_times(std::vector<time_split> times) { times_ = std::move(times); }
 
   /// Epoch 1 - loss: 0.2811 - accuracy: 0.9123, one line per epoch
   friend std::ostream& operator<<(std::ostream& out, const history& h) {

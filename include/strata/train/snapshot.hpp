@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
-#include <optional>
 #include <span>
 #include <strata/base/atomic_file.hpp>
-#include <strata/data/crc32c.hpp>
 #include <strata/data/mapped_file.hpp>
 #include <strata/interop/safetensors.hpp>
+#include <strata/train/position_text.hpp>
+#include <strata/train/snapshot_file.hpp>
 #include <strata/train/training_session.hpp>
 #include <string>
 #include <string_view>
@@ -28,121 +26,6 @@
 namespace strata {
 
 namespace detail {
-
-inline constexpr const char* snapshot_version_key = "strata_snapshot_version";
-inline constexpr const char* snapshot_version = "1";
-/// The last tensor, so that the last bytes of the file are the checksum of all bytes before them.
-inline constexpr const char* checksum_tensor = "crc32c";
-using checksum = std::uint32_t;
-
-inline std::string joined_lines(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += (out.empty() ? "" : "\n") + line;
-  return out;
-}
-inline std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    out.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
-/// The shortest digits that are read back as the same number, in any locale.
-template <class Number>
-std::string exact_text(Number value) {
-  char digits[64];
-  return {digits, std::to_chars(std::begin(digits), std::end(digits), value).ptr};
-}
-/// False if that is no such number.
-template <class Number>
-bool read_exact(std::string_view text, Number& value) {
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failure == std::errc{} && end == text.data() + text.size();
-}
-
-/// As metadata of the file: words and numbers that a person can read.
-inline safetensors_metadata metadata_of(const training_position& at) {
-  safetensors_metadata out{{snapshot_version_key, snapshot_version},
-                           {"step", exact_text(at.step)},
-                           {"epoch", exact_text(at.epoch)},
-                           {"in_epoch", exact_text(int(at.in_epoch))},
-                           {"steps_of_epoch", exact_text(at.steps_of_epoch)},
-                           {"samples_of_epoch", exact_text(at.samples_of_epoch)},
-                           {"next_pass", exact_text(at.next_pass)},
-                           {"in_pass", exact_text(int(at.in_pass))},
-                           {"batches_of_pass", exact_text(at.batches_of_pass)},
-                           {"stop_training", exact_text(int(at.stop_training))}};
-  if (at.data) {
-    out["data_epoch"] = exact_text(at.data->epoch);
-    out["data_samples"] = exact_text(at.data->samples);
-  }
-  if (at.learning_rate) out["learning_rate"] = exact_text(*at.learning_rate);
-  if (at.new_learning_rate) out["new_learning_rate"] = exact_text(*at.new_learning_rate);
-  std::string& sums = out["tallies"];  // "sum count", a line each
-  for (const tally& t : at.tallies) sums += exact_text(t.sum) + ' ' + exact_text(t.count) + '\n';
-  std::string& past = out["history"];  // "epoch value name", a line each
-  for (std::size_t i = 0; i < at.past.size(); ++i)
-    for (const auto& [name, value] : at.past.all()[i]) past += exact_text(at.past.epochs()[i]) + ' ' + exact_text(value) + ' ' + name + '\n';
-  return out;
-}
-
-/// Throws strata::error if something is missing, or no number. `file` is for the words.
-inline training_position position_of(const safetensors_metadata& metadata, const std::string& file) {
-  const auto refuse = [&](const std::string& key) { throw error(file + ": '" + key + "' is missing, or not what it should be"); };
-  const auto text = [&](const char* key) -> const std::string& {
-    const auto at = metadata.find(key);
-    if (at == metadata.end()) refuse(key);
-    return at->second;
-  };
-  const auto number = [&](const char* key, auto& value) {
-    if (!read_exact(text(key), value)) refuse(key);
-  };
-  const auto flag = [&](const char* key, bool& value) { value = text(key) == "1"; };
-  training_position at;
-  number("step", at.step);
-  number("epoch", at.epoch);
-  flag("in_epoch", at.in_epoch);
-  number("steps_of_epoch", at.steps_of_epoch);
-  number("samples_of_epoch", at.samples_of_epoch);
-  number("next_pass", at.next_pass);
-  flag("in_pass", at.in_pass);
-  number("batches_of_pass", at.batches_of_pass);
-  flag("stop_training", at.stop_training);
-  if (metadata.contains("data_epoch")) {
-    number("data_epoch", at.data.emplace().epoch);
-    number("data_samples", at.data->samples);
-  }
-  if (metadata.contains("learning_rate")) number("learning_rate", at.learning_rate.emplace());
-  if (metadata.contains("new_learning_rate")) number("new_learning_rate", at.new_learning_rate.emplace());
-  for (const std::string& line : lines_of(text("tallies"))) {
-    const std::size_t space = line.find(' ');
-    tally& t = at.tallies.emplace_back();
-    if (space == line.npos || !read_exact(std::string_view(line).substr(0, space), t.sum) ||
-        !read_exact(std::string_view(line).substr(space + 1), t.count))
-      refuse("tallies");
-  }
-  logs of_epoch;
-  std::optional<int> epoch;
-  for (const std::string& line : lines_of(text("history"))) {
-    const std::size_t first = line.find(' '), second = first == line.npos ? first : line.find(' ', first + 1);
-    int number = 0;
-    double value = 0;
-    if (second == line.npos || !read_exact(std::string_view(line).substr(0, first), number) ||
-        !read_exact(std::string_view(line).substr(first + 1, second - first - 1), value))
-      refuse("history");
-    if (epoch && number != *epoch) at.past.add(*epoch, std::exchange(of_epoch, {}));
-    epoch = number;
-    of_epoch.set(line.substr(second + 1), value);
-  }
-  if (epoch) at.past.add(*epoch, std::move(of_epoch));
-  return at;
-}
-
-/// Of all bytes before the one that the file ends with.
-inline checksum checksum_of(std::span<const std::byte> file) { return data::crc32c(file.first(file.size() - sizeof(checksum))); }
 
 /// Takes the place of `to` at once.
 inline void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
@@ -167,7 +50,8 @@ inline void write_unfinished_snapshot(const std::filesystem::path& file, trainin
   std::vector<safetensor> tensors;
   for (const auto& a : arrays) tensors.push_back({a.name, type, a.extents, a.numbers});
   tensors.push_back(safetensor::of(checksum_tensor, {}, std::span(&sum, 1)));
-  safetensors_metadata metadata = metadata_of(session.position());
+  safetensors_metadata metadata = texts_of(session.position());
+  metadata[snapshot_version_key] = snapshot_version;
   metadata["description"] = joined_lines(session.description());
   write_safetensors(beside, tensors, metadata);
 
@@ -190,18 +74,6 @@ inline void save_snapshot(const std::filesystem::path& file, training_session& s
   detail::rename_durably(detail::unfinished(file), file);
 }
 
-/// What is wrong with the bytes of a snapshot; empty if nothing is. Throws strata::error if it cannot be read at all.
-inline std::string damage_of_snapshot(const std::filesystem::path& file) {
-  const data::mapped_file mapped(file);
-  const std::span<const std::byte> bytes = mapped.bytes();
-  if (bytes.empty()) return "it is empty";
-  if (bytes.size() < sizeof(std::uint64_t) + sizeof(detail::checksum)) return "it has only " + std::to_string(bytes.size()) + " bytes";
-  detail::checksum stored;
-  std::memcpy(&stored, bytes.data() + bytes.size() - sizeof stored, sizeof stored);
-  if (stored != detail::checksum_of(bytes)) return "its checksum is not that of its " + std::to_string(bytes.size()) + " bytes";
-  return {};
-}
-
 /// Reads weights and slots into the arrays of the session, and returns the metadata, from which `position_of` makes a position.
 /// Throws strata::error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data set, ...;
 /// then nothing has changed.
@@ -215,12 +87,9 @@ inline safetensors_metadata load_snapshot(const std::filesystem::path& file, tra
     throw error(file.string() + ": a snapshot of version '" + version->second + "', but this program reads version " + detail::snapshot_version);
 
   const auto described = metadata.find("description");
-  const std::vector<std::string> theirs = detail::lines_of(described == metadata.end() ? "" : described->second), ours = session.description();
-  for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
-    const std::string there = i < theirs.size() ? theirs[i] : "nothing more", here = i < ours.size() ? ours[i] : "nothing more";
-    if (there != here)
-      throw error(file.string() + ": this snapshot is of another training: it says '" + there + "' where this one has '" + here + "'");
-  }
+  const std::vector<std::string> theirs = detail::lines_of(described == metadata.end() ? "" : described->second);
+  if (const std::string difference = detail::difference_of(theirs, session.description()); !difference.empty())
+    throw error(file.string() + ": this snapshot is of another training: " + difference);
   (void)detail::position_of(metadata, file.string());
 
   const std::vector<training_session::array> arrays = session.arrays();

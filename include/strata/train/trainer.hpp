@@ -1,19 +1,25 @@
 // trainer{network{}, optimizer, loss{}, metrics..., strategy}: compile, fit, evaluate, predict.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <strata/base/stopwatch.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/concepts/strategy.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/network/summary.hpp>
+#include <strata/train/agreement.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/checks.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/predictions.hpp>
 #include <strata/train/progress.hpp>
+#include <strata/train/time_split.hpp>
 #include <strata/train/training_session.hpp>
+#include <vector>
 
 namespace strata {
 
@@ -203,6 +209,8 @@ class trainer {
   long step_ = 0;
   std::optional<double> learning_rate_by_hand_;
   row_choice own_rows_;  // during fit and evaluate
+  time_split time_;      // of the fit under way
+  detail::plan_of_fit plan_;
   friend detail::session_of<trainer>;
 
  public:
@@ -227,7 +235,14 @@ class trainer {
                   "a session_callback, such as backup_and_restore, changes during fit: it cannot be const");
     history past;
     if constexpr (std::is_same_v<refused, list<>>)
-      detail::with_source(source, [&](auto& from) { past = fit_checked(from, options...); });
+      detail::with_source(source, [&](auto& from) {
+        if constexpr (requires { typename Strategy::fit_callback; }) {
+          typename Strategy::fit_callback of_strategy;
+          past = fit_checked(from, options..., of_strategy);
+        } else {
+          past = fit_checked(from, options...);
+        }
+      });
     return past;
   }
 
@@ -247,7 +262,9 @@ class trainer {
     predictions<T, network::output_shape> out;
     detail::with_source(source, [&](auto& from) {
       executor_.prepare(std::remove_cvref_t<Source>::batch_size, purpose::inference);
-      for (const samples<T>& batch : from) {
+      detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // which makes all rows
+      stream.start(0);
+      for (samples<T> batch; stream.next(batch);) {
         const std::size_t before = out.values.size();
         out.values.resize(before + std::size_t(batch.count) * std::size_t(network::output_shape.size()));
         executor_.predict({batch.x, nullptr, nullptr, batch.count}, out.values.data() + before);
@@ -347,8 +364,14 @@ class trainer {
 
   [[gnu::noinline]] void run_epochs(detail::batch_stream<T>& stream, detail::hook_calls& hooks, const std::function<void(logs&)>& validate,
                                     const fit_settings& settings, training_position& at, training_state& state) {
+    time_ = {};
+    const double communicated = communicating(), waited = waiting();
+    std::optional<detail::stopwatch> all(time_.total);
     progress_bar progress(std::cout, is_chief() ? settings.how : verbosity::off);
     executor_.prepare(settings.batch_size, purpose::training);
+    plan_ = {double(settings.batch_size),   double(stream.length()), double(settings.first_epoch),
+             double(settings.epochs), double(settings.steps),  learning_rate()};
+    detail::refuse_other_plans(executor_, plan_, stream.order());
     state.epoch = at.next_pass = settings.first_epoch;
     state.epochs = settings.epochs;
     state.step = step_;
@@ -366,13 +389,30 @@ class trainer {
       validate(state.values);
       progress.end_epoch(state.values);
       hooks.epoch_end(state);
+      detail::share_decisions(executor_, state);
       at.past.add(state.epoch, state.values);
       if (state.new_learning_rate) set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
       hooks.fit_epoch_end();
       if (state.interrupted) break;
     }
     hooks.train_end(state);
+    all.reset();
+    time_.communication = communicating() - communicated;
+    time_.waiting = waiting() - waited;
+    at.past.set_times(detail::gather(executor_, time_));
+    if (is_chief() && settings.how != verbosity::off && at.past.times().size() > 1)
+      for (std::size_t r = 0; r < at.past.times().size(); ++r) std::cout << "process " << r << ", " << at.past.times()[r] << std::endl;
     hooks.fit_end();
+  }
+
+  /// Seconds so far that messages between processes have taken, and waiting for them.
+  double communicating() const {
+    if constexpr (requires { executor_.communicating(); }) return executor_.communicating();
+    return 0;
+  }
+  double waiting() const {
+    if constexpr (requires { executor_.waiting(); }) return executor_.waiting();
+    return 0;
   }
 
   /// `steps` batches, or one pass where it is 0. A pass goes on in the next epoch where this one leaves it; an epoch that was
@@ -381,13 +421,13 @@ class trainer {
                    detail::hook_calls& hooks) {
     samples<T> batch;
     const auto begins_anew = [&] {
-      stream.start(at.next_pass++);
+      start_pass(stream, at.next_pass++);
       at.in_pass = true;
       at.batches_of_pass = 0;
-      return stream.next(batch);
+      return next_of(stream, batch);
     };
     const auto goes_on = [&] {
-      return steps == 0 ? stream.next(batch) : at.steps_of_epoch < steps && (stream.next(batch) || begins_anew());
+      return steps == 0 ? next_of(stream, batch) : at.steps_of_epoch < steps && (next_of(stream, batch) || begins_anew());
     };
     const bool resumes = std::exchange(at.in_epoch, true);
     if (!resumes) {
@@ -414,7 +454,7 @@ class trainer {
   void train_on(const samples<T>& batch, training_position& at, training_state& state) {
     const row_range rows = own_rows_of(batch);
     if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, rows, network::output_shape.last(), at.samples_of_epoch);
-    const tallies<Program> one = executor_.train_step(batch);
+    const tallies<Program> one = timed_step([&] { return executor_.train_step(batch); });
     accumulate(at.tallies, one);
     state.loss = one[0].mean();
     if (!std::isfinite(state.loss))
@@ -424,6 +464,26 @@ class trainer {
     at.samples_of_epoch += batch.count;
     ++at.steps_of_epoch;
     ++at.batches_of_pass;
+  }
+
+  void start_pass(detail::batch_stream<T>& stream, int pass) {
+    const detail::stopwatch running(time_.input);
+    stream.start(pass);
+  }
+  bool next_of(detail::batch_stream<T>& stream, samples<T>& batch) {
+    const detail::stopwatch running(time_.input);
+    return stream.next(batch);
+  }
+  template <class Step>
+  tallies<Program> timed_step(Step&& step) {
+    const double before = communicating() + waiting();
+    tallies<Program> out;
+    {
+      const detail::stopwatch running(time_.compute);
+      out = step();
+    }
+    time_.compute -= communicating() + waiting() - before;
+    return out;
   }
 
   /// Of several processes that share each batch, each makes and checks the rows that it computes.
@@ -444,10 +504,11 @@ class trainer {
     executor_.prepare(batch_size, purpose::inference);
     tallies<Program> sum{};
     long seen = 0;
-    stream.start(0);
-    for (samples<T> batch; stream.next(batch); seen += batch.count) {
+    detail::refuse_other_lengths(executor_, stream.length());
+    start_pass(stream, 0);
+    for (samples<T> batch; next_of(stream, batch); seen += batch.count) {
       if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, own_rows_of(batch), network::output_shape.last(), seen);
-      accumulate(sum, executor_.evaluate_step(batch));
+      accumulate(sum, timed_step([&] { return executor_.evaluate_step(batch); }));
     }
     if (seen == 0) throw error("evaluate: the data set is empty");
     return sum;

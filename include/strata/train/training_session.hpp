@@ -74,6 +74,24 @@ class training_session {
   /// Whether one of them said so along with the last step: the same answer everywhere.
   virtual bool wished() const = 0;
 
+  // Of an elastic training.
+  /// What has to be the same besides in a process that takes part from now on: batches, epochs, steps.
+  virtual std::string plan() const = 0;
+  /// This process has come when the others were under way, and knows nothing yet.
+  virtual bool is_late() const = 0;
+  /// Of one that is late: returns when the others have taken it in. Throws communication_error if they do not.
+  virtual void enter() = 0;
+  /// It knows all that the others know.
+  virtual void has_caught_up() = 0;
+  /// Of the others, behind a step: takes in those that wait, if there are some. Whether one has come.
+  virtual bool take_in() = 0;
+  /// Those that have just been taken in get the bytes of the chief.
+  virtual void hand_over(std::span<std::byte>) = 0;
+  /// How often fit has ended.
+  virtual int fits_before() const = 0;
+  /// At the end: waits for the others, so that nobody who has still to learn something from them is left alone.
+  virtual void farewell() = 0;
+
   /// Lives until fit is left, also by an exception.
   void keep(std::shared_ptr<void> guest) { guests_.push_back(std::move(guest)); }
 
@@ -97,6 +115,13 @@ concept resumable_executor = requires(E e, std::span<std::byte> bytes) {
   { e.largest(1.0) } -> std::same_as<double>;
   e.wish(1.0);
   { e.wished() } -> std::same_as<double>;
+  { e.is_late() } -> std::same_as<bool>;
+  e.enter();
+  e.has_caught_up();
+  { e.take_in() } -> std::same_as<bool>;
+  e.hand_over(bytes);
+  { e.fits_before() } -> std::same_as<int>;
+  e.farewell();
 };
 
 template <class Trainer>
@@ -180,6 +205,15 @@ class session_of final : public training_session {
   bool any(bool mine) override { return trainer_.executor().largest(mine ? 1 : 0) > 0; }
   void wish(bool mine) override { trainer_.executor().wish(mine ? 1 : 0); }
   bool wished() const override { return trainer_.executor().wished() > 0; }
+
+  std::string plan() const override { return to_string(trainer_.plan_); }
+  bool is_late() const override { return trainer_.executor().is_late(); }
+  void enter() override { trainer_.executor().enter(); }
+  void has_caught_up() override { trainer_.executor().has_caught_up(); }
+  bool take_in() override { return trainer_.executor().take_in(); }
+  void hand_over(std::span<std::byte> bytes) override { trainer_.executor().hand_over(bytes); }
+  int fits_before() const override { return trainer_.executor().fits_before(); }
+  void farewell() override { trainer_.executor().farewell(); }
 
  private:
   static constexpr long trained() { return layout_of_program<program>.trainable; }

@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/interop/safetensors.hpp>
 #include <strata/network/summary.hpp>
+#include <strata/train/snapshot_file.hpp>
 
 namespace strata {
 
@@ -50,6 +51,13 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
     throw error(path.string() + ": weights of version '" + at->second + "', but this program reads version " +
                 std::to_string(weights_version));
 
+  const bool is_snapshot = file.metadata().contains(snapshot_version_key);
+  if (is_snapshot)
+    if (const std::string damage = damage_of_snapshot(path); !damage.empty()) throw error(path.string() + " is damaged: " + damage);
+  const auto is_no_weight = [&](const std::string& name) {
+    return is_snapshot && (name.starts_with(slot_prefix) || name == checksum_tensor);
+  };
+
   constexpr int listed = 8;
   std::string differences;
   int count = 0;
@@ -59,7 +67,7 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
   for (std::size_t i = 0; i < slots.size(); ++i)
     report(names[i], misfit(file.find(names[i]), slots[i].what, dtype_of<T>(), convert));
   for (const safetensors_file::entry& e : file.entries())
-    if (std::ranges::find(names, e.name) == names.end())
+    if (std::ranges::find(names, e.name) == names.end() && !is_no_weight(e.name))
       report(e.name, "not in the network; the file has " + words_of(e.extents));
   if (count > 0)
     throw error(path.string() + " does not fit the network" + differences +
@@ -96,7 +104,8 @@ void save_weights(const std::filesystem::path& path, std::type_identity_t<std::s
   detail::save_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena);
 }
 
-/// Reads them back. Throws strata::error that lists which parameters differ and how; then nothing in the arena has changed.
+/// Reads them back, or those of a snapshot. Throws strata::error that lists which parameters differ and how, or says that the
+/// snapshot is damaged; then nothing in the arena has changed.
 template <network Network, std::floating_point T>
 void load_weights(const std::filesystem::path& path, std::type_identity_t<std::span<T>> arena,
                   convert_precision convert = convert_precision::no) {

@@ -1,0 +1,309 @@
+// The sum of gradients over threads and processes: strata's tree, Gloo's algorithms and Open MPI, in turn, in microseconds.
+// needs: gloo mpi
+#define OMPI_SKIP_MPICXX 1
+#include <gloo/allreduce.h>
+#include <gloo/allreduce_halving_doubling.h>
+#include <mpi.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <strata/base/atomic_file.hpp>
+#include <strata/distribute/gloo.hpp>
+#include <strata/distribute/in_process.hpp>
+#include <strata/distribute/shared_memory.hpp>
+#include <strata/distribute/tree_reduction.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "machine.hpp"
+
+using namespace strata;
+using namespace strata::bench;
+
+namespace {
+
+struct settings {
+  std::vector<int> sizes{2, 4};  // processes, or threads
+  int rounds = 11;
+  std::string medium, folder;  // of a process that mpirun has started
+};
+
+/// How many numbers are added up, and how often in a round.
+struct message {
+  long numbers;
+  int times;
+  long bytes() const { return numbers * long(sizeof(float)); }
+};
+constexpr message messages[] = {{256, 400}, {25'600, 60}, {262'144, 12}, {10'485'760, 1}};
+constexpr long most = messages[3].numbers;
+
+/// For processes of one machine: a file for each key.
+class folder_store final : public key_value_store {
+ public:
+  explicit folder_store(std::string folder) : folder_(std::move(folder)) {}
+  void set(const std::string& key, const std::string& value) override {
+    atomic_file file(place(key));
+    file.write(std::string_view(value));
+    file.commit();
+  }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    for (;;) {
+      std::ifstream file(place(key));
+      if (file) return {std::istreambuf_iterator<char>(file), {}};
+      if (std::chrono::steady_clock::now() > deadline) throw communication_error("nobody has set '" + key + "'");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+ private:
+  std::string place(std::string key) const {
+    std::ranges::replace(key, '/', '-');
+    return folder_ + '/' + key;
+  }
+  std::string folder_;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// Each process has one leaf, as a worker with one thread has.
+template <communicator C>
+class tree {
+  C c_;
+  thread_team team_{1};
+  tree_reduction<float, C> sum_;
+  const float* leaves_[max_leaves] = {};
+
+ public:
+  tree(C c, const float* numbers, long size) : c_(std::move(c)) {
+    leaves_[c_.rank()] = numbers;
+    sum_.prepare(c_, size, c_.size());
+  }
+  const float* operator()(long size) { return sum_(c_, team_, leaves_, c_.size(), size); }
+};
+
+/// Throws unless each number is the sum of 1 ... size.
+void check(const char* engine, const float* sum, long count, int size) {
+  const float expected = float(size * (size + 1) / 2);
+  if (sum[0] != expected || sum[count / 2] != expected || sum[count - 1] != expected)
+    throw error(std::string(engine) + " has added up wrongly");
+}
+
+// ---- processes ----
+
+using engine = std::function<const float*(const message&)>;
+
+/// Gloo alone, with its own rendezvous.
+class bare_gloo {
+  std::shared_ptr<gloo::rendezvous::Context> context_;
+  std::vector<float> in_place_;
+  std::map<long, std::unique_ptr<gloo::AllreduceHalvingDoubling<float>>> halving_doubling_;
+  const float* numbers_;
+  float* sum_;
+
+ public:
+  bare_gloo(key_value_store& store, int rank, int size, const float* numbers, float* sum)
+      : in_place_(most), numbers_(numbers), sum_(sum) {
+    context_ = std::make_shared<gloo::rendezvous::Context>(rank, size);
+    gloo_store words(store, std::chrono::seconds(30));
+    gloo::transport::tcp::attr attributes("127.0.0.1");
+    auto device = gloo::transport::tcp::CreateDevice(attributes);
+    context_->connectFullMesh(words, device);
+    // The algorithm with bound buffers comes first, for these widen the sockets: otherwise the others stall for 40 ms at a time.
+    for (const message& m : messages)
+      halving_doubling_[m.numbers] =
+          std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, std::vector<float*>{in_place_.data()}, int(m.numbers));
+  }
+  const float* halving_doubling(const message& m) {
+    std::copy_n(numbers_, m.numbers, in_place_.data());
+    halving_doubling_[m.numbers]->run();
+    return in_place_.data();
+  }
+  const float* with(gloo::AllreduceOptions::Algorithm algorithm, const message& m) {
+    gloo::AllreduceOptions options(context_);
+    options.setAlgorithm(algorithm);
+    options.setInput(const_cast<float*>(numbers_), std::size_t(m.numbers));
+    options.setOutput(sum_, std::size_t(m.numbers));
+    options.setReduceFunction([](void* to, const void* a, const void* b, std::size_t n) {
+      for (std::size_t i = 0; i < n; ++i)
+        static_cast<float*>(to)[i] = static_cast<const float*>(a)[i] + static_cast<const float*>(b)[i];
+    });
+    gloo::allreduce(options);
+    return sum_;
+  }
+};
+
+/// One of the processes that mpirun has started.
+void member(const settings& s) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto numbers = aligned_array<float>(std::size_t(most)), sum = aligned_array<float>(std::size_t(most));
+  std::fill_n(numbers.get(), most, float(rank + 1));
+
+  folder_store store(s.folder);
+  const bool over_tcp = s.medium == "tcp";
+  std::vector<std::pair<const char*, engine>> engines;
+  std::unique_ptr<bare_gloo> gloo_alone;
+  if (over_tcp) {
+    using algorithm = gloo::AllreduceOptions::Algorithm;
+    auto ours = std::make_shared<tree<gloo_communicator>>(gloo_communicator(store, rank, size), numbers.get(), most);
+    engines.emplace_back("strata", [ours](const message& m) { return (*ours)(m.numbers); });
+    folder_store another(s.folder + "/alone");
+    gloo_alone = std::make_unique<bare_gloo>(another, rank, size, numbers.get(), sum.get());
+    engines.emplace_back("gloo_ring", [&](const message& m) { return gloo_alone->with(algorithm::RING, m); });
+    engines.emplace_back("gloo_bcube", [&](const message& m) { return gloo_alone->with(algorithm::BCUBE, m); });
+    engines.emplace_back("gloo_halving_doubling", [&](const message& m) { return gloo_alone->halving_doubling(m); });
+  } else {
+    shared_memory_communicator processes(store, rank, size);
+    auto ours = std::make_shared<tree<shared_memory_communicator>>(std::move(processes), numbers.get(), most);
+    engines.emplace_back("strata", [ours](const message& m) { return (*ours)(m.numbers); });
+  }
+  engines.emplace_back("open_mpi", [&](const message& m) {
+    MPI_Allreduce(numbers.get(), sum.get(), int(m.numbers), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    return sum.get();
+  });
+
+  for (const message& m : messages) {
+    std::vector<std::vector<double>> took(engines.size());
+    for (int round = -1; round < s.rounds; ++round)  // the first one warms up
+      for (std::size_t e = 0; e < engines.size(); ++e) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        const double start = now();
+        const float* result = nullptr;
+        for (int i = 0; i < m.times; ++i) result = engines[e].second(m);
+        const double each = (now() - start) / m.times * 1e6;
+        check(engines[e].first, result, m.numbers, size);
+        if (round >= 0) took[e].push_back(each);
+      }
+    if (rank != 0) continue;
+    double best_other = 1e30;
+    std::printf("{\"medium\": \"%s\", \"size\": %d, \"bytes\": %ld", s.medium.c_str(), size, m.bytes());
+    for (std::size_t e = 0; e < engines.size(); ++e) {
+      std::printf(", \"%s\": %.1f", engines[e].first, median(took[e]));
+      if (e > 0) best_other = std::min(best_other, median(took[e]));
+    }
+    std::printf(", \"best_other_by_strata\": %.2f}\n", best_other / median(took[0]));
+    std::fflush(stdout);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// This program again, `size` times, through mpirun.
+void start_members(const settings& s, int size, const std::string& medium) {
+  std::string folder = "/tmp/strata-all-reduce-XXXXXX";
+  if (!::mkdtemp(folder.data())) throw error("cannot make " + folder);
+  std::filesystem::create_directory(folder + "/alone");
+  std::vector<std::string> words{
+      "mpirun",   "--oversubscribe", "--bind-to", "none", "--mca",    "btl", medium == "tcp" ? "self,tcp" : "self,vader",
+      "-n",       std::to_string(size),  std::filesystem::read_symlink("/proc/self/exe").string(),
+      "--rounds", std::to_string(s.rounds), "--medium", medium, "--folder", folder};
+  if (::getuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  int status = 1;
+  if (::posix_spawnp(&child, "mpirun", nullptr, nullptr, arguments.data(), environ) == 0) ::waitpid(child, &status, 0);
+  std::filesystem::remove_all(folder);
+  if (status != 0) throw error("mpirun has failed");
+}
+
+// ---- threads of one process ----
+
+/// f(rank) in a thread each.
+template <class F>
+void in_threads(int count, F&& f) {
+  std::vector<std::thread> threads;
+  for (int r = 1; r < count; ++r) threads.emplace_back(f, r);
+  f(0);
+  for (auto& t : threads) t.join();
+}
+
+/// The tree between threads that send messages, and what mirrored does: each thread adds up its slice of all leaves.
+void threads(const settings& s, int size) {
+  std::vector<decltype(aligned_array<float>(0))> numbers;
+  for (int r = 0; r < size; ++r) {
+    numbers.push_back(aligned_array<float>(std::size_t(most)));
+    std::fill_n(numbers.back().get(), most, float(r + 1));
+  }
+  const auto sum = aligned_array<float>(std::size_t(most));
+  const float* leaves[max_leaves] = {};
+  for (int r = 0; r < size; ++r) leaves[r] = numbers[std::size_t(r)].get();
+  auto group = in_process::group(size);
+  std::vector<std::unique_ptr<tree<in_process>>> trees;
+  for (int r = 0; r < size; ++r) trees.push_back(std::make_unique<tree<in_process>>(group[std::size_t(r)], leaves[r], most));
+  thread_team team(size);
+  for (const message& m : messages) {
+    std::vector<double> by_messages, by_slices;
+    for (int round = -1; round < s.rounds; ++round) {
+      double each = 0;
+      in_threads(size, [&](int r) {
+        (*trees[std::size_t(r)])(m.numbers);  // all have begun
+        const double start = now();
+        const float* result = nullptr;
+        for (int i = 0; i < m.times; ++i) result = (*trees[std::size_t(r)])(m.numbers);
+        if (r == 0) each = (now() - start) / m.times * 1e6;
+        check("strata", result, m.numbers, size);
+      });
+      const double start = now();
+      for (int i = 0; i < m.times; ++i)
+        team.for_tasks(size, [&](int task, int) {
+          sum_leaves(sum.get(), leaves, size, slice_begin(m.numbers, task, size), slice_begin(m.numbers, task + 1, size));
+        });
+      const double slices = (now() - start) / m.times * 1e6;
+      check("strata", sum.get(), m.numbers, size);
+      if (round >= 0) by_messages.push_back(each), by_slices.push_back(slices);
+    }
+    std::printf("{\"medium\": \"threads\", \"size\": %d, \"bytes\": %ld, \"strata_messages\": %.2f, \"strata_mirrored\": %.2f}\n", size,
+                m.bytes(), median(by_messages), median(by_slices));
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  settings s;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : throw error(option + " wants a value"); };
+    if (option == "--processes")
+      s.sizes = {std::stoi(value())};
+    else if (option == "--rounds")
+      s.rounds = std::stoi(value());
+    else if (option == "--medium")  // these two are for the processes that it starts
+      s.medium = value();
+    else if (option == "--folder")
+      s.folder = value();
+    else
+      throw error("all_reduce [--processes N] [--rounds N]");
+  }
+  if (!s.medium.empty()) {
+    MPI_Init(&argc, &argv);
+    member(s);
+    MPI_Finalize();
+    return 0;
+  }
+  for (const int size : s.sizes) {
+    threads(s, size);
+    for (const char* medium : {"shared memory", "tcp"}) start_members(s, size, medium);
+  }
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 1;
+}

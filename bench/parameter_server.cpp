@@ -1,0 +1,260 @@
+// Parameter servers: push and pull there and back beside bare gRPC, and what a worker that is three times slower costs.
+// needs: grpc
+#include <grpcpp/generic/async_generic_service.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <strata/distribute/parameter_client.hpp>
+#include <strata/distribute/parameter_service.hpp>
+#include <strata/optimizers/sgd.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "machine.hpp"
+
+using namespace strata;
+using namespace strata::bench;
+
+namespace {
+
+constexpr int most_workers = 4;
+
+std::vector<parameter_shard> shards_of(long size) { return partition(size, sizeof(float), max_size_partitioner{}, 1); }
+endpoint at(int port) { return {"127.0.0.1", std::uint16_t(port)}; }
+
+/// Answers with as many bytes as it gets, and does nothing with them.
+class echo final : public grpc::CallbackGenericService {
+  class call final : public grpc::ServerGenericBidiReactor {
+    grpc::ByteBuffer message_;
+
+   public:
+    call() { StartRead(&message_); }
+    void OnReadDone(bool ok) override {
+      ok ? StartWriteAndFinish(&message_, {}, grpc::Status::OK) : Finish(grpc::Status::CANCELLED);
+    }
+    void OnDone() override { delete this; }
+  };
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
+};
+
+/// A process that serves both until this one ends.
+int serve(int port, long size, const std::string& staleness) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  parameter_store_options options{.staleness = asynchronous{}, .workers = std::vector<std::string>(most_workers, "worker")};
+  options.timeout = std::chrono::seconds(2);  // at the end of a synchronous run some wait for one that has stopped
+  if (staleness == "synchronous") options.staleness = synchronous{};
+  if (staleness == "bounded") options.staleness = bounded_staleness{4};
+  const std::vector<parameter_range> trained{{0, size}};
+  parameter_store<float, sgd> store(sgd{}, trained, shards_of(size), options);
+  const parameter_service service(at(port), "ps 0", "bench", "bench", store);
+  echo bare;
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(8 << 20);
+  builder.AddListeningPort(to_string(at(port + 1)), grpc::InsecureServerCredentials());
+  builder.RegisterCallbackGenericService(&bare);
+  const auto server = builder.BuildAndStart();
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(20))) store.tick();
+}
+
+class server_process {
+  pid_t child_ = 0;
+
+ public:
+  server_process(int port, long size, const std::string& staleness) {
+    std::vector<std::string> words{"parameter_server", "--serve", std::to_string(port), std::to_string(size), staleness};
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    if (posix_spawn(&child_, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ) != 0)
+      throw error("cannot start a server");
+  }
+  ~server_process() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  server_process(const server_process&) = delete;
+  server_process& operator=(const server_process&) = delete;
+};
+
+parameter_client<float> client_of(int port, long size, int worker, int workers, bool is_synchronous) {
+  return {{at(port)},
+          shards_of(size),
+          {.worker = worker,
+           .workers = workers,
+           .synchronous = is_synchronous,
+           .run = "bench",
+           .program = "bench",
+           .start_timeout = std::chrono::seconds(10)}};
+}
+
+/// The middle one of some runs, in milliseconds.
+double median_ms(int runs, const std::function<void()>& once) {
+  once();
+  std::vector<double> times;
+  for (int r = 0; r < runs; ++r) {
+    const double start = now();
+    once();
+    times.push_back(1e3 * (now() - start));
+  }
+  std::ranges::nth_element(times, times.begin() + runs / 2);
+  return times[std::size_t(runs / 2)];
+}
+
+/// The same messages to a server that only sends them back.
+class bare_grpc {
+  grpc::GenericStub stub_;
+  std::vector<grpc::ByteBuffer> messages_;
+
+ public:
+  bare_grpc(int port, const std::vector<float>& numbers) : stub_(detail::watched_channel(at(port), {}, 8 << 20)) {
+    for (const parameter_shard& s : shards_of(long(numbers.size()))) {
+      const grpc::Slice slice(numbers.data() + s.begin, std::size_t(s.size()) * sizeof(float));
+      messages_.emplace_back(&slice, 1);
+    }
+  }
+  void round_trip(std::vector<float>& back) {
+    struct call {
+      grpc::ClientContext context;
+      std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+      grpc::ByteBuffer answer;
+      grpc::Status status;
+      std::size_t number;
+    };
+    grpc::CompletionQueue queue;
+    std::vector<call> calls(messages_.size());
+    for (std::size_t k = 0; k < calls.size(); ++k) {
+      call& c = calls[k];
+      c.number = k;
+      c.reader = stub_.PrepareUnaryCall(&c.context, "/bare/Echo", messages_[k], &queue);
+      c.reader->StartCall();
+      c.reader->Finish(&c.answer, &c.status, &c);
+    }
+    const auto shards = shards_of(long(back.size()));
+    for (std::size_t k = 0; k < calls.size(); ++k) {
+      void* tag = nullptr;
+      bool ok = false;
+      queue.Next(&tag, &ok);
+      call& c = *static_cast<call*>(tag);
+      if (!c.status.ok()) throw error(c.status.error_message());
+      detail::message_reader read(c.answer);
+      read(back.data() + shards[c.number].begin, read.left());
+    }
+  }
+};
+
+void round_trips(int port, int rounds) {
+  std::printf("push and pull, there and back, ms: median of %d rounds, in turn\n", rounds);
+  for (const long bytes : {4l << 10, 1l << 20, 40l << 20}) {
+    const long size = bytes / long(sizeof(float));
+    const server_process server(port, size, "asynchronous");
+    auto client = client_of(port, size, 0, 1, false);
+    std::vector<float> weights(std::size_t(size), 1.0f);
+    auto gradient = std::make_shared<arena<float>>(std::size_t(size));
+    client.assign(weights.data(), true);
+    pushed_gradient<float> pushed{.sums = gradient, .stride = size, .learning_rate = 0.1, .samples = 1};
+    bare_grpc bare(port + 1, weights);
+    const int runs = bytes > (1 << 20) ? 10 : 100;
+    std::vector<double> ours, theirs;
+    for (int r = 0; r < rounds; ++r) {
+      theirs.push_back(median_ms(runs, [&] { bare.round_trip(weights); }));
+      ours.push_back(median_ms(runs, [&] {
+        client.push(pushed, weights.data());
+        ++pushed.step;
+      }));
+    }
+    std::ranges::sort(ours), std::ranges::sort(theirs);
+    const double mine = ours[ours.size() / 2], bare_ms = theirs[theirs.size() / 2];
+    std::printf("  %6ld KB   bare gRPC %8.3f   parameter server %8.3f   %.2f times\n", bytes >> 10, bare_ms, mine,
+                mine / bare_ms);
+    port += 2;
+  }
+}
+
+/// Batches per second of all workers, of which the last one takes `slowness` times as long for a batch; computing is waiting,
+/// so that cores do not matter.
+double speed(int port, const std::string& staleness, double slowness, double seconds) {
+  constexpr long size = 100'000;
+  constexpr int batch_ms = 10;
+  const bool sync = staleness == "synchronous";
+  const server_process server(port, size, staleness);
+  std::vector<parameter_client<float>> clients;
+  for (int w = 0; w < most_workers; ++w) clients.push_back(client_of(port, size, w, most_workers, sync));
+  std::vector<float> first(size, 1.0f);
+  clients[0].assign(first.data(), true);
+  std::vector<std::atomic<long>> batches(most_workers);
+  std::vector<std::thread> threads;
+  const double until = now() + seconds;
+  std::atomic<bool> over = false;
+  for (int w = 0; w < most_workers; ++w)
+    threads.emplace_back([&, w] {
+      std::vector<float> weights(size);
+      const auto gradient = std::make_shared<arena<float>>(std::size_t(size));
+      const auto pause = std::chrono::duration<double, std::milli>(batch_ms * (w == most_workers - 1 ? slowness : 1));
+      try {
+        while (!over) {
+          std::this_thread::sleep_for(pause);
+          const long number = batches[std::size_t(w)];
+          pushed_gradient<float> g{.sums = gradient,
+                                   .stride = size,
+                                   .step = number,
+                                   .learning_rate = 0.1,
+                                   .samples = 4,
+                                   .leaves = sync ? most_workers : 1};
+          clients[std::size_t(w)].push(g, weights.data());
+          ++batches[std::size_t(w)];
+          if (now() > until) break;
+        }
+      } catch (const communication_error&) {  // in synchronous mode somebody has ended before
+      }
+    });
+  std::this_thread::sleep_for(std::chrono::duration<double>(until - now()));
+  long done = 0;
+  for (const auto& b : batches) done += b;
+  over = true;
+  for (std::thread& t : threads) t.join();
+  return double(done) / seconds;
+}
+
+void slow_worker(int port, double seconds) {
+  std::printf("%d workers, one of them 3 times slower: batches/s of all\n", most_workers);
+  for (const char* staleness : {"asynchronous", "bounded", "synchronous"}) {
+    const double equal = speed(port, staleness, 1, seconds), slow = speed(port + 2, staleness, 3, seconds);
+    std::printf("  %-14s equal %7.1f   one slow %7.1f   %.0f %% kept\n", staleness, equal, slow, 100 * slow / equal);
+    port += 4;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc == 5 && std::string(argv[1]) == "--serve") return serve(std::stoi(argv[2]), std::stol(argv[3]), argv[4]);
+  int port = 21'900, rounds = 5;
+  double seconds = 3;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : throw error(option + " wants a value"); };
+    if (option == "--port")
+      port = std::stoi(value());
+    else if (option == "--rounds")
+      rounds = std::stoi(value());
+    else if (option == "--seconds")
+      seconds = std::stod(value());
+    else
+      throw error("parameter_server [--rounds N] [--seconds S] [--port N]");
+  }
+  round_trips(port, rounds);
+  slow_worker(port + 10, seconds);
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,20 @@
+// Adds up how long something takes.
+#pragma once
+#include <chrono>
+
+namespace strata::detail {
+
+/// Adds the seconds of its life to a sum.
+class stopwatch {
+  using clock = std::chrono::steady_clock;
+  double& sum_;
+  clock::time_point began_ = clock::now();
+
+ public:
+  explicit stopwatch(double& sum) : sum_(sum) {}
+  ~stopwatch() { sum_ += std::chrono::duration<double>(clock::now() - began_).count(); }
+  stopwatch(const stopwatch&) = delete;
+  stopwatch& operator=(const stopwatch&) = delete;
+};
+
+}  // namespace strata::detail

@@ -1,0 +1,136 @@
+// Where a fit stands, as words and numbers that a person can read.
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <strata/base/error.hpp>
+#include <strata/train/training_session.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace strata::detail {
+
+inline std::string joined_lines(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += (out.empty() ? "" : "\n") + line;
+  return out;
+}
+inline std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+/// Where two descriptions of a training differ, in words; empty if they do not.
+inline std::string difference_of(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
+  for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
+    const std::string there = i < theirs.size() ? theirs[i] : "nothing more", here = i < ours.size() ? ours[i] : "nothing more";
+    if (there != here) return "it says '" + there + "' where this one has '" + here + "'";
+  }
+  return {};
+}
+
+/// The shortest digits that are read back as the same number, in any locale.
+template <class Number>
+std::string exact_text(Number value) {
+  char digits[64];
+  return {digits, std::to_chars(std::begin(digits), std::end(digits), value).ptr};
+}
+/// False if that is no such number.
+template <class Number>
+bool read_exact(std::string_view text, Number& value) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc{} && end == text.data() + text.size();
+}
+
+/// By name.
+using texts = std::map<std::string, std::string>;
+
+inline texts texts_of(const training_position& at) {
+  texts out{{"step", exact_text(at.step)},
+            {"epoch", exact_text(at.epoch)},
+            {"in_epoch", exact_text(int(at.in_epoch))},
+            {"steps_of_epoch", exact_text(at.steps_of_epoch)},
+            {"samples_of_epoch", exact_text(at.samples_of_epoch)},
+            {"next_pass", exact_text(at.next_pass)},
+            {"in_pass", exact_text(int(at.in_pass))},
+            {"batches_of_pass", exact_text(at.batches_of_pass)},
+            {"stop_training", exact_text(int(at.stop_training))}};
+  if (at.data) {
+    out["data_epoch"] = exact_text(at.data->epoch);
+    out["data_samples"] = exact_text(at.data->samples);
+  }
+  if (at.learning_rate) out["learning_rate"] = exact_text(*at.learning_rate);
+  if (at.new_learning_rate) out["new_learning_rate"] = exact_text(*at.new_learning_rate);
+  std::string& sums = out["tallies"];  // "sum count", a line each
+  for (const tally& t : at.tallies) sums += exact_text(t.sum) + ' ' + exact_text(t.count) + '\n';
+  std::string& past = out["history"];  // "epoch value name", a line each
+  for (std::size_t i = 0; i < at.past.size(); ++i)
+    for (const auto& [name, value] : at.past.all()[i])
+      past += exact_text(at.past.epochs()[i]) + ' ' + exact_text(value) + ' ' + name + '\n';
+  return out;
+}
+
+/// Throws strata::error if something is missing, or no number. `file` is where they come from, for the words.
+inline training_position position_of(const texts& given, const std::string& file) {
+  const auto refuse = [&](const std::string& key) { throw error(file + ": '" + key + "' is missing, or not what it should be"); };
+  const auto text = [&](const char* key) -> const std::string& {
+    const auto at = given.find(key);
+    if (at == given.end()) refuse(key);
+    return at->second;
+  };
+  const auto number = [&](const char* key, auto& value) {
+    if (!read_exact(text(key), value)) refuse(key);
+  };
+  const auto flag = [&](const char* key, bool& value) { value = text(key) == "1"; };
+  training_position at;
+  number("step", at.step);
+  number("epoch", at.epoch);
+  flag("in_epoch", at.in_epoch);
+  number("steps_of_epoch", at.steps_of_epoch);
+  number("samples_of_epoch", at.samples_of_epoch);
+  number("next_pass", at.next_pass);
+  flag("in_pass", at.in_pass);
+  number("batches_of_pass", at.batches_of_pass);
+  flag("stop_training", at.stop_training);
+  if (given.contains("data_epoch")) {
+    number("data_epoch", at.data.emplace().epoch);
+    number("data_samples", at.data->samples);
+  }
+  if (given.contains("learning_rate")) number("learning_rate", at.learning_rate.emplace());
+  if (given.contains("new_learning_rate")) number("new_learning_rate", at.new_learning_rate.emplace());
+  for (const std::string& line : lines_of(text("tallies"))) {
+    const std::size_t space = line.find(' ');
+    tally& t = at.tallies.emplace_back();
+    if (space == line.npos || !read_exact(std::string_view(line).substr(0, space), t.sum) ||
+        !read_exact(std::string_view(line).substr(space + 1), t.count))
+      refuse("tallies");
+  }
+  logs of_epoch;
+  std::optional<int> epoch;
+  for (const std::string& line : lines_of(text("history"))) {
+    const std::size_t first = line.find(' '), second = first == line.npos ? first : line.find(' ', first + 1);
+    int number = 0;
+    double value = 0;
+    if (second == line.npos || !read_exact(std::string_view(line).substr(0, first), number) ||
+        !read_exact(std::string_view(line).substr(first + 1, second - first - 1), value))
+      refuse("history");
+    if (epoch && number != *epoch) at.past.add(*epoch, std::exchange(of_epoch, {}));
+    epoch = number;
+    of_epoch.set(line.substr(second + 1), value);
+  }
+  if (epoch) at.past.add(*epoch, std::move(of_epoch));
+  return at;
+}
+
+}  // namespace strata::detail

@@ -1,0 +1,134 @@
+"""A training whose workers are lost, and started again, while it goes on. Shared by test_elastic.py and soak."""
+import statistics, threading, time
+from workers import check, digest, finish, free_ports, start
+
+LEAVES = 4
+expected_digests = {}
+
+
+def expected(network, epochs):
+    """Of one device."""
+    if (network, epochs) not in expected_digests:
+        expected_digests[network, epochs] = digest(finish([start([network, 'one_device', 1, LEAVES, epochs])])[0])
+    return expected_digests[network, epochs]
+
+
+class Worker:
+    """A process whose lines are read as they come, with the time."""
+
+    def __init__(self, *arguments, **more):
+        self.process = start(*arguments, **more)
+        self.lines = []
+        self.said = threading.Condition()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.said:
+                self.lines.append((time.time(), line.rstrip('\n')))
+                self.said.notify_all()
+        with self.said:
+            self.lines.append((time.time(), ''))
+            self.said.notify_all()
+
+    def await_line(self, words, seconds=20, after=0):
+        """When it said so; fails if it ends before."""
+        def found():
+            return next((t for t, line in self.lines if t > after and words in line), None)
+        with self.said:
+            self.said.wait_for(lambda: found() or (self.lines and self.lines[-1][1] == ''), seconds)
+            check(found(), f'no "{words}" in: {self.output()}')
+            return found()
+
+    def output(self):
+        return '\n'.join(line for _, line in self.lines)
+
+    def first_step(self, after):
+        """The end of the first step after a moment."""
+        return next((float(line.split()[-1]) for _, line in self.lines if line.startswith('step') and float(line.split()[-1]) > after), None)
+
+    def finish(self, seconds=30):
+        try:
+            self.process.wait(seconds)
+        except Exception:
+            self.process.kill()
+            check(False, f'still running after {seconds} s: {self.output()}')
+        self.reader.join()
+        return self.output()
+
+
+class Training:
+    """Elastic, of so many workers; a step takes at least so many milliseconds."""
+
+    def __init__(self, count, network='mlp', strategy='multi_worker', epochs=8, least=1, pause=25, heartbeat=2000, **more):
+        self.arguments = [network, strategy, 1, LEAVES, epochs]
+        self.environment = {'ELASTIC': str(least), 'STEPS': str(pause), 'HEARTBEAT': str(heartbeat)} | more
+        self.want = expected(network, epochs)
+        self.addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
+        self.workers = [self.start(i) for i in range(count)]
+
+    def start(self, index, **more):
+        config = {'cluster': {'worker': self.addresses}, 'task': {'type': 'worker', 'index': index}}
+        return Worker(self.arguments, config, **(self.environment | more))
+
+    @property
+    def chief(self):
+        return self.workers[0]
+
+    def under_way(self):
+        for w in self.workers:
+            w.await_line('step 1 ')
+        return self
+
+    def name(self, index):
+        return f'worker {index} (rank {index}, 127.0.0.1, pid {self.workers[index].process.pid})'
+
+    def kill(self, *victims):
+        """When."""
+        for v in victims:
+            self.workers[v].process.kill()
+        return time.time()
+
+    def check_bits(self, *of):
+        for i in of or range(len(self.workers)):
+            out = self.workers[i].finish()
+            check(digest(out) == self.want, f'worker {i}: {out}')
+
+
+class Times:
+    """In seconds, from the loss of a worker or the start of a late one."""
+
+    def __init__(self):
+        self.formed, self.went_on, self.joined = [], [], []
+        self.too_late = 0
+
+    def report(self):
+        for what, times in (('the survivors are the next generation', self.formed), ('their next step ends', self.went_on),
+                            ('a late worker ends its first step, from its start', self.joined)):
+            if times:
+                print(f'# {what}: median {statistics.median(times):.3f} s, at most {max(times):.3f} s, {len(times)} times')
+
+
+def lose_one(chance, times):
+    """Kills a random worker at a random moment; may start it again. Checks the bits of all that end."""
+    count = chance.choice([2, 3, 4])
+    training = Training(count, chance.choice(['mlp', 'normalized']), chance.choice(['multi_worker', 'multi_worker_gloo'])).under_way()
+    victim = chance.randrange(1, count)
+    time.sleep(chance.uniform(0, 0.4))
+    others = [i for i in range(count) if i != victim]
+    killed = training.kill(victim)
+    formed = training.chief.await_line('generation 1 of the cluster: lost ' + training.name(victim), after=killed)
+    times.formed.append(formed - killed)
+    if chance.random() < 0.5:
+        began = time.time()
+        training.workers[victim] = late = training.start(victim)
+        training.check_bits(*others)
+        if late.first_step(0):
+            training.check_bits(victim)
+            times.joined.append(late.first_step(0) - began)
+        else:  # the training was over first
+            times.too_late += 1
+    else:
+        training.check_bits(*others)
+    times.went_on.append(max(training.workers[i].first_step(formed) for i in others) - killed)

@@ -1,0 +1,140 @@
+"""Strangers: what they send to the ports of a training, and certificates that nobody has signed, or somebody else."""
+import os, random, re, socket, struct, subprocess, time
+from workers import check
+
+
+def memory_of(process):
+    """In MB."""
+    with open(f'/proc/{process.pid}/status') as status:
+        return int(re.search(r'VmRSS:\s*(\d+) kB', status.read())[1]) / 1024
+
+
+def frame(kind, flags, stream, payload):
+    return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
+
+
+def header(name, value):
+    def text(t):
+        n = len(t)
+        if n < 127:
+            return bytes([n]) + t
+        out, n = b'\x7f', n - 127
+        while n >= 128:
+            out, n = out + bytes([n & 127 | 128]), n >> 7
+        return out + bytes([n]) + t
+    return b'\0' + text(name) + text(value)
+
+
+PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + frame(4, 0, 0, b'')
+
+
+def message(path, extra, body, announced=None):
+    """A whole call of gRPC, unless it announces more than it has."""
+    headers = b''.join(header(n, v) for n, v in [(b':method', b'POST'), (b':scheme', b'http'), (b':path', path), (b':authority', b'x'),
+                                                 (b'content-type', b'application/grpc'), (b'te', b'trailers')] + extra)
+    data = b'\0' + struct.pack('>I', len(body) if announced is None else announced) + body
+    pieces = [data[i:i + 16384] for i in range(0, len(data), 16384)]
+    return PREFACE + frame(1, 4, 1, headers) + b''.join(frame(0, int(announced is None and p is pieces[-1]), 1, p) for p in pieces)
+
+
+def to_any_server(r):
+    kind = r.randrange(4)
+    if kind == 0:
+        return r.randbytes(r.randrange(1, 5000))
+    if kind == 1:
+        return PREFACE + r.randbytes(r.randrange(1, 5000))
+    if kind == 2:
+        return PREFACE[:r.randrange(len(PREFACE))]
+    # huge headers
+    return PREFACE + frame(1, 4, 1, header(b'x' * 20, b'y' * 16000)) + frame(9, 4, 1, header(b'z', b'y' * 16000))
+
+
+def to_coordinator(r):
+    """Whatever a stranger might send to a coordinator."""
+    run = [(b'strata-run', b''), (b'strata-generation', b'0')]
+
+    def call(method, more, body):
+        return message(b'/strata.Coordinator/' + method, more, body)
+
+    kind = r.randrange(10)
+    if kind < 4:
+        return to_any_server(r)
+    if kind == 4:  # a value longer than allowed
+        return call(b'Set', run + [(b'strata-key', b'k')], r.randbytes(15000))[:-5000] + r.randbytes(100)
+    if kind == 5:  # absurd keys
+        return call(b'Set', run + [(b'strata-key', b'k' * r.choice([0, 257, 3000]))], b'value')
+    if kind == 6:  # fills the store
+        return call(b'Set', run + [(b'strata-key', b'%x' % r.getrandbits(64))], r.randbytes(16000))
+    if kind == 7:  # a member of nothing
+        method = r.choice([b'Join', b'Beat', b'Fail', b'Leave', b'Get', b'Nothing'])
+        who = b'%d %d' % (r.randrange(-2, 5), r.getrandbits(64))
+        body = r.choice([r.randbytes(100), b'1 2 3 99999999\nworker 1\nhost\n' + r.randbytes(2000), b'0 -5 99999999999999999999\n'])
+        return call(method, run + [(b'strata-member', who), (b'strata-key', b'program')], body)
+    if kind == 8:  # waits for what never comes
+        return call(b'Get', run + [(b'strata-key', r.randbytes(4).hex().encode())], b'')
+    return call(b'Set', [(b'strata-run', r.randbytes(30).hex().encode())], b'v') + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
+
+
+def to_parameter_server(run):
+    """Whatever a stranger might send to a parameter server, if he knows the name of the run, but of no process in it."""
+    name = 0xCBF29CE484222325  # FNV-1a
+    for byte in run.encode():
+        name = (name ^ byte) * 0x100000001B3 % 2**64
+
+    def hostile_bytes(r):
+        kind = r.randrange(8)
+        if kind < 4:
+            return to_any_server(r)
+        method = r.choice([b'Join', b'Leave', b'Assign', b'Push', b'Pull', b'Nothing'])
+        head = struct.pack('<IHHQIIQqdII', 0x53505453, 1, r.randrange(9), r.choice([name, r.getrandbits(64)]), r.randrange(4), r.randrange(9),
+                           r.getrandbits(64), r.getrandbits(40), r.random(), r.choice([1, 64, 2**32 - 1]), r.randrange(4))
+        if kind == 4:  # too short
+            return message(b'/strata.Parameters/' + method, [], head[:r.randrange(len(head))])
+        if kind == 5:  # begins a message of a megabyte, as pushes are, and leaves it at a part
+            return message(b'/strata.Parameters/' + method, [], head + bytes(r.randrange(60000)), announced=1 << 20)
+        whole = message(b'/strata.Parameters/' + method, [], head + r.randbytes(r.randrange(10000)))
+        return whole if kind == 6 else whole + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
+
+    return hostile_bytes
+
+
+def flood(ports, hostile_bytes, processes, count=10000):
+    """As many connections as fast as they come, 200 of which stay open. How much memory the processes take for it, in MB."""
+    before = [memory_of(p) for p in processes]
+    r = random.Random(7)
+    connections, grown, began, refused = [], 0, time.monotonic(), 0
+    for n in range(1, count + 1):
+        c = socket.socket()
+        c.settimeout(2)
+        try:
+            c.connect(('127.0.0.1', r.choice(ports)))
+            c.sendall(hostile_bytes(r))
+        except OSError:
+            refused += 1
+        connections.append(c)
+        if len(connections) > 200:
+            connections.pop(r.randrange(len(connections))).close()
+        if n % 250 == 0:
+            check(all(p.poll() is None for p in processes), 'ended early: ' + repr([p.communicate()[0][-300:] for p in processes if p.poll() is not None]))
+            grown = max([grown] + [memory_of(p) - b for p, b in zip(processes, before)])
+    print(f'# {grown:.0f} MB more, {time.monotonic() - began:.1f} s, {refused} refused', flush=True)
+    for c in connections:
+        c.close()
+    return grown
+
+
+def openssl(*arguments):
+    subprocess.run(['openssl', *map(str, arguments)], check=True, capture_output=True)
+
+
+def certificates(folder, authority):
+    """A folder with a worker's certificate, signed by an authority of its own."""
+    os.makedirs(folder)
+    openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', 2, '-subj', f'/CN={authority}',
+            '-keyout', f'{folder}/authority.key', '-out', f'{folder}/authority.pem')
+    openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=worker', '-keyout', f'{folder}/worker.key',
+            '-out', f'{folder}/worker.csr')
+    with open(f'{folder}/names', 'w') as names:
+        names.write('subjectAltName=IP:127.0.0.1')
+    openssl('x509', '-req', '-in', f'{folder}/worker.csr', '-CA', f'{folder}/authority.pem', '-CAkey', f'{folder}/authority.key', '-CAcreateserial',
+            '-days', 2, '-extfile', f'{folder}/names', '-out', f'{folder}/worker.pem')

@@ -1,0 +1,321 @@
+# needs: gloo grpc
+"""Workers on hosts of their own, as far as one machine can make them: what a slow, lossy, cut or silent network does.
+
+Each host is a network namespace with a process namespace; this process is the router between them. All of it is in a
+namespace that ends with the test. Where such namespaces are not permitted the test is skipped."""
+import json, os, queue, re, shutil, socket, struct, subprocess, sys, tempfile, threading, time
+from workers import case, check, digest, expected, finish, finish_tests, start
+
+ENDLESS = 1000000  # epochs
+CONTROL = 2222     # the coordinator's port
+ENDS_WITH_ME = ['setpriv', '--pdeathsig', 'KILL']
+
+os.environ['PATH'] += ':/usr/sbin:/sbin'
+if 'STRATA_ROUTER' not in os.environ:
+    missing = [tool for tool in ('ip', 'iptables', 'unshare', 'nsenter') if not shutil.which(tool)]
+    own = ['unshare', '--net', '--mount', *([] if os.getuid() == 0 else ['--user', '--map-root-user'])]
+    attempt = ('ip link add link0 type veth peer name link1 && iptables -A FORWARD -j DROP && '
+               'unshare --net --pid --fork --mount-proc true')
+    tried = None if missing else subprocess.run([*own, 'sh', '-c', attempt], capture_output=True, text=True)
+    if missing or tried.returncode:
+        why = 'there is no ' + ', '.join(missing) if missing else 'no namespaces: ' + ' '.join(tried.stderr.split())
+        print(f'1..0 # SKIP {why}')
+        sys.exit()
+    os.execvpe(own[0], [*own, sys.executable, __file__], os.environ | {'STRATA_ROUTER': '1'})
+
+
+def run(*command):
+    subprocess.run(list(map(str, command)), check=True)
+
+
+class host:
+    """Its first process sleeps; when that is gone, the system ends all others."""
+    def __init__(self, index):
+        self.address = f'10.77.{index}.2'
+        own = ['unshare', '--net', '--pid', '--fork', '--mount-proc', '--kill-child']
+        sleep = ['sh', '-c', 'echo; exec sleep infinity']
+        self.first = subprocess.Popen([*ENDS_WITH_ME, *own, *sleep], stdout=subprocess.PIPE)
+        self.first.stdout.readline()
+        self.namespaces = f'/proc/{self.first.pid}/ns'
+        self.link = f'host{index}'
+        run('ip', 'link', 'add', self.link, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', self.first.pid)
+        run('ip', 'address', 'add', f'10.77.{index}.1/24', 'dev', self.link)
+        run('ip', 'link', 'set', self.link, 'up')
+        for words in (f'address add {self.address}/24 dev eth0', 'link set eth0 up', 'link set lo up',
+                      f'route add default via 10.77.{index}.1'):
+            run('nsenter', f'--net={self.namespaces}/net', 'ip', *words.split())
+
+    def within(self):
+        """To start a command there. It ends with the one that started it."""
+        kinds = {'net': 'net', 'mount': 'mnt', 'pid': 'pid_for_children'}
+        return ['nsenter', *(f'--{option}={self.namespaces}/{file}' for option, file in kinds.items()), *ENDS_WITH_ME]
+
+
+def bytes_over(link):
+    """Both ways, so far."""
+    shown = subprocess.run(['ip', '-json', '-statistics', 'link', 'show', link], capture_output=True, check=True)
+    counts = json.loads(shown.stdout)[0]['stats64']
+    return counts['rx']['bytes'] + counts['tx']['bytes']
+
+
+def start_on(places, arguments, **more):
+    """A worker for each of the hosts."""
+    addresses = [f'{h.address}:{CONTROL + i}' for i, h in enumerate(places)]
+    configs = [{'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}} for i in range(len(places))]
+    return [start(arguments, config, within=h.within(), UNPROTECTED='1', **more) for config, h in zip(configs, places)]
+
+
+def under_way(processes):
+    for p in processes:
+        line = p.stdout.readline()
+        check(line.startswith('epoch'), line)
+    return processes
+
+
+def expect_error(process, began, seconds, *words):
+    out = finish([process], began + seconds + 5 - time.monotonic())[0]
+    took = time.monotonic() - began
+    check('communication_error: ' in out, out)
+    for word in words:
+        check(re.search(word, out), f'no "{word}" in: {out}')
+    check(took < seconds, f'took {took:.1f} s: {out}')
+    print(f'# {took:.1f} s: ' + out.strip().splitlines()[-1][:300])
+
+
+class rule:
+    """Of iptables, while the with statement lasts."""
+    def __init__(self, words):
+        self.words = words.split()
+
+    def __enter__(self):
+        run('iptables', '--table', *self.words[:1], '--append', *self.words[1:])
+        return self
+
+    def packets(self):
+        """That it was applied to; of the first rule of its chain."""
+        table, chain = self.words[:2]
+        command = ['iptables', '--table', table, '--list', chain, '1', '--verbose', '--exact']
+        out = subprocess.run(command, capture_output=True, text=True, check=True)
+        return int(out.stdout.split()[0])
+
+    def __exit__(self, *_):
+        run('iptables', '--table', *self.words[:1], '--delete', *self.words[1:])
+
+
+def nothing_from(place):
+    return rule(f'filter FORWARD --in-interface {place.link} --jump DROP')
+
+
+def nothing_to(place):
+    return rule(f'filter FORWARD --out-interface {place.link} --jump DROP')
+
+
+class proxy:
+    """All connections between hosts to some ports go through it, while the with statement lasts. It delays what it carries, by
+    seconds in each direction; it can cut the connections, or carry nothing any more without a word."""
+    ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST
+
+    def __init__(self, ports, delay=0.0):
+        self.delay, self.sockets, self.carried = delay, [], 0
+        self.carries = threading.Event()
+        self.carries.set()
+        self.listener = socket.create_server(('0.0.0.0', 0), backlog=100)
+        own_port = self.listener.getsockname()[1]
+        self.redirection = rule(f'nat PREROUTING --protocol tcp {ports} --jump REDIRECT --to-ports {own_port}')
+
+    def __enter__(self):
+        self.redirection.__enter__()
+        self.acceptor = threading.Thread(target=self.accept, daemon=True)
+        self.acceptor.start()
+        return self
+
+    def __exit__(self, *_):
+        self.redirection.__exit__()
+        self.listener.shutdown(socket.SHUT_RDWR)  # wakes the thread, which might take what comes to the next one's listener
+        self.acceptor.join()
+        self.listener.close()
+        self.cut()
+        self.carries.set()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            port, address = struct.unpack('!2xH4s8x', near.getsockopt(socket.SOL_IP, self.ORIGINAL_DESTINATION, 16))
+            try:
+                far = socket.create_connection((socket.inet_ntoa(address), port), 5)
+            except OSError:
+                near.close()
+                continue
+            far.settimeout(None)
+            for s in (near, far):
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.sockets += [near, far]
+            for a, b in ((near, far), (far, near)):
+                waiting = queue.SimpleQueue()
+                threading.Thread(target=self.take, args=(a, waiting), daemon=True).start()
+                threading.Thread(target=self.give, args=(b, waiting), daemon=True).start()
+
+    def take(self, source, waiting):
+        data = True
+        while data:
+            try:
+                data = source.recv(1 << 16)
+            except OSError:
+                data = b''
+            waiting.put((time.monotonic() + self.delay, data))
+
+    def give(self, to, waiting):
+        data = True
+        while data:
+            due, data = waiting.get()
+            time.sleep(max(0, due - time.monotonic()))
+            self.carries.wait()
+            self.carried += len(data)
+            try:
+                to.sendall(data) if data else to.shutdown(socket.SHUT_WR)
+            except OSError:
+                return
+
+    def cut(self):
+        """As when a device on the way forgets its connections: both ends are told at once."""
+        for s in self.sockets:
+            try:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+                s.shutdown(socket.SHUT_RDWR)
+                s.close()
+            except OSError:
+                pass
+        self.sockets.clear()
+
+
+run('ip', 'link', 'set', 'lo', 'up')
+with open('/proc/sys/net/ipv4/ip_forward', 'w') as forward:
+    forward.write('1')
+a, b, c = hosts = [host(i) for i in range(3)]
+GLOO = f'! --destination-port {CONTROL}'
+COORDINATOR = f'--destination-port {CONTROL}'
+STEPS, PARAMETERS = 2 * 5, 4 * (784 * 64 + 64 + 64 * 64 + 64 + 64 * 10 + 10)  # of the mlp, in bytes
+WANT = expected('mlp', 4)
+A_WORKER = r'worker ([01]) \(rank \1, 10\.77\.\1\.2, pid \d+\)'
+
+
+@case('two processes on each of two hosts: shared memory inside, TCP between them, and the same bits')
+def _():
+    before = bytes_over(a.link)
+    for out in finish(start_on([a, a, b, b], ['mlp', 'multi_worker', 1, 4])):
+        check(digest(out) == WANT, out)
+    between = bytes_over(a.link) - before
+    print(f'# {between / STEPS / PARAMETERS:.2f} times the gradients in a step')
+    check(between > STEPS * PARAMETERS, f'only {between} bytes between the hosts')
+
+
+@case('shared memory reaches within a machine only: another boot id, or other process numbers, and messages go over TCP')
+def _():
+    addresses = [f'127.0.0.1:{CONTROL + i}' for i in range(2)]
+    other = tempfile.NamedTemporaryFile('w')
+    other.write('3a1f1c1e-0000-4000-8000-000000000000\n')
+    other.flush()
+    pretend = f'mount --bind {other.name} /proc/sys/kernel/random/boot_id && exec "$@"'
+    elsewhere = ['unshare', '--mount', 'sh', '-c', pretend, 'sh']
+    sent = {}
+    of_another_host = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc']
+    for name, second in (('the same machine', []), ('another boot', elsewhere), ('other process numbers', of_another_host)):
+        before = bytes_over('lo')
+        configs = [{'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}} for i in range(2)]
+        for out in finish([start(['mlp', 'multi_worker', 1, 4], config, within=w) for config, w in zip(configs, ([], second))]):
+            check(digest(out) == WANT, out)
+        sent[name] = bytes_over('lo') - before
+    print('#', sent)
+    check(sent.pop('the same machine') < PARAMETERS, 'shared memory is not used')
+    check(min(sent.values()) > STEPS * PARAMETERS, sent)
+
+
+@case('a delay of 50 ms: the same bits')
+def _():
+    with proxy('', delay=0.05) as slow:
+        began = time.monotonic()
+        for out in finish(start_on([a, b], ['mlp', 'multi_worker_gloo', 1, 4])):
+            check(digest(out) == WANT, out)
+        print(f'# {time.monotonic() - began:.1f} s')
+        check(slow.carried > STEPS * PARAMETERS, f'only {slow.carried} bytes came by')
+
+
+@case('one packet of 20 is lost: the same bits')
+def _():
+    with rule('filter FORWARD --match statistic --mode random --probability 0.05 --jump DROP') as lossy:
+        began = time.monotonic()
+        for out in finish(start_on([a, b, c], ['mlp', 'multi_worker', 1, 4])):
+            check(digest(out) == WANT, out)
+        print(f'# {lossy.packets()} packets lost, {time.monotonic() - began:.1f} s')
+        check(lossy.packets() > 0, 'none was lost')
+
+
+@case("the coordinator's connections are cut: they are made anew, and the training goes on to the same bits")
+def _():
+    with proxy(COORDINATOR) as control:
+        processes = under_way(start_on([a, b], ['mlp', 'multi_worker', 1, 4], SLOW='500'))
+        control.cut()
+        for out in finish(processes):
+            check(digest(out) == WANT, out)
+
+
+@case("Gloo's connections are cut: both sides say at once with whom")
+def _():
+    with proxy(GLOO) as between:
+        processes = under_way(start_on([a, b], ['mlp', 'multi_worker', 1, 4, ENDLESS]))
+        began = time.monotonic()
+        between.cut()
+        for p in processes:
+            expect_error(p, began, 3, A_WORKER)
+
+
+@case('nothing is carried between two workers that live: both say who waited for whom, after the time-out of 10 s')
+def _():
+    with proxy(GLOO) as between:
+        processes = under_way(start_on([a, b], ['mlp', 'multi_worker', 1, 4, ENDLESS]))
+        began = time.monotonic()
+        between.carries.clear()
+        for p in processes:
+            expect_error(p, began, 11, A_WORKER + r' has waited \d+\.\d s for worker [01] \(')
+
+
+# The chief ends a second after it has said why, so that the others can hear it.
+@case('a worker is cut off: the others name it, it names the coordinator, as soon as it is taken for dead')
+def _():
+    processes = under_way(start_on(hosts, ['mlp', 'multi_worker', 1, 4, ENDLESS]))
+    with nothing_from(c), nothing_to(c):
+        began = time.monotonic()
+        for p in processes[:2]:
+            expect_error(p, began, 8, r'worker 2 \(rank 2, 10\.77\.2\.2, pid \d+\) is taken for dead: no heartbeat for 6\.\d s')
+        expect_error(processes[2], began, 8, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for ')
+
+
+@case('the coordinator is heard, but does not hear: both sides end as if they were cut off')
+def _():
+    processes = under_way(start_on([a, b], ['mlp', 'multi_worker', 1, 4, ENDLESS], HEARTBEAT='1000'))
+    with nothing_to(a):
+        began = time.monotonic()
+        expect_error(processes[0], began, 6, A_WORKER + ' is taken for dead: ')
+        # Or it hears first that the other has ended.
+        expect_error(processes[1], began, 6, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for |process 1 lost or waited in vain for process 0: ')
+
+
+@case('an elastic training, and a worker is cut off: only the side of the coordinator goes on, to the same bits')
+def _():
+    processes = under_way(start_on(hosts, ['mlp', 'multi_worker', 1, 4], ELASTIC='2', HEARTBEAT='1000', SLOW='500'))
+    with nothing_from(c), nothing_to(c):
+        began = time.monotonic()
+        for out in finish(processes[:2]):
+            check(digest(out) == WANT, out)
+        took = time.monotonic() - began
+        check(took < 8, f'took {took:.1f} s')
+        print(f'# ended after {took:.1f} s')
+        expect_error(processes[2], began, 8, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for ')
+
+
+for h in hosts:
+    h.first.kill()
+sys.exit(finish_tests())

@@ -1,0 +1,108 @@
+// needs: gloo
+// Messages between processes of several machines: threads that are told so, with shared memory inside a machine and Gloo in between.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <strata/distribute/between_processes.hpp>
+#include <strata/distribute/tree_reduction.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "error_of.hpp"
+using namespace strata;
+using namespace std::chrono_literals;
+
+namespace {
+/// What process `rank` is told: the memory of those on other machines is elsewhere.
+class store_of_machine final : public key_value_store {
+ public:
+  store_of_machine(key_value_store& store, int rank, const std::vector<int>& machines) : store_(store), rank_(rank), machines_(machines) {}
+  void set(const std::string& key, const std::string& value) override { store_.set(key, value); }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    const std::string value = store_.get(key, timeout), memory = "shared memory of ";
+    if (!key.starts_with(memory)) return value;
+    const int other = std::stoi(key.substr(memory.size()));
+    return sees(other) ? value : value.substr(0, value.rfind(' ')) + " elsewhere";
+  }
+
+ private:
+  bool sees(int other) const { return machines_[std::size_t(other)] == machines_[std::size_t(rank_)]; }
+
+  key_value_store& store_;
+  int rank_;
+  const std::vector<int>& machines_;
+};
+
+/// f(communicator) in a thread for each process.
+template <class F>
+void among(const std::vector<int>& machines, communication_options options, F&& f) {
+  in_process_store store;
+  std::vector<std::string> failures(machines.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < int(machines.size()); ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        store_of_machine told(store, rank, machines);
+        between_processes c(told, rank, int(machines.size()), "127.0.0.1", options);
+        f(c);
+      } catch (const std::exception& e) {
+        failures[std::size_t(rank)] = e.what();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const std::string& failure : failures) CHECK(failure == "");
+}
+}  // namespace
+
+TEST_CASE("machines are those whose processes share memory; sums have the bits of one process, in every bucket and round") {
+  constexpr long size = 16 * 3000;
+  constexpr int count = 8;
+  alignas(64) static float leaves[count][size];
+  alignas(64) static float expected[size];
+  const float* at[count];
+  for (int l = 0; l < count; ++l) {
+    at[l] = leaves[l];
+    for (long i = 0; i < size; ++i) leaves[l][i] = 1.f / float(1 + (i * 31 + l * 17) % 1009);
+  }
+  sum_leaves(expected, at, count, 0, size);
+  const std::vector<gradient_bucket> buckets{
+      {32'000, size, 9, "gradients of c"}, {16, 32'000, 6, "gradients of b"}, {0, 16, 1, "gradients of a"}};
+  struct setting {
+    std::vector<int> machines;
+    communication_implementation implementation;
+    std::vector<int> names;
+  };
+  using enum communication_implementation;
+  const setting settings[] = {
+      {{0, 0, 1, 1}, automatic, {0, 0, 2, 2}},
+      {{0, 1, 0}, automatic, {0, 1, 0}},
+      {{5, 5}, automatic, {0, 0}},
+      {{0, 0, 1, 1}, gloo, {0, 1, 2, 3}}};
+  for (const setting& s : settings) {
+    CAPTURE(s.machines.size());
+    among(s.machines, {.timeout = 20s, .implementation = s.implementation}, [&](between_processes& c) {
+      for (int r = 0; r < c.size(); ++r)
+        if (c.machine_of(r) != s.names[std::size_t(r)])
+          throw error("process " + std::to_string(r) + " is on machine " + std::to_string(c.machine_of(r)));
+      thread_team team(1);
+      tree_reduction<float, between_processes> sum;
+      sum.prepare(c, buckets, count, false);
+      for (int round = 0; round < 20; ++round) {
+        sum.begin(c, at, count);
+        for (int l = share_of(count, c.rank(), c.size()).size(); l > 0; --l)
+          for (int group = 10; group >= 0; --group) sum.passed(c, group);
+        if (!std::equal(expected, expected + size, sum.finish(c, team))) throw error("wrong sum");
+      }
+    });
+  }
+}
+
+TEST_CASE("MPI wants its header") {
+  in_process_store store;
+  CHECK(test::error_of([&] { between_processes(store, 0, 1, "", {.implementation = communication_implementation::mpi}); }) ==
+        "communication_implementation::mpi: the program has to include strata/distribute/mpi.hpp");
+}

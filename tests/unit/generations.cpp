@@ -1,0 +1,149 @@
+// Who is in the next generation of a run, by a clock that the test turns.
+#include <doctest/doctest.h>
+
+#include <strata/distribute/generations.hpp>
+#include <string>
+#include <vector>
+using namespace strata;
+using namespace std::chrono_literals;
+
+namespace {
+generations::time at(std::chrono::milliseconds t) { return generations::time(1000s + t); }
+
+member worker(int rank, int size, std::uint64_t incarnation = 0, std::string agreement = "the same") {
+  return {.rank = rank, .size = size, .name = "worker " + std::to_string(rank), .host = "node" + std::to_string(rank), .pid = 100 + rank,
+          .incarnation = incarnation ? incarnation : std::uint64_t(1000 + rank), .agreement = std::move(agreement)};
+}
+generations complete(int size, int least = 1) {
+  generations g({}, 7, least, 30s);
+  for (int r = 0; r < size; ++r) CHECK(!g.now().join(worker(r, size), at(0ms)));
+  return g;
+}
+void come(generations& g, std::vector<int> ranks, std::chrono::milliseconds when) {
+  for (const int r : ranks) g.come(r, at(when));
+}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+}  // namespace
+
+TEST_CASE("what a generation is told, as text") {
+  CHECK(to_string(formation{12, {0, 2, 5}, {1}}) == "12: 0 +2 5");
+  CHECK(read_formation("12: 0 +2 5") == formation{12, {0, 2, 5}, {1}});
+  for (const char* text : {"", "12", "x: 0", "12; 0"}) CHECK(!read_formation(text));
+}
+
+TEST_CASE("those that are left are the next generation, in the old order") {
+  generations g = complete(4);
+  CHECK(g.current() == formation{7, {0, 1, 2, 3}, {}});
+  CHECK(!g.form({}, at(0ms)));  // nobody wants one
+  g.now().lose_connection(1, at(100ms));
+  g.now().fail(0, 1, "gradients: process 1 has ended", at(100ms));
+  CHECK(g.end() == "");
+  come(g, {3, 0}, 100ms);
+  CHECK(!g.form({}, at(200ms)));  // 2 is alive
+  come(g, {2}, 200ms);
+  CHECK(g.form({}, at(200ms)) == "generation 8 of the cluster: lost worker 1 (rank 1, node1, pid 101); 3 workers go on");
+  CHECK(g.current() == formation{8, {0, 2, 3}, {}});
+  CHECK(g.now().failure() == "");
+  CHECK(g.now().refuses(1, 1001));
+  CHECK(!g.now().refuses(3, 1003));
+}
+
+TEST_CASE("processes count themselves without gaps: the one that is blamed is the right one") {
+  generations g = complete(4);
+  g.now().lose_connection(1, at(0ms));
+  come(g, {0, 2, 3}, 0ms);
+  CHECK(g.form({}, at(0ms)));
+  g.now().fail(0, 1, "gradients: process 1 has ended", at(100ms));
+  CHECK(contains(g.now().failure(), "process 1 is worker 2 (rank 2, node2, pid 102)"));
+}
+
+TEST_CASE("whoever is alive is awaited, but not for ever; whoever is silent, for three heartbeats") {
+  generations g = complete(3);
+  come(g, {0, 1}, 0ms);
+  for (auto t = 0ms; t < 30s; t += 1000ms) {
+    g.now().beat(2, {}, at(t));
+    CHECK(!g.form({}, at(t)));
+  }
+  CHECK(contains(g.form({}, at(30s)).value_or(""), "lost worker 2"));
+
+  generations h = complete(3);
+  come(h, {0, 1}, 0ms);
+  CHECK(!h.form({}, at(5900ms)));
+  CHECK(contains(h.form({}, at(6000ms)).value_or(""), "lost worker 2"));
+}
+
+TEST_CASE("whoever says nothing when its generation has failed is awaited for one heartbeat") {
+  generations g = complete(4);
+  g.now().fail(0, 2, "gradients: process 2 has ended", at(100ms));
+  g.now().beat(3, {}, at(110ms));  // it is alive, and computes
+  come(g, {0, 1}, 100ms);
+  CHECK(!g.form({}, at(2000ms)));
+  come(g, {3}, 2000ms);
+  CHECK(!g.form({}, at(2000ms)));
+  CHECK(contains(g.form({}, at(2100ms)).value_or(""), "lost worker 2 (rank 2, node2, pid 102); 3 workers go on"));
+}
+
+TEST_CASE("one that comes and dies before the others have come") {
+  generations g = complete(3);
+  come(g, {0, 1}, 0ms);
+  g.withdraw(1);
+  g.now().lose_connection(1, at(0ms));
+  g.now().leave(2, at(0ms));
+  CHECK(contains(g.form({}, at(0ms)).value_or(""),
+                 "lost worker 1 (rank 1, node1, pid 101), worker 2 (rank 2, node2, pid 102); 1 worker goes on"));
+}
+
+TEST_CASE("too few, no chief, no option, or a cluster that was never complete: the end, with a reason") {
+  generations few = complete(3, 3);
+  few.now().lose_connection(1, at(0ms));
+  few.now().fail(0, 1, "gradients: process 1 has ended", at(0ms));
+  come(few, {0, 2}, 0ms);
+  CHECK(!few.form({}, at(0ms)));
+  CHECK(contains(
+      few.end(),
+      "lost worker 1 (rank 1, node1, pid 101): the training needs 3 workers, and has 2 (gradients: process 1 has ended; "));
+  CHECK(!few.form({}, at(0ms)));
+
+  generations headless = complete(3);
+  headless.now().leave(0, at(0ms));
+  come(headless, {1, 2}, 0ms);
+  CHECK(!headless.form({}, at(0ms)));
+  CHECK(contains(headless.end(), "does not go on without the chief"));
+
+  generations rigid = complete(3, 0);
+  rigid.now().fail(0, 1, "why", at(0ms));
+  CHECK(contains(rigid.end(), "why"));
+
+  generations early({}, 0, 1, 30s);
+  CHECK(!early.now().join(worker(0, 2), at(0ms)));
+  CHECK(early.now().join(worker(1, 2, 0, "something else"), at(0ms)));
+  CHECK(contains(early.end(), "does not train what"));
+}
+
+TEST_CASE("a late one gets in when nobody is lost, at its place") {
+  generations g = complete(3);
+  const member back = worker(1, 3, 77);
+  CHECK(!g.has_place_for(back, at(0ms)));  // two with the same rank
+  g.now().lose_connection(1, at(0ms));
+  CHECK(g.has_place_for(back, at(0ms)));
+  come(g, {0, 2}, 0ms);
+  CHECK(contains(g.form({back}, at(0ms)).value_or(""), "lost worker 1 (rank 1, node1, pid 101); 2 workers go on"));
+  CHECK(g.has_place_for(back, at(0ms)));
+  come(g, {2, 0}, 100ms);
+  CHECK(g.form({back, back}, at(100ms)) == "generation 9 of the cluster: taken in worker 1 (rank 1, node1, pid 101); 3 workers go on");
+  CHECK(g.current() == formation{9, {0, 1, 2}, {1}});
+  CHECK(g.now().refuses(1, 1001));
+  CHECK(!g.now().refuses(1, 77));
+  come(g, {0, 1, 2}, 200ms);
+  CHECK(g.form({}, at(200ms)));
+  CHECK(g.current() == formation{10, {0, 1, 2}, {}});
+}
+
+TEST_CASE("late ones that cannot belong to the training") {
+  const generations g = complete(3);
+  CHECK(!g.refuses_late(worker(1, 3, 77)));
+  CHECK(contains(g.refuses_late(worker(1, 3, 77, "other")).value_or(""),
+                 "does not train what the others do: 'the same' there, 'other' here"));
+  for (const member& m : {worker(1, 4), worker(0, 3), worker(3, 3), worker(-1, 3)})
+    CHECK(contains(g.refuses_late(m).value_or(""), "cannot join a training of 3 that is under way"));
+}
