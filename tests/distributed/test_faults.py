@@ -1,4 +1,5 @@
 # needs: gloo grpc
+# flags: alone
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, threading, time
 from strangers import certificates, flood, to_coordinator

@@ -1,4 +1,5 @@
 # needs: gloo grpc
+# flags: alone
 """Workers on hosts of their own, as far as one machine can make them: what a slow, lossy, cut or silent network does.
 
 Each host is a network namespace with a process namespace; this process is the router between them. All of it is in a

@@ -1,15 +1,18 @@
 """Starts processes of a training, and judges what they say. Shared by the tests of this folder."""
-import json, os, random, select, socket, subprocess, time
+import json, os, random, select, socket, subprocess, sys, time
 
 results = []
 started = []  # and perhaps not ended yet
 
 
 def free_ports(n):
-    """Outside of those that the system hands out by itself."""
+    """Outside of those that the system hands out by itself; tests that run at the same time have ranges of their own."""
+    tests = sorted(name for name in os.listdir(os.path.dirname(__file__)) if name.startswith('test_'))
+    test, width = os.path.basename(sys.argv[0]), 12000 // (len(tests) + 1)
+    first = 20000 + width * (tests.index(test) if test in tests else len(tests))
     ports = []
     while len(ports) < n:
-        port = random.randrange(20000, 32000)
+        port = random.randrange(first, first + width)
         with socket.socket() as s:
             try:
                 s.bind(('127.0.0.1', port))

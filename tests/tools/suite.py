@@ -13,6 +13,8 @@ from pathlib import Path
 CPUS = str(len(os.sched_getaffinity(0)))
 # What ThreadSanitizer is for, and kernels, which its build tries with the widest vectors.
 THREADS_OR_KERNELS = re.compile(r"thread|parallel|prefetch|autotune|trainer|strata/(cpu|kernel|program|optimizers|strata\.hpp)|\"cpu_")
+# A minute and a half each for AddressSanitizer's compiler; ThreadSanitizer's build has them as well.
+SLOW_WITH_ADDRESSES = re.compile(r"unit/cpu_conv(_pool|olution_(groups|lanewise))$")
 # g++ takes twice as long with these; clang++ does not.
 SLOW_TO_COMPILE = "alignment,null,object-size,pointer-overflow,vptr"
 
@@ -67,6 +69,8 @@ class Build:
         tests = [t for t in self.introspect("tests") if not self.suite or f"strata:{self.suite}" in t["suite"]]
         if self.sanitizer == "thread":
             tests = [t for t in tests if self.worth_threads(Path(f"tests/{t['name']}.cpp"))]
+        elif self.sanitizer and not filters:
+            tests = [t for t in tests if not SLOW_WITH_ADDRESSES.search(t["name"])]
         return [t for t in tests if not filters or any(f in t["name"] for f in filters)]
 
     @staticmethod

@@ -277,6 +277,7 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
                  "does not train what the others do"));
   CHECK(contains(error_of([&] { late.enter(worker(1, 3), 200ms); }),
                  "did not let worker 1 into the training that is under way within 200 ms"));
+  while (server.late_one_waits()) std::this_thread::sleep_for(1ms);  // that one is forgotten
   std::thread waits([&] { CHECK(late.enter(worker(1, 3), 10s) == formation{7, {0, 1, 2}, {1}}); });
   while (!server.late_one_waits()) std::this_thread::sleep_for(1ms);
   std::thread follows([&] { CHECK(next_c.form_again(10s) == formation{7, {0, 1, 2}, {1}}); });
