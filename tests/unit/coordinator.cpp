@@ -267,9 +267,9 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
   CHECK(contains(error_of([&] { b.form_again(10s); }), "without this process"));
 
   coordinator_client next_a(a, 6), next_c(c, 6);
-  CHECK(contains(error_of([&] { next_a.get("key", 300ms); }), "did not hand out 'key'"));  // another store
   heartbeat again_a(next_a, std::make_shared<wait_state>(), at_a.hears(), true),
       again_c(next_c, std::make_shared<wait_state>(), at_c.hears(), true);
+  CHECK(contains(error_of([&] { next_a.get("key", 300ms); }), "did not hand out 'key'"));  // another store
   CHECK(!server.late_one_waits());
   coordinator_client late(where, "run", quick(), 5);
   CHECK(!late.join(worker(1, 3), 10s, name_of));

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <ranges>
+#include <numeric>
 #include <strata/data.hpp>
 #include <vector>
 using namespace strata;
@@ -102,7 +102,9 @@ TEST_CASE("prefetch makes them so from the next pass on") {
 }
 
 TEST_CASE("a stream goes on behind samples that nobody made") {
-  auto batches = data::from_range(std::views::iota(0, n)) | data::map([](int i) { return std::pair(float(i), i); }) | data::batch<8>;
+  std::vector<int> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  auto batches = data::from_range(numbers) | data::map([](int i) { return std::pair(float(i), i); }) | data::batch<8>;
   batches.only_rows(middle);
   for (int epoch = 0; epoch < 2; ++epoch) check_middle(batches, in_order);
 }
