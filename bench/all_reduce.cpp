@@ -75,11 +75,6 @@ class folder_store final : public key_value_store {
   std::string folder_;
 };
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 /// Each process has one leaf, as a worker with one thread has.
 template <communicator C>
 class tree {

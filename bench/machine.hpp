@@ -7,10 +7,16 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <vector>
 
 namespace strata::bench {
 
 inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+inline double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
 
 /// Seconds of one call: the best of `tries`, since the machine may be busy with something else during the others.
 template <class F>

@@ -125,10 +125,6 @@ void run(const settings& s) {
   if (ways.empty()) return;
   for (int round = 0; round < s.rounds; ++round)
     for (way& w : ways) w.measured.push_back(w.measure());
-  const auto median = [](std::vector<double> of) {
-    std::ranges::sort(of);
-    return of[of.size() / 2];
-  };
   std::printf("%s, global batch %d, %d workers: median of %d rounds in turn, samples/s\n", s.network.c_str(), s.batch, s.workers,
               s.rounds);
   for (const way& w : ways)

@@ -1,5 +1,6 @@
 // Trains on a file larger than the memory: 30 GB of samples, less than 500 MB of them in the process at any time.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -48,7 +49,7 @@ long peak_resident() {
 int main(int argc, char** argv) {
   double gigabytes = 30;
   long steps = 5'000;
-  fs::path path = fs::temp_directory_path() / "larger_than_memory.bin";
+  fs::path path = fs::temp_directory_path() / ("larger_than_memory." + std::to_string(::getpid()) + ".bin");
   CLI::App app("Trains on a file that is larger than the memory.");
   app.add_option("--gigabytes", gigabytes, "size of the file")->capture_default_str()->check(CLI::Range(0.01, 10'000.0));
   app.add_option("--steps", steps, "batches of 64 to train on; 0: the whole file")->capture_default_str();

@@ -5,10 +5,8 @@
 // SNAPSHOTS: the folder of the servers' snapshots, one after each update, or soon. HOLD: a file to wait for after
 // HOLD_AFTER steps. START, RETRY: for how many seconds a server may be away at the start, and later.
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <strata/data/shard.hpp>
@@ -17,6 +15,8 @@
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>
+
+#include "outcome.hpp"
 using namespace strata;
 
 namespace {
@@ -50,13 +50,7 @@ void train(const auto& strategy, std::size_t shards, std::size_t index, int coun
   // 9 x 64 + 24, or a part of the samples for each worker
   const history past = shards == 1 ? fit(digits | data::shuffle(600) | data::batch<64>)
                                    : fit(digits | data::shard(shards, index) | data::shuffle(600) | data::batch<64>);
-  std::uint64_t digest = 0xCBF29CE484222325;  // FNV-1a
-  for (const float w : model.executor().parameters()) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &w, sizeof bits);
-    digest = (digest ^ bits) * 0x100000001B3;
-  }
-  std::printf("digest %016llx loss %a\n", static_cast<unsigned long long>(digest), past["loss"].back());
+  std::printf("digest %s loss %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back());
   std::printf("first %.4f last %.4f accuracy %.4f\n", past["loss"].front(), past["loss"].back(), past["val_accuracy"].back());
 }
 }  // namespace
@@ -88,10 +82,6 @@ int main(int argc, char** argv) try {
   const bool own = strategy != "synchronous" && members.trains();
   train(parameter_server{tf_config(), options}, own ? std::size_t(members.size()) : 1, own ? std::size_t(members.rank()) : 0,
         count, pause);
-} catch (const communication_error& e) {
-  std::cout << "communication_error: " << e.what() << '\n';
-  return 3;
-} catch (const error& e) {
-  std::cout << "error: " << e.what() << '\n';
-  return 2;
+} catch (...) {
+  return test::report_error();
 }

@@ -2,7 +2,6 @@
 // A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Says "under way", then a
 // digest of parameters and history, or "interrupted" and the step. Takes so many milliseconds longer per step.
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+
+#include "outcome.hpp"
 using namespace strata;
 
 namespace {
@@ -31,16 +32,16 @@ struct take_time {
 };
 
 class digest {
-  std::uint64_t value_ = 0xCBF29CE484222325;  // FNV-1a
+  detail::fnv1a hash_;
 
  public:
   template <class Number>
   void add(Number number) {
-    unsigned char bytes[sizeof number];
+    char bytes[sizeof number];
     std::memcpy(bytes, &number, sizeof number);
-    for (const unsigned char b : bytes) value_ = (value_ ^ b) * 0x100000001B3;
+    hash_.add(std::string_view(bytes, sizeof bytes));
   }
-  unsigned long long value() const { return value_; }
+  unsigned long long value() const { return hash_.value(); }
 };
 
 int train(const auto& strategy, const std::string& folder, std::chrono::milliseconds pause) {
@@ -74,10 +75,6 @@ int main(int argc, char** argv) try {
   if (strategy == "mirrored") return train(mirrored{cpus(compute.threads), compute}, folder, pause);
   options.communication.implementation = strategy == "multi_worker_gloo" ? communication_implementation::gloo : communication_implementation::automatic;
   return train(multi_worker_mirrored{tf_config(), options}, folder, pause);
-} catch (const communication_error& e) {
-  std::cout << "communication_error: " << e.what() << '\n';
-  return 3;
-} catch (const error& e) {
-  std::cout << "error: " << e.what() << '\n';
-  return 2;
+} catch (...) {
+  return test::report_error();
 }

@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "outcome.hpp"
 using namespace strata;
 using namespace std::chrono_literals;
 
@@ -149,10 +151,6 @@ int run(const std::string& scene) {
 }
 }  // namespace
 
-int main(int, char** argv) try { return run(argv[1]); } catch (const communication_error& e) {
-  std::cout << "communication_error: " << e.what() << std::endl;
-  return 3;
-} catch (const error& e) {
-  std::cout << "error: " << e.what() << std::endl;
-  return 2;
+int main(int, char** argv) try { return run(argv[1]); } catch (...) {
+  return test::report_error();
 }

@@ -186,6 +186,32 @@ time.sleep(1000)
     check(launch(["-n", "2"], "")[0] == 0, "when all succeed, the status is 0")
 
 
+def restarts():
+    script = """
+import os, sys, time
+rank, folder = os.environ['RANK'], sys.argv[1]
+lives = len(os.listdir(folder))
+if rank == '1':
+    open(f'{folder}/{lives}', 'w')
+    print('life', lives, os.environ['MASTER_PORT'], flush=True)
+    sys.exit(7 if lives < 2 else 0)
+while lives < 3:
+    time.sleep(0.01)
+    lives = len(os.listdir(folder))
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err = launch(["-n", "2", "--restarts", "2"], script, folder)
+    shown = [line.split() for line in by_process(out)["worker 1"]]
+    check(
+        status == 0 and [life for _, life, _ in shown] == ["0", "1", "2"] and len({port for _, _, port in shown}) == 1,
+        "one that fails is started again as it was, and its earlier failures do not count",
+    )
+    check(err.count("launch: worker 1 failed with status 7 and is started again") == 2, "which is said")
+    with tempfile.TemporaryDirectory() as folder:
+        status, _, err = launch(["-n", "2", "--restarts", "1"], script, folder)
+    check(status == 7 and err.splitlines()[-1] == "launch: worker 1 failed with status 7", "only as often as is asked for")
+
+
 def other_roles_end():
     script = """
 import json, os, sys, time
@@ -309,7 +335,8 @@ time.sleep(1000)
 """
     process = start(["-n", "3", "--grace", "0.5"], script, marker)
     read_until(process, 3, "ready")
-    check(len(running(marker)) == 8, "the launcher, its guard, three processes and three that they started")
+    # A process that has just been started has no arguments for a moment.
+    check(wait_until(lambda: len(running(marker)) == 8), "the launcher, its guard, three processes and three that they started")
     process.kill()
     check(wait_until(lambda: not running(marker)), "none outlives a launcher that was killed")
     process.communicate(timeout=PATIENCE)
@@ -347,6 +374,7 @@ def command_lines():
 environment()
 ports_differ()
 failures()
+restarts()
 other_roles_end()
 lines()
 signals()

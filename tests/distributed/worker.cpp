@@ -5,10 +5,8 @@
 // elastic training. HEARTBEAT: milliseconds. STEPS: say when each step ends, and sleep so many milliseconds before the next.
 // UNPROTECTED: listen on addresses that others can reach. Under Slurm, its cluster is that of Slurm.
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <strata/data/map.hpp>
 #include <strata/distribute/mirrored.hpp>
@@ -18,6 +16,8 @@
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>
+
+#include "outcome.hpp"
 using namespace strata;
 
 namespace {
@@ -70,13 +70,7 @@ void train(const auto& strategy, int count) {
   const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
   const history past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated),
                                  say_when_under_way{}, verbose::off);
-  std::uint64_t digest = 0xCBF29CE484222325;  // FNV-1a
-  for (const float w : model.executor().parameters()) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &w, sizeof bits);
-    digest = (digest ^ bits) * 0x100000001B3;
-  }
-  std::printf("digest %016llx loss %a accuracy %a\n", static_cast<unsigned long long>(digest), past["loss"].back(), past["val_accuracy"].back());
+  std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(), past["val_accuracy"].back());
 }
 
 template <class Network>
@@ -105,10 +99,6 @@ int main(int argc, char** argv) try {
   if (network == "mlp") train_by<mlp>(strategy, compute, count);
   if (network == "cnn") train_by<cnn>(strategy, compute, count);
   if (network == "normalized") train_by<normalized>(strategy, compute, count);
-} catch (const communication_error& e) {
-  std::cout << "communication_error: " << e.what() << '\n';
-  return 3;
-} catch (const error& e) {
-  std::cout << "error: " << e.what() << '\n';
-  return 2;
+} catch (...) {
+  return test::report_error();
 }

@@ -1,7 +1,5 @@
 // needs: mpi gloo grpc
 // mpi [among|multi_worker|twice|much|late] [BYTES_PER_PACK]: a process that mpirun starts trains with the others, over MPI.
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <strata/distribute/mpi.hpp>
@@ -11,6 +9,8 @@
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>
+
+#include "distributed/outcome.hpp"
 using namespace strata;
 
 namespace {
@@ -21,15 +21,7 @@ std::string trained(const auto& strategy) {
   const auto digits = data::synthetic_digits(150, 3);
   trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   model.fit(digits | data::shuffle(150) | data::batch<64>, epochs(2), verbose::off);
-  std::uint64_t digest = 0xCBF29CE484222325;  // FNV-1a
-  for (const float w : model.executor().parameters()) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &w, sizeof bits);
-    digest = (digest ^ bits) * 0x100000001B3;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
-  return text;
+  return test::digest_of(model.parameters());
 }
 
 /// More than goes into one message of MPI.
@@ -68,7 +60,6 @@ int main(int argc, char** argv) try {
     c.receive(memory, 0, 100, 1);
     c.wait("gradients");
   }
-} catch (const communication_error& e) {
-  std::cout << std::string("communication_error: ") + e.what() + '\n' << std::flush;
-  return 3;
+} catch (...) {
+  return test::report_error();
 }

@@ -17,4 +17,10 @@ class fnv1a {
   constexpr std::uint64_t value() const { return hash_; }
 };
 
+constexpr std::uint64_t hash_of(std::string_view text) {
+  fnv1a hash;
+  hash.add(text);
+  return hash.value();
+}
+
 }  // namespace strata::detail

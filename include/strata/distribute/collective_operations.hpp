@@ -57,11 +57,10 @@ class collective_operations {
         const auto numbers_of = [&](int rank) { return all.data() + 1 + std::size_t(rank) * mine.size(); };
         all[0] = processes_.size();
         std::ranges::copy(mine, numbers_of(processes_.rank()));
-        leaf_exchange<connections> exchange;
-        exchange.prepare(processes_, mine.size(), processes_.size());
-        exchange.begin(processes_, processes_.size(), mine.size(), numbers_of);
+        gathering_.prepare(processes_, mine.size(), processes_.size());
+        gathering_.begin(processes_, processes_.size(), mine.size(), numbers_of);
         processes_.wait("an agreement");
-        exchange.finish(processes_, processes_.size(), mine.size(), numbers_of);
+        gathering_.finish(processes_, processes_.size(), mine.size(), numbers_of);
       });
     return {all.begin() + 1, all.begin() + 1 + long(all[0]) * long(mine.size())};
   }
@@ -210,10 +209,10 @@ class collective_operations {
   static std::span<std::byte> bytes_of(auto& one) { return std::as_writable_bytes(std::span(&one, 1)); }
 
  private:
-  static constexpr std::size_t wish_width =
-      may_be_elastic ? 2 : 1;  // the other one is the chief's: somebody waits to be taken in
+  /// The other wish is the chief's: somebody waits to be taken in.
+  static constexpr std::size_t wish_width = may_be_elastic ? 2 : 1;
 
-  [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> wish_exchange_;
+  [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> wish_exchange_, gathering_;
   double wish_ = 0;
   std::vector<double> wishes_;  // of all processes, along with the last step; empty: nobody is interested
   [[no_unique_address]] std::conditional_t<may_be_elastic, elastic_progress, nothing> progress_;
@@ -276,7 +275,7 @@ class collective_operations {
     requires may_be_elastic
   {
     self().forget_messages();
-    wish_exchange_ = {};
+    wish_exchange_ = {}, gathering_ = {};
     begin_to_wish(wished());
     for (const purpose why : {purpose::training, purpose::inference})
       if (const int leaves = progress_.leaves[int(why)]; leaves > 0) self().prepare_messages(leaves, why);

@@ -2,6 +2,7 @@
 // needs: grpc
 #pragma once
 #include <arpa/inet.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -103,6 +104,20 @@ inline std::string text_of(const grpc::ByteBuffer& buffer) {
   if (buffer.Valid() && buffer.Dump(&slices).ok())
     for (const grpc::Slice& s : slices) text.append(reinterpret_cast<const char*>(s.begin()), s.size());
   return text;
+}
+
+/// One message, and its answer, within the deadline of the context.
+inline grpc::Status unary_call(grpc::GenericStub& stub, grpc::ClientContext& context, const std::string& method,
+                               const grpc::ByteBuffer& message, grpc::ByteBuffer& answer) {
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(&context, method, message, &queue);
+  call->StartCall();
+  grpc::Status status;
+  call->Finish(&answer, &status, &status);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  return status;
 }
 
 inline constexpr const char *set_method = "/strata.Coordinator/Set", *get_method = "/strata.Coordinator/Get",

@@ -184,15 +184,8 @@ class coordinator_client final : public key_value_store {
       if (stopped_) return {grpc::Status::CANCELLED, {}};
       beating_ = &context;
     }
-    grpc::CompletionQueue queue;
-    const auto call = stub_->PrepareUnaryCall(&context, method, detail::buffer_of(value), &queue);
-    call->StartCall();
     grpc::ByteBuffer answer;
-    grpc::Status status;
-    call->Finish(&answer, &status, this);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
+    const grpc::Status status = detail::unary_call(*stub_, context, method, detail::buffer_of(value), answer);
     if (beats) {
       const std::lock_guard lock(mutex_);
       beating_ = nullptr;

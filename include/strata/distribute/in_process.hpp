@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/expected_messages.hpp>
 #include <strata/distribute/message_memory.hpp>
 #include <string>
 #include <thread>
@@ -43,20 +44,18 @@ class in_process {
     box.posted.store(n + 1, std::memory_order_release);
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    if (next_ == expected_.size()) expected_.clear(), next_ = 0;
-    expected_.push_back({to.data() + offset, bytes, from});
-    ++begun_;
+    expected_.push({to.data() + offset, bytes, from});
   }
-  std::uint64_t begun() const { return begun_; }
+  std::uint64_t begun() const { return expected_.added(); }
   void wait_received(const char* what, std::uint64_t mark) {
-    while (begun_ - (expected_.size() - next_) < mark) {
-      const expected& e = expected_[next_];
+    while (expected_.taken() < mark) {
+      const expected& e = expected_.front();
       wait_until([&] { return is_there(e); }, what, e.from);
       take(e, what);
     }
   }
   void wait(const char* what) {
-    wait_received(what, begun_);
+    wait_received(what, begun());
     for (int to = 0; to < size_; ++to) {
       mailbox& box = box_of(rank_, to);
       const std::uint32_t n = box.posted.load(std::memory_order_relaxed);
@@ -76,16 +75,10 @@ class in_process {
     alignas(64) std::atomic<std::uint32_t> taken{0};
     std::array<message, ring> messages{};
   };
-  struct expected {
-    std::byte* to;
-    std::size_t bytes;
-    int from;
-  };
+  using expected = detail::expected_message;
 
   in_process(std::shared_ptr<std::vector<mailbox>> mail, int rank, int size, std::chrono::milliseconds timeout)
-      : mail_(std::move(mail)), rank_(rank), size_(size), timeout_(timeout) {
-    expected_.reserve(64);
-  }
+      : mail_(std::move(mail)), rank_(rank), size_(size), timeout_(timeout) {}
   bool is_there(const expected& e) {
     const mailbox& box = box_of(e.from, rank_);
     return box.posted.load(std::memory_order_acquire) != box.taken.load(std::memory_order_relaxed);
@@ -99,10 +92,10 @@ class in_process {
                                 " bytes where process " + std::to_string(rank_) + " expects " + std::to_string(e.bytes));
     std::memcpy(e.to, m.from, m.bytes);
     box.taken.store(n + 1, std::memory_order_release);
-    ++next_;
+    expected_.pop();
   }
   void take_what_is_there() {
-    while (next_ < expected_.size() && is_there(expected_[next_])) take(expected_[next_], "a message");
+    while (!expected_.empty() && is_there(expected_.front())) take(expected_.front(), "a message");
   }
   mailbox& box_of(int from, int to) { return (*mail_)[std::size_t(from) * std::size_t(size_) + std::size_t(to)]; }
 
@@ -123,9 +116,7 @@ class in_process {
   std::shared_ptr<std::vector<mailbox>> mail_;
   int rank_, size_;
   std::chrono::milliseconds timeout_;
-  std::vector<expected> expected_;  // those from `next_` on have not been taken
-  std::size_t next_ = 0;
-  std::uint64_t begun_ = 0;
+  detail::expected_messages expected_;
 };
 static_assert(communicator<in_process>);
 

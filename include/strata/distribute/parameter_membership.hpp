@@ -159,16 +159,9 @@ class parameter_membership {
       grpc::ClientContext context;
       // A server that hangs is found out by then: servers are left one after the other.
       context.set_deadline(std::chrono::system_clock::now() + ping_after + ping_timeout);
-      grpc::CompletionQueue queue;
       const grpc::Slice slice(&own_, sizeof own_);
-      const auto call = stub_.PrepareUnaryCall(&context, parameter_methods::leave, grpc::ByteBuffer(&slice, 1), &queue);
-      call->StartCall();
       grpc::ByteBuffer answer;
-      grpc::Status status;
-      call->Finish(&answer, &status, this);
-      void* tag = nullptr;
-      bool ok = false;
-      queue.Next(&tag, &ok);
+      unary_call(stub_, context, parameter_methods::leave, grpc::ByteBuffer(&slice, 1), answer);
     }
     {
       const std::lock_guard lock(mutex_);

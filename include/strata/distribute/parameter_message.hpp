@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
+#include <strata/base/hash.hpp>
 #include <type_traits>
 
 namespace strata::detail {
@@ -31,12 +31,5 @@ struct parameter_methods {
                               *assign = "/strata.Parameters/Assign", *push = "/strata.Parameters/Push",
                               *pull = "/strata.Parameters/Pull";
 };
-
-/// FNV-1a
-inline std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  return hash;
-}
 
 }  // namespace strata::detail

@@ -25,6 +25,7 @@
 #include <sstream>
 #include <strata/base/atomic_file.hpp>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/expected_messages.hpp>
 #include <strata/distribute/key_value_store.hpp>
 #include <strata/distribute/wait_state.hpp>
 #include <string>
@@ -136,20 +137,14 @@ class shared_memory_communicator {
     std::uint32_t posted = 0, taken = 0;  // messages to it; messages from it
     bool here = false;                    // on this machine
   };
-  struct expected {
-    std::byte* to;
-    std::size_t bytes;
-    int from;
-  };
+  using expected = detail::expected_message;
   struct state {
     int rank = 0, size = 0;
     std::chrono::milliseconds timeout{};
     std::shared_ptr<wait_state> waits;
     detail::shared_pages inbox_pages;
     std::vector<peer> peers;
-    std::vector<expected> under_way;  // those from `next` on have not been taken
-    std::size_t next = 0;
-    std::uint64_t begun = 0;       // receives
+    detail::expected_messages under_way;
     std::uint32_t generation = 0;  // of allocated memory
   };
 
@@ -175,7 +170,6 @@ class shared_memory_communicator {
     s.rank = rank, s.size = size, s.timeout = timeout, s.waits = std::move(waits);
     s.inbox_pages = detail::shared_pages(inbox_size());
     s.peers.resize(std::size_t(size));
-    s.under_way.reserve(4 * std::size_t(size));
     std::random_device random;
     const std::uint64_t token = std::uint64_t(random()) << 32 | random();
     inbox_of(rank).token = token;
@@ -220,15 +214,13 @@ class shared_memory_communicator {
     ring_bell(inbox_of(to));
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    if (state_->next == state_->under_way.size()) state_->under_way.clear(), state_->next = 0;
-    state_->under_way.push_back({to.data() + offset, bytes, from});
-    ++state_->begun;
+    state_->under_way.push({to.data() + offset, bytes, from});
   }
-  std::uint64_t begun() const { return state_->begun; }
+  std::uint64_t begun() const { return state_->under_way.added(); }
   void wait_received(const char* what, std::uint64_t mark) {
     state_->waits->throw_if_interrupted();
-    while (state_->begun - (state_->under_way.size() - state_->next) < mark) {
-      const expected& e = state_->under_way[state_->next];
+    while (state_->under_way.taken() < mark) {
+      const expected& e = state_->under_way.front();
       wait_until([&] { return is_there(e); }, what, e.from);
       take(e, what);
     }
@@ -269,8 +261,8 @@ class shared_memory_communicator {
     return inbox_of(rank()).from(e.from)->posted.load(std::memory_order_acquire) != state_->peers[std::size_t(e.from)].taken;
   }
   void take_what_is_there() {
-    while (state_->next < state_->under_way.size() && is_there(state_->under_way[state_->next]))
-      take(state_->under_way[state_->next], "a message");
+    detail::expected_messages& expected = state_->under_way;
+    while (!expected.empty() && is_there(expected.front())) take(expected.front(), "a message");
   }
   void take(const expected& e, const char* what) {
     peer& p = state_->peers[std::size_t(e.from)];
@@ -283,7 +275,7 @@ class shared_memory_communicator {
     std::memcpy(e.to, from.data() + m.offset, e.bytes);
     box.taken.store(++p.taken, std::memory_order_seq_cst);
     ring_bell(inbox_of(e.from));
-    ++state_->next;
+    state_->under_way.pop();
   }
   const detail::shared_pages& memory_of(peer& p, const message& m, const char* what, int from) {
     const auto known = std::find_if(p.memories.begin(), p.memories.end(), [&](const mapped& k) { return k.number == m.number; });

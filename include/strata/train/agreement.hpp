@@ -76,9 +76,7 @@ template <class Executor>
 void refuse_other_plans(Executor& executor, plan_of_fit mine, std::string_view order) {
   if constexpr (requires { executor.is_late(); })
     if (executor.is_late()) return;  // the others are under way: it will be told what they do
-  fnv1a hash;
-  hash.add(order);
-  mine.order = double(hash.value() >> 12);  // as much as a double holds
+  mine.order = double(hash_of(order) >> 12);  // as much as a double holds
   const std::vector<plan_of_fit> all = gather(executor, mine);
   for (std::size_t r = 1; r < all.size(); ++r) refuse_other_plan(all[0], all[r], r, order);
 }
