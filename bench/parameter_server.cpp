@@ -1,4 +1,5 @@
-// Parameter servers: push and pull there and back beside bare gRPC, and what a worker that is three times slower costs.
+// Parameter servers: push and pull there and back beside bare gRPC, a table of which only the rows of a batch travel, and what
+// a worker that is three times slower costs.
 // needs: grpc
 #include <grpcpp/generic/async_generic_service.h>
 #include <spawn.h>
@@ -30,6 +31,11 @@ namespace {
 constexpr int most_workers = 4;
 
 std::vector<parameter_shard> shards_of(long size) { return partition(size, sizeof(float), max_size_partitioner{}, 1); }
+/// All parameters as one table with rows of so many elements; 0: no table.
+std::vector<row_table> table_of(long size, int width) {
+  if (width == 0) return {};
+  return {{0, int(size / width), width, "embedding"}};
+}
 endpoint at(int port) { return {"127.0.0.1", std::uint16_t(port)}; }
 
 /// Answers with as many bytes as it gets, and does nothing with them.
@@ -48,10 +54,11 @@ class echo final : public grpc::CallbackGenericService {
 };
 
 /// A process that serves both until this one ends.
-int serve(int port, long size, const std::string& staleness) {
+int serve(int port, long size, const std::string& staleness, int width) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   parameter_store_options options{.staleness = asynchronous{}, .workers = std::vector<std::string>(most_workers, "worker")};
   options.timeout = std::chrono::seconds(2);  // at the end of a synchronous run some wait for one that has stopped
+  options.tables = table_of(size, width);
   if (staleness == "synchronous") options.staleness = synchronous{};
   if (staleness == "bounded") options.staleness = bounded_staleness{4};
   const std::vector<parameter_range> trained{{0, size}};
@@ -70,8 +77,9 @@ class server_process {
   pid_t child_ = 0;
 
  public:
-  server_process(int port, long size, const std::string& staleness) {
-    std::vector<std::string> words{"parameter_server", "--serve", std::to_string(port), std::to_string(size), staleness};
+  server_process(int port, long size, const std::string& staleness, int width = 0) {
+    std::vector<std::string> words{"parameter_server",   "--serve", std::to_string(port),
+                                   std::to_string(size), staleness, std::to_string(width)};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -86,7 +94,7 @@ class server_process {
   server_process& operator=(const server_process&) = delete;
 };
 
-parameter_client<float> client_of(int port, long size, int worker, int workers, bool is_synchronous) {
+parameter_client<float> client_of(int port, long size, int worker, int workers, bool is_synchronous, int width = 0) {
   return {{at(port)},
           shards_of(size),
           {.worker = worker,
@@ -94,7 +102,8 @@ parameter_client<float> client_of(int port, long size, int worker, int workers, 
            .synchronous = is_synchronous,
            .run = "bench",
            .program = "bench",
-           .start_timeout = std::chrono::seconds(10)}};
+           .start_timeout = std::chrono::seconds(10),
+           .tables = table_of(size, width)}};
 }
 
 /// The middle one of some runs, in milliseconds.
@@ -180,6 +189,36 @@ void round_trips(int port, int rounds) {
   }
 }
 
+/// A batch that reads some rows of a table: all of it goes there and back, or these rows do.
+void tables(int port, int rounds) {
+  constexpr int rows = 100'000, width = 16, batch = 64;
+  constexpr long size = long(rows) * width;
+  std::printf("a table of %d x %d, of which a batch reads %d rows: there and back, ms: median of %d rounds, in turn\n", rows,
+              width, batch, rounds);
+  const server_process whole_server(port, size, "asynchronous"), row_server(port + 2, size, "asynchronous", width);
+  auto whole = client_of(port, size, 0, 1, false), by_rows = client_of(port + 2, size, 0, 1, false, width);
+  std::vector<float> weights(std::size_t(size), 1.0f);
+  auto gradient = std::make_shared<arena<float>>(std::size_t(size));
+  for (auto* client : {&whole, &by_rows}) client->assign(weights.data(), true);
+  std::vector<std::uint32_t> read;
+  for (int i = 0; i < batch; ++i) read.push_back(std::uint32_t(i * (rows / batch)));
+  pushed_gradient<float> pushed{.sums = gradient, .stride = size, .learning_rate = 0.1, .samples = batch, .rows = read};
+  std::vector<double> all, some;
+  for (int r = 0; r < rounds; ++r) {
+    all.push_back(median_ms(10, [&] {
+      whole.push(pushed, weights.data());
+      ++pushed.step;
+    }));
+    some.push_back(median_ms(100, [&] {
+      by_rows.pull_rows(read, weights.data());
+      by_rows.push(pushed, weights.data());
+      ++pushed.step;
+    }));
+  }
+  std::ranges::sort(all), std::ranges::sort(some);
+  std::printf("  all rows %8.3f   those %8.3f\n", all[all.size() / 2], some[some.size() / 2]);
+}
+
 /// Batches per second of all workers, of which the last one takes `slowness` times as long for a batch; computing is waiting,
 /// so that cores do not matter.
 double speed(int port, const std::string& staleness, double slowness, double seconds) {
@@ -237,7 +276,8 @@ void slow_worker(int port, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc == 5 && std::string(argv[1]) == "--serve") return serve(std::stoi(argv[2]), std::stol(argv[3]), argv[4]);
+  if (argc == 6 && std::string(argv[1]) == "--serve")
+    return serve(std::stoi(argv[2]), std::stol(argv[3]), argv[4], std::stoi(argv[5]));
   int port = 21'900, rounds = 5;
   double seconds = 3;
   for (int i = 1; i < argc; ++i) {
@@ -253,7 +293,8 @@ int main(int argc, char** argv) try {
       throw error("parameter_server [--rounds N] [--seconds S] [--port N]");
   }
   round_trips(port, rounds);
-  slow_worker(port + 10, seconds);
+  tables(port + 10, rounds);
+  slow_worker(port + 20, seconds);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

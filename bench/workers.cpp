@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <strata/distribute/gloo.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
@@ -23,10 +24,9 @@ using namespace strata::bench;
 namespace {
 
 struct settings {
-  std::string network = "cnn", result;
+  std::string network = "cnn", result, through;
   std::vector<std::string> only;  // of the measurements, if any are named
   int workers = 2, batch = 64, rounds = 3, port = 21'700, worker = -1;
-  bool gloo = false;
   double seconds = 2;
 };
 
@@ -58,21 +58,23 @@ template <class Network>
 double of_worker(const settings& s) {
   explicit_cluster cluster{.task = {role::worker, s.worker}};
   for (int w = 0; w < s.workers; ++w) cluster.worker.push_back("127.0.0.1:" + std::to_string(s.port + w));
+  if (s.through != "shared_memory" && s.through != "tcp" && s.through != "gloo") throw error("--through: shared_memory, tcp or gloo");
   multi_worker_options options{.compute = {.threads = 1}};
-  if (s.gloo) options.communication.implementation = communication_implementation::gloo;
+  if (s.through == "tcp") options.communication.implementation = communication_implementation::tcp;
+  if (s.through == "gloo") options.communication.implementation = communication_implementation::gloo;
   return speed<Network>(s, multi_worker_mirrored{cluster, options});
 }
 
 /// Starts the workers as processes of this program; the first one writes what it has measured.
-double of_processes(const settings& s, int batch, bool gloo) {
+double of_processes(const settings& s, int batch, const std::string& through) {
   static int used = 0;
   const std::string port = std::to_string(s.port + 16 * used++), result = "/tmp/strata-workers-" + std::to_string(getpid());
   std::vector<pid_t> children;
   for (int w = 0; w < s.workers; ++w) {
     std::vector<std::string> words{
         "workers", "--network", s.network, "--workers", std::to_string(s.workers), "--worker", std::to_string(w), "--port",
-        port,      "--result",  result,    "--seconds", std::to_string(s.seconds), "--batch", std::to_string(batch)};
-    if (gloo) words.push_back("--gloo");
+        port,      "--result",  result,    "--seconds", std::to_string(s.seconds), "--batch", std::to_string(batch),
+        "--through", through};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -112,13 +114,15 @@ void run(const settings& s) {
   std::vector<way> ways{
       {"one_thread", "one thread", [&] { return speed<Network>(s, one_device{{.threads = 1}}); }},
       {"threads", "mirrored, a thread each", [&] { return speed<Network>(s, mirrored{cpus(s.workers)}); }},
-      {"shared_memory", "multi_worker_mirrored, shared memory", [&] { return of_processes(s, s.batch, false); }},
-      {"gloo", "multi_worker_mirrored, Gloo over loopback", [&] { return of_processes(s, s.batch, true); }}};
+      {"shared_memory", "multi_worker_mirrored, shared memory", [&] { return of_processes(s, s.batch, "shared_memory"); }},
+      {"tcp", "multi_worker_mirrored, TCP over loopback", [&] { return of_processes(s, s.batch, "tcp"); }},
+      {"gloo", "multi_worker_mirrored, Gloo over loopback", [&] { return of_processes(s, s.batch, "gloo"); }}};
   if (s.batch == 64) {  // weak scaling: the same work for each worker as for the one thread
     ways.push_back({"weak_threads", "mirrored, twice the batch",
                     [&] { return speed<Network>(twice, mirrored{cpus(s.workers)}); }});
-    ways.push_back({"weak_shared_memory", "shared memory, twice the batch", [&] { return of_processes(s, 128, false); }});
-    ways.push_back({"weak_gloo", "Gloo, twice the batch", [&] { return of_processes(s, 128, true); }});
+    ways.push_back({"weak_shared_memory", "shared memory, twice the batch", [&] { return of_processes(s, 128, "shared_memory"); }});
+    ways.push_back({"weak_tcp", "TCP, twice the batch", [&] { return of_processes(s, 128, "tcp"); }});
+    ways.push_back({"weak_gloo", "Gloo, twice the batch", [&] { return of_processes(s, 128, "gloo"); }});
   }
   if (!s.only.empty())
     std::erase_if(ways, [&](const way& w) { return std::ranges::find(s.only, w.name) == s.only.end(); });
@@ -159,8 +163,8 @@ int main(int argc, char** argv) try {
       s.worker = std::stoi(value());
     else if (option == "--result")
       s.result = value();
-    else if (option == "--gloo")
-      s.gloo = true;
+    else if (option == "--through")
+      s.through = value();
     else
       throw error(
           "workers [--network cnn|mlp_128|mlp_512_512] [--workers N] [--batch 64|128] [--only NAME]... [--rounds N] "

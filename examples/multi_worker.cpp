@@ -1,5 +1,5 @@
 // One program in several processes, which TF_CONFIG brings together: examples/launch starts them on one machine.
-// needs: gloo grpc
+// needs: grpc
 #include <cstdlib>
 #include <iostream>
 #include <strata/distribute/multi_worker_mirrored.hpp>

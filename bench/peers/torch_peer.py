@@ -173,7 +173,7 @@ def answer(request: dict) -> dict:
             model = model_for_epochs(name, batch)
             model.module.train()
             speed = samples_per_second(lambda: model.epoch(batch), EPOCH)
-        case "workers" | "workers_gloo":
+        case "workers" | "workers_tcp":
             model, workers = model_of_worker(name, batch), distributed.get_world_size()
             speed = samples_per_second(lambda: model.epoch(batch // workers, WORKERS_EPOCH // workers), WORKERS_EPOCH)
         case "train":

@@ -12,7 +12,9 @@
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/dropout.hpp>
+#include <strata/layers/embedding.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/layers/global_pool1d.hpp>
 #include <strata/layers/global_pool2d.hpp>
 #include <strata/layers/layer_norm.hpp>
 #include <strata/layers/max_pool2d.hpp>

@@ -1,6 +1,6 @@
 """A training whose workers are lost, and started again, while it goes on. Shared by test_elastic.py and soak."""
 import statistics, threading, time
-from workers import check, digest, finish, free_ports, start
+from workers import PATIENCE, check, digest, finish, free_ports, start
 
 LEAVES = 4
 expected_digests = {}
@@ -32,7 +32,7 @@ class Worker:
             self.lines.append((time.time(), ''))
             self.said.notify_all()
 
-    def await_line(self, words, seconds=20, after=0):
+    def await_line(self, words, seconds=PATIENCE, after=0):
         """When it said so; fails if it ends before."""
         def found():
             return next((t for t, line in self.lines if t > after and words in line), None)
@@ -48,7 +48,7 @@ class Worker:
         """The end of the first step after a moment."""
         return next((float(line.split()[-1]) for _, line in self.lines if line.startswith('step') and float(line.split()[-1]) > after), None)
 
-    def finish(self, seconds=30):
+    def finish(self, seconds=PATIENCE):
         try:
             self.process.wait(seconds)
         except Exception:
@@ -113,7 +113,7 @@ class Times:
 def lose_one(chance, times):
     """Kills a random worker at a random moment; may start it again. Checks the bits of all that end."""
     count = chance.choice([2, 3, 4])
-    training = Training(count, chance.choice(['mlp', 'normalized']), chance.choice(['multi_worker', 'multi_worker_gloo'])).under_way()
+    training = Training(count, chance.choice(['mlp', 'normalized']), chance.choice(['multi_worker', 'multi_worker_tcp', 'multi_worker_gloo'])).under_way()
     victim = chance.randrange(1, count)
     time.sleep(chance.uniform(0, 0.4))
     others = [i for i in range(count) if i != victim]

@@ -1,4 +1,4 @@
-// needs: gloo grpc
+// needs: grpc
 // A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Says "under way", then a
 // digest of parameters and history, or "interrupted" and the step. Takes so many milliseconds longer per step.
 #include <chrono>
@@ -19,7 +19,8 @@
 using namespace strata;
 
 namespace {
-using small_cnn = sequential<input<28, 28, 1>, conv2d<8, 3, stride<2>>, batch_norm<>, activation<relu>, flatten, dropout<0.2_r>, dense<10, softmax>>;
+using small_cnn = sequential<input<28, 28, 1>, conv2d<8, 3, stride<2>>, batch_norm<>, activation<relu>, flatten, dropout<0.2_r>,
+                             dense<10, softmax>>;
 
 struct take_time {
   std::chrono::milliseconds pause;
@@ -48,8 +49,9 @@ int train(const auto& strategy, const std::string& folder, std::chrono::millisec
   const auto digits = data::synthetic_digits(300, 3);  // 4 x 64 + 44
   trainer model{small_cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   backup_and_restore backup(folder, {.save_every_batches = 3});
-  const history past = model.fit(digits | data::shuffle(300) | data::batch<64> | data::prefetch(2), epochs(6), steps_per_epoch(4),
-                                 validation(digits | data::batch<100>), take_time{pause}, backup, verbose::off);
+  const history past =
+      model.fit(digits | data::shuffle(300) | data::batch<64> | data::prefetch(2), epochs(6), steps_per_epoch(4),
+                validation(digits | data::batch<100>), take_time{pause}, backup, verbose::off);
   if (backup.interrupted()) {
     take_time::say("interrupted at step ", model.executor().step());
     return 75;  // EX_TEMPFAIL: to be started again
@@ -73,7 +75,8 @@ int main(int argc, char** argv) try {
   options.communication.timeout = std::chrono::seconds(20);
   if (strategy == "one_device") return train(one_device{compute}, folder, pause);
   if (strategy == "mirrored") return train(mirrored{cpus(compute.threads), compute}, folder, pause);
-  options.communication.implementation = strategy == "multi_worker_gloo" ? communication_implementation::gloo : communication_implementation::automatic;
+  if (strategy == "multi_worker_tcp") options.communication.implementation = communication_implementation::tcp;
+  options.communication.bf16_gradients = strategy == "multi_worker_bf16";
   return train(multi_worker_mirrored{tf_config(), options}, folder, pause);
 } catch (...) {
   return test::report_error();

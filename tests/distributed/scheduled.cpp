@@ -1,15 +1,16 @@
 // needs: grpc
 // One process of a cluster whose chief schedules tasks, for test_cluster_coordinator.py: scheduled SCENE
 // In the chief SCENE is squares, failure, unknown, endless or train. TF_CONFIG says who is who; ps serve. A worker says when it
-// begins its first task. START: for how many seconds a worker waits for the chief.
+// begins its first task. START: for how many seconds a worker waits for the chief. HOLD: a file that a square waits for.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <strata/data/shard.hpp>
-#include <strata/distribute/cluster_coordinator.hpp>
 #include <strata/distribute/parameter_server.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/distribute/cluster_coordinator.hpp>
 #include <strata/distribute/run_tasks.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -34,8 +35,10 @@ struct square {
   };
   int worker = 0;
   bool begun = false;
+  const char* awaited = std::getenv("HOLD");
   result operator()(argument a) {
     if (!std::exchange(begun, true)) std::cout << "begun" << std::endl;
+    while (awaited && !std::filesystem::exists(awaited)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::this_thread::sleep_for(std::chrono::milliseconds(a.milliseconds));
     return {a.number * a.number, worker};
   }

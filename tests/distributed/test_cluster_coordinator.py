@@ -1,12 +1,14 @@
 # needs: grpc
 """A chief that schedules tasks, and workers that execute them, die, hang and come back, as real processes."""
-import functools, signal, socket, sys
+import functools, os, signal, socket, sys, tempfile
 import workers
-from workers import case, check, finish, finish_tests, free_ports, line_of, read_line
+from workers import PATIENCE, case, check, finish, finish_tests, free_ports, line_of, read_line
+
+signals = tempfile.TemporaryDirectory()
 
 
 class Cluster:
-    def __init__(self, count, scene, ps=0, run_of=None, **more):
+    def __init__(self, count, scene, ps=0, run_of=None, hold=False, **more):
         ports = free_ports(1 + count + ps)
         members = {'chief': [f'127.0.0.1:{ports[0]}']}
         if count:
@@ -14,10 +16,15 @@ class Cluster:
         if ps:
             members['ps'] = [f'127.0.0.1:{p}' for p in ports[1 + count:]]
         self.address = members['chief'][0]
+        self.go = tempfile.mktemp(dir=signals.name)  # see hold
         tasks = [('chief', 0)] + [('worker', i) for i in range(count)] + [('ps', i) for i in range(ps)]
         self.starts = [functools.partial(workers.start, [scene], {'cluster': members, 'task': {'type': t, 'index': i}}, program='scheduled',
-                                         **{'STRATA_RUN_ID': (run_of or {}).get((t, i), 'test')} | more) for t, i in tasks]
+                                         **{'STRATA_RUN_ID': (run_of or {}).get((t, i), 'test')} | ({'HOLD': self.go} if hold else {}) | more) for t, i in tasks]
         self.processes = [s() for s in self.starts]
+
+    def let_go(self):
+        """Squares go on, if the cluster was started with hold."""
+        open(self.go, 'w').close()
 
     def wait_until_under_way(self):
         line = read_line(self.processes[0])
@@ -33,8 +40,8 @@ class Cluster:
         self.processes[index].communicate()
         self.processes[index] = self.starts[index]()
 
-    def finish(self, seconds=30):
-        return finish(self.processes, seconds)
+    def finish(self):
+        return finish(self.processes)
 
 
 def counts(output):
@@ -44,31 +51,37 @@ def counts(output):
 
 @case('tasks go to all workers, and their values come back')
 def _():
-    cluster = Cluster(3, 'squares')
+    cluster = Cluster(3, 'squares', hold=True)
+    for i in (1, 2, 3):
+        cluster.wait_until_begun(i)
+    cluster.let_go()
     outputs = cluster.finish()
     by = counts(outputs[0])
     check(sum(by) == 120 and all(n > 0 for n in by[1:4]), outputs)
-    check(all(out == 'begun\nover\n' for out in outputs[1:]) and all(p.returncode == 0 for p in cluster.processes), outputs)
+    check(all(out == 'over\n' for out in outputs[1:]) and all(p.returncode == 0 for p in cluster.processes), outputs)
 
 
 @case('kill -9 of a worker: others do its task; started again, it takes part')
 def _():
-    cluster = Cluster(2, 'squares')
+    cluster = Cluster(2, 'squares', hold=True)
+    cluster.wait_until_begun(2)
     for _ in range(2):
         cluster.wait_until_begun(1)
         cluster.restart(1)
     cluster.wait_until_begun(1)
+    cluster.let_go()
     by = counts(cluster.finish()[0])
     check(sum(by) == 120 and by[1] > 0 and by[2] > 0, by)
 
 
 @case('a worker that is stopped: others do its task, and it is welcome when it goes on')
 def _():
-    cluster = Cluster(2, 'squares')
+    cluster = Cluster(2, 'squares', hold=True)
     cluster.wait_until_begun(1)
     cluster.processes[1].send_signal(signal.SIGSTOP)
+    cluster.let_go()
     try:
-        by = counts(cluster.processes[0].communicate(timeout=30)[0])
+        by = counts(cluster.processes[0].communicate(timeout=PATIENCE)[0])
         check(sum(by) == 120 and by[2] > 60, by)
     finally:
         cluster.processes[1].send_signal(signal.SIGCONT)
@@ -93,7 +106,7 @@ def _():
     for _ in range(3):
         cluster.wait_until_begun(1)
         cluster.restart(1)
-    out = cluster.processes[0].communicate(timeout=20)[0]
+    out = cluster.processes[0].communicate(timeout=PATIENCE)[0]
     check('communication_error: square has been given to 3 workers, and all of them are gone; the last was worker 0' in out, out)
 
 
@@ -110,7 +123,7 @@ def _():
     cluster.processes[1].kill()
     cluster.restart(2)
     cluster.processes[0].kill()
-    out = cluster.processes[2].communicate(timeout=20)[0]
+    out = cluster.processes[2].communicate(timeout=PATIENCE)[0]
     check(out.startswith(f'communication_error: run_tasks: chief 0 at {cluster.address} '), out)
 
 
@@ -123,7 +136,7 @@ def _():
 
 @case('strangers on the port change nothing')
 def _():
-    cluster = Cluster(2, 'squares')
+    cluster = Cluster(2, 'squares', hold=True)
     cluster.wait_until_under_way()
     port = int(cluster.address.rpartition(':')[2])
     came = 0
@@ -132,8 +145,9 @@ def _():
             with socket.create_connection(('127.0.0.1', port)) as s:
                 s.sendall(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + bytes([n % 256]) * (n * 7))
                 came += 1
-        except OSError:  # refused, or the tasks are done and the chief has ended
+        except OSError:  # refused
             pass
+    cluster.let_go()
     check(came > 30 and sum(counts(cluster.finish()[0])) == 120, f'{came} came, or tasks are missing')
 
 

@@ -1,9 +1,8 @@
 # needs: gloo grpc
-# flags: alone
 """Elastic trainings: whoever is left goes on, whoever comes late is taken in, and the bits are those of a training that was left alone."""
 import random, signal, sys, time
 from elastic import Times, Training, lose_one
-from workers import case, check, finish_tests
+from workers import TooSlow, case, check, finish_tests
 
 SEED = random.randrange(10**6)
 chance = random.Random(SEED)
@@ -24,11 +23,11 @@ def _():
     for _ in range(5):
         lose_one(chance, times)
     times.report()
-    check(max(times.went_on) < 10, times.went_on)
-    check(max(times.joined, default=0) < 8, times.joined)
+    if max(times.went_on) > 10 or max(times.joined, default=0) > 8:
+        raise TooSlow(f'took {times.went_on} s, {times.joined} s')
 
 
-for strategy in ('multi_worker', 'multi_worker_gloo'):
+for strategy in ('multi_worker', 'multi_worker_tcp', 'multi_worker_gloo'):
     @case(f'{strategy}: two of four die, and two workers train to the same bits')
     def _():
         training, _ = loses(4, 1, 3, strategy=strategy)
@@ -38,7 +37,7 @@ for strategy in ('multi_worker', 'multi_worker_gloo'):
 
 @case('one after the other dies, until only the chief is left; they come back: the same bits')
 def _():
-    training, _ = loses(3, 2, network='normalized', epochs=16, heartbeat=1000)
+    training, _ = loses(3, 2, network='normalized', epochs=48, heartbeat=1000)
     training.chief.await_line('generation 1 ')
     training.kill(1)
     training.chief.await_line('; 1 worker goes on')
@@ -51,12 +50,14 @@ def _():
 
 @case('a worker that stops is lost after three heartbeats; when it comes back, it is told so, and changes nothing')
 def _():
-    training = Training(3, epochs=16, heartbeat=1000).under_way()
+    training = Training(3, epochs=48, heartbeat=1000).under_way()
     training.workers[1].process.send_signal(signal.SIGSTOP)
     stopped = time.time()
     try:
         took = training.chief.await_line('lost ' + training.name(1)) - stopped
-        check(2 < took < 6, took)
+        check(took > 2, took)
+        if took > 6:
+            raise TooSlow(f'took {took:.1f} s')
         training.chief.await_line('step', after=time.time())
     finally:
         training.workers[1].process.send_signal(signal.SIGCONT)
@@ -67,7 +68,7 @@ def _():
 
 @case('killed while the others evaluate: the same bits')
 def _():
-    training = Training(3, network='cnn', epochs=2, pause=0, EVALUATION='150')  # six batches each
+    training = Training(3, network='cnn', epochs=2, pause=0, EVALUATION='400')  # six batches each
     for w in training.workers:
         w.await_line('evaluates')
     time.sleep(chance.uniform(0, 0.3))
@@ -78,20 +79,23 @@ def _():
     check(any(line.startswith('step 5 ') for line in said[:formed]) and 'epoch 0' in said[formed:], said)
 
 
-@case('the chief dies: all others end with an error')
+@case('the chief dies: all others end with an error within 2 s')
 def _():
     training, killed = loses(3, 0)
     for w in training.workers[1:]:
-        out = w.finish(12)
+        out = w.finish()
         check('communication_error: ' in out, out)
-    print(f'# {time.time() - killed:.2f} s')
+    took = time.time() - killed
+    print(f'# {took:.2f} s')
+    if took >= 2:
+        raise TooSlow(f'took {took:.1f} s')
 
 
 @case('fewer than have to be left: those that are left end, and name those that are gone')
 def _():
     training, _ = loses(4, 1, 2, least=3)
     for i in (0, 3):
-        out = training.workers[i].finish(10)
+        out = training.workers[i].finish()
         last = out.splitlines()[-1]
         check(last.startswith('communication_error: lost ') and ': the training needs 3 workers, and has 2 (' in last, out)
         check(training.name(1) in last and training.name(2) in last, out)
@@ -110,7 +114,7 @@ def _():
 
 @case('a late worker that trains something else is refused, and changes nothing')
 def _():
-    training, _ = loses(2, 1)
+    training, _ = loses(2, 1, epochs=48)
     training.arguments[3] = 8
     out = training.start(1).finish()
     check('does not train what the others do' in out and '4 leaves' in out and '8 leaves' in out, out)
@@ -119,7 +123,7 @@ def _():
 
 @case('more workers wanted than the cluster has')
 def _():
-    out = Training(2, least=3).chief.finish(5)
+    out = Training(2, least=3).chief.finish()
     check(out.strip() == 'error: elastic_options: least_workers is 3, but the cluster has 2 workers', out)
 
 
@@ -127,7 +131,7 @@ def _():
 def _():
     training, _ = loses(3, 1, least=0)
     for i in (0, 2):
-        out = training.workers[i].finish(5)
+        out = training.workers[i].finish()
         check('communication_error: ' in out and training.name(1) in out, out)
 
 

@@ -5,7 +5,7 @@
 Each host is a network namespace with a process namespace; this process is the router between them. All of it is in a
 namespace that ends with the test. Where such namespaces are not permitted the test is skipped."""
 import json, os, queue, re, shutil, socket, struct, subprocess, sys, tempfile, threading, time
-from workers import case, check, digest, expected, finish, finish_tests, start
+from workers import case, check, check_took, digest, expected, finish, finish_tests, start
 
 ENDLESS = 1000000  # epochs
 CONTROL = 2222     # the coordinator's port
@@ -74,12 +74,11 @@ def under_way(processes):
 
 
 def expect_error(process, began, seconds, *words):
-    out = finish([process], began + seconds + 5 - time.monotonic())[0]
-    took = time.monotonic() - began
+    out = finish([process])[0]
     check('communication_error: ' in out, out)
     for word in words:
         check(re.search(word, out), f'no "{word}" in: {out}')
-    check(took < seconds, f'took {took:.1f} s: {out}')
+    took = check_took(began, seconds)
     print(f'# {took:.1f} s: ' + out.strip().splitlines()[-1][:300])
 
 
@@ -196,7 +195,7 @@ run('ip', 'link', 'set', 'lo', 'up')
 with open('/proc/sys/net/ipv4/ip_forward', 'w') as forward:
     forward.write('1')
 a, b, c = hosts = [host(i) for i in range(3)]
-GLOO = f'! --destination-port {CONTROL}'
+GRADIENTS = f'! --destination-port {CONTROL}'
 COORDINATOR = f'--destination-port {CONTROL}'
 STEPS, PARAMETERS = 2 * 5, 4 * (784 * 64 + 64 + 64 * 64 + 64 + 64 * 10 + 10)  # of the mlp, in bytes
 WANT = expected('mlp', 4)
@@ -238,7 +237,7 @@ def _():
 def _():
     with proxy('', delay=0.05) as slow:
         began = time.monotonic()
-        for out in finish(start_on([a, b], ['mlp', 'multi_worker_gloo', 1, 4])):
+        for out in finish(start_on([a, b], ['mlp', 'multi_worker', 1, 4])):
             check(digest(out) == WANT, out)
         print(f'# {time.monotonic() - began:.1f} s')
         check(slow.carried > STEPS * PARAMETERS, f'only {slow.carried} bytes came by')
@@ -263,9 +262,9 @@ def _():
             check(digest(out) == WANT, out)
 
 
-@case("Gloo's connections are cut: both sides say at once with whom")
+@case("the connections between two workers are cut: both sides say at once with whom")
 def _():
-    with proxy(GLOO) as between:
+    with proxy(GRADIENTS) as between:
         processes = under_way(start_on([a, b], ['mlp', 'multi_worker', 1, 4, ENDLESS]))
         began = time.monotonic()
         between.cut()
@@ -275,7 +274,7 @@ def _():
 
 @case('nothing is carried between two workers that live: both say who waited for whom, after the time-out of 10 s')
 def _():
-    with proxy(GLOO) as between:
+    with proxy(GRADIENTS) as between:
         processes = under_way(start_on([a, b], ['mlp', 'multi_worker', 1, 4, ENDLESS]))
         began = time.monotonic()
         between.carries.clear()
@@ -290,7 +289,7 @@ def _():
     with nothing_from(c), nothing_to(c):
         began = time.monotonic()
         for p in processes[:2]:
-            expect_error(p, began, 8, r'worker 2 \(rank 2, 10\.77\.2\.2, pid \d+\) is taken for dead: no heartbeat for 6\.\d s')
+            expect_error(p, began, 8, r'worker 2 \(rank 2, 10\.77\.2\.2, pid \d+\) is taken for dead: no heartbeat for \d\.\d s')
         expect_error(processes[2], began, 8, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for ')
 
 
@@ -311,8 +310,7 @@ def _():
         began = time.monotonic()
         for out in finish(processes[:2]):
             check(digest(out) == WANT, out)
-        took = time.monotonic() - began
-        check(took < 8, f'took {took:.1f} s')
+        took = check_took(began, 8)
         print(f'# ended after {took:.1f} s')
         expect_error(processes[2], began, 8, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for ')
 

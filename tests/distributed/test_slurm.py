@@ -114,7 +114,7 @@ def submit(folder, script, **variables):
 
 
 def finished(job, output, states=('COMPLETED',)):
-    wait_until(lambda: state_of(job) in ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL'), 40)
+    wait_until(lambda: state_of(job) in ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL'))
     text = output.read_text()
     check(state_of(job) in states, f'{state_of(job)}: {text}')
     return text

@@ -3,12 +3,15 @@
 // TLS: a folder with authority.pem, worker.pem and worker.key. SLOW: how many milliseconds to sleep after each epoch.
 // EVALUATION: say when a batch is evaluated, and sleep so many milliseconds before. ELASTIC: the least number of workers of an
 // elastic training. HEARTBEAT: milliseconds. STEPS: say when each step ends, and sleep so many milliseconds before the next.
-// UNPROTECTED: listen on addresses that others can reach. Under Slurm, its cluster is that of Slurm.
+// HOLD: a file to wait for before the last epoch. UNPROTECTED: listen on addresses that others can reach. Under Slurm, its
+// cluster is that of Slurm.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <strata/data/map.hpp>
+#include <strata/distribute/gloo.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>
@@ -40,6 +43,7 @@ struct say_when_under_way {
   int pause = std::atoi(environment("SLOW").c_str());
   bool tells_steps = !environment("STEPS").empty();
   int pause_of_step = std::atoi(environment("STEPS").c_str());
+  std::string awaited = environment("HOLD");
 
   void on_batch_end(training_state& s) {
     if (!tells_steps) return;
@@ -53,6 +57,8 @@ struct say_when_under_way {
     std::printf("epoch %d\n", s.epoch);
     std::fflush(stdout);
     if (pause > 0) std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    while (!awaited.empty() && s.epoch + 2 == s.epochs && !std::filesystem::exists(awaited))
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 };
 
@@ -70,7 +76,8 @@ void train(const auto& strategy, int count) {
   const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
   const history past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated),
                                  say_when_under_way{}, verbose::off);
-  std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(), past["val_accuracy"].back());
+  std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
+              past["val_accuracy"].back());
 }
 
 template <class Network>
@@ -86,6 +93,8 @@ void train_by(const std::string& strategy, compute_options compute, int count) {
   if (strategy == "one_device") train<Network>(one_device{compute}, count);
   if (strategy == "mirrored") train<Network>(mirrored{cpus(compute.threads), compute}, count);
   if (strategy == "multi_worker") train<Network>(multi_worker_mirrored{&members, options}, count);
+  options.communication.implementation = communication_implementation::tcp;
+  if (strategy == "multi_worker_tcp") train<Network>(multi_worker_mirrored{&members, options}, count);
   options.communication.implementation = communication_implementation::gloo;
   if (strategy == "multi_worker_gloo") train<Network>(multi_worker_mirrored{&members, options}, count);
 }

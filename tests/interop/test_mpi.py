@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# needs: mpi gloo grpc
+# needs: mpi grpc
 """Processes that mpirun starts train over MPI to the bits of one process, and say what they waited for in vain."""
 import os
 import shutil
@@ -32,5 +32,5 @@ began = time.monotonic()
 lines, text, status = run(2, "late")
 reason = "communication_error: gradients: process 1, for which process 0 waits in MPI, did not answer within 500 ms"
 check(reason in text and status != 0, "a process that does not answer is named", text)
-check(time.monotonic() - began < 10, "and all end")
+check(time.monotonic() - began < 60, "and all end")
 sys.exit(finish_tests())

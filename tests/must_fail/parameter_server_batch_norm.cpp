@@ -9,8 +9,11 @@ struct connection {
   int rank() const { return 0; }
   int size() const { return 1; }
   bool is_synchronous() const { return false; }
+  double communicating() const { return 0; }
+  double waiting() const { return 0; }
   void assign(const T*, bool) {}
   long pull(T*) { return 0; }
+  void pull_rows(std::span<const std::uint32_t>, T*) {}
   long push(pushed_gradient<T>&, T*) { return 0; }
 };
 #ifdef TWIN

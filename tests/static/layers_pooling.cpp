@@ -3,7 +3,7 @@
 #include <strata/initializers/constant.hpp>
 #include <strata/layers/activations.hpp>
 #include <strata/layers/average_pool2d.hpp>
-#include <strata/layers/global_pool2d.hpp>
+#include <strata/layers/global_pool1d.hpp>
 #include <strata/layers/max_pool2d.hpp>
 using namespace strata;
 using namespace strata::test;
@@ -12,6 +12,8 @@ static_assert(called<max_pool2d<2>>("max_pooling2d", "MaxPooling2D"));
 static_assert(called<average_pool2d<2>>("average_pooling2d", "AveragePooling2D"));
 static_assert(called<global_average_pool2d>("global_average_pooling2d", "GlobalAveragePooling2D"));
 static_assert(called<global_max_pool2d>("global_max_pooling2d", "GlobalMaxPooling2D"));
+static_assert(called<global_average_pool1d>("global_average_pooling1d", "GlobalAveragePooling1D"));
+static_assert(called<global_max_pool1d>("global_max_pooling1d", "GlobalMaxPooling1D"));
 
 static_assert(gives<max_pool2d<>>({28, 28, 3}, {14, 14, 3}));
 static_assert(gives<max_pool2d<2>>({29, 27, 3}, {14, 13, 3}));
@@ -26,12 +28,15 @@ static_assert(gives<max_pool2d<5, same_padding>>({3, 3, 1}, {1, 1, 1}));
 static_assert(gives<average_pool2d<>>({29, 27, 3}, {14, 13, 3}));
 static_assert(gives<average_pool2d<3, stride<2>, same_padding>>({28, 27, 3}, {14, 14, 3}));
 static_assert(gives<global_average_pool2d>({7, 5, 64}, {64}) && gives<global_max_pool2d>({7, 5, 64}, {64}));
+static_assert(gives<global_average_pool1d>({7, 5}, {5}) && gives<global_max_pool1d>({7, 5}, {5}));
 
 static_assert(refuses<max_pool2d<2>>({784}, pooling_takes_height_width_channels));
 static_assert(refuses<max_pool2d<2>>({28, 28}, pooling_takes_height_width_channels));
 static_assert(refuses<average_pool2d<2>>({784}, pooling_takes_height_width_channels));
 static_assert(refuses<global_average_pool2d>({784}, pooling_takes_height_width_channels));
 static_assert(refuses<global_max_pool2d>({784}, pooling_takes_height_width_channels));
+static_assert(refuses<global_average_pool1d>({7, 5, 64}, global_pooling_takes_steps_channels));
+static_assert(refuses<global_max_pool1d>({5}, global_pooling_takes_steps_channels));
 static_assert(refuses<max_pool2d<2>>({1, 28, 3}, pooling_window_is_larger_than_the_image));
 static_assert(refuses<average_pool2d<2>>({28, 1, 3}, pooling_window_is_larger_than_the_image));
 static_assert(refuses<max_pool2d<0>>({28, 28, 3}, pooling_needs_positive_settings));

@@ -10,7 +10,8 @@ static_assert(multiply_adds_of<sequential<input<28, 28, 1>, conv2d<32, 3, relu>,
 static_assert(multiply_adds_of<sequential<input<8, 8, 4>, conv2d<8, 3, groups<2>, stride<2>, same_padding, no_bias>>> ==
               4 * 4 * 9 * 2 * 8);
 static_assert(multiply_adds_of<sequential<input<8>, batch_norm<>>> == 0);
+static_assert(multiply_adds_of<sequential<input<8>, embedding<1000, 16>, flatten, dense<10>>> == 8 * 16 * 10);
 
 // Leaves: few samples do not pay for a gradient of their own.
 static_assert(default_leaves(1, true) == 1 && default_leaves(16, true) == 2 && default_leaves(64, true) == 2);
-static_assert(default_leaves(128, true) == 4 && default_leaves(128, false) == 2 && default_leaves(1'000'000, false) == max_leaves);
+static_assert(default_leaves(128, true) == 4 && default_leaves(128, false) == 2 && default_leaves(1'000'000, false) == 16);

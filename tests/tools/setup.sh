@@ -26,7 +26,7 @@ need_library() {
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;
     protozero) need '<protozero/pbf_reader.hpp>' libprotozero-dev 'tf.train.Example' ;;
-    gloo) need '<gloo/context.h>' libgloo-dev 'collectives over TCP' ;;
+    gloo) need '<gloo/context.h>' libgloo-dev 'messages through Gloo' ;;
     grpc) need '<grpcpp/grpcpp.h>' libgrpc++-dev 'control plane and parameter server' ;;
     mpi) need mpicxx libopenmpi-dev 'collectives on clusters with MPI' ;;
     *) echo "needs: $1 is no library of tests/tools/setup.sh" >&2 && exit 2 ;;

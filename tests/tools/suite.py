@@ -11,12 +11,13 @@ from collections import Counter
 from pathlib import Path
 
 CPUS = str(len(os.sched_getaffinity(0)))
-# What ThreadSanitizer is for, and kernels, which its build tries with the widest vectors.
-THREADS_OR_KERNELS = re.compile(r"thread|parallel|prefetch|autotune|trainer|strata/(cpu|kernel|program|optimizers|strata\.hpp)|\"cpu_")
-# A minute and a half each for AddressSanitizer's compiler; ThreadSanitizer's build has them as well.
-SLOW_WITH_ADDRESSES = re.compile(r"unit/cpu_conv(_pool|olution_(groups|lanewise))$")
-# g++ takes twice as long with these; clang++ does not.
+# What ThreadSanitizer is for. Kernels know nothing of threads.
+THREADS = re.compile(r"thread|parallel|prefetch|autotune|trainer")
+KERNELS = re.compile(r"unit/cpu_")
+# Twice as long with these, and with a way to go on after an error.
 SLOW_TO_COMPILE = "alignment,null,object-size,pointer-overflow,vptr"
+# These take 30 seconds and more, to compile and to run: no sanitizer sees them.
+SLOW_WITH_ADDRESSES = re.compile(r"unit/cpu_(conv_pool|convolution_(groups|lanewise|winograd)|mixed_(residual|training))$")
 
 
 def run(*command, **options):
@@ -35,6 +36,20 @@ def has_avx2():
     return "avx2" in words and "fma" in words
 
 
+def what_failed(text):
+    """Of TAP, the cases that failed, and what they say; of anything else, all."""
+    lines = text.splitlines()
+    if not any(line.startswith("not ok") for line in lines):
+        return lines
+    shown, shows = [], False
+    for line in lines:
+        if line.startswith(("ok ", "not ok ", "1..")):
+            shows = line.startswith("not ok ")
+        if shows:
+            shown.append(line)
+    return shown
+
+
 class Build:
     """One build folder, and the tests to run there."""
 
@@ -43,15 +58,17 @@ class Build:
         self.label = f"{compiler} {sanitizer}".strip()
         self.folder = Path("build/tests") / re.sub("[ ,]", "-", self.label)
         self.options = ["-Dtests=enabled", f"-Dexamples={'disabled' if sanitizer else 'enabled'}", "-Dbench=disabled"]
-        self.options += ["-Dwerror=true", "-Doptimization=1", "-Ddebug=false", f"-Dcompilers={','.join(compilers or [compiler])}"]
+        self.options += ["-Dwerror=true", "-Ddebug=false", f"-Dcompilers={','.join(compilers or [compiler])}"]
+        self.options += [f"-Doptimization={0 if sanitizer else 1}"]  # to compile takes three times as long otherwise
         if sanitizer:
-            flags = ["-g1"]  # and so that kernels are tested at three widths of vectors:
-            if "clang" in compiler:
-                flags += ["-march=native"]
-            else:
-                flags += [f"-fno-sanitize={SLOW_TO_COMPILE}", *(["-mavx2", "-mfma"] if has_avx2() else [])]
+            flags = ["-g1"]
+            if "address" in sanitizer:
+                flags += [f"-fno-sanitize={SLOW_TO_COMPILE}", "-fno-sanitize-recover=all"]
+                flags += ["-mavx2", "-mfma"] if has_avx2() else []
             self.options += [f"-Db_sanitize={sanitizer}", "-Db_lundef=false", f"-Dcpp_args={' '.join(flags)}"]
         self.passed, self.skipped, self.failures = Counter(), Counter(), []
+        self.compiled, self.ran = [], []  # (seconds, what)
+        self.told = {}  # by the tests that failed
 
     def configure(self):
         again = ["--reconfigure"] if (self.folder / "build.ninja").exists() else []
@@ -68,16 +85,16 @@ class Build:
     def select(self, filters):
         tests = [t for t in self.introspect("tests") if not self.suite or f"strata:{self.suite}" in t["suite"]]
         if self.sanitizer == "thread":
-            tests = [t for t in tests if self.worth_threads(Path(f"tests/{t['name']}.cpp"))]
+            tests = [t for t in tests if self.has_threads(Path(f"tests/{t['name']}.cpp"))]
         elif self.sanitizer and not filters:
             tests = [t for t in tests if not SLOW_WITH_ADDRESSES.search(t["name"])]
         return [t for t in tests if not filters or any(f in t["name"] for f in filters)]
 
     @staticmethod
-    def worth_threads(source):
-        """Has threads or kernels, and none of gRPC's threads: that library is not built for the sanitizer, which sees races in it."""
+    def has_threads(source):
+        """And none of gRPC's: that library is not built for the sanitizer, which sees races in it."""
         text = source.read_text() if source.exists() else ""
-        return THREADS_OR_KERNELS.search(text) and not re.search("// needs:.*grpc", text)
+        return not KERNELS.search(str(source)) and THREADS.search(text) and not re.search("// needs:.*grpc", text)
 
     def build(self, tests):
         """Builds what the tests depend on; returns those that can run."""
@@ -85,19 +102,31 @@ class Build:
         targets = {t["name"]: [file for target in t["depends"] for file in files[target]] for t in tests}
         ninja = ["ninja", "-C", self.folder, "-j", CPUS]
         everything = sorted({file for needed in targets.values() for file in needed})
-        if not everything or run(*ninja, "-k", "0", *everything).returncode == 0:
+        before = self.times_of_ninja()
+        succeeded = not everything or run(*ninja, "-k", "0", *everything).returncode == 0
+        self.compiled = [time for time in self.times_of_ninja() if time not in before]
+        if succeeded:
             return tests
         up_to_date = lambda file: "no work to do" in run(*ninja, "-n", file, capture_output=True).stdout
         broken = {file for file in everything if not up_to_date(file)}
-        self.failures += [(t["name"], "does not compile") for t in tests if broken.intersection(targets[t["name"]])]
+        for t in tests:
+            if files_of_it := broken.intersection(targets[t["name"]]):
+                self.failures.append((t["name"], "does not compile"))
+                self.told[t["name"]] = run(*ninja, *files_of_it, capture_output=True).stdout.splitlines()
         return [t for t in tests if not broken.intersection(targets[t["name"]])]
+
+    def times_of_ninja(self):
+        log = self.folder / ".ninja_log"
+        lines = [line.split("\t") for line in log.read_text().splitlines()[1:]] if log.exists() else []
+        return [((int(end) - int(begin)) / 1000, Path(file).name.removesuffix(".cpp.o")) for begin, end, _, file, _ in lines]
 
     def test(self, tests):
         command = ["meson", "test", "-C", self.folder, "--no-rebuild", "--quiet", "--print-errorlogs"]
-        if self.sanitizer == "thread" and run("setarch", "-R", "true", capture_output=True).returncode == 0:
-            command = ["setarch", "-R"] + command  # clang 14's ThreadSanitizer cannot bear much randomness in addresses
+        command += ["--num-processes", str(int(CPUS) + 1)]  # for there are always some that wait for a time-out
         if self.sanitizer:
             command += ["--timeout-multiplier", "3"]
+            if run("setarch", "-R", "true", capture_output=True).returncode == 0:
+                command = ["setarch", "-R", *command]  # clang 14's sanitizers cannot bear much randomness in addresses
         log = self.folder / "meson-logs/testlog.json"
         log.unlink(missing_ok=True)
         run(*command, *(t["name"] for t in tests))
@@ -106,6 +135,7 @@ class Build:
             result = json.loads(line)
             name = result["name"].split(" / ")[-1]
             missing.discard(name)
+            self.ran.append((result["duration"], name))
             self.count(name, result)
         self.failures += [(name, "did not run") for name in sorted(missing)]
 
@@ -122,6 +152,8 @@ class Build:
             failed = [(name, "prints no results; does it bring a main function of its own?")]
         elif result["result"] != "SKIP" and not failed:
             failed = [(name, f"{result['result']}, exit code {result['returncode']}")]
+        if failed:
+            self.told[name] = what_failed(result["stdout"]) + result.get("stderr", "").splitlines()
         self.passed[kind] += passed
         self.skipped[kind] += skipped
         self.failures += failed
@@ -138,6 +170,17 @@ class Build:
             self.test(tests)
             print(f"{self.label}: {time.monotonic() - started:.0f} s")
 
+    def report_slowest(self):
+        for what, times in (("compiled", self.compiled), ("run", self.ran)):
+            slowest = [f"{name} {seconds:.0f}" for seconds, name in sorted(times, reverse=True)[:10] if seconds >= 1]
+            if slowest:
+                print(f"longest {what} ({self.label}), in seconds: " + ", ".join(slowest))
+
+    def report_what_failed(self):
+        for name, lines in self.told.items():
+            print(f"---- {name} ({self.label}) says:")
+            print("\n".join(lines if len(lines) <= 60 else [*lines[:20], "[...]", *lines[-39:]]))
+
     def report(self):
         failed = Counter(name.split("/")[0] for name, _ in self.failures)
         for kind in sorted(self.passed | self.skipped | failed):
@@ -147,15 +190,18 @@ class Build:
 
 def builds(arguments):
     gxx, clang = os.environ.get("GXX", "g++"), "clang++"
-    thread_compiler = clang if can_sanitize(clang, "thread") else gxx
+
+    def sanitized(sanitizer, **more):
+        default = clang if can_sanitize(clang, sanitizer) else gxx  # clang++ takes half the time of g++
+        return Build(arguments.compiler or default, sanitizer, **more)
+
     if arguments.sanitize:
-        default = thread_compiler if arguments.sanitize == "thread" else gxx
-        return [Build(arguments.compiler or default, arguments.sanitize)]
+        return [sanitized(arguments.sanitize)]
     if arguments.compiler:
         return [Build(arguments.compiler)]
     everything = [Build(gxx, compilers=[gxx, clang])]
     if not arguments.filters:
-        everything += [Build(gxx, "address,undefined", suite="unit"), Build(thread_compiler, "thread", suite="unit")]
+        everything += [sanitized("address,undefined", suite="unit"), sanitized("thread", suite="unit")]
     return everything
 
 
@@ -172,10 +218,14 @@ def main():
     for build in done:
         build.run(arguments.filters)
     for build in done:
-        for name, what in build.failures:
-            print(f"FAILED {name} ({build.label}): {what}")
+        build.report_slowest()
+    for build in done:
+        build.report_what_failed()
     for build in done:
         build.report()
+    for build in done:
+        for name, what in build.failures:
+            print(f"FAILED {name} ({build.label}): {what}")
     passed, failed = sum(b.passed.total() for b in done), sum(len(b.failures) for b in done)
     if passed + failed == 0:
         print("No test has such a name." if arguments.filters else "There are no tests.")

@@ -1,5 +1,5 @@
 // needs: gloo
-// Messages between processes of several machines: threads that are told so, with shared memory inside a machine and Gloo in between.
+// Messages between processes of several machines: threads that are told so, with shared memory inside a machine, and TCP or Gloo in between.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <strata/distribute/between_processes.hpp>
+#include <strata/distribute/gloo.hpp>
 #include <strata/distribute/tree_reduction.hpp>
 #include <string>
 #include <thread>
@@ -81,6 +82,7 @@ TEST_CASE("machines are those whose processes share memory; sums have the bits o
       {{0, 0, 1, 1}, automatic, {0, 0, 2, 2}},
       {{0, 1, 0}, automatic, {0, 1, 0}},
       {{5, 5}, automatic, {0, 0}},
+      {{0, 0, 1, 1}, tcp, {0, 1, 2, 3}},
       {{0, 0, 1, 1}, gloo, {0, 1, 2, 3}}};
   for (const setting& s : settings) {
     CAPTURE(s.machines.size());
@@ -92,13 +94,34 @@ TEST_CASE("machines are those whose processes share memory; sums have the bits o
       tree_reduction<float, between_processes> sum;
       sum.prepare(c, buckets, count, false);
       for (int round = 0; round < 20; ++round) {
-        sum.begin(c, at, count);
-        for (int l = share_of(count, c.rank(), c.size()).size(); l > 0; --l)
+        const leaf_range own = share_of(count, c.rank(), c.size());
+        sum.begin(c, at + own.begin, count);
+        for (int l = own.size(); l > 0; --l)
           for (int group = 10; group >= 0; --group) sum.passed(c, group);
         if (!std::equal(expected, expected + size, sum.finish(c, team))) throw error("wrong sum");
       }
     });
   }
+}
+
+TEST_CASE("messages to other machines go on while a process waits for one of its own machine") {
+  constexpr std::size_t much = 24 << 20;  // more than sockets hold
+  among({0, 0, 1, 1}, {.timeout = 10s}, [](between_processes& c) {
+    auto large = c.allocate(much), small = c.allocate(8);
+    const int neighbour = c.rank() ^ 1, other = 3 - c.rank();
+    if (c.rank() == 0 || c.rank() == 2) {  // they wait for their neighbours, which wait for the rest of what the other one of them sends
+      large.data()[much - 1] = std::byte(5);
+      c.send(large, 0, much, other);
+      c.receive(small, 0, 8, neighbour);
+      c.wait_received("a word", c.begun());
+    } else {
+      c.receive(large, 0, much, other);
+      c.wait_received("much", c.begun());
+      if (large.data()[much - 1] != std::byte(5)) throw error("not all of it");
+      c.send(small, 0, 8, neighbour);
+    }
+    c.wait("the end");
+  });
 }
 
 TEST_CASE("MPI wants its header") {

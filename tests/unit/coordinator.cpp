@@ -41,7 +41,7 @@ endpoint free_endpoint() {
 
 control_options quick() {
   control_options o;
-  o.heartbeat.interval = 100ms;
+  o.heartbeat.interval = 400ms;  // a busy machine may well keep a thread waiting for longer than three times 100 ms
   return o;
 }
 std::string name_of(int rank) { return "worker " + std::to_string(rank); }
@@ -56,8 +56,8 @@ struct pair_of_members {
   coordinator_client a{where, "run", quick()}, b{where, "run", quick()};
 
   pair_of_members() {
-    std::thread other([&] { b.join(worker(1, 2), 10s, name_of); });
-    a.join(worker(0, 2), 10s, name_of);
+    std::thread other([&] { b.join(worker(1, 2), 60s, name_of); });
+    a.join(worker(0, 2), 60s, name_of);
     other.join();
   }
 };
@@ -88,7 +88,7 @@ TEST_CASE("a value is handed out before and after it is set, also to those that 
   const endpoint where = free_endpoint();
   coordinator_client early(where, "run"), late(where, "run");
   std::string seen;
-  std::thread waits([&] { seen = early.get("key", 10s); });
+  std::thread waits([&] { seen = early.get("key", 60s); });
   std::this_thread::sleep_for(300ms);
   coordinator server(where, "run");
   std::string bytes(60'000, '\0');
@@ -96,9 +96,9 @@ TEST_CASE("a value is handed out before and after it is set, also to those that 
   late.set("key", bytes);
   waits.join();
   CHECK(seen == bytes);
-  CHECK(late.get("key", 1s) == bytes);
+  CHECK(late.get("key", 60s) == bytes);
   late.set("key", "");
-  CHECK(late.get("key", 1s) == "");
+  CHECK(late.get("key", 60s) == "");
 }
 
 TEST_CASE("who waits in vain, for another run, or with an absurd message is told so") {
@@ -113,7 +113,7 @@ TEST_CASE("who waits in vain, for another run, or with an absurd message is told
   CHECK(contains(error_of([&] { c.set(std::string(257, 'k'), "value"); }), "no key"));
   CHECK(error_of([&] { c.set("key", std::string(100'000, 'v')); }) != "no error");
   CHECK(error_of([&] { c.set(std::string(6000, 'k'), "value"); }) != "no error");
-  CHECK(steady_clock::now() - began < 5s);
+  CHECK(steady_clock::now() - began < 30s);
 }
 
 TEST_CASE("the store has a size") {
@@ -128,7 +128,7 @@ TEST_CASE("the store has a size") {
   CHECK(contains(why, "the store is full"));
   CHECK(kept > 100);
   c.set("0", large);  // in place of what is there
-  CHECK(c.get("1", 1s) == large);
+  CHECK(c.get("1", 60s) == large);
 }
 
 TEST_CASE("a port in use, and addresses that others can reach") {
@@ -141,6 +141,32 @@ TEST_CASE("a port in use, and addresses that others can reach") {
     CHECK_NOTHROW(coordinator_client({host, 1}, "run"));
 }
 
+TEST_CASE("more members than connections") {
+  const endpoint where = free_endpoint();
+  control_options few;
+  few.connections = 3;
+  const auto for_members = [&](int members) { coordinator(where, "run", few, 0, {}, 30s, members); };
+  CHECK(error_of([&] { for_members(4); }) == "the coordinator is for 4 processes, but control_options.connections is 3");
+  CHECK(error_of([&] { for_members(3); }) == "no error");
+}
+
+TEST_CASE("where nobody listens, connections are refused again and again; one that is only broken may come back") {
+  const auto began = steady_clock::now();
+  const grpc::Status refused(grpc::StatusCode::UNAVAILABLE, "ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused");
+  const grpc::Status broken(grpc::StatusCode::UNAVAILABLE, "Socket closed");
+  detail::refused_connections so_far;
+  CHECK_FALSE(so_far.are_final(began));
+  so_far.add(refused, began);
+  so_far.add(refused, began + 300ms);
+  CHECK_FALSE(so_far.are_final(began + 300ms));
+  CHECK(so_far.are_final(began + 600ms));
+  so_far.add(broken, began + 600ms);
+  CHECK_FALSE(so_far.are_final(began + 5s));
+  so_far.add(refused, began + 5s);
+  CHECK_FALSE(so_far.are_final(began + 5400ms));
+  CHECK(so_far.are_final(began + 5600ms));
+}
+
 TEST_CASE("calls that wait, end, and are cancelled while values are set and the coordinator goes") {
   for (int round = 0; round < 3; ++round) {
     const endpoint where = free_endpoint();
@@ -150,7 +176,9 @@ TEST_CASE("calls that wait, end, and are cancelled while values are set and the 
     const auto began = steady_clock::now();
     for (int t = 0; t < 8; ++t)
       threads.emplace_back([&, t] {
-        coordinator_client c(where, "run");
+        control_options options;
+        options.heartbeat.interval = 1s;  // three of which a lost connection is waited for
+        coordinator_client c(where, "run", options);
         c.set("here", "");
         ++connected;
         for (int i = 0; i < 20; ++i) {
@@ -179,7 +207,7 @@ TEST_CASE("members that disagree end together, each naming both") {
   const auto began = steady_clock::now();
   const std::string second = error_of([&] { b.join(worker(1, 3, "cluster B"), 20s, name_of); });
   waits.join();
-  CHECK(steady_clock::now() - began < 3s);
+  CHECK(steady_clock::now() - began < 15s);  // not 20
   CHECK(first == second);
   CHECK(contains(first, "worker 1 (rank 1, here, pid 1) does not train what worker 0 (rank 0, here, pid 1) does: 'cluster B' there, 'cluster A' here"));
 }
@@ -198,21 +226,21 @@ TEST_CASE("a member without a heartbeat is named to the others, and refused from
   listener heard;
   const heartbeat alive(p.a, std::make_shared<wait_state>(), heard.hears());
   CHECK(heard.heard(150ms) == "");
-  const std::string why = heard.heard(5s);
+  const std::string why = heard.heard(60s);
   CHECK(contains(why, "worker 1 (rank 1, here, pid 1) is taken for dead: no heartbeat for "));
   CHECK(contains(error_of([&] { p.b.set("gradients", "of a zombie"); }), "worker 1 (rank 1, here, pid 1) is taken for dead"));
-  CHECK(contains(error_of([&] { p.b.get("anything", 10s); }), "is taken for dead"));
+  CHECK(contains(error_of([&] { p.b.get("anything", 60s); }), "is taken for dead"));
 }
 
 TEST_CASE("members that are alive hear nothing; what one reports, all hear; the first report counts") {
   pair_of_members p;
   listener at_a, at_b;
   const heartbeat a(p.a, std::make_shared<wait_state>(), at_a.hears()), b(p.b, std::make_shared<wait_state>(), at_b.hears());
-  CHECK(at_a.heard(1500ms) == "");
+  CHECK(at_a.heard(2500ms) == "");
   const std::string why = p.b.fail(0, "gradients: process 0 sent 3 bytes");
   CHECK(contains(why, "gradients: process 0 sent 3 bytes; process 0 is worker 0 (rank 0, here, pid 1), says worker 1"));
-  CHECK(at_a.heard(5s) == why);
-  CHECK(at_b.heard(5s) == why);
+  CHECK(at_a.heard(60s) == why);
+  CHECK(at_b.heard(60s) == why);
   CHECK(p.a.fail(1, "something else") == why);
 }
 
@@ -224,9 +252,9 @@ TEST_CASE("a coordinator that ends in good order alarms nobody, and its members 
     {
       const heartbeat b(p.b, std::make_shared<wait_state>(), at_b.hears());
     }
-    CHECK(at_a.heard(600ms) == "");
+    CHECK(at_a.heard(1500ms) == "");
     p.server.reset();
-    CHECK(at_a.heard(600ms) == "");
+    CHECK(at_a.heard(1500ms) == "");
   }
   CHECK(at_b.text == "");
 }
@@ -248,23 +276,23 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
                                   const std::lock_guard lock(mutex);
                                   changes.push_back(what);
                                 }};
-  coordinator server(where, "run", quick(), 5, elastic, 10s);
+  coordinator server(where, "run", quick(), 5, elastic, 60s);
   coordinator_client a(where, "run", quick(), 5), b(where, "run", quick(), 5), c(where, "run", quick(), 5);
-  std::thread second([&] { b.join(worker(1, 3), 10s, name_of); }), third([&] { c.join(worker(2, 3), 10s, name_of); });
-  CHECK(a.join(worker(0, 3), 10s, name_of) == formation{5, {0, 1, 2}, {}});
+  std::thread second([&] { b.join(worker(1, 3), 60s, name_of); }), third([&] { c.join(worker(2, 3), 60s, name_of); });
+  CHECK(a.join(worker(0, 3), 60s, name_of) == formation{5, {0, 1, 2}, {}});
   second.join(), third.join();
   a.set("key", "of generation 5");
 
   listener at_a, at_c;
   heartbeat alive_a(a, std::make_shared<wait_state>(), at_a.hears(), true), alive_c(c, std::make_shared<wait_state>(), at_c.hears(), true);
-  CHECK(contains(at_a.heard(5s), "worker 1 (rank 1, here, pid 1) is taken for dead: no heartbeat for "));
-  std::thread other([&] { CHECK(c.form_again(10s) == formation{6, {0, 2}, {}}); });
-  CHECK(a.form_again(10s) == formation{6, {0, 2}, {}});
+  CHECK(contains(at_a.heard(60s), "worker 1 (rank 1, here, pid 1) is taken for dead: no heartbeat for "));
+  std::thread other([&] { CHECK(c.form_again(60s) == formation{6, {0, 2}, {}}); });
+  CHECK(a.form_again(60s) == formation{6, {0, 2}, {}});
   other.join();
   alive_a.stop(), alive_c.stop();
   CHECK(contains(error_of([&] { b.set("gradients", "of a zombie"); }),
                  "goes on as generation 6 of the cluster without this process, which is still in generation 5"));
-  CHECK(contains(error_of([&] { b.form_again(10s); }), "without this process"));
+  CHECK(contains(error_of([&] { b.form_again(60s); }), "without this process"));
 
   coordinator_client next_a(a, 6), next_c(c, 6);
   heartbeat again_a(next_a, std::make_shared<wait_state>(), at_a.hears(), true),
@@ -272,16 +300,16 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
   CHECK(contains(error_of([&] { next_a.get("key", 300ms); }), "did not hand out 'key'"));  // another store
   CHECK(!server.late_one_waits());
   coordinator_client late(where, "run", quick(), 5);
-  CHECK(!late.join(worker(1, 3), 10s, name_of));
-  CHECK(contains(error_of([&] { coordinator_client(where, "run", quick(), 5).join(worker(1, 3, "other"), 10s, name_of); }),
+  CHECK(!late.join(worker(1, 3), 60s, name_of));
+  CHECK(contains(error_of([&] { coordinator_client(where, "run", quick(), 5).join(worker(1, 3, "other"), 60s, name_of); }),
                  "does not train what the others do"));
   CHECK(contains(error_of([&] { late.enter(worker(1, 3), 200ms); }),
                  "did not let worker 1 into the training that is under way within 200 ms"));
   while (server.late_one_waits()) std::this_thread::sleep_for(1ms);  // that one is forgotten
-  std::thread waits([&] { CHECK(late.enter(worker(1, 3), 10s) == formation{7, {0, 1, 2}, {1}}); });
+  std::thread waits([&] { CHECK(late.enter(worker(1, 3), 60s) == formation{7, {0, 1, 2}, {1}}); });
   while (!server.late_one_waits()) std::this_thread::sleep_for(1ms);
-  std::thread follows([&] { CHECK(next_c.form_again(10s) == formation{7, {0, 1, 2}, {1}}); });
-  CHECK(next_a.form_again(10s) == formation{7, {0, 1, 2}, {1}});
+  std::thread follows([&] { CHECK(next_c.form_again(60s) == formation{7, {0, 1, 2}, {1}}); });
+  CHECK(next_a.form_again(60s) == formation{7, {0, 1, 2}, {1}});
   waits.join(), follows.join();
   std::this_thread::sleep_for(100ms);
   const std::lock_guard lock(mutex);
@@ -298,12 +326,12 @@ TEST_CASE("a barrier lets all go together, and names those that are missing at i
     threads.emplace_back([&, r] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20 * r));
       ++there;
-      barrier(store, "start", r, 4, 10s);
+      barrier(store, "start", r, 4, 60s);
       CHECK(there == 4);
     });
   for (auto& t : threads) t.join();
   store.set("barrier end of 1", "here");
   const auto began = steady_clock::now();
   CHECK(error_of([&] { barrier(store, "end", 3, 5, 300ms); }) == "barrier 'end': process 3 of 5 has waited 300 ms for process 0, 2, 4");
-  CHECK(steady_clock::now() - began < 2s);
+  CHECK(steady_clock::now() - began < 30s);
 }

@@ -1,4 +1,4 @@
-// Counts allocations: a program that includes this replaces operator new. Not under clang's sanitizers, which do so themselves.
+// Counts allocations and their bytes, in place of operator new. Not under clang's sanitizers, which replace it themselves.
 #pragma once
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -12,10 +12,11 @@
 #include <new>
 
 namespace strata::test {
-inline std::atomic<long> allocations{0};
+inline std::atomic<long> allocations{0}, bytes_allocated{0};
 
 inline void* count_allocation(std::size_t bytes, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  bytes_allocated.fetch_add(long(bytes), std::memory_order_relaxed);
   void* p = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
   if (p == nullptr) throw std::bad_alloc();
   return p;

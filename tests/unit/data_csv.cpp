@@ -343,7 +343,7 @@ TEST_CASE("a damaged file is read or refused, never more") {
   const scratch_folder f("csv");
   int read = 0, refused = 0;
   const std::string whole = iris + "\"5.1\",\"3.5\"\r\n\"a \"\"b\"\"\n\",,x\n" + iris;
-  for (std::uint32_t i = 0; i < 20'000; ++i) {
+  for (std::uint32_t i = 0; i < 5'000; ++i) {
     std::string content = i % 2 ? whole : iris;
     for (std::uint32_t k = 0; k < 1 + i % 3; ++k) {
       const auto r = philox{4}(i, k);
@@ -359,6 +359,6 @@ TEST_CASE("a damaged file is read or refused, never more") {
       ++refused;
     }
   }
-  CHECK(read > 1000);
-  CHECK(refused > 1000);
+  CHECK(read > 250);
+  CHECK(refused > 250);
 }

@@ -289,7 +289,7 @@ TEST_CASE("a damaged file is read or refused, never more") {
   };
   for (std::size_t n = 0; n <= whole.size(); ++n) attempt(bytes(whole.begin(), whole.begin() + std::ptrdiff_t(n)));
   CHECK(read == 1);
-  for (std::uint32_t i = 0; i < 20'000; ++i) {
+  for (std::uint32_t i = 0; i < 5'000; ++i) {
     const auto r = philox{1}(i, 0);
     bytes content = whole;
     content[r[0] % content.size()] = std::uint8_t(r[1]);
@@ -297,8 +297,8 @@ TEST_CASE("a damaged file is read or refused, never more") {
     if (r[2] % 3 == 0) content[r[3] % content.size()] ^= std::uint8_t(1u << r[1] % 8);
     attempt(content);
   }
-  CHECK(read > 500);
-  CHECK(refused > 1000);
+  CHECK(read > 125);
+  CHECK(refused > 250);
 }
 
 TEST_CASE("a file as the start of a pipeline") {

@@ -123,9 +123,11 @@ TEST_CASE("a damaged archive is read or refused, never more") {
       const auto path = f.write("m.npz", content);
       try {
         const auto file = data::load_npz(path);
+        const auto x = file.load<float, shape{2, 3}>("x");
+        const auto y = file.load<float, shape{}>("y");
         float sum = 0;
-        for (const float v : file.load<float, shape{2, 3}>("x").values()) sum += v;
-        for (const float v : file.load<float, shape{}>("y").values()) sum += v;
+        for (const float v : x.values()) sum += v;
+        for (const float v : y.values()) sum += v;
         read += sum == sum || sum != sum;
       } catch (const error& e) {
         CHECK(std::string(e.what()).find(path.string()) != std::string::npos);

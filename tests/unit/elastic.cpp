@@ -170,7 +170,7 @@ struct elastic_among {
   using executor = synchronous_executor<Program, cpu, mortal>;
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    return {std::move(optimizer), seed, {.threads = 1, .leaves = 4}, processes};
+    return {std::move(optimizer), seed, {.threads = 1, .leaves = 8}, processes};
   }
 };
 
@@ -231,14 +231,14 @@ bool dies_at(int lives, const outcome& expected) {
 }  // namespace
 
 TEST_CASE("a process that dies at any of its messages: the others have the bits of one device") {
-  const outcome expected = trained(one_device{{.threads = 1, .leaves = 4}});
+  const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
   int lives = 1;
   while (dies_at(lives, expected)) ++lives;
   CHECK(lives > 40);  // 6 steps of batch_norm, 4 batches to evaluate, what there is to restore, whether to stop, a farewell
 }
 
 TEST_CASE("it comes back, and may die again at any message from then on") {
-  const outcome expected = trained(one_device{{.threads = 1, .leaves = 4}});
+  const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
   int came_back = 0, died_twice = 0;
   for (int again = 0; again < 16; ++again) {
     CAPTURE(again);

@@ -2,9 +2,11 @@
 #pragma once
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <strata/distribute/one_device.hpp>
+#include <strata/program/row_tables.hpp>
 #include <string>
 #include <vector>
 
@@ -40,7 +42,7 @@ std::vector<T> random_numbers(std::size_t count, std::uint64_t key) {
   return values;
 }
 
-/// A batch that fits the network and the loss.
+/// A batch that fits the network and the loss; row numbers where the network looks up.
 template <class Program>
 struct random_batch {
   using T = typename Program::value_type;
@@ -50,6 +52,10 @@ struct random_batch {
   explicit random_batch(int count, std::uint64_t key = 7) {
     constexpr std::size_t in = std::size_t(Program::network::input_shape.size()), out = std::size_t(Program::network::output_shape.size());
     x = random_numbers<T>(std::size_t(count) * in, key);
+    if constexpr (!row_tables_of_program<Program>.empty()) {
+      const int rows = std::ranges::min(row_tables_of_program<Program>, {}, &row_table::rows).rows;
+      for (T& number : x) number = std::floor((number + 1) / 2 * T(rows));
+    }
     if constexpr (Program::loss::labels == label_kind::sparse) {
       for (int n = 0; n < count; ++n)
         labels.push_back(std::int32_t(philox{key + 1}(std::uint64_t(n))[0] % std::uint32_t(Program::network::output_shape.last())));

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <random>
@@ -37,13 +38,18 @@ std::uint16_t free_port() {
 /// A server at a free port, for one worker or more.
 struct served {
   std::vector<parameter_shard> shards = partition(size, sizeof(float), max_size_partitioner{}, 1);
+  std::vector<row_table> tables;
   parameter_store<float, sgd> store;
   endpoint where;
   control_options control{};
   std::unique_ptr<parameter_service<float, sgd>> service;
 
-  explicit served(int workers = 1, staleness_policy staleness = asynchronous{})
-      : store(sgd{}, trained, shards, {staleness, std::vector<std::string>(std::size_t(workers), "worker")}) {}
+  explicit served(int workers = 1, staleness_policy staleness = asynchronous{}, std::vector<row_table> its_tables = {})
+      : tables(std::move(its_tables)),
+        store(sgd{}, trained, shards,
+              {.staleness = staleness,
+               .workers = std::vector<std::string>(std::size_t(workers), "worker"),
+               .tables = tables}) {}
   void serve() {
     for (int attempt = 0; !service; ++attempt) try {
         serve_at({"127.0.0.1", free_port()});
@@ -53,7 +59,8 @@ struct served {
   }
   parameter_client_options options(int worker = 0, const std::string& run = "run",
                                    const std::string& program = "program") const {
-    return {.worker = worker, .run = run, .program = program, .start_timeout = 5s, .timeout = 5s, .retry_for = 10s};
+    return {.worker = worker, .run = run, .program = program, .start_timeout = 30s, .timeout = 30s, .retry_for = 30s,
+            .tables = tables};
   }
   void serve_at(const endpoint& place) {
     where = place;
@@ -107,6 +114,22 @@ TEST_CASE("weights go to the servers and come back in one piece") {
   CHECK(back == w);
   g = gradient(1);
   CHECK(c.push(g, back.data()) == 2);
+}
+
+TEST_CASE("a synchronous gradient of many subtrees, more than fit into a few messages of one shard") {
+  served s(1, synchronous{});
+  s.serve();
+  auto options = s.options();
+  options.synchronous = true;
+  parameter_client<float> c({s.where}, s.shards, options);
+  std::vector<float> w(size, 0.0f);
+  c.assign(w.data(), true);
+  constexpr int leaves = max_leaves - 1, parts = std::popcount(unsigned(leaves));
+  auto sums = std::make_shared<arena<float>>(std::size_t(parts * size));
+  std::ranges::fill(sums->span(), 1.0f);
+  pushed_gradient<float> g{.sums = sums, .parts = parts, .stride = size, .learning_rate = 1, .samples = 1, .leaves = leaves};
+  CHECK(c.push(g, w.data()) == 1);
+  CHECK(w == std::vector<float>(size, -float(parts)));
 }
 
 TEST_CASE("a process that takes the place of a worker shuts it out") {
@@ -165,6 +188,53 @@ TEST_CASE("a server that is started again goes on from its snapshot, and applies
   CHECK(w == std::vector<float>(size, -2.0f));
 }
 
+TEST_CASE("rows of a table go there and back; a server that is started again goes on from a snapshot or those of the chief") {
+  const std::vector<row_table> tables{{16, 70'000, 7, "embedding"}};  // in two shards, with a row that both have a part of
+  const test::scratch_folder folder("parameter-rows");
+  for (const bool has_snapshot : {true, false}) {
+    auto s = std::make_unique<served>(1, asynchronous{}, tables);
+    s->serve();
+    const endpoint where = s->where;
+    REQUIRE((s->shards[1].begin - 16) % 7 != 0);
+    const std::vector<std::uint32_t> rows{0, 5, std::uint32_t((s->shards[1].begin - 16) / 7), 69'999}, others{1, 5, 40'000};
+    std::vector<float> expected(size, 1.0f), back(size);
+    const auto row_of = [](std::size_t i) { return std::uint32_t((i - 16) / 7); };
+    const auto step = [&](const std::vector<std::uint32_t>& named) {
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        if (i < 16 || row_of(i) >= 70'000 || std::ranges::find(named, row_of(i)) != named.end()) expected[i] -= 1;
+    };
+    const auto has = [&](const std::vector<std::uint32_t>& named) {
+      for (std::size_t i = 16; i < back.size(); ++i)
+        if (std::ranges::find(named, row_of(i)) != named.end() && back[i] != expected[i]) return false;
+      return true;
+    };
+    parameter_client<float> c({where}, s->shards, s->options());
+    c.assign(expected.data(), true);
+    c.pull(back.data());
+    auto g = gradient(0);
+    g.rows = rows;
+    CHECK(c.push(g, back.data()) == 1);
+    step(rows);
+    CHECK((back[15] == 0 && back[16] == 1));  // no table, and a row that nobody has asked for
+    c.pull_rows(rows, back.data());
+    CHECK(has(rows));
+    parameter_snapshots({.folder = folder.path, .updates = 1}, 0, "program").save_when_due(s->store);
+    s.reset();
+
+    served again(1, asynchronous{}, tables);
+    if (has_snapshot) REQUIRE(parameter_snapshots({.folder = folder.path}, 0, "program").restore(again.store));
+    again.serve_at(where);
+    c.pull_rows(others, back.data());
+    CHECK(has(others));
+    g = gradient(1);
+    g.rows = others;
+    CHECK(c.push(g, back.data()) == (has_snapshot ? 2 : 1));
+    step(others);
+    c.pull(back.data());
+    CHECK(back == expected);
+  }
+}
+
 TEST_CASE("a server that is started again without a snapshot takes the weights of the chief") {
   auto s = std::make_unique<served>(2);
   s->serve();
@@ -191,7 +261,7 @@ TEST_CASE("a push that found no weights may wait for other workers for longer th
   served s(2, bounded_staleness{0});
   s.serve();
   auto options = s.options(1);
-  options.retry_for = 300ms;
+  options.retry_for = 1s;
   std::vector<float> w(size, 0.0f), others(size);
   parameter_client<float> chief = s.client(0), ahead({s.where}, s.shards, options);
   std::string problem;
@@ -199,7 +269,7 @@ TEST_CASE("a push that found no weights may wait for other workers for longer th
   std::thread waits([&] { problem = error_of([&] { ahead.push(g, others.data()); }); });
   std::this_thread::sleep_for(100ms);
   chief.assign(w.data(), true);
-  std::this_thread::sleep_for(700ms);
+  std::this_thread::sleep_for(1500ms);
   chief.push(mine, w.data());
   waits.join();
   CHECK(problem == "no error");
@@ -248,7 +318,7 @@ TEST_CASE("no more connections than allowed are open at a time; who comes then w
 }
 
 TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all, change nothing") {
-  served s;
+  served s(1, asynchronous{}, {{16, 70'000, 7, "embedding"}});
   s.serve();
   parameter_client<float> c = s.client();
   std::vector<float> w(size, 3.0f), back(size);
@@ -290,6 +360,7 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
         h.shard = std::uint32_t(random() % 5), h.worker = std::uint32_t(random() % 3),
         h.step = std::int64_t(random()) << any(33);
         h.samples = std::uint32_t(random()), h.leaves = std::uint16_t(random());
+        h.flags = std::uint32_t(random() % 8);
         std::memcpy(bytes.data(), &h, sizeof h);
       }
     }

@@ -74,7 +74,7 @@ TEST_CASE("segments, statistics, state and gradients that several write") {
   };
   CHECK(has("plan on planner: 6 operations in 5 groups and 2 segments, numbers of 8 bytes\n"));
   CHECK(has("  parameters  75 trained, 8 state; "));
-  CHECK(has("for all samples of a leaf: there are several segments\n"));
+  CHECK(has(" per sample of a micro-batch, with a * ("));
   CHECK(has("  scratch     80.00 B and 8.00 B per sample\n"));
   CHECK(has("  statistics  16 doubles per leaf\n"));
   CHECK(has("segment 0\n    operations"));

@@ -213,11 +213,11 @@ TEST_CASE("a process that dies is named at once, whether it is waited for or has
     const auto began = std::chrono::steady_clock::now();
     const std::string why = error_of<communication_error>([&] { c.wait("gradients"); });
     CHECK(contains(why, "gradients: process 1 (pid " + std::to_string(others.pids[0]) + " on this machine), for which process 0 waits, has ended"));
-    CHECK(std::chrono::steady_clock::now() - began < 2s);
+    CHECK(std::chrono::steady_clock::now() - began < 8s);  // not 10
     // Later waits end at once, too, with the same words.
     c.receive(memory, 0, 100, 1);
     CHECK(error_of<communication_error>([&] { c.wait("metrics"); }) == why);
-    CHECK(std::chrono::steady_clock::now() - began < 2s);
+    CHECK(std::chrono::steady_clock::now() - began < 8s);  // not 10
   }
 }
 
@@ -247,7 +247,7 @@ TEST_CASE("a message of another length, a full ring and an interruption are erro
     const test::scratch_folder folder("shared_memory");
     const auto connect = [&](int rank, std::shared_ptr<wait_state> waits) {
       folder_store store(folder.path.string());
-      return shared_memory_communicator(store, rank, 2, 500ms, std::move(waits));
+      return shared_memory_communicator(store, rank, 2, 3s, std::move(waits));
     };
     processes others(2, [&](int rank) {
       auto c = connect(rank, std::make_shared<wait_state>());

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <strata/data.hpp>
 #include <strata/distribute/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -213,22 +213,6 @@ TEST_CASE("processes with other learning rates, or other validation data") {
   for (const std::string& why :
        thrown_by_two([](auto& model, int rank) { model.evaluate(first(rank == 0 ? 100 : 60) | data::batch<32>); }))
     CHECK(contains(why, "evaluate: process 1 has 2 batches, but process 0 has 4"));
-}
-
-TEST_CASE("no more leaves than there can be") {
-  const auto with = [](int leaves) {
-    return error_of([&] {
-      trainer{mlp{}, adam{}, sparse_categorical_crossentropy{}, one_device{{.threads = 1, .leaves = leaves}}};
-    });
-  };
-  CHECK(contains(with(17), "leaves is 17, but a batch has 1 to 16 of them"));
-  CHECK(contains(with(-1), "leaves is -1"));
-  CHECK(with(16) == "no error");
-  std::vector<in_process> many = in_process::group(17);
-  CHECK(contains(error_of([&] {
-                   trainer{mlp{}, adam{}, sparse_categorical_crossentropy{}, synchronous_among{many[0], {.threads = 1}}};
-                 }),
-                 "17 processes cannot share the leaves of a batch: there are at most 16"));
 }
 
 TEST_CASE("who predicts while fit is under way gets all rows, from the source that fit reads, too") {

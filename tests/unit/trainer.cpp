@@ -1,7 +1,6 @@
 // fit, evaluate, predict: options, callbacks, and what they say about bad data.
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <limits>
 #include <strata/strata.hpp>
 #include <strata/train/weights_file.hpp>
@@ -9,6 +8,7 @@
 
 #include "error_of.hpp"
 #include "gradient_check.hpp"
+#include "scratch_folder.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -120,14 +120,14 @@ TEST_CASE("callbacks see every hook, may stop, and may change the learning rate"
 
 TEST_CASE("weights go through a file") {
   const clouds data(48);
-  const auto path = std::filesystem::temp_directory_path() / "strata_trainer_test.safetensors";
+  const test::scratch_folder folder("trainer");
+  const auto path = folder / "weights.safetensors";
   auto model = make_trainer(1), other = make_trainer(2);
   model.fit(data.view() | data::batch<16>, epochs(1), verbosity::off);
   model.save_weights(path);
   other.load_weights(path);
   CHECK(std::ranges::equal(model.parameters(), other.parameters()));
   CHECK(model.evaluate(data.view() | data::batch<16>) == other.evaluate(data.view() | data::batch<16>));
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("bad data give one clear error") {

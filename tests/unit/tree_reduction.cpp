@@ -41,7 +41,8 @@ struct some_leaves {
 numbers sum_of(const some_leaves& leaves, long size) {
   std::vector<block> sum(std::size_t(size + 15) / 16);
   sum_leaves(sum[0].values, leaves.at.data(), int(leaves.at.size()), 0, size);
-  return {sum[0].values, sum[0].values + size};
+  const float* first = sum[0].values;
+  return {first, first + size};
 }
 
 /// [0, size) cut at multiples of 16, the last range first; groups are numbered from the end.
@@ -61,8 +62,8 @@ std::vector<gradient_bucket> cut(long size, int pieces, unsigned seed) {
 template <class Sum, class C>
 float* step(Sum& sum, C& c, thread_team& team, const some_leaves& leaves, const std::vector<gradient_bucket>& buckets) {
   const int count = int(leaves.at.size());
-  sum.begin(c, leaves.at.data(), count);
   const leaf_range own = share_of(count, c.rank(), c.size());
+  sum.begin(c, leaves.at.data() + own.begin, count);
   team.for_tasks(own.size(), [&](int leaf, int) {
     if (leaf % 3 == 2) return sum.passed_all(c);
     for (int group = buckets.front().group + 2; group >= 0; --group) sum.passed(c, group);
@@ -73,13 +74,12 @@ float* step(Sum& sum, C& c, thread_team& team, const some_leaves& leaves, const 
 bool same_bits(const float* a, const numbers& b) { return std::memcmp(a, b.data(), b.size() * sizeof(float)) == 0; }
 }  // namespace
 
-TEST_CASE("any leaves, processes, machines, threads and buckets: the bits of one process") {
-  const std::vector<std::vector<int>> machines = {{0},          {0, 1},          {0, 0},          {0, 1, 2},       {0, 0, 1, 1},
-                                                  {0, 1, 0, 1}, {0, 0, 1, 2},    {0, 0, 0, 0, 7}, {5, 5, 5, 3, 3, 3}, {1, 1, 2, 2, 3, 3}};
+namespace {
+void check_bits(const std::vector<std::vector<int>>& machines, const std::vector<int>& counts, const std::vector<int>& cuts) {
   unsigned seed = 0;
   for (const auto& of_ranks : machines)
-    for (const int count : {1, 2, 4, 6, 8, 13, 16})
-      for (const int pieces : {1, 2, 9}) {
+    for (const int count : counts)
+      for (const int pieces : cuts) {
         ++seed;
         CAPTURE(of_ranks.size());
         CAPTURE(of_ranks.back());
@@ -100,6 +100,19 @@ TEST_CASE("any leaves, processes, machines, threads and buckets: the bits of one
         for (const auto& f : failures) CHECK(f == "");
         CHECK(wrong == 0);
       }
+}
+}  // namespace
+
+TEST_CASE("any leaves, processes, machines, threads and buckets: the bits of one process") {
+  check_bits({{0}, {0, 1}, {0, 0}, {0, 1, 2}, {0, 0, 1, 1}, {0, 1, 0, 1}, {0, 0, 1, 2}, {0, 0, 0, 0, 7}, {5, 5, 5, 3, 3, 3},
+              {1, 1, 2, 2, 3, 3}},
+             {1, 2, 4, 6, 8, 13, 16}, {1, 2, 9});
+}
+
+TEST_CASE("so do more leaves than are added up in one pass, and more processes") {
+  std::vector<int> far, four_each;
+  for (int r = 0; r < 20; ++r) far.push_back(r), four_each.push_back(r / 4);
+  check_bits({{0, 1, 2}, {0, 0, 1, 1}, far, four_each}, {20, 32, 40, 100}, {3});
 }
 
 TEST_CASE("more messages than a communicator holds are no deadlock") {
@@ -129,7 +142,7 @@ TEST_CASE("between machines each number travels once, whatever the number of pro
            thread_team team(1);
            tree_reduction<float, test::fake_machines> sum;
            sum.prepare(c, cut(size, 1, 1), 8, false);
-           sum(c, team, leaves.at.data(), 8, size);
+           sum(c, team, leaves.at.data() + share_of(8, c.rank(), c.size()).begin, 8, size);
          }))
       CHECK(f == "");
     return sent.between_machines.load();
@@ -225,7 +238,7 @@ TEST_CASE("an error while gradients are being computed comes when the step ends,
     thread_team team(2);
     sum.prepare(c, buckets, 4, true);
     if (c.rank() == 0) return void(step(sum, c, team, leaves, buckets));
-    sum.begin(c, leaves.at.data(), 4);  // and is gone
+    sum.begin(c, leaves.at.data() + 2, 4);  // and is gone
   }, std::chrono::milliseconds(200));
   CHECK(contains(late[0], "gradients of piece"));
   std::atomic<int> wrong{0};

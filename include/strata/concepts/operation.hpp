@@ -32,6 +32,7 @@ struct parameter {
 ///   `static constexpr bool whole_batch = true`  it needs statistics of the whole global batch (batch normalisation)
 ///   `static constexpr bool is_view = true`      the output is the input's memory under another shape
 ///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
+///   `static constexpr bool looks_up = true`     the numbers of the batch name rows of its one parameter (embedding)
 template <class Op>
 concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
@@ -51,7 +52,7 @@ struct operation_facts {
   const char* name;
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
-  bool whole_batch, is_view, only_trains;
+  bool whole_batch, is_view, only_trains, looks_up;
 };
 
 template <operation Op>
@@ -70,6 +71,6 @@ inline constexpr operation_facts facts_of = {
       return int(owned.size());
     },
     requires { requires Op::whole_batch; }, requires { requires Op::is_view; },
-    requires { requires Op::only_trains; }};
+    requires { requires Op::only_trains; }, requires { requires Op::looks_up; }};
 
 }  // namespace strata

@@ -10,6 +10,7 @@
 #include <strata/cpu/dropout.hpp>
 #include <strata/cpu/folded_batch_norm.hpp>
 #include <strata/cpu/layer_norm.hpp>
+#include <strata/cpu/lookup.hpp>
 #include <strata/cpu/losses.hpp>
 #include <strata/cpu/mixed.hpp>
 #include <strata/cpu/pooling.hpp>

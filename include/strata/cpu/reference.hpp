@@ -8,6 +8,7 @@
 #include <strata/cpu/reference/convolution.hpp>
 #include <strata/cpu/reference/dropout.hpp>
 #include <strata/cpu/reference/layer_normalization.hpp>
+#include <strata/cpu/reference/lookup.hpp>
 #include <strata/cpu/reference/losses.hpp>
 #include <strata/cpu/reference/pooling.hpp>
 #include <strata/cpu/reference/zero_padding.hpp>

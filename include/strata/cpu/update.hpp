@@ -2,6 +2,7 @@
 // one pass over a slice of the arenas. Elements do not see each other, so the bits depend on no slice and no vector width.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -14,8 +15,11 @@
 
 namespace strata {
 
-/// Into how many leaves a batch may be cut at most; powers of two are fastest.
-inline constexpr int max_leaves = 16;
+/// Into how many leaves a batch may be cut at most; powers of two are fastest. So many processes may share a batch.
+inline constexpr int max_leaves = 1024;
+
+/// So many are added up in one pass.
+inline constexpr int leaves_in_a_pass = 16;
 
 /// Slices of arenas begin and end at multiples of so many elements.
 inline constexpr long slice_alignment = 16;
@@ -63,15 +67,21 @@ STRATA_INLINE inline simd::vec<T> tree_sum(const T* const* leaves, long i) {
     return tree_sum<Leaves / 2>(leaves, i) + tree_sum<Leaves / 2>(leaves + Leaves / 2, i);
 }
 
-/// The same for any number of leaves: one without a partner waits.
+/// The same for any number of leaves up to leaves_in_a_pass: one without a partner waits.
 template <class T>
 simd::vec<T> tree_sum_of_any(const T* const* leaves, int count, long i) {
-  simd::vec<T> sum[max_leaves] = {};
+  simd::vec<T> sum[leaves_in_a_pass] = {};
   for (int l = 0; l < count; ++l) sum[l] = simd::load(leaves[l] + i);
   for (int distance = 1; distance < count; distance *= 2)
     for (int l = 0; l + distance < count; l += 2 * distance) sum[l] += sum[l + distance];
   return sum[0];
 }
+
+/// Few enough that they stay in the first-level cache between adding up leaves and the rule.
+inline constexpr long update_block = 512;
+
+template <class T>
+void add_many_leaves(T* to, const T* const* leaves, int count, long begin, long end);
 
 /// to[0 ...] = elements [begin, end) of the sum over leaves.
 template <class T>
@@ -91,12 +101,23 @@ void add_leaves(T* to, const T* const* leaves, int count, long begin, long end) 
     case 16:
       return store_all([=](long i) STRATA_INLINE { return tree_sum<16>(leaves, i); });
     default:
-      return store_all([=](long i) { return tree_sum_of_any(leaves, count, i); });
+      if (count <= leaves_in_a_pass) return store_all([=](long i) { return tree_sum_of_any(leaves, count, i); });
   }
+  for (long at = begin; at < end; at += update_block)
+    add_many_leaves(to + (at - begin), leaves, count, at, std::min(at + update_block, end));
 }
 
-/// Few enough that they stay in the first-level cache between adding up leaves and the rule.
-inline constexpr long update_block = 512;
+/// The same for one block: the two subtrees below the root, one after the other. `to` may be one of the leaves, so the first
+/// subtree comes last.
+template <class T>
+void add_many_leaves(T* to, const T* const* leaves, int count, long begin, long end) {
+  if (count <= leaves_in_a_pass) return add_leaves(to, leaves, count, begin, end);
+  const int first = int(std::bit_floor(unsigned(count - 1)));
+  alignas(64) T rest[update_block];
+  add_many_leaves(rest, leaves + first, count - first, begin, end);
+  add_many_leaves(to, leaves, first, begin, end);
+  for (long i = 0; i < end - begin; i += simd::lanes<T>) simd::store(to + i, simd::load(to + i) + simd::load(rest + i));
+}
 
 /// f(sums, begin, end) for blocks of the slice, where sums[0] belongs to element `begin`.
 template <class T, class F>

@@ -6,6 +6,7 @@
 #include <strata/base/error.hpp>
 #include <strata/cpu/backends.hpp>
 #include <strata/cpu/update.hpp>
+#include <strata/distribute/leaf_share.hpp>
 #include <strata/distribute/prepared_plan.hpp>
 #include <strata/network/work.hpp>
 #include <string>
@@ -18,7 +19,7 @@ namespace strata {
 /// 32 samples where weights are used many times each, as in convolutions, and with 64 where they are used once.
 constexpr int default_leaves(int batch, bool reuses_weights) {
   const int worth_it = batch / (reuses_weights ? 32 : 64), least = batch >= 16 ? 2 : 1;
-  return std::clamp(int(std::bit_floor(unsigned(worth_it))), least, max_leaves);
+  return std::clamp(int(std::bit_floor(unsigned(worth_it))), least, 16);
 }
 
 /// How one process computes: threads (0: all cores), leaves (0: as the batch says; a power of two), and the samples that go
@@ -64,6 +65,13 @@ class batch_leaves {
     }
   };
 
+  /// The samples of a batch of so many that one of several processes computes.
+  static row_range samples_of(const division_of& divide, int count, int rank, int processes) {
+    const auto [leaves, capacity] = divide(count);
+    const leaf_range own = share_of(leaves, rank, processes);
+    return {std::min(count, own.begin * capacity), std::min(count, own.end * capacity)};
+  }
+
   /// A batch has at least one leaf for each of so many processes; 0: they do not share batches.
   /// Throws strata::error for more leaves, or processes, than a batch can have leaves.
   batch_leaves(compute_options options, int processes)
@@ -78,8 +86,12 @@ class batch_leaves {
   prepared_plan<Program, Backend, purpose::training> training_;
   [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
   std::vector<sums> leaves_;
+  std::vector<arena<T>> gradients_;  // of the leaves that this process computes,
+  std::vector<T*> gradients_at_;     // and where they are
   arena<double> penalties_;
   division now_;              // of the batch at hand
+  leaf_range own_;            // that this process computes of it
+  division most_;             // of all batches that there is room to train with
   int prepared_for_[2] = {};  // the largest batch of each purpose
 
   static void check(const compute_options& options, int processes) {
@@ -103,8 +115,9 @@ class batch_leaves {
     inference().weights_changed();
   }
 
-  /// Makes room for batches of up to so many samples; returns the most leaves that they have, or 0 if there was room enough.
-  int make_room(int batch, purpose why) {
+  /// Makes room for batches of up to so many samples, which so many processes share; returns the most leaves that they have, or 0
+  /// if there was room enough.
+  int make_room(int batch, purpose why, int processes = 1) {
     if (batch <= prepared_for_[int(why)]) return 0;
     prepared_for_[int(why)] = batch;
     division most;
@@ -113,20 +126,37 @@ class batch_leaves {
       most = {std::max(most.leaves, d.leaves), std::max(most.capacity, d.capacity)};
     }
     if (most.leaves > int(leaves_.size())) leaves_.resize(std::size_t(most.leaves));
-    const auto prepare = [&](auto& prepared) { prepared.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch); };
     if (why == purpose::inference) {
-      prepare(inference());
+      inference().prepare(0, most.capacity, team_->size(), options_.micro_batch);  // needs no whole leaves
     } else {
-      for (int l = 0; l < most.leaves; ++l) leaves_[std::size_t(l)].make_room_for_gradient();
-      prepare(training_);
+      most_ = most;
+      make_room_for_shares(processes);
     }
     return most.leaves;
   }
+  /// To train with as many leaves as a process has at most when they are so many.
+  void make_room_for_shares(int processes) {
+    const int share = (most_.leaves + processes - 1) / processes;
+    if (share > int(gradients_.size())) gradients_.resize(std::size_t(share));
+    gradients_at_.clear();
+    for (arena<T>& each : gradients_) {
+      each.grow(std::size_t(layout.trainable));
+      gradients_at_.push_back(each.data());
+    }
+    training_.prepare(share, most_.capacity, team_->size(), options_.micro_batch);
+  }
 
   int leaf_count() const { return now_.leaves; }
+  /// The gradients of the leaves that this process computes, in order.
+  T* const* own_gradients() const { return gradients_at_.data(); }
 
-  step_context<T> begin(auto& prepared, const T* weights, double* statistics, int count, philox random) {
+  /// This process is one of several that share the batch.
+  step_context<T> begin(auto& prepared, const T* weights, double* statistics, int count, philox random, int rank = 0,
+                        int processes = 1) {
     now_ = divide_(count);
+    own_ = share_of(now_.leaves, rank, processes);
+    for (int i = 0; i < std::min(own_.size(), int(gradients_.size())); ++i)
+      leaves_[std::size_t(own_.begin + i)].place_gradient(gradients_at_[std::size_t(i)]);
     prepared.derive(*team_, weights);
     return {weights, prepared.derived(), statistics, double(count), random};
   }
@@ -154,7 +184,7 @@ class batch_leaves {
     leaf.clear_sums();
     bool adds = false;
     in_micro_batches(training_, l, batch, 0, [&](samples<T> some, long first) {
-      training_pass pass(context, training_.work_of(rank, l), leaf, some, first);
+      training_pass pass(context, training_.work_of(rank), leaf, some, first);
       pass.forward(0);
       pass.measure();
       const bool is_last = first + some.count == std::min(long(l + 1) * now_.capacity, long(batch.count));
@@ -170,7 +200,7 @@ class batch_leaves {
   void measure_leaf(int l, int rank, const step_context<T>& context, const samples<T>& batch) {
     leaves_[std::size_t(l)].clear_sums();
     in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
-      inference_pass pass(context, inference().work_of(rank, l), leaves_[std::size_t(l)], some, first);
+      inference_pass pass(context, inference().work_of(rank), leaves_[std::size_t(l)], some, first);
       pass.infer();
       pass.measure();
     });
@@ -180,7 +210,7 @@ class batch_leaves {
     const int occupied = (batch.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
     team_->for_tasks(occupied, [&](int l, int rank) {
       in_micro_batches(inference(), l, batch, 0, [&](samples<T> some, long first) {
-        auto& work = inference().work_of(rank, l);
+        auto& work = inference().work_of(rank);
         inference_pass pass(context, work, leaves_[std::size_t(l)], some, first);
         pass.predict();
         std::copy_n(work.predictions(), some.count * output_size, out + first * output_size);
@@ -190,12 +220,7 @@ class batch_leaves {
 
   template <class F>
   double tree(F&& value) const {
-    double sum[max_leaves] = {};
-    const int n = leaf_count();
-    for (int l = 0; l < n; ++l) sum[l] = value(l);
-    for (int distance = 1; distance < n; distance *= 2)
-      for (int l = 0; l + distance < n; l += 2 * distance) sum[l] += sum[l + distance];
-    return sum[0];
+    return sum_in_tree(value, 0, leaf_count());
   }
 
   /// What regularizers add to the loss, each parameter by one thread.

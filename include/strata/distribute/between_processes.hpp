@@ -1,18 +1,16 @@
-// Each message by the shortest way: through shared memory on one machine, through Gloo between machines; or through MPI.
-// needs: gloo
+// Each message by the shortest way: through shared memory on one machine, over TCP between machines; or through Gloo or MPI.
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <strata/distribute/communication_options.hpp>
-#include <strata/distribute/gloo.hpp>
-#include <strata/distribute/key_value_store.hpp>
 #include <strata/distribute/message_engine.hpp>
 #include <strata/distribute/shared_memory.hpp>
+#include <strata/distribute/tcp.hpp>
 #include <strata/distribute/wait_state.hpp>
+#include <strata/distribute/key_value_store.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,28 +23,41 @@ class between_processes {
   using memory = shared_memory_communicator::memory;
 
   /// `host` is where the others reach this process. Throws communication_error if one of them does not come in time, and
-  /// strata::error where MPI is asked for without its header.
+  /// strata::error where Gloo or MPI is asked for without its header.
   between_processes(key_value_store& store, int rank, int size, const std::string& host, communication_options options = {},
                     std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
       : waits_(std::move(waits)),
         near_(store, rank, size, options.timeout, waits_),
         shares_memory_(options.implementation == communication_implementation::automatic) {
-    if (options.implementation == communication_implementation::mpi) {
-      if (!detail::make_mpi_engine) throw error("communication_implementation::mpi: the program has to include strata/distribute/mpi.hpp");
-      if (size > 1) engine_ = detail::make_mpi_engine(rank, size, options.timeout, waits_);
-      for (int r = 0; r < size; ++r) machines_.push_back(engine_ ? engine_->machine_of(r) : r);
+    const bool through_gloo = options.implementation == communication_implementation::gloo,
+               through_mpi = options.implementation == communication_implementation::mpi;
+    if (through_gloo && !detail::make_gloo_engine) want_header("gloo");
+    if (through_mpi && !detail::make_mpi_engine) want_header("mpi");
+    if (through_mpi) {
+      if (size > 1) far_ = detail::make_mpi_engine(rank, size, options.timeout, waits_);
+      for (int r = 0; r < size; ++r) machines_.push_back(far_ ? far_->machine_of(r) : r);
       return;
     }
-    // Which way a message takes is the same on both sides; who needs Gloo is agreed upon, since all connect or none does, and so are
-    // machines.
+    // Which way a message takes is the same on both sides. Of machines, and of whether anybody is far, all are told the same.
     std::vector<std::string> near(std::size_t(size), "");
+    std::vector<bool> is_far;
     std::string mine;
-    for (int r = 0; r < size; ++r) mine += r == rank || is_near(r) ? '+' : '-';
+    for (int r = 0; r < size; ++r) {
+      is_far.push_back(r != rank && !is_near(r));
+      mine += is_far.back() ? '-' : '+';
+    }
     store.set("near " + std::to_string(rank), mine);
     for (int r = 0; r < size; ++r) near[std::size_t(r)] = store.get("near " + std::to_string(r), options.timeout);
-    if (std::ranges::any_of(near, [](const std::string& seen) { return seen.find('-') != std::string::npos; }))
-      far_.emplace(store, rank, size, gloo_options{host, options.timeout}, waits_);
     find_machines(near);
+    const bool all_near = std::ranges::all_of(near, [](const std::string& seen) { return seen.find('-') == seen.npos; });
+    if (all_near) return;
+    if (through_gloo) {
+      far_ = detail::make_gloo_engine(store, rank, size, host, options.timeout, waits_);
+    } else {
+      far_ = std::make_unique<detail::engine_over<tcp_communicator>>(
+          tcp_communicator(store, rank, size, {host, options.timeout}, waits_, is_far));
+      near_.while_waiting([engine = far_.get()] { return engine->go_on(); });
+    }
   }
 
   int rank() const { return near_.rank(); }
@@ -55,25 +66,21 @@ class between_processes {
   int machine_of(int rank) const { return machines_[std::size_t(rank)]; }
   memory allocate(std::size_t bytes) { return near_.allocate(bytes); }
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
-    if (engine_) return engine_->send(from.data() + offset, bytes, to);
-    is_near(to) ? near_.send(from, offset, bytes, to) : far_->send(from, offset, bytes, to);
+    is_near(to) ? near_.send(from, offset, bytes, to) : far_->send(from.data() + offset, bytes, to);
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    if (engine_) return engine_->receive(to.data() + offset, bytes, from);
-    is_near(from) ? near_.receive(to, offset, bytes, from) : far_->receive(to, offset, bytes, from);
+    is_near(from) ? near_.receive(to, offset, bytes, from) : far_->receive(to.data() + offset, bytes, from);
   }
   struct mark {
     std::uint64_t near = 0, far = 0;
   };
-  mark begun() const { return {near_.begun(), engine_ ? engine_->begun() : far_ ? far_->begun() : 0}; }
+  mark begun() const { return {near_.begun(), far_ ? far_->begun() : 0}; }
   void wait_received(const char* what, mark upto) {
     wait_near([&] { near_.wait_received(what, upto.near); });
-    if (engine_) engine_->wait_received(what, upto.far);
     if (far_) far_->wait_received(what, upto.far);
   }
   void wait(const char* what) {
     wait_near([&] { near_.wait(what); });
-    if (engine_) engine_->wait(what);
     if (far_) far_->wait(what);
   }
   /// From another thread: this wait and all later ones throw communication_error with that reason.
@@ -83,7 +90,11 @@ class between_processes {
   }
 
  private:
-  /// If that fails, nobody waits for Gloo, which would go on with memory that may not last.
+  [[noreturn]] static void want_header(const std::string& name) {
+    throw error("communication_implementation::" + name + ": the program has to include strata/distribute/communicators/" + name + ".hpp");
+  }
+
+  /// If that fails, nobody waits for the others, whose messages would go on into memory that may not last.
   template <class Wait>
   void wait_near(Wait&& wait) {
     try {
@@ -109,8 +120,7 @@ class between_processes {
 
   std::shared_ptr<wait_state> waits_;
   shared_memory_communicator near_;
-  std::optional<gloo_communicator> far_;
-  std::unique_ptr<detail::message_engine> engine_;
+  std::unique_ptr<detail::message_engine> far_;
   bool shares_memory_;
   std::vector<int> machines_;
 };

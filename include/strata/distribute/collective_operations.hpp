@@ -6,8 +6,8 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/elastic.hpp>
 #include <strata/distribute/timed.hpp>
+#include <strata/distribute/elastic.hpp>
 #include <strata/distribute/tree_reduction.hpp>
 #include <strata/program/plan.hpp>
 #include <string>

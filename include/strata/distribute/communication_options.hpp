@@ -8,8 +8,9 @@ namespace strata {
 /// tf.distribute.experimental.CommunicationImplementation
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationImplementation
 enum class communication_implementation {
-  automatic,  // shared memory where it reaches, Gloo elsewhere
-  gloo,       // Gloo for everybody
+  automatic,  // shared memory where it reaches, TCP elsewhere
+  tcp,        // TCP for everybody
+  gloo,       // Gloo for everybody: include strata/distribute/gloo.hpp
   mpi         // the MPI that has started the processes: include strata/distribute/mpi.hpp; not elastic
 };
 

@@ -5,6 +5,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <fstream>
@@ -13,8 +14,8 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <strata/distribute/endpoint.hpp>
 #include <strata/distribute/membership.hpp>
+#include <strata/distribute/endpoint.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,6 +120,20 @@ inline grpc::Status unary_call(grpc::GenericStub& stub, grpc::ClientContext& con
   queue.Next(&tag, &ok);
   return status;
 }
+
+/// Tells a server that is gone from one that cannot be reached for a while: where nobody listens any more, the system refuses
+/// connections at once, and each time; a network that is down says nothing.
+class refused_connections {
+  using time = std::chrono::steady_clock::time_point;
+  time since_ = time::max();
+
+ public:
+  static bool is_one(const grpc::Status& status) { return status.error_message().find("onnection refused") != std::string::npos; }
+  /// To be told how each attempt has ended.
+  void add(const grpc::Status& status, time now) { since_ = is_one(status) ? std::min(since_, now) : time::max(); }
+  /// Time for five attempts of gRPC, which makes longer and longer pauses between them.
+  bool are_final(time now) const { return since_ != time::max() && now - since_ >= std::chrono::milliseconds(500); }
+};
 
 inline constexpr const char *set_method = "/strata.Coordinator/Set", *get_method = "/strata.Coordinator/Get",
                             *join_method = "/strata.Coordinator/Join", *beat_method = "/strata.Coordinator/Beat",

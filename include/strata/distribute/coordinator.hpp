@@ -18,10 +18,10 @@
 #include <optional>
 #include <sstream>
 #include <strata/distribute/control_channel.hpp>
-#include <strata/distribute/elastic.hpp>
 #include <strata/distribute/generations.hpp>
 #include <strata/distribute/guarded_server.hpp>
 #include <strata/distribute/membership.hpp>
+#include <strata/distribute/elastic.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -38,13 +38,13 @@ class coordinator {
   using clock = std::chrono::steady_clock;
 
  public:
-  /// Throws strata::error if nobody can listen there, as when the port is in use, or if the address is open to other machines
-  /// without TLS.
+  /// Throws strata::error if nobody can listen there, as when the port is in use, if the address is open to other machines
+  /// without TLS, or if fewer connections are allowed than there are `members` (0: nobody knows how many).
   /// `patience`: how long a generation waits for a member that is alive, but does not come.
   coordinator(const endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
-              const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30))
+              const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0)
       : service_(std::move(run), generation, options, elastic, patience),
-        server_(where, "the coordinator", service_, options, {.largest_message = detail::largest_value}) {
+        server_(where, "the coordinator", service_, options, {.largest_message = detail::largest_value, .members = members}) {
     watch_ = std::thread([this] { service_.watch(); });
   }
   ~coordinator() {

@@ -95,6 +95,8 @@ class coordinator_client final : public key_value_store {
     const auto [status, answer] = insist(detail::form_again_method, {}, {}, timeout);
     if (status.ok()) return understood(answer);
     throw_reason(status);
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
+      throw communication_error("the coordinator at " + to_string(where_) + " is lost: " + status.error_message());
     throw refusal(status, timeout, "did not form another generation of the cluster");
   }
 
@@ -153,20 +155,25 @@ class coordinator_client final : public key_value_store {
   std::pair<grpc::Status, std::string> insist(const char* method, const std::string& key, const std::string& value, milliseconds timeout) {
     const auto deadline = clock::now() + timeout;
     grpc::Status reason;
+    detail::refused_connections refused;
     for (;;) {
       if (channel_->WaitForConnected(std::chrono::system_clock::now() + std::min(left(deadline), milliseconds(200)))) {
         was_there_ = true;
         connected_ = clock::now();
       }
       auto result = attempt(method, key, value, deadline);
+      refused.add(result.first, clock::now());
       if (result.first.error_code() == grpc::StatusCode::UNAVAILABLE) {
         // Why a connection broke says more than that there is none afterwards.
-        if (reason.ok() || !refuses_connections(result.first)) reason = result.first;
+        if (reason.ok() || !detail::refused_connections::is_one(result.first)) reason = result.first;
       } else if (result.first.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED || result.first.error_message() != "Deadline Exceeded" || was_there_) {
         return result;
       }
       const auto now = clock::now();
-      if (now >= deadline || (was_there_ && now - connected_.load() > heartbeat_.missed * heartbeat_.interval)) return {reason.ok() ? result.first : reason, {}};
+      // Until all are there, the coordinator may be started again; after that it would know nobody.
+      const bool is_gone = now - connected_.load() > heartbeat_.missed * heartbeat_.interval ||
+                           (method == detail::form_again_method && refused.are_final(now));
+      if (now >= deadline || (was_there_ && is_gone)) return {reason.ok() ? result.first : reason, {}};
       std::this_thread::sleep_for(std::min(left(deadline), milliseconds(50)));
     }
   }
@@ -192,7 +199,6 @@ class coordinator_client final : public key_value_store {
     }
     return {status, status.ok() ? detail::text_of(answer) : std::string()};
   }
-  static bool refuses_connections(const grpc::Status& status) { return status.error_message().find("refused") != std::string::npos; }
   static milliseconds left(clock::time_point deadline) {
     return std::max(std::chrono::duration_cast<milliseconds>(deadline - clock::now()), milliseconds(0));
   }

@@ -17,9 +17,10 @@
 #include <cstdint>
 #include <memory>
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/key_value_store.hpp>
+#include <strata/distribute/message_engine.hpp>
 #include <strata/distribute/message_memory.hpp>
 #include <strata/distribute/wait_state.hpp>
+#include <strata/distribute/key_value_store.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,7 @@ class gloo_store final : public gloo::rendezvous::Store {
 };
 
 /// Copies are the same end of the same connections. After an error every wait throws.
+///   multi_worker_mirrored{tf_config(), {.communication = {.implementation = communication_implementation::gloo}}}
 class gloo_communicator {
   using buffer = gloo::transport::UnboundBuffer;
   /// Gloo wants a buffer for each message under way; messages come again and again from the same places.
@@ -114,18 +116,24 @@ class gloo_communicator {
   static memory allocate(std::size_t bytes) { return memory(bytes); }
 
   /// From and into any memory that stays where it is.
-  template <class Memory>
-  void send(Memory& from, std::size_t offset, std::size_t bytes, int to) {
-    const std::size_t i = free_place(from.data() + offset, bytes);
+  void send(std::byte* from, std::size_t bytes, int to) {
+    const std::size_t i = free_place(from, bytes);
     guarded("a message", to, [&] { state_->places[i].handle->send(to, slot(state_->sent, to)); });
     state_->under_way.push_back({i, to, false, false});
   }
-  template <class Memory>
-  void receive(Memory& to, std::size_t offset, std::size_t bytes, int from) {
-    const std::size_t i = free_place(to.data() + offset, bytes);
+  void receive(std::byte* to, std::size_t bytes, int from) {
+    const std::size_t i = free_place(to, bytes);
     guarded("a message", from, [&] { state_->places[i].handle->recv(from, slot(state_->received, from)); });
     state_->under_way.push_back({i, from, true, false});
     ++state_->receives;
+  }
+  template <class Memory>
+  void send(Memory& from, std::size_t offset, std::size_t bytes, int to) {
+    send(from.data() + offset, bytes, to);
+  }
+  template <class Memory>
+  void receive(Memory& to, std::size_t offset, std::size_t bytes, int from) {
+    receive(to.data() + offset, bytes, from);
   }
   std::uint64_t begun() const { return state_->receives; }
   void wait_received(const char* what, std::uint64_t mark) {
@@ -239,5 +247,14 @@ class gloo_communicator {
   std::shared_ptr<state> state_;
 };
 static_assert(communicator<gloo_communicator>);
+
+namespace detail {
+inline std::unique_ptr<message_engine> gloo_engine(key_value_store& store, int rank, int size, const std::string& host,
+                                                   std::chrono::milliseconds timeout, std::shared_ptr<wait_state> waits) {
+  return std::make_unique<engine_over<gloo_communicator>>(
+      gloo_communicator(store, rank, size, {host, timeout}, std::move(waits)));
+}
+inline const bool gloo_engine_is_known = (make_gloo_engine = gloo_engine, true);
+}  // namespace detail
 
 }  // namespace strata

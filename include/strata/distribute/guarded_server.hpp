@@ -1,6 +1,7 @@
 // A gRPC server that no flood of connections can fill: it takes as many at a time as it has been allowed, and the rest waits.
 // needs: grpc
 #pragma once
+#include <grpc/grpc.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
@@ -51,6 +52,8 @@ class guarded_server {
   guarded_server(const endpoint& where, const std::string& who, grpc::CallbackGenericService& service,
                  const control_options& options, const server_limits& limits)
       : most_(std::size_t(std::max(1, options.connections))) {
+    // Never given back: when its last object goes, gRPC 1.51 may wait 10 s for a thread of its own.
+    [[maybe_unused]] static const bool stays = (::grpc_init(), true);
     refuse_unprotected(where, options);
     if (limits.members > options.connections)
       throw error(who + " is for " + std::to_string(limits.members) + " processes, but control_options.connections is " +

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <strata/distribute/coordinator_client.hpp>
 #include <strata/distribute/wait_state.hpp>
+#include <strata/distribute/coordinator_client.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -51,11 +51,13 @@ class heartbeat {
     auto answered = clock::now();
     constexpr auto never = clock::time_point::max();
     auto unreachable = never;  // since when
+    detail::refused_connections refused;
     bool asks_again = false, knows = false;
     for (;;) {
       const grpc::Status status =
           client_.beat(waits_->now(), knows, std::max(answered + patience - interval / 2, clock::now() + interval / 2));
       const auto now = clock::now();
+      refused.add(status, now);
       switch (status.error_code()) {
         case grpc::StatusCode::OK:
           answered = now, asks_again = false;
@@ -73,7 +75,7 @@ class heartbeat {
           break;
         default:
           unreachable = std::min(unreachable, now);
-          if (now - unreachable < interval) {
+          if (now - unreachable < interval && !refused.are_final(now)) {
             std::this_thread::sleep_for(std::min<clock::duration>(std::chrono::milliseconds(100), interval / 4));
             continue;
           }

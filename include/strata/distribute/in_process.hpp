@@ -8,8 +8,8 @@
 #include <cstring>
 #include <memory>
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/expected_messages.hpp>
 #include <strata/distribute/message_memory.hpp>
+#include <strata/distribute/message_queue.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,7 +116,7 @@ class in_process {
   std::shared_ptr<std::vector<mailbox>> mail_;
   int rank_, size_;
   std::chrono::milliseconds timeout_;
-  detail::expected_messages expected_;
+  detail::message_queue<expected> expected_;
 };
 static_assert(communicator<in_process>);
 

@@ -18,35 +18,41 @@ struct step_context {
   philox random{};
 };
 
-/// Memory for the activations of `capacity` samples, and scratch.
+/// Memory for the activations of the samples of a leaf and of a micro-batch, and scratch.
 template <class Program, class Backend, purpose Why>
 class workspace {
   using T = typename Program::value_type;
   static constexpr const auto& plan = plan_of<Program, Backend, Why>;
-  arena<T> buffers_, scratch_;
-  int capacity_ = 0;
+  arena<T> lasting_, passing_, scratch_;
+  int leaf_ = 0, micro_batch_ = 0;
 
  public:
-  void prepare(int capacity) {
-    if (capacity <= capacity_) return;
-    capacity_ = capacity;
-    buffers_.grow(std::size_t(capacity) * std::size_t(plan.workspace));
-    scratch_.grow(std::size_t(plan.scratch) + std::size_t(capacity) * std::size_t(plan.scratch_per_sample));
+  /// leaf: how many samples are kept from pass to pass, if the plan needs that.
+  void prepare(int leaf, int micro_batch) {
+    leaf_ = std::max(leaf_, leaf), micro_batch_ = std::max(micro_batch_, micro_batch);
+    lasting_.grow(std::size_t(leaf_) * std::size_t(plan.workspace));
+    passing_.grow(std::size_t(micro_batch_) * std::size_t(plan.passing));
+    scratch_.grow(std::size_t(plan.scratch) + std::size_t(micro_batch_) * std::size_t(plan.scratch_per_sample));
   }
-  int capacity() const { return capacity_; }
-  T* at(int offset) { return offset < 0 ? nullptr : buffers_.data() + std::size_t(offset) * std::size_t(capacity_); }
+  /// Where the numbers of a micro-batch begin in a buffer with `size` of them per sample; `first`: of its samples, in the leaf.
+  T* at(location where, int size, int first) {
+    if (where.offset < 0) return nullptr;
+    if (where.passes) return passing_.data() + std::size_t(where.offset) * std::size_t(micro_batch_);
+    return lasting_.data() + std::size_t(where.offset) * std::size_t(leaf_) + std::size_t(first) * std::size_t(size);
+  }
   T* scratch() { return scratch_.data(); }
   /// Of the last forward or infer, (count, output shape).
-  const T* predictions() { return at(plan.groups[plan.group_count - 1].output); }
+  const T* predictions() { return at(plan.groups[plan.group_count - 1].output, 0, 0); }
 };
 
-/// Sums over the samples of a leaf: gradient | statistics | tallies. These are all that strategies ever add up.
+/// Sums over the samples of a leaf: gradient | statistics | tallies. These are all that strategies ever add up. The gradient lies
+/// where it is told to: a process has few of all leaves.
 template <class Program, class Backend>
 class leaf_sums {
   using T = typename Program::value_type;
   static constexpr const auto& plan = plan_of<Program, Backend>;
   static constexpr const auto& layout = layout_of_program<Program>;
-  arena<T> gradient_;
+  T* gradient_ = nullptr;
   arena<double> sums_;
 
  public:
@@ -54,15 +60,15 @@ class leaf_sums {
   static constexpr std::size_t size = statistics + 2 * tally_count;  // without the gradient
 
   leaf_sums() : sums_(size) {}
-  void make_room_for_gradient() { gradient_.grow(std::size_t(layout.trainable)); }
-  T* gradient() { return gradient_.data(); }
+  void place_gradient(T* at) { gradient_ = at; }
+  T* gradient() const { return gradient_; }  // null: another process computes this leaf
   double* all() { return sums_.data(); }
   double* statistics_at(int offset) { return sums_.data() + offset; }
   /// (sum, count) of the loss, then of each metric.
   double* tally_at(std::size_t k) { return sums_.data() + statistics + 2 * k; }
 
   void clear_sums() { std::ranges::fill(sums_.span(), 0.0); }
-  void clear_gradient() { std::ranges::fill(gradient_.span(), T{}); }
+  void clear_gradient() { std::fill_n(gradient_, layout.trainable, T{}); }
 };
 
 namespace detail {
@@ -71,8 +77,7 @@ struct nobody_is_told {
   constexpr void operator()(int) const {}
 };
 
-/// One pass of the plan over `batch`, whose first sample is number `first` of the global batch, and number `at` of those in the
-/// workspace.
+/// One pass of the plan over `batch`, whose first sample is number `first` of the global batch, and number `at` of its leaf.
 template <class Program, class Backend, purpose Why>
 class pass {
   using T = typename Program::value_type;
@@ -194,8 +199,7 @@ class pass {
     sums_.tally_at(k)[1] += 1;
   }
 
-  /// Of a buffer with `size` numbers per sample, where those of this pass begin.
-  T* place(int offset, int size) { return offset < 0 ? nullptr : work_.at(offset) + std::ptrdiff_t(at_) * size; }
+  T* place(location where, int size) { return work_.at(where, size, at_); }
 
   [[gnu::noinline]] operands<T> of(int g) {
     const group& it = plan.groups[g];
@@ -209,7 +213,7 @@ class pass {
     }
     for (int k = 0; k < it.parameter_count; ++k) {
       o.w[k] = step_.weights + it.parameters[k];
-      if (it.trainable[k]) o.dw[k] = sums_.gradient() + it.parameters[k];
+      if (it.trainable[k] && sums_.gradient()) o.dw[k] = sums_.gradient() + it.parameters[k];
     }
     o.y = place(it.output, it.size);
     o.dy = place(it.gradient, it.size);

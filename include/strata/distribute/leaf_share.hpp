@@ -25,6 +25,9 @@ constexpr leaf_range share_of(int leaves, int rank, int processes) {
 /// the leaf 4. A process that adds up the leaves of a subtree does what the one process would have done.
 class subtrees {
  public:
+  /// So many at most: sizes grow up to one that is followed by smaller ones.
+  static constexpr int most = 2 * std::bit_width(unsigned(max_leaves));
+
   constexpr subtrees() = default;
   constexpr explicit subtrees(leaf_range range) {
     for (int at = range.begin; at < range.end;) {
@@ -38,7 +41,7 @@ class subtrees {
   constexpr leaf_range operator[](int i) const { return parts_[std::size_t(i)]; }
 
  private:
-  std::array<leaf_range, max_leaves> parts_{};
+  std::array<leaf_range, std::size_t(most)> parts_{};
   int count_ = 0;
 };
 
@@ -50,7 +53,7 @@ constexpr void add_in_tree(const Parts& parts, int count, Add&& add) {
   struct node {
     int place, begin, size;
   };
-  std::array<node, 2 * max_leaves> open{};
+  std::array<node, std::bit_width(unsigned(max_leaves)) + 1> open{};  // each is smaller than the one before, but for the last
   int n = 0;
   const auto merge = [&] {
     add(open[std::size_t(n - 2)].place, open[std::size_t(n - 1)].place);
@@ -65,6 +68,14 @@ constexpr void add_in_tree(const Parts& parts, int count, Add&& add) {
     }
   }
   while (n > 1) merge();
+}
+
+/// The sum of value(leaf) over the leaves [first, first + count), in the tree over them.
+template <class Value>
+constexpr double sum_in_tree(Value&& value, int first, int count) {
+  if (count == 1) return value(first);
+  const int left = int(std::bit_floor(unsigned(count - 1)));
+  return sum_in_tree(value, first, left) + sum_in_tree(value, first + left, count - left);
 }
 
 }  // namespace strata

@@ -136,6 +136,18 @@ class mpi_communicator {
     for (pending& p : state_->under_way) finish(p, what);
     state_->under_way.clear();
   }
+  /// From another thread: ends a wait with that reason.
+  void interrupt(const std::string& why) { state_->waits->interrupt(why); }
+  /// Nothing is received any more, since the memory that it would go to may not last; and nobody waits for the others at the end.
+  void stop() const {
+    detail::mpi_environment::get().has_failed = true;
+    for (pending& p : state_->under_way)
+      if (p.receives && p.request != MPI_REQUEST_NULL) {
+        MPI_Cancel(&p.request);
+        MPI_Request_free(&p.request);
+      }
+    state_->under_way.clear();
+  }
 
  private:
   template <class Begin>
@@ -181,16 +193,6 @@ class mpi_communicator {
     MPI_Error_string(code, text, &length);
     fail(what, peer, std::string("is not reached: ") + text);
   }
-  /// Nothing is received any more, since the memory that it would go to may not last; and nobody waits for the others at the end.
-  void stop() const {
-    detail::mpi_environment::get().has_failed = true;
-    for (pending& p : state_->under_way)
-      if (p.receives && p.request != MPI_REQUEST_NULL) {
-        MPI_Cancel(&p.request);
-        MPI_Request_free(&p.request);
-      }
-    state_->under_way.clear();
-  }
   void stop_if_interrupted() const {
     if (!state_->waits->is_interrupted()) return;
     stop();
@@ -209,16 +211,9 @@ class mpi_communicator {
 static_assert(knows_machines<mpi_communicator>);
 
 namespace detail {
-struct mpi_engine final : message_engine {
-  mpi_communicator to_others;
-
-  explicit mpi_engine(mpi_communicator c) : to_others(std::move(c)) {}
-  int machine_of(int rank) const override { return to_others.machine_of(rank); }
-  void send(std::byte* from, std::size_t bytes, int to) override { to_others.send(from, bytes, to); }
-  void receive(std::byte* to, std::size_t bytes, int from) override { to_others.receive(to, bytes, from); }
-  std::uint64_t begun() const override { return to_others.begun(); }
-  void wait_received(const char* what, std::uint64_t mark) override { to_others.wait_received(what, mark); }
-  void wait(const char* what) override { to_others.wait(what); }
+struct mpi_engine final : engine_over<mpi_communicator> {
+  using engine_over::engine_over;
+  int machine_of(int rank) const override { return to_others_.machine_of(rank); }
 
   static std::unique_ptr<message_engine> make(int rank, int size, std::chrono::milliseconds timeout,
                                               std::shared_ptr<wait_state> waits) {

@@ -1,12 +1,12 @@
-// multi_worker_mirrored: one process per worker, on one or many machines, all with the same parameters. Needs Gloo and gRPC.
-// needs: gloo grpc
+// multi_worker_mirrored: one process per worker, on one or many machines, all with the same parameters. Needs gRPC.
+// needs: grpc
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <strata/base/hash.hpp>
 #include <strata/distribute/cluster.hpp>
-#include <strata/distribute/synchronous.hpp>
 #include <strata/distribute/worker_connections.hpp>
+#include <strata/distribute/synchronous.hpp>
 #include <strata/network/layout.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>
@@ -34,7 +34,7 @@ std::string describe_program(std::uint64_t seed, const compute_options& compute,
     shapes.add(std::uint64_t(slot.offset));
     for (int axis = 0; axis < slot.what.extents.rank(); ++axis) shapes.add(std::uint64_t(slot.what.extents[axis]));
   }
-  constexpr const char* through[] = {"", ", all through Gloo", ", through MPI"};
+  constexpr const char* through[] = {"", ", all over TCP", ", all through Gloo", ", through MPI"};
   return "float" + std::to_string(8 * sizeof(typename Program::value_type)) + ", " + std::to_string(layout.size) +
          " numbers in " + std::to_string(layout.count) + " parameters (" + std::to_string(shapes.value()) + "), optimizer " +
          optimizer + ", seed " + std::to_string(seed) + ", " + (compute.leaves > 0 ? std::to_string(compute.leaves) : "default") +

@@ -13,10 +13,12 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <strata/base/stopwatch.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/parameter_executor.hpp>
 #include <strata/distribute/parameter_membership.hpp>
+#include <strata/distribute/parameter_rows.hpp>
 #include <strata/distribute/parameter_service.hpp>
 #include <string>
 #include <thread>
@@ -34,6 +36,7 @@ struct parameter_client_options {
   std::chrono::milliseconds start_timeout = std::chrono::minutes(5);
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds retry_for = std::chrono::seconds(3);
+  std::vector<row_table> tables{};  // as in parameter_store_options
 };
 
 /// All shards are pushed and pulled at once, each in one message. A call that finds its server unavailable is repeated for a
@@ -60,13 +63,16 @@ class parameter_client {
   std::vector<server> servers_;
   std::vector<parameter_shard> shards_;
   parameter_client_options options_;
+  std::vector<shard_contents> contents_;
   std::uint64_t run_, incarnation_;
   bool has_weights_ = false;  // of the servers
+  double calling_ = 0, waiting_ = 0;
 
  public:
   /// Joins all servers. Throws communication_error if one does not come in time, strata::error if it serves another training.
   parameter_client(const std::vector<endpoint>& servers, std::vector<parameter_shard> shards, parameter_client_options options)
-      : shards_(std::move(shards)), options_(std::move(options)), run_(detail::hash_of(options_.run)) {
+      : shards_(std::move(shards)), options_(std::move(options)), contents_(contents_of(shards_, options_.tables)),
+        run_(detail::hash_of(options_.run)) {
     std::random_device random;
     incarnation_ = std::uint64_t(random()) << 32 | random();
     for (const endpoint& where : servers)
@@ -84,6 +90,8 @@ class parameter_client {
   int rank() const { return options_.worker; }
   int size() const { return options_.workers; }
   bool is_synchronous() const { return options_.synchronous; }
+  double communicating() const { return calling_ - waiting_; }
+  double waiting() const { return waiting_; }
 
   void assign(const T* weights, bool initial) {
     for_all_shards(
@@ -102,12 +110,31 @@ class parameter_client {
     for_all_shards(
         detail::parameter_methods::pull, message,
         [&](std::size_t k, detail::message_reader& read, long version) {
-          take(k, read, weights);
+          const element_run all{0, shards_[k].size()};
+          take(k, {&all, 1}, read, weights);
           if (k == 0) updates = version;
         },
         has_weights_ ? weights : nullptr);
     has_weights_ = true;
     return updates;
+  }
+
+  /// Only from shards that have any of them.
+  void pull_rows(std::span<const std::uint32_t> rows, T* weights) {
+    header h = own_header();
+    h.flags = detail::again_flag | detail::rows_flag;
+    std::vector<std::size_t> numbers;
+    for (std::size_t k = 0; k < shards_.size(); ++k)
+      if (contents_[k].has_any(rows)) numbers.push_back(k);
+    const auto message = [&](std::size_t k) {
+      h.shard = std::uint32_t(k);
+      return std::vector{detail::slice_of(h), names_of(k, rows)};
+    };
+    const auto take_pieces = [&](std::size_t k, detail::message_reader& read, long) {
+      take(k, contents_[k].pieces_of(rows), read, weights);
+    };
+    const detail::stopwatch running(calling_);
+    for_shards(numbers, detail::parameter_methods::pull, message, take_pieces, weights);
   }
 
   long push(pushed_gradient<T>& g, T* weights) {
@@ -118,10 +145,8 @@ class parameter_client {
     const auto message = [&](std::size_t k) {
       h.shard = std::uint32_t(k);
       std::vector<grpc::Slice> slices{detail::slice_of(h)};
-      const std::shared_ptr<const T> sums(g.sums, g.sums->data());
-      for (int part = 0; part < g.parts; ++part)
-        slices.push_back(
-            detail::slice_of_shared<T>(sums, sums.get() + part * g.stride + shards_[k].begin, std::size_t(shards_[k].size())));
+      if (contents_[k].has_tables()) slices.push_back(names_of(k, g.rows));
+      for (int part = 0; part < g.parts; ++part) slices.push_back(gradient_of(k, g, part));
       if (k == 0 && !g.tallies.empty()) slices.push_back(grpc::Slice(g.tallies.data(), g.tallies.size() * sizeof(double)));
       return slices;
     };
@@ -131,10 +156,10 @@ class parameter_client {
         [&](std::size_t k, detail::message_reader& read, long version) {
           if (k == 0) {
             updates = version;
-            take(k, read, weights, tallies.size() * sizeof(double));
+            take(k, contents_[k].rest(), read, weights, tallies.size() * sizeof(double));
             read(tallies.data(), tallies.size() * sizeof(double));
           } else {
-            take(k, read, weights);
+            take(k, contents_[k].rest(), read, weights);
           }
         },
         weights);
@@ -159,11 +184,28 @@ class parameter_client {
     h.shard = std::uint32_t(k);
     return {detail::slice_of(h), grpc::Slice(weights + shards_[k].begin, bytes_of(k))};
   }
-  void take(std::size_t k, detail::message_reader& read, T* weights, std::size_t more = 0) const {
-    if (read.left() != bytes_of(k) + more)
+  grpc::Slice names_of(std::size_t k, std::span<const std::uint32_t> rows) const {
+    const std::vector<std::uint32_t> names = contents_[k].names_of(rows);
+    return grpc::Slice(names.data(), names.size() * sizeof(std::uint32_t));
+  }
+  grpc::Slice gradient_of(std::size_t k, const pushed_gradient<T>& g, int part) const {
+    const T* const begin = g.sums->data() + part * g.stride + shards_[k].begin;
+    if (!contents_[k].has_tables())
+      return detail::slice_of_shared<T>({g.sums, begin}, begin, std::size_t(shards_[k].size()));
+    std::vector<element_run> runs = contents_[k].pieces_of(g.rows);
+    runs.insert(runs.begin(), contents_[k].rest().begin(), contents_[k].rest().end());
+    const auto count = std::size_t(count_elements(runs));
+    const auto copy = std::make_shared<T[]>(count);
+    pack(begin, runs, copy.get());
+    return detail::slice_of_shared<T>({copy, copy.get()}, copy.get(), count);
+  }
+  void take(std::size_t k, std::span<const element_run> runs, detail::message_reader& read, T* weights,
+            std::size_t more = 0) const {
+    const std::size_t wanted = std::size_t(count_elements(runs)) * sizeof(T) + more;
+    if (read.left() != wanted)
       throw communication_error(name_of(std::size_t(shards_[k].server)) + " answers with " + std::to_string(read.left()) +
-                                " bytes instead of " + std::to_string(bytes_of(k) + more));
-    read(weights + shards_[k].begin, bytes_of(k));
+                                " bytes instead of " + std::to_string(wanted));
+    for (const element_run& r : runs) read(weights + shards_[k].begin + r.begin, std::size_t(r.size()) * sizeof(T));
   }
 
   /// Calls a method for each shard, all at once: message(shard) gives slices, take(shard, reader, version) gets the answer.
@@ -172,6 +214,7 @@ class parameter_client {
   void for_all_shards(const char* method, Message&& message, Take&& take, const T* weights = nullptr) {
     std::vector<std::size_t> all(shards_.size());
     std::iota(all.begin(), all.end(), std::size_t(0));
+    const detail::stopwatch running(calling_);
     for_shards(all, method, message, take, weights);
   }
   template <class Message, class Take>
@@ -205,7 +248,10 @@ class parameter_client {
       while (open > 0) {
         void* tag = nullptr;
         bool ok = false;
-        queue.Next(&tag, &ok);
+        {
+          const detail::stopwatch until_an_answer(waiting_);
+          queue.Next(&tag, &ok);
+        }
         --open;
         call& c = *static_cast<call*>(tag);
         if (c.status.ok()) {
@@ -236,16 +282,21 @@ class parameter_client {
       if (!since) since = clock::now();
       return clock::now() - *since;
     };
+    const auto has_joined_again = [&] {
+      const detail::stopwatch until_it_is_back(waiting_);
+      return server_of(c).place->has_joined_again(c.joins, 200ms);
+    };
     if (c.status.error_code() != grpc::StatusCode::UNAVAILABLE) c.unavailable_since.reset();
     switch (c.status.error_code()) {
       case grpc::StatusCode::UNAVAILABLE:
-        if (server_of(c).place->has_joined_again(c.joins, 200ms)) return c.unavailable_since.reset(), true;
+        if (has_joined_again()) return c.unavailable_since.reset(), true;
         return lasts(c.unavailable_since) < options_.retry_for;
       case grpc::StatusCode::FAILED_PRECONDITION:  // a server that has been started again knows nobody yet
-        return server_of(c).place->has_joined_again(c.joins, 200ms);
+        return has_joined_again();
       case grpc::StatusCode::NOT_FOUND:  // it has no weights, either
         if (!weights || options_.synchronous) return false;
         if (options_.worker != 0) {
+          const detail::stopwatch until_the_chief_assigns(waiting_);
           std::this_thread::sleep_for(20ms);
           return lasts(c.empty_since) < options_.timeout;
         }

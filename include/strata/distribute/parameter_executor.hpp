@@ -2,7 +2,9 @@
 #pragma once
 #include <cmath>
 #include <memory>
+#include <span>
 #include <strata/distribute/batch_gradient.hpp>
+#include <strata/distribute/parameter_rows.hpp>
 #include <strata/distribute/parameter_shards.hpp>
 #include <strata/distribute/parameter_store.hpp>
 #include <strata/program/initialize.hpp>
@@ -47,22 +49,29 @@ struct pushed_gradient {
   std::int64_t step = 0;
   double learning_rate = 0;
   int samples = 0, leaves = 1;
-  std::vector<double> tallies{};  // of this worker's leaves, in a synchronous step
+  std::vector<double> tallies{};          // of this worker's leaves, in a synchronous step
+  std::span<const std::uint32_t> rows{};  // of tables; the others have no gradient. In order, each once
 };
 
 /// What a worker is given to reach its servers.
 ///   `rank()`, `size()`, `is_synchronous()`
+///   `communicating()`, `waiting()`  seconds so far, of handing messages over, and until there are answers
 ///   `assign(weights, initial)`  for all
 ///   `pull(weights)`             when there are any; returns how many updates the servers have made
-///   `push(gradient, weights)`   the same, when this worker may go on; gradient.tallies become those of all leaves
+///   `pull_rows(rows, weights)`  of all tables, once there are weights; rows are in order, each once
+///   `push(gradient, weights)`   like pull, but for tables, when this worker may go on; gradient.tallies become those of all
+///                               leaves
 template <class C, class T>
 concept parameter_connection = std::move_constructible<C> &&
-    requires(C c, T* weights, const T* assigned, pushed_gradient<T>& gradient) {
+    requires(C c, T* weights, const T* assigned, pushed_gradient<T>& gradient, std::span<const std::uint32_t> rows) {
   { c.rank() } -> std::same_as<int>;
   { c.size() } -> std::same_as<int>;
   { c.is_synchronous() } -> std::same_as<bool>;
+  { c.communicating() } -> std::same_as<double>;
+  { c.waiting() } -> std::same_as<double>;
   c.assign(assigned, true);
   { c.pull(weights) } -> std::same_as<long>;
+  c.pull_rows(rows, weights);
   { c.push(gradient, weights) } -> std::same_as<long>;
 };
 
@@ -77,6 +86,7 @@ class parameter_executor : compiled<Program, Backend> {
   using connection = Connection<T>;
   static_assert(parameter_connection<connection, T>);
   using computation = batch_gradient<Program, Backend>;
+  static constexpr bool has_tables = travelling_tables<Program>::count > 0;
 
   compute_options options_;
   optimizer_type optimizer_;
@@ -85,9 +95,11 @@ class parameter_executor : compiled<Program, Backend> {
   computation local_;
   arena<T> weights_{std::size_t(layout.size)};
   std::shared_ptr<arena<T>> gradient_;
+  std::vector<std::uint32_t> rows_;  // of tables, that the batch reads
   bool connected_ = false, assigns_ = false;
-  long step_ = 0;     // of this worker
-  long updates_ = 0;  // of the servers, as of the weights at hand
+  bool is_complete_ = true;  // otherwise tables have old rows
+  long step_ = 0;            // of this worker
+  long updates_ = 0;         // of the servers, as of the weights at hand
 
  public:
   using backend = Backend;
@@ -107,7 +119,11 @@ class parameter_executor : compiled<Program, Backend> {
                   " clips by a norm, which takes a whole gradient, but each server has a part: use clipvalue");
   }
 
-  std::span<T> parameters() { return weights_.span(); }
+  /// All of them, until the next step, after which tables have old rows.
+  std::span<T> parameters() {
+    complete();
+    return weights_.span();
+  }
   /// Weights that the program has set are those of all workers from the next step of the chief on.
   void parameters_changed() {
     local_.weights_changed();
@@ -117,12 +133,16 @@ class parameter_executor : compiled<Program, Backend> {
   long step() const { return step_; }
   int threads() const { return local_.threads(); }
   bool is_chief() const { return servers_.rank() == 0; }
+  /// Seconds so far that handing messages to servers has taken, and waiting for their answers.
+  double communicating() const { return servers_.communicating(); }
+  double waiting() const { return servers_.waiting(); }
 
   void prepare(int batch, purpose why) { local_.prepare(batch, why); }
 
   tallies<Program> train_step(samples<T> batch) {
     catch_up();
     const int rank = servers_.is_synchronous() ? servers_.rank() : 0;
+    pull_rows_of(batch, rank);
     pushed_gradient<T> out;
     out.parts = local_.parts(batch.count, rank);
     out.stride = layout.trainable;
@@ -134,6 +154,7 @@ class parameter_executor : compiled<Program, Backend> {
       if (!std::isfinite(mine[0].mean())) return mine;  // the trainer says what is wrong; the others need not suffer
     }
     out.sums = gradient_;
+    out.rows = rows_;
     out.step = step_;
     out.learning_rate = optimizer_.learning_rate(updates_);
     out.samples = batch.count;
@@ -143,6 +164,7 @@ class parameter_executor : compiled<Program, Backend> {
       for (int l = own.begin; l < own.end; ++l)
         out.tallies.insert(out.tallies.end(), local_.tallies_of(l), local_.tallies_of(l) + computation::tally_width);
     }
+    is_complete_ = !has_tables;
     updates_ = servers_.push(out, weights_.data());
     if (servers_.is_synchronous())
       for (int l = 0; l < out.leaves; ++l)
@@ -155,10 +177,8 @@ class parameter_executor : compiled<Program, Backend> {
 
   /// End of an epoch: the newest weights.
   tallies<Program> finish() {
-    if (connected_ && !servers_.is_synchronous()) {
-      updates_ = servers_.pull(weights_.data());
-      local_.weights_changed();
-    }
+    if (connected_ && !servers_.is_synchronous()) pull();
+    complete();
     return {};
   }
 
@@ -168,20 +188,43 @@ class parameter_executor : compiled<Program, Backend> {
     finish();
   }
 
-  tallies<Program> evaluate_step(samples<T> batch) { return local_.evaluate(weights_.data(), random(), batch); }
-  void predict(samples<T> batch, T* out) { local_.predict(weights_.data(), random(), batch, out); }
+  tallies<Program> evaluate_step(samples<T> batch) {
+    complete();
+    return local_.evaluate(weights_.data(), random(), batch);
+  }
+  void predict(samples<T> batch, T* out) {
+    complete();
+    local_.predict(weights_.data(), random(), batch, out);
+  }
 
  private:
   philox random() const { return seed_.fork(std::uint64_t(step_) + (1ull << 32)); }
+
+  void pull() {
+    updates_ = servers_.pull(weights_.data());
+    local_.weights_changed();
+    is_complete_ = true;
+  }
+  void complete() {
+    if (!is_complete_) pull();
+  }
+  /// Of tables, those that this worker's part of a batch reads.
+  void pull_rows_of([[maybe_unused]] const samples<T>& batch, [[maybe_unused]] int rank) {
+    if constexpr (has_tables) {
+      constexpr long size = Program::network::input_shape.size();
+      const row_range own = local_.own_samples(batch.count, rank);
+      find_rows(std::span(batch.x + own.begin * size, batch.x + own.end * size), rows_);
+      if (is_complete_) return;
+      servers_.pull_rows(rows_, weights_.data());
+      local_.weights_changed();
+    }
+  }
 
   /// Before a step: what the program has set goes to the servers; at first, this worker takes what is there.
   void catch_up() {
     if (connected_ && !assigns_) return;
     if (is_chief()) servers_.assign(weights_.data(), !connected_);
-    if (!connected_) {
-      updates_ = servers_.pull(weights_.data());
-      local_.weights_changed();
-    }
+    if (!connected_) pull();
     connected_ = true, assigns_ = false;
   }
 };

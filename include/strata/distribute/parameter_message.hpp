@@ -26,6 +26,7 @@ static_assert(sizeof(parameter_header) == 56 && std::is_trivially_copyable_v<par
 
 inline constexpr std::uint32_t initial_flag = 1;  // of an assignment: only where there are no weights
 inline constexpr std::uint32_t again_flag = 2;    // of a pull: this worker has had weights
+inline constexpr std::uint32_t rows_flag = 4;     // of a pull: names rows of tables, shard_contents::names_of
 struct parameter_methods {
   static constexpr const char *join = "/strata.Parameters/Join", *leave = "/strata.Parameters/Leave",
                               *assign = "/strata.Parameters/Assign", *push = "/strata.Parameters/Push",

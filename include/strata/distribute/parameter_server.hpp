@@ -75,7 +75,8 @@ struct parameter_server {
     for (int s = 0; s < servers; ++s) addresses.push_back(address_of(members, s));
     parameter_client<T> client(addresses, std::move(shards),
                                {members.rank(), members.size(), is_synchronous(options.staleness), tally_width, run, program,
-                                options.control, options.start_timeout, options.timeout, options.retry_for});
+                                options.control, options.start_timeout, options.timeout, options.retry_for,
+                                tables_of<Program>()});
     return {std::move(optimizer), seed, std::move(client), options.compute};
   }
 
@@ -90,6 +91,12 @@ struct parameter_server {
   }
 
   template <class Program>
+  static std::vector<row_table> tables_of() {
+    constexpr const auto& tables = travelling_tables<Program>::value;
+    return {tables.begin(), tables.end()};
+  }
+
+  template <class Program>
   void serve(typename Program::optimizer optimizer, const cluster& members, const std::vector<parameter_shard>& shards,
              const std::string& run, const std::string& program) const {
     using T = typename Program::value_type;
@@ -100,7 +107,7 @@ struct parameter_server {
         std::move(optimizer), trained.span(), shards,
         {options.staleness, workers, members.task().index,
          is_synchronous(options.staleness) ? batch_gradient<Program, cpu>::tally_width : 0, options.timeout,
-         options.retry_for + std::chrono::seconds(1), detail::hash_of(run)});
+         options.retry_for + std::chrono::seconds(1), detail::hash_of(run), tables_of<Program>()});
     parameter_snapshots snapshots(options.snapshots, members.task().index, program);
     if (snapshots.restore(store)) std::clog << to_string(members.task()) + " goes on from its snapshot\n";
     const parameter_service service(address_of(members, members.task().index), to_string(members.task()), run, program, store,
@@ -118,6 +125,8 @@ struct parameter_server {
       shapes += k > 0 ? " " : "";
       for (int axis = 0; axis < extents.rank(); ++axis) shapes += (axis > 0 ? "x" : "") + std::to_string(extents[axis]);
     }
+    for (const row_table& t : travelling_tables<Program>::value)
+      shapes += ", of which the rows at " + std::to_string(t.begin) + " travel one by one";
     if (shapes.size() > 1000) shapes = "hash " + std::to_string(detail::hash_of(shapes));
     std::string roles;  // not their addresses: there may be a proxy in between
     for (const role r : {role::chief, role::worker, role::ps})

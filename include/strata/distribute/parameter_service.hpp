@@ -104,10 +104,7 @@ class parameter_service {
           answer(owner_.store_.assign(worker(), header_.incarnation, header_.shard, (header_.flags & detail::initial_flag) != 0,
                                       read.left(), read));
         else if (method_ == detail::parameter_methods::pull)
-          hold([&] {
-            const bool had_some = (header_.flags & detail::again_flag) != 0;
-            owner_.store_.pull(worker(), header_.incarnation, header_.shard, had_some, this, responder());
-          });
+          pull(read);
         else if (method_ == detail::parameter_methods::push)
           push(read);
         else
@@ -139,6 +136,15 @@ class parameter_service {
         holds_ = true;
         f();
         if (context_.IsCancelled() && owner_.store_.forget(header_.shard, this)) end(grpc::Status::CANCELLED);
+      }
+      void pull(detail::message_reader& read) {
+        const bool had_some = (header_.flags & detail::again_flag) != 0, some_rows = (header_.flags & detail::rows_flag) != 0;
+        hold([&] {
+          if (some_rows)
+            owner_.store_.pull_rows(worker(), header_.incarnation, header_.shard, this, read.left(), read, responder());
+          else
+            owner_.store_.pull(worker(), header_.incarnation, header_.shard, had_some, this, responder());
+        });
       }
       void push(detail::message_reader& read) {
         const push_request what{worker(), header_.incarnation, header_.step, header_.learning_rate,
@@ -228,10 +234,12 @@ class parameter_service {
 
   /// A worker calls once for each shard, and again what was interrupted; all may do so at once.
   static detail::server_limits limits_of(const store& parameters) {
-    const std::size_t message = std::size_t(4 * largest_shard_bytes) + (64 << 10);
+    // The names of rows take no more than the rows do, and tallies little.
+    const auto parts = std::size_t(parameters.most_parts() + 1);
+    const std::size_t message = parts * std::size_t(largest_shard_bytes) + (256 << 10);
     return {.largest_message = message,
             .streams = 2 * parameters.shards() + 8,
-            .memory = (std::size_t(64) << 20) + 4 * parameters.workers() * parameters.bytes(),
+            .memory = (std::size_t(64) << 20) + (parts + 3) * parameters.workers() * parameters.bytes(),
             .members = int(parameters.workers()),
             .ping_after = detail::ping_after,
             .ping_timeout = detail::ping_timeout};

@@ -19,7 +19,8 @@ struct parameter_shard {
   friend constexpr bool operator==(const parameter_shard&, const parameter_shard&) = default;
 };
 
-/// A shard is no larger, whatever a partitioner says: it travels as one message, which grows no further than four of them.
+/// A shard is no larger, whatever a partitioner says: it travels as one message, of as many of them as a worker has subtrees of
+/// leaves.
 inline constexpr long largest_shard_bytes = 1 << 20;
 
 // The partitioners of tf.distribute.experimental.partitioners: how many shards for so many bytes. They see all parameters as

@@ -7,14 +7,16 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <strata/base/arena.hpp>
 #include <strata/cpu/update.hpp>
 #include <strata/distribute/leaf_share.hpp>
+#include <strata/distribute/team.hpp>
+#include <strata/distribute/parameter_rows.hpp>
 #include <strata/distribute/parameter_shards.hpp>
 #include <strata/distribute/staleness.hpp>
-#include <strata/distribute/team.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +33,8 @@ enum class refusal : std::uint8_t {
   stalled,  // somebody it waits for does not come
 };
 
-/// The weights of one shard, as they were after `version` updates. They stay so while the answer lives.
+/// The weights of one shard, as they were after `version` updates, or those of them that were asked for, one behind the other.
+/// They stay so while the answer lives.
 template <class T>
 struct parameter_answer {
   refusal why = refusal::none;
@@ -60,6 +63,7 @@ struct parameter_store_options {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // how long one waits for others
   std::chrono::milliseconds lost_after = std::chrono::seconds(4);  // a broken connection may be mended in between
   std::uint64_t run = 0;               // what is over in one run is not in another
+  std::vector<row_table> tables{};     // whose rows travel one by one
 };
 
 /// Thread-safe: each shard has a lock of its own. An answer may come later, from another thread; no lock is held then.
@@ -76,7 +80,7 @@ class parameter_store {
     for (const parameter_shard& place : shards) {
       shards_.push_back(nullptr);
       if (place.server == options_.server)
-        shards_.back() = std::make_unique<shard>(place, trained, rules_.slots(), members_.size());
+        shards_.back() = std::make_unique<shard>(place, trained, options_.tables, rules_.slots(), members_.size());
     }
   }
 
@@ -152,6 +156,7 @@ class parameter_store {
         own_snapshot(*s);
         read(s->now->weights.data(), bytes);
         s->version = std::max(s->version, 0L);
+        s->is_settled = false;
         ++changes_;
       }
       take_ready(*s, answers);
@@ -169,25 +174,46 @@ class parameter_store {
     wait(*s, {key, worker, -1, clock::now(), std::move(respond)});
   }
 
-  /// Adds a gradient, unless it has been added; answers with the weights as soon as the worker may go on.
+  /// Of a worker that has had weights: the rows of tables that the message names, shard_contents::names_of.
+  void pull_rows(int worker, std::uint64_t incarnation, std::uint32_t number, const void* key, std::size_t bytes, auto&& read,
+                 responder respond) {
+    shard* s = find(number);
+    if (!s) return respond(refuse(refusal::invalid, "there is no such shard here"));
+    if (!is_current(worker, incarnation)) return respond(fenced(worker));
+    std::vector<element_run> pieces;
+    if (const char* wrong = s->contents.read_names(read, bytes, pieces)) return respond(refuse(refusal::invalid, wrong));
+    if (bytes != 0) return respond(refuse(refusal::invalid, "the size of the message is wrong"));
+    if (!has_weights(*s)) return respond(refuse(refusal::empty, "there are no weights any more"));
+    wait(*s, {key, worker, -1, clock::now(), std::move(respond), true, std::move(pieces)});
+  }
+
+  /// Adds a gradient, unless it has been added; answers with the weights as soon as the worker may go on. For a shard with
+  /// tables the message names rows first, and the gradient is of the rest and of these: that of other rows is zero. The answer
+  /// is the rest alone.
   void push(const push_request& p, std::uint32_t number, const void* key, std::size_t bytes, auto&& read, responder respond) {
     shard* s = find(number);
     if (!s) return respond(refuse(refusal::invalid, "there is no such shard here"));
     if (!is_current(p.worker, p.incarnation)) return respond(fenced(p.worker));
     if (p.step < 0 || p.samples < 1 || p.leaves < 1 || p.leaves > max_leaves || !std::isfinite(p.learning_rate))
       return respond(refuse(refusal::invalid, "a push with numbers that make no sense"));
+    std::vector<element_run> pieces, rest;
+    const bool has_tables = s->contents.has_tables();
+    if (has_tables) {
+      if (const char* wrong = s->contents.read_names(read, bytes, pieces)) return respond(refuse(refusal::invalid, wrong));
+      rest.assign(s->contents.rest().begin(), s->contents.rest().end());
+    }
     answer problem;
     {
       const std::lock_guard lock(s->mutex);
       if (s->version < 0)
         problem = refuse(refusal::empty, "a gradient of weights that nobody has assigned");
       else if (is_synchronous(options_.staleness))
-        problem = collect(*s, p, bytes, read);
+        problem = collect(*s, p, bytes, read, std::move(pieces));
       else
-        problem = apply_once(*s, p, bytes, read);
+        problem = apply_once(*s, p, bytes, read, pieces);
     }
     if (problem.why != refusal::none) return respond(std::move(problem));
-    wait(*s, {key, p.worker, p.step, clock::now(), std::move(respond)});
+    wait(*s, {key, p.worker, p.step, clock::now(), std::move(respond), has_tables, std::move(rest)});
   }
 
   /// Whether that request was waiting: then nobody will answer it.
@@ -197,6 +223,9 @@ class parameter_store {
     const std::lock_guard lock(s->mutex);
     return std::erase_if(s->waiting, [&](const request& r) { return r.key == key; }) > 0;
   }
+
+  /// The most sums over subtrees of leaves that a push has.
+  int most_parts() const { return is_synchronous(options_.staleness) ? subtrees::most : 1; }
 
   // What outlives this process: weights, the optimizer's state, and which pushes are in them.
 
@@ -245,6 +274,7 @@ class parameter_store {
     for (std::size_t k = 0; k < shards_.size() && fits; ++k) {
       if (!shards_[k]) continue;
       shard& s = *shards_[k];
+      s.is_settled = false;
       std::size_t number = 0;
       parameter_shard place;
       bytes = section();
@@ -330,6 +360,8 @@ class parameter_store {
     std::int64_t step;  // of a push; -1: a pull
     clock::time_point since;
     responder respond;
+    bool is_for_some = false;  // elements, not all
+    std::vector<element_run> some{};
   };
   struct ready {
     responder respond;
@@ -345,24 +377,29 @@ class parameter_store {
   struct contribution {
     bool here = false;
     push_request what{};
-    arena<T> sums{};
+    std::vector<element_run> pieces{};  // of tables, in sums
+    arena<T> sums{};                    // zero in all others
     std::vector<double> tallies{};
   };
   struct shard {
     parameter_shard place;
     std::vector<parameter_range> trained;  // within the shard
+    shard_contents contents;
+    bool is_settled = false;  // an update has passed over all weights that were assigned: it flushes denormal ones
     mutable std::mutex mutex{};
     std::shared_ptr<snapshot> now;
     arena<T> slots;
     long version = -1;  // updates so far; -1: nobody has assigned weights
     std::vector<worker_clock> clocks;
-    arena<T> incoming{};
+    arena<T> incoming{};  // zero in tables
     std::vector<contribution> contributions;
     std::vector<double> tallies{};
     std::vector<request> waiting{};
 
-    shard(const parameter_shard& p, std::span<const parameter_range> all, int slot_count, std::size_t workers)
+    shard(const parameter_shard& p, std::span<const parameter_range> all, std::span<const row_table> tables, int slot_count,
+          std::size_t workers)
         : place(p),
+          contents(p, tables),
           now(std::make_shared<snapshot>(std::size_t(p.size()))),
           slots(std::size_t(p.size()) * std::size_t(slot_count)),
           clocks(workers),
@@ -372,6 +409,14 @@ class parameter_store {
           trained.push_back({std::max(r.begin, p.begin) - p.begin, std::min(r.end, p.end) - p.begin, r.regularizer});
     }
     std::size_t bytes() const { return std::size_t(place.size()) * sizeof(T); }
+    /// Of a gradient of the rest and some pieces.
+    std::size_t bytes_with(std::span<const element_run> pieces) const {
+      return std::size_t(count_elements(contents.rest()) + count_elements(pieces)) * sizeof(T);
+    }
+    void read_gradient(auto& read, std::span<const element_run> pieces, T* to) const {
+      for (const auto runs : {contents.rest(), pieces})
+        for (const element_run& r : runs) read(to + r.begin, std::size_t(r.size()) * sizeof(T));
+    }
   };
 
   Optimizer rules_;
@@ -435,49 +480,85 @@ class parameter_store {
     std::ranges::copy(s.now->weights.span(), copy->weights.data());
     s.now = std::move(copy);
   }
-  answer current(shard& s, bool pushed) const {
-    s.now->readers.fetch_add(1, std::memory_order_relaxed);
+  answer current(shard& s, const request& r) const {
+    const T* const weights = std::as_const(s.now->weights).data();
     answer a;
     a.version = s.version;
-    a.count = s.place.size();
-    a.weights = std::shared_ptr<const T>(std::as_const(s.now->weights).data(),
-                                         [held = s.now](const T*) { held->readers.fetch_sub(1, std::memory_order_release); });
-    if (pushed && carries_tallies(s)) a.tallies = s.tallies;
+    if (r.is_for_some) {
+      a.count = count_elements(r.some);
+      const auto copy = std::make_shared<T[]>(std::size_t(a.count));
+      pack(weights, r.some, copy.get());
+      a.weights = {copy, copy.get()};
+    } else {
+      a.count = s.place.size();
+      s.now->readers.fetch_add(1, std::memory_order_relaxed);
+      a.weights = std::shared_ptr<const T>(
+          weights, [held = s.now](const T*) { held->readers.fetch_sub(1, std::memory_order_release); });
+    }
+    if (r.step >= 0 && carries_tallies(s)) a.tallies = s.tallies;
     return a;
   }
 
-  void apply(shard& s, T* gradient, int samples, double rate) {
+  static void clear(T* gradient, std::span<const element_run> pieces) {
+    for (const element_run& piece : pieces) std::fill(gradient + piece.begin, gradient + piece.end, T{});
+  }
+
+  /// Outside of `slices` the gradient is zero.
+  void apply(shard& s, T* gradient, std::span<const element_run> slices, int samples, double rate) {
     const flush_denormals scope;
     own_snapshot(s);
+    const T scale = T(1) / T(samples);
     rules_.template with_rule<T>(s.version, rate, [&](const auto& rule) {
       using rule_type = std::remove_cvref_t<decltype(rule)>;
       T *slots[rule_type::slots + 1] = {}, *leaves[1] = {gradient};
       for (int k = 0; k < rule_type::slots; ++k) slots[k] = s.slots.data() + k * s.place.size();
-      const weight_update<T, Optimizer> all{rules_, rate, T(1) / T(samples), s.trained, s.now->weights.data(), slots,
-                                            leaves, 1};
-      all.apply(rule, 0, s.place.size());
+      const weight_update<T, Optimizer> all{rules_, rate, scale, s.trained, s.now->weights.data(), slots, leaves, 1};
+      if (s.contents.has_tables() && s.is_settled && keeps_weights_without_gradient(rule, scale, rate))
+        for (const element_run& some : slices) all.apply(rule, some.begin, some.end);
+      else
+        all.apply(rule, 0, s.place.size());
     });
+    s.is_settled = true;
     ++s.version;
     ++changes_;
   }
 
-  answer apply_once(shard& s, const push_request& p, std::size_t bytes, auto& read) {
-    if (bytes != s.bytes()) return refuse(refusal::invalid, "the size of the message is wrong");
+  /// Whether this step leaves a weight whose gradient is zero as it is, so that rows without a gradient need no update. A rule
+  /// is arithmetic with one element and numbers that are the same for all, so weights of all magnitudes tell.
+  template <class Rule>
+  bool keeps_weights_without_gradient(const Rule& rule, T scale, double rate) const {
+    if (Rule::slots > 0) return false;
+    using limits = std::numeric_limits<T>;
+    constexpr T some[slice_alignment / 2] = {0, limits::min(), T(1e-20), T(1e-5), T(0.7), 1, T(1e4), limits::max()};
+    alignas(64) T weights[slice_alignment], before[slice_alignment], gradient[slice_alignment] = {};
+    for (std::size_t i = 0; i < std::size(some); ++i) weights[2 * i] = some[i], weights[2 * i + 1] = -some[i];
+    std::memcpy(before, weights, sizeof before);
+    T *no_slots[1] = {}, *leaves[1] = {gradient};
+    const parameter_range place{0, slice_alignment};
+    const weight_update<T, Optimizer> update{rules_, rate, scale, {&place, 1}, weights, no_slots, leaves, 1};
+    update.apply(rule, 0, slice_alignment);
+    return std::memcmp(before, weights, sizeof before) == 0;
+  }
+
+  answer apply_once(shard& s, const push_request& p, std::size_t bytes, auto& read, std::span<const element_run> pieces) {
+    if (bytes != s.bytes_with(pieces)) return refuse(refusal::invalid, "the size of the message is wrong");
     worker_clock& mine = s.clocks[std::size_t(p.worker)];
     if (mine.incarnation != p.incarnation) return fenced(p.worker);
     if (p.step <= mine.last_step) return {};
     s.incoming.grow(std::size_t(s.place.size()));
-    read(s.incoming.data(), bytes);
-    apply(s, s.incoming.data(), p.samples, p.learning_rate);
+    s.read_gradient(read, pieces, s.incoming.data());
+    apply(s, s.incoming.data(), s.contents.slices_around({pieces.begin(), pieces.end()}), p.samples, p.learning_rate);
+    clear(s.incoming.data(), pieces);
     mine.last_step = p.step;
     ++mine.progress;
     return {};
   }
 
-  answer collect(shard& s, const push_request& p, std::size_t bytes, auto& read) {
+  answer collect(shard& s, const push_request& p, std::size_t bytes, auto& read, std::vector<element_run> pieces) {
     const std::string& name = options_.workers[std::size_t(p.worker)];
     const leaf_range share = share_of(p.leaves, p.worker, int(members_.size()));
-    const std::size_t sums = std::size_t(subtrees(share).count()) * s.bytes();
+    const int parts_of_this = subtrees(share).count();
+    const std::size_t sums = std::size_t(parts_of_this) * s.bytes_with(pieces);
     const std::size_t numbers = carries_tallies(s) ? std::size_t(share.size()) * options_.tally_width : 0;
     if (bytes != sums + numbers * sizeof(double)) return refuse(refusal::invalid, "the size of the message is wrong");
     if (p.step < s.version) return {};  // added already
@@ -494,8 +575,9 @@ class parameter_store {
                           " and " + std::to_string(c.what.samples) + " samples in " + std::to_string(p.leaves) + " and " +
                           std::to_string(c.what.leaves) + " leaves in step " + std::to_string(p.step));
     }
-    mine.sums.grow(sums / sizeof(T));
-    read(mine.sums.data(), sums);
+    mine.sums.grow(std::size_t(parts_of_this) * std::size_t(s.place.size()));
+    for (int k = 0; k < parts_of_this; ++k) s.read_gradient(read, pieces, mine.sums.data() + k * s.place.size());
+    mine.pieces = std::move(pieces);
     mine.tallies.resize(numbers);
     read(mine.tallies.data(), numbers * sizeof(double));
     mine.what = p;
@@ -506,19 +588,23 @@ class parameter_store {
     const flush_denormals scope;
     std::vector<T*> sum;
     std::vector<leaf_range> nodes;
+    std::vector<element_run> named;  // by any of them
     s.tallies.clear();
     for (std::size_t r = 0; r < s.contributions.size(); ++r) {
       contribution& c = s.contributions[r];
+      named.insert(named.end(), c.pieces.begin(), c.pieces.end());
       const subtrees parts(share_of(p.leaves, int(r), int(members_.size())));
       for (int k = 0; k < parts.count(); ++k) nodes.push_back(parts[k]), sum.push_back(c.sums.data() + k * s.place.size());
       s.tallies.insert(s.tallies.end(), c.tallies.begin(), c.tallies.end());
       c.here = false;
     }
+    const std::vector<element_run> slices = s.contents.slices_around(named);
     add_in_tree([&](int k) { return nodes[std::size_t(k)]; }, int(nodes.size()), [&](int a, int b) {
       const T* const two[2] = {sum[std::size_t(a)], sum[std::size_t(b)]};
-      sum_leaves(sum[std::size_t(a)], two, 2, 0, s.place.size());
+      for (const element_run& some : slices) sum_leaves(sum[std::size_t(a)], two, 2, some.begin, some.end);
     });
-    apply(s, sum[0], p.samples, s.contributions[0].what.learning_rate);
+    apply(s, sum[0], slices, p.samples, s.contributions[0].what.learning_rate);
+    for (T* const node : sum) clear(node, named);
     return {};
   }
 
@@ -559,8 +645,8 @@ class parameter_store {
   void take_ready(shard& s, std::vector<ready>& answers) {
     for (std::size_t i = s.waiting.size(); i-- > 0;) {
       if (!may_go_on(s, s.waiting[i])) continue;
-      const bool pushed = s.waiting[i].step >= 0;
-      answers.push_back({take(s, i), current(s, pushed)});
+      answer a = current(s, s.waiting[i]);
+      answers.push_back({take(s, i), std::move(a)});
     }
   }
   static responder take(shard& s, std::size_t i) {

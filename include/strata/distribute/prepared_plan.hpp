@@ -1,4 +1,4 @@
-// A plan with its memory: a workspace for each thread, or for each leaf, and the derived layouts of the weights.
+// A plan with its memory: a workspace for each thread, or for each leaf of this process, and the derived layouts of weights.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -19,8 +19,8 @@ class prepared_plan {
   bool derived_is_stale_ = true;
 
  public:
-  /// For leaves of up to `capacity` samples. micro_batch: 0 for as many samples as the cache holds; with several segments it is
-  /// always that, because sums over the whole batch are sums of those over micro-batches.
+  /// For up to so many leaves at a time, of up to `capacity` samples. micro_batch: 0 for as many samples as the cache holds; with
+  /// several segments it is always that, because sums over the whole batch are sums of those over micro-batches.
   void prepare(int leaves, int capacity, int threads, int micro_batch) {
     const bool whole = plan.needs_whole_leaf();
     for (int k = 0; k < plan.segment_count; ++k) {
@@ -28,11 +28,15 @@ class prepared_plan {
       micro_batch_[k] = whole ? wanted : std::max(micro_batch_[k], std::min(capacity, wanted));
     }
     works_.resize(std::max(works_.size(), std::size_t(whole ? leaves : threads)));
-    for (auto& each : works_) each.prepare(whole ? capacity : micro_batch_[0]);
+    const int most = *std::max_element(micro_batch_, micro_batch_ + plan.segment_count);
+    for (auto& each : works_) each.prepare(whole ? capacity : 0, whole ? std::min(capacity, most) : most);
   }
 
   int micro_batch(int segment = 0) const { return micro_batch_[segment]; }
-  workspace<Program, Backend, Why>& work_of(int rank, int leaf) { return works_[std::size_t(plan.needs_whole_leaf() ? leaf : rank)]; }
+  /// `leaf` is its place among those of this process; it matters only where all of them are kept.
+  workspace<Program, Backend, Why>& work_of(int thread, int leaf = 0) {
+    return works_[std::size_t(plan.needs_whole_leaf() ? leaf : thread)];
+  }
   const T* derived() const { return derived_.data(); }
 
   void weights_changed() { derived_is_stale_ = true; }
@@ -54,7 +58,7 @@ class prepared_plan {
   /// where a segment ends before they are read again, what one group and the next pass on.
   static constexpr int samples_in_cache(int segment) {
     constexpr long cache = std::max(1L << 20, long(layout_of_program<Program>.trainable) * long(sizeof(T)));
-    long numbers = plan.workspace + plan.scratch_per_sample + 1;
+    long numbers = plan.passing + plan.scratch_per_sample + 1;
     if (plan.needs_whole_leaf()) {
       numbers = 1;
       for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)

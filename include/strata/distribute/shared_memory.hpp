@@ -20,14 +20,15 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <random>
 #include <sstream>
 #include <strata/base/atomic_file.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/expected_messages.hpp>
-#include <strata/distribute/key_value_store.hpp>
+#include <strata/distribute/message_queue.hpp>
 #include <strata/distribute/wait_state.hpp>
+#include <strata/distribute/key_value_store.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -144,8 +145,9 @@ class shared_memory_communicator {
     std::shared_ptr<wait_state> waits;
     detail::shared_pages inbox_pages;
     std::vector<peer> peers;
-    detail::expected_messages under_way;
+    detail::message_queue<expected> under_way;
     std::uint32_t generation = 0;  // of allocated memory
+    std::function<bool()> meanwhile;
   };
 
  public:
@@ -199,6 +201,9 @@ class shared_memory_communicator {
   int size() const { return state_->size; }
   bool reaches(int rank) const { return state_->peers[std::size_t(rank)].here; }
   memory allocate(std::size_t bytes) { return {detail::shared_pages(bytes), ++state_->generation}; }
+
+  /// While a thread waits here it calls `f` again and again, and often if that says that there is more to do.
+  void while_waiting(std::function<bool()> f) { state_->meanwhile = std::move(f); }
 
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
     peer& p = state_->peers[std::size_t(to)];
@@ -261,7 +266,7 @@ class shared_memory_communicator {
     return inbox_of(rank()).from(e.from)->posted.load(std::memory_order_acquire) != state_->peers[std::size_t(e.from)].taken;
   }
   void take_what_is_there() {
-    detail::expected_messages& expected = state_->under_way;
+    auto& expected = state_->under_way;
     while (!expected.empty() && is_there(expected.front())) take(expected.front(), "a message");
   }
   void take(const expected& e, const char* what) {
@@ -298,7 +303,10 @@ class shared_memory_communicator {
   void wait_until(Ready&& ready, const char* what, int on) {
     for (int i = 1; i <= 8000; ++i) {
       if (ready()) return;
-      if (i % 64 == 0) ::sched_yield();  // where processes are more than cores, the awaited one may need this core
+      if (i % 64 == 0) {
+        if (state_->meanwhile) state_->meanwhile();
+        ::sched_yield();  // where processes are more than cores, the awaited one may need this core
+      }
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
@@ -307,11 +315,12 @@ class shared_memory_communicator {
     const wait_state::scope told(*state_->waits, what, on);
     const auto deadline = std::chrono::steady_clock::now() + state_->timeout;
     for (;;) {
+      const bool more = state_->meanwhile && state_->meanwhile();
       mine.sleeping.store(1, std::memory_order_seq_cst);
       const std::uint32_t rung = mine.bell.load(std::memory_order_seq_cst);
       const bool done = ready();
       if (!done) {
-        const timespec some{0, 5'000'000};
+        const timespec some{0, more ? 100'000 : 5'000'000};
         ::syscall(SYS_futex, &mine.bell, FUTEX_WAIT, rung, &some, nullptr, 0);
       }
       mine.sleeping.store(0, std::memory_order_seq_cst);

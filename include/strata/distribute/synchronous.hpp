@@ -8,9 +8,9 @@
 #include <memory>
 #include <span>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/communication_options.hpp>
 #include <strata/distribute/batch_leaves.hpp>
 #include <strata/distribute/collective_operations.hpp>
-#include <strata/distribute/communication_options.hpp>
 #include <strata/distribute/gradient_buckets.hpp>
 #include <strata/distribute/tree_reduction.hpp>
 #include <strata/program/initialize.hpp>
@@ -29,7 +29,7 @@ class synchronous_executor : compiled<Program, Backend>,
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& plan = plan_of<Program, Backend>;
   using base::layout, base::trained, base::team_, base::training_, base::leaves_, base::now_;
-  using base::inference, base::leaf_count, base::share, base::in_micro_batches, base::tree, base::tally_up;
+  using base::own_, base::inference, base::leaf_count, base::share, base::in_micro_batches, base::tree, base::tally_up;
   using typename base::sums, typename base::training_pass;
   using typename operations::connections, typename operations::nothing;
   using operations::among_processes, operations::processes_;
@@ -41,6 +41,7 @@ class synchronous_executor : compiled<Program, Backend>,
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> exchange_;
   arena<T> weights_, slots_;
   arena<double> statistics_, norms_;
+  T* sum_ = nullptr;  // of the gradients of all processes
   long step_ = 0;
 
  public:
@@ -75,16 +76,19 @@ class synchronous_executor : compiled<Program, Backend>,
     if (this->is_elastic()) return {};  // a step that is begun again may be shared by fewer
     if constexpr (among_processes)
       return [divide = this->divide_, rank = processes_.rank(), size = processes_.size()](int count) {
-        const auto [leaves, capacity] = divide(count);
-        const leaf_range own = share_of(leaves, rank, size);
-        return row_range{std::min(count, own.begin * capacity), std::min(count, own.end * capacity)};
+        return base::samples_of(divide, count, rank, size);
       };
     return {};
   }
 
+  /// Between two steps, in all processes: the next ones depend on parameters, slots and the step alone.
+  void forget_rounding() {
+    if constexpr (among_processes) reduction_.forget_rounding();
+  }
+
   /// Makes room for batches of up to so many samples.
   void prepare(int batch, purpose why) {
-    const int leaves = this->make_room(batch, why);
+    const int leaves = this->make_room(batch, why, processes_.size());
     if (leaves > 0 && this->may_prepare_messages(leaves, why)) prepare_messages(leaves, why);
   }
 
@@ -119,9 +123,10 @@ class synchronous_executor : compiled<Program, Backend>,
   void prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
     if constexpr (among_processes) {
       exchange_.prepare(processes_, sums::size, leaves);
-      if (why == purpose::training)
-        reduction_.prepare(processes_, gradient_buckets<Program, Backend>(communication_.bytes_per_pack), leaves,
-                           communication_.bf16_gradients);
+      if (why == purpose::inference) return;
+      this->make_room_for_shares(processes_.size());  // which may be larger than before
+      reduction_.prepare(processes_, gradient_buckets<Program, Backend>(communication_.bytes_per_pack), leaves,
+                         communication_.bf16_gradients);
     }
   }
 
@@ -150,10 +155,9 @@ class synchronous_executor : compiled<Program, Backend>,
       });
     }
     const double rate = optimizer_.learning_rate(step_);
-    T* gradients[max_leaves] = {};
-    const int count = gather_gradients(gradients);
+    const std::span<T* const> gradients = gather_gradients();
     refuse_other_batches(batch.count);
-    optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) { update(rule, gradients, count, T(1) / T(batch.count), rate); });
+    optimizer_.template with_rule<T>(step_, rate, [&](const auto& rule) { update(rule, gradients, T(1) / T(batch.count), rate); });
     if constexpr (plan.needs_whole_leaf()) update_state(context, batch);
     parameters_changed();
     ++step_;
@@ -161,15 +165,13 @@ class synchronous_executor : compiled<Program, Backend>,
   }
 
   step_context<T> begin(auto& prepared, int count) {
-    return base::begin(prepared, weights_.data(), statistics_.data(), count, seed_.fork(std::uint64_t(step_) + (1ull << 32)));
+    return base::begin(prepared, weights_.data(), statistics_.data(), count, seed_.fork(std::uint64_t(step_) + (1ull << 32)),
+                       processes_.rank(), processes_.size());
   }
 
-  /// Those that this process computes.
-  leaf_range own_leaves() const { return share_of(leaf_count(), processes_.rank(), processes_.size()); }
   template <class F>
   void for_own_leaves(F&& f) {
-    const leaf_range own = own_leaves();
-    team_->for_tasks(own.size(), [&](int i, int rank) { f(own.begin + i, rank); });
+    team_->for_tasks(own_.size(), [&](int i, int rank) { f(own_.begin + i, rank); });
   }
 
   /// Tallies and statistics of the leaves of all processes.
@@ -194,27 +196,22 @@ class synchronous_executor : compiled<Program, Backend>,
 
   /// Gradients are sent while others are being computed.
   void begin_sum() {
-    if constexpr (among_processes) {
-      const T* gradients[max_leaves] = {};
-      for (int l = 0; l < leaf_count(); ++l) gradients[l] = leaves_[std::size_t(l)].gradient();
-      reduction_.begin(processes_, gradients, leaf_count());
-    }
+    if constexpr (among_processes) reduction_.begin(processes_, this->own_gradients(), leaf_count());
   }
 
   /// What the update adds up: the gradients of all leaves, or what the processes have added up already. Tallies travel along.
-  int gather_gradients(T** gradients) {
-    for (int l = 0; l < leaf_count(); ++l) gradients[l] = leaves_[std::size_t(l)].gradient();
+  std::span<T* const> gather_gradients() {
     if constexpr (among_processes) {
       reduction_.advance(processes_, *team_);
       const auto numbers = [&](int l) { return leaves_[std::size_t(l)].all(); };
       exchange_.begin(processes_, leaf_count(), sums::size, numbers);
       this->say_wishes();
-      gradients[0] = reduction_.finish(processes_, *team_);
+      sum_ = reduction_.finish(processes_, *team_);
       exchange_.finish(processes_, leaf_count(), sums::size, numbers);
       this->hear_wishes();
-      return 1;
+      return {&sum_, 1};
     }
-    return leaf_count();
+    return {this->own_gradients(), std::size_t(leaf_count())};
   }
 
   /// Segment by segment: statistics of the whole batch are summed between two.
@@ -223,12 +220,13 @@ class synchronous_executor : compiled<Program, Backend>,
       for_own_leaves([&](int l, int rank) {
         const long start = long(l) * now_.capacity;
         in_micro_batches(training_, l, batch, segment, [&](samples<T> some, long first) {
-          training_pass pass(context, training_.work_of(rank, l), leaves_[std::size_t(l)], some, first, int(first - start));
+          training_pass pass(context, training_.work_of(rank, l - own_.begin), leaves_[std::size_t(l)], some, first,
+                             int(first - start));
           f(pass, first > start);
         });
       });
     };
-    for (int l = own_leaves().begin; l < own_leaves().end; ++l) {
+    for (int l = own_.begin; l < own_.end; ++l) {
       leaves_[std::size_t(l)].clear_sums();
       if (share(l, batch).count == 0) leaves_[std::size_t(l)].clear_gradient();
     }
@@ -264,7 +262,7 @@ class synchronous_executor : compiled<Program, Backend>,
   void update_state(const step_context<T>& context, const samples<T>& batch) {
     for (int k = 1; k < plan.segment_count; ++k) {
       const int g = plan.first_of_segment[k];
-      training_pass(context, training_.work_of(0, 0), leaves_[0], batch, 0).update_state(g, weights_.data());
+      training_pass(context, training_.work_of(0), leaves_[0], batch, 0).update_state(g, weights_.data());
     }
   }
 
@@ -277,7 +275,7 @@ class synchronous_executor : compiled<Program, Backend>,
     const flush_denormals scope;
     sums& leaf = leaves_[0];
     leaf.clear_sums();
-    training_pass pass(context, training_.work_of(0, 0), leaf, batch, 0);
+    training_pass pass(context, training_.work_of(0), leaf, batch, 0);
     pass.forward(0);
     pass.measure();
     const double rate = optimizer_.learning_rate(step_);
@@ -298,10 +296,10 @@ class synchronous_executor : compiled<Program, Backend>,
   }
 
   template <class Rule>
-  void update(const Rule& rule, T** gradients, int count, T scale, double rate) {
+  void update(const Rule& rule, std::span<T* const> gradients, T scale, double rate) {
     T* slots[Rule::slots + 1] = {};
     for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * layout.trainable;
-    const weight_update<T, optimizer_type> all{optimizer_, rate, scale, trained.span(), weights_.data(), slots, gradients, count, norms_.data()};
+    const weight_update<T, optimizer_type> all{optimizer_, rate, scale, trained.span(), weights_.data(), slots, gradients.data(), int(gradients.size()), norms_.data()};
     const auto in_slices = [&](auto&& f) {
       const int slices = team_->size();
       team_->for_tasks(slices, [&](int i, int) { f(slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices)); });

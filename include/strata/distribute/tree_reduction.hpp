@@ -1,8 +1,8 @@
 // The sum of the leaves of all processes, bit for bit as if one process had them all.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -10,9 +10,9 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/cpu/update.hpp>
 #include <strata/distribute/leaf_share.hpp>
+#include <strata/distribute/team.hpp>
 #include <strata/distribute/reduction_groups.hpp>
 #include <strata/distribute/rounded_gradients.hpp>
-#include <strata/distribute/team.hpp>
 #include <utility>
 #include <vector>
 
@@ -52,6 +52,9 @@ class tree_reduction {
     memory rounded{};  // the same as they are sent, if they are rounded
     memory theirs{};   // over each subtree of the others: what belongs to this process's slices
     arena<T> expanded{}, residue{};
+    // Of all subtrees in the order of their leaves, while a slice is completed; subtree_sums[k][0] is its first element.
+    std::vector<T*> subtree_sums{};
+    std::vector<leaf_range> nodes{};
   };
   /// What threads share while they compute gradients.
   struct progress {
@@ -70,14 +73,14 @@ class tree_reduction {
   arena<T> residue_;
   std::unique_ptr<progress> progress_;
   // Of the sum at hand.
-  std::array<const T*, max_leaves> leaves_at_{};
+  std::vector<const T*> leaves_at_{};  // those of this process
   int count_ = 0;  // of leaves
   int tick_ = 0;   // stage s of bucket b comes at tick s + b
   std::exception_ptr failed_;
 
  public:
-  /// For sums over up to `leaves` leaves. Buckets come in the order in which they are completed: the last elements first. With
-  /// `rounds` messages are rounded to bfloat16.
+  /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are completed:
+  /// the last elements first. With `rounds` messages are rounded to bfloat16.
   void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds) {
     leaves_ = leaves;
     rounds_ = rounds = rounds && c.size() > 1;
@@ -88,6 +91,8 @@ class tree_reduction {
     for (level& l : levels_) {
       const most_parts most(l.group, leaves, c.size());
       const long row = std::max(l.row, (size_ / norm_piece / l.group.size() + 2) * norm_piece);
+      l.subtree_sums.resize(std::size_t(most.own + most.others));
+      l.nodes.resize(std::size_t(most.own + most.others));
       l.sums = c.allocate(std::size_t(most.own * size_) * sizeof(T));
       l.theirs = c.allocate(bytes(most.others * row));
       if (!rounds) continue;
@@ -96,6 +101,7 @@ class tree_reduction {
       l.residue = arena<T>(std::size_t(size_));
     }
     sum_ = c.allocate(std::size_t(size_) * sizeof(T));
+    leaves_at_.reserve(std::size_t((leaves + c.size() - 1) / c.size()));
     if (!rounds) return;
     rounded_sum_ = c.allocate(bytes(size_));
     residue_ = arena<T>(std::size_t(size_));
@@ -105,12 +111,12 @@ class tree_reduction {
     if (size > size_ || leaves > leaves_) prepare(c, {{0, std::max(size, size_)}}, std::max(leaves, leaves_), false);
   }
 
-  /// Begins a sum over `count` leaves; `leaves[l]` are the numbers of leaf l. Only those of this process's share are looked at,
-  /// which need not be complete yet.
-  void begin(const C& c, const T* const* leaves, int count) {
-    std::copy_n(leaves, count, leaves_at_.begin());
+  /// Begins a sum over `count` leaves. `own` are the numbers of each leaf of this process's share; they need not be complete yet.
+  void begin(const C& c, const T* const* own, int count) {
+    const int share = share_of(count, c.rank(), c.size()).size();
+    leaves_at_.assign(own, own + share);
     count_ = count, tick_ = 0, failed_ = nullptr;
-    for (std::atomic<int>& m : progress_->missing) m.store(share_of(count, c.rank(), c.size()).size(), std::memory_order_relaxed);
+    for (std::atomic<int>& m : progress_->missing) m.store(share, std::memory_order_relaxed);
   }
   /// From any thread: one more of this process's leaves has passed the backward of that group of the plan. The last bucket is
   /// left to finish, where all threads take part.
@@ -141,10 +147,16 @@ class tree_reduction {
     return sum;
   }
 
+  /// What rounding has left of earlier sums is not added to the next ones.
+  void forget_rounding() {
+    for (level& l : levels_) std::ranges::fill(l.residue.span(), T{});
+    std::ranges::fill(residue_.span(), T{});
+  }
+
   /// All at once and in one piece, of numbers that are there.
-  T* operator()(C& c, thread_team& team, const T* const* leaves, int count, long size) {
+  T* operator()(C& c, thread_team& team, const T* const* own, int count, long size) {
     if (buckets() != 1 || buckets_.front().end != size) divide({{0, size}});
-    begin(c, leaves, count);
+    begin(c, own, count);
     return finish(c, team);
   }
 
@@ -153,7 +165,7 @@ class tree_reduction {
   struct most_parts {
     long own = 0, others = 0;
     most_parts(const reduction_group& group, int leaves, int processes) {
-      for (int n = 1; n <= leaves; ++n) {
+      for (int n = leaves; n > 0; n = int(std::bit_floor(unsigned(n - 1)))) {
         long received = 0;
         for (int i = 0; i < group.size(); ++i) {
           const long count = subtrees(group.leaves_of(i, n, processes)).count();
@@ -232,7 +244,7 @@ class tree_reduction {
     const subtrees own = parts(l, l.group.place, c.size());
     in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
       for (int k = 0; k < own.count(); ++k)
-        sum_leaves(numbers(l.sums) + k * size_, leaves_at_.data() + own[k].begin, own[k].size(), begin, end);
+        sum_leaves(numbers(l.sums) + k * size_, leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), begin, end);
     });
   }
 
@@ -267,8 +279,8 @@ class tree_reduction {
     level& l = levels_[std::size_t(depth)];
     const bool last = depth + 1 == int(levels_.size());
     const range mine = slice(l, b, l.group.place);
-    std::array<T*, max_leaves> sums{};  // of all subtrees, in the order of their leaves; sums[k][0] is the slice's first element
-    std::array<leaf_range, max_leaves> nodes{};
+    std::vector<T*>& sums = l.subtree_sums;
+    std::vector<leaf_range>& nodes = l.nodes;
     int n = 0;
     long row = 0;
     for (int i = 0; i < l.group.size(); ++i) {

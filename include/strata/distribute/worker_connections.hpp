@@ -1,5 +1,5 @@
-// The connections of one worker of a synchronous training: to the coordinator, and to the other workers. Needs Gloo and gRPC.
-// needs: gloo grpc
+// The connections of one worker of a synchronous training: to the coordinator, and to the other workers. Needs gRPC.
+// needs: grpc
 #pragma once
 #include <unistd.h>
 
@@ -9,13 +9,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <strata/distribute/between_processes.hpp>
 #include <strata/distribute/cluster.hpp>
+#include <strata/distribute/between_processes.hpp>
 #include <strata/distribute/coordinator.hpp>
 #include <strata/distribute/coordinator_client.hpp>
-#include <strata/distribute/elastic.hpp>
 #include <strata/distribute/heartbeat.hpp>
 #include <strata/distribute/key_value_store.hpp>
+#include <strata/distribute/elastic.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,7 +65,7 @@ class worker_connections {
     if (is_elastic()) s.self.agreement += "; elastic from " + std::to_string(least) + " workers on";
     if (members.is_chief())
       s.server = std::make_unique<coordinator>(members.coordinator(), run, options.control, members.generation(),
-                                               options.elastic, patience());
+                                               options.elastic, patience(), s.self.size);
     s.client = std::make_shared<coordinator_client>(members.coordinator(), run, options.control, members.generation());
     const auto all = s.client->join(s.self, options.start_timeout, [&](int r) { return to_string(members.task_of_rank(r)); });
     if (all) connect(*all);

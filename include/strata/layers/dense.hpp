@@ -9,7 +9,7 @@
 namespace strata {
 
 inline constexpr reason dense_takes_a_rank_1_shape_put_flatten_in_front{
-    "dense takes a rank-1 shape: put flatten or global_average_pool2d in front of it"};
+    "dense takes a rank-1 shape: put flatten or a global pooling in front of it"};
 inline constexpr reason dense_needs_at_least_one_unit{"dense needs at least one unit"};
 
 struct dense_settings {

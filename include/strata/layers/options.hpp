@@ -81,6 +81,8 @@ concept with_kernel = requires { typename Settings::owns_kernel; };
 template <class Settings>
 concept with_bias = requires(Settings s) { s.bias; };
 template <class Settings>
+concept with_embeddings = requires { typename Settings::owns_embeddings; };
+template <class Settings>
 concept with_gamma = requires(Settings s) { s.scale; };
 template <class Settings>
 concept with_beta = requires(Settings s) { s.center; };
@@ -95,6 +97,11 @@ template <initializer I>
 struct bias_initializer {
   static constexpr void configure(detail::with_bias auto&) {}
   static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "bias"); }
+};
+template <initializer I>
+struct embeddings_initializer {
+  static constexpr void configure(detail::with_embeddings auto&) {}
+  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "embeddings"); }
 };
 template <initializer I>
 struct gamma_initializer {
@@ -117,6 +124,11 @@ template <class Penalty>
 struct bias_regularizer {
   static constexpr void configure(detail::with_bias auto&) {}
   static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "bias"); }
+};
+template <class Penalty>
+struct embeddings_regularizer {
+  static constexpr void configure(detail::with_embeddings auto&) {}
+  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "embeddings"); }
 };
 template <class Penalty>
 struct gamma_regularizer {

@@ -45,6 +45,9 @@ struct tape {
   constexpr shape in(int i, int k = 0) const { return nodes[nodes[i].input[k]].out; }
 };
 
+inline constexpr reason embedding_takes_the_numbers_of_the_batch{
+    "embedding takes the numbers of the batch: only flatten and reshape may stand between it and input"};
+
 /// Appends nodes and computes their shapes; after the first failure it only counts.
 struct recorder {
   node* nodes;
@@ -75,8 +78,18 @@ struct recorder {
     }
     const expected_shape out = operation.output_shape(std::span<const shape>(in, std::size_t(n.arity)));
     n.out = out.value;
-    if (out.refused) *failed = {id, out.why, received, here, false};
+    if (out.refused)
+      *failed = {id, out.why, received, here, false};
+    else if (operation.looks_up && !is_batch(n.input[0]))
+      *failed = {id, &embedding_takes_the_numbers_of_the_batch, received, here, false};
     return id;
+  }
+
+ private:
+  /// The batch, or a view of it.
+  constexpr bool is_batch(int id) const {
+    while (id > 0 && nodes[id].operation->is_view) id = nodes[id].input[0];
+    return id == 0;
   }
 };
 

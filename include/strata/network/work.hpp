@@ -5,12 +5,15 @@
 namespace strata {
 
 namespace detail {
-/// A kernel (..., F) is applied once at each position of an output (..., F). Vectors are not counted: biases and the like.
+/// A kernel (..., F) is applied once at each position of an output (..., F). Vectors are not counted: biases and the like. A
+/// table of rows multiplies nothing.
 template <int N, int Count>
 constexpr long count_multiply_adds(const tape<N>& t, const parameter_layout<Count>& l) {
   long sum = 0;
   for (int s = 0; s < Count; ++s) {
-    const shape& out = t.nodes[l.slots[s].node].out;
+    const node& n = t.nodes[l.slots[s].node];
+    if (n.operation->looks_up) continue;
+    const shape& out = n.out;
     if (l.slots[s].what.extents.rank() > 1) sum += long(l.slots[s].what.extents.size()) * (out.size() / out.last());
   }
   return sum;

@@ -25,7 +25,7 @@ struct match {
   kernel_facts kernel;
 };
 
-/// One kernel call: nodes [first, first + count). Offsets count elements; those of the workspace are per sample.
+/// One kernel call: nodes [first, first + count). Offsets count elements.
 struct group {
   int first = 0, count = 0;
   int arity = 0, input[max_inputs] = {};  // groups it reads; -1: the batch
@@ -33,7 +33,7 @@ struct group {
   int parameter_count = 0;
   long parameters[max_group_parameters] = {};  // offsets in the arena
   bool trainable[max_group_parameters] = {};
-  int output = 0, gradient = -1, saved = -1;   // in the workspace
+  location output, gradient, saved;            // in the workspace
   int statistics = 0;                          // two ranges of kernel.statistics doubles: forward, backward
   long derived = 0;
   bool trains = false;               // it, or something before it, has parameters: it takes part in backward
@@ -45,7 +45,8 @@ struct group {
 template <int Nodes>
 struct plan {
   int group_count = 0, segment_count = 1;
-  int workspace = 0, unshared_workspace = 0;  // elements per sample, with and without reuse
+  int workspace = 0, passing = 0;             // elements per sample of a leaf, and per sample of a micro-batch
+  int unshared_workspace = 0;                 // both, without reuse
   int statistics = 0;                         // doubles per leaf
   int scratch = 0, scratch_per_sample = 0;
   long derived = 0;
@@ -127,7 +128,21 @@ constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
   }
 }
 
-/// Lifetimes of outputs, saved values and gradients over one step - forward 0 .. G-1, backward G .. 2G-1 - then offsets.
+/// In which pass each group computes, forward 0 .. G-1, then backward G .. 2G-1. A pass takes micro-batch after micro-batch:
+/// forward through each segment but the last, through that one and back, then back through the others, where the group that
+/// opens a segment goes with the segment before it.
+template <int N>
+struct passes {
+  int of[2 * N + 1] = {};
+  constexpr explicit passes(const plan<N>& p) {
+    const int G = p.group_count, last = p.segment_count - 1;
+    for (int k = 0; k <= last; ++k)
+      for (int g = p.first_of_segment[k]; g < p.first_of_segment[k + 1]; ++g)
+        of[g] = k, of[2 * G - 1 - g] = 2 * last - k + (k > 0 && g == p.first_of_segment[k]);
+  }
+};
+
+/// Lifetimes of outputs, saved values and gradients over one step, then offsets.
 template <int N>
 constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   const bool trains = why == purpose::training;
@@ -149,24 +164,28 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
       if (!it.adds_dx[k]) first_write[from] = back(g);
     }
   }
-  buffer born[3 * N + 1];
-  int n = 0;
+  const passes<N> pass(p);
+  buffer lasting[3 * N + 1], passing[3 * N + 1];
+  int lasting_count = 0, passing_count = 0;
+  const auto born = [&](int elements, int birth, int death, location& at) {
+    const int size = (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    p.unshared_workspace += size;
+    at.passes = !trains || pass.of[birth] == pass.of[death];
+    (at.passes ? passing[passing_count++] : lasting[lasting_count++]) = {size, elements, birth, death, &at};
+  };
   for (int g = 0; g < G; ++g) {
     group& it = p.groups[g];
-    born[n++] = {it.size, g, last_read[g], &it.output};
-    if (it.kernel.saved > 0) born[n++] = {it.kernel.saved, g, trains ? back(g) : g, &it.saved};
+    born(it.size, g, last_read[g], it.output);
+    if (it.kernel.saved > 0) born(it.kernel.saved, g, trains ? back(g) : g, it.saved);
   }
   for (int g = G - 1; trains && g >= 0; --g)
     for (int k = 0; k < p.groups[g].arity; ++k)
       if (p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
         group& from = p.groups[p.groups[g].input[k]];
-        born[n++] = {from.size, back(g), back(p.groups[g].input[k]), &from.gradient};
+        born(from.size, back(g), back(p.groups[g].input[k]), from.gradient);
       }
-  for (int i = 0; i < n; ++i) {
-    born[i].size = (born[i].size + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
-    p.unshared_workspace += born[i].size;
-  }
-  p.workspace = place<3 * N + 1>(born, n);
+  p.workspace = place<3 * N + 1>(lasting, lasting_count, [&](int step) { return pass.of[step]; });
+  p.passing = place<3 * N + 1>(passing, passing_count, [](int step) { return step; });
 }
 }  // namespace detail
 

@@ -13,7 +13,7 @@ struct plan_facts {
   purpose why;
   std::span<const group> groups;
   std::span<const int> first_of_segment;
-  int workspace, unshared_workspace, statistics, scratch, scratch_per_sample;
+  int workspace, passing, unshared_workspace, statistics, scratch, scratch_per_sample;
   long derived;
 };
 
@@ -88,7 +88,10 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
                              const plan_facts& plan) {
   const std::vector<std::string> names = layer_names(nodes), parameters = parameter_names(nodes, layout.slots);
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
-  const auto placed = [](int size, int at) { return at < 0 ? std::string() : formatted("%d @ %d", size, at); };
+  const bool several = plan.first_of_segment.size() > 2;
+  const auto placed = [&](int size, location at) {
+    return at.offset < 0 ? std::string() : formatted("%d @ %d%s", size, at.offset, at.passes && several ? "*" : "");
+  };
   const auto derived_size = [&](std::size_t g) {
     return (g + 1 < plan.groups.size() ? plan.groups[g + 1].derived : plan.derived) - plan.groups[g].derived;
   };
@@ -99,9 +102,10 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
   out += "  parameters  " + grouped(layout.trainable) + " trained, " + grouped(layout.state) + " state; arena " + bytes(layout.arena) +
          ", gradient of a leaf " + bytes(layout.trainable_arena) + "\n";
   if (plan.derived > 0) out += "  derived layouts of weights  " + bytes(plan.derived) + "\n";
-  out += "  workspace   " + bytes(plan.workspace) + " per sample (" + bytes(plan.unshared_workspace) + " without reuse)";
-  out += plan.first_of_segment.size() > 2 ? ", for all samples of a leaf: there are several segments\n"
-                                          : ", for the samples of a micro-batch\n";
+  const std::string reuse = " (" + bytes(plan.unshared_workspace) + " without reuse)";
+  out += several ? "  workspace   " + bytes(plan.workspace) + " per sample of a leaf, and " + bytes(plan.passing) +
+                       " per sample of a micro-batch, with a *" + reuse + "\n"
+                 : "  workspace   " + bytes(plan.passing) + " per sample" + reuse + ", for the samples of a micro-batch\n";
   if (plan.scratch + plan.scratch_per_sample > 0)
     out += "  scratch     " + bytes(plan.scratch) + " and " + bytes(plan.scratch_per_sample) + " per sample\n";
   if (plan.statistics > 0) out += "  statistics  " + std::to_string(plan.statistics) + " doubles per leaf\n";
@@ -118,7 +122,7 @@ inline std::string plan_text(std::string_view backend, int element_size, std::sp
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     const group& it = plan.groups[g];
     if (segment + 1 < plan.first_of_segment.size() && plan.first_of_segment[segment] == int(g)) {
-      if (plan.first_of_segment.size() > 2) rows.push_back({"segment " + std::to_string(segment)});
+      if (several) rows.push_back({"segment " + std::to_string(segment)});
       if (segment++ == 0)
         rows.push_back(
             {"", "operations", "of", "output", "layers", "output @", "saved @", "gradient @", "derived @", "backward"});
@@ -155,6 +159,7 @@ std::string plan_text() {
                             {p.groups, std::size_t(p.group_count)},
                             {p.first_of_segment, std::size_t(p.segment_count) + 1},
                             p.workspace,
+                            p.passing,
                             p.unshared_workspace,
                             p.statistics,
                             p.scratch,

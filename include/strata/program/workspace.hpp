@@ -3,21 +3,33 @@
 
 namespace strata {
 
-/// A piece of workspace, alive over the steps [birth, death].
-struct buffer {
-  int size = 0, birth = 0, death = 0;
-  int* offset = nullptr;
+/// Where a buffer lies, in elements per sample. What passes lives within one pass over a micro-batch: the next one writes to
+/// the same place, which is still in the cache.
+struct location {
+  int offset = -1;
+  bool passes = false;
 };
 
-/// Linear scan with a sorted list of holes, as a register allocator does. Buffers come in order of birth; each is looked at
-/// twice, because clang stops a constant expression after 2^20 steps. Returns the size of the workspace.
+/// A piece of workspace, alive over the steps [birth, death]: `elements` numbers per sample, in room for `size`.
+struct buffer {
+  int size = 0, elements = 0, birth = 0, death = 0;
+  location* at = nullptr;
+};
+
+/// Linear scan with a sorted list of holes, as a register allocator does. Buffers come in order of birth; few are looked at
+/// more than twice, because clang stops a constant expression after 2^20 steps. Returns the size of the workspace.
+///
+/// pass_of(step): within a pass the steps come again and again, for other samples of the same buffers. So until the pass has
+/// ended, the place of what has died can only be taken by a buffer whose samples lie where those of the old one did.
 template <int Max>
-constexpr int place(const buffer* buffers, int count) {
+constexpr int place(const buffer* buffers, int count, auto&& pass_of) {
   struct hole {
     int offset, size;
   };
   hole holes[Max + 1] = {};
   int n = 0, top = 0, now = 0;
+  const buffer* resting[Max + 1] = {};
+  int resting_count = 0;
   const auto remove = [&](int at) {
     for (int i = at; i + 1 < n; ++i) holes[i] = holes[i + 1];
     --n;
@@ -26,6 +38,13 @@ constexpr int place(const buffer* buffers, int count) {
     if (at < 0 || at + 1 >= n || holes[at].offset + holes[at].size != holes[at + 1].offset) return;
     holes[at].size += holes[at + 1].size;
     remove(at + 1);
+  };
+  const auto release = [&](const buffer& freed) {
+    int at = n++;
+    for (; at > 0 && holes[at - 1].offset > freed.at->offset; --at) holes[at] = holes[at - 1];
+    holes[at] = {freed.at->offset, freed.size};
+    merge_with_next(at);
+    merge_with_next(at - 1);
   };
   int dying[Max + 1] = {}, next[Max + 1] = {};  // per step: a list of buffers, numbered from 1
   for (int b = 0; b < count; ++b) {
@@ -37,22 +56,31 @@ constexpr int place(const buffer* buffers, int count) {
         continue;
       }
       dying[now] = next[old - 1];
-      const buffer& freed = buffers[old - 1];
-      int at = n++;
-      for (; at > 0 && holes[at - 1].offset > *freed.offset; --at) holes[at] = holes[at - 1];
-      holes[at] = {*freed.offset, freed.size};
-      merge_with_next(at);
-      merge_with_next(at - 1);
+      resting[resting_count++] = &buffers[old - 1];
     }
+    int same = -1, left = 0;
+    for (int i = 0; i < resting_count; ++i) {
+      const buffer& freed = *resting[i];
+      if (pass_of(freed.death) < pass_of(wanted.birth)) {
+        release(freed);
+      } else {
+        if (freed.elements == wanted.elements) same = left;
+        resting[left++] = &freed;
+      }
+    }
+    resting_count = left;
     int best = -1;
     for (int i = 0; i < n; ++i)
       if (holes[i].size >= wanted.size && (best < 0 || holes[i].size < holes[best].size)) best = i;
-    if (best >= 0) {
-      *wanted.offset = holes[best].offset;
+    if (same >= 0) {
+      wanted.at->offset = resting[same]->at->offset;
+      resting[same] = resting[--resting_count];
+    } else if (best >= 0) {
+      wanted.at->offset = holes[best].offset;
       holes[best].offset += wanted.size;
       if ((holes[best].size -= wanted.size) == 0) remove(best);
     } else {
-      *wanted.offset = top;
+      wanted.at->offset = top;
       top += wanted.size;
     }
     next[b] = dying[wanted.death];

@@ -29,7 +29,7 @@ struct backup_options {
 /// `fit(source, epochs(5), backup_and_restore{"folder"})`: saves the training into a folder of its own while it goes on. If that is
 /// interrupted, by whatever, the same program started again goes on from the last snapshot and ends with the same weights and the
 /// same history, bit for bit, as if nothing had happened; also with other numbers of threads and processes, if the number of leaves
-/// is set. (What callbacks remember is theirs to save. A data set without resume_at is read again from the start of the epoch.)
+/// is set. (For bf16_gradients see docs/multi_worker_mirrored.md. What callbacks remember is theirs to save. A data set without resume_at is read again from the start of the epoch.)
 ///
 /// SIGTERM lets fit finish the step, save, and return: `interrupted()` says so, to callbacks `training_state::interrupted`. Of several
 /// processes that train together, one that gets the signal is enough; all end behind the same step. Only the chief reads and writes,
@@ -111,6 +111,7 @@ class backup_and_restore {
 
  private:
   void save(training_session& session) const {
+    session.forget_rounding();  // as one that begins with this snapshot has
     if (!session.is_chief()) return;
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);

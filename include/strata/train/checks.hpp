@@ -4,6 +4,7 @@
 #include <string>
 #include <strata/base/error.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/program/row_tables.hpp>
 
 namespace strata::detail {
 
@@ -14,6 +15,22 @@ void check_labels(const samples<T>& batch, row_range rows, int classes, long sam
     if (batch.labels[n] < 0 || batch.labels[n] >= classes)
       throw error("sample " + std::to_string(samples_before + n) + " has the label " + std::to_string(batch.labels[n]) +
                   ", but the network has " + std::to_string(classes) + " classes: labels must be 0 to " + std::to_string(classes - 1));
+}
+
+/// A number that is no row would read beyond a table.
+template <class Program>
+void check_numbers(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
+  if constexpr (!row_tables_of_program<Program>.empty())
+    refuse_other_rows<typename Program::value_type>(row_tables_of_program<Program>, batch.x, rows,
+                                                    Program::network::input_shape.size(), samples_before);
+}
+
+/// Before anything is computed: what is wrong with the labels and numbers of some samples of a batch.
+template <class Program>
+void check_batch(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
+  if constexpr (Program::loss::labels == label_kind::sparse)
+    check_labels(batch, rows, Program::network::output_shape.last(), samples_before);
+  check_numbers<Program>(batch, rows, samples_before);
 }
 
 /// Called once the loss of a batch is nan or infinite: says where that comes from.

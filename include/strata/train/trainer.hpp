@@ -208,8 +208,8 @@ class trainer {
   static_assert(executor<executor_type, Program>);
   long step_ = 0;
   std::optional<double> learning_rate_by_hand_;
-  row_choice own_rows_;  // during fit and evaluate
-  time_split time_;      // of the fit under way
+  row_choice own_rows_ = own_rows();
+  time_split time_;  // of the fit under way
   detail::plan_of_fit plan_;
   friend detail::session_of<trainer>;
 
@@ -225,7 +225,8 @@ class trainer {
   }
 
   /// Trains on a batch_source for `epochs`; returns loss and metrics of each.
-  /// Throws strata::error for labels that are no class, an empty source, or a loss that is nan or infinite.
+  /// Throws strata::error for labels that are no class, numbers that are no row of an embedding, an empty source, or a loss that is
+  /// nan or infinite.
   template <class Source, class... Options>
   history fit(Source&& source, Options&&... options) {
     static_assert(sizeof(verdict_on<Source>) > 0, "the data set does not fit the network");
@@ -265,8 +266,9 @@ class trainer {
       detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // which makes all rows
       stream.start(0);
       for (samples<T> batch; stream.next(batch);) {
-        const std::size_t before = out.values.size();
-        out.values.resize(before + std::size_t(batch.count) * std::size_t(network::output_shape.size()));
+        const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
+        detail::check_numbers<Program>(batch, {0, batch.count}, long(before / size));
+        out.values.resize(before + std::size_t(batch.count) * size);
         executor_.predict({batch.x, nullptr, nullptr, batch.count}, out.values.data() + before);
       }
     });
@@ -281,12 +283,17 @@ class trainer {
                   std::to_string(network::input_shape.size()) + " and " + std::to_string(network::output_shape.size()));
     constexpr std::size_t most = 1024, in_size = std::size_t(network::input_shape.size()), out_size = std::size_t(network::output_shape.size());
     executor_.prepare(int(std::min(count, most)), purpose::inference);
-    for (std::size_t at = 0; at < count; at += most)
-      executor_.predict({x.data() + at * in_size, nullptr, nullptr, int(std::min(count - at, most))}, out.data() + at * out_size);
+    for (std::size_t at = 0; at < count; at += most) {
+      const samples<T> some{x.data() + at * in_size, nullptr, nullptr, int(std::min(count - at, most))};
+      detail::check_numbers<Program>(some, {0, some.count}, long(at));
+      executor_.predict(some, out.data() + at * out_size);
+    }
   }
 
   /// One update on one batch, for training loops of one's own. Returns (sum, count) of the loss and of each metric.
+  /// Throws strata::error, before anything has changed, for labels that are no class and numbers that are no row of an embedding.
   tallies<Program> train_step(const samples<T>& batch) {
+    detail::check_batch<Program>(batch, own_rows_of(batch), 0);
     executor_.prepare(batch.count, purpose::training);
     ++step_;
     return executor_.train_step(batch);
@@ -343,7 +350,7 @@ class trainer {
   template <class Source, class... Options>
   history fit_checked(Source& source, Options&... options) {
     static_assert(same_precision<Source>, "the batches have another precision than the network: batch<N, double> goes with precision::f64");
-    detail::stream_over<T, Source> stream(source, own_rows_ = own_rows());
+    detail::stream_over<T, Source> stream(source, own_rows_);
     const auto validate = [&](logs& values) { (add_validation(options, values), ...); };
     const fit_settings settings{detail::pick(initial_epoch(0), options...).number, detail::pick(epochs(1), options...).count, Source::batch_size,
                                 detail::pick(steps_per_epoch(0), options...).count, detail::pick(verbosity::bar, options...)};
@@ -400,7 +407,7 @@ class trainer {
     time_.communication = communicating() - communicated;
     time_.waiting = waiting() - waited;
     at.past.set_times(detail::gather(executor_, time_));
-    if (is_chief() && settings.how != verbosity::off && at.past.times().size() > 1)
+    if (is_chief() && settings.how != verbosity::off && time_.communication + time_.waiting > 0)
       for (std::size_t r = 0; r < at.past.times().size(); ++r) std::cout << "process " << r << ", " << at.past.times()[r] << std::endl;
     hooks.fit_end();
   }
@@ -453,7 +460,7 @@ class trainer {
 
   void train_on(const samples<T>& batch, training_position& at, training_state& state) {
     const row_range rows = own_rows_of(batch);
-    if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, rows, network::output_shape.last(), at.samples_of_epoch);
+    detail::check_batch<Program>(batch, rows, at.samples_of_epoch);
     const tallies<Program> one = timed_step([&] { return executor_.train_step(batch); });
     accumulate(at.tallies, one);
     state.loss = one[0].mean();
@@ -497,7 +504,7 @@ class trainer {
 
   template <class Source>
   tallies<Program> evaluate_all(Source& source) {
-    detail::stream_over<T, Source> stream(source, own_rows_ = own_rows());
+    detail::stream_over<T, Source> stream(source, own_rows_);
     return evaluate_stream(stream, Source::batch_size);
   }
   [[gnu::noinline]] tallies<Program> evaluate_stream(detail::batch_stream<T>& stream, int batch_size) {
@@ -507,7 +514,7 @@ class trainer {
     detail::refuse_other_lengths(executor_, stream.length());
     start_pass(stream, 0);
     for (samples<T> batch; next_of(stream, batch); seen += batch.count) {
-      if constexpr (Program::loss::labels == label_kind::sparse) detail::check_labels(batch, own_rows_of(batch), network::output_shape.last(), seen);
+      detail::check_batch<Program>(batch, own_rows_of(batch), seen);
       accumulate(sum, timed_step([&] { return executor_.evaluate_step(batch); }));
     }
     if (seen == 0) throw error("evaluate: the data set is empty");

@@ -64,6 +64,8 @@ class training_session {
   virtual training_state& state() = 0;
 
   // Of several processes that train together, all have to call these.
+  /// From here on nothing counts but the arrays and the position: residues of rounded gradients are gone.
+  virtual void forget_rounding() = 0;
   virtual bool is_chief() const = 0;
   /// Everybody gets the bytes of the chief.
   virtual void broadcast(std::span<std::byte>) = 0;
@@ -201,6 +203,9 @@ class session_of final : public training_session {
   training_state& state() override { return state_; }
 
   bool is_chief() const override { return trainer_.is_chief(); }
+  void forget_rounding() override {
+    if constexpr (requires { trainer_.executor().forget_rounding(); }) trainer_.executor().forget_rounding();
+  }
   void broadcast(std::span<std::byte> bytes) override { trainer_.executor().broadcast(bytes); }
   bool any(bool mine) override { return trainer_.executor().largest(mine ? 1 : 0) > 0; }
   void wish(bool mine) override { trainer_.executor().wish(mine ? 1 : 0); }

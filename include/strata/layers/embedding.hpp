@@ -1,0 +1,53 @@
+// in: (...) of row numbers  out: (..., Width)
+#pragma once
+#include <array>
+#include <limits>
+#include <strata/initializers/random.hpp>
+#include <strata/layers/options.hpp>
+
+namespace strata {
+
+inline constexpr reason embedding_needs_at_least_one_row_and_one_column{
+    "embedding<Vocabulary, Width> needs at least one row and one column"};
+inline constexpr reason embedding_has_at_most_2_to_the_24_rows{
+    "embedding has at most 16777216 (2^24) rows: float does not hold all larger numbers"};
+inline constexpr reason embedding_is_too_large{"the table of embedding must have fewer than 2147483632 numbers"};
+inline constexpr reason embedding_takes_one_to_three_extents{"embedding takes one to three extents, since it adds one"};
+
+struct embedding_settings {
+  using owns_embeddings = void;
+  int rows, width;
+};
+
+/// y[i] = row x[i] of the table.  in: (...)  out: (..., width)  embeddings: (rows, width)
+template <embedding_settings S>
+struct lookup {
+  static constexpr auto name = "lookup";
+  static constexpr bool looks_up = true;
+
+  static constexpr expected_shape output_shape(shape in) {
+    // Sizes are rounded up to whole vectors.
+    constexpr long most = std::numeric_limits<int>::max() - 15;
+    if (S.rows < 1 || S.width < 1) return embedding_needs_at_least_one_row_and_one_column;
+    if (S.rows > 1 << 24) return embedding_has_at_most_2_to_the_24_rows;
+    if (long(S.rows) * S.width >= most) return embedding_is_too_large;
+    if (in.rank() < 1 || in.rank() > 3) return embedding_takes_one_to_three_extents;
+    shape out = in;
+    out[in.rank()] = S.width;
+    return out;
+  }
+  static constexpr auto parameters(shape) {
+    return std::array{parameter{"embeddings", {S.rows, S.width}, &facts_of_initializer<random_uniform<>>}};
+  }
+};
+
+/// A trained vector of `Width` numbers for each of `Vocabulary` words or categories. Samples hold their numbers, 0 to
+/// Vocabulary - 1, as whole floats; others are refused before a step.  in: (...)  out: (..., Width)
+/// Options: embeddings_initializer, embeddings_regularizer.   https://keras.io/api/layers/core_layers/embedding
+template <int Vocabulary, int Width, class... Options>
+struct embedding : layer_options<embedding_settings, Options...> {
+  static constexpr auto name = "embedding", class_name = "Embedding";
+  using operations = list<lookup<embedding::configured(embedding_settings{Vocabulary, Width})>>;
+};
+
+}  // namespace strata

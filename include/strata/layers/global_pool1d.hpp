@@ -1,0 +1,36 @@
+// in: (N, C)  out: (C)
+#pragma once
+#include <strata/base/meta.hpp>
+#include <strata/layers/global_pool2d.hpp>
+
+namespace strata {
+
+inline constexpr reason global_pooling_takes_steps_channels{
+    "global pooling in one dimension takes (steps, channels): put it behind embedding, before flatten"};
+
+namespace detail {
+/// Steps as an image of one column.
+struct one_column {
+  static constexpr auto name = "one_column";
+  static constexpr bool is_view = true;
+  static constexpr expected_shape output_shape(shape in) {
+    if (in.rank() != 2) return global_pooling_takes_steps_channels;
+    return shape{in[0], 1, in[1]};
+  }
+};
+}  // namespace detail
+
+/// The mean of each channel.  in: (N, C)  out: (C)   https://keras.io/api/layers/pooling_layers/global_average_pooling1d
+struct global_average_pool1d {
+  static constexpr auto name = "global_average_pooling1d", class_name = "GlobalAveragePooling1D";
+  using operations = list<detail::one_column, global_average_pool2d>;
+};
+
+/// The largest element of each channel; the first one wins a tie.  in: (N, C)  out: (C)
+/// https://keras.io/api/layers/pooling_layers/global_max_pooling1d
+struct global_max_pool1d {
+  static constexpr auto name = "global_max_pooling1d", class_name = "GlobalMaxPooling1D";
+  using operations = list<detail::one_column, global_max_pool2d>;
+};
+
+}  // namespace strata

@@ -1,0 +1,59 @@
+// A leaf goes through the network in micro-batches; with batch_norm all of its samples are kept from pass to pass.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <strata/strata.hpp>
+
+#include "gradient_check.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+
+template <int Filters>
+using normalised = branch<conv2d<Filters, 3, same_padding, no_bias>, batch_norm<>, activation<relu>>;
+
+// Between two batch_norms buffers of several sizes live and die, in order that some would fit where larger ones were.
+using shrinking = sequential<input<8, 8, 3>, normalised<8>, max_pool2d<2>, conv2d<8, 3, same_padding, relu>, normalised<16>,
+                             max_pool2d<2>, conv2d<24, 1>, normalised<8>, global_average_pool2d, dense<5, softmax>>;
+using varying = sequential<input<8, 8, 3>, normalised<8>, average_pool2d<2>, normalised<40>, conv2d<8, 1, activations::tanh>,
+                           conv2d<20, 1, activations::tanh>, average_pool2d<2>, normalised<8>, conv2d<3, 1>, flatten,
+                           dense<5, softmax>>;
+using growing = sequential<input<8, 8, 3>, conv2d<4, 1>, conv2d<12, 1>, conv2d<2, 3>, batch_norm<>, conv2d<2, 1>,
+                           conv2d<14, 1, relu>, conv2d<3, 1>, batch_norm<>, max_pool2d<2>, flatten, dense<5, softmax>>;
+using joined = sequential<input<8, 8, 3>, normalised<8>, residual<normalised<8>, conv2d<8, 1>>, max_pool2d<2>, normalised<24>,
+                          residual<conv2d<6, 1>, normalised<24>>, global_average_pool2d, dense<5, softmax>>;
+
+constexpr int samples_of_batch = 512;
+
+/// The parameters after some steps, each cut into so many leaves.
+template <class Network>
+std::vector<float> stepped(int leaves, int steps = 1) {
+  using P = program<Network, sparse_categorical_crossentropy<>, sgd, list<>>;
+  synchronous_executor<P, cpu> executor(sgd{.learning_rate = 0.1}, 3, {.threads = 1, .leaves = leaves});
+  executor.prepare(samples_of_batch, purpose::training);
+  for (int i = 0; i < steps; ++i) executor.train_step(random_batch<P>(samples_of_batch, 7).view());
+  const std::span<float> w = executor.parameters();
+  return {w.begin(), w.end()};
+}
+
+double apart(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a[i]) - double(b[i])));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a leaf of many micro-batches has the gradient of many leaves of one", Network, shrinking, varying, growing,
+                   joined) {
+  using P = program<Network, sparse_categorical_crossentropy<>, sgd, list<>>;
+  static_assert(plan_of<P, cpu>.needs_whole_leaf() && plan_of<P, cpu>.passing > 0);
+  const std::vector<float> before = stepped<Network>(1, 0), together = stepped<Network>(1);
+  const double step = apart(before, together);
+  REQUIRE(step > 1e-3);
+  for (const int leaves : {8, 128})  // the latter: of 4 samples, the smallest micro-batch
+    CHECK_MESSAGE(apart(stepped<Network>(leaves), together) < 1e-4 * step, leaves, " leaves");
+}

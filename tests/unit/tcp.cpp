@@ -1,0 +1,311 @@
+// Messages over TCP between threads of one process: of all sizes at once, with strangers at the door, and how waiting ends.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <sstream>
+#include <strata/distribute/tcp.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "count_allocations.hpp"
+#include "error_of.hpp"
+using namespace strata;
+using strata::detail::file_descriptor;
+using strata::test::contains;
+using strata::test::error_of;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+namespace {
+/// f(communicator) in a thread for each, which has to catch what it throws.
+template <class F>
+void among(int size, tcp_options options, F&& f) {
+  in_process_store store;
+  std::vector<std::string> failures(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size; ++r)
+    threads.emplace_back([&, r] {
+      failures[std::size_t(r)] = error_of<communication_error>([&] {
+        tcp_communicator c(store, r, size, options);
+        f(c);
+      });
+    });
+  for (auto& t : threads) t.join();
+  for (const std::string& why : failures) CHECK(why == "no error");
+}
+
+long allocations_so_far() {
+#ifdef STRATA_TEST_NEW_IS_TAKEN
+  return 0;
+#else
+  return test::allocations;
+#endif
+}
+
+struct meeting_point {
+  std::string address, port, token;
+  explicit meeting_point(key_value_store& store) { std::istringstream(store.get("tcp 0", 5s)) >> address >> port >> token; }
+};
+
+/// A connection; nothing if it is refused.
+file_descriptor connected(const meeting_point& at) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(std::uint16_t(std::stoi(at.port)));
+  ::inet_pton(AF_INET, at.address.c_str(), &to.sin_addr);
+  file_descriptor s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(s.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? std::move(s) : file_descriptor();
+}
+struct greeting {
+  std::uint64_t token;
+  std::uint32_t rank, size;
+};
+}  // namespace
+
+TEST_CASE("messages of all sizes, in both directions at once, arrive in order and allocate nothing once memory has grown") {
+  constexpr std::size_t sizes[] = {0, 1, 7, 70'000, 6'000'000, 3, 0, 200'000};  // more than sockets hold
+  constexpr std::size_t all = 6'270'011;
+  for (const int size : {2, 3}) {
+    std::barrier all_are_here(size);
+    long allocations = 0;  // of all threads
+    among(size, {.timeout = 20s}, [&](tcp_communicator& c) {
+      auto out = c.allocate(all), in = c.allocate(all * std::size_t(c.size()));
+      for (int round = 0; round < 4; ++round) {
+        for (std::size_t i = 0; i < all; ++i) out.data()[i] = std::byte(i * 7 + std::size_t(c.rank() + round));
+        all_are_here.arrive_and_wait();
+        if (round == 2 && c.rank() == 0) allocations = allocations_so_far();
+        for (int r = 0; r < c.size(); ++r) {
+          std::size_t at = 0;
+          for (const std::size_t bytes : sizes) {
+            if (r == c.rank()) break;
+            c.receive(in, std::size_t(r) * all + at, bytes, r);
+            c.send(out, at, bytes, r);
+            at += bytes;
+          }
+        }
+        c.wait("a round");
+        for (int r = 0; r < c.size(); ++r)
+          for (std::size_t i = 0; r != c.rank() && i < all; ++i)
+            if (in.data()[std::size_t(r) * all + i] != std::byte(i * 7 + std::size_t(r + round))) {
+              FAIL_CHECK("wrong byte");
+              break;
+            }
+      }
+      all_are_here.arrive_and_wait();
+      if (c.rank() == 0) allocations = allocations_so_far() - allocations;
+      all_are_here.arrive_and_wait();
+    });
+    CHECK(allocations == 0);
+  }
+}
+
+TEST_CASE("a wait for what has been begun before a mark does not wait for the rest") {
+  std::atomic<bool> first_is_there{false};
+  among(2, {.timeout = 10s}, [&](tcp_communicator& c) {
+    auto memory = c.allocate(20);
+    if (c.rank() == 0) {
+      c.send(memory, 0, 10, 1);
+      c.wait("the first");
+      while (!first_is_there) std::this_thread::sleep_for(1ms);
+      c.send(memory, 0, 10, 1);
+      c.wait("the second");
+    } else {
+      c.receive(memory, 0, 10, 0);
+      const auto mark = c.begun();
+      c.receive(memory, 10, 10, 0);
+      c.wait_received("the first", mark);
+      first_is_there = true;
+      c.wait("the second");
+    }
+  });
+}
+
+TEST_CASE("what was sent arrives though the sender has ended") {
+  for (int i = 0; i < 20; ++i)
+    among(2, {.timeout = 10s}, [](tcp_communicator& c) {
+      auto memory = c.allocate(300'000);
+      if (c.rank() == 0) {
+        std::memset(memory.data(), 7, 300'000);
+        c.send(memory, 0, 300'000, 1);
+        CHECK(error_of<communication_error>([&] { c.wait("the last"); }) == "no error");
+      } else {
+        c.receive(memory, 0, 300'000, 0);
+        CHECK(error_of<communication_error>([&] { c.wait("the last"); }) == "no error");
+        CHECK(memory.data()[299'999] == std::byte(7));
+      }
+    });
+}
+
+TEST_CASE("the time-out is for a wait in which no byte comes; after it every wait ends at once, with the same words") {
+  std::atomic<bool> done{false};
+  among(2, {.timeout = 6s}, [&](tcp_communicator& c) {
+    auto memory = c.allocate(100);
+    if (c.rank() == 1) {
+      for (int i = 0; i < 4; ++i) {
+        std::this_thread::sleep_for(2500ms);
+        c.send(memory, 0, 10, 0);
+        c.wait("now and then");
+      }
+      while (!done) std::this_thread::sleep_for(1ms);
+      return;
+    }
+    for (int i = 0; i < 4; ++i) c.receive(memory, 0, 10, 1);
+    CHECK(error_of<communication_error>([&] { c.wait("now and then"); }) == "no error");
+    c.receive(memory, 0, 100, 1);
+    const std::string why = error_of<communication_error>([&] { c.wait("gradients"); });
+    CHECK(why == "gradients: process 1, for which process 0 waits over TCP, did not answer within 6000 ms");
+    const auto began = steady_clock::now();
+    CHECK(error_of<communication_error>([&] { c.wait("metrics"); }) == why);
+    CHECK(error_of<communication_error>([&] { c.send(memory, 0, 100, 1); }) == why);
+    CHECK(steady_clock::now() - began < 1s);
+    done = true;
+  });
+}
+
+TEST_CASE("one that ends, and one that sends something else") {
+  among(2, {.timeout = 10s}, [](tcp_communicator& c) {
+    if (c.rank() == 1) return;
+    auto memory = c.allocate(100);
+    c.receive(memory, 0, 100, 1);
+    CHECK(error_of<communication_error>([&] { c.wait("gradients"); }) ==
+          "gradients: process 1, for which process 0 waits over TCP, has closed the connection");
+  });
+  among(2, {.timeout = 10s}, [](tcp_communicator& c) {
+    auto memory = c.allocate(100);
+    if (c.rank() == 1) {
+      c.send(memory, 0, 50, 0);
+      c.receive(memory, 0, 1, 0);
+      CHECK(error_of<communication_error>([&] { c.wait("an answer"); }) != "no error");
+      return;
+    }
+    c.receive(memory, 0, 100, 1);
+    CHECK(contains(error_of<communication_error>([&] { c.wait("gradients"); }), "sent 50 bytes instead of 100"));
+  });
+}
+
+TEST_CASE("another thread ends a wait, with its reason") {
+  among(2, {.timeout = 20s}, [](tcp_communicator& c) {
+    auto memory = c.allocate(100);
+    const auto began = steady_clock::now();
+    std::thread other([&] {
+      std::this_thread::sleep_for(200ms);
+      c.interrupt("worker 7 is dead");
+    });
+    c.receive(memory, 0, 100, 1 - c.rank());
+    CHECK(error_of<communication_error>([&] { c.wait("gradients"); }) != "no error");
+    other.join();
+    CHECK(steady_clock::now() - began < 15s);  // not 20
+    CHECK(error_of<communication_error>([&] { c.wait("gradients"); }) != "no error");
+  });
+}
+
+TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one that never comes") {
+  for (const char* host : {"localhost", "::1"}) {
+    in_process_store store;
+    const std::string why = error_of<communication_error>([&] { tcp_communicator(store, 0, 2, {.host = host, .timeout = 200ms}); });
+    if (contains(why, "cannot listen")) continue;  // this machine has no IPv6
+    CAPTURE(why);
+    CHECK(contains(why, "process 1 did not connect to "));
+    among(2, {.host = host, .timeout = 10s}, [](tcp_communicator& c) {
+      auto memory = c.allocate(2);
+      c.receive(memory, 1, 1, 1 - c.rank());
+      c.send(memory, 0, 1, 1 - c.rank());
+      CHECK(error_of<communication_error>([&] { c.wait("a byte"); }) == "no error");
+    });
+  }
+  in_process_store store;
+  const auto first = [&](const char* host) {
+    return error_of<communication_error>([&] { tcp_communicator(store, 0, 2, {.host = host, .timeout = 300ms}); });
+  };
+  const auto began = steady_clock::now();
+  CHECK(contains(first("no.such.host.invalid"), "'no.such.host.invalid' is no address: "));
+  CHECK(contains(first("192.0.2.1"), "process 0 of 2 (192.0.2.1) could not connect to the others: cannot listen at '192.0.2.1': "));
+  CHECK(contains(first("127.0.0.1"), "process 1 did not connect to 127.0.0.1:"));
+  // Its address is in the store, but nobody is there any more.
+  CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 300ms}); }), "process 0 at 127.0.0.1:"));
+  CHECK(steady_clock::now() - began < 60s);
+}
+
+TEST_CASE("strangers get nowhere while processes connect, and find nobody listening afterwards") {
+  in_process_store store;
+  std::string failure = "no error";
+  std::thread listener([&] {
+    failure = error_of<communication_error>([&] {
+      tcp_communicator c(store, 0, 2, {.timeout = 20s});
+      auto memory = c.allocate(2);
+      memory.data()[0] = std::byte(3);
+      c.send(memory, 0, 1, 1);
+      c.receive(memory, 1, 1, 1);
+      c.wait("a byte");
+      CHECK(memory.data()[1] == std::byte(4));
+    });
+  });
+  const meeting_point at(store);
+  const std::uint64_t token = std::stoull(at.token);
+  std::vector<file_descriptor> strangers;
+  std::mt19937 random(1);
+  for (int i = 0; i < 400; ++i) {
+    file_descriptor s = connected(at);
+    CHECK(bool(s));
+    if (!s) break;
+    const greeting greetings[] = {{token + 1, 1, 2}, {0, 1, 2}, {token, 0, 2}, {token, 2, 2}, {token, 0xFFFF'FFFF, 2}, {token, 1, 3}};
+    const greeting& g = greetings[random() % 6];
+    std::vector<std::uint8_t> noise(5000);
+    for (std::uint8_t& n : noise) n = std::uint8_t(random());
+    switch (random() % 4) {
+      case 0: break;  // says nothing
+      case 1: (void)!::send(s.number(), &g, sizeof g, MSG_NOSIGNAL); break;
+      case 2: (void)!::send(s.number(), &g, random() % sizeof g, MSG_NOSIGNAL); break;
+      case 3: (void)!::send(s.number(), noise.data(), noise.size(), MSG_NOSIGNAL); break;
+    }
+    if (random() % 2) strangers.push_back(std::move(s));  // and stays
+  }
+  {
+    tcp_communicator c(store, 1, 2, {.timeout = 20s});
+    auto memory = c.allocate(2);
+    memory.data()[0] = std::byte(4);
+    c.send(memory, 0, 1, 0);
+    c.receive(memory, 1, 1, 0);
+    c.wait("a byte");
+    CHECK(memory.data()[1] == std::byte(3));
+    CHECK(!connected(at));
+  }
+  listener.join();
+  CHECK(failure == "no error");
+}
+
+TEST_CASE("one that listens in another's place is not believed") {
+  in_process_store store;
+  const file_descriptor impostor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  REQUIRE(::bind(impostor.number(), reinterpret_cast<sockaddr*>(&address), bytes) == 0);
+  REQUIRE(::listen(impostor.number(), 100) == 0);
+  REQUIRE(::getsockname(impostor.number(), reinterpret_cast<sockaddr*>(&address), &bytes) == 0);
+  store.set("tcp 0", "127.0.0.1 " + std::to_string(ntohs(address.sin_port)) + " 77");
+  std::atomic<bool> done{false};
+  std::thread answers([&] {
+    while (!done) {
+      pollfd on{impostor.number(), POLLIN, 0};
+      if (::poll(&on, 1, 10) <= 0) continue;
+      const file_descriptor s(::accept(impostor.number(), nullptr, nullptr));
+      greeting g{};
+      if (::recv(s.number(), &g, sizeof g, MSG_WAITALL) != ssize_t(sizeof g)) continue;
+      (void)!::send(s.number(), &g, sizeof g, MSG_NOSIGNAL);  // what it has been told is all it knows
+    }
+  });
+  CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 500ms}); }), "did not answer in time"));
+  done = true;
+  answers.join();
+}
