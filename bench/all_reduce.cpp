@@ -17,11 +17,11 @@
 #include <map>
 #include <memory>
 #include <strata/base/atomic_file.hpp>
-#include <strata/distribute/gloo.hpp>
-#include <strata/distribute/in_process.hpp>
-#include <strata/distribute/shared_memory.hpp>
-#include <strata/distribute/tcp.hpp>
-#include <strata/distribute/tree_reduction.hpp>
+#include <strata/distribute/communicators/gloo.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/distribute/communicators/shared_memory.hpp>
+#include <strata/distribute/communicators/tcp.hpp>
+#include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <strata/cpu/update.hpp>
-#include <strata/distribute/team.hpp>
+#include <strata/distribute/leaves/team.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>

@@ -14,8 +14,8 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <strata/distribute/parameter_client.hpp>
-#include <strata/distribute/parameter_service.hpp>
+#include <strata/distribute/parameter_server/parameter_client.hpp>
+#include <strata/distribute/parameter_server/parameter_service.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>
 #include <thread>

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <strata/distribute/gloo.hpp>
+#include <strata/distribute/communicators/gloo.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>

@@ -10,8 +10,8 @@
 #include <strata/data/shard.hpp>
 #include <strata/distribute/parameter_server.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
-#include <strata/distribute/cluster_coordinator.hpp>
-#include <strata/distribute/run_tasks.hpp>
+#include <strata/distribute/tasks/cluster_coordinator.hpp>
+#include <strata/distribute/tasks/run_tasks.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <iostream>
 #include <strata/data/map.hpp>
-#include <strata/distribute/gloo.hpp>
+#include <strata/distribute/communicators/gloo.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>

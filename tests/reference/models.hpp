@@ -1,7 +1,7 @@
 // Whole networks through the executor: one training step in every detail, ten steps of Adam and of SGD.
 #pragma once
 #include <memory>
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/network/summary.hpp>
 
 #include "formula.hpp"

@@ -1,6 +1,6 @@
 // Ten steps of each optimizer, through the executor, against the recordings.
 #include <strata/cpu/cpu.hpp>
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/losses/mean_squared_error.hpp>
 #include <strata/optimizers/schedules.hpp>
 

@@ -1,5 +1,5 @@
 // The multiply-adds of a network, counted by hand.
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -1,7 +1,7 @@
 // All headers that need no library, in one program.
 #include <strata/data.hpp>
 #include <strata/distribute/cluster.hpp>
-#include <strata/distribute/in_process.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
 #include <strata/distribute/resolvers/kubernetes.hpp>

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <strata/distribute/between_processes.hpp>
-#include <strata/distribute/gloo.hpp>
-#include <strata/distribute/tree_reduction.hpp>
+#include <strata/distribute/communicators/between_processes.hpp>
+#include <strata/distribute/communicators/gloo.hpp>
+#include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -127,5 +127,5 @@ TEST_CASE("messages to other machines go on while a process waits for one of its
 TEST_CASE("MPI wants its header") {
   in_process_store store;
   CHECK(test::error_of([&] { between_processes(store, 0, 1, "", {.implementation = communication_implementation::mpi}); }) ==
-        "communication_implementation::mpi: the program has to include strata/distribute/mpi.hpp");
+        "communication_implementation::mpi: the program has to include strata/distribute/communicators/mpi.hpp");
 }

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <strata/distribute/barrier.hpp>
-#include <strata/distribute/coordinator.hpp>
-#include <strata/distribute/coordinator_client.hpp>
-#include <strata/distribute/heartbeat.hpp>
+#include <strata/distribute/control/barrier.hpp>
+#include <strata/distribute/control/coordinator.hpp>
+#include <strata/distribute/control/coordinator_client.hpp>
+#include <strata/distribute/control/heartbeat.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

@@ -2,7 +2,7 @@
 // double; on other numbers nearly, and bit for bit with themselves by another way.
 #pragma once
 #include <memory>
-#include <strata/distribute/team.hpp>
+#include <strata/distribute/leaves/team.hpp>
 
 #include "cpu_compare.hpp"
 

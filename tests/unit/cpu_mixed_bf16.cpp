@@ -5,7 +5,7 @@
 #include <limits>
 #include <strata/base/random.hpp>
 #include <strata/cpu/bf16.hpp>
-#include <strata/distribute/team.hpp>
+#include <strata/distribute/leaves/team.hpp>
 #include <vector>
 
 using namespace strata;

@@ -11,8 +11,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <strata/distribute/in_process.hpp>
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/late_workers.hpp>

@@ -1,7 +1,7 @@
 // Who is in the next generation of a run, by a clock that the test turns.
 #include <doctest/doctest.h>
 
-#include <strata/distribute/generations.hpp>
+#include <strata/distribute/control/generations.hpp>
 #include <string>
 #include <vector>
 using namespace strata;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <strata/distribute/gloo.hpp>
+#include <strata/distribute/communicators/gloo.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

@@ -7,7 +7,7 @@
 #include <exception>
 #include <random>
 #include <strata/data.hpp>
-#include <strata/distribute/in_process.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <string>

@@ -1,7 +1,7 @@
 // Who belongs to a run, by a clock that the test turns.
 #include <doctest/doctest.h>
 
-#include <strata/distribute/membership.hpp>
+#include <strata/distribute/control/membership.hpp>
 #include <string>
 using namespace strata;
 using namespace std::chrono_literals;

@@ -9,9 +9,9 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <strata/distribute/parameter_executor.hpp>
-#include <strata/distribute/parameter_rows.hpp>
-#include <strata/distribute/parameter_store.hpp>
+#include <strata/distribute/parameter_server/parameter_executor.hpp>
+#include <strata/distribute/parameter_server/parameter_rows.hpp>
+#include <strata/distribute/parameter_server/parameter_store.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>

@@ -6,9 +6,9 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <strata/distribute/parameter_shards.hpp>
-#include <strata/distribute/parameter_snapshots.hpp>
-#include <strata/distribute/parameter_store.hpp>
+#include <strata/distribute/parameter_server/parameter_shards.hpp>
+#include <strata/distribute/parameter_server/parameter_snapshots.hpp>
+#include <strata/distribute/parameter_server/parameter_store.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>

@@ -10,11 +10,11 @@
 #include <chrono>
 #include <cstring>
 #include <random>
-#include <strata/distribute/parameter_client.hpp>
-#include <strata/distribute/parameter_service.hpp>
-#include <strata/distribute/parameter_snapshots.hpp>
+#include <strata/distribute/parameter_server/parameter_client.hpp>
+#include <strata/distribute/parameter_server/parameter_service.hpp>
+#include <strata/distribute/parameter_server/parameter_snapshots.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
-#include <strata/distribute/run_tasks.hpp>
+#include <strata/distribute/tasks/run_tasks.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>
 #include <thread>

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <strata/distribute/shared_memory.hpp>
+#include <strata/distribute/communicators/shared_memory.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

@@ -10,7 +10,7 @@
 #include <functional>
 #include <optional>
 #include <strata/data.hpp>
-#include <strata/distribute/in_process.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>

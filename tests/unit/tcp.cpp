@@ -11,7 +11,7 @@
 #include <cstring>
 #include <random>
 #include <sstream>
-#include <strata/distribute/tcp.hpp>
+#include <strata/distribute/communicators/tcp.hpp>
 #include <string>
 #include <thread>
 #include <vector>

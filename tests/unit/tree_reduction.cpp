@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <random>
-#include <strata/distribute/gradient_buckets.hpp>
-#include <strata/distribute/tree_reduction.hpp>
+#include <strata/distribute/synchronous/gradient_buckets.hpp>
+#include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <vector>
 
 #include "count_allocations.hpp"

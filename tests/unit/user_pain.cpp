@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 #include <strata/data.hpp>
-#include <strata/distribute/in_process.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/distribute/synchronous_among.hpp>

@@ -10,8 +10,8 @@ namespace strata {
 enum class communication_implementation {
   automatic,  // shared memory where it reaches, TCP elsewhere
   tcp,        // TCP for everybody
-  gloo,       // Gloo for everybody: include strata/distribute/gloo.hpp
-  mpi         // the MPI that has started the processes: include strata/distribute/mpi.hpp; not elastic
+  gloo,       // Gloo for everybody: include strata/distribute/communicators/gloo.hpp
+  mpi         // the MPI that has started the processes: include strata/distribute/communicators/mpi.hpp; not elastic
 };
 
 /// tf.distribute.experimental.CommunicationOptions

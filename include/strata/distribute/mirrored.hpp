@@ -1,7 +1,7 @@
 // mirrored: several devices of one machine, each with a part of every batch.
 #pragma once
 #include <strata/base/error.hpp>
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <string>
 
 namespace strata {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <strata/base/hash.hpp>
 #include <strata/distribute/cluster.hpp>
-#include <strata/distribute/worker_connections.hpp>
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/control/worker_connections.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/network/layout.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>

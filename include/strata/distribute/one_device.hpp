@@ -1,6 +1,6 @@
 // one_device: all cores of this machine as one device.
 #pragma once
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 
 namespace strata {
 

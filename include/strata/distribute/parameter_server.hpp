@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <iostream>
 #include <strata/distribute/cluster.hpp>
-#include <strata/distribute/parameter_client.hpp>
-#include <strata/distribute/parameter_service.hpp>
-#include <strata/distribute/staleness.hpp>
+#include <strata/distribute/parameter_server/parameter_client.hpp>
+#include <strata/distribute/parameter_server/parameter_service.hpp>
+#include <strata/distribute/parameter_server/staleness.hpp>
 #include <string>
 #include <utility>
 #include <vector>

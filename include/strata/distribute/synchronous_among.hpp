@@ -1,7 +1,7 @@
 // The synchronous strategy over any communicator: for those who bring their own.
 #pragma once
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/synchronous.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <utility>
 
 namespace strata {

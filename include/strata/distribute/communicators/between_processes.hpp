@@ -1,0 +1,129 @@
+// Each message by the shortest way: through shared memory on one machine, over TCP between machines; or through Gloo or MPI.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <strata/distribute/communication_options.hpp>
+#include <strata/distribute/communicators/message_engine.hpp>
+#include <strata/distribute/communicators/shared_memory.hpp>
+#include <strata/distribute/communicators/tcp.hpp>
+#include <strata/distribute/communicators/wait_state.hpp>
+#include <strata/distribute/control/key_value_store.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// The options of it that matter here are the time-out and the implementation.
+class between_processes {
+ public:
+  using memory = shared_memory_communicator::memory;
+
+  /// `host` is where the others reach this process. Throws communication_error if one of them does not come in time, and
+  /// strata::error where Gloo or MPI is asked for without its header.
+  between_processes(key_value_store& store, int rank, int size, const std::string& host, communication_options options = {},
+                    std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
+      : waits_(std::move(waits)),
+        near_(store, rank, size, options.timeout, waits_),
+        shares_memory_(options.implementation == communication_implementation::automatic) {
+    const bool through_gloo = options.implementation == communication_implementation::gloo,
+               through_mpi = options.implementation == communication_implementation::mpi;
+    if (through_gloo && !detail::make_gloo_engine) want_header("gloo");
+    if (through_mpi && !detail::make_mpi_engine) want_header("mpi");
+    if (through_mpi) {
+      if (size > 1) far_ = detail::make_mpi_engine(rank, size, options.timeout, waits_);
+      for (int r = 0; r < size; ++r) machines_.push_back(far_ ? far_->machine_of(r) : r);
+      return;
+    }
+    // Which way a message takes is the same on both sides. Of machines, and of whether anybody is far, all are told the same.
+    std::vector<std::string> near(std::size_t(size), "");
+    std::vector<bool> is_far;
+    std::string mine;
+    for (int r = 0; r < size; ++r) {
+      is_far.push_back(r != rank && !is_near(r));
+      mine += is_far.back() ? '-' : '+';
+    }
+    store.set("near " + std::to_string(rank), mine);
+    for (int r = 0; r < size; ++r) near[std::size_t(r)] = store.get("near " + std::to_string(r), options.timeout);
+    find_machines(near);
+    const bool all_near = std::ranges::all_of(near, [](const std::string& seen) { return seen.find('-') == seen.npos; });
+    if (all_near) return;
+    if (through_gloo) {
+      far_ = detail::make_gloo_engine(store, rank, size, host, options.timeout, waits_);
+    } else {
+      far_ = std::make_unique<detail::engine_over<tcp_communicator>>(
+          tcp_communicator(store, rank, size, {host, options.timeout}, waits_, is_far));
+      near_.while_waiting([engine = far_.get()] { return engine->go_on(); });
+    }
+  }
+
+  int rank() const { return near_.rank(); }
+  int size() const { return near_.size(); }
+  /// The lowest rank of those on the same machine.
+  int machine_of(int rank) const { return machines_[std::size_t(rank)]; }
+  memory allocate(std::size_t bytes) { return near_.allocate(bytes); }
+  void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
+    is_near(to) ? near_.send(from, offset, bytes, to) : far_->send(from.data() + offset, bytes, to);
+  }
+  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
+    is_near(from) ? near_.receive(to, offset, bytes, from) : far_->receive(to.data() + offset, bytes, from);
+  }
+  struct mark {
+    std::uint64_t near = 0, far = 0;
+  };
+  mark begun() const { return {near_.begun(), far_ ? far_->begun() : 0}; }
+  void wait_received(const char* what, mark upto) {
+    wait_near([&] { near_.wait_received(what, upto.near); });
+    if (far_) far_->wait_received(what, upto.far);
+  }
+  void wait(const char* what) {
+    wait_near([&] { near_.wait(what); });
+    if (far_) far_->wait(what);
+  }
+  /// From another thread: this wait and all later ones throw communication_error with that reason.
+  void interrupt(const std::string& why) {
+    waits_->interrupt(why);
+    if (far_) far_->interrupt(why);
+  }
+
+ private:
+  [[noreturn]] static void want_header(const std::string& name) {
+    throw error("communication_implementation::" + name + ": the program has to include strata/distribute/communicators/" + name + ".hpp");
+  }
+
+  /// If that fails, nobody waits for the others, whose messages would go on into memory that may not last.
+  template <class Wait>
+  void wait_near(Wait&& wait) {
+    try {
+      wait();
+    } catch (const communication_error&) {
+      if (far_) far_->stop();
+      throw;
+    }
+  }
+
+  bool is_near(int rank) const { return shares_memory_ && near_.reaches(rank); }
+
+  /// Those that reach each other; where that is no question of either or, nobody is on anybody's machine.
+  void find_machines(const std::vector<std::string>& near) {
+    for (const std::string& seen : near) machines_.push_back(int(seen.find('+')));
+    for (std::size_t a = 0; a < near.size(); ++a)
+      for (std::size_t b = 0; b < near.size(); ++b)
+        if ((near[a].at(b) == '+') != (machines_[a] == machines_[b])) {
+          for (std::size_t r = 0; r < near.size(); ++r) machines_[r] = int(r);
+          return;
+        }
+  }
+
+  std::shared_ptr<wait_state> waits_;
+  shared_memory_communicator near_;
+  std::unique_ptr<detail::message_engine> far_;
+  bool shares_memory_;
+  std::vector<int> machines_;
+};
+static_assert(knows_machines<between_processes>);
+
+}  // namespace strata

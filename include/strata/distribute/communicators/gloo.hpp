@@ -1,0 +1,260 @@
+// Processes on one or several machines, over TCP: Gloo carries the messages. Needs libgloo.
+// needs: gloo
+#pragma once
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/buffer.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <strata/concepts/communicator.hpp>
+#include <strata/distribute/communicators/message_engine.hpp>
+#include <strata/distribute/communicators/message_memory.hpp>
+#include <strata/distribute/communicators/wait_state.hpp>
+#include <strata/distribute/control/key_value_store.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+struct gloo_options {
+  std::string host = "127.0.0.1";                             // this process's name or address, where the others reach it
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // for a connection, and for each wait
+};
+
+/// A key/value store as Gloo wants it.
+class gloo_store final : public gloo::rendezvous::Store {
+ public:
+  gloo_store(key_value_store& store, std::chrono::milliseconds timeout) : store_(store), timeout_(timeout) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override { store_.set(prefix + key, {data.begin(), data.end()}); }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = store_.get(prefix + key, timeout_);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
+    for (const std::string& key : keys) store_.get(prefix + key, timeout);
+  }
+
+ private:
+  static constexpr const char* prefix = "gloo ";
+
+  key_value_store& store_;
+  std::chrono::milliseconds timeout_;
+};
+
+/// Copies are the same end of the same connections. After an error every wait throws.
+///   multi_worker_mirrored{tf_config(), {.communication = {.implementation = communication_implementation::gloo}}}
+class gloo_communicator {
+  using buffer = gloo::transport::UnboundBuffer;
+  /// Gloo wants a buffer for each message under way; messages come again and again from the same places.
+  struct place {
+    std::byte* data;
+    std::size_t bytes;
+    bool busy;
+    std::unique_ptr<buffer> handle;
+  };
+  struct pending {
+    std::size_t place;
+    int peer;
+    bool receives, done;
+  };
+  struct state {
+    std::shared_ptr<gloo::rendezvous::Context> context;
+    std::vector<place> places;
+    std::size_t likely_place = 0;               // of the next message: they come in the same order in each step
+    std::vector<pending> under_way;
+    std::uint64_t receives = 0, done = 0;       // begun, and done
+    std::vector<std::uint64_t> sent, received;  // messages, by peer: their numbers match them
+    gloo_options options;
+    std::shared_ptr<wait_state> waits;
+    std::atomic<buffer*> awaited{nullptr};
+  };
+
+ public:
+  using memory = message_memory;
+
+  /// Meets the other processes through the store.
+  /// Throws communication_error if one does not come in time.
+  gloo_communicator(key_value_store& store, int rank, int size, gloo_options options = {},
+                    std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
+      : state_(std::make_shared<state>()) {
+    ignore_broken_pipes();
+    state_->waits = std::move(waits);
+    state_->options = std::move(options);
+    state_->sent.resize(std::size_t(size));
+    state_->received.resize(std::size_t(size));
+    try {
+      check_host();
+      gloo::transport::tcp::attr attributes;
+      attributes.hostname = state_->options.host;
+      auto device = gloo::transport::tcp::CreateDevice(attributes);
+      state_->context = std::make_shared<gloo::rendezvous::Context>(rank, size);
+      state_->context->setTimeout(state_->options.timeout);
+      gloo_store words(store, state_->options.timeout);
+      state_->context->connectFullMesh(words, device);
+      widen_sockets();
+    } catch (const std::exception& e) {
+      throw communication_error("process " + std::to_string(rank) + " of " + std::to_string(size) + " (" + state_->options.host +
+                                ") could not connect to the others: " + e.what());
+    }
+  }
+
+  int rank() const { return state_->context->rank; }
+  int size() const { return state_->context->size; }
+  static memory allocate(std::size_t bytes) { return memory(bytes); }
+
+  /// From and into any memory that stays where it is.
+  void send(std::byte* from, std::size_t bytes, int to) {
+    const std::size_t i = free_place(from, bytes);
+    guarded("a message", to, [&] { state_->places[i].handle->send(to, slot(state_->sent, to)); });
+    state_->under_way.push_back({i, to, false, false});
+  }
+  void receive(std::byte* to, std::size_t bytes, int from) {
+    const std::size_t i = free_place(to, bytes);
+    guarded("a message", from, [&] { state_->places[i].handle->recv(from, slot(state_->received, from)); });
+    state_->under_way.push_back({i, from, true, false});
+    ++state_->receives;
+  }
+  template <class Memory>
+  void send(Memory& from, std::size_t offset, std::size_t bytes, int to) {
+    send(from.data() + offset, bytes, to);
+  }
+  template <class Memory>
+  void receive(Memory& to, std::size_t offset, std::size_t bytes, int from) {
+    receive(to.data() + offset, bytes, from);
+  }
+  std::uint64_t begun() const { return state_->receives; }
+  void wait_received(const char* what, std::uint64_t mark) {
+    stop_if_interrupted();
+    for (std::size_t i = 0; state_->done < mark; ++i)
+      if (state_->under_way[i].receives) finish(state_->under_way[i], what);
+  }
+  void wait(const char* what) {
+    stop_if_interrupted();
+    for (pending& p : state_->under_way) finish(p, what);
+    state_->under_way.clear();
+  }
+  /// Nothing is sent or received any more: the memory that it would come from, or go to, may not last.
+  void stop() const {
+    state_->under_way.clear();
+    state_->context->closeConnections();
+  }
+  /// From another thread: ends a wait with that reason. (Closing connections would not wake a thread that waits, nor does a wait that
+  /// runs out of time wake one whose message has arrived in part.)
+  void interrupt(const std::string& why) {
+    state_->waits->interrupt(why);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (buffer* const awaited = state_->awaited.load()) {
+      awaited->abortWaitRecv();
+      awaited->abortWaitSend();
+    }
+  }
+
+ private:
+  void finish(pending& p, const char* what) {
+    if (p.done) return;
+    buffer& handle = *state_->places[p.place].handle;
+    const wait_state::scope told(*state_->waits, what, p.peer);
+    guarded(what, p.peer, [&] {
+      state_->awaited.store(&handle);
+      std::atomic_thread_fence(std::memory_order_seq_cst);  // either this thread sees the interruption, or that one the buffer
+      state_->waits->throw_if_interrupted();
+      const bool done = p.receives ? handle.waitRecv(state_->options.timeout) : handle.waitSend(state_->options.timeout);
+      state_->awaited.store(nullptr);
+      if (!done) throw communication_error("interrupted");
+    });
+    state_->places[p.place].busy = false;
+    state_->done += p.receives;
+    p.done = true;
+  }
+
+  /// Writing to a process that is gone shall be an error here, not the end of this one.
+  static void ignore_broken_pipes() {
+    struct sigaction now {};
+    if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+  }
+
+  /// Gloo 0.5 takes the answer of getaddrinfo for good even where there is none.
+  void check_host() const {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    const int failed = ::getaddrinfo(state_->options.host.c_str(), nullptr, &hints, &found);
+    if (failed) throw communication_error(::gai_strerror(failed));
+    ::freeaddrinfo(found);
+  }
+
+  /// Gloo sizes the send buffer of a socket when it sends a bound buffer, but not for unbound ones: without this, large messages stall
+  /// for 40 ms again and again (a ring of 1 MB took 88 ms instead of 0.4).
+  void widen_sockets() {
+    constexpr int slot = 0x57A7;
+    std::vector<char> out(256 << 10), in(out.size());
+    for (int distance = 1; distance < size(); ++distance) {
+      const int to = (rank() + distance) % size(), from = (rank() + size() - distance) % size();
+      const auto sending = state_->context->getPair(to)->createSendBuffer(slot, out.data(), out.size());
+      const auto receiving = state_->context->getPair(from)->createRecvBuffer(slot, in.data(), in.size());
+      sending->send();
+      receiving->waitRecv();
+      sending->waitSend();
+    }
+  }
+
+  static std::uint64_t slot(std::vector<std::uint64_t>& counts, int peer) { return 0x1'0000'0000ull + counts[std::size_t(peer)]++; }
+
+  std::size_t free_place(std::byte* data, std::size_t bytes) {
+    auto& places = state_->places;
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      const std::size_t i = (state_->likely_place + k) % places.size();
+      if (places[i].data == data && places[i].bytes == bytes && !places[i].busy) {
+        places[i].busy = true;
+        state_->likely_place = i + 1;
+        return i;
+      }
+    }
+    places.push_back({data, bytes, true, state_->context->createUnboundBuffer(data, bytes)});
+    return places.size() - 1;
+  }
+
+  void stop_if_interrupted() const {
+    if (!state_->waits->is_interrupted()) return;
+    stop();
+    throw communication_error(state_->waits->why());
+  }
+  template <class F>
+  void guarded(const char* what, int peer, F&& f) const {
+    try {
+      f();
+    } catch (const std::exception& e) {
+      state_->waits->interrupt(std::string(what) + ": process " + std::to_string(rank()) + " lost or waited in vain for process " +
+                                   std::to_string(peer) + ": " + e.what(),
+                               peer);
+      stop();
+      throw communication_error(state_->waits->why());
+    }
+  }
+
+  std::shared_ptr<state> state_;
+};
+static_assert(communicator<gloo_communicator>);
+
+namespace detail {
+inline std::unique_ptr<message_engine> gloo_engine(key_value_store& store, int rank, int size, const std::string& host,
+                                                   std::chrono::milliseconds timeout, std::shared_ptr<wait_state> waits) {
+  return std::make_unique<engine_over<gloo_communicator>>(
+      gloo_communicator(store, rank, size, {host, timeout}, std::move(waits)));
+}
+inline const bool gloo_engine_is_known = (make_gloo_engine = gloo_engine, true);
+}  // namespace detail
+
+}  // namespace strata

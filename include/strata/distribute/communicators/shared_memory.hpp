@@ -1,0 +1,355 @@
+// Processes of one machine: a message is copied once, from the sender's memory to the receiver's. Linux only.
+#pragma once
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <strata/base/atomic_file.hpp>
+#include <strata/concepts/communicator.hpp>
+#include <strata/distribute/communicators/message_queue.hpp>
+#include <strata/distribute/communicators/wait_state.hpp>
+#include <strata/distribute/control/key_value_store.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+namespace detail {
+/// Memory without a name that other processes of the same user can map while the one that made it lives. It never shrinks, or
+/// those who look at it would be ended by the system. Where there is no such memory, it is this process's alone.
+class shared_pages {
+  static constexpr unsigned close_on_exec = 1, allow_sealing = 2;                        // MFD_*
+  static constexpr int add_seals = 1033, get_seals = 1034, no_more_seals = 1, no_shrinking = 2, no_growing = 4;  // F_*
+
+ public:
+  shared_pages() = default;
+  explicit shared_pages(std::size_t bytes)
+      : file_(int(::syscall(SYS_memfd_create, "strata", close_on_exec | allow_sealing))), bytes_(std::max<std::size_t>(bytes, 1)) {
+    if (file_ && (::ftruncate(file_.number(), off_t(bytes_)) != 0 ||
+                  ::fcntl(file_.number(), add_seals, no_more_seals | no_shrinking | no_growing) != 0))
+      file_ = {};
+    map();
+  }
+  /// Those that process `pid` made under that number. Whatever else is there, as when another process has got that pid, is refused.
+  shared_pages(int pid, int number)
+      : file_(::open(("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number)).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    struct stat facts {};
+    if (!file_ || ::fstat(file_.number(), &facts) != 0) fail("open the shared memory of process " + std::to_string(pid));
+    if (!S_ISREG(facts.st_mode) || facts.st_size <= 0 || (::fcntl(file_.number(), get_seals) & no_shrinking) == 0)
+      throw communication_error("file " + std::to_string(number) + " of process " + std::to_string(pid) + " is no shared memory");
+    bytes_ = std::size_t(facts.st_size);
+    map();
+  }
+  shared_pages(shared_pages&& other) noexcept
+      : file_(std::move(other.file_)), first_(std::exchange(other.first_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  shared_pages& operator=(shared_pages&& other) noexcept {
+    file_ = std::move(other.file_);
+    std::swap(first_, other.first_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~shared_pages() {
+    if (first_) ::munmap(first_, bytes_);
+  }
+
+  std::byte* data() const { return static_cast<std::byte*>(first_); }
+  std::size_t size() const { return bytes_; }
+  int number() const { return file_.number(); }
+
+ private:
+  void map() {
+    first_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | (file_ ? 0 : MAP_ANONYMOUS), file_.number(), 0);
+    if (first_ == MAP_FAILED) {
+      first_ = nullptr;
+      fail("map shared memory");
+    }
+  }
+  [[noreturn]] static void fail(const std::string& what) {
+    throw communication_error("cannot " + what + ": " + std::generic_category().message(errno));
+  }
+
+  file_descriptor file_;
+  void* first_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Which machine this is, and which numbering of its processes.
+inline std::string process_space() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char space[64] = {};
+  if (::readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) return "";
+  return boot + "/" + space;
+}
+}  // namespace detail
+
+/// Copies are the same end. Up to 64 messages to one process may be under way. After an error every wait throws.
+class shared_memory_communicator {
+  static constexpr std::uint32_t ring = 64;
+  struct message {
+    std::int32_t number;  // of the sender's memory
+    std::uint32_t generation;
+    std::uint64_t offset, bytes;
+  };
+  /// From one process to another; lies with the receiver.
+  struct mailbox {
+    alignas(64) std::atomic<std::uint32_t> posted{0};
+    alignas(64) std::atomic<std::uint32_t> taken{0};
+    std::array<message, ring> messages{};
+  };
+  struct inbox {
+    alignas(64) std::atomic<std::uint32_t> bell{0};  // rung after any change that the owner may wait for
+    std::atomic<std::uint32_t> sleeping{0};
+    std::uint64_t token = 0;  // so that nobody takes the memory of another process, or of another machine, for it
+    mailbox* from(int rank) { return reinterpret_cast<mailbox*>(reinterpret_cast<std::byte*>(this) + sizeof(inbox)) + rank; }
+  };
+  struct mapped {
+    std::int32_t number;
+    std::uint32_t generation;
+    detail::shared_pages pages;
+  };
+  struct peer {
+    int pid = 0;
+    strata::detail::file_descriptor life;  // readable once the process has ended
+    detail::shared_pages inbox_pages;
+    std::vector<mapped> memories;
+    std::uint32_t posted = 0, taken = 0;  // messages to it; messages from it
+    bool here = false;                    // on this machine
+  };
+  using expected = detail::expected_message;
+  struct state {
+    int rank = 0, size = 0;
+    std::chrono::milliseconds timeout{};
+    std::shared_ptr<wait_state> waits;
+    detail::shared_pages inbox_pages;
+    std::vector<peer> peers;
+    detail::message_queue<expected> under_way;
+    std::uint32_t generation = 0;  // of allocated memory
+    std::function<bool()> meanwhile;
+  };
+
+ public:
+  class memory {
+   public:
+    memory() = default;
+    memory(detail::shared_pages pages, std::uint32_t generation) : pages_(std::move(pages)), generation_(generation) {}
+    std::byte* data() { return pages_.data(); }
+
+   private:
+    friend shared_memory_communicator;
+    detail::shared_pages pages_;
+    std::uint32_t generation_ = 0;
+  };
+
+  /// Meets the other processes through the store. Those that share no memory with this one are left out: see reaches.
+  /// Throws communication_error if one does not come in time.
+  shared_memory_communicator(key_value_store& store, int rank, int size, std::chrono::milliseconds timeout = std::chrono::seconds(30),
+                             std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
+      : state_(std::make_shared<state>()) {
+    state& s = *state_;
+    s.rank = rank, s.size = size, s.timeout = timeout, s.waits = std::move(waits);
+    s.inbox_pages = detail::shared_pages(inbox_size());
+    s.peers.resize(std::size_t(size));
+    std::random_device random;
+    const std::uint64_t token = std::uint64_t(random()) << 32 | random();
+    inbox_of(rank).token = token;
+    const std::string space = detail::process_space();
+    store.set("shared memory of " + std::to_string(rank), std::to_string(::getpid()) + ' ' + std::to_string(s.inbox_pages.number()) + ' ' +
+                                                              std::to_string(token) + ' ' + (space.empty() ? "nowhere" : space));
+    // Same machine or not, one may be forbidden to look into the other, or see another numbering of processes: only what has worked
+    // in both directions is used.
+    std::string reached(std::size_t(size), '-');
+    for (int r = 0; r < size; ++r) {
+      std::istringstream words(store.get("shared memory of " + std::to_string(r), timeout));
+      int pid = 0, number = -1;
+      std::uint64_t its_token = 0;
+      std::string its_space;
+      words >> pid >> number >> its_token >> its_space;
+      if (!words || space.empty() || its_space != space || s.inbox_pages.number() < 0 || number < 0) continue;
+      if (r == rank || meets(r, pid, number, its_token)) reached[std::size_t(r)] = '+';
+    }
+    store.set("shared memory reached by " + std::to_string(rank), reached);
+    for (int r = 0; r < size; ++r) {
+      const std::string back = store.get("shared memory reached by " + std::to_string(r), timeout);
+      s.peers[std::size_t(r)].here = reached[std::size_t(r)] == '+' && back.size() == std::size_t(size) && back[std::size_t(rank)] == '+';
+    }
+  }
+
+  int rank() const { return state_->rank; }
+  int size() const { return state_->size; }
+  bool reaches(int rank) const { return state_->peers[std::size_t(rank)].here; }
+  memory allocate(std::size_t bytes) { return {detail::shared_pages(bytes), ++state_->generation}; }
+
+  /// While a thread waits here it calls `f` again and again, and often if that says that there is more to do.
+  void while_waiting(std::function<bool()> f) { state_->meanwhile = std::move(f); }
+
+  void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
+    peer& p = state_->peers[std::size_t(to)];
+    mailbox& box = *inbox_of(to).from(rank());
+    const auto has_room = [&] { return p.posted - box.taken.load(std::memory_order_acquire) < ring; };
+    const auto can_go_on = [&] {
+      take_what_is_there();  // or two that send to each other would wait for ever
+      return has_room();
+    };
+    if (!has_room()) wait_until(can_go_on, "room for a message", to);
+    box.messages[p.posted % ring] = {from.pages_.number(), from.generation_, offset, bytes};
+    box.posted.store(++p.posted, std::memory_order_seq_cst);
+    ring_bell(inbox_of(to));
+  }
+  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
+    state_->under_way.push({to.data() + offset, bytes, from});
+  }
+  std::uint64_t begun() const { return state_->under_way.added(); }
+  void wait_received(const char* what, std::uint64_t mark) {
+    state_->waits->throw_if_interrupted();
+    while (state_->under_way.taken() < mark) {
+      const expected& e = state_->under_way.front();
+      wait_until([&] { return is_there(e); }, what, e.from);
+      take(e, what);
+    }
+  }
+  void wait(const char* what) {
+    wait_received(what, begun());
+    for (int to = 0; to < size(); ++to) {
+      if (to == rank() || !reaches(to)) continue;
+      const std::uint32_t posted = state_->peers[std::size_t(to)].posted;
+      mailbox& box = *inbox_of(to).from(rank());
+      wait_until([&] { return box.taken.load(std::memory_order_acquire) == posted; }, what, to);
+    }
+  }
+
+ private:
+  static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+  std::size_t inbox_size() const { return sizeof(inbox) + std::size_t(state_->size) * sizeof(mailbox); }
+  bool meets(int r, int pid, int number, std::uint64_t token) {
+    peer& p = state_->peers[std::size_t(r)];
+    p.pid = pid;
+    p.life = strata::detail::file_descriptor(int(::syscall(SYS_pidfd_open, pid, 0)));  // first: from now on the pid is its own
+    if (!p.life) return false;
+    try {
+      p.inbox_pages = detail::shared_pages(pid, number);
+    } catch (const communication_error&) {
+      return false;
+    }
+    return p.inbox_pages.size() == inbox_size() && inbox_of(r).token == token && !has_ended(r);
+  }
+
+  inbox& inbox_of(int rank) {
+    const auto& pages = rank == state_->rank ? state_->inbox_pages : state_->peers[std::size_t(rank)].inbox_pages;
+    return *reinterpret_cast<inbox*>(pages.data());
+  }
+
+  bool is_there(const expected& e) {
+    return inbox_of(rank()).from(e.from)->posted.load(std::memory_order_acquire) != state_->peers[std::size_t(e.from)].taken;
+  }
+  void take_what_is_there() {
+    auto& expected = state_->under_way;
+    while (!expected.empty() && is_there(expected.front())) take(expected.front(), "a message");
+  }
+  void take(const expected& e, const char* what) {
+    peer& p = state_->peers[std::size_t(e.from)];
+    mailbox& box = *inbox_of(rank()).from(e.from);
+    const message m = box.messages[p.taken % ring];
+    if (m.bytes != e.bytes) fail(what, e.from, "sent " + std::to_string(m.bytes) + " bytes instead of " + std::to_string(e.bytes));
+    const detail::shared_pages& from = memory_of(p, m, what, e.from);
+    if (m.offset > from.size() || m.bytes > from.size() - m.offset)
+      fail(what, e.from, "sent bytes from " + std::to_string(m.offset) + " on of a memory of " + std::to_string(from.size()));
+    std::memcpy(e.to, from.data() + m.offset, e.bytes);
+    box.taken.store(++p.taken, std::memory_order_seq_cst);
+    ring_bell(inbox_of(e.from));
+    state_->under_way.pop();
+  }
+  const detail::shared_pages& memory_of(peer& p, const message& m, const char* what, int from) {
+    const auto known = std::find_if(p.memories.begin(), p.memories.end(), [&](const mapped& k) { return k.number == m.number; });
+    if (known != p.memories.end() && known->generation == m.generation) return known->pages;
+    try {
+      mapped fresh{m.number, m.generation, detail::shared_pages(p.pid, m.number)};
+      return (known != p.memories.end() ? *known = std::move(fresh) : p.memories.emplace_back(std::move(fresh))).pages;
+    } catch (const communication_error& e) {
+      fail(what, from, has_ended(from) ? "has ended" : std::string("left a message that cannot be read: ") + e.what());
+    }
+  }
+
+  static void ring_bell(inbox& of) {
+    of.bell.fetch_add(1, std::memory_order_seq_cst);
+    if (of.sleeping.load(std::memory_order_seq_cst) != 0) ::syscall(SYS_futex, &of.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+
+  /// Spins for about as long as a message takes, then sleeps until the bell rings; looks after the other process now and then.
+  template <class Ready>
+  void wait_until(Ready&& ready, const char* what, int on) {
+    for (int i = 1; i <= 8000; ++i) {
+      if (ready()) return;
+      if (i % 64 == 0) {
+        if (state_->meanwhile) state_->meanwhile();
+        ::sched_yield();  // where processes are more than cores, the awaited one may need this core
+      }
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    inbox& mine = inbox_of(rank());
+    const wait_state::scope told(*state_->waits, what, on);
+    const auto deadline = std::chrono::steady_clock::now() + state_->timeout;
+    for (;;) {
+      const bool more = state_->meanwhile && state_->meanwhile();
+      mine.sleeping.store(1, std::memory_order_seq_cst);
+      const std::uint32_t rung = mine.bell.load(std::memory_order_seq_cst);
+      const bool done = ready();
+      if (!done) {
+        const timespec some{0, more ? 100'000 : 5'000'000};
+        ::syscall(SYS_futex, &mine.bell, FUTEX_WAIT, rung, &some, nullptr, 0);
+      }
+      mine.sleeping.store(0, std::memory_order_seq_cst);
+      if (done || ready()) return;
+      state_->waits->throw_if_interrupted();
+      if (has_ended(on)) {
+        if (ready()) return;  // the last that it did
+        fail(what, on, "has ended");
+      }
+      if (std::chrono::steady_clock::now() > deadline)
+        fail(what, on, "did not answer within " + std::to_string(state_->timeout.count()) + " ms");
+    }
+  }
+  bool has_ended(int rank) const {
+    const peer& p = state_->peers[std::size_t(rank)];
+    pollfd life{p.life.number(), POLLIN, 0};
+    return p.life && ::poll(&life, 1, 0) > 0;
+  }
+  /// After an error messages are out of step, so there are no more.
+  [[noreturn]] void fail(const char* what, int on, const std::string& why) const {
+    state_->waits->interrupt(std::string(what) + ": process " + std::to_string(on) + " (pid " +
+                                 std::to_string(state_->peers[std::size_t(on)].pid) + " on this machine), for which process " +
+                                 std::to_string(rank()) + " waits, " + why,
+                             on);
+    throw communication_error(state_->waits->why());
+  }
+
+  std::shared_ptr<state> state_;
+};
+static_assert(communicator<shared_memory_communicator>);
+
+}  // namespace strata

@@ -1,0 +1,58 @@
+// Who adds gradients up with whom: all processes with each other, or first those of a machine and then machine with machine.
+#pragma once
+#include <strata/concepts/communicator.hpp>
+#include <strata/distribute/leaves/leaf_share.hpp>
+#include <vector>
+
+namespace strata {
+
+/// Processes that share the work of one sum. When it begins, each has sums over the leaves of some processes, itself among them.
+struct reduction_group {
+  struct member {
+    int rank;
+    int first, last;  // processes whose leaves it has added up
+  };
+  std::vector<member> members{};  // in the order of their leaves
+  int place = 0;                  // of this process
+
+  int size() const { return int(members.size()); }
+  leaf_range leaves_of(int i, int leaves, int processes) const {
+    const member& m = members[std::size_t(i)];
+    return {share_of(leaves, m.first, processes).begin, share_of(leaves, m.last, processes).end};
+  }
+};
+
+/// How many neighbouring ranks each machine has, if all have the same number; 1 otherwise.
+template <communicator C>
+int processes_per_machine(const C& c) {
+  if constexpr (knows_machines<C>) {
+    int n = 1;
+    while (n < c.size() && c.machine_of(n) == c.machine_of(0)) ++n;
+    if (c.size() % n != 0) return 1;
+    for (int r = 0; r < c.size(); ++r)
+      for (int other = 0; other < c.size(); ++other)
+        if ((c.machine_of(r) == c.machine_of(other)) != (r / n == other / n)) return 1;
+    return n;
+  }
+  return 1;
+}
+
+/// One sum after the other. Between machines, those that have the same place on theirs add up what their machines have.
+template <communicator C>
+std::vector<reduction_group> reduction_groups(const C& c) {
+  const int near = processes_per_machine(c), machines = c.size() / near;
+  reduction_group inside, between;
+  if (near == 1 || machines == 1) {
+    for (int r = 0; r < c.size(); ++r) inside.members.push_back({r, r, r});
+    inside.place = c.rank();
+    return {inside};
+  }
+  const int machine = c.rank() / near;
+  inside.place = c.rank() % near;
+  between.place = machine;
+  for (int r = machine * near; r < (machine + 1) * near; ++r) inside.members.push_back({r, r, r});
+  for (int m = 0; m < machines; ++m) between.members.push_back({m * near + inside.place, m * near, (m + 1) * near - 1});
+  return {inside, between};
+}
+
+}  // namespace strata

@@ -1,0 +1,390 @@
+// The sum of the leaves of all processes, bit for bit as if one process had them all.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <strata/base/arena.hpp>
+#include <strata/concepts/communicator.hpp>
+#include <strata/cpu/update.hpp>
+#include <strata/distribute/leaves/leaf_share.hpp>
+#include <strata/distribute/leaves/team.hpp>
+#include <strata/distribute/synchronous/reduction_groups.hpp>
+#include <strata/distribute/synchronous/rounded_gradients.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// Elements [begin, end) of the arena of parameters: complete when the backward of group `group` of the plan is.
+struct gradient_bucket {
+  long begin = 0, end = 0;
+  int group = 0;
+  const char* name = "gradients";  // lasts as a literal does: "gradients of conv2d_1 ... dense"
+};
+
+/// Each process adds up the leaves of its subtrees, sends every other process the slice that this one shall finish, finishes its
+/// own slice, and sends it to all: 2 (P - 1) / P of the numbers leave each process, in two rounds (a reduce-scatter and an
+/// all-gather, cf. Thakur et al., "Optimization of collective communication operations in MPICH", 2005), as long as the shares
+/// are whole subtrees. Where machines have several processes each, slices are added up inside a machine first and then sent to
+/// the process that has the same slice on each other machine: 2 (M - 1) / M of the numbers leave a machine, not a process.
+///
+/// The numbers come in buckets. Each is sent while the gradients of the next ones are computed: whoever completes a bucket sends
+/// it, and goes on with those before it, in an order of messages that does not depend on threads. Memory is made by prepare; a
+/// sum allocates nothing. After a communication_error only prepare may follow, with whatever communicator: nothing of before is
+/// left.
+template <class T, communicator C>
+class tree_reduction {
+  using memory = typename C::memory;
+  struct range {
+    long begin = 0, end = 0;
+    long size() const { return end - begin; }
+  };
+  /// A reduce-scatter and an all-gather in a group of processes.
+  struct level {
+    reduction_group group{};
+    std::vector<range> has{};  // by bucket: the elements that this process has sums of when the level begins
+    std::vector<long> at{};    // by bucket: where in a row of `theirs`
+    long row = 0;
+    memory sums{};     // over each subtree of this process
+    memory rounded{};  // the same as they are sent, if they are rounded
+    memory theirs{};   // over each subtree of the others: what belongs to this process's slices
+    arena<T> expanded{}, residue{};
+    // Of all subtrees in the order of their leaves, while a slice is completed; subtree_sums[k][0] is its first element.
+    std::vector<T*> subtree_sums{};
+    std::vector<leaf_range> nodes{};
+  };
+  /// What threads share while they compute gradients.
+  struct progress {
+    std::vector<std::atomic<int>> missing;  // by bucket: leaves of this process whose gradients are not complete
+    std::atomic<int> waiting{0};            // buckets that are complete and have not been sent
+    explicit progress(std::size_t buckets) : missing(buckets) {}
+  };
+
+  long size_ = 0;
+  int leaves_ = 0;
+  bool rounds_ = false;
+  std::vector<gradient_bucket> buckets_;
+  std::vector<level> levels_;
+  std::vector<decltype(std::declval<const C&>().begun())> marks_;  // by bucket: what its next stage waits for
+  memory sum_, rounded_sum_;
+  arena<T> residue_;
+  std::unique_ptr<progress> progress_;
+  // Of the sum at hand.
+  std::vector<const T*> leaves_at_{};  // those of this process
+  int count_ = 0;  // of leaves
+  int tick_ = 0;   // stage s of bucket b comes at tick s + b
+  std::exception_ptr failed_;
+
+ public:
+  /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are completed:
+  /// the last elements first. With `rounds` messages are rounded to bfloat16.
+  void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds) {
+    leaves_ = leaves;
+    rounds_ = rounds = rounds && c.size() > 1;
+    size_ = buckets.empty() ? 0 : buckets.front().end;
+    levels_.clear();
+    for (reduction_group& group : reduction_groups(c)) levels_.push_back({.group = std::move(group)});
+    divide(std::move(buckets));
+    for (level& l : levels_) {
+      const most_parts most(l.group, leaves, c.size());
+      const long row = std::max(l.row, (size_ / norm_piece / l.group.size() + 2) * norm_piece);
+      l.subtree_sums.resize(std::size_t(most.own + most.others));
+      l.nodes.resize(std::size_t(most.own + most.others));
+      l.sums = c.allocate(std::size_t(most.own * size_) * sizeof(T));
+      l.theirs = c.allocate(bytes(most.others * row));
+      if (!rounds) continue;
+      l.rounded = c.allocate(bytes(most.own * size_));
+      l.expanded = arena<T>(std::size_t(most.others * row));
+      l.residue = arena<T>(std::size_t(size_));
+    }
+    sum_ = c.allocate(std::size_t(size_) * sizeof(T));
+    leaves_at_.reserve(std::size_t((leaves + c.size() - 1) / c.size()));
+    if (!rounds) return;
+    rounded_sum_ = c.allocate(bytes(size_));
+    residue_ = arena<T>(std::size_t(size_));
+  }
+  /// In one piece: for sums of up to `size` numbers.
+  void prepare(C& c, long size, int leaves) {
+    if (size > size_ || leaves > leaves_) prepare(c, {{0, std::max(size, size_)}}, std::max(leaves, leaves_), false);
+  }
+
+  /// Begins a sum over `count` leaves. `own` are the numbers of each leaf of this process's share; they need not be complete yet.
+  void begin(const C& c, const T* const* own, int count) {
+    const int share = share_of(count, c.rank(), c.size()).size();
+    leaves_at_.assign(own, own + share);
+    count_ = count, tick_ = 0, failed_ = nullptr;
+    for (std::atomic<int>& m : progress_->missing) m.store(share, std::memory_order_relaxed);
+  }
+  /// From any thread: one more of this process's leaves has passed the backward of that group of the plan. The last bucket is
+  /// left to finish, where all threads take part.
+  void passed(C& c, int group) {
+    for (int b = 0; b + 1 < buckets(); ++b)
+      if (buckets_[std::size_t(b)].group == group) complete(c, b);
+  }
+  /// The same for a leaf without samples.
+  void passed_all(C& c) {
+    for (int b = 0; b + 1 < buckets(); ++b) complete(c, b);
+  }
+  /// When nothing else is at it: sends what all leaves have completed down to that group, but for the last bucket. All processes
+  /// have to come here between the same other messages.
+  void advance(C& c, thread_team& team, int group = 0) {
+    if (failed_) std::rethrow_exception(failed_);
+    while (tick_ + 1 < buckets() && buckets_[std::size_t(tick_)].group >= group) tick(c, &team);
+  }
+  /// The sum lives until the next one is begun.
+  T* finish(C& c, thread_team& team) {
+    advance(c, team);
+    while (tick_ < buckets() + stages() - 1) tick(c, &team);
+    for (int b = 0; b < buckets(); ++b) c.wait_received(name(b), marks_[std::size_t(b)]);
+    c.wait("gradients");
+    T* const sum = numbers(sum_);
+    if (rounds_)
+      in_slices(&team, {0, size_},
+                [&](long begin, long end) { expand_rounded(halves(rounded_sum_) + begin, sum + begin, end - begin); });
+    return sum;
+  }
+
+  /// What rounding has left of earlier sums is not added to the next ones.
+  void forget_rounding() {
+    for (level& l : levels_) std::ranges::fill(l.residue.span(), T{});
+    std::ranges::fill(residue_.span(), T{});
+  }
+
+  /// All at once and in one piece, of numbers that are there.
+  T* operator()(C& c, thread_team& team, const T* const* own, int count, long size) {
+    if (buckets() != 1 || buckets_.front().end != size) divide({{0, size}});
+    begin(c, own, count);
+    return finish(c, team);
+  }
+
+ private:
+  /// Into how many subtrees the leaves of a process fall at most, and those of all others of its group together.
+  struct most_parts {
+    long own = 0, others = 0;
+    most_parts(const reduction_group& group, int leaves, int processes) {
+      for (int n = leaves; n > 0; n = int(std::bit_floor(unsigned(n - 1)))) {
+        long received = 0;
+        for (int i = 0; i < group.size(); ++i) {
+          const long count = subtrees(group.leaves_of(i, n, processes)).count();
+          i == group.place ? own = std::max(own, count) : received += count;
+        }
+        others = std::max(others, received);
+      }
+    }
+  };
+
+  int buckets() const { return int(buckets_.size()); }
+  int stages() const { return 2 * int(levels_.size()); }
+  const char* name(int bucket) const { return buckets_[std::size_t(bucket)].name; }
+  std::size_t bytes(long numbers) const { return std::size_t(numbers) * (rounds_ ? sizeof(std::uint16_t) : sizeof(T)); }
+  static T* numbers(memory& m) { return reinterpret_cast<T*>(m.data()); }
+  static std::uint16_t* halves(memory& m) { return reinterpret_cast<std::uint16_t*>(m.data()); }
+  subtrees parts(const level& l, int i, int processes) const { return subtrees(l.group.leaves_of(i, count_, processes)); }
+  static range slice(const level& l, int bucket, int i) {
+    const range all = l.has[std::size_t(bucket)];
+    return {all.begin + slice_begin(all.size(), i, l.group.size()), all.begin + slice_begin(all.size(), i + 1, l.group.size())};
+  }
+
+  void divide(std::vector<gradient_bucket> buckets) {
+    buckets_ = std::move(buckets);
+    marks_.resize(buckets_.size());
+    progress_ = std::make_unique<progress>(buckets_.size());
+    std::vector<range> has;
+    for (const gradient_bucket& b : buckets_) has.push_back({b.begin, b.end});
+    for (level& l : levels_) {
+      l.has = has;
+      l.at.clear();
+      l.row = 0;
+      for (int b = 0; b < this->buckets(); ++b) {
+        has[std::size_t(b)] = slice(l, b, l.group.place);
+        l.at.push_back(l.row);
+        l.row += has[std::size_t(b)].size();
+      }
+    }
+  }
+
+  /// Threads do not wait for each other here: whoever comes while another one is at it leaves the bucket to that one.
+  void complete(C& c, int bucket) {
+    if (progress_->missing[std::size_t(bucket)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (progress_->waiting.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+    do {
+      if (failed_) continue;
+      try {
+        tick(c, nullptr);
+      } catch (...) {
+        failed_ = std::current_exception();  // tasks of a team must not throw
+      }
+    } while (progress_->waiting.fetch_sub(1, std::memory_order_acq_rel) != 1);
+  }
+
+  void tick(C& c, thread_team* team) {
+    for (int s = 0; s < stages(); ++s)
+      if (const int b = tick_ - s; b >= 0 && b < buckets()) stage(c, team, s, b);
+    ++tick_;
+  }
+  void stage(C& c, thread_team* team, int s, int b) {
+    const int depth = int(levels_.size());
+    if (s == 0)
+      add_own_leaves(c, team, b);
+    else
+      c.wait_received(name(b), marks_[std::size_t(b)]);
+    if (s > 0 && s <= depth) add_theirs(c, team, s - 1, b);
+    if (s < depth)
+      scatter(c, team, levels_[std::size_t(s)], b);
+    else
+      gather(c, levels_[std::size_t(2 * depth - 1 - s)], b);
+    marks_[std::size_t(b)] = c.begun();
+  }
+
+  void add_own_leaves(C& c, thread_team* team, int b) {
+    level& l = levels_.front();
+    const subtrees own = parts(l, l.group.place, c.size());
+    in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
+      for (int k = 0; k < own.count(); ++k)
+        sum_leaves(numbers(l.sums) + k * size_, leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), begin, end);
+    });
+  }
+
+  /// Sends each of the group its slice.
+  void scatter(C& c, thread_team* team, level& l, int b) {
+    const subtrees own = parts(l, l.group.place, c.size());
+    const range mine = slice(l, b, l.group.place);
+    if (rounds_)
+      in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
+        const auto round = [&](long from, long to) {
+          for (int k = 0; k < own.count() && from < to; ++k)
+            round_with_residue(numbers(l.sums) + k * size_ + from, l.residue.data() + from, halves(l.rounded) + k * size_ + from,
+                               to - from);
+        };
+        round(begin, std::min(end, mine.begin));
+        round(std::max(begin, mine.end), end);
+      });
+    memory& sent = rounds_ ? l.rounded : l.sums;
+    long row = 0;
+    for (int i = 0; i < l.group.size(); ++i) {
+      if (i == l.group.place) continue;
+      const int rank = l.group.members[std::size_t(i)].rank;
+      for (int k = parts(l, i, c.size()).count(); k > 0; --k, ++row)
+        if (mine.size() > 0) c.receive(l.theirs, bytes(row * l.row + l.at[std::size_t(b)]), bytes(mine.size()), rank);
+      const range its = slice(l, b, i);
+      for (int k = 0; k < own.count() && its.size() > 0; ++k) c.send(sent, bytes(k * size_ + its.begin), bytes(its.size()), rank);
+    }
+  }
+
+  /// Of this process's slice: what the group has, in the tree, as far as it is complete with that.
+  void add_theirs(C& c, thread_team* team, int depth, int b) {
+    level& l = levels_[std::size_t(depth)];
+    const bool last = depth + 1 == int(levels_.size());
+    const range mine = slice(l, b, l.group.place);
+    std::vector<T*>& sums = l.subtree_sums;
+    std::vector<leaf_range>& nodes = l.nodes;
+    int n = 0;
+    long row = 0;
+    for (int i = 0; i < l.group.size(); ++i) {
+      const subtrees its = parts(l, i, c.size());
+      for (int k = 0; k < its.count(); ++k, ++n) {
+        nodes[std::size_t(n)] = its[k];
+        T* const theirs = (rounds_ ? l.expanded.data() : numbers(l.theirs)) + row * l.row + l.at[std::size_t(b)];
+        sums[std::size_t(n)] = i == l.group.place ? numbers(l.sums) + k * size_ + mine.begin : theirs;
+        row += i != l.group.place;
+      }
+    }
+    const int last_member = l.group.size() - 1;
+    const subtrees of_all({l.group.leaves_of(0, count_, c.size()).begin, l.group.leaves_of(last_member, count_, c.size()).end});
+    const int results = last ? 1 : of_all.count();
+    in_slices(team, {0, mine.size()}, [&](long begin, long end) {
+      if (rounds_)
+        for (long k = 0; k < row; ++k) {
+          const long at = k * l.row + l.at[std::size_t(b)] + begin;
+          expand_rounded(halves(l.theirs) + at, l.expanded.data() + at, end - begin);
+        }
+      for (int k = 0, first = 0; k < results; ++k) {
+        int behind = last ? n : first;
+        while (behind < n && nodes[std::size_t(behind)].end <= of_all[k].end) ++behind;
+        add_in_tree([&](int i) { return nodes[std::size_t(first + i)]; }, behind - first, [&](int to, int from) {
+          const T* const two[2] = {sums[std::size_t(first + to)], sums[std::size_t(first + from)]};
+          sum_leaves(sums[std::size_t(first + to)], two, 2, begin, end);
+        });
+        const T* const result = sums[std::size_t(first)] + begin;
+        const long element = mine.begin + begin;
+        if (!last)
+          std::copy_n(result, end - begin, numbers(levels_[std::size_t(depth + 1)].sums) + k * size_ + element);
+        else if (rounds_)
+          round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + element, end - begin);
+        else
+          std::copy_n(result, end - begin, numbers(sum_) + element);
+        first = behind;
+      }
+    });
+  }
+
+  /// Sends all of the group the sum of this process's slice.
+  void gather(C& c, level& l, int b) {
+    memory& sum = rounds_ ? rounded_sum_ : sum_;
+    const range mine = slice(l, b, l.group.place);
+    for (int i = 0; i < l.group.size(); ++i) {
+      if (i == l.group.place) continue;
+      const int rank = l.group.members[std::size_t(i)].rank;
+      const range its = slice(l, b, i);
+      if (its.size() > 0) c.receive(sum, bytes(its.begin), bytes(its.size()), rank);
+      if (mine.size() > 0) c.send(sum, bytes(mine.begin), bytes(mine.size()), rank);
+    }
+  }
+
+  /// Without a team: by the calling thread.
+  template <class F>
+  static void in_slices(thread_team* team, range all, F&& f) {
+    if (!team) return all.size() > 0 ? f(all.begin, all.end) : void();
+    const int slices = team->size();
+    team->for_tasks(slices, [&](int i, int) {
+      const long first = all.begin + slice_begin(all.size(), i, slices),
+                 last = all.begin + slice_begin(all.size(), i + 1, slices);
+      if (first < last) f(first, last);
+    });
+  }
+};
+
+/// Few numbers per leaf, which everybody wants to have of all leaves: tallies, statistics. `begin`, then the communicator's wait,
+/// then `finish`; `numbers(l)` are the `width` numbers of leaf l of `count`.
+template <communicator C>
+class leaf_exchange {
+  typename C::memory all_;
+  std::size_t size_ = 0;
+
+ public:
+  /// For up to `width` numbers of up to `leaves` leaves.
+  void prepare(C& c, std::size_t width, int leaves) {
+    if (width * std::size_t(leaves) <= size_) return;
+    size_ = width * std::size_t(leaves);
+    all_ = c.allocate(size_ * sizeof(double));
+  }
+
+  /// Sends those of this process's share.
+  template <class Numbers>
+  void begin(C& c, int count, std::size_t width, Numbers&& numbers) {
+    const leaf_range share = share_of(count, c.rank(), c.size());
+    for (int l = share.begin; l < share.end; ++l) std::copy_n(numbers(l), width, numbers_of(l, width));
+    for (int r = 0; r < c.size(); ++r) {
+      if (r == c.rank()) continue;
+      const leaf_range theirs = share_of(count, r, c.size());
+      if (theirs.size() > 0) c.receive(all_, bytes(theirs.begin, width), bytes(theirs.size(), width), r);
+      if (share.size() > 0) c.send(all_, bytes(share.begin, width), bytes(share.size(), width), r);
+    }
+  }
+  /// Writes those of the others.
+  template <class Numbers>
+  void finish(const C& c, int count, std::size_t width, Numbers&& numbers) {
+    const leaf_range share = share_of(count, c.rank(), c.size());
+    for (int l = 0; l < count; ++l)
+      if (l < share.begin || l >= share.end) std::copy_n(numbers_of(l, width), width, numbers(l));
+  }
+
+ private:
+  double* numbers_of(int leaf, std::size_t width) { return reinterpret_cast<double*>(all_.data()) + std::size_t(leaf) * width; }
+  static constexpr std::size_t bytes(int leaves, std::size_t width) { return std::size_t(leaves) * width * sizeof(double); }
+};
+
+}  // namespace strata
