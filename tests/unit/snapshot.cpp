@@ -477,3 +477,19 @@ TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
   }
   std::signal(SIGTERM, before);
 }
+
+TEST_CASE("a stream that has been taken up is where it was told, until it gives a batch") {
+  auto source = shuffled() | data::prefetch(2);
+  detail::stream_over<float, decltype(source)> stream(source);
+  samples<float> batch;
+  stream.start(0);
+  CHECK(!stream.where());
+  REQUIRE(stream.next(batch));
+  const auto behind_one = stream.where();
+  CHECK(behind_one == data_position{0, 16});
+  REQUIRE(stream.next(batch));
+  stream.resume(0, behind_one, 1);
+  CHECK(stream.where() == behind_one);
+  REQUIRE(stream.next(batch));
+  CHECK(stream.where() == data_position{0, 32});
+}

@@ -36,7 +36,8 @@ template <class T, class Source>
 class stream_over final : public batch_stream<T> {
   Source& source_;
   std::ranges::iterator_t<Source> at_{};
-  bool fresh_ = true;
+  bool fresh_ = true;                      // no batch has been taken yet
+  std::optional<data_position> taken_up_;  // where it began, if it was told
   static constexpr bool tells_position = requires(Source& source, data_position at) {
     { std::as_const(source).where() } -> std::same_as<data_position>;
     source.resume_at(at);
@@ -53,6 +54,7 @@ class stream_over final : public batch_stream<T> {
     if constexpr (requires { source_.set_epoch(pass); }) source_.set_epoch(pass);
     at_ = std::ranges::begin(source_);
     fresh_ = true;
+    taken_up_.reset();
   }
   bool next(samples<T>& batch) override {
     if (!fresh_) ++at_;
@@ -74,6 +76,7 @@ class stream_over final : public batch_stream<T> {
     return order;
   }
   std::optional<data_position> where() const override {
+    if (fresh_) return taken_up_;  // the source has made a batch already, and would count it
     if constexpr (tells_position) return std::as_const(source_).where();
     return {};
   }
@@ -83,6 +86,7 @@ class stream_over final : public batch_stream<T> {
         source_.resume_at(*from);
         at_ = std::ranges::begin(source_);
         fresh_ = true;
+        taken_up_ = from;
         return;
       }
     start(pass);
