@@ -104,10 +104,9 @@ inline std::uint64_t hash_of(const void* p, std::size_t bytes, std::uint64_t h) 
 inline std::uint64_t hash = 14695981039346656037u;
 
 template <class K, class T, shape In, class... Ops>
-void compare(list<Ops...>) {
+void compare(list<Ops...>, double tolerance) {
   constexpr shape Out = shape_behind<In, Ops...>();
   const std::vector<int> sizes = parameter_sizes<In, Ops...>();
-  const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
   for (const int count : {1, 3, 16, 21}) {
     CAPTURE(count);
     std::vector<double> x(std::size_t(count * In.size())), dy(std::size_t(count * Out.size())), y, dx;
@@ -175,7 +174,8 @@ void compare(list<Ops...>) {
 
 }  // namespace cpu_compare
 
+/// single: the tolerance in float.
 template <class K, class Ops, class T, strata::shape In>
-void compare_with_reference() {
-  cpu_compare::compare<K, T, In>(Ops{});
+void compare_with_reference(double single = 1e-5) {
+  cpu_compare::compare<K, T, In>(Ops{}, sizeof(T) == 4 ? single : 1e-12);
 }

@@ -46,6 +46,11 @@ TEST_CASE_TEMPLATE("convolution + relu + max pooling", T, float, double) {
     check<T, padded(5, 2, 3), image(7, 7, 10)>();
     check<T, conv_settings{6, 5, 5}, image(9, 8, 4)>();
   }
+  SUBCASE("many channels, tiles of two windows, and of two and a half") {
+    static_assert(simd::winograd_tile(17, 35, 8, 8) == 4 && simd::winograd_tile(33, 18, 10, 10) == 5);
+    check<T, padded(35, 3, 3), image(9, 8, 17)>();
+    check<T, conv_settings{18, 3, 3}, image(13, 12, 33)>();
+  }
   SUBCASE("many channels") {
     check<T, conv_settings{64, 3, 3}, image(8, 7, 32)>();
     check<T, padded(30, 3, 3), image(5, 6, 17)>();
@@ -91,7 +96,7 @@ void check_nan() {
 TEST_CASE("nan wins over all") {
   check_nan<conv_settings{40, 3, 3}, image(9, 8, 1)>();   // one channel
   check_nan<conv_settings{40, 3, 3}, image(9, 8, 3)>();   // direct
-  check_nan<conv_settings{20, 3, 3}, image(9, 8, 17)>();  // Winograd
+  check_nan<conv_settings{20, 3, 3}, image(9, 8, 17)>();  // Winograd, a tile is a window
 }
 
 TEST_CASE("the first of equal pixels wins, and relu stops the gradient at 0") {

@@ -18,21 +18,23 @@ namespace simd {
 /// takes as many comparisons again, which whoever knows that there is none saves.
 template <class T, bool MayBeNan = true>
 STRATA_INLINE inline void best_of_window(const vec<T> (&pixel)[4], vec<T>& top, integers<T>& id) {
-  if constexpr (MayBeNan) {
-    top = pixel[0], id = integers<T>{};
-    unroll<3>([&](auto q) STRATA_INLINE {
-      const integers<T> larger = (pixel[q + 1] > top) | (pixel[q + 1] != pixel[q + 1]);
-      top = larger ? pixel[q + 1] : top, id = larger ? broadcast_integer<T>(q + 1) : id;
-    });
+  const auto larger = [](vec<T> a, vec<T> b) STRATA_INLINE {
+    if constexpr (MayBeNan)
+      return integers<T>((b > a) | (b != b));
+    else
+      return integers<T>(b > a);
+  };
+  const integers<T> upper_right = larger(pixel[0], pixel[1]), lower_right = larger(pixel[2], pixel[3]);
+  const vec<T> upper = upper_right ? pixel[1] : pixel[0], lower = lower_right ? pixel[3] : pixel[2];
+  const integers<T> below = larger(upper, lower);
+  top = below ? lower : upper;
+  if constexpr (MayBeNan)
     top = top <= vec<T>{} ? vec<T>{} : top;
-    id = top > vec<T>{} ? id : broadcast_integer<T>(dead);
-  } else {
-    top = vec<T>{}, id = broadcast_integer<T>(dead);
-    unroll<4>([&](auto q) STRATA_INLINE {
-      const integers<T> larger = pixel[q] > top;
-      top = larger ? pixel[q] : top, id = larger ? broadcast_integer<T>(q) : id;
-    });
-  }
+  else
+    top = top > vec<T>{} ? top : vec<T>{};
+  id = below ? (lower_right ? broadcast_integer<T>(3) : broadcast_integer<T>(2))
+             : (upper_right ? broadcast_integer<T>(1) : broadcast_integer<T>(0));
+  id = top > vec<T>{} ? id : broadcast_integer<T>(dead);
 }
 
 /// The same to memory, for n filters.
@@ -46,8 +48,9 @@ STRATA_INLINE inline void store_window(const vec<T> (&pixel)[4], T* y, std::int8
     store_bytes<T>(winner, id);
   } else {
     store_first(y, top, n);
-    const auto bytes = __builtin_convertvector(id, typename detail::vector_of<T>::bytes);
-    std::memcpy(winner, &bytes, static_cast<std::size_t>(n));
+    std::int8_t bytes[lanes<T>];
+    store_bytes<T>(bytes, id);
+    std::memcpy(winner, bytes, static_cast<std::size_t>(n));
   }
 }
 
@@ -161,11 +164,41 @@ template <class T, int KH, int KW, int V, int Last, bool MayBeNan>
   return !found;
 }
 
-/// Where there are registers for the bias gradient beside the nine sums of a 3x3 kernel.
-inline constexpr bool bias_beside_weights = registers == 32;
+#if defined(__AVX2__)
+/// The 4x4 pixels under a window of a 3x3 convolution, from which every lane picks those that its winner sees.
+struct window_patch {
+  static constexpr int vectors = vector_bytes == 64 ? 1 : 3;  // all four rows, or for each row of taps the two that it may see
+  vec<float> pixels[vectors];
+  integers<float> first;
 
-/// Its weight gradient and, if bias_beside_weights, bias gradient (db: or null) for one vector of filters: every lane follows its
-/// own winner.
+  STRATA_INLINE window_patch(const float* corner, std::ptrdiff_t row, integers<float> winner)
+      : first(winner + (winner & broadcast_integer<float>(2))) {  // 0 ... 3 -> 0, 1, 4, 5
+#if defined(STRATA_AVX512)
+    __m512 all = _mm512_castps128_ps512(_mm_loadu_ps(corner));
+    all = _mm512_mask_broadcast_f32x4(all, 0x00f0, _mm_loadu_ps(corner + row));
+    all = _mm512_mask_broadcast_f32x4(all, 0x0f00, _mm_loadu_ps(corner + 2 * row));
+    all = _mm512_mask_broadcast_f32x4(all, 0xf000, _mm_loadu_ps(corner + 3 * row));
+    pixels[0] = (vec<float>)all;
+#else
+    unroll<3>([&](auto i) STRATA_INLINE {
+      const __m256 upper = _mm256_castps128_ps256(_mm_loadu_ps(corner + i * row));
+      pixels[i] = (vec<float>)_mm256_insertf128_ps(upper, _mm_loadu_ps(corner + (i + 1) * row), 1);
+    });
+#endif
+  }
+  template <int Row, int Column>
+  STRATA_INLINE vec<float> tap() const {
+#if defined(STRATA_AVX512)
+    const __m512i lane = (__m512i)(first + broadcast_integer<float>(Row * 4 + Column));
+    return (vec<float>)_mm512_maskz_permutexvar_ps(__mmask16(0xffff), lane, (__m512)pixels[0]);
+#else
+    return (vec<float>)_mm256_permutevar8x32_ps((__m256)pixels[Row], (__m256i)(first + broadcast_integer<float>(Column)));
+#endif
+  }
+};
+#endif
+
+/// Its weight gradient and bias gradient (db: or null) for one vector of filters: every lane follows its own winner.
 template <class T, int KH, int KW, int Lanes>
 [[gnu::noinline]] void one_channel_weights(const T* x, const T* dy, const std::int8_t* winner, T* dw, T* db, bool add,
                                            pooled_image image) {
@@ -177,32 +210,25 @@ template <class T, int KH, int KW, int Lanes>
       const T* const corner = x + 2 * top * image.x_row + 2 * column;
       const std::ptrdiff_t at = std::ptrdiff_t(window) * image.filters;
       const vec<T> g = load<Lanes>(dy + at);
-      integers<T> id = load_bytes<T, Lanes>(winner + at);
-#if defined(STRATA_AVX512)
-      if constexpr (KH == 3 && KW == 3 && sizeof(T) == 4) {  // the patch is one vector, from which every lane picks its pixel
+      const integers<T> id = load_bytes<T, Lanes>(winner + at);
+#if defined(__AVX2__)
+      if constexpr (KH == 3 && KW == 3 && sizeof(T) == 4) {
         const vec<T> alive = id < broadcast_integer<T>(dead) ? g : vec<T>{};
         bias_sum += alive;
-        __m512 patch = _mm512_castps128_ps512(_mm_loadu_ps(corner));
-        patch = _mm512_mask_broadcast_f32x4(patch, 0x00f0, _mm_loadu_ps(corner + image.x_row));
-        patch = _mm512_mask_broadcast_f32x4(patch, 0x0f00, _mm_loadu_ps(corner + 2 * image.x_row));
-        patch = _mm512_mask_broadcast_f32x4(patch, 0xf000, _mm_loadu_ps(corner + 3 * image.x_row));
-        id = id + (id & broadcast_integer<T>(2));  // 0 ... 3 -> 0, 1, 4, 5
-        unroll<9>([&](auto t) STRATA_INLINE {
-          const __m512i lane = (__m512i)(id + broadcast_integer<T>(t / 3 * 4 + t % 3));
-          sum[t] = (vec<T>)_mm512_maskz_permutexvar_ps(__mmask16(0xffff), lane, patch) * alive + sum[t];
-        });
+        const window_patch patch(corner, image.x_row, id);
+        unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = patch.template tap<t / KW, t % KW>() * alive + sum[t]; });
         continue;
       }
 #endif
       unroll<4>([&](auto q) STRATA_INLINE {
         const vec<T> part = id == broadcast_integer<T>(q) ? g : vec<T>{};
-        if constexpr (bias_beside_weights) bias_sum += part;
+        bias_sum += part;
         in_grid<KH, KW>(corner + q / 2 * image.x_row + q % 2, 1, image.x_row,
                         [&](auto t, const T* p) STRATA_INLINE { sum[t] = broadcast(*p) * part + sum[t]; });
       });
     }
   unroll<taps>([&](auto t) STRATA_INLINE { store<Lanes>(dw + t * image.filters, sum[t]); });
-  if (bias_beside_weights && db) store<Lanes>(db, bias_sum);
+  if (db) store<Lanes>(db, bias_sum);
 }
 
 /// db[f] (+)= dy of the windows where f is alive, for one vector of filters.
@@ -259,8 +285,10 @@ template <class T, int KH, int KW>
 [[gnu::noinline]] void pooled_input(const T* w, const T* dy, const std::uint64_t* alive, T* dx, std::ptrdiff_t dx_pixel,
                                     std::ptrdiff_t dx_row, pooled_image image) {
   constexpr int L = lanes<T>, taps = KH * KW, width = KW + 1;
-  constexpr bool patch = (KH + 1) * width + 2 <= registers;  // all pixels under a window stay in registers
-  constexpr int rows = taps + 2 <= registers ? KH : 1;       // or those under one kernel position, or under one of its rows
+  // What stays in registers: all pixels under a window; those under its upper two, then those under its lower two; those under
+  // one kernel position; those under one row of it.
+  constexpr int patch = (KH + 1) * width + 2 <= registers ? 2 : KH * width + 2 <= registers ? 1 : 0;
+  constexpr int rows = taps + 2 <= registers ? KH : 1;
   const int words = filter_words(image.filters);
   const auto each_filter = [&](const std::uint64_t* bits, auto&& f) STRATA_INLINE {
     for (int word = 0; word < words; ++word)
@@ -270,20 +298,24 @@ template <class T, int KH, int KW>
   for (int window = 0; window < image.windows; ++window, dy += image.filters, alive += 4 * words) {
     T* const corner = dx + column * 2 * dx_pixel;
     if (++column == image.across) column = 0, dx += 2 * dx_row;
-    if constexpr (patch) {
-      vec<T> sum[(KH + 1) * width];
-      in_grid<KH + 1, width>(corner, dx_pixel, dx_row, [&](auto i, const T* p) STRATA_INLINE { sum[i] = load(p); });
-      unroll<4>([&](auto q) STRATA_INLINE {
-        each_filter(alive + q * words, [&](int f) STRATA_INLINE {
-          const T* from = w + std::ptrdiff_t(f) * taps * L;
-          vec<T> g = broadcast(dy[f]);
-          unroll<taps>([&](auto t) STRATA_INLINE {
-            constexpr int i = (t / KW + q / 2) * width + t % KW + q % 2;
-            sum[i] = load(from + t * L) * g + sum[i];
+    if constexpr (patch > 0) {
+      unroll<2 / patch>([&](auto half) STRATA_INLINE {
+        constexpr int height = KH + patch - 1;
+        T* const to = corner + half * dx_row;
+        vec<T> sum[height * width];
+        in_grid<height, width>(to, dx_pixel, dx_row, [&](auto i, const T* p) STRATA_INLINE { sum[i] = load(p); });
+        unroll<2 * patch>([&](auto q) STRATA_INLINE {
+          each_filter(alive + (2 * half + q) * words, [&](int f) STRATA_INLINE {
+            const T* from = w + std::ptrdiff_t(f) * taps * L;
+            vec<T> g = broadcast(dy[f]);
+            unroll<taps>([&](auto t) STRATA_INLINE {
+              constexpr int i = (t / KW + q / 2) * width + t % KW + q % 2;
+              sum[i] = load(from + t * L) * g + sum[i];
+            });
           });
         });
+        in_grid<height, width>(to, dx_pixel, dx_row, [&](auto i, T* p) STRATA_INLINE { store(p, sum[i]); });
       });
-      in_grid<KH + 1, width>(corner, dx_pixel, dx_row, [&](auto i, T* p) STRATA_INLINE { store(p, sum[i]); });
     } else {
       for (int q = 0; q < 4; ++q)
         for (int row = 0; row < KH; row += rows) {
@@ -363,15 +395,17 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
                        plane_windows = (windows_down - 1) * planes.width + windows_across;
   static constexpr bool lanes_follow_winners = C == 1 && taps + 7 <= simd::registers;
 
-  /// Winograd: one tile is one window.
-  static constexpr auto by_tiles =
-      simd::winograd_convolution<T>::of(C, F, at::H, at::W, at::top, at::left, 2 * windows_down, 2 * windows_across);
+  /// Winograd: rows of tiles are stored in a band of whole windows, which is pooled when it is complete.
+  static constexpr int tile = simd::winograd_tile(C, F, 2 * windows_down, 2 * windows_across), band_rows = tile % 2 + 1;
+  static constexpr simd::winograd_convolution<T, tile> by_tiles{
+      C, F, 2 * windows_down, 2 * windows_across, {at::H, at::W, at::top, at::left}};
+  static constexpr int band_line = 2 * windows_across * F, band = simd::aligned_size<T>(band_rows * tile * band_line);
   // The transposed weight gradient, [filter][kernel row][row_size], where windows are sparse.
   static constexpr int row = KW * C, row_size = simd::padded<T>(row), filter_size = KH * row_size;
 
   static constexpr int for_x = at::x.needed() ? simd::aligned_size<T>(at::x.pixels() * C) : 0;
   static constexpr int for_forward =
-      winograd ? by_tiles.scratch()
+      winograd ? by_tiles.scratch() + band
       : planar ? simd::aligned_size<T>(planes.size()) + 4 * F * plane_row + simd::aligned_size<T>(windows_across * F)
                : 0;
   static constexpr int for_weights =
@@ -380,11 +414,11 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   static constexpr int scratch = for_x + std::max(for_forward, std::max(for_weights, simd::aligned_size<T>(for_input)));
   static constexpr int scratch_per_sample = numbers(windows * 4 * simd::filter_words(F) * 8);
   static constexpr int input_weights = simd::aligned_size<T>(simd::padded<T>(C) * F * taps),
-                       derived = input_weights + (winograd ? simd::winograd_convolution<T>::weights(C, F) : 0);
+                       derived = input_weights + (winograd ? by_tiles.weights(C, F) : 0);
 
   static void derive(const T* const* w, T* derived) {
     simd::pooled_input_weights(w[0], taps, C, F, derived);
-    if constexpr (winograd) simd::winograd_panel_weights(w[0], C, F, derived + input_weights);
+    if constexpr (winograd) simd::winograd_panel_weights<tile>(w[0], C, F, derived + input_weights);
   }
 
   static std::int8_t* winners(const operands<T>& o, int n) {
@@ -400,7 +434,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   static void forward(const operands<T>& o) {
     const T* const bias = S.bias ? o.w[1] : nullptr;
     if constexpr (winograd)
-      return by_tiles(o.x[0], o.count, o.derived + input_weights, o.scratch,
+      return by_tiles(o.x[0], o.count, o.derived + input_weights, o.scratch + band,
                       [&](const T* m, int element, int m_row, int n, simd::tile_walk& walk, int first, int filters) {
                         winograd_windows(o, m, element, m_row, n, walk, bias, first, filters);
                       });
@@ -453,24 +487,37 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     some(std::integral_constant<int, (last + L - 1) / L>{}, std::integral_constant<int, (last - 1) % L + 1>{}, F - last);
   }
 
-  [[gnu::noinline]] static void winograd_windows(const operands<T>& o, const T* m, int element, int m_row, int n,
-                                                 simd::tile_walk& walk, const T* bias, int first, int filters) {
+  static void winograd_windows(const operands<T>& o, const T* m, int element, int m_row, int n, simd::tile_walk& walk,
+                               const T* bias, int first, int filters) {
+    T* const lines = o.scratch + first;
     for (int t = 0; t < n; ++t, m += m_row, walk.skip(1)) {
-      const std::ptrdiff_t at_window = std::ptrdiff_t(walk.row * windows_across + walk.column) * F + first;
-      T* const y = o.y + std::ptrdiff_t(walk.image) * out_size + at_window;
-      std::int8_t* const winner = winners(o, walk.image) + at_window;
-      const auto some = [&](int f, auto whole, int lanes) STRATA_INLINE {
-        simd::vec<T> pixel[4];
-        simd::winograd_outputs<T>(m + f, element, pixel);
-        const simd::vec<T> b = bias ? simd::load_first(bias + first + f, lanes) : simd::vec<T>{};
-        simd::unroll<4>([&](auto q) STRATA_INLINE { pixel[q] = pixel[q] + b; });
-        simd::store_window<T, whole>(pixel, y + f, winner + f, lanes);
-      };
-      int f = 0;
-      for (; f + L <= filters; f += L) some(f, std::true_type{}, L);
-      if constexpr (F % L != 0)
-        if (f < filters) some(f, std::false_type{}, filters - f);
+      const int row = walk.row % band_rows,  // in the band
+          rows = by_tiles.out_height - tile * walk.row, columns = by_tiles.out_width - tile * walk.column;
+      simd::winograd_store_tile<tile, linear>(m, element, filters, bias ? bias + first : nullptr,
+                                              lines + tile * (row * band_line + walk.column * F), F, band_line, rows, columns,
+                                              false);
+      if (walk.column + 1 == walk.across && (row + 1 == band_rows || walk.row + 1 == walk.down)) {
+        const int begin = (walk.row - row) * tile / 2, end = std::min(begin + band_rows * tile / 2, windows_down);
+        const std::ptrdiff_t to = std::ptrdiff_t(begin) * windows_across * F + first;
+        pool_band(lines, end - begin, filters, o.y + std::ptrdiff_t(walk.image) * out_size + to, winners(o, walk.image) + to);
+      }
     }
+  }
+
+  /// Some rows of windows, from lines of outputs.
+  [[gnu::noinline]] static void pool_band(const T* lines, int rows, int filters, T* y, std::int8_t* winner) {
+    for (int i = 0; i < rows; ++i, lines += band_line)
+      for (int j = 0; j < windows_across; ++j, lines += 2 * F, y += F, winner += F) {
+        const auto some = [&](int f, auto whole, int n) STRATA_INLINE {
+          const auto get = [&](const T* p) STRATA_INLINE { return simd::detail::load_lanes<whole>(p + f, n); };
+          const simd::vec<T> pixel[4] = {get(lines), get(lines + F), get(lines + band_line), get(lines + band_line + F)};
+          simd::store_window<T, whole>(pixel, y + f, winner + f, n);
+        };
+        int f = 0;
+        for (; f + L <= filters; f += L) some(f, std::true_type{}, L);
+        if constexpr (F % L != 0)
+          if (f < filters) some(f, std::false_type{}, filters - f);
+      }
   }
 
   static void each_vector_of_filters(auto&& f) {
@@ -479,7 +526,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   }
 
   static void backward(const operands<T>& o) {
-    const bool bias_apart = !lanes_follow_winners || !simd::bias_beside_weights || !o.dw[0];
+    const bool bias_apart = !lanes_follow_winners || !o.dw[0];
     if (S.bias && o.dw[1] && bias_apart)
       for (int n = 0; n < o.count; ++n)
         each_vector_of_filters([&](auto width, int f) {

@@ -25,12 +25,15 @@ struct convolution_kernel : kernel_defaults {
   // The algorithm is decided by the shape alone, so that every target computes the same bits.
   static constexpr bool winograd = at::KH == 3 && at::KW == 3 && at::SH == 1 && at::SW == 1 && at::DH == 1 && at::DW == 1 &&
                                    at::groups == 1 && C >= 16 && F >= 16;
-  static constexpr auto by_tiles = winograd_convolution<T>::of(C, F, at::H, at::W, at::top, at::left, at::OH, at::OW);
-  static constexpr auto back_by_tiles =
-      winograd_convolution<T>::of(F, C, at::OH, at::OW, 2 - at::top, 2 - at::left, at::H, at::W);
-  static constexpr winograd_weight_gradient<T> weights_by_tiles{by_tiles};
+  static constexpr int tile = winograd_tile(C, F, at::OH, at::OW), back_tile = winograd_tile(F, C, at::H, at::W),
+                       gradient_tile = winograd_gradient_tile(at::OH, at::OW);
+  static constexpr winograd_convolution<T, tile> by_tiles{C, F, at::OH, at::OW, {at::H, at::W, at::top, at::left}};
+  static constexpr winograd_convolution<T, back_tile> back_by_tiles{
+      F, C, at::H, at::W, {at::OH, at::OW, 2 - at::top, 2 - at::left}};
+  static constexpr winograd_weight_gradient<T, gradient_tile> weights_by_tiles{
+      {C, F, at::OH, at::OW, {at::H, at::W, at::top, at::left}}};
   /// With few tiles the transforms of the sums outweigh the products.
-  static constexpr bool winograd_weights = winograd && weights_by_tiles.image_tiles() >= 16;
+  static constexpr bool winograd_weights = winograd && (at::OH + 1) / 2 * ((at::OW + 1) / 2) >= 16;
 
   using by_lanes = lanewise_convolution<S, In, T>;
   using by_planes = planar_convolution<S, In, T>;
@@ -59,13 +62,13 @@ struct convolution_kernel : kernel_defaults {
 
   /// Winograd's weights, and those of the input gradient; or the kernel with inputs and filters exchanged, tap after tap of
   /// each phase.
-  static constexpr int for_tiles = winograd_convolution<T>::weights(C, F);
-  static constexpr int derived = winograd ? for_tiles + winograd_convolution<T>::weights(F, C) : at::weights;
+  static constexpr int for_tiles = winograd ? by_tiles.weights(C, F) : 0;
+  static constexpr int derived = winograd ? for_tiles + back_by_tiles.weights(F, C) : at::weights;
 
   static void derive(const T* const* w, T* derived) {
     if constexpr (winograd) {
-      winograd_panel_weights(w[0], C, F, derived);
-      winograd_turned_weights(derived, C, F, derived + for_tiles);
+      winograd_panel_weights<tile>(w[0], C, F, derived);
+      winograd_turned_weights<back_tile>(w[0], C, F, derived + for_tiles);
     } else if constexpr (by_lanes::input_pays) {
       by_lanes::derive(w[0], derived);
     } else {
@@ -88,7 +91,7 @@ struct convolution_kernel : kernel_defaults {
     if constexpr (winograd)
       return by_tiles(o.x[0], o.count, o.derived, o.scratch,
                       [&](const T* m, int element, int row, int n, tile_walk& walk, int f, int filters) {
-                        winograd_store<T, Activation>(by_tiles, m, element, row, n, walk, f, filters, bias, o.y, false);
+                        winograd_store<Activation>(by_tiles, m, element, row, n, walk, f, filters, bias, o.y, false);
                       });
     if constexpr (by_lanes::forward_pays) {
       for (int n = 0; n < o.count; ++n)
@@ -149,8 +152,8 @@ struct convolution_kernel : kernel_defaults {
         if constexpr (winograd)
           back_by_tiles(dz, n, o.derived + for_tiles, work,
                         [&](const T* m, int element, int row, int tiles, tile_walk& walk, int c, int channels) {
-                          winograd_store<T, linear>(back_by_tiles, m, element, row, tiles, walk, c, channels, nullptr, dx,
-                                                    o.adds_dx[0]);
+                          winograd_store<linear>(back_by_tiles, m, element, row, tiles, walk, c, channels, nullptr, dx,
+                                                 o.adds_dx[0]);
                         });
         else if constexpr (by_lanes::input_pays)
           for (int i = 0; i < n; ++i)

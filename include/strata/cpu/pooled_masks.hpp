@@ -37,6 +37,13 @@ namespace detail {
 STRATA_INLINE inline std::uint64_t equal_bytes(const std::int8_t* bytes, int value) {
 #if defined(STRATA_AVX512)
   return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(bytes), _mm512_set1_epi8(static_cast<char>(value)));
+#elif defined(__AVX2__)
+  const __m256i wanted = _mm256_set1_epi8(static_cast<char>(value));
+  const auto bits = [&](const std::int8_t* p) {
+    const __m256i equal = _mm256_cmpeq_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), wanted);
+    return static_cast<std::uint32_t>(_mm256_movemask_epi8(equal));
+  };
+  return bits(bytes) | std::uint64_t(bits(bytes + 32)) << 32;
 #else
   std::uint64_t bits = 0;
   for (int i = 0; i < 64; i += 8) {

@@ -183,7 +183,14 @@ STRATA_INLINE inline integers<T> load_bytes(const std::int8_t* p) {
 }
 template <class T, int N = lanes<T>>
 STRATA_INLINE inline void store_bytes(std::int8_t* p, integers<T> v) {
+#if defined(__AVX2__) && !defined(STRATA_AVX512)
+  const __m128i low = _mm256_castsi256_si128((__m256i)v), high = _mm256_extracti128_si256((__m256i)v, 1);
+  const __m128i words = sizeof(T) == 4 ? _mm_packs_epi32(low, high)  // g++ 12 spells this conversion out, too
+                                       : _mm_packs_epi32((__m128i)_mm_shuffle_ps((__m128)low, (__m128)high, 0x88), low);
+  const std::int64_t b = _mm_cvtsi128_si64(_mm_packs_epi16(words, words));
+#else
   const auto b = __builtin_convertvector(v, typename detail::vector_of<T>::bytes);
+#endif
   std::memcpy(p, &b, N);
 }
 

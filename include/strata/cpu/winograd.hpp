@@ -1,7 +1,8 @@
-// Winograd's F(2x2, 3x3): a 2x2 window of a 3x3 convolution with 16 instead of 36 multiplications per channel, and more
-// exactly, since fewer numbers are added in a row.  Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016.
+// Winograd's F(MxM, 3x3): an MxM tile of the outputs of a 3x3 convolution with (M + 2)^2 instead of 9 M^2 multiplications per
+// channel.  Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <strata/cpu/image_product.hpp>
 
 namespace strata::simd {
@@ -30,84 +31,249 @@ void with_vectors(int vectors, F&& f) {
   f(std::integral_constant<int, 1>{});
 }
 
-/// u[16] = G g G^T of the kernels g[3][3][C][F], each of the 16 in panels of [C][panel width], zeros behind the last filter.
-template <class T>
-[[gnu::noinline]] void winograd_panel_weights(const T* w, int C, int F, T* u) {
-  constexpr int L = lanes<T>;
-  const auto cut = winograd_panels::of<T>(F);
-  const std::ptrdiff_t tap = std::ptrdiff_t(C) * F, element = std::ptrdiff_t(C) * cut.vectors * L;
-  const vec<T> half = broadcast(T(0.5));
-  for (int f = 0; f < F; f += L) {
-    const int panel = f / L / cut.each, width = cut.width(panel) * L, n = F - f < L ? F - f : L;
-    T* to = u + std::ptrdiff_t(C) * panel * cut.each * L + (f - panel * cut.each * L);
-    for (int c = 0; c < C; ++c, to += width) {
-      const T* from = w + std::ptrdiff_t(c) * F + f;
-      vec<T> g[9], h[12];
-      if (n == L)
-        unroll<9>([&](auto t) STRATA_INLINE { g[t] = load(from + t * tap); });
-      else
-        unroll<9>([&](auto t) STRATA_INLINE { g[t] = load_first(from + t * tap, n); });
-      unroll<3>([&](auto j) STRATA_INLINE {
-        h[j] = g[j], h[9 + j] = g[6 + j];
-        h[3 + j] = half * (g[j] + g[3 + j] + g[6 + j]), h[6 + j] = half * (g[j] - g[3 + j] + g[6 + j]);
-      });
-      unroll<4>([&](auto r) STRATA_INLINE {
-        const vec<T>* q = h + r * 3;
-        T* line = to + r * 4 * element;
-        store(line, q[0]), store(line + element, half * (q[0] + q[1] + q[2]));
-        store(line + 2 * element, half * (q[0] - q[1] + q[2])), store(line + 3 * element, q[2]);
-      });
+/// The transforms of F(MxM, 3x3) along one axis. Data, kernel and outputs are coefficients of polynomials, which are multiplied
+/// point by point: at 0 (for even M), at pairs +-a, and at infinity, in this order. Points are powers of two: a product with one
+/// is exact, so that it does not matter whether a compiler fuses it with an addition. Of those, the ones here have nearly the
+/// smallest errors and the most work in common: rms, relative, of 64 channels in float F(2x2) 2.6e-7, F(4x4) 1.7e-6, F(5x5)
+/// 2.6e-6, direct 4.3e-7.  Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution for deep neural
+/// networks", 2020.
+template <int M>
+struct winograd_points {
+  static constexpr int count = M + 2, pairs = (count - 1) / 2, zero = (count - 1) % 2, elements = count * count;
+  static_assert(pairs >= 1 && pairs <= 3);
+
+  static constexpr double at(int pair) { return pair == 0 ? 1 : pair == 1 ? 0.5 : 2; }
+  static constexpr double power(double a, int n) { return n == 0 ? 1 : a * power(a, n - 1); }
+  /// Coefficients of the product of (y - a^2) of all pairs but one: what vanishes at all other points is a polynomial in x^2.
+  static constexpr std::array<double, pairs + 1> vanishing(int without) {
+    std::array<double, pairs + 1> c{1};
+    for (int p = 0; p < pairs; ++p) {
+      if (p == without) continue;
+      for (std::size_t i = pairs; i > 0; --i) c[i] = c[i - 1] - at(p) * at(p) * c[i];
+      c[0] *= -at(p) * at(p);
     }
+    return c;
   }
+  /// By what the product at a point has to be divided.
+  static constexpr double divisor(int point) {
+    if (point == count - 1) return 1;
+    if (point < zero) return vanishing(-1)[0];
+    const int pair = (point - zero) / 2;
+    const double a = (point - zero) % 2 == 0 ? at(pair) : -at(pair);
+    double value = 0;
+    for (int i = 0; i < pairs; ++i) value += vanishing(pair)[std::size_t(i)] * power(a, 2 * i);
+    return value * 2 * a * (zero == 1 ? a : 1);
+  }
+  /// 1 / divisor, and those of element (i, j) of a tile.
+  template <class T>
+  static consteval T scale(int i) {
+    return T(1 / divisor(i));
+  }
+  template <class T>
+  static consteval T scale(int i, int j) {
+    return T(1 / (divisor(i) * divisor(j)));
+  }
+
+  /// B^T d of `count` data.
+  template <class T>
+  STRATA_INLINE static void data(vec<T> (&d)[count]) {
+    const auto sum = [&]<int Without, int First>() STRATA_INLINE {
+      constexpr int terms = Without < 0 ? pairs : pairs - 1;
+      vec<T> s = d[First + 2 * terms];
+      unroll<terms>([&](auto i) STRATA_INLINE {
+        constexpr T c = T(vanishing(Without)[std::size_t(terms - 1 - i)]);
+        s = c * d[First + 2 * (terms - 1 - i)] + s;
+      });
+      return s;
+    };
+    vec<T> out[count];
+    if constexpr (zero == 1) out[0] = sum.template operator()<-1, 0>();
+    unroll<pairs>([&](auto p) STRATA_INLINE {
+      constexpr T a = T(at(p));
+      const vec<T> low = sum.template operator()<p, zero>(), high = sum.template operator()<p, zero + 1>();
+      out[zero + 2 * p] = a * low + high, out[zero + 2 * p + 1] = high - a * low;
+    });
+    out[count - 1] = sum.template operator()<-1, zero>();
+    unroll<count>([&](auto i) STRATA_INLINE { d[i] = out[i]; });
+  }
+
+  /// The values at all points of a polynomial of N coefficients. Times the scales, G c.
+  template <int N, class T>
+  STRATA_INLINE static void values(const vec<T> (&c)[N], vec<T> (&out)[count]) {
+    if constexpr (zero == 1) out[0] = c[0];
+    unroll<pairs>([&](auto p) STRATA_INLINE {
+      vec<T> even = c[0], odd = T(at(p)) * c[1];
+      unroll<N - 2>([&](auto i) STRATA_INLINE {
+        constexpr T a = T(power(at(p), i + 2));
+        if constexpr (i % 2 == 0)
+          even = a * c[i + 2] + even;
+        else
+          odd = a * c[i + 2] + odd;
+      });
+      out[zero + 2 * p] = even + odd, out[zero + 2 * p + 1] = even - odd;
+    });
+    out[count - 1] = c[N - 1];
+  }
+
+  /// The transposed of `values`, A^T m: N sums of products at all points.
+  template <int N, class T>
+  STRATA_INLINE static void sums(const vec<T> (&m)[count], vec<T> (&out)[N]) {
+    vec<T> both[pairs], apart[pairs];
+    unroll<pairs>([&](auto p) STRATA_INLINE {
+      both[p] = m[zero + 2 * p] + m[zero + 2 * p + 1], apart[p] = m[zero + 2 * p] - m[zero + 2 * p + 1];
+    });
+    unroll<N>([&](auto n) STRATA_INLINE {
+      const auto& part = n % 2 == 0 ? both : apart;
+      vec<T> s = part[0];
+      unroll<pairs - 1>([&](auto p) STRATA_INLINE {
+        constexpr T a = T(power(at(p + 1), n));
+        s = a * part[p + 1] + s;
+      });
+      if constexpr (n == 0 && zero == 1) s = s + m[0];
+      if constexpr (n == N - 1) s = s + m[count - 1];
+      out[n] = s;
+    });
+  }
+};
+
+/// The M that makes the least work of H x W outputs. Larger tiles need fewer products for each output, but waste more beyond the
+/// edge, and have more weights to transform and to read, which counts as much as two tiles here: those of 512 channels fit no
+/// cache. 5 only up to 256 channels, as far as errors stay below 5e-6.
+constexpr int winograd_tile(int C, int F, int H, int W) {
+  const auto cost = [&](int M) {
+    const double tiles = ((H + M - 1) / M) * ((W + M - 1) / M), products = double(C) * F;
+    return (M + 2) * (M + 2) * (tiles * (products + 5. * (C + F)) + 2 * products);  // 5: transforms, as they were measured
+  };
+  int best = 2;
+  if (cost(4) < cost(best)) best = 4;
+  if (C <= 256 && cost(5) < cost(best)) best = 5;
+  return best;
 }
 
-/// The same for the input gradient, a convolution with inputs and filters exchanged and the kernel turned by 180 degrees: that
-/// exchanges the first and the last row and column of the 4x4.
-template <class T>
-[[gnu::noinline]] void winograd_turned_weights(const T* u, int C, int F, T* to) {
-  constexpr int L = lanes<T>;
-  const auto from = winograd_panels::of<T>(F), cut = winograd_panels::of<T>(C);
-  const auto turned = [](int i) { return i % 3 == 0 ? 3 - i : i; };
-  for (int q = 0; q < 16; ++q) {
-    const T* mine = u + (turned(q / 4) * 4 + turned(q % 4)) * std::ptrdiff_t(C) * from.vectors * L;
-    T* panel = to + q * std::ptrdiff_t(F) * cut.vectors * L;
-    for (int p = 0; p < cut.count; ++p) {
-      const int width = cut.width(p) * L, first = p * cut.each * L, channels = std::min(width, C - first);
-      for (int s = 0; s < from.count; ++s) {
-        const int f = s * from.each * L, filters = std::min(from.width(s) * L, F - f);
-        transpose(mine + std::ptrdiff_t(C) * f + std::ptrdiff_t(first) * from.width(s) * L, from.width(s) * L,
-                  panel + std::ptrdiff_t(f) * width, width, channels, filters, true);
-      }
-      panel += std::ptrdiff_t(F) * width;
-    }
-  }
+/// The same for the weight gradient, whose sums are transformed back once for each image: that costs as much as six tiles.
+constexpr int winograd_gradient_tile(int H, int W) {
+  const auto cost = [&](int M) { return (M + 2) * (M + 2) * (((H + M - 1) / M) * ((W + M - 1) / M) + 6); };
+  return cost(4) < cost(2) ? cost(5) < cost(4) ? 5 : 4 : cost(5) < cost(2) ? 5 : 2;
 }
 
 namespace detail {
-/// B^T d along one axis of a 4x4 tile.
-template <int Step, class T>
-STRATA_INLINE inline void winograd_along(vec<T>* d) {
-  const vec<T> a = d[0] - d[2 * Step], b = d[Step] + d[2 * Step], c = d[2 * Step] - d[Step], e = d[Step] - d[3 * Step];
-  d[0] = a, d[Step] = b, d[2 * Step] = c, d[3 * Step] = e;
+/// u = G g G^T of one vector of kernels: g of tap t lies at g + t * tap.
+template <int M, class T>
+STRATA_INLINE inline void winograd_kernel(const T* g, std::ptrdiff_t tap, int n, T* u, std::ptrdiff_t element) {
+  using points = winograd_points<M>;
+  constexpr int N = points::count;
+  vec<T> along[3][N];
+  unroll<3>([&](auto j) STRATA_INLINE {
+    vec<T> column[3];
+    unroll<3>([&](auto i) STRATA_INLINE { column[i] = load_first(g + (i * 3 + j) * tap, n); });
+    points::template values<3, T>(column, along[j]);
+  });
+  unroll<N>([&](auto i) STRATA_INLINE {
+    const vec<T> row[3] = {along[0][i], along[1][i], along[2][i]};
+    vec<T> out[N];
+    points::template values<3, T>(row, out);
+    unroll<N>([&](auto j) STRATA_INLINE { store(u + (i * N + j) * element, points::template scale<T>(i, j) * out[j]); });
+  });
 }
 }  // namespace detail
 
-/// v[16][tile][v_row] = B^T d B of `count` 4x4 tiles d, each two pixels right of the one before.
+/// From one element of the transformed weights to the next: not a power of two, or they would share a few lines of the cache.
 template <class T>
-[[gnu::noinline]] void winograd_inputs(const T* x, std::ptrdiff_t x_row, std::ptrdiff_t C, int count, T* v, std::ptrdiff_t v_row,
-                                       std::ptrdiff_t element) {
+constexpr int winograd_weights_element(int C, int F) {
+  return C * padded<T>(F) + lanes<T>;
+}
+
+/// u[element] = G g G^T of the kernels g[3][3][C][F], each element in panels of [C][panel width], zeros behind the last filter.
+template <int M, class T>
+[[gnu::noinline]] void winograd_panel_weights(const T* w, int C, int F, T* u) {
   constexpr int L = lanes<T>;
-  for (int t = 0; t < count; ++t, x += 2 * C, v += v_row)
-    for (std::ptrdiff_t c = 0; c < C; c += L) {
-      vec<T> d[16];
-      if (C - c >= L)
-        in_grid(x + c, C, x_row, [&](auto i, const T* p) STRATA_INLINE { d[i] = load(p); });
-      else
-        in_grid(x + c, C, x_row, [&](auto i, const T* p) STRATA_INLINE { d[i] = load_first(p, int(C - c)); });
-      unroll<4>([&](auto i) STRATA_INLINE { detail::winograd_along<4, T>(d + i); });
-      unroll<4>([&](auto i) STRATA_INLINE { detail::winograd_along<1, T>(d + i * 4); });
-      in_grid(v + c, element, 4 * element, [&](auto i, T* p) STRATA_INLINE { store(p, d[i]); });
+  const auto cut = winograd_panels::of<T>(F);
+  const std::ptrdiff_t tap = std::ptrdiff_t(C) * F, element = winograd_weights_element<T>(C, F);
+  for (int f = 0; f < F; f += L) {
+    const int panel = f / L / cut.each, width = cut.width(panel) * L;
+    T* to = u + std::ptrdiff_t(C) * panel * cut.each * L + (f - panel * cut.each * L);
+    for (int c = 0; c < C; ++c, to += width)
+      detail::winograd_kernel<M>(w + std::ptrdiff_t(c) * F + f, tap, std::min(L, F - f), to, element);
+  }
+}
+
+/// The same for the input gradient, a convolution with inputs and filters exchanged and the kernel turned by 180 degrees.
+template <int M, class T>
+[[gnu::noinline]] void winograd_turned_weights(const T* w, int C, int F, T* u) {
+  constexpr int L = lanes<T>;
+  const auto cut = winograd_panels::of<T>(C);
+  const std::ptrdiff_t element = winograd_weights_element<T>(F, C);
+  alignas(64) T block[9 * L * L];
+  for (int c = 0; c < C; c += L) {
+    const int panel = c / L / cut.each, width = cut.width(panel) * L;
+    T* to = u + std::ptrdiff_t(F) * panel * cut.each * L + (c - panel * cut.each * L);
+    for (int f = 0; f < F; f += L) {
+      const int filters = std::min(L, F - f);
+      for (int t = 0; t < 9; ++t)
+        transpose(w + (std::ptrdiff_t(t) * C + c) * F + f, F, block + (8 - t) * L * L, L, std::min(L, C - c), filters, true);
+      for (int i = 0; i < filters; ++i, to += width) detail::winograd_kernel<M>(block + i * L, L * L, L, to, element);
     }
+  }
+}
+
+/// The image that tiles are cut from. The first tile begins `top` lines above and `left` pixels left of it; what lies outside
+/// counts as 0.
+struct tiled_image {
+  int height, width, top, left;
+};
+
+namespace detail {
+/// One vector of channels of `count` tiles side by side, the first with its corner at (row, column): first all columns, then the
+/// rows of each tile.
+template <int M, bool Whole, class T>
+STRATA_INLINE inline void winograd_strip(const T* x, const tiled_image& image, int row, int column, std::ptrdiff_t C, int n,
+                                         int count, T* v, std::ptrdiff_t v_row, std::ptrdiff_t element, vec<T>* strip) {
+  using points = winograd_points<M>;
+  constexpr int N = points::count;
+  const bool inside = row >= 0 && row + N <= image.height;
+  const std::ptrdiff_t line = image.width * C;
+  for (int k = 0; k < count * M + 2; ++k, ++column) {
+    vec<T> d[N] = {};
+    if (column >= 0 && column < image.width) {
+      const std::ptrdiff_t at = row * line + column * C;
+      if (inside)
+        unroll<N>([&](auto i) STRATA_INLINE { d[i] = load_lanes<Whole>(x + at + i * line, n); });
+      else
+        unroll<N>([&](auto i) STRATA_INLINE {
+          if (row + i >= 0 && row + i < image.height) d[i] = load_lanes<Whole>(x + at + i * line, n);
+        });
+    }
+    // Or compilers would move products into the branches, away from the additions that they are fused with: other bits.
+    unroll<N>([&](auto i) STRATA_INLINE { keep(d[i]); });
+    points::template data<T>(d);
+    unroll<N>([&](auto i) STRATA_INLINE { strip[k * N + i] = d[i]; });
+  }
+  for (int t = 0; t < count; ++t, strip += M * N, v += v_row) {
+    T* to = v;
+    for (int i = 0; i < N; ++i) {
+      vec<T> d[N];
+      unroll<N>([&](auto j) STRATA_INLINE { d[j] = strip[j * N + i]; });
+      points::template data<T>(d);
+      unroll<N>([&](auto j) STRATA_INLINE { store(to, d[j]), to += element; });
+    }
+  }
+}
+}  // namespace detail
+
+/// v[element][tile][v_row] = B^T d B of `count` tiles d of (M + 2)^2 pixels, each M pixels right of the one before; `row` and
+/// `column` count tiles.
+template <int M, class T>
+[[gnu::noinline]] void winograd_inputs(const T* x, const tiled_image& image, int row, int column, std::ptrdiff_t C, int count,
+                                       T* v, std::ptrdiff_t v_row, std::ptrdiff_t element) {
+  constexpr int L = lanes<T>, most = 4;  // tiles whose columns stay in the first-level cache
+  vec<T> strip[(most * M + 2) * (M + 2)];
+  for (int t = 0; t < count; t += most, v += most * v_row) {
+    const int some = std::min(most, count - t), top = row * M - image.top, left = (column + t) * M - image.left;
+    std::ptrdiff_t c = 0;
+    for (; c + L <= C; c += L)
+      detail::winograd_strip<M, true>(x + c, image, top, left, C, L, some, v + c, v_row, element, strip);
+    if (c < C) detail::winograd_strip<M, false>(x + c, image, top, left, C, int(C - c), some, v + c, v_row, element, strip);
+  }
 }
 
 /// Rows of a register block of V vectors.
@@ -115,12 +281,13 @@ constexpr int winograd_rows(int vectors) {
   return vectors == 1 ? 8 : vectors == 2 ? (registers == 32 ? 12 : 6) : vectors == 3 ? 8 : 6;
 }
 
-/// m[16][rows][V vectors] = v[16][rows][v_row] u[16][C][V vectors]. Rows in whole register blocks.
+/// m[element][rows][V vectors] = v[element][rows][v_row] u[element][C][V vectors]. Rows in whole register blocks.
 template <class T, int V>
-[[gnu::noinline]] void winograd_panel_products(const T* v, std::ptrdiff_t v_row, std::ptrdiff_t v_element, int rows, const T* u,
-                                               std::ptrdiff_t u_element, int C, T* m, std::ptrdiff_t m_element) {
+[[gnu::noinline]] void winograd_panel_products(int elements, const T* v, std::ptrdiff_t v_row, std::ptrdiff_t v_element,
+                                               int rows, const T* u, std::ptrdiff_t u_element, int C, T* m,
+                                               std::ptrdiff_t m_element) {
   constexpr int L = lanes<T>, R = winograd_rows(V);
-  for (int q = 0; q < 16; ++q, v += v_element, u += u_element, m += m_element)
+  for (int q = 0; q < elements; ++q, v += v_element, u += u_element, m += m_element)
     for (int row = 0; row < rows; row += R) {
       const T* a[R];
       unroll<R>([&](auto r) STRATA_INLINE { a[r] = v + (row + r) * v_row; });
@@ -137,15 +304,24 @@ template <class T, int V>
     }
 }
 
-/// The four outputs A^T m A of one tile and a vector of filters at `m`, without bias; in row order.
-template <class T>
-STRATA_INLINE inline void winograd_outputs(const T* m, std::ptrdiff_t element, vec<T> (&y)[4]) {
-  vec<T> d[16], z[8];
-  in_grid(m, element, 4 * element, [&](auto i, const T* p) STRATA_INLINE { d[i] = load(p); });
-  unroll<4>([&](auto i) STRATA_INLINE {
-    z[i * 2] = d[i * 4] + d[i * 4 + 1] + d[i * 4 + 2], z[i * 2 + 1] = d[i * 4 + 1] - d[i * 4 + 2] - d[i * 4 + 3];
-  });
-  unroll<2>([&](auto j) STRATA_INLINE { y[j] = z[j] + z[2 + j] + z[4 + j], y[2 + j] = z[2 + j] - z[4 + j] - z[6 + j]; });
+/// f(row, M outputs A^T m A, without bias) for the rows of one tile and a vector of filters at `m`.
+template <int M, class T, class F>
+STRATA_INLINE inline void winograd_outputs(const T* m, std::ptrdiff_t element, F&& f) {
+  using points = winograd_points<M>;
+  constexpr int N = points::count;
+  vec<T> along[M][N];
+  for (int j = 0; j < N; ++j, m += element) {
+    vec<T> d[N], out[M];
+    const T* from = m;
+    unroll<N>([&](auto i) STRATA_INLINE { d[i] = load(from), from += N * element; });
+    points::template sums<M, T>(d, out);
+    unroll<M>([&](auto i) STRATA_INLINE { along[i][j] = out[i]; });
+  }
+  for (int i = 0; i < M; ++i) {
+    vec<T> out[M];
+    points::template sums<M, T>(along[i], out);
+    f(i, out);
+  }
 }
 
 }  // namespace strata::simd

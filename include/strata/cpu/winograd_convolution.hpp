@@ -1,7 +1,6 @@
-// 3x3 convolutions of several images by Winograd's F(2x2, 3x3).
+// 3x3 convolutions of several images by Winograd's F(MxM, 3x3).
 #pragma once
 #include <algorithm>
-#include <strata/cpu/frame.hpp>
 #include <strata/cpu/winograd.hpp>
 
 namespace strata::simd {
@@ -19,26 +18,20 @@ struct tile_walk {
   }
 };
 
-/// A 3x3 convolution of several images with C channels and F filters, by tiles: as many at a time as leave their transforms in
-/// the first-level cache if there are few channels, in the second-level cache while all weights pass if there are many.
-template <class T>
+/// A 3x3 convolution of several images with C channels and F filters, by tiles of MxM outputs: as many at a time as leave their
+/// transforms in half of a second-level cache while all weights pass.
+template <class T, int M>
 struct winograd_convolution {
   int C, F, out_height, out_width;
-  frame x;  // what each image is put into; covers whole tiles
+  tiled_image image;
 
-  static constexpr int L = lanes<T>;
-  static constexpr winograd_convolution of(int C, int F, int height, int width, int top, int left, int out_height,
-                                           int out_width) {
-    const int outer_height = std::max(top + height, (out_height + 1) / 2 * 2 + 2),
-              outer_width = std::max(left + width, (out_width + 1) / 2 * 2 + 2);
-    return {C, F, out_height, out_width, {height, width, top, left, outer_height, outer_width}};
-  }
-  constexpr int down() const { return (out_height + 1) / 2; }
-  constexpr int across() const { return (out_width + 1) / 2; }
+  static constexpr int L = lanes<T>, elements = winograd_points<M>::elements;
+  constexpr int down() const { return (out_height + M - 1) / M; }
+  constexpr int across() const { return (out_width + M - 1) / M; }
   constexpr int tiles() const {
     const auto cut = winograd_panels::of<T>(F);
     const int rows = winograd_rows(cut.each);
-    const int numbers = 16 * (padded<T>(C) + cut.each * L), fitting = C + F <= 64 ? 12 : std::clamp(320 * 1024 / numbers, 12, 72);
+    const int numbers = elements * (padded<T>(C) + cut.each * L), fitting = std::clamp(112 * 1024 / numbers, 12, 72);
     return (fitting + rows - 1) / rows * rows;
   }
   /// Rows that the last panel may round up to.
@@ -47,29 +40,23 @@ struct winograd_convolution {
   constexpr int v_row() const { return padded<T>(C); }
   constexpr int v_element() const { return rows() * v_row() + L; }
   constexpr int m_element() const { return rows() * winograd_panels::of<T>(F).each * L + L; }
-  constexpr int for_frame() const { return x.needed() ? aligned_size<T>(x.pixels() * C) : 0; }
-  constexpr int scratch() const { return for_frame() + aligned_size<T>(16 * v_element()) + aligned_size<T>(16 * m_element()); }
-  static constexpr int weights(int C, int F) { return aligned_size<T>(16 * C * padded<T>(F)); }
+  constexpr int for_v() const { return aligned_size<T>(elements * v_element()); }
+  constexpr int scratch() const { return for_v() + aligned_size<T>(elements * m_element()); }
+  static constexpr int weights(int C, int F) { return aligned_size<T>(elements * winograd_weights_element<T>(C, F)); }
 
   /// store(m, element, n tiles, walk, first filter, filters, row of m) writes the outputs of a panel.
   template <class Store>
   void operator()(const T* images, int count, const T* u, T* scratch, Store&& store) const {
-    T *const v = scratch + for_frame(), *const m = v + aligned_size<T>(16 * v_element());
+    T *const v = scratch, *const m = v + for_v();
     const auto cut = winograd_panels::of<T>(F);
     const int all = count * down() * across(), at_once = tiles();
-    const std::ptrdiff_t x_row = std::ptrdiff_t(x.outer_width) * C, size = std::ptrdiff_t(x.height) * x.width * C;
-    const std::ptrdiff_t u_element = std::ptrdiff_t(C) * cut.vectors * L;
+    const std::ptrdiff_t size = std::ptrdiff_t(image.height) * image.width * C, u_element = winograd_weights_element<T>(C, F);
     tile_walk in{down(), across()}, out = in;
     for (int first = 0; first < all; first += at_once) {
       const int n = std::min(at_once, all - first);
       for (int t = 0; t < n;) {
         const int some = std::min(n - t, across() - in.column);
-        const T* image = images + in.image * size;
-        if (x.needed()) {
-          if (in.row == 0 && in.column == 0) put_into_frame(image, x, C, scratch);
-          image = scratch;
-        }
-        winograd_inputs(image + 2 * (in.row * x_row + in.column * C), x_row, C, some, v + t * v_row(), v_row(), v_element());
+        winograd_inputs<M>(images + in.image * size, image, in.row, in.column, C, some, v + t * v_row(), v_row(), v_element());
         in.skip(some), t += some;
       }
       const tile_walk begin = out;
@@ -77,7 +64,8 @@ struct winograd_convolution {
         const int vectors = cut.width(p), f = p * cut.each * L;
         with_vectors(vectors, [&](auto V) {
           const int rows = (n + winograd_rows(V) - 1) / winograd_rows(V) * winograd_rows(V);
-          winograd_panel_products<T, V>(v, v_row(), v_element(), rows, u + std::ptrdiff_t(C) * f, u_element, C, m, m_element());
+          winograd_panel_products<T, V>(elements, v, v_row(), v_element(), rows, u + std::ptrdiff_t(C) * f, u_element, C, m,
+                                        m_element());
         });
         out = begin;
         store(m, m_element(), vectors * L, n, out, f, std::min(vectors * L, F - f));
@@ -86,39 +74,43 @@ struct winograd_convolution {
   }
 };
 
-/// y (+)= activation(bias + A^T m A) for `n` tiles and the filters of a panel.
-template <class T, class Activation>
-[[gnu::noinline]] void winograd_store(const winograd_convolution<T>& s, const T* m, std::ptrdiff_t element, int m_row, int n,
-                                      tile_walk& walk, int first, int filters, const T* bias, T* y, bool add) {
+/// y (+)= activation(bias + A^T m A) for one tile and n filters; of its outputs, those of `rows` rows and `columns` columns.
+template <int M, class Activation, class T>
+[[gnu::noinline]] void winograd_store_tile(const T* m, std::ptrdiff_t element, int n, std::type_identity_t<const T*> bias, T* y,
+                                           std::ptrdiff_t pixel, std::ptrdiff_t line, int rows, int columns, bool add) {
   constexpr int L = lanes<T>;
-  const std::ptrdiff_t F = s.F, y_row = F * s.out_width;
-  for (int t = 0; t < n; ++t, m += m_row) {
-    T* const corner =
-        y + ((std::ptrdiff_t(walk.image) * s.out_height + 2 * walk.row) * s.out_width + 2 * walk.column) * F + first;
-    const bool right = 2 * walk.column + 1 < s.out_width, below = 2 * walk.row + 1 < s.out_height;
-    for (int f = 0; f < filters; f += L) {
-      vec<T> out[4];
-      winograd_outputs<T>(m + f, element, out);
-      T* const to[4] = {corner + f, corner + f + F, corner + f + y_row, corner + f + y_row + F};
-      const int lanes_left = filters - f;
-      const auto put = [&](auto q) STRATA_INLINE {
-        if (lanes_left >= L) {
-          const vec<T> sum = bias ? out[q] + load(bias + first + f) : add ? out[q] + load(to[q]) : out[q];
-          store(to[q], vector_activation<Activation>::template value<T>(sum));
-        } else {
-          const vec<T> sum = bias  ? out[q] + load_first(bias + first + f, lanes_left)
-                             : add ? out[q] + load_first(to[q], lanes_left)
-                                   : out[q];
-          store_first(to[q], vector_activation<Activation>::template value<T>(sum), lanes_left);
-        }
-      };
-      put(std::integral_constant<int, 0>{});
-      if (right) put(std::integral_constant<int, 1>{});
-      if (below) put(std::integral_constant<int, 2>{});
-      if (right && below) put(std::integral_constant<int, 3>{});
-    }
-    walk.skip(1);
+  for (int f = 0; f < n; f += L) {
+    const int last = std::min(L, n - f);
+    const vec<T> b = bias ? load_first(bias + f, last) : vec<T>{};
+    const auto put = [&](auto whole) STRATA_INLINE {
+      winograd_outputs<M>(m + f, element, [&](int i, const vec<T>(&out)[M]) STRATA_INLINE {
+        if (i >= rows) return;
+        T* to = y + f + i * line;
+        unroll<M>([&](auto j) STRATA_INLINE {
+          if (j < columns) {
+            const vec<T> sum = out[j] + (add ? detail::load_lanes<whole>(to, last) : b);
+            detail::store_lanes<whole>(to, vector_activation<Activation>::template value<T>(sum), last);
+          }
+          to += pixel;
+        });
+      });
+    };
+    if (last == L)
+      put(std::true_type{});
+    else
+      put(std::false_type{});
   }
+}
+
+/// The same for n tiles and the filters of a panel.
+template <class Activation, class T, int M>
+void winograd_store(const winograd_convolution<T, M>& s, const T* m, std::ptrdiff_t element, int m_row, int n, tile_walk& walk,
+                    int first, int filters, std::type_identity_t<const T*> bias, T* y, bool add) {
+  const std::ptrdiff_t pixel = s.F, line = pixel * s.out_width, size = line * s.out_height;
+  for (int t = 0; t < n; ++t, m += m_row, walk.skip(1))
+    winograd_store_tile<M, Activation>(m, element, filters, bias ? bias + first : nullptr,
+                                       y + walk.image * size + M * (walk.row * line + walk.column * pixel) + first, pixel, line,
+                                       s.out_height - M * walk.row, s.out_width - M * walk.column, add);
 }
 
 }  // namespace strata::simd

@@ -1,31 +1,36 @@
-// The weight gradient of a 3x3 convolution by Winograd's F(3x3, 2x2): of each 2x2 window of outputs and the 4x4 window of x
-// that it saw.
+// The weight gradient of a 3x3 convolution by Winograd's F(3x3, MxM): of each MxM window of outputs and the (M + 2)x(M + 2)
+// window of x that it saw.
 #pragma once
 #include <strata/cpu/winograd_convolution.hpp>
 
 namespace strata::simd {
 
-/// z[16][tile] = G d G^T of the 2x2 window d of dz; outputs outside the image count as 0.
-template <class T>
-STRATA_INLINE inline void winograd_window(const vec<T> (&d)[4], T* z, std::ptrdiff_t element) {
-  const vec<T> half = broadcast(T(0.5));
-  vec<T> h[8];
-  unroll<2>([&](auto j) STRATA_INLINE {
-    h[j] = d[j], h[6 + j] = d[2 + j];
-    h[2 + j] = half * (d[j] + d[2 + j]), h[4 + j] = half * (d[j] - d[2 + j]);
+/// z[element] = the values of the window d[row][column] of dz at all points. Unlike those of a kernel they are not scaled: the
+/// sums over tiles are.
+template <int M, class T>
+STRATA_INLINE inline void winograd_window(const vec<T> (&d)[M][M], T* z, std::ptrdiff_t element) {
+  using points = winograd_points<M>;
+  constexpr int N = points::count;
+  vec<T> along[N][M];
+  unroll<M>([&](auto j) STRATA_INLINE {
+    vec<T> column[M], out[N];
+    unroll<M>([&](auto i) STRATA_INLINE { column[i] = d[i][j]; });
+    points::template values<M, T>(column, out);
+    unroll<N>([&](auto i) STRATA_INLINE { along[i][j] = out[i]; });
   });
-  in_grid(z, element, 4 * element, [&](auto i, T* p) STRATA_INLINE {
-    const vec<T> a = h[i / 4 * 2], b = h[i / 4 * 2 + 1];
-    store(p, i % 4 == 0 ? a : i % 4 == 1 ? half * (a + b) : i % 4 == 2 ? half * (a - b) : b);
-  });
+  for (int i = 0; i < N; ++i) {
+    vec<T> out[N];
+    points::template values<M, T>(along[i], out);
+    unroll<N>([&](auto j) STRATA_INLINE { store(z, out[j]), z += element; });
+  }
 }
 
-/// m[16][R][V vectors] = sum over tiles of v[16][tile][row] z[16][tile][V vectors].
+/// m[element][R][V vectors] = sum over tiles of v[element][tile][row] z[element][tile][V vectors].
 template <class T, int R, int V>
-[[gnu::noinline]] void winograd_gradient_products(const T* v, std::ptrdiff_t v_row, std::ptrdiff_t v_element, const T* z,
-                                                  std::ptrdiff_t z_row, std::ptrdiff_t z_element, int tiles, T* m) {
+[[gnu::noinline]] void winograd_gradient_products(int elements, const T* v, std::ptrdiff_t v_row, std::ptrdiff_t v_element,
+                                                  const T* z, std::ptrdiff_t z_row, std::ptrdiff_t z_element, int tiles, T* m) {
   constexpr int L = lanes<T>;
-  for (int q = 0; q < 16; ++q, v += v_element, z += z_element, m += R * V * L) {
+  for (int q = 0; q < elements; ++q, v += v_element, z += z_element, m += R * V * L) {
     vec<T> sum[R][V];
     unroll<R * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = vec<T>{}; });
     const T *a = v, *b = z;
@@ -46,43 +51,54 @@ template <class T, int R, int V>
 }
 
 /// dw[3][3] (+)= A^T m A for `rows` channels and n filters; m has m_row numbers for each channel.
-template <class T>
+template <int M, class T>
 [[gnu::noinline]] void winograd_gradient_store(const T* m, std::ptrdiff_t element, int m_row, int rows, int n, T* dw,
                                                std::ptrdiff_t tap, std::ptrdiff_t dw_row, bool add) {
-  constexpr int L = lanes<T>;
+  using points = winograd_points<M>;
+  constexpr int L = lanes<T>, N = points::count;
   for (int r = 0; r < rows; ++r, m += m_row, dw += dw_row)
     for (int f = 0; f < n; f += L) {
-      vec<T> z[12], y[9];
-      vec<T> d[16];
-      in_grid(m + f, element, 4 * element, [&](auto i, const T* p) STRATA_INLINE { d[i] = load(p); });
-      unroll<4>([&](auto i) STRATA_INLINE {
-        const vec<T> both = d[i * 4 + 1] + d[i * 4 + 2];
-        z[i * 3] = d[i * 4] + both, z[i * 3 + 1] = d[i * 4 + 1] - d[i * 4 + 2], z[i * 3 + 2] = both - d[i * 4 + 3];
-      });
-      unroll<3>([&](auto j) STRATA_INLINE {
-        const vec<T> both = z[3 + j] + z[6 + j];
-        y[j] = z[j] + both, y[3 + j] = z[3 + j] - z[6 + j], y[6 + j] = both - z[9 + j];
-      });
-      T* const to = dw + f;
-      if (n - f >= L)
-        unroll<9>([&](auto t) STRATA_INLINE { store(to + t * tap, add ? load(to + t * tap) + y[t] : y[t]); });
-      else
-        unroll<9>([&](auto t)
-                      STRATA_INLINE { store_first(to + t * tap, add ? load_first(to + t * tap, n - f) + y[t] : y[t], n - f); });
+      vec<T> along[3][N];
+      for (int j = 0; j < N; ++j) {
+        vec<T> d[N], out[3];
+        const T* from = m + f + j * element;
+        unroll<N>([&](auto i) STRATA_INLINE {
+          d[i] = points::template scale<T>(i) * load(from), from += N * element;
+          keep(d[i]);  // or some compilers would fuse it with an addition
+        });
+        points::template sums<3, T>(d, out);
+        unroll<3>([&](auto i) STRATA_INLINE { along[i][j] = out[i]; });
+      }
+      T* to = dw + f;
+      for (int i = 0; i < 3; ++i) {
+        vec<T> d[N], out[3];
+        unroll<N>([&](auto j) STRATA_INLINE {
+          d[j] = points::template scale<T>(j) * along[i][j];
+          keep(d[j]);
+        });
+        points::template sums<3, T>(d, out);
+        unroll<3>([&](auto j) STRATA_INLINE {
+          if (n - f >= L)
+            store(to, add ? load(to) + out[j] : out[j]);
+          else
+            store_first(to, add ? load_first(to, n - f) + out[j] : out[j], n - f);
+          to += tap;
+        });
+      }
     }
 }
 
 /// Goes through the samples in order, and through large images in parts of so many tiles that all transforms stay in the
 /// second-level cache. A part is summed by itself, so its size depends on the shape alone.
-template <class T>
+template <class T, int M>
 struct winograd_weight_gradient {
-  winograd_convolution<T> convolution;
+  winograd_convolution<T, M> convolution;
 
-  static constexpr int L = lanes<T>, most_vectors = registers == 32 ? 2 : 1;
+  static constexpr int L = lanes<T>, elements = winograd_points<M>::elements, most_vectors = registers == 32 ? 2 : 1;
   constexpr int C() const { return convolution.C; }
   constexpr int F() const { return convolution.F; }
   constexpr int image_tiles() const { return convolution.down() * convolution.across(); }
-  constexpr int limit() const { return std::clamp(16384 / (C() + F()), 16, 128); }
+  constexpr int limit() const { return std::clamp(262144 / elements / (C() + F()), 16, 2048 / elements); }
   constexpr int parts() const { return (image_tiles() + limit() - 1) / limit(); }
   constexpr int part() const { return (image_tiles() + parts() - 1) / parts(); }
   constexpr int images() const { return std::max(1, limit() / image_tiles()); }
@@ -95,33 +111,34 @@ struct winograd_weight_gradient {
   constexpr int panel() const { return F() > L ? most_vectors : 1; }
   constexpr int z_panels() const { return (F() + panel() * L - 1) / (panel() * L); }
   constexpr int z_element() const { return part() * images() * panel() * L + L; }
-  constexpr int for_v() const { return aligned_size<T>(16 * v_element()); }
-  constexpr int for_z() const { return aligned_size<T>(16 * z_panels() * z_element()); }
-  constexpr int scratch() const { return convolution.for_frame() + for_v() + for_z() + aligned_size<T>(16 * 12 * panel() * L); }
+  constexpr int for_v() const { return aligned_size<T>(elements * v_element()); }
+  constexpr int for_z() const { return aligned_size<T>(elements * z_panels() * z_element()); }
+  constexpr int scratch() const { return for_v() + for_z() + aligned_size<T>(elements * 12 * panel() * L); }
 
-  /// z[panel][16][tile][panel vectors] of the tiles from `at`.
+  /// z[panel][element][tile][panel vectors] of the tiles from `at`.
   [[gnu::noinline]] void windows(const T* dz, int count, tile_walk at, T* z) const {
     const std::ptrdiff_t f_row = F(), dz_row = f_row * convolution.out_width;
     const int width = panel() * L;
     for (int t = 0; t < count; ++t, at.skip(1), z += width) {
-      const T* const corner = dz + 2 * (at.row * dz_row + at.column * f_row);
-      const bool right = 2 * at.column + 1 < convolution.out_width, below = 2 * at.row + 1 < convolution.out_height;
+      const T* const corner = dz + M * (at.row * dz_row + at.column * f_row);
+      const int rows = convolution.out_height - M * at.row, columns = convolution.out_width - M * at.column;
       for (int f = 0; f < F(); f += L) {
-        const int n = F() - f;
-        const auto get = [&](std::ptrdiff_t where, bool inside) STRATA_INLINE {
-          if (!inside) return vec<T>{};
-          return n >= L ? load(corner + f + where) : load_first(corner + f + where, n);
-        };
-        const vec<T> d[4] = {get(0, true), get(f_row, right), get(dz_row, below), get(dz_row + f_row, right && below)};
-        winograd_window<T>(d, z + (f / width) * 16 * std::ptrdiff_t(z_element()) + f % width, z_element());
+        const int n = std::min(L, F() - f);
+        vec<T> d[M][M];
+        const T* line = corner + f;
+        for (int i = 0; i < M; ++i, line += dz_row)
+          unroll<M>([&](auto j) STRATA_INLINE {
+            d[i][j] = i >= rows || j >= columns ? vec<T>{} : n == L ? load(line + j * f_row) : load_first(line + j * f_row, n);
+          });
+        winograd_window<M, T>(d, z + (f / width) * elements * std::ptrdiff_t(z_element()) + f % width, z_element());
       }
     }
   }
 
   void operator()(const T* x, const T* dz, int count, T* dw, bool add, T* scratch) const {
-    T *const framed = scratch, *const v = framed + convolution.for_frame(), *const z = v + for_v(), *const m = z + for_z();
-    const frame& f = convolution.x;
-    const std::ptrdiff_t x_row = std::ptrdiff_t(f.outer_width) * C(), x_size = std::ptrdiff_t(f.height) * f.width * C(),
+    T *const v = scratch, *const z = v + for_v(), *const m = z + for_z();
+    const tiled_image& from = convolution.image;
+    const std::ptrdiff_t x_size = std::ptrdiff_t(from.height) * from.width * C(),
                          dz_size = std::ptrdiff_t(convolution.out_height) * convolution.out_width * F();
     for (int image = 0; image < count; image += images()) {
       const int some = std::min(images(), count - image);
@@ -130,16 +147,11 @@ struct winograd_weight_gradient {
         const int tiles = std::min(part(), image_tiles() - first);
         const tile_walk begin = walk;
         for (int i = 0; i < some; ++i) {
-          const T* mine = x + (image + i) * x_size;
-          if (f.needed()) {
-            if (first == 0) put_into_frame(mine, f, C(), framed);
-            mine = framed;
-          }
           walk = begin;
           for (int t = 0; t < tiles;) {
             const int n = std::min(tiles - t, walk.across - walk.column);
-            winograd_inputs(mine + 2 * (walk.row * x_row + walk.column * C()), x_row, C(), n,
-                            v + std::ptrdiff_t(i * tiles + t) * v_row(), v_row(), v_element());
+            winograd_inputs<M>(x + (image + i) * x_size, from, walk.row, walk.column, C(), n,
+                               v + std::ptrdiff_t(i * tiles + t) * v_row(), v_row(), v_element());
             walk.skip(n), t += n;
           }
           windows(dz + (image + i) * dz_size, tiles, begin, z + std::ptrdiff_t(i * tiles) * panel() * L);
@@ -155,9 +167,9 @@ struct winograd_weight_gradient {
       with_vectors(vectors, [&](auto V) {
         if constexpr (V <= most_vectors) {
           if (registers == 32 && rows() == 12)
-            blocks<12, V>(v, z + p * 16 * std::ptrdiff_t(z_element()), tiles, images, f, dw, add, m);
+            blocks<12, V>(v, z + p * elements * std::ptrdiff_t(z_element()), tiles, images, f, dw, add, m);
           else
-            blocks<8, V>(v, z + p * 16 * std::ptrdiff_t(z_element()), tiles, images, f, dw, add, m);
+            blocks<8, V>(v, z + p * elements * std::ptrdiff_t(z_element()), tiles, images, f, dw, add, m);
         }
       });
     }
@@ -168,10 +180,10 @@ struct winograd_weight_gradient {
     const std::ptrdiff_t row = F(), tap = row * C();
     for (int c = 0; c < C(); c += R)
       for (int i = 0; i < images; ++i) {
-        winograd_gradient_products<T, R, V>(v + std::ptrdiff_t(i * tiles) * v_row() + c, v_row(), v_element(),
+        winograd_gradient_products<T, R, V>(elements, v + std::ptrdiff_t(i * tiles) * v_row() + c, v_row(), v_element(),
                                             z + std::ptrdiff_t(i * tiles) * panel() * L, panel() * L, z_element(), tiles, m);
-        winograd_gradient_store(m, R * V * L, V * L, std::min(R, C() - c), std::min(V * L, F() - f), dw + c * row + f, tap, row,
-                                add || i > 0);
+        winograd_gradient_store<M>(m, R * V * L, V * L, std::min(R, C() - c), std::min(V * L, F() - f), dw + c * row + f, tap,
+                                   row, add || i > 0);
       }
   }
 };
