@@ -54,19 +54,30 @@ void runner::measure(const char* model_, int batch_, const char* what_, int thre
   std::fflush(stdout);
 }
 
-std::vector<float> runner::random_numbers(long count) {
-  std::vector<float> numbers(std::size_t(count), 0.f);
-  for (std::size_t i = 0; i < numbers.size(); i += 4) {
+std::vector<float> runner::numbers(shape of_sample, long samples) const {
+  const long count = samples * of_sample.size();
+  if (of_sample == shape{28, 28, 1} && count <= long(digits.size())) return {digits.begin(), digits.begin() + count};
+  std::vector<float> random(std::size_t(count), 0.f);
+  for (std::size_t i = 0; i < random.size(); i += 4) {
     const philox::block words = philox{1}(i / 4);
-    for (std::size_t k = 0; k < 4 && i + k < numbers.size(); ++k) numbers[i + k] = float(words[k] >> 8) * 0x1p-24f;
+    for (std::size_t k = 0; k < 4 && i + k < random.size(); ++k) random[i + k] = float(words[k] >> 8) * 0x1p-24f;
   }
-  return numbers;
+  return random;
 }
 
 std::vector<int> runner::random_labels(std::size_t count, int classes) {
   std::vector<int> labels(count);
   for (std::size_t i = 0; i < count; ++i) labels[i] = int(philox{2}.uniform(i) * classes);
   return labels;
+}
+
+/// Of MNIST's training images, in [0, 1].
+static std::vector<float> pixels(const char* directory) {
+  constexpr int size = 28 * 28;
+  std::vector<float> values;
+  for (const auto& batch : data::mnist(directory).train | data::batch<100>)
+    values.insert(values.end(), batch.x, batch.x + batch.count * size);
+  return values;
 }
 
 }  // namespace strata::bench
@@ -86,8 +97,10 @@ int main(int argc, char** argv) {
     else if (option == "--what") run.what = value;
     else if (option == "--threads") run.threads = std::atoi(value);
     else if (option == "--seconds") run.seconds = std::atof(value);
+    else if (option == "--data") run.digits = strata::bench::pixels(value);
     else {
-      std::fprintf(stderr, "networks [--list] [--model NAME] [--batch N] [--what predict|train] [--threads N] [--seconds S]\n");
+      std::fprintf(stderr, "networks [--list] [--model NAME] [--batch N] [--what predict|train] [--threads N] [--seconds S] "
+                           "[--data DIR]\n");
       return 1;
     }
   }

@@ -19,6 +19,7 @@ class runner {
   int batch = 0, threads = 0;
   double seconds = 1;
   bool only_lists = false;
+  std::vector<float> digits;  // pixels of MNIST's images, or nothing
 
   /// Calls `step`, which treats `samples` samples, over and over in `seconds`; the fastest of some rounds counts, since others
   /// may be using the machine. multiply_adds: of one sample.
@@ -32,7 +33,7 @@ class runner {
     const bool predicts = wants(name, Batch, "predict"), trains = wants(name, Batch, "train");
     if (!predicts && !trains) return;
     constexpr long parameters = layout_of<typename Network::items>.trainable_count;
-    const data::array<float, Network::input_shape> x(random_numbers(long(batches) * Batch * Network::input_shape.size()));
+    const data::array<float, Network::input_shape> x(numbers(Network::input_shape, long(batches) * Batch));
     trainer model{Network{}, adam{}, Loss{}, one_device{{.threads = threads}}};
     const int threads_used = model.executor().threads();
     if (predicts) {
@@ -57,8 +58,8 @@ class runner {
  private:
   static constexpr int batches = 16;  // in memory
 
-  /// Uniform in [0, 1): speed does not depend on what the images show.
-  static std::vector<float> random_numbers(long count);
+  /// Of so many samples: digits if there are any and they have this shape, else uniform in [0, 1).
+  std::vector<float> numbers(shape of_sample, long samples) const;
   static std::vector<int> random_labels(std::size_t count, int classes);
 
   /// Class numbers, or the samples themselves for a loss that compares numbers.

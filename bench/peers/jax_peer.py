@@ -7,7 +7,7 @@ import numpy as np
 import optax
 
 from networks import NETWORKS, Conv, Dense, MaxPool
-from serve import EPOCH, WARM_UP, samples_per_second, serve
+from serve import EPOCH, WARM_UP, samples_of, samples_per_second, serve
 
 
 def glorot(key, *extents):
@@ -67,7 +67,7 @@ class Model:
         self.parameters = sum(p.size for p in jax.tree.leaves(parameters))
         self.state = (parameters, optimizer.init(parameters))
         self.random = np.random.default_rng(1)
-        self.x = jnp.asarray(self.random.random((EPOCH, *network.input), np.float32))
+        self.x = jnp.asarray(samples_of(network.input, EPOCH))
         self.y = jnp.asarray(self.random.integers(0, 10, EPOCH, np.int32))
 
         def loss(parameters, x, y):

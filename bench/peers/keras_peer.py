@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from networks import NETWORKS, AveragePool, Conv, Dense, MaxPool
-from serve import EPOCH, WARM_UP, WORKERS_EPOCH, fastest, samples_per_second, serve
+from serve import EPOCH, WARM_UP, WORKERS_EPOCH, fastest, samples_of, samples_per_second, serve
 
 if "TF_CONFIG" in os.environ:
     import tf_keras as keras  # under Keras 3, fit of MultiWorkerMirroredStrategy raises a ValueError
@@ -55,7 +55,7 @@ def compiled(name: str):
 def trained(name: str, batch: int):
     """A model that has seen some batches, and its data."""
     model, network = compiled(name), NETWORKS[name]
-    x = np.random.default_rng(1).random((EPOCH, *network.input), np.float32)
+    x = samples_of(network.input, EPOCH)
     y = np.random.default_rng(2).integers(0, 10, EPOCH, np.int32)
     model.fit(x[: batch * WARM_UP], y[: batch * WARM_UP], batch_size=batch, verbose=0)
     return model, x, y
@@ -66,7 +66,7 @@ def trained_by_workers(name: str, batch: int):
     """The same of the processes that TF_CONFIG tells of; the batch is the global one."""
     with tf.distribute.MultiWorkerMirroredStrategy().scope():
         model = compiled(name)
-    x = np.random.default_rng(1).random((EPOCH, *NETWORKS[name].input), np.float32)
+    x = samples_of(NETWORKS[name].input, EPOCH)
     y = np.random.default_rng(2).integers(0, 10, EPOCH, np.int32)
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA

@@ -3,13 +3,26 @@
 A request is {"model", "batch", "what", "seconds"}; `what` is predict, train (one step per call), fit (an epoch),
 input (by a "loader") or workers (an epoch, together with other processes that are asked for the same).
 """
+import gzip
 import json
+import pathlib
 import sys
 import time
 from typing import Callable
 
+import numpy as np
+
 # Samples of an epoch, and of one that several processes share; batches in memory of the other measurements; batches that warm an epoch up.
 EPOCH, WORKERS_EPOCH, BATCHES, WARM_UP = 60_000, 12_800, 16, 20
+
+
+def samples_of(shape: tuple, count: int) -> np.ndarray:
+    """Numbers in [0, 1]: MNIST's training images where they have this shape and the second argument names their folder."""
+    if len(sys.argv) < 3 or shape != (28, 28, 1):
+        return np.random.default_rng(1).random((count, *shape), np.float32)
+    file = pathlib.Path(sys.argv[2]) / "train-images-idx3-ubyte"
+    content = file.read_bytes() if file.exists() else gzip.decompress(file.with_name(file.name + ".gz").read_bytes())
+    return np.frombuffer(content, np.uint8, offset=16).reshape(-1, *shape)[:count] / np.float32(255)
 
 
 def fastest(step: Callable[[], object], batch: int, seconds: float, rounds: int = 5) -> float:

@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.utils import data
 
 from networks import NETWORKS, AveragePool, Conv, Dense, MaxPool, Residual
-from serve import BATCHES, EPOCH, WARM_UP, WORKERS_EPOCH, fastest, samples_per_second, serve
+from serve import BATCHES, EPOCH, WARM_UP, WORKERS_EPOCH, fastest, samples_of, samples_per_second, serve
 
 torch.set_num_threads(int(sys.argv[1]))
 torch.set_flush_denormal(True)
@@ -65,11 +65,11 @@ def build(layers: tuple, shape: tuple) -> tuple[nn.Sequential, tuple]:
 
 class Model:
     def __init__(self, name: str, count: int):
-        """With `count` samples in memory: speed does not depend on what the images show."""
+        """With `count` samples in memory."""
         network = NETWORKS[name]
         self.last = network.layers[-1]
         self.module, out = build(network.layers[:-1], network.input)
-        self.x = torch.rand(count, *network.input)
+        self.x = torch.from_numpy(samples_of(network.input, count))
         if self.x.dim() == 4:
             self.module = self.module.to(memory_format=torch.channels_last)
             self.x = self.x.permute(0, 3, 1, 2)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <strata/cpu/backends.hpp>
 #include <strata/cpu/packed_product.hpp>
+#include <strata/cpu/skipped_zeros.hpp>
 #include <strata/kernel/gradient_sink.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/dense.hpp>
@@ -125,36 +126,46 @@ struct dense_products {
   static constexpr int L = lanes<T>;
   /// Rows of a piece of the weight gradient: so many that pieces begin at multiples of 64 bytes.
   static constexpr int piece_rows = 48, piece_columns = 8 * 1024 / int(sizeof(T)) / 16;
+  /// Large enough for passing over zeros to pay.
+  static constexpr bool looks_for_zeros = K >= 64 && N >= 32;
   static constexpr int scratch =
-      aligned_size<T>(std::max({packed_numbers<T>, samples_as_vectors<T, N>::scratch, piece_rows * std::min(N, piece_columns)}));
+      aligned_size<T>(std::max({packed_numbers<T>, samples_as_vectors<T, N>::scratch, piece_rows * std::min(N, piece_columns),
+                                looks_for_zeros ? std::max(skipping_scratch<T>, skipping_gradient_scratch<T, N>) : 0}));
   /// Beyond any second-level cache.
   static constexpr bool large = double(K) * N * sizeof(T) > 4 * 1024 * 1024;
   /// Narrow panels where rows of W lie so far apart that a wide one would spread over too few sets of the cache.
   static constexpr int most = N * int(sizeof(T)) >= 1024 ? std::min(2, most_vectors) : most_vectors;
 
+  /// Zeros of x cost nothing where there are many of them, and then multiply no infinite weight. The bits are the same.
   template <class Activation>
   static void forward(const T* x, const T* w, const T* bias, T* y, int count, T* scratch) {
+    using epilogue = std::conditional_t<looks_for_zeros, of_unsigned_zeros<Activation>, Activation>;
     const product<T> p{count, x, {K}, one_run, 1, K, 1, w, N, y, {N}, bias};
+    if constexpr (looks_for_zeros)
+      if (skips(x, count)) return multiply_skipping<N, epilogue>(p, scratch);
     if constexpr (large)
-      if (count >= 32) return multiply_packed<N, 0, Activation>(p, storage::plain, scratch);
-    if (most < most_vectors && count >= 8) return multiply<N, 0, Activation, most>(p);
-    multiply<N, 0, Activation>(p);
+      if (count >= 32) return multiply_packed<N, 0, epilogue>(p, storage::plain, scratch);
+    if (most < most_vectors && count >= 8) return multiply<N, 0, epilogue, most>(p);
+    multiply<N, 0, epilogue>(p);
   }
 
-  static void weight_gradient(const T* x, const T* dz, T* dw, int count, bool add) {
-    multiply<N, K>(product<T>{K, x, {1}, one_run, 1, count, K, dz, N, dw, {N}, nullptr, add});
+  static void weight_gradient(const T* x, const T* dz, T* dw, int count, bool add, T* scratch) {
+    gradient_of_rows<K>(x, K, dz, count, dw, add, skips(x, count), scratch);
   }
 
   /// As factors, as pieces that are still in the first-level cache, or as a whole where rows are too long for such pieces.
-  static void weight_gradient_into(const T* x, const T* dz, int count, T* dw, T* piece, const gradient_sink<T>& take) {
+  static void weight_gradient_into(const T* x, const T* dz, int count, T* dw, T* scratch, const gradient_sink<T>& take) {
     if (take.wants_product(count, N)) return take.take_product(take.context, 0, x, dz, count, K, N);
     if constexpr (N > piece_columns) {
-      weight_gradient(x, dz, dw, count, false);
+      weight_gradient(x, dz, dw, count, false, scratch);
       take.take(take.context, 0, 0, long(K) * N, dw);
     } else {
+      static_assert(skipping_gradient_scratch<T, N> == 0);
+      T* const piece = scratch;
+      const bool skipping = skips(x, count);
       for (int k = 0; k < K; k += piece_rows) {
         const int rows = std::min(piece_rows, K - k), size = rows * N;
-        multiply<N, piece_rows>(product<T>{rows, x + k, {1}, one_run, 1, count, K, dz, N, piece, {N}});
+        gradient_of_rows<piece_rows>(x + k, rows, dz, count, piece, false, skipping, nullptr);
         std::fill(piece + size, piece + aligned_size<T>(size), T{});
         take.take(take.context, 0, long(k) * N, size, piece);
       }
@@ -167,6 +178,18 @@ struct dense_products {
     if ((double(K) + N) * padded<T>(count) <= double(K) * N)
       return samples_as_vectors<T, N>::input_gradient(dz, count, w, K, dx, add, scratch);
     multiply_packed<K, 0>(product<T>{count, dz, {N}, one_run, 1, N, 1, w, N, dx, {K}, nullptr, add}, storage::transposed, scratch);
+  }
+
+ private:
+  static bool skips(const T* x, int count) { return looks_for_zeros && many_zeros(x, count * std::ptrdiff_t(K), N); }
+
+  /// Rows: as of multiply.
+  template <int Rows>
+  static void gradient_of_rows(const T* x, int rows, const T* dz, int count, T* dw, bool add, bool skipping, T* scratch) {
+    if constexpr (looks_for_zeros)
+      if (skipping) return weight_gradient_skipping<N>(x, K, rows, dz, count, dw, add, scratch);
+    using epilogue = of_unsigned_zeros<linear>;
+    multiply<N, Rows, epilogue>(product<T>{rows, x, {1}, one_run, 1, count, K, dz, N, dw, {N}, nullptr, add});
   }
 };
 
@@ -192,7 +215,7 @@ struct dense_kernel : kernel_defaults {
   /// Everything behind the gradient of the sums; for losses that know it.
   static void gradients(const operands<T>& o, const T* dz) {
     if (S.bias && o.dw[1]) column_sums(dz, o.count, N, o.dw[1], o.adds_dw);
-    if (o.dw[0]) products::weight_gradient(o.x[0], dz, o.dw[0], o.count, o.adds_dw);
+    if (o.dw[0]) products::weight_gradient(o.x[0], dz, o.dw[0], o.count, o.adds_dw, o.scratch);
     if (o.dx[0]) products::input_gradient(dz, o.w[0], o.dx[0], o.count, o.adds_dx[0], o.scratch);
   }
   static void gradients_into(const operands<T>& o, const T* dz, const gradient_sink<T>& take) {

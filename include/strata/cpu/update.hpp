@@ -80,6 +80,9 @@ simd::vec<T> tree_sum_of_any(const T* const* leaves, int count, long i) {
 /// Few enough that they stay in the first-level cache between adding up leaves and the rule.
 inline constexpr long update_block = 512;
 
+/// Other cores have just read the weights, and a store waits until they have given a line up: they are asked so many elements ahead.
+inline constexpr long weights_ahead = 256;
+
 template <class T>
 void add_many_leaves(T* to, const T* const* leaves, int count, long begin, long end);
 
@@ -166,8 +169,10 @@ template <bool Modified, class T, class Rule, int... Slot>
 void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, T scale, gradient_modifiers<T> m, long begin, long end,
                 std::integer_sequence<int, Slot...>) {
   T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};  // copies that no store can change
-  for (long i = begin; i < end; i += simd::lanes<T>)
+  for (long i = begin; i < end; i += simd::lanes<T>) {
+    __builtin_prefetch(w + i + weights_ahead, 1);
     apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, simd::load(sums + (i - begin)), scale, m, i);
+  }
 }
 
 /// The gradient of a matrix as the two factors that make it.
@@ -178,7 +183,8 @@ struct gradient_product {
   int count, rows, columns;
 };
 
-/// The matrix that begins at element `begin`. Samples that are missing up to Count multiply nothing by zero.
+/// The matrix that begins at element `begin`. Samples that are missing up to Count multiply nothing by zero. A sum that is zero
+/// has no sign, as in the gradients that dense layers store.
 template <bool Modified, int Count, class T, class Rule, int... Slot>
 void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T> p, T scale, gradient_modifiers<T> m, long begin,
                            std::integer_sequence<int, Slot...>) {
@@ -194,7 +200,7 @@ void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T>
     for (int j = 0; j < p.columns; j += simd::lanes<T>) {
       V sum{};
       simd::unroll<Count>([&](auto n) STRATA_INLINE { sum = x[n] * simd::load(dz[n] + j) + sum; });
-      apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, sum, scale, m, begin + j);
+      apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, sum + V{}, scale, m, begin + j);
     }
   }
 }
