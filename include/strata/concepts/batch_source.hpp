@@ -1,5 +1,6 @@
 // What fit, evaluate and predict read: a range of batches whose size, sample shape and kind of labels are in its type.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <ranges>
@@ -35,8 +36,13 @@ struct row_range {
 /// Which rows of a batch of so many samples somebody will look at; an empty one: all of them.
 using row_choice = std::function<row_range(int count)>;
 
+/// Threads that write the rows of a batch: calls write(begin, end) for parts of 0 ... count - 1, several at once; returns when all
+/// are written. An empty one: nobody but the caller.
+using row_writers = std::function<void(std::size_t count, const std::function<void(std::size_t begin, std::size_t end)>& write)>;
+
 /// Re-iterating starts the next epoch; if the source has set_epoch(int), the trainer says which one. If it has
-/// only_rows(row_choice), a process that computes a part of each batch says which: the source need not make the others.
+/// only_rows(row_choice), a process that computes a part of each batch says which: the source need not make the others. If it has
+/// written_by(row_writers), the threads that will compute make the rows that they will read, between two steps.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires {
   { std::remove_cvref_t<S>::batch_size } -> std::convertible_to<int>;  // the global batch; the last one may be shorter

@@ -75,6 +75,14 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
     state_.wanted = std::move(which);
   }
 
+  /// Until the next choice, these threads write the rows of each batch, where that is worth it.
+  void written_by(row_writers who)
+    requires(detail::any_thread_may_write<rows>())
+  {
+    if constexpr (N * (sample_shape.size() + target_shape.size()) * sizeof(T) >= detail::bytes_worth_sharing)
+      state_.writers = std::move(who);
+  }
+
   const V& base() const { return base_; }
 
   /// For stages that own their buffers: start_epoch(), then fill() until the count is 0.
@@ -105,7 +113,7 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
       const std::span<const sample_index> numbers(state_.numbers.data(), known);
       const row_range wanted = state_.wanted ? state_.wanted(static_cast<int>(count)) : row_range{0, static_cast<int>(count)};
       filled = detail::gather(base_.rows(), numbers, count, static_cast<std::size_t>(wanted.begin), static_cast<std::size_t>(wanted.end),
-                              out, filled, state_.team.get(), threads);
+                              out, filled, state_.team.get(), threads, state_.writers);
       state_.taken += count;
       for (const sample_index i : numbers.first(count)) detail::release(base_.rows(), i);
       std::copy(numbers.data() + count, numbers.data() + known, state_.numbers.data());
@@ -128,6 +136,7 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
     int epoch = 0;
     std::size_t taken = 0;                      // samples of this epoch
     row_choice wanted;                          // empty: all rows
+    row_writers writers;                        // empty: the caller
     std::unique_ptr<detail::gather_team> team;  // once there is more than one thread
     std::optional<detail::thread_tuner> tuner;  // with autotune
   };

@@ -28,6 +28,8 @@ concept has_set_epoch = requires(B& base, int epoch) { base.set_epoch(epoch); };
 template <class B>
 concept has_only_rows = requires(B& base, row_choice which) { base.only_rows(which); };
 template <class B>
+concept has_written_by = requires(B& base, row_writers who) { base.written_by(who); };
+template <class B>
 concept resumable = requires(B& base, data_position position) {
   base.resume_at(position);
   { std::as_const(base).where() } -> std::same_as<data_position>;
@@ -69,6 +71,11 @@ class batch_stage : public single_pass<Self> {
     requires has_only_rows<B>
   {
     base_.only_rows(std::move(which));
+  }
+  void written_by(row_writers who)
+    requires has_written_by<B>
+  {
+    base_.written_by(std::move(who));
   }
   const B& base() const { return base_; }
 

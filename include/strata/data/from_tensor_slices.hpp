@@ -84,6 +84,7 @@ class tensor_rows : public detail::targets_of<Labels> {
   static constexpr shape sample_shape = X::extents;
   static constexpr label_kind labels = detail::kind_of<Labels>;
   static constexpr shape target_shape = detail::target_of<Labels>;
+  static constexpr bool any_thread_may_write = true;
 
   tensor_rows(X x, Labels y) : x_(std::move(x)), y_(std::move(y)) {}
 

@@ -21,6 +21,9 @@ namespace strata::data::detail {
 /// How many samples ahead a row is asked for.
 inline constexpr std::size_t rows_ahead = 4;
 
+/// A batch of fewer bytes is written before another thread would have heard of it.
+inline constexpr std::size_t bytes_worth_sharing = 32'768;
+
 /// What went wrong while some samples were written. The first failure in their order counts, whichever thread met it when.
 class gather_failures {
  public:
@@ -60,10 +63,10 @@ class gather_failures {
 
 /// The first `count` samples of `which` have the rows behind the first `filled` ones of the buffer; those after them come next.
 /// Writes samples first ... last - 1 of them. Returns how many rows are filled then: samples that are left out take no room, so
-/// where there may be such, all are to be written. team: those who write, if it is not one thread.
+/// where there may be such, all are to be written. Those who write: the team if there is one, or the writers.
 template <row_source Rows, class T>
 std::size_t gather(const Rows& rows, std::span<const sample_index> which, std::size_t count, std::size_t first, std::size_t last,
-                   batch_buffer<T>& out, std::size_t filled, gather_team* team, int threads) {
+                   batch_buffer<T>& out, std::size_t filled, gather_team* team, int threads, const row_writers& writers) {
   gather_failures failures;
   const auto places = out.template places<Rows>(filled);
   const auto write = [&failures, &rows, which, places, first](std::size_t begin, std::size_t end) {
@@ -80,6 +83,8 @@ std::size_t gather(const Rows& rows, std::span<const sample_index> which, std::s
   };
   if (team != nullptr)
     team->for_parts(last - first, threads, write);
+  else if (writers)
+    writers(last - first, std::ref(write));
   else
     write(0, last - first);
 

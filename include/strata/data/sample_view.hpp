@@ -40,8 +40,9 @@ concept element_source = std::copyable<R> && requires(const R& rows, sample_inde
 // Both may have more: `size()`, if each row is known before it is read; `label(i)`, if that is cheap; `direct(i)`, a pointer to the
 // numbers of x if they lie in memory as value_type; `release(i)`, if a number may be read only until somebody says that it is
 // done with, and `release_all()`; `ordinal(i)`, if a row is not the place of the sample in the data set; `describe(i)`, if errors
-// can say more than that place; `parallelism()`, the number of threads that the user wants for writing; `is_random`;
-// `leaves_out`, if a sample may turn out to be none; `target_value_type`, of dense targets.
+// can say more than that place; `parallelism()`, the number of threads that the user wants for writing;
+// `any_thread_may_write`, if writing runs no function of the user's; `is_random`; `leaves_out`, if a sample may turn out to be none;
+// `target_value_type`, of dense targets.
 
 template <class V>
 using rows_t = std::remove_cvref_t<decltype(std::declval<const V&>().rows())>;
@@ -151,6 +152,15 @@ struct shown_value<Rows> {
 };
 template <class Rows>
 using shown_value_t = typename shown_value<Rows>::type;
+
+/// Whether writing runs no function of the user's, so that threads may share it which nobody has asked for.
+template <class Rows>
+constexpr bool any_thread_may_write() {
+  if constexpr (requires { Rows::any_thread_may_write; })
+    return Rows::any_thread_may_write;
+  else
+    return false;
+}
 
 template <class Rows>
 constexpr bool is_random() {

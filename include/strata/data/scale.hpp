@@ -15,6 +15,7 @@ class scaled_rows : public detail::rows_around<Base> {
   using value_type = std::conditional_t<std::floating_point<typename Base::value_type>, typename Base::value_type, float>;
   static constexpr shape sample_shape = Base::sample_shape, target_shape = Base::target_shape;
   static constexpr label_kind labels = Base::labels;
+  static constexpr bool any_thread_may_write = detail::any_thread_may_write<Base>();
 
   scaled_rows(Base base, double factor) : detail::rows_around<Base>(std::move(base)), factor_(factor) {}
 

@@ -44,9 +44,11 @@ class stream_over final : public batch_stream<T> {
   };
 
  public:
-  /// `rows` are those that will be looked at, as long as the stream lives.
-  explicit stream_over(Source& source, row_choice rows = {}) : source_(source) { choose(std::move(rows)); }
-  ~stream_over() { choose({}); }
+  /// As long as the stream lives, `rows` are those that will be looked at, and `writers` write them if the source lets them.
+  explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {}) : source_(source) {
+    choose(std::move(rows), std::move(writers));
+  }
+  ~stream_over() { choose({}, {}); }
   stream_over(const stream_over&) = delete;
   stream_over& operator=(const stream_over&) = delete;
 
@@ -96,8 +98,9 @@ class stream_over final : public batch_stream<T> {
   }
 
  private:
-  void choose(row_choice rows) {
+  void choose(row_choice rows, row_writers writers) {
     if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));
+    if constexpr (requires { source_.written_by(writers); }) source_.written_by(std::move(writers));
   }
 };
 

@@ -350,7 +350,7 @@ class trainer {
   template <class Source, class... Options>
   history fit_checked(Source& source, Options&... options) {
     static_assert(same_precision<Source>, "the batches have another precision than the network: batch<N, double> goes with precision::f64");
-    detail::stream_over<T, Source> stream(source, own_rows_);
+    detail::stream_over<T, Source> stream(source, own_rows_, writers());
     const auto validate = [&](logs& values) { (add_validation(options, values), ...); };
     const fit_settings settings{detail::pick(initial_epoch(0), options...).number, detail::pick(epochs(1), options...).count, Source::batch_size,
                                 detail::pick(steps_per_epoch(0), options...).count, detail::pick(verbosity::bar, options...)};
@@ -500,11 +500,18 @@ class trainer {
     else
       return {};
   }
+  /// The threads of a step write the rows of its batch, unless the executor has none to lend.
+  row_writers writers() {
+    if constexpr (requires { executor_.writers(); })
+      return executor_.writers();
+    else
+      return {};
+  }
   row_range own_rows_of(const samples<T>& batch) const { return own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}; }
 
   template <class Source>
   tallies<Program> evaluate_all(Source& source) {
-    detail::stream_over<T, Source> stream(source, own_rows_);
+    detail::stream_over<T, Source> stream(source, own_rows_, writers());
     return evaluate_stream(stream, Source::batch_size);
   }
   [[gnu::noinline]] tallies<Program> evaluate_stream(detail::batch_stream<T>& stream, int batch_size) {

@@ -43,16 +43,24 @@ class flush_denormals {
 
 /// `size` threads, the caller among them, that share numbered tasks. A phase ends when its tasks are done, not when every thread
 /// has come by: a thread that the system keeps waiting, because a neighbour is busy, holds nobody up unless it is in a task.
+///
+/// Each thread begins with the tasks of its own share, the same ones in every phase of as many tasks, and helps the others
+/// afterwards: what it wrote in one phase is still in its cache in the next one.
 class thread_team {
   static constexpr std::uint64_t one_task = 1, tasks_mask = 0xFFFF'FFFF;
+
+  /// Of one thread, on a cache line of its own: behind the last task in the upper half, the next one in the lower.
+  struct alignas(64) share {
+    std::atomic<std::uint64_t> tickets{0};
+  };
 
   int size_;
   int spins_;  // until a thread sleeps
   void (*run_task_)(void*, int task, int rank) = nullptr;
   void* context_ = nullptr;
+  std::vector<share> shares_;
   std::vector<std::thread> others_;
-  // Each on a cache line of its own. tickets: the number of tasks in the upper half, the next one in the lower.
-  alignas(64) std::atomic<std::uint64_t> tickets_{0};
+  // Each on a cache line of its own.
   alignas(64) std::atomic<int> done_{0};
   alignas(64) std::atomic<unsigned> phase_{0};
   std::atomic<bool> stop_{false};
@@ -77,12 +85,19 @@ class thread_team {
     return static_cast<int>(std::clamp<std::int64_t>(some * (time / std::max(fastest, clock::duration(1))), 1'000, 1'000'000));
   }
 
-  /// Takes tasks as long as there are any.
+  /// Rounded up, so that the caller has the only task.
+  int share_begin(int count, int rank) const { return int((std::int64_t(count) * rank + size_ - 1) / size_); }
+
+  /// Takes tasks as long as there are any, its own first.
   void help(int rank) {
+    for (int other = rank; other < size_; ++other) take(shares_[std::size_t(other)], rank);
+    for (int other = 0; other < rank; ++other) take(shares_[std::size_t(other)], rank);
+  }
+  void take(share& from, int rank) {
     for (;;) {
-      std::uint64_t seen = tickets_.load(std::memory_order_acquire);
+      std::uint64_t seen = from.tickets.load(std::memory_order_acquire);
       if ((seen & tasks_mask) >= seen >> 32) return;
-      seen = tickets_.fetch_add(one_task, std::memory_order_acq_rel);
+      seen = from.tickets.fetch_add(one_task, std::memory_order_acq_rel);
       if ((seen & tasks_mask) >= seen >> 32) return;
       run_task_(context_, static_cast<int>(seen & tasks_mask), rank);
       done_.fetch_add(1, std::memory_order_release);
@@ -105,7 +120,8 @@ class thread_team {
   }
 
  public:
-  explicit thread_team(int size) : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))) {
+  explicit thread_team(int size)
+      : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))), shares_(std::size_t(size_)) {
     for (int rank = 1; rank < size_; ++rank) others_.emplace_back([this, rank] { work(rank); });
   }
   thread_team(const thread_team&) = delete;
@@ -130,7 +146,10 @@ class thread_team {
     run_task_ = [](void* context, int task, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(task, rank); };
     context_ = &f;
     done_.store(0, std::memory_order_relaxed);
-    tickets_.store(static_cast<std::uint64_t>(count) << 32, std::memory_order_release);
+    for (int rank = 0; rank < size_; ++rank) {
+      const std::uint64_t first = std::uint64_t(share_begin(count, rank)), end = std::uint64_t(share_begin(count, rank + 1));
+      shares_[std::size_t(rank)].tickets.store(end << 32 | first, std::memory_order_release);
+    }
     phase_.fetch_add(1, std::memory_order_release);
     phase_.notify_all();
     help(0);

@@ -81,6 +81,15 @@ class synchronous_executor : compiled<Program, Backend>,
     return {};
   }
 
+  /// The threads of this executor, between two steps. Each writes the rows of the leaves that it begins with: they are in its
+  /// cache then.
+  row_writers writers() const {
+    return [team = team_.get()](std::size_t count, const auto& write) {
+      const std::size_t parts = std::size_t(team->size());
+      team->for_tasks(team->size(), [&](int i, int) { write(count * std::size_t(i) / parts, count * std::size_t(i + 1) / parts); });
+    };
+  }
+
   /// Between two steps, in all processes: the next ones depend on parameters, slots and the step alone.
   void forget_rounding() {
     if constexpr (among_processes) reduction_.forget_rounding();

@@ -1,0 +1,67 @@
+// Threads that share numbered tasks: each task once, one's own first, and nobody waits for somebody who has not come.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <strata/distribute/leaves/team.hpp>
+#include <thread>
+#include <vector>
+using namespace strata;
+
+TEST_CASE("every task is done once, by a thread of the team, whatever their numbers are") {
+  for (int size : {1, 2, 3, 7}) {
+    thread_team team(size);
+    for (int count : {0, 1, 2, 3, 6, 7, 8, 64, 1'000}) {
+      std::vector<std::atomic<int>> times(static_cast<std::size_t>(count));
+      std::atomic<bool> strangers = false;
+      for (int phase = 0; phase < 20; ++phase)
+        team.for_tasks(count, [&](int task, int rank) {
+          ++times[std::size_t(task)];
+          if (rank < 0 || rank >= size) strangers = true;
+        });
+      bool once = true;
+      for (const auto& each : times) once = once && each == 20;
+      CAPTURE(size);
+      CAPTURE(count);
+      CHECK(once);
+      CHECK_FALSE(strangers);
+    }
+  }
+}
+
+TEST_CASE("each thread begins with the same task in every phase") {
+  constexpr int size = 4, phases = 100;
+  thread_team team(size);
+  int as_expected = 0;
+  for (int phase = 0; phase < phases; ++phase) {
+    std::atomic<int> begun = 0;
+    std::atomic<bool> own = true;
+    team.for_tasks(size, [&](int task, int rank) {
+      if (task != rank) own = false;
+      for (++begun; begun < size;) std::this_thread::yield();  // nobody has time for a second one
+    });
+    as_expected += own;
+  }
+  CHECK(as_expected > phases / 2);  // whoever still looks for tasks of the phase before may take any of this one
+}
+
+TEST_CASE("the only task is the caller's") {
+  thread_team team(4);
+  const std::thread::id caller = std::this_thread::get_id();
+  team.for_tasks(1, [&](int, int rank) {
+    CHECK(rank == 0);
+    CHECK(std::this_thread::get_id() == caller);
+  });
+}
+
+TEST_CASE("whoever is held up in a task leaves the rest of its share to the others") {
+  constexpr int size = 3, count = 30;
+  thread_team team(size);
+  std::atomic<int> done = 0;
+  std::atomic<bool> taken = false;
+  team.for_tasks(count, [&](int, int) {
+    if (!taken.exchange(true))  // until all other tasks are done
+      while (done < count - 1) std::this_thread::yield();
+    ++done;
+  });
+  CHECK(done == count);
+}
