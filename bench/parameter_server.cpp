@@ -34,7 +34,7 @@ std::vector<parameter_shard> shards_of(long size) { return partition(size, sizeo
 /// All parameters as one table with rows of so many elements; 0: no table.
 std::vector<row_table> table_of(long size, int width) {
   if (width == 0) return {};
-  return {{0, int(size / width), width, "embedding"}};
+  return {{0, int(size / width), width, 0}};
 }
 endpoint at(int port) { return {"127.0.0.1", std::uint16_t(port)}; }
 

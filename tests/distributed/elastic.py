@@ -1,6 +1,6 @@
 """A training whose workers are lost, and started again, while it goes on. Shared by test_elastic.py and soak."""
 import statistics, threading, time
-from workers import PATIENCE, check, digest, finish, free_ports, start
+from workers import PATIENCE, check, digest, finish, free_ports, start, strategies
 
 LEAVES = 4
 expected_digests = {}
@@ -113,7 +113,7 @@ class Times:
 def lose_one(chance, times):
     """Kills a random worker at a random moment; may start it again. Checks the bits of all that end."""
     count = chance.choice([2, 3, 4])
-    training = Training(count, chance.choice(['mlp', 'normalized']), chance.choice(['multi_worker', 'multi_worker_tcp', 'multi_worker_gloo'])).under_way()
+    training = Training(count, chance.choice(['mlp', 'normalized']), chance.choice(strategies())).under_way()
     victim = chance.randrange(1, count)
     time.sleep(chance.uniform(0, 0.4))
     others = [i for i in range(count) if i != victim]

@@ -1,8 +1,8 @@
-# needs: gloo grpc
+# needs: grpc
 """Elastic trainings: whoever is left goes on, whoever comes late is taken in, and the bits are those of a training that was left alone."""
 import random, signal, sys, time
 from elastic import Times, Training, lose_one
-from workers import TooSlow, case, check, finish_tests
+from workers import TooSlow, case, check, finish_tests, strategies
 
 SEED = random.randrange(10**6)
 chance = random.Random(SEED)
@@ -27,7 +27,7 @@ def _():
         raise TooSlow(f'took {times.went_on} s, {times.joined} s')
 
 
-for strategy in ('multi_worker', 'multi_worker_tcp', 'multi_worker_gloo'):
+for strategy in strategies():
     @case(f'{strategy}: two of four die, and two workers train to the same bits')
     def _():
         training, _ = loses(4, 1, 3, strategy=strategy)

@@ -1,8 +1,9 @@
-# needs: gloo grpc
+# needs: grpc
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, to_coordinator
-from workers import case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers
+from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers,
+                     strategies)
 
 ENDLESS = 1000000  # epochs
 
@@ -95,7 +96,8 @@ def _():
     want = digest(finish([start(['mlp', 'one_device', 1, 4, rounds])])[0])
     with tempfile.TemporaryDirectory() as signals:
         go = os.path.join(signals, 'go')  # the last epoch waits until the flood is over
-        processes = start_workers(2, ['mlp', 'multi_worker_gloo', 1, 4, rounds], more_of={i: {'HOLD': go} for i in (0, 1)})
+        # Gloo goes on listening.
+        processes = start_workers(2, ['mlp', strategies()[-1], 1, 4, rounds], more_of={i: {'HOLD': go} for i in (0, 1)})
         under_way(processes)
         ports = listening_ports(processes)
         check(ports, 'nobody listens')

@@ -1,7 +1,8 @@
-# needs: gloo grpc
+# needs: grpc
 """Real processes, found through TF_CONFIG: they train to the bits of one device, and say what went wrong when something does."""
 import socket, sys, threading, time
-from workers import PATIENCE, case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers
+from workers import (PATIENCE, case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers,
+                     strategies)
 
 
 for network in ('mlp', 'cnn', 'normalized'):
@@ -22,10 +23,10 @@ def _():
         check(digest(out) == want, out)
 
 
-@case('over TCP, as between machines, and over Gloo: the same bits')
+@case('over TCP, as between machines, and over Gloo where it is there: the same bits')
 def _():
     want = expected('normalized', 8)
-    for strategy in ('multi_worker_tcp', 'multi_worker_gloo'):
+    for strategy in strategies()[1:]:
         for processes in (2, 3):
             for out in finish(start_workers(processes, ['normalized', strategy, 1, 8])):
                 check(digest(out) == want, out)

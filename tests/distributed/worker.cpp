@@ -1,5 +1,7 @@
-// needs: gloo grpc
+// needs: grpc
+// uses: gloo
 // One process of a training, for test_*.py: worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]. Prints a digest of the parameters.
+// worker strategies: prints those of several processes, without Gloo where it is not there.
 // TLS: a folder with authority.pem, worker.pem and worker.key. SLOW: how many milliseconds to sleep after each epoch.
 // EVALUATION: say when a batch is evaluated, and sleep so many milliseconds before. ELASTIC: the least number of workers of an
 // elastic training. HEARTBEAT: milliseconds. STEPS: say when each step ends, and sleep so many milliseconds before the next.
@@ -11,7 +13,9 @@
 #include <filesystem>
 #include <iostream>
 #include <strata/data/map.hpp>
+#ifdef STRATA_TEST_HAS_GLOO
 #include <strata/distribute/communicators/gloo.hpp>
+#endif
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>
@@ -101,6 +105,11 @@ void train_by(const std::string& strategy, compute_options compute, int count) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (argc == 2 && argv[1] == std::string("strategies")) {
+    std::puts("multi_worker multi_worker_tcp");
+    if (strata::detail::make_gloo_engine) std::puts("multi_worker_gloo");
+    return 0;
+  }
   if (argc < 5) throw error("worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]");
   const std::string network = argv[1], strategy = argv[2];
   const compute_options compute{.threads = std::atoi(argv[3]), .leaves = std::atoi(argv[4])};

@@ -1,5 +1,5 @@
 """Starts processes of a training, and judges what they say. Shared by the tests of this folder."""
-import json, os, random, select, socket, subprocess, sys, time
+import functools, json, os, random, select, socket, subprocess, sys, time
 
 PATIENCE = 180  # seconds until something counts as hanging
 results = []
@@ -133,6 +133,12 @@ def line_of(output, word):
 
 def digest(output):
     return line_of(output, 'digest')
+
+
+@functools.cache
+def strategies():
+    """Of several processes, that the worker was built with."""
+    return finish([start(['strategies'])])[0].split()
 
 
 def expected(network, leaves):

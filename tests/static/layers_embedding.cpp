@@ -51,5 +51,5 @@ static_assert(row_tables_of_program<program_of<input<12>, dense<3, softmax>>>.em
 using two_branches = concat<branch<embedding<10, 5>, dropout<0.5_r>>, branch<embedding<20, 3>>>;
 inline constexpr auto two = row_tables_of_program<program_of<input<12>, two_branches, flatten, dense<3, softmax>>>;
 static_assert(two.size() == 2);
-static_assert(two[0].begin == 0 && two[0].rows == 10 && two[0].width == 5 && std::string_view(two[0].name) == "embedding");
-static_assert(two[1].begin == 64 && two[1].rows == 20 && two[1].width == 3);
+static_assert(two[0].begin == 0 && two[0].rows == 10 && two[0].width == 5);
+static_assert(two[1].begin == 64 && two[1].rows == 20 && two[1].width == 3 && two[1].layer != two[0].layer);

@@ -18,7 +18,7 @@ need() {
   reasons+=("$3")
 }
 
-# need_library NAME: a library that a program names in `// needs:`.
+# need_library NAME: a library that a program names in `// needs:` or `// uses:`.
 need_library() {
   case $1 in
     hdf5) need '<hdf5/serial/hdf5.h>' libhdf5-dev 'Keras weight files' ;;
@@ -34,7 +34,7 @@ need_library() {
 }
 need_libraries_of() {
   local library
-  for library in $(sed -sEn '1,10s,^(//|#) needs: ,,p' "$@" | xargs -n1 | sort -u); do need_library "$library"; done
+  for library in $(sed -sEn '1,10s,^(//|#) (needs|uses): ,,p' "$@" | xargs -n1 | sort -u); do need_library "$library"; done
 }
 
 # g++ 12 or newer, under whatever name.

@@ -131,6 +131,48 @@ TEST_CASE("the store has a size") {
   CHECK(c.get("1", 60s) == large);
 }
 
+TEST_CASE("members are told all values at once, and who is missing") {
+  pair_of_members p;
+  listener at_a, at_b;
+  const heartbeat a(p.a, std::make_shared<wait_state>(), at_a.hears()), b(p.b, std::make_shared<wait_state>(), at_b.hears());
+  std::vector<std::string> early;
+  std::thread waits([&] { early = p.b.get_all("of ", 3, 60s); });
+  const std::string bytes("\0\xFF of 2", 8);
+  p.a.set("of 2", bytes);
+  p.a.set("of 0", "");
+  std::this_thread::sleep_for(100ms);
+  p.a.set("of 1", "old");
+  waits.join();
+  CHECK(early == std::vector<std::string>{"", "old", bytes});
+  CHECK(p.a.get_all("of ", 3, 60s) == early);
+  p.b.set("of 1", "new");
+  CHECK(p.a.get_all("of ", 3, 60s) == std::vector<std::string>{"", "new", bytes});
+  CHECK(p.a.get_all("of ", 2, 60s) == std::vector<std::string>{"", "new"});
+
+  const auto began = steady_clock::now();
+  const auto missing = [&] { return error_of<missing_values>([&] { p.a.get_all("of ", 6, 300ms); }); };
+  CHECK(missing() == "nobody has set 'of 3', 'of 4', 'of 5' within 300 ms");
+  p.a.set("of 4", "");
+  CHECK(missing() == "nobody has set 'of 3', 'of 5' within 300 ms");
+  for (const int count : {0, -1, 1 << 17})
+    CHECK(contains(error_of([&] { p.a.get_all("of ", count, 60s); }), "no number of values"));
+  CHECK(contains(error_of([&] { p.a.get_all("", 1, 60s); }), "no key"));
+  coordinator_client stranger(p.where, "run", quick());
+  CHECK(contains(error_of([&] { stranger.get_all("of ", 3, 60s); }), "only a member may ask for that"));
+  for (int i = 0; i < 80; ++i) p.a.set("large " + std::to_string(i), std::string(60'000, 'v'));
+  CHECK(p.a.get_all("large ", 60, 60s).back() == std::string(60'000, 'v'));
+  CHECK(contains(error_of([&] { p.a.get_all("large ", 80, 60s); }), "80 values have 4800321 bytes, of at most 4194304"));
+  CHECK(at_a.heard(10ms) == "");
+
+  std::string why;
+  std::thread in_vain([&] { why = error_of([&] { p.b.get_all("never ", 2, 60s); }); });
+  std::this_thread::sleep_for(100ms);
+  p.a.fail(1, "gradients: process 1 sent 3 bytes");
+  in_vain.join();
+  CHECK(contains(why, "gradients: process 1 sent 3 bytes"));
+  CHECK(steady_clock::now() - began < 50s);  // not 60
+}
+
 TEST_CASE("a port in use, and addresses that others can reach") {
   const endpoint where = free_endpoint();
   const coordinator server(where, "run");

@@ -307,7 +307,7 @@ TEST_CASE("a file as the start of a pipeline") {
   const std::array labels{2, 0, 1};
   data::save_npy(f / "y.npy", labels);
   auto batches = data::from_tensor_slices(data::load_npy<float, shape{2}>(f / "x.npy"),
-                                          data::load_npy<std::int32_t, shape{}>(f / "y.npy").values()) |
+                                          data::load_npy<std::int32_t, shape{}>(f / "y.npy")) |
                  data::batch<3>;
   int seen = 0;
   for (const auto& b : batches) {

@@ -244,14 +244,14 @@ TEST_CASE("a number that is no row is refused before anything is computed") {
             .starts_with("sample 3 has the label 3"));
 }
 
-TEST_CASE("of two tables the smaller one decides") {
+TEST_CASE("of two tables the smaller one decides, and is called as in the summary") {
   using P = program_of<two_tables>;
-  const std::vector<float> x{6, 7, 8};
-  const auto check = [&](row_range rows) {
-    refuse_other_rows<float>(row_tables_of_program<P>, x.data(), rows, 1, 100);
-  };
+  std::vector<float> x(3 * 6, 6.f);
+  x[6 + 4] = 7, x[12] = 8;
+  const auto check = [&](row_range rows) { refuse_other_rows<P>(x.data(), rows, 100); };
   CHECK(error_of([&] { check({0, 1}); }) == "no error");
   CHECK(error_of([&] { check({0, 3}); }) ==
-        "sample 101 has the number 7 in element 0, but embedding has 7 rows: it takes whole numbers from 0 to 6");
-  CHECK(error_of([&] { refuse_other_rows<float>({}, nullptr, {0, 3}, 1); }) == "no error");
+        "sample 101 has the number 7 in element 4, but embedding_1 has 7 rows: it takes whole numbers from 0 to 6");
+  using none = program_of<sequential<input<6>, dense<3, softmax>>>;
+  CHECK(error_of([&] { refuse_other_rows<none>(x.data(), {0, 3}); }) == "no error");
 }

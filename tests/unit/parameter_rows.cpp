@@ -35,7 +35,7 @@ struct example {
   int rows = std::numeric_limits<int>::max();  // that all tables have
 
   void add_table(int its_rows, int width) {
-    tables.push_back({size, its_rows, width, "embedding"});
+    tables.push_back({size, its_rows, width, 0});
     rows = std::min(rows, its_rows);
     add(long(its_rows) * width);
   }

@@ -189,7 +189,7 @@ TEST_CASE("a server that is started again goes on from its snapshot, and applies
 }
 
 TEST_CASE("rows of a table go there and back; a server that is started again goes on from a snapshot or those of the chief") {
-  const std::vector<row_table> tables{{16, 70'000, 7, "embedding"}};  // in two shards, with a row that both have a part of
+  const std::vector<row_table> tables{{16, 70'000, 7, 0}};  // in two shards, with a row that both have a part of
   const test::scratch_folder folder("parameter-rows");
   for (const bool has_snapshot : {true, false}) {
     auto s = std::make_unique<served>(1, asynchronous{}, tables);
@@ -318,7 +318,7 @@ TEST_CASE("no more connections than allowed are open at a time; who comes then w
 }
 
 TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all, change nothing") {
-  served s(1, asynchronous{}, {{16, 70'000, 7, "embedding"}});
+  served s(1, asynchronous{}, {{16, 70'000, 7, 0}});
   s.serve();
   parameter_client<float> c = s.client();
   std::vector<float> w(size, 3.0f), back(size);

@@ -57,6 +57,14 @@ class lying_store final : public key_value_store {
   std::function<std::string(const std::string&, std::string)> lie_;
 };
 
+std::string with_word(const std::string& text, std::size_t number, const std::string& word) {
+  std::istringstream words(text);
+  std::string out;
+  std::size_t i = 0;
+  for (std::string w; words >> w; ++i) out += (out.empty() ? "" : " ") + (i == number ? word : w);
+  return out;
+}
+
 /// Runs f(rank) in processes of its own, all but rank 0, which is this one; their exit status is 0 unless something is thrown.
 struct processes {
   std::vector<pid_t> pids;
@@ -148,20 +156,20 @@ TEST_CASE("memory that was given back is not taken for new memory") {
 
 TEST_CASE("what cannot be reached in both directions is left to another way") {
   const auto changed = [](std::size_t word, const std::string& to) {
-    return [=](const std::string& key, std::string value) {
-      if (!key.starts_with("shared memory of")) return value;
-      std::istringstream words(value);
-      std::string out;
-      std::size_t i = 0;
-      for (std::string w; words >> w; ++i) out += (out.empty() ? "" : " ") + (i == word ? to : w);
-      return out;
+    return [=](const std::string& key, const std::string& value) {
+      return key.starts_with("shared memory of") ? with_word(value, word, to) : value;
     };
   };
   std::vector<std::function<std::string(const std::string&, std::string)>> lies = {
       changed(0, "1"),                    // another process: it may be forbidden to look into, or has another file there
-      changed(0, "-5"), changed(0, "999999999"), changed(1, "0"), changed(1, "-1"), changed(1, "4000"), changed(2, "7"), changed(3, "elsewhere"),
+      changed(0, "-5"), changed(0, "999999999"), changed(1, "0"), changed(1, "-1"), changed(1, "4000"), changed(2, "7"),
+      [](const std::string& key, const std::string& value) {
+        return key == "shared memory of 1" ? with_word(value, 3, "elsewhere") : value;
+      },
       changed(0, "words"), [](const std::string&, const std::string&) { return std::string(); },
-      [&](const std::string& key, std::string value) { return key == "shared memory of 0" ? changed(2, "7")(key, value) : value; }};  // one way only
+      [](const std::string& key, const std::string& value) {  // one way only
+        return key == "shared memory of 0" ? with_word(value, 2, "7") : value;
+      }};
   for (std::size_t i = 0; i < lies.size(); ++i) {
     CAPTURE(i);
     const test::scratch_folder folder("shared_memory");
@@ -175,6 +183,41 @@ TEST_CASE("what cannot be reached in both directions is left to another way") {
     CHECK_NOTHROW(run(0));
     CHECK(others.status(1) == 0);
   }
+}
+
+TEST_CASE("machines are those that reach each other; where that is no question of either or, each process has one of its own") {
+  for (const bool all_reach : {true, false}) {
+    const test::scratch_folder folder("shared_memory");
+    const auto run = [&](int rank) {
+      folder_store store(folder.path.string());
+      lying_store liar(store, [&](const std::string& key, const std::string& value) {  // process 1 does not reach process 2
+        return key == "shared memory of 2" && !all_reach ? with_word(value, 2, "7") : value;
+      });
+      shared_memory_communicator c(rank == 1 ? static_cast<key_value_store&>(liar) : store, rank, 3, 10s);
+      for (int r = 0; r < 3; ++r) {
+        if (c.machine_of(r) != (all_reach ? 0 : r)) throw error("another machine");
+        if (r != rank && c.reaches(r) != (all_reach || r == 0 || rank == 0)) throw error("reached");
+      }
+    };
+    processes others(3, run);
+    CHECK_NOTHROW(run(0));
+    CHECK(others.status(1) == 0);
+    CHECK(others.status(2) == 0);
+  }
+}
+
+TEST_CASE("one that is not to share memory is alone on its machine") {
+  const test::scratch_folder folder("shared_memory");
+  const auto run = [&](int rank) {
+    folder_store store(folder.path.string());
+    shared_memory_communicator c(store, rank, 3, 10s, std::make_shared<wait_state>(), rank != 1);
+    if (c.machine_of(0) != 0 || c.machine_of(1) != 1 || c.machine_of(2) != 0) throw error("another machine");
+    if (c.reaches(1) || (rank != 1 && !c.reaches(2 - rank))) throw error("reached");
+  };
+  processes others(3, run);
+  CHECK_NOTHROW(run(0));
+  CHECK(others.status(1) == 0);
+  CHECK(others.status(2) == 0);
 }
 
 TEST_CASE("a pipe in place of the memory does not block") {

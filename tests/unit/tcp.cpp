@@ -214,7 +214,7 @@ TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one
     const std::string why = error_of<communication_error>([&] { tcp_communicator(store, 0, 2, {.host = host, .timeout = 200ms}); });
     if (contains(why, "cannot listen")) continue;  // this machine has no IPv6
     CAPTURE(why);
-    CHECK(contains(why, "process 1 did not connect to "));
+    CHECK(contains(why, "process 1 left no address within 200 ms"));
     among(2, {.host = host, .timeout = 10s}, [](tcp_communicator& c) {
       auto memory = c.allocate(2);
       c.receive(memory, 1, 1, 1 - c.rank());
@@ -229,6 +229,10 @@ TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one
   const auto began = steady_clock::now();
   CHECK(contains(first("no.such.host.invalid"), "'no.such.host.invalid' is no address: "));
   CHECK(contains(first("192.0.2.1"), "process 0 of 2 (192.0.2.1) could not connect to the others: cannot listen at '192.0.2.1': "));
+  CHECK(contains(first("127.0.0.1"), "process 1 left no address within 300 ms"));
+  store.set("tcp 1", "nowhere at all");
+  CHECK(contains(first("127.0.0.1"), "process 1 left 'nowhere at all', which is no address"));
+  store.set("tcp 1", "127.0.0.1 9 77");
   CHECK(contains(first("127.0.0.1"), "process 1 did not connect to 127.0.0.1:"));
   // Its address is in the store, but nobody is there any more.
   CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 300ms}); }), "process 0 at 127.0.0.1:"));

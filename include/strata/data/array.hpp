@@ -46,7 +46,8 @@ class array {
   bool empty() const { return size_ == 0; }
   const T* row(std::size_t i) const { return first_.get() + i * std::size_t{S.size()}; }
   tensor<const T, S> operator[](std::size_t i) const { return {row(i)}; }
-  std::span<const T> values() const { return {first_.get(), size_ * std::size_t{S.size()}}; }
+  std::span<const T> values() const& { return {first_.get(), size_ * std::size_t{S.size()}}; }
+  std::span<const T> values() const&& = delete;  // of an array that ends with the expression
 
  private:
   static std::size_t whole_samples(std::size_t values) {

@@ -2,11 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
-#include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/network/summary.hpp>
 #include <strata/program/program.hpp>
 #include <string>
 
@@ -16,7 +17,7 @@ namespace strata {
 struct row_table {
   long begin;        // of its first element in the arena of trained parameters
   int rows, width;   // width: elements of a row
-  const char* name;  // of the layer, for messages: "embedding"
+  int layer;         // its number
 };
 
 namespace detail {
@@ -36,7 +37,7 @@ constexpr auto find_row_tables() {
   for (int s = 0; s < l.count; ++s) {
     const parameter_slot& slot = l.slots[s];
     if (const node& owner = t.nodes[slot.node]; owner.operation->looks_up)
-      tables[n++] = {slot.offset, slot.what.extents[0], slot.what.extents[1], owner.layer->name};
+      tables[n++] = {slot.offset, slot.what.extents[0], slot.what.extents[1], owner.layer_number};
   }
   return tables;
 }
@@ -46,22 +47,26 @@ constexpr auto find_row_tables() {
 template <class Program>
 inline constexpr auto row_tables_of_program = detail::find_row_tables<Program>();
 
-/// Looks at the samples `which` of a batch x, `size` numbers each. `samples_before`: of other batches, so that the message counts
-/// as the user does.
-/// Throws strata::error that names the layer, the sample and the value, for a number that is no row: not whole, negative, too
-/// large, not finite.
-template <class T>
-void refuse_other_rows(std::span<const row_table> tables, const T* x, row_range which, long size, long samples_before = 0) {
-  if (tables.empty()) return;
-  // What the smallest one has, all have.
-  const row_table& table = *std::ranges::min_element(tables, {}, &row_table::rows);
-  const T end = T(table.rows);
-  const auto is_row = [end](T number) { return number >= 0 && number < end && number == T(int(number)); };
-  for (long i = which.begin * size; i < which.end * size; ++i)
-    if (!is_row(x[i]))
-      throw error("sample " + std::to_string(samples_before + i / size) + " has the number " +
-                  detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])) + " in element " + std::to_string(i % size) + ", but " + table.name + " has " + std::to_string(table.rows) +
-                  " rows: it takes whole numbers from 0 to " + std::to_string(table.rows - 1));
+/// Looks at the samples `which` of a batch x. `samples_before`: of other batches, so that the message counts as the user does.
+/// Throws strata::error that names the layer as the summary does, the sample and the value, for a number that is no row: not
+/// whole, negative, too large, not finite.
+template <class Program>
+void refuse_other_rows(const typename Program::value_type* x, row_range which, long samples_before = 0) {
+  if constexpr (!row_tables_of_program<Program>.empty()) {
+    using T = typename Program::value_type;
+    // What the smallest one has, all have.
+    static constexpr row_table table = std::ranges::min(row_tables_of_program<Program>, {}, &row_table::rows);
+    constexpr T end = T(table.rows);
+    constexpr long size = Program::network::input_shape.size();
+    const auto is_row = [](T number) { return number >= 0 && number < end && number == T(int(number)); };
+    for (long i = which.begin * size; i < which.end * size; ++i)
+      if (!is_row(x[i]))
+        throw error("sample " + std::to_string(samples_before + i / size) + " has the number " +
+                    detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])) + " in element " +
+                    std::to_string(i % size) + ", but " +
+                    layer_names_of<typename Program::network>()[std::size_t(table.layer)] + " has " +
+                    std::to_string(table.rows) + " rows: it takes whole numbers from 0 to " + std::to_string(table.rows - 1));
+  }
 }
 
 }  // namespace strata

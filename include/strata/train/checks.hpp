@@ -20,9 +20,7 @@ void check_labels(const samples<T>& batch, row_range rows, int classes, long sam
 /// A number that is no row would read beyond a table.
 template <class Program>
 void check_numbers(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
-  if constexpr (!row_tables_of_program<Program>.empty())
-    refuse_other_rows<typename Program::value_type>(row_tables_of_program<Program>, batch.x, rows,
-                                                    Program::network::input_shape.size(), samples_before);
+  refuse_other_rows<Program>(batch.x, rows, samples_before);
 }
 
 /// Before anything is computed: what is wrong with the labels and numbers of some samples of a batch.

@@ -27,8 +27,7 @@ class between_processes {
   between_processes(key_value_store& store, int rank, int size, const std::string& host, communication_options options = {},
                     std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
       : waits_(std::move(waits)),
-        near_(store, rank, size, options.timeout, waits_),
-        shares_memory_(options.implementation == communication_implementation::automatic) {
+        near_(store, rank, size, options.timeout, waits_, options.implementation == communication_implementation::automatic) {
     const bool through_gloo = options.implementation == communication_implementation::gloo,
                through_mpi = options.implementation == communication_implementation::mpi;
     if (through_gloo && !detail::make_gloo_engine) want_header("gloo");
@@ -38,19 +37,14 @@ class between_processes {
       for (int r = 0; r < size; ++r) machines_.push_back(far_ ? far_->machine_of(r) : r);
       return;
     }
-    // Which way a message takes is the same on both sides. Of machines, and of whether anybody is far, all are told the same.
-    std::vector<std::string> near(std::size_t(size), "");
+    // Which way a message takes is the same on both sides. Of machines all are told the same.
     std::vector<bool> is_far;
-    std::string mine;
     for (int r = 0; r < size; ++r) {
-      is_far.push_back(r != rank && !is_near(r));
-      mine += is_far.back() ? '-' : '+';
+      is_far.push_back(r != rank && !near_.reaches(r));
+      machines_.push_back(near_.machine_of(r));
     }
-    store.set("near " + std::to_string(rank), mine);
-    for (int r = 0; r < size; ++r) near[std::size_t(r)] = store.get("near " + std::to_string(r), options.timeout);
-    find_machines(near);
-    const bool all_near = std::ranges::all_of(near, [](const std::string& seen) { return seen.find('-') == seen.npos; });
-    if (all_near) return;
+    const bool one_machine = std::ranges::count(machines_, 0) == size;
+    if (one_machine) return;
     if (through_gloo) {
       far_ = detail::make_gloo_engine(store, rank, size, host, options.timeout, waits_);
     } else {
@@ -66,10 +60,10 @@ class between_processes {
   int machine_of(int rank) const { return machines_[std::size_t(rank)]; }
   memory allocate(std::size_t bytes) { return near_.allocate(bytes); }
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
-    is_near(to) ? near_.send(from, offset, bytes, to) : far_->send(from.data() + offset, bytes, to);
+    near_.reaches(to) ? near_.send(from, offset, bytes, to) : far_->send(from.data() + offset, bytes, to);
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    is_near(from) ? near_.receive(to, offset, bytes, from) : far_->receive(to.data() + offset, bytes, from);
+    near_.reaches(from) ? near_.receive(to, offset, bytes, from) : far_->receive(to.data() + offset, bytes, from);
   }
   struct mark {
     std::uint64_t near = 0, far = 0;
@@ -105,23 +99,9 @@ class between_processes {
     }
   }
 
-  bool is_near(int rank) const { return shares_memory_ && near_.reaches(rank); }
-
-  /// Those that reach each other; where that is no question of either or, nobody is on anybody's machine.
-  void find_machines(const std::vector<std::string>& near) {
-    for (const std::string& seen : near) machines_.push_back(int(seen.find('+')));
-    for (std::size_t a = 0; a < near.size(); ++a)
-      for (std::size_t b = 0; b < near.size(); ++b)
-        if ((near[a].at(b) == '+') != (machines_[a] == machines_[b])) {
-          for (std::size_t r = 0; r < near.size(); ++r) machines_[r] = int(r);
-          return;
-        }
-  }
-
   std::shared_ptr<wait_state> waits_;
   shared_memory_communicator near_;
   std::unique_ptr<detail::message_engine> far_;
-  bool shares_memory_;
   std::vector<int> machines_;
 };
 static_assert(knows_machines<between_processes>);

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/communicators/message_engine.hpp>
@@ -32,19 +33,20 @@ struct gloo_options {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // for a connection, and for each wait
 };
 
-/// A key/value store as Gloo wants it.
+/// A key/value store as Gloo wants it. Gloo waits for a key before it gets it; what has come then is not asked for again.
 class gloo_store final : public gloo::rendezvous::Store {
  public:
   gloo_store(key_value_store& store, std::chrono::milliseconds timeout) : store_(store), timeout_(timeout) {}
 
   void set(const std::string& key, const std::vector<char>& data) override { store_.set(prefix + key, {data.begin(), data.end()}); }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_.get(prefix + key, timeout_);
+    const auto awaited = awaited_.extract(key);
+    const std::string value = awaited ? std::move(awaited.mapped()) : store_.get(prefix + key, timeout_);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
-    for (const std::string& key : keys) store_.get(prefix + key, timeout);
+    for (const std::string& key : keys) awaited_[key] = store_.get(prefix + key, timeout);
   }
 
  private:
@@ -52,6 +54,7 @@ class gloo_store final : public gloo::rendezvous::Store {
 
   key_value_store& store_;
   std::chrono::milliseconds timeout_;
+  std::map<std::string, std::string> awaited_;
 };
 
 /// Copies are the same end of the same connections. After an error every wait throws.

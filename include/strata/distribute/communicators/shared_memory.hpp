@@ -22,6 +22,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <sstream>
 #include <strata/base/atomic_file.hpp>
@@ -108,6 +109,7 @@ inline std::string process_space() {
 /// Copies are the same end. Up to 64 messages to one process may be under way. After an error every wait throws.
 class shared_memory_communicator {
   static constexpr std::uint32_t ring = 64;
+  static constexpr const char *nowhere = "nowhere", *whole_machine = "all";  // in the store
   struct message {
     std::int32_t number;  // of the sender's memory
     std::uint32_t generation;
@@ -139,12 +141,26 @@ class shared_memory_communicator {
     bool here = false;                    // on this machine
   };
   using expected = detail::expected_message;
+  /// What another one has left in the store.
+  struct whereabouts {
+    int pid = 0, number = -1;
+    std::uint64_t token = 0;
+    std::string space{};  // empty if it shares nothing
+
+    static whereabouts read(const std::string& text) {
+      std::istringstream words(text);
+      whereabouts w;
+      if (!(words >> w.pid >> w.number >> w.token >> w.space) || w.number < 0 || w.space == nowhere) w.space.clear();
+      return w;
+    }
+  };
   struct state {
     int rank = 0, size = 0;
     std::chrono::milliseconds timeout{};
     std::shared_ptr<wait_state> waits;
     detail::shared_pages inbox_pages;
     std::vector<peer> peers;
+    std::vector<int> machines;  // of all
     detail::message_queue<expected> under_way;
     std::uint32_t generation = 0;  // of allocated memory
     std::function<bool()> meanwhile;
@@ -163,10 +179,10 @@ class shared_memory_communicator {
     std::uint32_t generation_ = 0;
   };
 
-  /// Meets the other processes through the store. Those that share no memory with this one are left out: see reaches.
-  /// Throws communication_error if one does not come in time.
+  /// Meets the other processes through the store. Those that share no memory with this one are left out: see reaches. One that
+  /// is not to share any reaches nobody, and is reached by nobody. Throws communication_error if one does not come in time.
   shared_memory_communicator(key_value_store& store, int rank, int size, std::chrono::milliseconds timeout = std::chrono::seconds(30),
-                             std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
+                             std::shared_ptr<wait_state> waits = std::make_shared<wait_state>(), bool shares = true)
       : state_(std::make_shared<state>()) {
     state& s = *state_;
     s.rank = rank, s.size = size, s.timeout = timeout, s.waits = std::move(waits);
@@ -175,31 +191,35 @@ class shared_memory_communicator {
     std::random_device random;
     const std::uint64_t token = std::uint64_t(random()) << 32 | random();
     inbox_of(rank).token = token;
-    const std::string space = detail::process_space();
-    store.set("shared memory of " + std::to_string(rank), std::to_string(::getpid()) + ' ' + std::to_string(s.inbox_pages.number()) + ' ' +
-                                                              std::to_string(token) + ' ' + (space.empty() ? "nowhere" : space));
-    // Same machine or not, one may be forbidden to look into the other, or see another numbering of processes: only what has worked
-    // in both directions is used.
-    std::string reached(std::size_t(size), '-');
+    const std::string space = shares ? detail::process_space() : "";
+    const std::string left = "shared memory of ", reached_by = "shared memory reached by ";
+    store.set(left + std::to_string(rank), std::to_string(::getpid()) + ' ' + std::to_string(s.inbox_pages.number()) + ' ' +
+                                               std::to_string(token) + ' ' + (space.empty() ? nowhere : space));
+    std::vector<whereabouts> all;
+    for (const std::string& text : store.get_all(left, size, timeout)) all.push_back(whereabouts::read(text));
+    // Same machine or not, one may be forbidden to look into the other, or see another numbering of processes: only what has
+    // worked in both directions is used. As a rule all of a machine reach each other, and a word says so: size * size answers
+    // would be too much to tell each.
+    const std::string machine = members_of(all, rank);
+    std::string reached = machine;
+    for (int r = 0; r < size; ++r)
+      if (reached[std::size_t(r)] == '+' && r != rank && !meets(r, all[std::size_t(r)])) reached[std::size_t(r)] = '-';
+    store.set(reached_by + std::to_string(rank), reached == machine ? whole_machine : reached);
+    std::vector<std::string> everyone = store.get_all(reached_by, size, timeout);
     for (int r = 0; r < size; ++r) {
-      std::istringstream words(store.get("shared memory of " + std::to_string(r), timeout));
-      int pid = 0, number = -1;
-      std::uint64_t its_token = 0;
-      std::string its_space;
-      words >> pid >> number >> its_token >> its_space;
-      if (!words || space.empty() || its_space != space || s.inbox_pages.number() < 0 || number < 0) continue;
-      if (r == rank || meets(r, pid, number, its_token)) reached[std::size_t(r)] = '+';
+      std::string& its = everyone[std::size_t(r)];
+      if (its == whole_machine) its = members_of(all, r);
+      its.resize(std::size_t(size), '-');
     }
-    store.set("shared memory reached by " + std::to_string(rank), reached);
-    for (int r = 0; r < size; ++r) {
-      const std::string back = store.get("shared memory reached by " + std::to_string(r), timeout);
-      s.peers[std::size_t(r)].here = reached[std::size_t(r)] == '+' && back.size() == std::size_t(size) && back[std::size_t(rank)] == '+';
-    }
+    for (int r = 0; r < size; ++r) s.peers[std::size_t(r)].here = reach_each_other(everyone, rank, r);
+    find_machines(everyone);
   }
 
   int rank() const { return state_->rank; }
   int size() const { return state_->size; }
   bool reaches(int rank) const { return state_->peers[std::size_t(rank)].here; }
+  /// The lowest rank of those that share memory with it.
+  int machine_of(int rank) const { return state_->machines[std::size_t(rank)]; }
   memory allocate(std::size_t bytes) { return {detail::shared_pages(bytes), ++state_->generation}; }
 
   /// While a thread waits here it calls `f` again and again, and often if that says that there is more to do.
@@ -244,17 +264,44 @@ class shared_memory_communicator {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
   std::size_t inbox_size() const { return sizeof(inbox) + std::size_t(state_->size) * sizeof(mailbox); }
-  bool meets(int r, int pid, int number, std::uint64_t token) {
+  /// By rank, '+' for those that say that they are in the same place as one of them.
+  static std::string members_of(const std::vector<whereabouts>& all, int rank) {
+    const std::string& space = all[std::size_t(rank)].space;
+    std::string members;
+    for (const whereabouts& w : all) members += !space.empty() && w.space == space ? '+' : '-';
+    return members;
+  }
+  static bool reach_each_other(const std::vector<std::string>& reached, int a, int b) {
+    return reached[std::size_t(a)][std::size_t(b)] == '+' && reached[std::size_t(b)][std::size_t(a)] == '+';
+  }
+  /// Those that reach each other; where that is no question of either or, nobody is on anybody's machine. All find the same.
+  void find_machines(const std::vector<std::string>& reached) {
+    const auto together = [&](int a, int b) { return a == b || reach_each_other(reached, a, b); };
+    auto& machines = state_->machines;
+    for (int a = 0; a < size(); ++a) {
+      int lowest = 0;
+      while (!together(a, lowest)) ++lowest;
+      machines.push_back(lowest);
+    }
+    for (int a = 0; a < size(); ++a)
+      for (int b = 0; b < size(); ++b)
+        if (together(a, b) != (machine_of(a) == machine_of(b))) {
+          std::iota(machines.begin(), machines.end(), 0);
+          return;
+        }
+  }
+  bool meets(int r, const whereabouts& other) {
     peer& p = state_->peers[std::size_t(r)];
-    p.pid = pid;
-    p.life = strata::detail::file_descriptor(int(::syscall(SYS_pidfd_open, pid, 0)));  // first: from now on the pid is its own
+    p.pid = other.pid;
+    // First: from now on the pid is its own.
+    p.life = strata::detail::file_descriptor(int(::syscall(SYS_pidfd_open, p.pid, 0)));
     if (!p.life) return false;
     try {
-      p.inbox_pages = detail::shared_pages(pid, number);
+      p.inbox_pages = detail::shared_pages(p.pid, other.number);
     } catch (const communication_error&) {
       return false;
     }
-    return p.inbox_pages.size() == inbox_size() && inbox_of(r).token == token && !has_ended(r);
+    return p.inbox_pages.size() == inbox_size() && inbox_of(r).token == other.token && !has_ended(r);
   }
 
   inbox& inbox_of(int rank) {
@@ -350,6 +397,6 @@ class shared_memory_communicator {
 
   std::shared_ptr<state> state_;
 };
-static_assert(communicator<shared_memory_communicator>);
+static_assert(knows_machines<shared_memory_communicator>);
 
 }  // namespace strata

@@ -61,10 +61,13 @@ class tcp_mesh {
       listener = listen_at(host);
       std::random_device random;
       mine_.token = std::uint64_t(random()) << 32 | random();
-      store.set(key(rank), mine_.address + ' ' + std::to_string(mine_.port) + ' ' + std::to_string(mine_.token));
+      const std::string key = "tcp ";
+      store.set(key + std::to_string(rank),
+                mine_.address + ' ' + std::to_string(mine_.port) + ' ' + std::to_string(mine_.token));
+      read_points(store, key, timeout);
       for (int r = 0; r < rank; ++r)
-        if (with_[std::size_t(r)]) connect_to(r, point_of(store, r));
-      accept_all(listener, store);
+        if (with_[std::size_t(r)]) connect_to(r, points_[std::size_t(r)]);
+      accept_all(listener);
     } catch (const error& e) {
       throw communication_error("process " + std::to_string(rank) + " of " + std::to_string(size) + " (" + host +
                                 ") could not connect to the others: " + e.what());
@@ -75,14 +78,16 @@ class tcp_mesh {
   std::vector<file_descriptor> take() && { return std::move(sockets_); }
 
  private:
-  static std::string key(int rank) { return "tcp " + std::to_string(rank); }
-  meeting_point point_of(key_value_store& store, int rank) const {
-    meeting_point p;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - clock::now());
-    std::istringstream words(store.get(key(rank), std::max(left, std::chrono::milliseconds(1))));
-    if (!(words >> p.address >> p.port >> p.token))
-      throw communication_error("process " + std::to_string(rank) + " left no address");
-    return p;
+  void read_points(key_value_store& store, const std::string& key, std::chrono::milliseconds timeout) try {
+    for (const std::string& left : store.get_all(key, size_, timeout)) {
+      std::istringstream words(left);
+      meeting_point p;
+      if (!(words >> p.address >> p.port >> p.token))
+        throw communication_error("process " + std::to_string(points_.size()) + " left '" + left + "', which is no address");
+      points_.push_back(std::move(p));
+    }
+  } catch (const missing_values& e) {
+    throw communication_error("process " + e.numbers() + " left no address within " + std::to_string(timeout.count()) + " ms");
   }
   [[noreturn]] static void fail(const std::string& what, int number) {
     throw communication_error(what + ": " + std::generic_category().message(number));
@@ -162,7 +167,7 @@ class tcp_mesh {
     }
   }
 
-  void accept_all(const file_descriptor& listener, key_value_store& store) {
+  void accept_all(const file_descriptor& listener) {
     std::list<stranger> strangers;
     const std::size_t most_strangers = 64 + std::size_t(size_);  // the oldest makes room
     for (int missing; (missing = first_missing()) < size_;) {
@@ -179,7 +184,7 @@ class tcp_mesh {
       }
       for (auto s = strangers.begin(); s != strangers.end();) {
         const bool stays = listens(*s) && s->bytes < sizeof(hello);
-        if (s->bytes == sizeof(hello)) let_in(*s, store);
+        if (s->bytes == sizeof(hello)) let_in(*s);
         s = stays ? std::next(s) : strangers.erase(s);
       }
     }
@@ -197,11 +202,11 @@ class tcp_mesh {
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
   }
   /// The last one counts: an older connection of the same process is one that it has given up.
-  void let_in(stranger& s, key_value_store& store) {
+  void let_in(stranger& s) {
     const auto r = std::size_t(s.said.rank);
     if (s.said.token != mine_.token || s.said.size != std::uint32_t(size_)) return;
     if (r <= std::size_t(rank_) || r >= std::size_t(size_) || !with_[r]) return;
-    const hello answer{point_of(store, int(r)).token, std::uint32_t(rank_), std::uint32_t(size_)};
+    const hello answer{points_[r].token, std::uint32_t(rank_), std::uint32_t(size_)};
     prepare(s.socket);
     const ssize_t sent = ::send(s.socket.number(), &answer, sizeof answer, MSG_NOSIGNAL);
     if (sent == ssize_t(sizeof answer)) sockets_[r] = std::move(s.socket);
@@ -217,6 +222,7 @@ class tcp_mesh {
   const wait_state& waits_;
   clock::time_point deadline_;
   meeting_point mine_;
+  std::vector<meeting_point> points_;  // of all
   std::vector<file_descriptor> sockets_;
 };
 

@@ -136,12 +136,15 @@ class refused_connections {
 };
 
 inline constexpr const char *set_method = "/strata.Coordinator/Set", *get_method = "/strata.Coordinator/Get",
-                            *join_method = "/strata.Coordinator/Join", *beat_method = "/strata.Coordinator/Beat",
-                            *fail_method = "/strata.Coordinator/Fail", *leave_method = "/strata.Coordinator/Leave",
+                            *get_all_method = "/strata.Coordinator/GetAll", *join_method = "/strata.Coordinator/Join",
+                            *beat_method = "/strata.Coordinator/Beat", *fail_method = "/strata.Coordinator/Fail",
+                            *leave_method = "/strata.Coordinator/Leave",
                             *form_again_method = "/strata.Coordinator/FormAgain", *enter_method = "/strata.Coordinator/Enter";
 inline constexpr const char *run_header = "strata-run", *generation_header = "strata-generation", *key_header = "strata-key",
                             *member_header = "strata-member";  // rank and incarnation
 inline constexpr const char *is_late = "late", *failure_is_known = "!";  // an answer to a join; the beginning of a heartbeat
+inline constexpr const char *all_are_here = "=", *some_are_missing = "-";  // beginnings of the answer to one who asks for all
 inline constexpr std::size_t largest_value = 64 << 10, longest_key = 256;
+inline constexpr std::size_t largest_answer = 4 << 20;  // to one who asks for all: 4 KB for each of 1,024 processes
 }  // namespace detail
 }  // namespace strata

@@ -21,6 +21,7 @@
 #include <strata/distribute/control/generations.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
 #include <strata/distribute/control/membership.hpp>
+#include <strata/distribute/control/value_list.hpp>
 #include <strata/distribute/elastic.hpp>
 #include <string>
 #include <thread>
@@ -91,9 +92,9 @@ class coordinator {
       --owner_.calls;
       delete this;
     }
-    void answer(const grpc::Status& status, const std::string& text) {
+    void answer(const grpc::Status& status, const grpc::ByteBuffer& body) {
       if (!status.ok()) return Finish(status);
-      message_ = detail::buffer_of(text);
+      message_ = body;
       StartWriteAndFinish(&message_, {}, grpc::Status::OK);
     }
     bool is_cancelled() const { return context_.IsCancelled(); }
@@ -111,6 +112,8 @@ class coordinator {
     bool knows = false;  // that its generation has failed, and says that it is alive all the same
     member who{};        // that comes late
     clock::time_point due = clock::time_point::max();  // of the answer
+    std::string awaited;                               // the key
+    int count = 0, found = 0;                          // where it asks for key + "0", ...: values that are there without a gap
   };
 
   class service final : public grpc::CallbackGenericService {
@@ -119,15 +122,16 @@ class coordinator {
       struct one {
         call* to;
         grpc::Status status;
-        std::string text;
+        grpc::ByteBuffer body;
       };
       std::vector<one> all_;
 
      public:
-      void add(call& to, std::string text = {}) { all_.push_back({&to, grpc::Status::OK, std::move(text)}); }
+      void add(call& to, const std::string& text = {}) { all_.push_back({&to, grpc::Status::OK, detail::buffer_of(text)}); }
+      void add(call& to, const grpc::Slice& body) { all_.push_back({&to, grpc::Status::OK, grpc::ByteBuffer(&body, 1)}); }
       void refuse(call& to, grpc::StatusCode code, const std::string& why) { all_.push_back({&to, {code, why}, {}}); }
       void send() {
-        for (const one& a : all_) a.to->answer(a.status, a.text);
+        for (const one& a : all_) a.to->answer(a.status, a.body);
       }
     };
 
@@ -160,7 +164,7 @@ class coordinator {
       {
         const std::lock_guard lock(mutex_);
         was_waiting = std::erase(waiting_, &c) > 0;
-        const bool watches = c.method != detail::get_method && c.method != detail::enter_method;
+        const bool watches = c.awaited.empty() && c.method != detail::enter_method;
         if (was_waiting && watches && c.generation == generation() && !refused(c)) {
           if (c.method == detail::form_again_method) generations_.withdraw(*c.rank);
           members().lose_connection(*c.rank, clock::now());
@@ -186,6 +190,8 @@ class coordinator {
           } else if (c->method == detail::join_method) {
             out.refuse(*c, grpc::StatusCode::DEADLINE_EXCEEDED, members().missing());
             if (!refused(*c)) members().leave(*c->rank, now);
+          } else if (c->method == detail::get_all_method) {
+            out.add(*c, detail::some_are_missing + missing(*c));
           } else {
             out.add(*c);
           }
@@ -228,11 +234,20 @@ class coordinator {
         if (const auto why = refused(c)) return out.refuse(c, FAILED_PRECONDITION, *why);
       if (c.method == detail::beat_method) c.knows = c.value.starts_with(detail::failure_is_known);
       if (has_failed() && !ends && !c.knows && c.method != detail::form_again_method) return out.refuse(c, ABORTED, members().failure());
-      if (c.method == detail::set_method || c.method == detail::get_method) {
+      const bool sets = c.method == detail::set_method, gets_all = c.method == detail::get_all_method;
+      if (sets || gets_all || c.method == detail::get_method) {
         if (c.key.empty() || c.key.size() > detail::longest_key) return out.refuse(c, INVALID_ARGUMENT, "no key");
-        return c.method == detail::set_method ? set(c, out) : get(c, out);
+        if (!gets_all) return sets ? set(c, out) : get(c, out);
       }
       if (!c.rank) return out.refuse(c, INVALID_ARGUMENT, "only a member may ask for that");
+      if (gets_all) {
+        std::istringstream words(c.value);
+        long timeout = 0;
+        if (!(words >> c.count >> timeout) || c.count < 1 || std::size_t(c.count) > most_keys)
+          return out.refuse(c, INVALID_ARGUMENT, "no number of values");
+        c.due = now + std::chrono::milliseconds(std::clamp(timeout, 0l, 86'400'000l));
+        return get_all(c, out);
+      }
       if (c.method == detail::beat_method) {
         std::istringstream words(c.knows ? c.value.substr(1) : c.value);
         wait_state::report waits;
@@ -313,6 +328,7 @@ class coordinator {
         stir_.notify_all();
         values_.clear();
         kept_ = 0;
+        told_last_ = {};
         const std::string all = to_string(generations_.current());
         for (call* c : take_waiting([&](const call& w) { return w.method != detail::enter_method || !refused(w); })) {
           if (c->method == detail::form_again_method || c->method == detail::enter_method)
@@ -331,12 +347,58 @@ class coordinator {
         return out.refuse(c, grpc::StatusCode::RESOURCE_EXHAUSTED, "the store is full");
       kept_ = kept;
       values_[c.key] = c.value;
-      for (call* w : take_waiting([&](const call& w) { return w.method == detail::get_method && w.key == c.key; })) out.add(*w, c.value);
+      if (c.key.starts_with(told_last_.prefix)) told_last_ = {};
+      for (call* w : take_waiting([&](const call& w) { return w.awaited == c.key; }))
+        w->method == detail::get_method ? out.add(*w, c.value) : get_all(*w, out);
       out.add(c);
     }
     void get(call& c, answers& out) {
       if (const auto found = values_.find(c.key); found != values_.end()) return out.add(c, found->second);
+      c.awaited = c.key;
       wait(c, out, clock::time_point::max());
+    }
+    /// It waits for the first one that is missing, and so on.
+    void get_all(call& c, answers& out) {
+      using enum grpc::StatusCode;
+      while (c.found < c.count && values_.contains(key_of(c, c.found))) ++c.found;
+      if (c.found < c.count) {
+        c.awaited = key_of(c, c.found);
+        return wait(c, out, c.due);
+      }
+      if (told_last_.prefix == c.key && told_last_.count == c.count) return out.add(c, told_last_.values);
+      std::size_t bytes = 1;
+      for (int i = 0; i < c.count; ++i) bytes += detail::bytes_in_list(values_[key_of(c, i)]);
+      if (bytes > detail::largest_answer)
+        return out.refuse(c, RESOURCE_EXHAUSTED, std::to_string(c.count) + " values have " + std::to_string(bytes) +
+                                                     " bytes, of at most " + std::to_string(detail::largest_answer));
+      if (*under_way_ + bytes > most_under_way) return out.refuse(c, UNAVAILABLE, "too much to tell others");  // asks again
+      std::string all = detail::all_are_here;
+      all.reserve(bytes);
+      for (int i = 0; i < c.count; ++i) detail::append_to_list(all, values_[key_of(c, i)]);
+      told_last_ = {c.key, c.count, counted(std::move(all))};
+      out.add(c, told_last_.values);
+    }
+    static std::string key_of(const call& c, int number) { return c.key + std::to_string(number); }
+    std::string missing(const call& c) const {
+      std::string numbers;
+      for (int i = c.found; i < c.count; ++i)
+        if (!values_.contains(key_of(c, i))) numbers += ' ' + std::to_string(i);
+      return numbers;
+    }
+    /// Its bytes count as under way until the last call that is told them has ended.
+    grpc::Slice counted(std::string text) const {
+      struct shared {
+        std::string text;
+        std::shared_ptr<std::atomic<std::size_t>> under_way;
+      };
+      auto all = std::make_unique<shared>(shared{std::move(text), under_way_});
+      *under_way_ += all->text.size();
+      const auto end = [](void* ended) {
+        const std::unique_ptr<shared> all(static_cast<shared*>(ended));
+        *all->under_way -= all->text.size();
+      };
+      shared* const raw = all.release();
+      return grpc::Slice(raw->text.data(), raw->text.size(), end, raw);
     }
     void wait(call& c, answers& out, clock::time_point due) {
       if (c.is_cancelled()) return out.refuse(c, grpc::StatusCode::CANCELLED, "");  // or nobody would end it
@@ -347,9 +409,7 @@ class coordinator {
       if (const std::string why = generations_.end(); !why.empty()) {
         for (call* c : take_waiting([](const call&) { return true; })) out.refuse(*c, grpc::StatusCode::ABORTED, why);
       } else if (has_failed()) {
-        const auto unaware = [](const call& w) {
-          return w.method == detail::get_method || (w.method == detail::beat_method && !w.knows);
-        };
+        const auto unaware = [](const call& w) { return !w.awaited.empty() || (w.method == detail::beat_method && !w.knows); };
         for (call* c : take_waiting(unaware)) out.refuse(*c, grpc::StatusCode::ABORTED, members().failure());
       }
     }
@@ -383,7 +443,7 @@ class coordinator {
     }
 
     static constexpr const char* the_end = "the coordinator has ended";
-    static constexpr std::size_t most_keys = 1 << 16, most_kept = 8 << 20;
+    static constexpr std::size_t most_keys = 1 << 16, most_kept = 8 << 20, most_under_way = 32 << 20;
 
     const std::string run_;
     const control_options options_;
@@ -392,6 +452,14 @@ class coordinator {
     std::condition_variable stir_;  // there is something to do before time has passed
     std::map<std::string, std::string> values_;
     std::size_t kept_ = 0;
+    /// All ask for the same, and share the answer.
+    struct {
+      std::string prefix;
+      int count = 0;
+      grpc::Slice values;
+    } told_last_;
+    /// Bytes of such answers; calls of a server that ends may outlive this.
+    const std::shared_ptr<std::atomic<std::size_t>> under_way_ = std::make_shared<std::atomic<std::size_t>>(0);
     generations generations_;
     std::vector<std::string> news_;
     std::atomic<bool> late_one_waits_{false};

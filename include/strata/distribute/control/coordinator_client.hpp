@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,9 +19,12 @@
 #include <strata/distribute/control/generations.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
+#include <strata/distribute/control/value_list.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace strata {
 
@@ -43,7 +47,7 @@ class coordinator_client final : public key_value_store {
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-    arguments.SetMaxReceiveMessageSize(int(detail::largest_value));
+    arguments.SetMaxReceiveMessageSize(int(detail::largest_answer));
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // two clients of one process share no connection
     channel_ = grpc::CreateCustomChannel(to_string(where_), detail::client_credentials(options), arguments);
@@ -62,6 +66,21 @@ class coordinator_client final : public key_value_store {
   }
   std::string get(const std::string& key, milliseconds timeout) override {
     return exchange(detail::get_method, key, {}, timeout, "did not hand out '" + key + "'");
+  }
+  /// In one message. The coordinator says who is missing, so only members may ask, and the last second is for its answer.
+  std::vector<std::string> get_all(const std::string& prefix, int count, milliseconds timeout) override {
+    const std::string wanted = std::to_string(count) + ' ' + std::to_string(timeout.count());
+    const std::string answer = exchange(detail::get_all_method, prefix, wanted, timeout + std::chrono::seconds(1),
+                                        "did not hand out '" + prefix + "0', ...");
+    if (answer.starts_with(detail::some_are_missing)) {
+      std::istringstream words(answer.substr(1));
+      std::vector<int> missing;
+      for (int i; words >> i;) missing.push_back(i);
+      throw missing_values(prefix, missing, timeout);
+    }
+    auto values = detail::read_list(std::string_view(answer).substr(std::min<std::size_t>(answer.size(), 1)));
+    if (!answer.starts_with(detail::all_are_here) || !values || values->size() != std::size_t(count)) throw_no_answer();
+    return std::move(*values);
   }
 
   /// Returns when all have joined and say the same. `name_of` tells what a rank is called. Nothing is returned if the training is
@@ -143,6 +162,9 @@ class coordinator_client final : public key_value_store {
   }
   formation understood(const std::string& answer) const {
     if (auto all = read_formation(answer)) return std::move(*all);
+    throw_no_answer();
+  }
+  [[noreturn]] void throw_no_answer() const {
     throw communication_error("the coordinator at " + to_string(where_) + " gave an answer that is none");
   }
   static std::string text_of(const member& m, milliseconds timeout) {

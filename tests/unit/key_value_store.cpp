@@ -1,0 +1,91 @@
+// What processes leave for each other: all values of a row at once, who is missing, and messages that are damaged.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <strata/distribute/control/key_value_store.hpp>
+#include <strata/distribute/control/value_list.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "error_of.hpp"
+using namespace strata;
+using strata::test::error_of;
+using namespace std::chrono_literals;
+
+TEST_CASE("all values of a row come together, once the last one is there, and others are not among them") {
+  in_process_store store;
+  for (const int i : {3, 0, 1}) store.set("of " + std::to_string(i), std::string(std::size_t(i), 'v'));
+  for (const char* other : {"of", "of ", "of 4", "of 01", "of 1 ", "off 2"}) store.set(other, "another");
+  std::atomic<bool> is_complete = false;
+  std::thread last([&] {
+    std::this_thread::sleep_for(100ms);
+    is_complete = true;
+    store.set("of 2", "vv");
+  });
+  CHECK(store.get_all("of ", 4, 60s) == std::vector<std::string>{"", "v", "vv", "vvv"});
+  CHECK(is_complete);
+  last.join();
+  CHECK(store.get_all("nothing ", 0, 60s).empty());
+}
+
+TEST_CASE("those that are missing are named, of many some") {
+  in_process_store store;
+  store.set("of 1", "");
+  const std::string why = error_of<missing_values>([&] { store.get_all("of ", 4, 20ms); });
+  CHECK(why == "nobody has set 'of 0', 'of 2', 'of 3' within 20 ms");
+  std::vector<int> numbers(1000);
+  std::iota(numbers.begin(), numbers.end(), 24);
+  const missing_values many("of ", numbers, 7s);
+  CHECK(many.numbers() == "24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39 and 984 more");
+  CHECK(std::string(many.what()).starts_with("nobody has set 'of 24', 'of 25', "));
+  CHECK(std::string(many.what()).ends_with("'of 39' and 984 more within 7000 ms"));
+}
+
+TEST_CASE("a store that fails at once is not asked for the rest") {
+  struct broken final : key_value_store {
+    int asked = 0;
+    void set(const std::string&, const std::string&) override {}
+    std::string get(const std::string&, std::chrono::milliseconds) override {
+      ++asked;
+      throw communication_error("the store is gone");
+    }
+  } store;
+  CHECK(error_of<communication_error>([&] { store.get_all("of ", 4, 60s); }) == "the store is gone");
+  CHECK(store.asked == 1);
+}
+
+TEST_CASE("a list of values is read as it was written, or not at all") {
+  const std::vector<std::string> values{"", "a", std::string(300, '\0'), "\xFF\x01", ""};
+  std::string list;
+  std::size_t bytes = 0;
+  for (const std::string& v : values) {
+    detail::append_to_list(list, v);
+    bytes += detail::bytes_in_list(v);
+  }
+  CHECK(list.size() == bytes);
+  CHECK(detail::read_list(list) == values);
+  CHECK(detail::read_list("") == std::vector<std::string>{});
+  // Cut anywhere, it is refused or a shorter list.
+  std::size_t whole = 0;
+  for (std::size_t most = 0; most < list.size(); ++most)
+    if (const auto some = detail::read_list(list.substr(0, most))) {
+      REQUIRE(some->size() == whole);
+      CHECK(std::equal(some->begin(), some->end(), values.begin()));
+      ++whole;
+    }
+  CHECK(whole == values.size());
+  CHECK(!detail::read_list("\xFF\xFF\xFF\xFFv"));
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string damaged = list;
+    for (int n = 1 + int(random() % 4); n > 0; --n) damaged[random() % damaged.size()] = static_cast<char>(random());
+    std::size_t read = 0;
+    if (const auto some = detail::read_list(damaged))
+      for (const std::string& v : *some) read += detail::bytes_in_list(v);
+    CHECK((read == 0 || read == damaged.size()));
+  }
+}
