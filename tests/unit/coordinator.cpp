@@ -9,7 +9,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <strata/distribute/control/barrier.hpp>
 #include <strata/distribute/control/coordinator.hpp>
 #include <strata/distribute/control/coordinator_client.hpp>
 #include <strata/distribute/control/heartbeat.hpp>
@@ -154,9 +153,13 @@ TEST_CASE("members are told all values at once, and who is missing") {
   CHECK(missing() == "nobody has set 'of 3', 'of 4', 'of 5' within 300 ms");
   p.a.set("of 4", "");
   CHECK(missing() == "nobody has set 'of 3', 'of 5' within 300 ms");
-  for (const int count : {0, -1, 1 << 17})
+  for (const int count : {0, -1, membership::most_members + 1})
     CHECK(contains(error_of([&] { p.a.get_all("of ", count, 60s); }), "no number of values"));
   CHECK(contains(error_of([&] { p.a.get_all("", 1, 60s); }), "no key"));
+  const std::string longest(detail::longest_key - 1, 'k');
+  CHECK(contains(error_of<missing_values>([&] { p.a.get_all(longest, 10, 0ms); }), longest + "9' within 0 ms"));
+  CHECK(contains(error_of([&] { p.a.get_all(longest, 11, 60s); }), "no key"));
+  CHECK(error_of<missing_values>([&] { p.a.get_all("\xE4\n ", 1, 0ms); }) == "nobody has set '\xE4\n 0' within 0 ms");
   coordinator_client stranger(p.where, "run", quick());
   CHECK(contains(error_of([&] { stranger.get_all("of ", 3, 60s); }), "only a member may ask for that"));
   for (int i = 0; i < 80; ++i) p.a.set("large " + std::to_string(i), std::string(60'000, 'v'));
@@ -171,6 +174,28 @@ TEST_CASE("members are told all values at once, and who is missing") {
   in_vain.join();
   CHECK(contains(why, "gradients: process 1 sent 3 bytes"));
   CHECK(steady_clock::now() - began < 50s);  // not 60
+}
+
+TEST_CASE("of many values that are missing the first ones are told, and how many there are") {
+  const endpoint where = free_endpoint();
+  const coordinator server(where, "run");
+  grpc::GenericStub stub(grpc::CreateChannel(to_string(where), grpc::InsecureChannelCredentials()));
+  const auto answer_to = [&](const char* method, const std::string& message) {
+    grpc::ClientContext context;
+    context.AddMetadata(detail::run_header, "run");
+    context.AddMetadata(detail::generation_header, "0");
+    context.AddMetadata(detail::member_header, "0 77");
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + 60s);
+    grpc::ByteBuffer answer;
+    const grpc::Status status = detail::unary_call(stub, context, method, detail::buffer_of(message), answer);
+    return status.ok() ? detail::text_of(answer) : status.error_message();
+  };
+  CHECK(answer_to(detail::join_method, "0 1 1 60000\nworker 0\nhere\nthe same") == "0: 0");
+  CHECK(answer_to(detail::get_all_method, "16384 0\nof ") == "-16384 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
+  for (const char* absurd : {"", "2", "2 x\nof ", "16385 0\nof ", "99999999999 0\nof "})
+    CHECK(answer_to(detail::get_all_method, absurd) == "no number of values");
+  for (const char* absurd : {"2 0", "2 0 of ", "2 0\n"}) CHECK(answer_to(detail::get_all_method, absurd) == "no key");
 }
 
 TEST_CASE("a port in use, and addresses that others can reach") {
@@ -260,6 +285,17 @@ TEST_CASE("those that do not come are named") {
   coordinator_client c(where, "run", quick());
   CHECK(error_of([&] { c.join(worker(1, 4), 300ms, name_of); }) ==
         "worker 0, worker 2, worker 3 did not come to the coordinator at " + to_string(where) + " within 300 ms");
+  // A coordinator that comes late is asked for what is left of the time.
+  const endpoint later = free_endpoint();
+  std::string why;
+  std::thread waits([&] {
+    coordinator_client early(later, "run", quick());
+    why = error_of([&] { early.join(worker(1, 2), 6s, name_of); });
+  });
+  std::this_thread::sleep_for(4s);
+  const coordinator late(later, "run", quick());
+  waits.join();
+  CHECK(why == "worker 0 did not come to the coordinator at " + to_string(later) + " within 6000 ms");
   CHECK(contains(error_of([&] { coordinator_client(free_endpoint(), "run", quick()).join(worker(0, 2), 300ms, name_of); }), "did not let worker 0 in"));
 }
 
@@ -358,22 +394,4 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
   REQUIRE(changes.size() == 2);
   CHECK(changes[0] == "generation 6 of the cluster: lost worker 1 (rank 1, here, pid 1); 2 workers go on");
   CHECK(changes[1] == "generation 7 of the cluster: taken in worker 1 (rank 1, here, pid 1); 3 workers go on");
-}
-
-TEST_CASE("a barrier lets all go together, and names those that are missing at its deadline") {
-  in_process_store store;
-  std::atomic<int> there{0};
-  std::vector<std::thread> threads;
-  for (int r = 0; r < 4; ++r)
-    threads.emplace_back([&, r] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20 * r));
-      ++there;
-      barrier(store, "start", r, 4, 60s);
-      CHECK(there == 4);
-    });
-  for (auto& t : threads) t.join();
-  store.set("barrier end of 1", "here");
-  const auto began = steady_clock::now();
-  CHECK(error_of([&] { barrier(store, "end", 3, 5, 300ms); }) == "barrier 'end': process 3 of 5 has waited 300 ms for process 0, 2, 4");
-  CHECK(steady_clock::now() - began < 30s);
 }

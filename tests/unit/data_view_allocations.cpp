@@ -9,16 +9,20 @@
 #include <strata/data/concatenate.hpp>
 #include <strata/data/enumerate.hpp>
 #include <strata/data/flat_map.hpp>
+#include <strata/data/from_tensor_slices.hpp>
 #include <strata/data/interleave.hpp>
 #include <strata/data/map.hpp>
 #include <strata/data/range.hpp>
 #include <strata/data/repeat.hpp>
+#include <strata/data/scale.hpp>
 #include <strata/data/shuffle.hpp>
 #include <strata/data/skip.hpp>
 #include <strata/data/take.hpp>
 #include <strata/data/unbatch.hpp>
 #include <strata/data/window.hpp>
 #include <strata/data/zip.hpp>
+#include <strata/distribute/leaves/team.hpp>
+#include <vector>
 using namespace strata;
 
 namespace {
@@ -49,5 +53,18 @@ TEST_CASE("views allocate nothing once they are warm") {
   CHECK(in_steady_state(a | data::batch<8> | data::unbatch | data::shuffle(20) | data::batch<4>) == 0);
   const auto change = [](auto& m) { m.x(0)(0) = 1; };
   CHECK(in_steady_state(a | data::batch<8> | data::skip(1) | data::take(5) | data::repeat(2) | data::map(change)) == 0);
+}
+
+TEST_CASE("batches that the threads of a training write allocate nothing once they are warm") {
+  const data::array<float, shape{1'024}> rows(std::vector<float>(50 * 1'024));
+  auto batches = data::from_tensor_slices(rows) | data::shuffle(20) | data::scale(2) | data::batch<8>;
+  thread_team team(2);
+  long shared = 0;
+  batches.written_by([&](std::size_t count, const auto& write) {
+    ++shared;
+    team.for_tasks(2, [&](int i, int) { write(count * std::size_t(i) / 2, count * std::size_t(i + 1) / 2); });
+  });
+  CHECK(in_steady_state(batches) == 0);
+  CHECK(shared == 8 * 7);
 }
 #endif

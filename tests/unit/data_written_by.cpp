@@ -25,6 +25,45 @@ auto pipeline() { return digits_of(100) | data::shuffle(50, {.seed = 4}) | data:
 template <class V>
 constexpr bool is_shared = data::detail::has_written_by<V>;
 
+/// An array of a user, which may do anything when it is asked for a row.
+struct own_array {
+  using value_type = float;
+  static constexpr shape extents = classifier::input_shape;
+  std::vector<float> zeros = std::vector<float>(std::size_t{extents.size()});
+  const float* row(std::size_t) const { return zeros.data(); }
+  std::size_t size() const { return 32; }
+};
+
+/// Batches that know who has been told to write them, and who was when a pass began.
+template <class Batches>
+struct watched : Batches {
+  explicit watched(Batches batches) : Batches(std::move(batches)) {}
+  row_choice rows;
+  row_writers writers;
+  std::vector<bool> passes;  // whether others write its rows
+
+  void only_rows(row_choice which) { Batches::only_rows(rows = std::move(which)); }
+  void written_by(row_writers who) { Batches::written_by(writers = std::move(who)); }
+  void set_epoch(int epoch) {
+    passes.push_back(static_cast<bool>(writers));
+    Batches::set_epoch(epoch);
+  }
+  void resume_at(data_position from) {
+    passes.push_back(static_cast<bool>(writers));
+    Batches::resume_at(from);
+  }
+};
+
+/// On what is being trained with.
+template <class Model, class Source>
+struct evaluates_after_each_epoch {
+  Model& model;
+  Source& source;
+  void on_epoch_end(training_state&) { model.evaluate(source); }
+};
+template <class Model, class Source>
+evaluates_after_each_epoch(Model&, Source&) -> evaluates_after_each_epoch<Model, Source>;
+
 /// All numbers and labels of a pass.
 std::vector<float> pass(auto& batches) {
   std::vector<float> all;
@@ -58,6 +97,13 @@ TEST_CASE("each row is written once, whoever writes it") {
   pass(batches);
   CHECK(counts == std::vector<std::size_t>{16, 16, 16, 2});
 
+  for (int rows : {0, 1}) {  // which nobody can share
+    batches.only_rows([rows](int count) { return row_range{count / 2, count / 2 + rows}; });
+    counts.clear();
+    pass(batches);
+    CHECK(counts.empty());
+  }
+
   batches.written_by({});
   batches.only_rows({});
   CHECK(pass(batches) == expected);
@@ -70,6 +116,15 @@ TEST_CASE("what the user's functions make is written by the threads that the use
   CHECK_FALSE(is_shared<decltype(made | data::batch<32>)>);
   CHECK_FALSE(is_shared<decltype(made | data::scale(2) | data::batch<32>)>);
   CHECK_FALSE(is_shared<decltype(pipeline() | data::prefetch(2))>);  // whose thread writes while a step is under way
+
+  using memory = data::array<float, shape{size}>;
+  using file = data::mapped_array<float, shape{size}>;
+  constexpr auto of = []<class... X>(X... x) { return data::from_tensor_slices(std::move(x)...) | data::batch<32>; };
+  CHECK(is_shared<decltype(of(memory(), memory()))>);
+  CHECK(is_shared<decltype(of(memory()))>);
+  CHECK_FALSE(is_shared<decltype(of(own_array()))>);
+  CHECK_FALSE(is_shared<decltype(of(memory(), own_array()))>);
+  CHECK_FALSE(is_shared<decltype(of(std::declval<file>()))>);  // which judges the order in which rows are read
 }
 
 TEST_CASE("a batch of a few bytes is not worth a second thread") {
@@ -82,6 +137,61 @@ TEST_CASE("a batch of a few bytes is not worth a second thread") {
   for ([[maybe_unused]] const auto& batch : batches) {
   }
   CHECK(calls == 0);
+}
+
+TEST_CASE("two streams over one source: each has the rows and the threads that it was given") {
+  watched source(pipeline());
+  const auto write_all = [](std::size_t count, const auto& write) { write(0, count); };
+  const auto rows_from = [](int begin) { return [begin](int count) { return row_range{begin, count}; }; };
+  detail::stream_over<float, decltype(source)> outer(source, rows_from(1), write_all);
+  for (int pass = 0; pass < 3; ++pass) {
+    if (pass == 2)
+      outer.resume(0, data_position{0, 32}, 1);
+    else
+      outer.start(pass);
+    REQUIRE(source.rows);
+    CHECK(source.rows(32).begin == 1);
+    CHECK(source.writers);
+    {
+      detail::stream_over<float, decltype(source)> inner(source, rows_from(2));
+      inner.start(0);
+      CHECK(source.rows(32).begin == 2);
+      CHECK_FALSE(source.writers);
+    }
+    CHECK_FALSE(source.rows);
+    CHECK_FALSE(source.writers);
+  }
+  CHECK(source.passes == std::vector<bool>{true, false, true, false, true, false});
+}
+
+TEST_CASE("fit and evaluate lend their threads to a source, and take them back") {
+  trainer model{classifier{}, sgd{}, sparse_categorical_crossentropy{}, one_device{{.threads = 2}}};
+  watched source(pipeline());
+  validation held_out{watched{pipeline()}};
+  model.fit(source, epochs(2), held_out, verbosity::off);
+  CHECK(source.passes == std::vector<bool>(2, true));
+  CHECK(held_out.source.passes == std::vector<bool>(2, true));
+  CHECK_FALSE(source.writers);
+  CHECK_FALSE(held_out.source.writers);
+
+  model.evaluate(source);
+  CHECK(source.passes == std::vector<bool>(3, true));
+  CHECK_FALSE(source.writers);
+
+  evaluates_after_each_epoch again{model, source};
+  model.fit(source, epochs(2), again, verbosity::off);
+  CHECK(source.passes == std::vector<bool>(7, true));
+
+  model.predict(source);
+  CHECK_FALSE(source.passes.back());
+
+  std::vector<int> labels(64);
+  labels[40] = 3;  // of the classes 0, 1 and 2
+  const data::array<float, shape{size}> zeros(std::vector<float>(64 * size));
+  watched damaged(data::from_tensor_slices(zeros, labels) | data::batch<32>);
+  CHECK_THROWS_AS(model.fit(damaged, verbosity::off), error);
+  CHECK(damaged.passes == std::vector<bool>{true});
+  CHECK_FALSE(damaged.writers);
 }
 
 TEST_CASE("a source outlives the threads of the training that wrote its batches, and training is the same for any number of them") {

@@ -39,8 +39,11 @@ TEST_CASE("those that are missing are named, of many some") {
   CHECK(why == "nobody has set 'of 0', 'of 2', 'of 3' within 20 ms");
   std::vector<int> numbers(1000);
   std::iota(numbers.begin(), numbers.end(), 24);
-  const missing_values many("of ", numbers, 7s);
+  const missing_values many("of ", numbers, 1000, 7s);
   CHECK(many.numbers() == "24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39 and 984 more");
+  CHECK(many.first() == 24);
+  numbers.resize(missing_values::most_named);
+  CHECK(missing_values("of ", numbers, 1000, 7s).what() == std::string(many.what()));
   CHECK(std::string(many.what()).starts_with("nobody has set 'of 24', 'of 25', "));
   CHECK(std::string(many.what()).ends_with("'of 39' and 984 more within 7000 ms"));
 }

@@ -154,6 +154,24 @@ TEST_CASE("memory that was given back is not taken for new memory") {
   CHECK(others.status(1) == 0);
 }
 
+TEST_CASE("those that do not come in time are named, and the first of them is to blame") {
+  in_process_store store;
+  const auto why = [&](const std::shared_ptr<wait_state>& waits) {
+    return error_of<communication_error>([&] { shared_memory_communicator(store, 2, 4, 100ms, waits); });
+  };
+  store.set("shared memory of 0", "1 1 1 elsewhere");
+  const auto waits = std::make_shared<wait_state>(), waits_again = std::make_shared<wait_state>();
+  CHECK(why(waits) == "process 2 of 4 could not meet the others: process 1, 3 did not come within 100 ms");
+  CHECK(waits->culprit() == 1);
+  for (const int r : {1, 3}) store.set("shared memory of " + std::to_string(r), "1 1 1 elsewhere");
+  for (const int r : {0, 1}) store.set("shared memory reached by " + std::to_string(r), "all");
+  CHECK(why(waits_again) == "process 2 of 4 could not meet the others: process 3 did not say whom it reaches within 100 ms");
+  CHECK(waits_again->culprit() == 3);
+  const auto interrupted = std::make_shared<wait_state>();
+  interrupted->interrupt("worker 7 is dead", 7);
+  CHECK(why(interrupted) == "worker 7 is dead");  // which came first
+}
+
 TEST_CASE("what cannot be reached in both directions is left to another way") {
   const auto changed = [](std::size_t word, const std::string& to) {
     return [=](const std::string& key, const std::string& value) {

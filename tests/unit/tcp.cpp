@@ -231,7 +231,9 @@ TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one
   CHECK(contains(first("192.0.2.1"), "process 0 of 2 (192.0.2.1) could not connect to the others: cannot listen at '192.0.2.1': "));
   CHECK(contains(first("127.0.0.1"), "process 1 left no address within 300 ms"));
   store.set("tcp 1", "nowhere at all");
-  CHECK(contains(first("127.0.0.1"), "process 1 left 'nowhere at all', which is no address"));
+  CHECK(first("127.0.0.1").ends_with("process 1 left something that is no address"));
+  store.set("tcp 1", std::string(60'000, '1') + " 9 77");
+  CHECK(first("127.0.0.1").ends_with("process 1 left something that is no address"));
   store.set("tcp 1", "127.0.0.1 9 77");
   CHECK(contains(first("127.0.0.1"), "process 1 did not connect to 127.0.0.1:"));
   // Its address is in the store, but nobody is there any more.

@@ -42,7 +42,8 @@ using row_writers = std::function<void(std::size_t count, const std::function<vo
 
 /// Re-iterating starts the next epoch; if the source has set_epoch(int), the trainer says which one. If it has
 /// only_rows(row_choice), a process that computes a part of each batch says which: the source need not make the others. If it has
-/// written_by(row_writers), the threads that will compute make the rows that they will read, between two steps.
+/// written_by(row_writers), the threads that will compute make the rows that they will read, between two steps. Both hold until
+/// the next call; at the end the trainer takes them back with empty ones.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires {
   { std::remove_cvref_t<S>::batch_size } -> std::convertible_to<int>;  // the global batch; the last one may be shorter

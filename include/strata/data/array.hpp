@@ -31,6 +31,7 @@ class array {
  public:
   using value_type = T;
   static constexpr shape extents = S;
+  static constexpr bool any_thread_may_write = true;  // its rows into a batch, in any order: see row_source
 
   array() = default;
   explicit array(std::vector<T> values) {

@@ -214,9 +214,10 @@ struct batch_fn {
 /// `batch<64>`, `batch<64, double>`, `batch<64, drop_remainder>`: N samples at a time, as rows of float unless an option says
 /// otherwise; the last batch may be short. Models batch_source: input range, sized if the view is. A batch lives until the next
 /// ++. Nothing is allocated after the first one. If a stage asks for it, several threads write a batch (see parallel); they live
-/// as long as the view and sleep between batches. What a stage throws arrives at begin() or ++ as it is, the first in the order
-/// of the samples if there are several, and ends the pass; the next begin() starts the next epoch. Throws strata::error if the
-/// data set has fewer than N samples. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
+/// as long as the view and sleep between batches. Otherwise the threads of a training write it if its rows lie in an array, or
+/// else the caller alone. What a stage throws arrives at begin() or ++ as it is, the first in the order of the samples if there
+/// are several, and ends the pass; the next begin() starts the next epoch. Throws strata::error if the data set has fewer than N
+/// samples. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
 template <int N, class... Options>
 inline constexpr adaptor<detail::batch_fn<N, Options...>> batch{};
 

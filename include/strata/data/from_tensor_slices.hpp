@@ -84,7 +84,8 @@ class tensor_rows : public detail::targets_of<Labels> {
   static constexpr shape sample_shape = X::extents;
   static constexpr label_kind labels = detail::kind_of<Labels>;
   static constexpr shape target_shape = detail::target_of<Labels>;
-  static constexpr bool any_thread_may_write = true;
+  static constexpr bool any_thread_may_write =
+      detail::any_thread_may_write<X>() && (labels != label_kind::dense || detail::any_thread_may_write<Labels>());
 
   tensor_rows(X x, Labels y) : x_(std::move(x)), y_(std::move(y)) {}
 

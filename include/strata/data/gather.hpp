@@ -27,7 +27,8 @@ inline constexpr std::size_t bytes_worth_sharing = 32'768;
 /// What went wrong while some samples were written. The first failure in their order counts, whichever thread met it when.
 class gather_failures {
  public:
-  /// Samples from this one on need not be written. All before it have been begun, for they are handed out in order.
+  /// Samples from this one on need not be written. All before it are, whoever writes which part when: a part is passed over
+  /// only if it begins behind a failure, and left early only at a failure of its own.
   std::size_t end() const { return end_.load(std::memory_order_relaxed); }
 
   /// Sample k has thrown what is being handled.
@@ -63,7 +64,7 @@ class gather_failures {
 
 /// The first `count` samples of `which` have the rows behind the first `filled` ones of the buffer; those after them come next.
 /// Writes samples first ... last - 1 of them. Returns how many rows are filled then: samples that are left out take no room, so
-/// where there may be such, all are to be written. Those who write: the team if there is one, or the writers.
+/// where there may be such, all are to be written. Those who write: the team if there is one, or the writers if they can share.
 template <row_source Rows, class T>
 std::size_t gather(const Rows& rows, std::span<const sample_index> which, std::size_t count, std::size_t first, std::size_t last,
                    batch_buffer<T>& out, std::size_t filled, gather_team* team, int threads, const row_writers& writers) {
@@ -83,7 +84,7 @@ std::size_t gather(const Rows& rows, std::span<const sample_index> which, std::s
   };
   if (team != nullptr)
     team->for_parts(last - first, threads, write);
-  else if (writers)
+  else if (writers && last - first > 1)
     writers(last - first, std::ref(write));
   else
     write(0, last - first);

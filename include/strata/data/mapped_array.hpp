@@ -88,6 +88,7 @@ class mapped_array {
  public:
   using value_type = T;
   static constexpr shape extents = S;
+  static constexpr bool any_thread_may_write = false;  // resident_pages tells from the order of rows whether they are shuffled
 
   explicit mapped_array(const std::filesystem::path& path, mapped_array_options options = {})
       : pages_(std::make_shared<detail::resident_pages>(mapped_file(path), options.resident_bytes)) {

@@ -41,8 +41,8 @@ concept element_source = std::copyable<R> && requires(const R& rows, sample_inde
 // numbers of x if they lie in memory as value_type; `release(i)`, if a number may be read only until somebody says that it is
 // done with, and `release_all()`; `ordinal(i)`, if a row is not the place of the sample in the data set; `describe(i)`, if errors
 // can say more than that place; `parallelism()`, the number of threads that the user wants for writing;
-// `any_thread_may_write`, if writing runs no function of the user's; `is_random`; `leaves_out`, if a sample may turn out to be none;
-// `target_value_type`, of dense targets.
+// `any_thread_may_write`, if writing runs no function of the user's and the order of rows means nothing to it; `is_random`;
+// `leaves_out`, if a sample may turn out to be none; `target_value_type`, of dense targets.
 
 template <class V>
 using rows_t = std::remove_cvref_t<decltype(std::declval<const V&>().rows())>;
@@ -153,7 +153,7 @@ struct shown_value<Rows> {
 template <class Rows>
 using shown_value_t = typename shown_value<Rows>::type;
 
-/// Whether writing runs no function of the user's, so that threads may share it which nobody has asked for.
+/// Whether writing may be shared by threads that nobody has asked for.
 template <class Rows>
 constexpr bool any_thread_may_write() {
   if constexpr (requires { Rows::any_thread_may_write; })

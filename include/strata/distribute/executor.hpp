@@ -13,6 +13,8 @@ template <class Program>
 using tallies = std::array<tally, std::size_t(1 + length(typename Program::metrics{}))>;
 
 /// `parameters()` is the arena that layout_of_program describes; whoever writes to it calls `parameters_changed()`.
+/// It may have more: `own_rows()`, a row_choice, if this process looks at some rows of each batch only; `writers()`,
+/// row_writers, if its threads write batches between two steps.
 template <class E, class Program>
 concept executor = requires(E e, samples<typename Program::value_type> batch, typename Program::value_type* out) {
   e.prepare(64, purpose::training);  // the largest batch that will come, or purpose::inference

@@ -35,6 +35,8 @@ class batch_stream {
 template <class T, class Source>
 class stream_over final : public batch_stream<T> {
   Source& source_;
+  row_choice rows_;
+  row_writers writers_;
   std::ranges::iterator_t<Source> at_{};
   bool fresh_ = true;                      // no batch has been taken yet
   std::optional<data_position> taken_up_;  // where it began, if it was told
@@ -44,15 +46,16 @@ class stream_over final : public batch_stream<T> {
   };
 
  public:
-  /// As long as the stream lives, `rows` are those that will be looked at, and `writers` write them if the source lets them.
-  explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {}) : source_(source) {
-    choose(std::move(rows), std::move(writers));
-  }
+  /// In its passes, `rows` are those that will be looked at, and `writers` write them if the source lets them. Between two
+  /// passes another stream may read the same source, as when a callback evaluates on it.
+  explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {})
+      : source_(source), rows_(std::move(rows)), writers_(std::move(writers)) {}
   ~stream_over() { choose({}, {}); }
   stream_over(const stream_over&) = delete;
   stream_over& operator=(const stream_over&) = delete;
 
   void start(int pass) override {
+    choose(rows_, writers_);
     if constexpr (requires { source_.set_epoch(pass); }) source_.set_epoch(pass);
     at_ = std::ranges::begin(source_);
     fresh_ = true;
@@ -85,6 +88,7 @@ class stream_over final : public batch_stream<T> {
   void resume(int pass, const std::optional<data_position>& from, long batches) override {
     if constexpr (tells_position)
       if (from) {
+        choose(rows_, writers_);
         source_.resume_at(*from);
         at_ = std::ranges::begin(source_);
         fresh_ = true;

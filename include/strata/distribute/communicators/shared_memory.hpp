@@ -196,7 +196,7 @@ class shared_memory_communicator {
     store.set(left + std::to_string(rank), std::to_string(::getpid()) + ' ' + std::to_string(s.inbox_pages.number()) + ' ' +
                                                std::to_string(token) + ' ' + (space.empty() ? nowhere : space));
     std::vector<whereabouts> all;
-    for (const std::string& text : store.get_all(left, size, timeout)) all.push_back(whereabouts::read(text));
+    for (const std::string& text : words_of_all(store, left, "did not come")) all.push_back(whereabouts::read(text));
     // Same machine or not, one may be forbidden to look into the other, or see another numbering of processes: only what has
     // worked in both directions is used. As a rule all of a machine reach each other, and a word says so: size * size answers
     // would be too much to tell each.
@@ -205,7 +205,7 @@ class shared_memory_communicator {
     for (int r = 0; r < size; ++r)
       if (reached[std::size_t(r)] == '+' && r != rank && !meets(r, all[std::size_t(r)])) reached[std::size_t(r)] = '-';
     store.set(reached_by + std::to_string(rank), reached == machine ? whole_machine : reached);
-    std::vector<std::string> everyone = store.get_all(reached_by, size, timeout);
+    std::vector<std::string> everyone = words_of_all(store, reached_by, "did not say whom it reaches");
     for (int r = 0; r < size; ++r) {
       std::string& its = everyone[std::size_t(r)];
       if (its == whole_machine) its = members_of(all, r);
@@ -264,6 +264,16 @@ class shared_memory_communicator {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
   std::size_t inbox_size() const { return sizeof(inbox) + std::size_t(state_->size) * sizeof(mailbox); }
+  /// What all have left in the store. Of those that have not, the first is to blame.
+  std::vector<std::string> words_of_all(key_value_store& store, const std::string& prefix, const std::string& lacks) const try {
+    return store.get_all(prefix, size(), state_->timeout);
+  } catch (const missing_values& e) {
+    state_->waits->interrupt("process " + std::to_string(rank()) + " of " + std::to_string(size()) +
+                                 " could not meet the others: process " + e.numbers() + ' ' + lacks + " within " +
+                                 std::to_string(state_->timeout.count()) + " ms",
+                             e.first());
+    throw communication_error(state_->waits->why());
+  }
   /// By rank, '+' for those that say that they are in the same place as one of them.
   static std::string members_of(const std::vector<whereabouts>& all, int rank) {
     const std::string& space = all[std::size_t(rank)].space;

@@ -82,8 +82,8 @@ class tcp_mesh {
     for (const std::string& left : store.get_all(key, size_, timeout)) {
       std::istringstream words(left);
       meeting_point p;
-      if (!(words >> p.address >> p.port >> p.token))
-        throw communication_error("process " + std::to_string(points_.size()) + " left '" + left + "', which is no address");
+      if (!(words >> p.address >> p.port >> p.token) || p.address.size() >= NI_MAXHOST)  // not shown: it may hold the token
+        throw communication_error("process " + std::to_string(points_.size()) + " left something that is no address");
       points_.push_back(std::move(p));
     }
   } catch (const missing_values& e) {

@@ -20,6 +20,7 @@
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/generations.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
+#include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
 #include <strata/distribute/control/value_list.hpp>
 #include <strata/distribute/elastic.hpp>
@@ -234,17 +235,20 @@ class coordinator {
         if (const auto why = refused(c)) return out.refuse(c, FAILED_PRECONDITION, *why);
       if (c.method == detail::beat_method) c.knows = c.value.starts_with(detail::failure_is_known);
       if (has_failed() && !ends && !c.knows && c.method != detail::form_again_method) return out.refuse(c, ABORTED, members().failure());
-      const bool sets = c.method == detail::set_method, gets_all = c.method == detail::get_all_method;
-      if (sets || gets_all || c.method == detail::get_method) {
+      if (const bool sets = c.method == detail::set_method; sets || c.method == detail::get_method) {
         if (c.key.empty() || c.key.size() > detail::longest_key) return out.refuse(c, INVALID_ARGUMENT, "no key");
-        if (!gets_all) return sets ? set(c, out) : get(c, out);
+        return sets ? set(c, out) : get(c, out);
       }
       if (!c.rank) return out.refuse(c, INVALID_ARGUMENT, "only a member may ask for that");
-      if (gets_all) {
+      if (c.method == detail::get_all_method) {
         std::istringstream words(c.value);
         long timeout = 0;
-        if (!(words >> c.count >> timeout) || c.count < 1 || std::size_t(c.count) > most_keys)
+        if (!(words >> c.count >> timeout) || c.count < 1 || c.count > membership::most_members)
           return out.refuse(c, INVALID_ARGUMENT, "no number of values");
+        const std::size_t line = c.value.find('\n');
+        c.key = line == c.value.npos ? "" : c.value.substr(line + 1);
+        if (c.key.empty() || key_of(c, c.count - 1).size() > detail::longest_key)
+          return out.refuse(c, INVALID_ARGUMENT, "no key");
         c.due = now + std::chrono::milliseconds(std::clamp(timeout, 0l, 86'400'000l));
         return get_all(c, out);
       }
@@ -360,12 +364,12 @@ class coordinator {
     /// It waits for the first one that is missing, and so on.
     void get_all(call& c, answers& out) {
       using enum grpc::StatusCode;
+      if (told_last_.prefix == c.key && told_last_.count == c.count) return out.add(c, told_last_.values);
       while (c.found < c.count && values_.contains(key_of(c, c.found))) ++c.found;
       if (c.found < c.count) {
         c.awaited = key_of(c, c.found);
         return wait(c, out, c.due);
       }
-      if (told_last_.prefix == c.key && told_last_.count == c.count) return out.add(c, told_last_.values);
       std::size_t bytes = 1;
       for (int i = 0; i < c.count; ++i) bytes += detail::bytes_in_list(values_[key_of(c, i)]);
       if (bytes > detail::largest_answer)
@@ -379,11 +383,13 @@ class coordinator {
       out.add(c, told_last_.values);
     }
     static std::string key_of(const call& c, int number) { return c.key + std::to_string(number); }
+    /// How many, and the first of them: "3 0 2 5".
     std::string missing(const call& c) const {
+      std::size_t count = 0;
       std::string numbers;
       for (int i = c.found; i < c.count; ++i)
-        if (!values_.contains(key_of(c, i))) numbers += ' ' + std::to_string(i);
-      return numbers;
+        if (!values_.contains(key_of(c, i)) && ++count <= missing_values::most_named) numbers += ' ' + std::to_string(i);
+      return std::to_string(count) + numbers;
     }
     /// Its bytes count as under way until the last call that is told them has ended.
     grpc::Slice counted(std::string text) const {

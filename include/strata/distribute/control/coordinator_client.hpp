@@ -62,21 +62,27 @@ class coordinator_client final : public key_value_store {
   }
 
   void set(const std::string& key, const std::string& value) override {
-    exchange(detail::set_method, key, value, default_timeout, "did not take '" + key + "'");
+    exchange(detail::set_method, key, always(value), default_timeout, "did not take '" + key + "'");
   }
   std::string get(const std::string& key, milliseconds timeout) override {
-    return exchange(detail::get_method, key, {}, timeout, "did not hand out '" + key + "'");
+    return exchange(detail::get_method, key, always({}), timeout, "did not hand out '" + key + "'");
   }
-  /// In one message. The coordinator says who is missing, so only members may ask, and the last second is for its answer.
+  /// In one message. The coordinator says who is missing, and only members may ask.
   std::vector<std::string> get_all(const std::string& prefix, int count, milliseconds timeout) override {
-    const std::string wanted = std::to_string(count) + ' ' + std::to_string(timeout.count());
-    const std::string answer = exchange(detail::get_all_method, prefix, wanted, timeout + std::chrono::seconds(1),
-                                        "did not hand out '" + prefix + "0', ...");
+    // The prefix is no header, which may neither end in a space nor hold every character.
+    const auto wanted = [&](milliseconds left) {
+      return std::to_string(count) + ' ' + std::to_string(left.count()) + '\n' + prefix;
+    };
+    const std::string answer =
+        exchange(detail::get_all_method, {}, wanted, timeout, "did not hand out '" + prefix + "0', ...", for_answer);
     if (answer.starts_with(detail::some_are_missing)) {
       std::istringstream words(answer.substr(1));
-      std::vector<int> missing;
-      for (int i; words >> i;) missing.push_back(i);
-      throw missing_values(prefix, missing, timeout);
+      std::size_t all_missing = 0;
+      words >> all_missing;
+      std::vector<int> first;
+      for (int i; words >> i;) first.push_back(i);
+      if (first.empty() || first.size() > all_missing) throw_no_answer();
+      throw missing_values(prefix, first, all_missing, timeout);
     }
     auto values = detail::read_list(std::string_view(answer).substr(std::min<std::size_t>(answer.size(), 1)));
     if (!answer.starts_with(detail::all_are_here) || !values || values->size() != std::size_t(count)) throw_no_answer();
@@ -89,7 +95,8 @@ class coordinator_client final : public key_value_store {
     std::random_device random;
     m.incarnation = std::uint64_t(random()) << 32 | random();
     member_ = std::to_string(m.rank) + ' ' + std::to_string(m.incarnation);
-    const auto [status, answer] = insist(detail::join_method, {}, text_of(m, timeout), timeout + std::chrono::seconds(1));
+    const auto wanted = [&](milliseconds left) { return text_of(m, left); };
+    const auto [status, answer] = insist(detail::join_method, {}, wanted, timeout, for_answer);
     if (status.ok()) return answer == detail::is_late ? std::nullopt : std::optional(understood(answer));
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       std::istringstream ranks(status.error_message());
@@ -103,7 +110,8 @@ class coordinator_client final : public key_value_store {
   }
   /// Of a late process: returns when it is in a generation of the training.
   formation enter(const member& m, milliseconds timeout) {
-    const auto [status, answer] = insist(detail::enter_method, {}, text_of(m, timeout), timeout + std::chrono::seconds(1));
+    const auto wanted = [&](milliseconds left) { return text_of(m, left); };
+    const auto [status, answer] = insist(detail::enter_method, {}, wanted, timeout, for_answer);
     if (status.ok()) return understood(answer);
     throw_reason(status);
     throw refusal(status, timeout, "did not let " + m.name + " into the training that is under way");
@@ -111,7 +119,7 @@ class coordinator_client final : public key_value_store {
   /// Of a member of a generation that has failed, or takes others in: returns when there is the next one, with this process in it.
   formation form_again(milliseconds timeout) {
     connected_ = clock::now() - (heartbeat_.missed - 1) * heartbeat_.interval;  // that much patience is left for a lost connection
-    const auto [status, answer] = insist(detail::form_again_method, {}, {}, timeout);
+    const auto [status, answer] = insist(detail::form_again_method, {}, always({}), timeout);
     if (status.ok()) return understood(answer);
     throw_reason(status);
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
@@ -145,9 +153,18 @@ class coordinator_client final : public key_value_store {
 
  private:
   static constexpr milliseconds default_timeout = std::chrono::seconds(30);
+  /// A coordinator that is asked to wait says who is missing when time is up: that is worth waiting for.
+  static constexpr milliseconds for_answer = std::chrono::seconds(3);
 
-  std::string exchange(const char* method, const std::string& key, const std::string& value, milliseconds timeout, const std::string& what) {
-    auto [status, answer] = insist(method, key, value, timeout);
+  /// The text of a message, given the time that is left.
+  using message = std::function<std::string(milliseconds)>;
+  static message always(std::string text) {
+    return [text = std::move(text)](milliseconds) { return text; };
+  }
+
+  std::string exchange(const char* method, const std::string& key, const message& value, milliseconds timeout,
+                       const std::string& what, milliseconds after = {}) {
+    auto [status, answer] = insist(method, key, value, timeout, after);
     if (!status.ok()) throw refusal(status, timeout, what);
     return std::move(answer);
   }
@@ -173,8 +190,10 @@ class coordinator_client final : public key_value_store {
   }
   static std::string in_words(milliseconds time) { return std::to_string(time.count()) + " ms"; }
 
-  /// Tries until the coordinator is there; but once it was, only until it counts as dead.
-  std::pair<grpc::Status, std::string> insist(const char* method, const std::string& key, const std::string& value, milliseconds timeout) {
+  /// Tries until the coordinator is there; but once it was, only until it counts as dead. The last answer may come that much
+  /// `after` time is up.
+  std::pair<grpc::Status, std::string> insist(const char* method, const std::string& key, const message& value,
+                                              milliseconds timeout, milliseconds after = {}) {
     const auto deadline = clock::now() + timeout;
     grpc::Status reason;
     detail::refused_connections refused;
@@ -183,7 +202,7 @@ class coordinator_client final : public key_value_store {
         was_there_ = true;
         connected_ = clock::now();
       }
-      auto result = attempt(method, key, value, deadline);
+      auto result = attempt(method, key, value(left(deadline)), deadline + after);
       refused.add(result.first, clock::now());
       if (result.first.error_code() == grpc::StatusCode::UNAVAILABLE) {
         // Why a connection broke says more than that there is none afterwards.

@@ -15,22 +15,29 @@ namespace strata {
 /// Nobody has set some of the keys prefix + "0", prefix + "1", ... in time. The message names them.
 class missing_values : public communication_error {
  public:
-  missing_values(const std::string& prefix, const std::vector<int>& numbers, std::chrono::milliseconds timeout)
-      : communication_error("nobody has set " + listed(numbers, '\'' + prefix, "'") + " within " +
-                            std::to_string(timeout.count()) + " ms"),
-        numbers_(listed(numbers)) {}
+  static constexpr std::size_t most_named = 16;
 
-  /// "1, 3"; of many the first 16.
+  /// `numbers` are in order, at least one; of many the first are enough. `count` is how many there are.
+  missing_values(const std::string& prefix, const std::vector<int>& numbers, std::size_t count,
+                 std::chrono::milliseconds timeout)
+      : communication_error("nobody has set " + listed(numbers, count, '\'' + prefix, "'") + " within " +
+                            std::to_string(timeout.count()) + " ms"),
+        first_(numbers.front()), numbers_(listed(numbers, count)) {}
+
+  int first() const { return first_; }
+  /// "1, 3"; of many "1, 3, ... and 984 more".
   const std::string& numbers() const { return numbers_; }
 
  private:
-  static std::string listed(const std::vector<int>& numbers, const std::string& before = {}, const std::string& after = {}) {
-    const std::size_t named = std::min<std::size_t>(numbers.size(), 16);
+  static std::string listed(const std::vector<int>& numbers, std::size_t count, const std::string& before = {},
+                            const std::string& after = {}) {
+    const std::size_t named = std::min(numbers.size(), most_named);
     std::string list;
     for (std::size_t i = 0; i < named; ++i) list += (i == 0 ? "" : ", ") + before + std::to_string(numbers[i]) + after;
-    return named == numbers.size() ? list : list + " and " + std::to_string(numbers.size() - named) + " more";
+    return named == count ? list : list + " and " + std::to_string(count - named) + " more";
   }
 
+  int first_;
   std::string numbers_;
 };
 
@@ -60,7 +67,7 @@ class key_value_store {
         missing.push_back(i);
       }
     }
-    if (!missing.empty()) throw missing_values(prefix, missing, timeout);
+    if (!missing.empty()) throw missing_values(prefix, missing, missing.size(), timeout);
     return values;
   }
 };

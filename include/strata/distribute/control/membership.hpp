@@ -38,6 +38,7 @@ struct heartbeat_options {
 class membership {
  public:
   using time = std::chrono::steady_clock::time_point;
+  static constexpr int most_members = 1 << 14;
 
   explicit membership(heartbeat_options options = {}) : options_(options) {}
   /// A generation that follows another one is complete from the beginning. Its members keep their ranks, so that some may be missing.
@@ -49,7 +50,7 @@ class membership {
   /// Why the process may not take part, or nothing. Two that disagree fail the run, as long as it is not complete; after that, a
   /// stranger is refused and changes nothing.
   std::optional<std::string> join(const member& m, time now) {
-    if (m.size < 1 || m.size > largest || m.rank < 0 || m.rank >= m.size)
+    if (m.size < 1 || m.size > most_members || m.rank < 0 || m.rank >= m.size)
       return "rank " + std::to_string(m.rank) + " of " + std::to_string(m.size) + " is none";
     const auto found = members_.find(m.rank);
     if (found != members_.end() && found->second.who.incarnation == m.incarnation) return {};  // asks again
@@ -198,7 +199,6 @@ class membership {
   }
 
  private:
-  static constexpr int largest = 1 << 14;
   static constexpr std::chrono::seconds window{10};
 
   struct standing {

@@ -47,11 +47,25 @@ class flush_denormals {
 /// Each thread begins with the tasks of its own share, the same ones in every phase of as many tasks, and helps the others
 /// afterwards: what it wrote in one phase is still in its cache in the next one.
 class thread_team {
-  static constexpr std::uint64_t one_task = 1, tasks_mask = 0xFFFF'FFFF;
+  /// Which tasks of a share are left, in one number: their phase (its last 16 bits), behind the last one, the next one. So whoever
+  /// is late cannot take a task of the next phase for one of its own.
+  struct tickets {
+    static constexpr int bits = 24;
+    static constexpr std::uint64_t mask = (1u << bits) - 1;
+    std::uint64_t value = 0;
 
-  /// Of one thread, on a cache line of its own: behind the last task in the upper half, the next one in the lower.
+    static tickets of(unsigned phase, int begin, int end) {
+      return {std::uint64_t(phase) << 2 * bits | std::uint64_t(end) << bits | std::uint64_t(begin)};
+    }
+    bool are_of(unsigned phase) const { return value >> 2 * bits == (phase & 0xFFFF); }
+    bool any() const { return (value & mask) < (value >> bits & mask); }
+    int next() const { return int(value & mask); }
+    tickets rest() const { return {value + 1}; }
+  };
+
+  /// Of one thread, on a cache line of its own.
   struct alignas(64) share {
-    std::atomic<std::uint64_t> tickets{0};
+    std::atomic<tickets> left{tickets{}};
   };
 
   int size_;
@@ -61,7 +75,7 @@ class thread_team {
   std::vector<share> shares_;
   std::vector<std::thread> others_;
   // Each on a cache line of its own.
-  alignas(64) std::atomic<int> done_{0};
+  alignas(64) std::atomic<int> unfinished_{0};  // tasks of the phase
   alignas(64) std::atomic<unsigned> phase_{0};
   std::atomic<bool> stop_{false};
 
@@ -85,22 +99,28 @@ class thread_team {
     return static_cast<int>(std::clamp<std::int64_t>(some * (time / std::max(fastest, clock::duration(1))), 1'000, 1'000'000));
   }
 
-  /// Rounded up, so that the caller has the only task.
+  /// Rounded up: of fewer tasks than threads the caller, who need not be woken, has one.
   int share_begin(int count, int rank) const { return int((std::int64_t(count) * rank + size_ - 1) / size_); }
 
-  /// Takes tasks as long as there are any, its own first.
-  void help(int rank) {
-    for (int other = rank; other < size_; ++other) take(shares_[std::size_t(other)], rank);
-    for (int other = 0; other < rank; ++other) take(shares_[std::size_t(other)], rank);
+  /// Takes tasks of a phase, its own first. Each look at the share of another thread costs a cache line, so nobody looks on once
+  /// the phase is over. A thread that comes late may be wrong about that; the caller is not, and takes what is left.
+  void help(int rank, unsigned phase) {
+    for (int i = 0; i < size_; ++i) {
+      const int other = rank + i < size_ ? rank + i : rank + i - size_;
+      if (!take(shares_[std::size_t(other)], rank, phase)) return;
+    }
   }
-  void take(share& from, int rank) {
-    for (;;) {
-      std::uint64_t seen = from.tickets.load(std::memory_order_acquire);
-      if ((seen & tasks_mask) >= seen >> 32) return;
-      seen = from.tickets.fetch_add(one_task, std::memory_order_acq_rel);
-      if ((seen & tasks_mask) >= seen >> 32) return;
-      run_task_(context_, static_cast<int>(seen & tasks_mask), rank);
-      done_.fetch_add(1, std::memory_order_release);
+  /// Returns whether tasks of the phase may be left elsewhere.
+  bool take(share& from, int rank, unsigned phase) {
+    for (tickets seen = from.left.load(std::memory_order_relaxed);;) {
+      if (!seen.are_of(phase)) return false;
+      if (!seen.any()) return unfinished_.load(std::memory_order_relaxed) > 0;
+      // Acquires what the caller wrote before it stored the tickets: run_task_, context_ and unfinished_.
+      if (!from.left.compare_exchange_weak(seen, seen.rest(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      run_task_(context_, seen.next(), rank);
+      // From here on the caller may return, and begin the next phase.
+      if (unfinished_.fetch_sub(1, std::memory_order_release) == 1) return false;
+      seen = from.left.load(std::memory_order_relaxed);
     }
   }
 
@@ -115,7 +135,7 @@ class thread_team {
       if (waits) phase_.wait(seen, std::memory_order_acquire);  // only then: whoever enters it costs the caller a system call
       if (stop_.load(std::memory_order_relaxed)) return;
       seen = phase_.load(std::memory_order_acquire);
-      help(rank);
+      help(rank, seen);
     }
   }
 
@@ -135,7 +155,8 @@ class thread_team {
 
   int size() const { return size_; }
 
-  /// f(task, rank) for tasks 0 ... count-1, each by one thread; returns when all are done. f must not throw.
+  /// f(task, rank) for tasks 0 ... count-1, of which there are fewer than 2^24, each by one thread; returns when all are done.
+  /// f must not throw.
   template <class F>
   void for_tasks(int count, F&& f) {
     const flush_denormals scope;
@@ -145,15 +166,15 @@ class thread_team {
     }
     run_task_ = [](void* context, int task, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(task, rank); };
     context_ = &f;
-    done_.store(0, std::memory_order_relaxed);
-    for (int rank = 0; rank < size_; ++rank) {
-      const std::uint64_t first = std::uint64_t(share_begin(count, rank)), end = std::uint64_t(share_begin(count, rank + 1));
-      shares_[std::size_t(rank)].tickets.store(end << 32 | first, std::memory_order_release);
-    }
-    phase_.fetch_add(1, std::memory_order_release);
+    unfinished_.store(count, std::memory_order_relaxed);
+    const unsigned phase = phase_.load(std::memory_order_relaxed) + 1;
+    for (int rank = 0; rank < size_; ++rank)
+      shares_[std::size_t(rank)].left.store(tickets::of(phase, share_begin(count, rank), share_begin(count, rank + 1)),
+                                            std::memory_order_release);
+    phase_.store(phase, std::memory_order_release);
     phase_.notify_all();
-    help(0);
-    while (done_.load(std::memory_order_acquire) != count) pause();
+    help(0, phase);
+    while (unfinished_.load(std::memory_order_acquire) > 0) pause();
   }
 };
 

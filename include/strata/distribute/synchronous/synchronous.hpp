@@ -81,8 +81,8 @@ class synchronous_executor : compiled<Program, Backend>,
     return {};
   }
 
-  /// The threads of this executor, between two steps. Each writes the rows of the leaves that it begins with: they are in its
-  /// cache then.
+  /// The threads of this executor, between two steps. All write equally many rows, each about those of the leaves that it begins
+  /// with: they are in its cache then.
   row_writers writers() const {
     return [team = team_.get()](std::size_t count, const auto& write) {
       const std::size_t parts = std::size_t(team->size());
