@@ -58,7 +58,7 @@ class runner {
  private:
   static constexpr int batches = 16;  // in memory
 
-  /// Of so many samples: digits if there are any and they have this shape, else uniform in [0, 1).
+  /// Of so many samples: digits if there are enough and they have this shape, else uniform in [0, 1).
   std::vector<float> numbers(shape of_sample, long samples) const;
   static std::vector<int> random_labels(std::size_t count, int classes);
 

@@ -25,7 +25,14 @@ using mlp = sequential<input<784>, dense<128, activations::tanh>, dense<64, sigm
 using residual_net =
     sequential<input<16, 16, 3>, conv2d<16, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
                residual<conv2d<16, 3, same_padding>, batch_norm<>, activation<relu>, conv2d<16, 3, same_padding>, batch_norm<>>, activation<relu>,
-               conv2d<32, 3, stride<2>, same_padding, groups<4>>, activation<relu>, average_pool2d<2>, conv2d<17, 1, relu>, global_average_pool2d, dense<10, softmax>>;
+               conv2d<16, 3, dilation<3>, relu>, conv2d<16, 3, same_padding, relu>,  // 10x10
+               conv2d<32, 3, stride<2>, same_padding, groups<4>>, activation<relu>, average_pool2d<2>,
+               conv2d<16, 3, same_padding, relu>,  // 2x2
+               conv2d<17, 1, relu>, global_average_pool2d, dense<10, softmax>>;
+// Its convolutions have Winograd's tiles of every size.
+static_assert(simd::winograd_tile(16, 16, 16, 16) == 4 && simd::winograd_gradient_tile(16, 16) == 4);
+static_assert(simd::winograd_tile(16, 16, 10, 10) == 5 && simd::winograd_gradient_tile(10, 10) == 5);
+static_assert(simd::winograd_tile(32, 16, 2, 2) == 2 && simd::winograd_tile(16, 32, 2, 2) == 2);
 
 template <class Network>
 void train(const char* name) {

@@ -109,12 +109,6 @@ void check() {
     CHECK(difference(r.statistics.data(), expected.statistics) < 1e-6);
     for (std::size_t p = 0; p < expected.dw.size(); ++p) CHECK(difference(r.dw[p].data(), expected.dw[p]) < tolerance);
     for (std::size_t p = 0; p < 2; ++p) CHECK(difference(r.state[p].data(), expected.state[p]) < tolerance);
-    const auto add_to_hash = [](const auto& v) {
-      cpu_compare::hash = cpu_compare::hash_of(v.data(), sizeof v[0] * v.size(), cpu_compare::hash);
-    };
-    add_to_hash(r.y), add_to_hash(r.inferred), add_to_hash(r.dx), add_to_hash(r.statistics);
-    for (const auto& v : r.dw) add_to_hash(v);
-    for (const auto& v : r.state) add_to_hash(v);
   }
 }
 

@@ -60,9 +60,6 @@ void check() {
       CHECK(difference(r.dx.data(), expected.dx) < tolerance);
       CHECK(std::abs(r.loss[0] - expected.loss[0]) < tolerance * std::abs(expected.loss[0]));
       CHECK(r.loss[1] == count);
-      for (const auto* v : {&r.y, &r.dx})
-        cpu_compare::hash = cpu_compare::hash_of(v->data(), sizeof(T) * v->size(), cpu_compare::hash);
-      cpu_compare::hash = cpu_compare::hash_of(r.loss, sizeof r.loss, cpu_compare::hash);
     }
 }
 

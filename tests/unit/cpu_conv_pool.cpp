@@ -50,6 +50,9 @@ TEST_CASE_TEMPLATE("convolution + relu + max pooling", T, float, double) {
     static_assert(simd::winograd_tile(17, 35, 8, 8) == 4 && simd::winograd_tile(33, 18, 10, 10) == 5);
     check<T, padded(35, 3, 3), image(9, 8, 17)>();
     check<T, conv_settings{18, 3, 3}, image(13, 12, 33)>();
+    // Several panels, and an odd number of rows of tiles: the last band has one instead of two.
+    static_assert(simd::winograd_tile(33, 80, 14, 14) == 5);
+    check<T, conv_settings{80, 3, 3}, image(17, 17, 33)>();
   }
   SUBCASE("many channels") {
     check<T, conv_settings{64, 3, 3}, image(8, 7, 32)>();
@@ -60,10 +63,19 @@ TEST_CASE_TEMPLATE("convolution + relu + max pooling", T, float, double) {
 
 namespace {
 
-/// One pixel is nan: so are the windows that saw it, and no gradient flows back from them. All others are as if it were not there.
-template <conv_settings S, shape In>
-void check_nan() {
+/// Whether window i reads an output of a tile of M that saw `pixel`: of M = 1, whether the window saw it. Along one axis.
+constexpr bool tile_saw(int M, int i, int pixel) {
+  for (const int output : {2 * i, 2 * i + 1})
+    if (const int first = output / M * M; first <= pixel && pixel < first + M + 2) return true;
+  return false;
+}
+
+/// One pixel is nan: so are the windows that saw it, and no gradient flows back from them. Others are as if it were not there,
+/// but for those that share a tile with one that saw it.
+template <int Tile, conv_settings S, shape In>
+void check_nan(int row, int column) {
   using K = kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, precision::f32, In>;
+  static_assert(Tile == (K::winograd ? K::tile : 1));
   constexpr int F = S.filters, count = K::out_size;
   std::vector<float> x(In.size()), w(9 * In[2] * F), b(F, 0.1f), y[2], saved(K::saved), derived(K::derived + 16),
       scratch(K::scratch + K::scratch_per_sample + 16);
@@ -75,18 +87,19 @@ void check_nan() {
   K::derive(o.w, derived.data());
   std::vector<std::int8_t> winners[2];
   for (int pass = 0; pass < 2; ++pass) {
-    if (pass == 1) x[std::size_t(In[2]) * 2 - 1] = NAN;  // in the second column: the upper left window sees it
+    if (pass == 1) x[std::size_t((row * In[1] + column + 1) * In[2] - 1)] = NAN;
     y[pass].resize(count);
     o.y = y[pass].data();
     K::forward(o);
     winners[pass].assign(K::winners(o, 0), K::winners(o, 0) + count);
   }
   for (int i = 0; i < count; ++i) {
-    CAPTURE(i);
-    CHECK(std::isnan(y[1][std::size_t(i)]) == (i < F));
-    if (i < F)
-      CHECK(winners[1][std::size_t(i)] == simd::dead);
-    else
+    const int down = i / F / K::windows_across, across = i / F % K::windows_across;
+    CAPTURE(down);
+    CAPTURE(across);
+    if (tile_saw(1, down, row) && tile_saw(1, across, column))
+      CHECK((std::isnan(y[1][std::size_t(i)]) && winners[1][std::size_t(i)] == simd::dead));
+    else if (!tile_saw(Tile, down, row) || !tile_saw(Tile, across, column))
       CHECK((y[1][std::size_t(i)] == y[0][std::size_t(i)] && winners[1][std::size_t(i)] == winners[0][std::size_t(i)]));
   }
 }
@@ -94,9 +107,11 @@ void check_nan() {
 }  // namespace
 
 TEST_CASE("nan wins over all") {
-  check_nan<conv_settings{40, 3, 3}, image(9, 8, 1)>();   // one channel
-  check_nan<conv_settings{40, 3, 3}, image(9, 8, 3)>();   // direct
-  check_nan<conv_settings{20, 3, 3}, image(9, 8, 17)>();  // Winograd, a tile is a window
+  SUBCASE("one channel") { check_nan<1, conv_settings{40, 3, 3}, image(9, 8, 1)>(0, 1); }
+  SUBCASE("direct") { check_nan<1, conv_settings{40, 3, 3}, image(9, 8, 3)>(0, 1); }
+  SUBCASE("Winograd, a tile is a window") { check_nan<2, conv_settings{20, 3, 3}, image(9, 8, 17)>(0, 1); }
+  SUBCASE("tiles of two windows") { check_nan<4, conv_settings{20, 3, 3}, image(11, 11, 17)>(5, 1); }
+  SUBCASE("tiles of two and a half") { check_nan<5, conv_settings{20, 3, 3}, image(17, 12, 17)>(6, 1); }
 }
 
 TEST_CASE("the first of equal pixels wins, and relu stops the gradient at 0") {

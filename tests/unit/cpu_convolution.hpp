@@ -6,22 +6,19 @@
 
 namespace cpu_compare {
 
-/// Largest difference in float, relative to the largest number. Of direct sums it is 1e-6; what Winograd's tiles of 4x4 and 5x5
-/// outputs add is larger than the sum, and cancels.
-constexpr double single_tolerance = 2e-5;
-
+/// single: the tolerance in float.
 template <class T, conv_settings S, shape In, class Activation = linear>
-void convolution_like_reference() {
+void convolution_like_reference(double single = 1e-5) {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
   const conv_settings s = S;
   INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " stride ",
        s.stride_height, ",", s.stride_width, " dilation ", s.dilation_height, ",", s.dilation_width, " groups ", s.groups,
        " same ", s.same, " bytes ", sizeof(T));
   if constexpr (std::is_same_v<Activation, linear>)
-    compare_with_reference<kernel<cpu, convolution<S>, P, In>, list<convolution<S>>, T, In>(single_tolerance);
+    compare_with_reference<kernel<cpu, convolution<S>, P, In>, list<convolution<S>>, T, In>(single);
   else
     compare_with_reference<kernel<cpu, fused<convolution<S>, Activation>, P, In>, list<convolution<S>, Activation>, T, In>(
-        single_tolerance);
+        single);
 }
 
 constexpr shape image(int height, int width, int channels) { return {height, width, channels}; }

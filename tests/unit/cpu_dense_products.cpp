@@ -79,14 +79,21 @@ void check_input_gradient(int count) {
   }
 }
 
-/// Gradients that are handed over in pieces.
+/// Gradients that are handed over in pieces; sparse: of samples whose zeros are passed over.
 template <class T, int K, int N>
-void check_pieces(int count) {
+void check_pieces(int count, bool sparse = false) {
+  CAPTURE(N);
+  CAPTURE(count);
   constexpr dense_settings S{N};
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
   using kernel = strata::kernel<cpu, fused<affine<S>, relu>, P, shape{K}>;
   constexpr int alignment = 64 / int(sizeof(T));
   const numbers<T> x(count * K, 1), w(K * N, 2), b(N, 3), dy(count * N, 4);
+  if (sparse) {
+    for (int i = 0; i < x.size; ++i)
+      if (philox{5}.uniform(std::uint64_t(i)) >= 0.1) x.data[i] = 0;
+    CHECK((dense_products<T, K, N>::looks_for_zeros && many_zeros(x.data, x.size, N)));
+  }
   buffer<T> y(count * N), dx(count * K), dw(aligned_size<T>(K * N)), db(N), other_dx(count * K), scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN));
   buffer<T> pieces[2] = {buffer<T>(aligned_size<T>(K * N), T(NAN)), buffer<T>(aligned_size<T>(N), T(NAN))};
   operands<T> o;
@@ -134,6 +141,8 @@ TEST_CASE_TEMPLATE("gradients in pieces", T, float, double) {
   check_pieces<T, 53, 7>(3);
   check_pieces<T, 100, 64>(9);
   check_pieces<T, 100, 64>(5);
+  check_pieces<T, 100, 64>(9, true);
+  check_pieces<T, 100, 320>(11, true);
   check_pieces<T, 20, 310>(1);
   check_pieces<T, 20, 320>(11);
 }

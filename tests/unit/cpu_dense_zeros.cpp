@@ -191,6 +191,8 @@ TEST_CASE_TEMPLATE("leaves in parts, with zeros in some of them only", T, float,
   fill(x, 1), fill(dy, 2);
   std::fill_n(x.data + 20 * K, 20 * K, T(0));
   for (int i = 0; i < 20 * K; i += 9) x.data[20 * K + i] = T(1);
+  CHECK((kernel::products::looks_for_zeros && many_zeros(x.data + 20 * K, 20 * K, N)));
+  CHECK_FALSE(many_zeros(x.data, x.size, N));
   buffer<T> whole(K * N, T(NAN)), parts(K * N, T(NAN));
   operands<T> o;
   o.count = count, o.x[0] = x.data, o.dy = dy.data, o.scratch = scratch.data, o.dw[0] = whole.data, o.dw[1] = db.data;

@@ -227,7 +227,8 @@ template <class T, int KH, int KW, int Lanes>
                         [&](auto t, const T* p) STRATA_INLINE { sum[t] = broadcast(*p) * part + sum[t]; });
       });
     }
-  unroll<taps>([&](auto t) STRATA_INLINE { store<Lanes>(dw + t * image.filters, sum[t]); });
+  // A sum that has underflowed to -0 becomes 0, as where the pixels that lose are multiplied by zero.
+  unroll<taps>([&](auto t) STRATA_INLINE { store<Lanes>(dw + t * image.filters, sum[t] + vec<T>{}); });
   if (db) store<Lanes>(db, bias_sum);
 }
 

@@ -32,7 +32,7 @@ struct convolution_kernel : kernel_defaults {
       F, C, at::H, at::W, {at::OH, at::OW, 2 - at::top, 2 - at::left}};
   static constexpr winograd_weight_gradient<T, gradient_tile> weights_by_tiles{
       {C, F, at::OH, at::OW, {at::H, at::W, at::top, at::left}}};
-  /// With few tiles the transforms of the sums outweigh the products.
+  /// With fewer outputs than 16 windows of 2x2 the transforms of the sums outweigh the products.
   static constexpr bool winograd_weights = winograd && (at::OH + 1) / 2 * ((at::OW + 1) / 2) >= 16;
 
   using by_lanes = lanewise_convolution<S, In, T>;

@@ -120,7 +120,8 @@ struct samples_as_vectors {
   }
 };
 
-/// The three products of a dense layer: K numbers in, N out. Which way is best was measured on Zen 5; all give the same bits.
+/// The three products of a dense layer: K numbers in, N out. Which way is best was measured on Zen 5; all give the same bits for
+/// finite numbers. Where many numbers of x are zero, those multiply nothing: not even weights or gradients that are inf or nan.
 template <class T, int K, int N>
 struct dense_products {
   static constexpr int L = lanes<T>;
@@ -133,10 +134,9 @@ struct dense_products {
                                 looks_for_zeros ? std::max(skipping_scratch<T>, skipping_gradient_scratch<T, N>) : 0}));
   /// Beyond any second-level cache.
   static constexpr bool large = double(K) * N * sizeof(T) > 4 * 1024 * 1024;
-  /// Narrow panels where rows of W lie so far apart that a wide one would spread over too few sets of the cache.
-  static constexpr int most = N * int(sizeof(T)) >= 1024 ? std::min(2, most_vectors) : most_vectors;
+  /// Narrow panels where a wide one would spread over too few sets of the cache.
+  static constexpr int most = detail::spread_over_few_sets<T>(N) ? std::min(2, most_vectors) : most_vectors;
 
-  /// Zeros of x cost nothing where there are many of them, and then multiply no infinite weight. The bits are the same.
   template <class Activation>
   static void forward(const T* x, const T* w, const T* bias, T* y, int count, T* scratch) {
     using epilogue = std::conditional_t<looks_for_zeros, of_unsigned_zeros<Activation>, Activation>;
@@ -188,7 +188,7 @@ struct dense_products {
   static void gradient_of_rows(const T* x, int rows, const T* dz, int count, T* dw, bool add, bool skipping, T* scratch) {
     if constexpr (looks_for_zeros)
       if (skipping) return weight_gradient_skipping<N>(x, K, rows, dz, count, dw, add, scratch);
-    using epilogue = of_unsigned_zeros<linear>;
+    using epilogue = of_unsigned_zeros<linear>;  // always, as in apply_rule_to_product
     multiply<N, Rows, epilogue>(product<T>{rows, x, {1}, one_run, 1, count, K, dz, N, dw, {N}, nullptr, add});
   }
 };

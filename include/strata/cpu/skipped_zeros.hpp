@@ -59,16 +59,16 @@ STRATA_INLINE inline std::uint64_t nonzeros(const T* x, int count) {
 }
 
 /// Whether so many of x[0 ... size) are zero that products with `columns` columns gain by passing over them. Looks at so few of
-/// them that it takes less than 1 % of such a product.
+/// them that it takes less than 1 % of such a product, at the same ones with vectors of any width.
 template <class T>
 bool many_zeros(const T* x, std::ptrdiff_t size, int columns) {
-  constexpr int L = lanes<T>;
-  // An odd number of vectors apart, or it would mostly be the same columns in each row.
-  const std::ptrdiff_t step = std::max(std::ptrdiff_t(600 / columns), size / L / 64) | 1;
-  int seen = 0, different = 0;
-  for (std::ptrdiff_t i = 0; i + L <= size; i += step * L)
-    different += std::popcount(detail::nonzeros_of_vector(x + i, L)), seen += L;
-  return different * 100 < seen * (columns < 64 ? 25 : columns < 128 ? 40 : 55);
+  constexpr int together = 16;
+  // An odd number of pieces apart, or it would mostly be the same columns in each row.
+  const std::ptrdiff_t step = std::max(std::ptrdiff_t(600 / columns), size / together / 64) | 1;
+  int seen = 0, nonzero = 0;
+  for (std::ptrdiff_t i = 0; i + together <= size; i += step * together)
+    nonzero += std::popcount(nonzeros(x + i, together)), seen += together;
+  return nonzero * 100 < seen * (columns < 64 ? 25 : columns < 128 ? 40 : 55);
 }
 
 namespace detail {

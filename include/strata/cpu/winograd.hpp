@@ -33,9 +33,10 @@ void with_vectors(int vectors, F&& f) {
 
 /// The transforms of F(MxM, 3x3) along one axis. Data, kernel and outputs are coefficients of polynomials, which are multiplied
 /// point by point: at 0 (for even M), at pairs +-a, and at infinity, in this order. Points are powers of two: a product with one
-/// is exact, so that it does not matter whether a compiler fuses it with an addition. Of those, the ones here have nearly the
-/// smallest errors and the most work in common: rms, relative, of 64 channels in float F(2x2) 2.6e-7, F(4x4) 1.7e-6, F(5x5)
-/// 2.6e-6, direct 4.3e-7.  Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution for deep neural
+/// is exact (but for numbers that are nearly denormal), so that it does not matter whether a compiler fuses it with an addition.
+/// Other coefficients, as 5/4, stand in one expression with their sum, which all compilers fuse. Of such points, the ones here
+/// have nearly the smallest errors and the most work in common: rms, relative, of 64 channels in float F(2x2) 2.6e-7, F(4x4)
+/// 1.7e-6, F(5x5) 2.6e-6, direct 4.3e-7.  Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution for deep neural
 /// networks", 2020.
 template <int M>
 struct winograd_points {
@@ -136,24 +137,29 @@ struct winograd_points {
   }
 };
 
+namespace detail {
+/// The M up to `largest` with the least cost of an element of all tiles, times its elements.
+constexpr int cheapest_tile(int H, int W, int largest, auto cost) {
+  const auto of_all = [&](int M) { return (M + 2) * (M + 2) * cost(((H + M - 1) / M) * ((W + M - 1) / M)); };
+  int best = 2;
+  for (const int M : {4, 5})
+    if (M <= largest && of_all(M) < of_all(best)) best = M;
+  return best;
+}
+}  // namespace detail
+
 /// The M that makes the least work of H x W outputs. Larger tiles need fewer products for each output, but waste more beyond the
 /// edge, and have more weights to transform and to read, which counts as much as two tiles here: those of 512 channels fit no
 /// cache. 5 only up to 256 channels, as far as errors stay below 5e-6.
 constexpr int winograd_tile(int C, int F, int H, int W) {
-  const auto cost = [&](int M) {
-    const double tiles = ((H + M - 1) / M) * ((W + M - 1) / M), products = double(C) * F;
-    return (M + 2) * (M + 2) * (tiles * (products + 5. * (C + F)) + 2 * products);  // 5: transforms, as they were measured
-  };
-  int best = 2;
-  if (cost(4) < cost(best)) best = 4;
-  if (C <= 256 && cost(5) < cost(best)) best = 5;
-  return best;
+  const double products = double(C) * F;
+  const auto cost = [&](double tiles) { return tiles * (products + 5. * (C + F)) + 2 * products; };  // 5: transforms, measured
+  return detail::cheapest_tile(H, W, C <= 256 ? 5 : 4, cost);
 }
 
 /// The same for the weight gradient, whose sums are transformed back once for each image: that costs as much as six tiles.
 constexpr int winograd_gradient_tile(int H, int W) {
-  const auto cost = [&](int M) { return (M + 2) * (M + 2) * (((H + M - 1) / M) * ((W + M - 1) / M) + 6); };
-  return cost(4) < cost(2) ? cost(5) < cost(4) ? 5 : 4 : cost(5) < cost(2) ? 5 : 2;
+  return detail::cheapest_tile(H, W, 5, [](double tiles) { return tiles + 6; });
 }
 
 namespace detail {

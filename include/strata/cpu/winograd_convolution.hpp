@@ -31,7 +31,7 @@ struct winograd_convolution {
   constexpr int tiles() const {
     const auto cut = winograd_panels::of<T>(F);
     const int rows = winograd_rows(cut.each);
-    const int numbers = elements * (padded<T>(C) + cut.each * L), fitting = std::clamp(112 * 1024 / numbers, 12, 72);
+    const int bytes = int(sizeof(T)) * elements * (padded<T>(C) + cut.each * L), fitting = std::clamp(448 * 1024 / bytes, 12, 72);
     return (fitting + rows - 1) / rows * rows;
   }
   /// Rows that the last panel may round up to.
@@ -44,7 +44,7 @@ struct winograd_convolution {
   constexpr int scratch() const { return for_v() + aligned_size<T>(elements * m_element()); }
   static constexpr int weights(int C, int F) { return aligned_size<T>(elements * winograd_weights_element<T>(C, F)); }
 
-  /// store(m, element, n tiles, walk, first filter, filters, row of m) writes the outputs of a panel.
+  /// store(m, element, row of m, n tiles, walk, first filter, filters) writes the outputs of a panel.
   template <class Store>
   void operator()(const T* images, int count, const T* u, T* scratch, Store&& store) const {
     T *const v = scratch, *const m = v + for_v();
