@@ -1,5 +1,5 @@
 // The sum of gradients over threads and processes: strata's tree, Gloo's algorithms and Open MPI, in turn, in microseconds.
-// needs: gloo mpi
+// needs: gloo mpi protozero
 #define OMPI_SKIP_MPICXX 1
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -16,18 +16,20 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <strata/base/atomic_file.hpp>
+#include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/distribute/communicators/gloo.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/communicators/shared_memory.hpp>
 #include <strata/distribute/communicators/tcp.hpp>
 #include <strata/distribute/synchronous/tree_reduction.hpp>
+#include <strata/io/atomic_file.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "machine.hpp"
+#include "support/options.hpp"
 
 using namespace strata;
 using namespace strata::bench;
@@ -37,10 +39,10 @@ namespace {
 struct settings {
   std::vector<int> sizes{2, 4};  // processes, or threads
   int rounds = 11;
-  std::string medium, folder;  // of a process that mpirun has started
+  std::string medium, folder;  // of a process that mpirun starts
 };
 
-/// How many numbers are added up, and how often in a round.
+/// The size of a sum, and how often it is computed in a round.
 struct message {
   long numbers;
   int times;
@@ -49,12 +51,12 @@ struct message {
 constexpr message messages[] = {{256, 400}, {25'600, 60}, {262'144, 12}, {10'485'760, 1}};
 constexpr long most = messages[3].numbers;
 
-/// For processes of one machine: a file for each key.
+/// A key-value store for processes of one machine: one file per key.
 class folder_store final : public key_value_store {
  public:
   explicit folder_store(std::string folder) : folder_(std::move(folder)) {}
   void set(const std::string& key, const std::string& value) override {
-    atomic_file file(place(key));
+    io::atomic_file file(place(key));
     file.write(std::string_view(value));
     file.commit();
   }
@@ -63,7 +65,7 @@ class folder_store final : public key_value_store {
     for (;;) {
       std::ifstream file(place(key));
       if (file) return {std::istreambuf_iterator<char>(file), {}};
-      if (std::chrono::steady_clock::now() > deadline) throw communication_error("nobody has set '" + key + "'");
+      if (std::chrono::steady_clock::now() > deadline) throw communication_error("no process has set '" + key + "'");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -76,7 +78,7 @@ class folder_store final : public key_value_store {
   std::string folder_;
 };
 
-/// Each process has one leaf, as a worker with one thread has.
+/// Each process has one leaf, like a worker with one thread.
 template <communicator C>
 class tree {
   C c_;
@@ -116,10 +118,11 @@ class bare_gloo {
     gloo::transport::tcp::attr attributes("127.0.0.1");
     auto device = gloo::transport::tcp::CreateDevice(attributes);
     context_->connectFullMesh(words, device);
-    // The algorithm with bound buffers comes first, for these widen the sockets: otherwise the others stall for 40 ms at a time.
+    // The algorithm with bound buffers runs first because it enlarges the socket buffers. Otherwise the others stall for 40 ms at
+    // a time.
     for (const message& m : messages)
-      halving_doubling_[m.numbers] =
-          std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, std::vector<float*>{in_place_.data()}, int(m.numbers));
+      halving_doubling_[m.numbers] = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(
+          context_, std::vector<float*>{in_place_.data()}, int(m.numbers));
   }
   const float* halving_doubling(const message& m) {
     std::copy_n(numbers_, m.numbers, in_place_.data());
@@ -140,7 +143,7 @@ class bare_gloo {
   }
 };
 
-/// One of the processes that mpirun has started.
+/// The body of a process that mpirun starts.
 void member(const settings& s) {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -175,7 +178,7 @@ void member(const settings& s) {
 
   for (const message& m : messages) {
     std::vector<std::vector<double>> took(engines.size());
-    for (int round = -1; round < s.rounds; ++round)  // the first one warms up
+    for (int round = -1; round < s.rounds; ++round)  // round -1 warms up
       for (std::size_t e = 0; e < engines.size(); ++e) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double start = now();
@@ -198,15 +201,27 @@ void member(const settings& s) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/// This program again, `size` times, through mpirun.
+/// Runs this program in `size` processes through mpirun.
 void start_members(const settings& s, int size, const std::string& medium) {
   std::string folder = "/tmp/strata-all-reduce-XXXXXX";
   if (!::mkdtemp(folder.data())) throw error("cannot make " + folder);
   std::filesystem::create_directory(folder + "/alone");
-  std::vector<std::string> words{
-      "mpirun",   "--oversubscribe", "--bind-to", "none", "--mca",    "btl", medium == "tcp" ? "self,tcp" : "self,vader",
-      "-n",       std::to_string(size),  std::filesystem::read_symlink("/proc/self/exe").string(),
-      "--rounds", std::to_string(s.rounds), "--medium", medium, "--folder", folder};
+  std::vector<std::string> words{"mpirun",
+                                 "--oversubscribe",
+                                 "--bind-to",
+                                 "none",
+                                 "--mca",
+                                 "btl",
+                                 medium == "tcp" ? "self,tcp" : "self,vader",
+                                 "-n",
+                                 std::to_string(size),
+                                 std::filesystem::read_symlink("/proc/self/exe").string(),
+                                 "--rounds",
+                                 std::to_string(s.rounds),
+                                 "--medium",
+                                 medium,
+                                 "--folder",
+                                 folder};
   if (::getuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -220,7 +235,7 @@ void start_members(const settings& s, int size, const std::string& medium) {
 
 // ---- threads of one process ----
 
-/// f(rank) in a thread each.
+/// Runs f(rank) in one thread per rank.
 template <class F>
 void in_threads(int count, F&& f) {
   std::vector<std::thread> threads;
@@ -229,7 +244,7 @@ void in_threads(int count, F&& f) {
   for (auto& t : threads) t.join();
 }
 
-/// The tree between threads that send messages, and what mirrored does: each thread adds up its slice of all leaves.
+/// Compares the tree between threads that send messages with `mirrored`, where each thread adds its slice of all leaves.
 void threads(const settings& s, int size) {
   std::vector<decltype(aligned_array<float>(0))> numbers;
   for (int r = 0; r < size; ++r) {
@@ -248,7 +263,7 @@ void threads(const settings& s, int size) {
     for (int round = -1; round < s.rounds; ++round) {
       double each = 0;
       in_threads(size, [&](int r) {
-        (*trees[std::size_t(r)])(m.numbers);  // all have begun
+        (*trees[std::size_t(r)])(m.numbers);  // a barrier: all threads have started
         const double start = now();
         const float* result = nullptr;
         for (int i = 0; i < m.times; ++i) result = (*trees[std::size_t(r)])(m.numbers);
@@ -264,8 +279,8 @@ void threads(const settings& s, int size) {
       check("strata", sum.get(), m.numbers, size);
       if (round >= 0) by_messages.push_back(each), by_slices.push_back(slices);
     }
-    std::printf("{\"medium\": \"threads\", \"size\": %d, \"bytes\": %ld, \"strata_messages\": %.2f, \"strata_mirrored\": %.2f}\n", size,
-                m.bytes(), median(by_messages), median(by_slices));
+    std::printf("{\"medium\": \"threads\", \"size\": %d, \"bytes\": %ld, \"strata_messages\": %.2f, \"strata_mirrored\": %.2f}\n",
+                size, m.bytes(), median(by_messages), median(by_slices));
     std::fflush(stdout);
   }
 }
@@ -274,20 +289,14 @@ void threads(const settings& s, int size) {
 
 int main(int argc, char** argv) try {
   settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : throw error(option + " wants a value"); };
-    if (option == "--processes")
-      s.sizes = {std::stoi(value())};
-    else if (option == "--rounds")
-      s.rounds = std::stoi(value());
-    else if (option == "--medium")  // these two are for the processes that it starts
-      s.medium = value();
-    else if (option == "--folder")
-      s.folder = value();
-    else
-      throw error("all_reduce [--processes N] [--rounds N]");
-  }
+  int processes = 0;
+  strata::bench::options("Sums over processes and threads.")
+      .add("--processes", processes, "0: 2 and 4")
+      .add("--rounds", s.rounds, "of all measurements in turn")
+      .add("--medium", s.medium, "")
+      .add("--folder", s.folder, "")
+      .parse(argc, argv);
+  if (processes > 0) s.sizes = {processes};
   if (!s.medium.empty()) {
     MPI_Init(&argc, &argv);
     member(s);

@@ -1,15 +1,15 @@
 // Convolutions on one core: forward, weight gradient and input gradient, as shares of the FMA peak measured in the same
-// process. Multiplications of the plain algorithm count and nothing else does, so that Winograd can exceed 100 %.
-// convolutions [WORD]: only the lines that contain the word.
+// process. Only the multiplications of the direct algorithm count, so Winograd can exceed 100 %.
 #include <algorithm>
 #include <cstdio>
 #include <string>
 
 #include <strata/base/precision.hpp>
 #include <strata/base/random.hpp>
-#include <strata/cpu/conv_pool.hpp>
+#include <strata/cpu/convolution/conv_pool.hpp>
 
 #include "machine.hpp"
+#include "support/options.hpp"
 
 namespace {
 
@@ -95,7 +95,7 @@ void alone(const char* net, int count = 16, bool wants_dx = true) {
 }
 
 constexpr pool_settings pool{2, 2};
-/// With relu and max pooling; `bias` decides how many windows stay alive.
+/// Convolution + relu + max pooling. `bias` sets how many windows have a gradient.
 template <conv_settings S, shape In>
 void pooled(const char* net, double bias, bool wants_dx = true, int count = 16) {
   using Op = convolution<S>;
@@ -107,7 +107,9 @@ void pooled(const char* net, double bias, bool wants_dx = true, int count = 16) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) only = argv[1];
+  strata::bench::options("Convolutions, alone and with relu and max pooling.")
+      .add("filter", only, "run only names that contain this")
+      .parse(argc, argv);
   std::printf("FMA peak %.0f GFLOP/s\n%-52s %17s %17s %17s %9s\n", bench::fma_peak() * 1e-9, "us per sample, share of the peak",
               "forward", "weight gradient", "input gradient", "derive us");
   alone<settings(16, 3), image(32, 32, 3), relu>("resnet", 4, false);

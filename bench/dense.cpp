@@ -1,5 +1,5 @@
 // Dense networks on one core: whole training steps through the executor, and the three products of single layers, as shares
-// of the FMA peak measured in the same process. Multiplications of the plain algorithm count, nothing else does.
+// of the FMA peak measured in the same process. Only the multiplications of the direct algorithm count.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +9,7 @@
 
 #include "machine.hpp"
 #include "networks/architectures.hpp"
+#include "support/options.hpp"
 
 namespace {
 
@@ -26,18 +27,19 @@ int calls_for(double flop) { return std::max(1, int(2e-3 / (flop / bench::fma_pe
 
 double uniform(std::uint64_t stream, std::size_t i) { return philox{stream}.uniform(i); }
 
-/// A step of a batch: forward and two gradients of each layer, but no input gradient of the first.
+/// FLOP of a training step: forward and both gradients of each layer; the first layer has no input gradient.
 template <class Network, class Loss, int Batch>
 void step(const char* name, const settings& s) {
   const std::string title = std::string(name) + ", batch " + std::to_string(Batch);
   if (!wanted(s, title)) return;
-  using P = program<Network, Loss, adam, list<>>;
+  using P = program<Network, Loss, adam, type_list<>>;
   synchronous_executor<P, cpu> executor(adam{}, 1, {.threads = s.threads, .leaves = s.leaves, .micro_batch = s.micro_batch});
   executor.prepare(Batch, purpose::training);
-  constexpr std::size_t in = std::size_t(Network::input_shape.size()), out = std::size_t(Network::output_shape.size()), batches = 8;
+  constexpr std::size_t in = std::size_t(Network::input_shape.size()), out = std::size_t(Network::output_shape.size()),
+                        batches = 8;
   const auto x = bench::aligned_array<float>(Batch * in * batches), targets = bench::aligned_array<float>(Batch * out * batches);
   std::vector<std::int32_t> labels(Batch * batches);
-  // As many zeros as pictures of digits have, some of them everywhere: Adam's moments must not become slow there.
+  // As many zeros as MNIST has; some inputs are zero in all samples, where Adam's moments become denormal.
   for (std::size_t i = 0; i < Batch * in * batches; ++i) x[i] = i % in % 8 == 0 ? 0 : std::max(0.f, float(uniform(1, i) * 5 - 4));
   for (std::size_t i = 0; i < Batch * out * batches; ++i) targets[i] = float(uniform(2, i));
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = std::int32_t(uniform(3, i) * double(out));
@@ -77,10 +79,11 @@ void layer(const settings& s, std::initializer_list<int> counts) {
   std::printf("%-16s", name.c_str());
   for (const int count : counts) {
     const std::size_t n = std::size_t(count);
-    const auto x = bench::aligned_array<float>(n * K), y = bench::aligned_array<float>(n * N), dx = bench::aligned_array<float>(n * K),
-               dy = bench::aligned_array<float>(n * N), w = bench::aligned_array<float>(K * N), b = bench::aligned_array<float>(N),
-               dw = bench::aligned_array<float>(K * N), db = bench::aligned_array<float>(N), derived = bench::aligned_array<float>(kernel::derived),
-               saved = bench::aligned_array<float>(n * kernel::saved),
+    const auto x = bench::aligned_array<float>(n * K), y = bench::aligned_array<float>(n * N),
+               dx = bench::aligned_array<float>(n * K), dy = bench::aligned_array<float>(n * N),
+               w = bench::aligned_array<float>(K * N), b = bench::aligned_array<float>(N),
+               dw = bench::aligned_array<float>(K * N), db = bench::aligned_array<float>(N),
+               derived = bench::aligned_array<float>(kernel::derived), saved = bench::aligned_array<float>(n * kernel::saved),
                scratch = bench::aligned_array<float>(kernel::scratch + n * kernel::scratch_per_sample);
     for (std::size_t i = 0; i < n * K; ++i) x[i] = float(uniform(1, i));
     for (std::size_t i = 0; i < n * N; ++i) dy[i] = float(uniform(2, i) - 0.5);
@@ -110,19 +113,15 @@ using scce = sparse_categorical_crossentropy<>;
 
 int main(int argc, char** argv) {
   settings s;
-  bool networks = true, layers = true;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i], value = argv[i + 1];
-    if (option == "--only") s.only = value;
-    else if (option == "--threads") s.threads = std::stoi(value);
-    else if (option == "--leaves") s.leaves = std::stoi(value);
-    else if (option == "--micro-batch") s.micro_batch = std::stoi(value);
-    else if (option == "--what") networks = value != "layers", layers = value != "networks";
-    else {
-      std::fprintf(stderr, "dense [--only NAME] [--what networks|layers] [--threads N] [--leaves N] [--micro-batch N]\n");
-      return 1;
-    }
-  }
+  std::string what;
+  strata::bench::options("Steps of dense networks, and dense layers alone.")
+      .add("--only", s.only, "the only network or layer")
+      .add("--what", what, "the only part", {"networks", "layers"})
+      .add("--threads", s.threads, "that compute")
+      .add("--leaves", s.leaves, "parts of a batch; 0: the default")
+      .add("--micro-batch", s.micro_batch, "samples at a time; 0: the default")
+      .parse(argc, argv);
+  const bool networks = what != "layers", layers = what != "networks";
   std::printf("FMA peak of a core: %.1f GFLOP/s\n", bench::fma_peak() * 1e-9);
   if (networks) {
     steps<bench::mlp_64_64, scce, 1, 8, 64, 256>("784-64-64-10", s);

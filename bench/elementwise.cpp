@@ -1,34 +1,37 @@
-// Everything that computes little per number: batch normalization, joins, activations, pooling, losses, dropout, layer
-// normalization, padding. Each kernel of the cpu backend beside the plain loops of the reference: ns per number of the input
-// and, since memory is their limit, the bytes that they must move as a share of what memcpy moves over as many bytes.
-//
-// elementwise [FILTER]: only names that contain it.
+// Kernels with little arithmetic per element: batch normalization, joins, activations, pooling, losses, dropout, layer
+// normalization, padding. Prints ns per input element for the cpu and the reference backend, and the memory traffic as a
+// share of memcpy's over equally many bytes, because memory limits these kernels.
 #include <strata/base/arena.hpp>
 #include <strata/base/precision.hpp>
-#include <strata/cpu/activations.hpp>
-#include <strata/cpu/batch_norm.hpp>
-#include <strata/cpu/branches.hpp>
-#include <strata/cpu/dropout.hpp>
-#include <strata/cpu/layer_norm.hpp>
-#include <strata/cpu/losses.hpp>
-#include <strata/cpu/pooling.hpp>
-#include <strata/cpu/reference.hpp>
-#include <strata/cpu/zero_padding.hpp>
+#include <strata/cpu/kernels/activations.hpp>
+#include <strata/cpu/kernels/batch_norm.hpp>
+#include <strata/cpu/kernels/concat.hpp>
+#include <strata/cpu/kernels/dropout.hpp>
+#include <strata/cpu/kernels/elementwise_join.hpp>
+#include <strata/cpu/kernels/layer_norm.hpp>
+#include <strata/cpu/kernels/losses.hpp>
+#include <strata/cpu/kernels/pooling.hpp>
+#include <strata/cpu/kernels/zero_padding2d.hpp>
+#include <strata/layers/add.hpp>
+#include <strata/layers/maximum.hpp>
+#include <strata/layers/multiply.hpp>
+#include <strata/reference/reference.hpp>
 
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include "machine.hpp"
+#include "support/options.hpp"
 
 namespace {
 
 using namespace strata;
 using P = precision::f32;
 
-const char* filter = "";
+std::string filter;
 
-/// Bytes per second, read and written, of a copy that touches as many bytes.
+/// Bytes per second, read and written, of a copy of equally many bytes.
 double copy_bandwidth(std::size_t bytes) {
   const std::size_t half = bytes / 2 + 64;
   const auto from = bench::aligned_array<char>(half), to = bench::aligned_array<char>(half);
@@ -40,14 +43,13 @@ double copy_bandwidth(std::size_t bytes) {
   return 2. * double(half) / seconds;
 }
 
-/// One micro-batch of a kernel with one input, or `Inputs` equal ones.
+/// One micro-batch of a kernel with `Inputs` inputs of the same shape.
 template <class K, class Operation, shape In, shape Out>
 struct layer_data {
   using numbers = arena<float>;
   static numbers make(std::size_t n, int stream, double scale = 1, double at = 0) {
     numbers a(n + 16);
-    for (std::size_t i = 0; i < n; ++i)
-      a.data()[i] = float((philox{std::uint64_t(stream)}.uniform(i) * 2 - 1) * scale + at);
+    for (std::size_t i = 0; i < n; ++i) a.data()[i] = float((philox{std::uint64_t(stream)}.uniform(i) * 2 - 1) * scale + at);
     return a;
   }
   static constexpr std::size_t samples(int count, int n) { return std::size_t(count) * std::size_t(n); }
@@ -59,13 +61,18 @@ struct layer_data {
   operands<float> o;
 
   explicit layer_data(int count)
-      : x(make(samples(count, In.size()), 1, 2)), x2(make(samples(count, In.size()), 2)),
-        y(make(samples(count, Out.size()), 3, 0.4, 0.5)), dy(make(samples(count, Out.size()), 4)),
-        dx(make(samples(count, In.size()), 5)), dx2(make(samples(count, In.size()), 5)),
+      : x(make(samples(count, In.size()), 1, 2)),
+        x2(make(samples(count, In.size()), 2)),
+        y(make(samples(count, Out.size()), 3, 0.4, 0.5)),
+        dy(make(samples(count, Out.size()), 4)),
+        dx(make(samples(count, In.size()), 5)),
+        dx2(make(samples(count, In.size()), 5)),
         saved(make(samples(count, K::saved), 6, 0)),
         scratch(make(std::size_t(K::scratch) + samples(count, K::scratch_per_sample), 7)),
-        targets(make(samples(count, Out.size()), 8, 0.5, 0.5)), labels(std::size_t(count), 0),
-        statistics(2 * std::size_t(K::statistics)), loss(2) {
+        targets(make(samples(count, Out.size()), 8, 0.5, 0.5)),
+        labels(std::size_t(count), 0),
+        statistics(2 * std::size_t(K::statistics)),
+        loss(2) {
     o.count = count, o.total = count;
     o.x[0] = x.data(), o.x[1] = x2.data(), o.y = y.data(), o.dy = dy.data(), o.dx[0] = dx.data(), o.dx[1] = dx2.data();
     for (std::size_t p = 0; p < owned.size(); ++p) {
@@ -108,14 +115,14 @@ timing measure(int count) {
 template <class Operation, shape... In>
 constexpr shape shape_behind() {
   const shape in[] = {In...};
-  return facts_of<Operation>.output_shape(std::span<const shape>(in)).value;
+  return info_of<Operation>.output_shape(std::span<const shape>(in)).value;
 }
 
 /// `Chain`: what the cpu backend takes at once; the reference, too, or it does `Operation` alone. The moves: numbers read and
 /// written per number of x.
 template <class Operation, class Chain, shape In, shape... More>
 void layer(const char* name, int count, double forward_moves, double backward_moves) {
-  if (std::strstr(name, filter) == nullptr) return;
+  if (std::string_view(name).find(filter) == std::string_view::npos) return;
   constexpr shape Out = shape_behind<Operation, In, More...>();
   using fast = typename find_kernel<cpu, Chain, P, In, More...>::type;
   using alone = typename find_kernel<reference, Operation, P, In, More...>::type;
@@ -152,12 +159,16 @@ void joins() {
   using stack = stack_of_branches;
   layer<sum, sum, image(16, 16, 64), image(16, 16, 64)>("add/16x16x64", 16, 3, 3);
   layer<sum, fused<sum, relu>, image(16, 16, 64), image(16, 16, 64)>("add+relu/16x16x64", 16, 3, 4);
+  using product = product_of_branches;
+  using largest = largest_of_branches;
+  layer<product, product, image(16, 16, 64), image(16, 16, 64)>("multiply/16x16x64", 16, 3, 5);
+  layer<largest, largest, image(16, 16, 64), image(16, 16, 64)>("maximum/16x16x64", 16, 3, 5);
   layer<stack, stack, image(16, 16, 64), image(16, 16, 64)>("concat/16x16x64", 16, 4, 4);
   layer<stack, stack, image(16, 16, 3), image(16, 16, 3)>("concat/16x16x3", 16, 4, 4);
 }
 
 template <class... A>
-void activations_alone(list<A...>) {
+void activations_alone(type_list<A...>) {
   (layer<A, A, image(16, 16, 64)>(A::name, 16, 2, 3), ...);
 }
 
@@ -174,7 +185,7 @@ void pooling() {
   layer<global_max_pool2d, global_max_pool2d, image(8, 8, 256)>("global_max_pool/8x8x256", 16, 1, 1);
 }
 
-/// Those that the reference fuses as well.
+/// Chains that the reference backend fuses as well.
 template <class Chain, class L, int N>
 void loss(const char* name, int count) {
   layer<L, Chain, shape{N}>(name, count, 3, 3);
@@ -204,11 +215,11 @@ void others() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) filter = argv[1];
+  strata::bench::options("Elementwise kernels.").add("filter", filter, "run only names that contain this").parse(argc, argv);
   batch_norms();
   joins();
-  activations_alone(list<relu, leaky_relu<>, elu<>, strata::sigmoid, activations::tanh, softplus, softsign, silu, gelu,
-                         gelu_approximate>{});
+  activations_alone(type_list<relu, leaky_relu<>, elu<>, strata::sigmoid, activations::tanh, softplus, softsign, silu, gelu,
+                              gelu_approximate>{});
   pooling();
   losses();
   others();

@@ -1,13 +1,13 @@
 // Samples per second of input pipelines: shuffled bytes as floats, functions of samples on several threads, prefetch, autotune.
 // Prints one JSON object per line; with --peers beside tf.data and PyTorch's DataLoader, as bench/run sweep does it.
-#include <strata/data/batch.hpp>
-#include <strata/data/digits.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/sets/digits.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "machine.hpp"
+#include "support/options.hpp"
 
 using namespace strata;
 using namespace strata::bench;
@@ -36,7 +37,7 @@ struct settings {
   bool wants(const std::string& name) const { return only.empty() || only == name; }
 };
 
-/// Reads batch after batch and epoch after epoch.
+/// Reads one batch after the other, over as many epochs as needed.
 template <class View>
 class endless {
  public:
@@ -65,7 +66,7 @@ class endless {
   std::ranges::iterator_t<View> at_;
 };
 
-/// Of some rounds the fastest one counts, since others may be using the machine.
+/// The fastest of several rounds counts, because other programs may use the machine.
 template <class View>
 double samples_per_second(View view, double seconds) {
   constexpr int rounds = 5;
@@ -87,7 +88,7 @@ auto digits_in_memory() {
   return data::from_tensor_slices(data::array<std::uint8_t, data::digit_shape>(std::move(pixels)), std::vector<int>(images, 1));
 }
 
-/// What tf.image.per_image_standardization does.
+/// The counterpart of tf.image.per_image_standardization.
 constexpr auto standardize = [](auto image, auto out) {
   constexpr int n = decltype(image)::extents.size();
   int sum = 0, squares = 0;
@@ -97,7 +98,7 @@ constexpr auto standardize = [](auto image, auto out) {
   for (int k = 0; k < n; ++k) out.data[k] = (float(image.data[k]) - mean) * factor;
 };
 
-/// What peers do, too.
+/// The measurements that the peers have as well.
 void standard_pipelines(const settings& s) {
   constexpr auto batches = data::batch<batch_size, data::drop_remainder>;
   if (s.wants("u8_28x28"))
@@ -110,7 +111,7 @@ void standard_pipelines(const settings& s) {
                              s.seconds));
 }
 
-/// So many rounds of arithmetic, about 10 ns each.
+/// Computes for `rounds` rounds of about 10 ns each.
 float work(int rounds, float x) {
   for (int k = 0; k < rounds; ++k) x = std::sqrt(x * 1.5f + 1);
   return x;
@@ -128,7 +129,7 @@ auto pipeline(const load& l, data::parallel threads) {
   return data::from_range(std::move(numbers)) | data::map(f, threads) | data::batch<batch_size>;
 }
 
-/// Fixed numbers of threads, and the one that autotune finds, in turn.
+/// Measures fixed numbers of threads and autotune in turn.
 void autotune_beside_fixed(const settings& s) {
   std::vector<int> counts;
   for (int n = 1; n < s.threads; n *= 2) counts.push_back(n);
@@ -136,9 +137,9 @@ void autotune_beside_fixed(const settings& s) {
   for (const load& l : loads) {
     if (!s.wants("autotune") && !s.wants(l.name)) continue;
     endless tuned(pipeline(l, data::parallel(data::autotune)));
-    tuned.seconds_of_batch(std::max(1., s.seconds));  // until it has found one
+    tuned.seconds_of_batch(std::max(1., s.seconds));  // until autotune has settled
     std::vector<endless<decltype(pipeline(l, data::parallel(1)))>> fixed;
-    fixed.reserve(counts.size());  // they must not move
+    fixed.reserve(counts.size());  // pipelines must not move
     for (const int n : counts) fixed.emplace_back(pipeline(l, data::parallel(n)));
     std::vector<double> best(counts.size(), 1e30);
     double best_tuned = 1e30;
@@ -154,7 +155,7 @@ void autotune_beside_fixed(const settings& s) {
   }
 }
 
-/// How much of a loader that is as slow as the step prefetch hides: 1 is all of it.
+/// The share of a loader's time that prefetch hides, where the loader is as slow as the step: 1 is all of it.
 template <class Make, class Step>
 void hide(const char* name, const settings& s, Make&& make, Step&& step) {
   const int batches = std::max(20, int(s.seconds / 0.002));
@@ -174,9 +175,10 @@ void hide(const char* name, const settings& s, Make&& make, Step&& step) {
     without = std::min(without, seconds_of(make()));
     with = std::min(with, seconds_of(make() | data::prefetch(data::autotune)));
   }
-  std::printf("{\"name\": \"prefetch\", \"load\": \"%s\", \"microseconds\": {\"step\": %.1f, \"without\": %.1f, "
-              "\"with\": %.1f}, \"share_of_ideal\": %.3f}\n",
-              name, 1e6 * alone, 1e6 * without, 1e6 * with, alone / with);
+  std::printf(
+      "{\"name\": \"prefetch\", \"load\": \"%s\", \"microseconds\": {\"step\": %.1f, \"without\": %.1f, "
+      "\"with\": %.1f}, \"share_of_ideal\": %.3f}\n",
+      name, 1e6 * alone, 1e6 * without, 1e6 * with, alone / with);
   std::fflush(stdout);
 }
 
@@ -200,19 +202,12 @@ void prefetch_hides(const settings& s) {
 
 int main(int argc, char** argv) {
   settings s;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string option = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--only") s.only = value;
-    else if (option == "--threads") s.threads = std::max(1, std::atoi(value));
-    else if (option == "--seconds") s.seconds = std::atof(value);
-    else {
-      std::fprintf(stderr, "input [--only NAME] [--threads N] [--seconds S]\n"
-                           "NAME: u8_28x28, standardized_28x28, autotune, or one of its loads: cheap, expensive, uneven; prefetch\n"
-                           "input --peers torch,keras [OPTION...]: beside tf.data and PyTorch, see sweep --help\n");
-      return 1;
-    }
-  }
+  strata::bench::options("Input pipelines. With --peers torch,keras: beside tf.data and PyTorch, see sweep --help.")
+      .add("--only", s.only, "u8_28x28, standardized_28x28, autotune, one of its loads (cheap, expensive, uneven), or prefetch")
+      .add("--threads", s.threads, "at most")
+      .add("--seconds", s.seconds, "for each measurement")
+      .parse(argc, argv);
+  s.threads = std::max(1, s.threads);
   standard_pipelines(s);
   autotune_beside_fixed(s);
   prefetch_hides(s);

@@ -1,6 +1,7 @@
-// What a core of this machine can do at most, measured in the same process as what is compared with it.
+// The peak of one core of this machine, measured in the process that compares with it.
 #pragma once
-#include <strata/cpu/simd.hpp>
+#include <strata/base/aligned_memory.hpp>
+#include <strata/cpu/simd/simd.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +19,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Seconds of one call: the best of `tries`, since the machine may be busy with something else during the others.
+/// Seconds of one call: the fastest of `tries`, because other programs may use the machine.
 template <class F>
 double best_time(int tries, int calls, F&& f) {
   double best = 1e30;
@@ -56,11 +57,10 @@ inline double fma_peak() {
   return value;
 }
 
-/// Numbers at a multiple of 64 bytes.
+/// An array aligned to 64 bytes.
 template <class T>
 auto aligned_array(std::size_t n) {
-  const auto release = [](T* p) { ::operator delete(p, std::align_val_t(64)); };
-  std::unique_ptr<T[], decltype(release)> array(static_cast<T*>(::operator new(sizeof(T) * (n + 16), std::align_val_t(64))), release);
+  auto array = detail::allocate_aligned<T>(n + 16);
   std::memset(static_cast<void*>(array.get()), 0, sizeof(T) * (n + 16));
   return array;
 }

@@ -1,7 +1,8 @@
-// precision::mixed_bf16 against precision::f32: the same networks trained in turn, epoch by epoch, on one core unless told otherwise.
-// Prints one JSON object per network: samples per second of the best epochs, their ratio, and the test accuracies.
+// precision::mixed_bf16 against precision::f32: the same networks trained in turn, epoch by epoch, on one core unless told
+// otherwise. Prints one JSON object per network: samples per second of the best epochs, their ratio, and the test accuracies.
 #include "machine.hpp"
 #include "networks/architectures.hpp"
+#include "support/options.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +25,13 @@ void measure(const char* name, const settings& s, const data::digits& train, con
   for (int k = 1; k <= s.seeds; ++k) {
     const one_device strategy{{.threads = s.threads}};
     trainer full{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(std::uint64_t(k))};
-    trainer mixed{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(std::uint64_t(k)), precision::mixed_bf16{}};
+    trainer mixed{Network{},
+                  adam{},
+                  sparse_categorical_crossentropy{},
+                  accuracy{},
+                  strategy,
+                  seed(std::uint64_t(k)),
+                  precision::mixed_bf16{}};
     auto source = train | data::shuffle(60'000, {.seed = std::uint64_t(k)}) | data::batch<Batch>;
     auto held_out = test | data::batch<Batch>;
     const auto epoch = [&](auto& model, int which, int number) {
@@ -35,9 +42,10 @@ void measure(const char* name, const settings& s, const data::digits& train, con
     };
     for (int number = 0; number < s.epochs; ++number) epoch(full, 0, number), epoch(mixed, 1, number);
   }
-  std::printf("{\"model\": \"%s\", \"batch\": %d, \"f32\": %.0f, \"mixed_bf16\": %.0f, \"ratio\": %.3f, \"f32_accuracy\": %.4f, "
-              "\"mixed_bf16_accuracy\": %.4f, \"f32_loss\": %.5f, \"mixed_bf16_loss\": %.5f}\n",
-              name, Batch, best[0], best[1], best[1] / best[0], accuracy_of[0], accuracy_of[1], loss_of[0], loss_of[1]);
+  std::printf(
+      "{\"model\": \"%s\", \"batch\": %d, \"f32\": %.0f, \"mixed_bf16\": %.0f, \"ratio\": %.3f, \"f32_accuracy\": %.4f, "
+      "\"mixed_bf16_accuracy\": %.4f, \"f32_loss\": %.5f, \"mixed_bf16_loss\": %.5f}\n",
+      name, Batch, best[0], best[1], best[1] / best[0], accuracy_of[0], accuracy_of[1], loss_of[0], loss_of[1]);
   std::fflush(stdout);
 }
 
@@ -46,19 +54,13 @@ void measure(const char* name, const settings& s, const data::digits& train, con
 int main(int argc, char** argv) {
   settings s;
   std::string directory;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i];
-    const char* value = argv[i + 1];
-    if (option == "--only") s.only = value;
-    else if (option == "--threads") s.threads = std::atoi(value);
-    else if (option == "--epochs") s.epochs = std::atoi(value);
-    else if (option == "--seeds") s.seeds = std::atoi(value);
-    else if (option == "--data") directory = value;
-    else {
-      std::fprintf(stderr, "mixed_precision [--only MODEL] [--threads N] [--epochs N] [--seeds N] [--data DIR]\n");
-      return 1;
-    }
-  }
+  strata::bench::options("Trains in float and in bfloat16, and compares speed and accuracy.")
+      .add("--only", s.only, "the only network to train", {"cnn", "mlp_64_64", "mlp_512_512"})
+      .add("--threads", s.threads, "that compute")
+      .add("--epochs", s.epochs, "times through the data")
+      .add("--seeds", s.seeds, "trainings of each network")
+      .add("--data", directory, "folder with MNIST; none: generated digits")
+      .parse(argc, argv);
   const data::digits train = directory.empty() ? data::synthetic_digits(60'000, 1) : data::mnist(directory).train;
   const data::digits test = directory.empty() ? data::synthetic_digits(10'000, 2) : data::mnist(directory).test;
   measure<cnn, 64>("cnn", s, train, test);

@@ -1,16 +1,17 @@
 // Samples per second of many networks, predicting and training; `bench/run sweep` puts them beside the peers.
 #include "networks/measure.hpp"
+#include "support/options.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 
 namespace strata::bench {
 
-double training_multiply_adds(std::span<const node> nodes) {
+double training_multiply_adds(std::span<const tape_node> nodes) {
   double sum = 0;
   std::vector<bool> learns(nodes.size());
   for (std::size_t i = 1; i < nodes.size(); ++i) {
-    const node& n = nodes[i];
+    const tape_node& n = nodes[i];
     bool wants_input_gradient = false;
     for (int k = 0; k < n.arity; ++k) wants_input_gradient = wants_input_gradient || learns[std::size_t(n.input[k])];
     parameter owned[max_parameters] = {};
@@ -48,9 +49,11 @@ void runner::measure(const char* model_, int batch_, const char* what_, int thre
     } while (passed < seconds / rounds);
     best = std::max(best, double(steps) * batch_ / passed);
   }
-  std::printf("{\"model\": \"%s\", \"batch\": %d, \"what\": \"%s\", \"threads\": %d, \"samples_per_second\": %.1f, \"parameters\": %ld, "
-              "\"multiply_adds\": %.0f, \"gflops_peak_of_a_core\": %.1f, \"share_of_peak\": %.4f}\n",
-              model_, batch_, what_, threads_, best, parameters, multiply_adds, peak * 1e-9, 2 * multiply_adds * best / (peak * threads_));
+  std::printf(
+      "{\"model\": \"%s\", \"batch\": %d, \"what\": \"%s\", \"threads\": %d, \"samples_per_second\": %.1f, \"parameters\": %ld, "
+      "\"multiply_adds\": %.0f, \"gflops_peak_of_a_core\": %.1f, \"share_of_peak\": %.4f}\n",
+      model_, batch_, what_, threads_, best, parameters, multiply_adds, peak * 1e-9,
+      2 * multiply_adds * best / (peak * threads_));
   std::fflush(stdout);
 }
 
@@ -71,7 +74,7 @@ std::vector<int> runner::random_labels(std::size_t count, int classes) {
   return labels;
 }
 
-/// Of MNIST's training images, in [0, 1].
+/// The pixels of MNIST's training images, in [0, 1].
 static std::vector<float> pixels(const char* directory) {
   constexpr int size = 28 * 28;
   std::vector<float> values;
@@ -84,26 +87,17 @@ static std::vector<float> pixels(const char* directory) {
 
 int main(int argc, char** argv) {
   strata::bench::runner run;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--list") {
-      run.only_lists = true;
-      continue;
-    }
-    ++i;
-    if (option == "--model") run.model = value;
-    else if (option == "--batch") run.batch = std::atoi(value);
-    else if (option == "--what") run.what = value;
-    else if (option == "--threads") run.threads = std::atoi(value);
-    else if (option == "--seconds") run.seconds = std::atof(value);
-    else if (option == "--data") run.digits = strata::bench::pixels(value);
-    else {
-      std::fprintf(stderr, "networks [--list] [--model NAME] [--batch N] [--what predict|train] [--threads N] [--seconds S] "
-                           "[--data DIR]\n");
-      return 1;
-    }
-  }
+  std::string data;
+  strata::bench::options("Predicts or trains with many networks.")
+      .add_flag("--list", run.only_lists, "print names and batch sizes")
+      .add("--model", run.model, "the only network")
+      .add("--batch", run.batch, "the only batch size")
+      .add("--what", run.what, "the only measurement", {"predict", "train"})
+      .add("--threads", run.threads, "that compute")
+      .add("--seconds", run.seconds, "for each measurement")
+      .add("--data", data, "file of pixels; none: random ones")
+      .parse(argc, argv);
+  if (!data.empty()) run.digits = strata::bench::pixels(data.c_str());
   measure_digits(run);
   measure_dense(run);
   measure_vgg(run);

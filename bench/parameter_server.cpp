@@ -1,6 +1,6 @@
-// Parameter servers: push and pull there and back beside bare gRPC, a table of which only the rows of a batch travel, and what
-// a worker that is three times slower costs.
-// needs: grpc
+// Parameter servers: push and pull compared with bare gRPC, an embedding table of which only the rows of a batch are sent, and
+// the cost of a worker that is three times slower.
+// needs: grpc protozero
 #include <grpcpp/generic/async_generic_service.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/distribute/parameter_server/parameter_client.hpp>
 #include <strata/distribute/parameter_server/parameter_service.hpp>
 #include <strata/optimizers/sgd.hpp>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "machine.hpp"
+#include "support/options.hpp"
 
 using namespace strata;
 using namespace strata::bench;
@@ -31,14 +33,14 @@ namespace {
 constexpr int most_workers = 4;
 
 std::vector<parameter_shard> shards_of(long size) { return partition(size, sizeof(float), max_size_partitioner{}, 1); }
-/// All parameters as one table with rows of so many elements; 0: no table.
+/// All parameters as one table whose rows have this many elements; 0: no table.
 std::vector<row_table> table_of(long size, int width) {
   if (width == 0) return {};
   return {{0, int(size / width), width, 0}};
 }
 endpoint at(int port) { return {"127.0.0.1", std::uint16_t(port)}; }
 
-/// Answers with as many bytes as it gets, and does nothing with them.
+/// Answers with as many bytes as it receives.
 class echo final : public grpc::CallbackGenericService {
   class call final : public grpc::ServerGenericBidiReactor {
     grpc::ByteBuffer message_;
@@ -53,11 +55,11 @@ class echo final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
 };
 
-/// A process that serves both until this one ends.
+/// A child process that serves both until this process ends.
 int serve(int port, long size, const std::string& staleness, int width) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   parameter_store_options options{.staleness = asynchronous{}, .workers = std::vector<std::string>(most_workers, "worker")};
-  options.timeout = std::chrono::seconds(2);  // at the end of a synchronous run some wait for one that has stopped
+  options.timeout = std::chrono::seconds(2);  // at the end of a synchronous run, workers wait for one that has stopped
   options.tables = table_of(size, width);
   if (staleness == "synchronous") options.staleness = synchronous{};
   if (staleness == "bounded") options.staleness = bounded_staleness{4};
@@ -106,7 +108,7 @@ parameter_client<float> client_of(int port, long size, int worker, int workers, 
            .tables = table_of(size, width)}};
 }
 
-/// The middle one of some runs, in milliseconds.
+/// The median of several runs, in milliseconds.
 double median_ms(int runs, const std::function<void()>& once) {
   once();
   std::vector<double> times;
@@ -119,7 +121,7 @@ double median_ms(int runs, const std::function<void()>& once) {
   return times[std::size_t(runs / 2)];
 }
 
-/// The same messages to a server that only sends them back.
+/// Sends the same messages to a server that returns them.
 class bare_grpc {
   grpc::GenericStub stub_;
   std::vector<grpc::ByteBuffer> messages_;
@@ -155,8 +157,11 @@ class bare_grpc {
       queue.Next(&tag, &ok);
       call& c = *static_cast<call*>(tag);
       if (!c.status.ok()) throw error(c.status.error_message());
-      detail::message_reader read(c.answer);
-      read(back.data() + shards[c.number].begin, read.left());
+      std::vector<grpc::Slice> slices;
+      if (!c.answer.Dump(&slices).ok()) throw error("no answer");
+      auto* to = reinterpret_cast<std::byte*>(back.data() + shards[c.number].begin);
+      for (const grpc::Slice& slice : slices)
+        to = std::copy_n(reinterpret_cast<const std::byte*>(slice.begin()), slice.size(), to);
     }
   }
 };
@@ -189,7 +194,7 @@ void round_trips(int port, int rounds) {
   }
 }
 
-/// A batch that reads some rows of a table: all of it goes there and back, or these rows do.
+/// A batch reads some rows of a table: compares sending the whole table with sending these rows.
 void tables(int port, int rounds) {
   constexpr int rows = 100'000, width = 16, batch = 64;
   constexpr long size = long(rows) * width;
@@ -219,8 +224,8 @@ void tables(int port, int rounds) {
   std::printf("  all rows %8.3f   those %8.3f\n", all[all.size() / 2], some[some.size() / 2]);
 }
 
-/// Batches per second of all workers, of which the last one takes `slowness` times as long for a batch; computing is waiting,
-/// so that cores do not matter.
+/// Batches per second of all workers. The last worker takes `slowness` times as long per batch. A worker sleeps instead of
+/// computing, so the number of cores does not matter.
 double speed(int port, const std::string& staleness, double slowness, double seconds) {
   constexpr long size = 100'000;
   constexpr int batch_ms = 10;
@@ -253,7 +258,7 @@ double speed(int port, const std::string& staleness, double slowness, double sec
           ++batches[std::size_t(w)];
           if (now() > until) break;
         }
-      } catch (const communication_error&) {  // in synchronous mode somebody has ended before
+      } catch (const communication_error&) {  // in synchronous mode another worker has ended
       }
     });
   std::this_thread::sleep_for(std::chrono::duration<double>(until - now()));
@@ -280,18 +285,11 @@ int main(int argc, char** argv) try {
     return serve(std::stoi(argv[2]), std::stol(argv[3]), argv[4], std::stoi(argv[5]));
   int port = 21'900, rounds = 5;
   double seconds = 3;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : throw error(option + " wants a value"); };
-    if (option == "--port")
-      port = std::stoi(value());
-    else if (option == "--rounds")
-      rounds = std::stoi(value());
-    else if (option == "--seconds")
-      seconds = std::stod(value());
-    else
-      throw error("parameter_server [--rounds N] [--seconds S] [--port N]");
-  }
+  strata::bench::options("Round trips, tables and slow workers of a parameter server.")
+      .add("--rounds", rounds, "of all measurements in turn")
+      .add("--seconds", seconds, "for each measurement of a slow worker")
+      .add("--port", port, "of the first server")
+      .parse(argc, argv);
   round_trips(port, rounds);
   tables(port + 10, rounds);
   slow_worker(port + 20, seconds);

@@ -1,18 +1,19 @@
 // TFRecord files from the page cache: checked records, and batches of parsed Examples, in GB of records per second.
 // needs: protozero
 #include "machine.hpp"
+#include "support/options.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
-#include <strata/data/batch.hpp>
-#include <strata/data/example.hpp>
-#include <strata/data/example_builder.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/tf_record.hpp>
-#include <strata/data/tf_record_writer.hpp>
+#include <strata/data/formats/example.hpp>
+#include <strata/data/formats/example_builder.hpp>
+#include <strata/data/formats/tf_record.hpp>
+#include <strata/data/formats/tf_record_writer.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -34,7 +35,7 @@ data::compression format_of(const std::string& name) {
   return name == "ZLIB" ? data::compression::zlib : data::compression::none;
 }
 
-/// Examples of 784 floats and a label, as an MNIST of floats would be.
+/// Examples of 784 floats and a label.
 void write(const fs::path& path, const std::string& format, int records) {
   data::tf_record_writer writer(path, {.compression = format_of(format)});
   data::example_builder e;
@@ -55,8 +56,7 @@ std::size_t read_records(const settings& s) {
   return bytes;
 }
 std::size_t make_batches(const settings& s) {
-  auto batches = data::tf_record(s.file, {.compression = format_of(s.format)}) |
-                 data::map([](std::span<const std::byte> record) {
+  auto batches = data::tf_record(s.file, {.compression = format_of(s.format)}) | data::map([](std::span<const std::byte> record) {
                    const data::example e(record);
                    return std::pair(e.floats<784>("image"), e.integer("label"));
                  }) |
@@ -66,7 +66,7 @@ std::size_t make_batches(const settings& s) {
   return samples;
 }
 
-/// The fastest of the passes that fit into the time.
+/// The fastest pass within the time.
 template <class F>
 void measure(const char* what, const settings& s, std::size_t bytes, F pass) {
   if (!s.what.empty() && s.what != what) return;
@@ -84,7 +84,7 @@ void measure(const char* what, const settings& s, std::size_t bytes, F pass) {
 }
 
 void measure(const settings& s) {
-  const std::size_t bytes = read_records(s);  // and the file is in the page cache
+  const std::size_t bytes = read_records(s);  // also loads the file into the page cache
   measure("read", s, bytes, read_records);
   measure("examples", s, bytes, make_batches);
 }
@@ -93,18 +93,12 @@ void measure(const settings& s) {
 
 int main(int argc, char** argv) try {
   settings s;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i];
-    const char* value = argv[i + 1];
-    if (option == "--file") s.file = value;
-    else if (option == "--compression") s.format = value;
-    else if (option == "--what") s.what = value;
-    else if (option == "--seconds") s.seconds = std::atof(value);
-    else {
-      std::fprintf(stderr, "tf_record [--file FILE [--compression GZIP|ZLIB]] [--what read|examples] [--seconds S]\n");
-      return 1;
-    }
-  }
+  strata::bench::options("Reads TFRecord files.")
+      .add("--file", s.file, "to read; none: writes one of 60,000 digits")
+      .add("--compression", s.format, "of the file", {"GZIP", "ZLIB"})
+      .add("--what", s.what, "the only measurement", {"read", "examples"})
+      .add("--seconds", s.seconds, "for each measurement")
+      .parse(argc, argv);
   if (!s.file.empty()) {
     measure(s);
     return 0;

@@ -2,6 +2,7 @@
 // Prints one JSON object per line; `bench/run sweep` puts them beside the peers.
 #include "machine.hpp"
 #include "networks/architectures.hpp"
+#include "support/options.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,7 @@ struct settings {
   int threads = 0, epochs = 3, leaves = 0, micro_batch = 0;
 };
 
-/// The best epoch, since the machine may be busy with something else during the others.
+/// The fastest epoch counts, because other programs may use the machine.
 template <class Network, int Batch>
 void measure(const char* name, const settings& s, const data::digits& digits) {
   if (!s.only.empty() && s.only != name) return;
@@ -31,8 +32,9 @@ void measure(const char* name, const settings& s, const data::digits& digits) {
     last = model.fit(source, epochs(epoch + 1), initial_epoch(epoch), verbosity::off).all().back();
     best = std::max(best, 60'000 / (now() - start));
   }
-  std::printf("{\"model\": \"%s\", \"batch\": %d, \"threads\": %d, \"samples_per_second\": %.0f, \"loss\": %.5f, \"accuracy\": %.4f}\n", name, Batch,
-              model.executor().threads(), best, last["loss"], last["accuracy"]);
+  std::printf(
+      "{\"model\": \"%s\", \"batch\": %d, \"threads\": %d, \"samples_per_second\": %.0f, \"loss\": %.5f, \"accuracy\": %.4f}\n",
+      name, Batch, model.executor().threads(), best, last["loss"], last["accuracy"]);
   std::fflush(stdout);
 }
 
@@ -41,20 +43,14 @@ void measure(const char* name, const settings& s, const data::digits& digits) {
 int main(int argc, char** argv) {
   settings s;
   std::string directory;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i];
-    const char* value = argv[i + 1];
-    if (option == "--only") s.only = value;
-    else if (option == "--threads") s.threads = std::atoi(value);
-    else if (option == "--epochs") s.epochs = std::atoi(value);
-    else if (option == "--leaves") s.leaves = std::atoi(value);
-    else if (option == "--micro-batch") s.micro_batch = std::atoi(value);
-    else if (option == "--data") directory = value;
-    else {
-      std::fprintf(stderr, "train [--only MODEL] [--threads N] [--epochs N] [--leaves N] [--micro-batch N] [--data DIR]\n");
-      return 1;
-    }
-  }
+  strata::bench::options("Trains networks on MNIST with one_device.")
+      .add("--only", s.only, "the only network to train", {"cnn", "mlp_128", "mlp_64_64", "mlp_512_512"})
+      .add("--threads", s.threads, "0: all cores")
+      .add("--epochs", s.epochs, "times through the data")
+      .add("--leaves", s.leaves, "parts of a batch; 0: the default")
+      .add("--micro-batch", s.micro_batch, "samples at a time; 0: the default")
+      .add("--data", directory, "folder with MNIST; none: generated digits")
+      .parse(argc, argv);
   const data::digits digits = directory.empty() ? data::synthetic_digits(60'000, 1) : data::mnist(directory).train;
   measure<cnn, 64>("cnn", s, digits);
   measure<mlp_128, 64>("mlp_128", s, digits);

@@ -1,5 +1,5 @@
 // One thread, two threads, and two processes of a thread each train the same network in turn, in samples per second.
-// needs: gloo grpc
+// needs: gloo grpc protozero
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 
 #include "machine.hpp"
 #include "networks/architectures.hpp"
+#include "support/options.hpp"
 
 using namespace strata;
 using namespace strata::bench;
@@ -25,19 +26,19 @@ namespace {
 
 struct settings {
   std::string network = "cnn", result, through;
-  std::vector<std::string> only;  // of the measurements, if any are named
+  std::vector<std::string> only;  // the measurements to run; empty: all
   int workers = 2, batch = 64, rounds = 3, port = 21'700, worker = -1;
   double seconds = 2;
 };
 
-/// The best epoch of those that fit into the time, in samples per second.
+/// The fastest epoch within the time, in samples per second.
 template <class Network, int Batch>
 double epochs_of(const settings& s, const auto& strategy) {
   const auto train = data::synthetic_digits(12'800, 1);
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy};
   auto batches = train | data::shuffle(12'800) | data::batch<Batch>;
   double best = 0;
-  const int passes = std::max(2, int(s.seconds * 4));  // the same number in each process
+  const int passes = std::max(2, int(s.seconds * 4));  // equal in all processes
   for (int pass = 0; pass < passes; ++pass) {
     const double start = now();
     model.fit(batches, epochs(1), verbose::off);
@@ -58,23 +59,24 @@ template <class Network>
 double of_worker(const settings& s) {
   explicit_cluster cluster{.task = {role::worker, s.worker}};
   for (int w = 0; w < s.workers; ++w) cluster.worker.push_back("127.0.0.1:" + std::to_string(s.port + w));
-  if (s.through != "shared_memory" && s.through != "tcp" && s.through != "gloo") throw error("--through: shared_memory, tcp or gloo");
+  if (s.through != "shared_memory" && s.through != "tcp" && s.through != "gloo")
+    throw error("--through: shared_memory, tcp or gloo");
   multi_worker_options options{.compute = {.threads = 1}};
   if (s.through == "tcp") options.communication.implementation = communication_implementation::tcp;
-  if (s.through == "gloo") options.communication.implementation = communication_implementation::gloo;
+  if (s.through == "gloo") options.communication.implementation = gloo_communication;
   return speed<Network>(s, multi_worker_mirrored{cluster, options});
 }
 
-/// Starts the workers as processes of this program; the first one writes what it has measured.
+/// Starts the workers as processes of this program. The first worker writes its measurements.
 double of_processes(const settings& s, int batch, const std::string& through) {
   static int used = 0;
   const std::string port = std::to_string(s.port + 16 * used++), result = "/tmp/strata-workers-" + std::to_string(getpid());
   std::vector<pid_t> children;
   for (int w = 0; w < s.workers; ++w) {
     std::vector<std::string> words{
-        "workers", "--network", s.network, "--workers", std::to_string(s.workers), "--worker", std::to_string(w), "--port",
-        port,      "--result",  result,    "--seconds", std::to_string(s.seconds), "--batch", std::to_string(batch),
-        "--through", through};
+        "workers", "--network", s.network, "--workers", std::to_string(s.workers), "--worker", std::to_string(w),     "--port",
+        port,      "--result",  result,    "--seconds", std::to_string(s.seconds), "--batch",  std::to_string(batch), "--through",
+        through};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -118,14 +120,14 @@ void run(const settings& s) {
       {"tcp", "multi_worker_mirrored, TCP over loopback", [&] { return of_processes(s, s.batch, "tcp"); }},
       {"gloo", "multi_worker_mirrored, Gloo over loopback", [&] { return of_processes(s, s.batch, "gloo"); }}};
   if (s.batch == 64) {  // weak scaling: the same work for each worker as for the one thread
-    ways.push_back({"weak_threads", "mirrored, twice the batch",
-                    [&] { return speed<Network>(twice, mirrored{cpus(s.workers)}); }});
-    ways.push_back({"weak_shared_memory", "shared memory, twice the batch", [&] { return of_processes(s, 128, "shared_memory"); }});
+    ways.push_back(
+        {"weak_threads", "mirrored, twice the batch", [&] { return speed<Network>(twice, mirrored{cpus(s.workers)}); }});
+    ways.push_back(
+        {"weak_shared_memory", "shared memory, twice the batch", [&] { return of_processes(s, 128, "shared_memory"); }});
     ways.push_back({"weak_tcp", "TCP, twice the batch", [&] { return of_processes(s, 128, "tcp"); }});
     ways.push_back({"weak_gloo", "Gloo, twice the batch", [&] { return of_processes(s, 128, "gloo"); }});
   }
-  if (!s.only.empty())
-    std::erase_if(ways, [&](const way& w) { return std::ranges::find(s.only, w.name) == s.only.end(); });
+  if (!s.only.empty()) std::erase_if(ways, [&](const way& w) { return std::ranges::find(s.only, w.name) == s.only.end(); });
   if (ways.empty()) return;
   for (int round = 0; round < s.rounds; ++round)
     for (way& w : ways) w.measured.push_back(w.measure());
@@ -142,34 +144,18 @@ void run(const settings& s) {
 
 int main(int argc, char** argv) try {
   settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : throw error(option + " wants a value"); };
-    if (option == "--network")
-      s.network = value();
-    else if (option == "--workers")
-      s.workers = std::stoi(value());
-    else if (option == "--rounds")
-      s.rounds = std::stoi(value());
-    else if (option == "--seconds")
-      s.seconds = std::stod(value());
-    else if (option == "--batch")
-      s.batch = std::stoi(value());
-    else if (option == "--only")
-      s.only.push_back(value());
-    else if (option == "--port")
-      s.port = std::stoi(value());
-    else if (option == "--worker")  // these three are for the processes that it starts
-      s.worker = std::stoi(value());
-    else if (option == "--result")
-      s.result = value();
-    else if (option == "--through")
-      s.through = value();
-    else
-      throw error(
-          "workers [--network cnn|mlp_128|mlp_512_512] [--workers N] [--batch 64|128] [--only NAME]... [--rounds N] "
-          "[--seconds S] [--port N]");
-  }
+  strata::bench::options("Trains with several processes on this machine.")
+      .add("--network", s.network, "to train", {"cnn", "mlp_128", "mlp_512_512"})
+      .add("--workers", s.workers, "processes")
+      .add("--batch", s.batch, "64 or 128")
+      .add("--only", s.only, "measurements to run; none: all")
+      .add("--rounds", s.rounds, "of all measurements in turn")
+      .add("--seconds", s.seconds, "for each measurement")
+      .add("--port", s.port, "of the first process")
+      .add("--worker", s.worker, "")
+      .add("--result", s.result, "")
+      .add("--through", s.through, "")
+      .parse(argc, argv);
   if (s.network == "cnn") run<cnn>(s);
   if (s.network == "mlp_128") run<mlp_128>(s);
   if (s.network == "mlp_512_512") run<mlp_512_512>(s);

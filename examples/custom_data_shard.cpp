@@ -1,7 +1,7 @@
-// A function of your own that divides a data set: here, among models that are trained side by side and then asked together.
+// A custom function that divides a data set among models. The models are trained side by side and predict as an ensemble.
 #include <algorithm>
 #include <iostream>
-#include <strata/data/shard.hpp>
+#include <strata/data/views/shard.hpp>
 #include <strata/strata.hpp>
 #include <vector>
 
@@ -13,7 +13,7 @@ using wide = sequential<input<28, 28, 1>, flatten, dense<128, relu>, dense<10, s
 
 namespace {
 
-/// The data set in `num_replicas` parts, each sample in one of them.
+/// Splits the data set into `num_replicas` parts. Each sample is in one part.
 template <data::sample_view Dataset>
 auto data_shard(const Dataset& dataset, std::size_t num_replicas) {
   std::vector<decltype(dataset | data::shard(num_replicas, 0))> shards;

@@ -1,4 +1,4 @@
-// A training loop of your own: the strategy still divides each batch and adds up the gradients.
+// A custom training loop. The strategy still divides each batch and reduces the gradients.
 #include <iostream>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/strata.hpp>
@@ -18,9 +18,9 @@ int main(int argc, char** argv) {
     const auto unseen = test | data::batch<100>;
 
     for (int epoch = 0; epoch < s.epochs; ++epoch) {
-      tally loss, right;
+      metric_sum loss, right;
       for (const auto& batch : batches) {
-        const auto [batch_loss, batch_right] = model.train_step(batch);  // sums over the samples, and how many there were
+        const auto [batch_loss, batch_right] = model.train_step(batch);  // each a sum over the samples and their count
         loss += batch_loss;
         right += batch_right;
       }

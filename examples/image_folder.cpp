@@ -1,4 +1,4 @@
-// Trains from a folder of PNG and JPEG files, one sub-folder for each class, with random augmentation.
+// Trains from a folder of PNG and JPEG files, one sub-folder per class, with random augmentation.
 // needs: libpng libjpeg
 #include <unistd.h>
 
@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <strata/data/image_dataset_from_directory.hpp>
-#include <strata/data/random_contrast.hpp>
-#include <strata/data/random_rotation.hpp>
-#include <strata/data/random_translation.hpp>
+#include <strata/data/image/image_dataset_from_directory.hpp>
+#include <strata/data/image/random_contrast.hpp>
+#include <strata/data/image/random_rotation.hpp>
+#include <strata/data/image/random_translation.hpp>
 #include <strata/strata.hpp>
 #include <string>
 
@@ -21,12 +21,10 @@ namespace {
 
 constexpr int classes = 10;
 constexpr shape image{28, 28, 1};
-using cnn = sequential<input<28, 28, 1>,
-                       conv2d<16, 3, relu>, max_pool2d<2>,
-                       conv2d<32, 3, relu>, max_pool2d<2>,
-                       flatten, dense<64, relu>, dense<classes, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<16, 3, relu>, max_pool2d<2>, conv2d<32, 3, relu>, max_pool2d<2>, flatten,
+                       dense<64, relu>, dense<classes, softmax>>;
 
-/// Rendered digits, a sub-folder for each.
+/// Writes rendered digits, one sub-folder per digit.
 void write_images(const fs::path& folder, std::size_t n) {
   auto digits = data::synthetic_digits(n, 1) | data::scale(255) | data::batch<1>;
   std::map<int, int> written;
@@ -50,7 +48,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // --help is an exception, too
+    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // CLI11 reports --help as an exception
   }
 
   try {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <strata/data/mapped_array.hpp>
+#include <strata/data/sources/mapped_array.hpp>
 #include <strata/strata.hpp>
 #include <vector>
 
@@ -22,7 +22,7 @@ constexpr std::uintmax_t image_bytes = sizeof(float) * image.size();
 
 using mlp = sequential<input<28, 28, 1>, flatten, dense<32, relu>, dense<10, softmax>>;
 
-/// A file of zeros, which take no place on most disks. It goes when the program ends.
+/// A sparse file of zeros, which uses no disk space on most file systems. It is removed when the program ends.
 struct sparse_file {
   fs::path path;
 
@@ -37,7 +37,7 @@ struct sparse_file {
   }
 };
 
-/// The most memory that this process has had, in MB.
+/// The peak memory of this process, in MB.
 long peak_resident() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // --help is an exception, too
+    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // CLI11 reports --help as an exception
   }
 
   try {

@@ -6,18 +6,16 @@
 
 using namespace strata;
 
-using cnn = sequential<input<28, 28, 1>,
-                       conv2d<32, 3, relu>, max_pool2d<2>,
-                       conv2d<64, 3, relu>, max_pool2d<2>,
-                       flatten, dense<64, relu>, dense<10, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, conv2d<64, 3, relu>, max_pool2d<2>, flatten,
+                       dense<64, relu>, dense<10, softmax>>;
 
 int main(int argc, char** argv) {
   return examples::run(argc, argv, "Trains a convolutional network on MNIST.", [](const examples::settings& s) {
-    auto [train, test] = examples::load(s);
+    auto mnist = examples::load(s);
     trainer model{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{{.threads = s.threads}}, seed(s.seed)};
     std::cout << summary(model);
     examples::with_batch<32, 64, 128>(s.batch, [&](auto batch) {
-      model.fit(train | data::shuffle(60'000, {.seed = s.seed}) | batch, epochs(s.epochs), validation(test | batch));
+      model.fit(mnist.train | data::shuffle(60'000, {.seed = s.seed}) | batch, epochs(s.epochs), validation(mnist.test | batch));
     });
   });
 }

@@ -1,4 +1,4 @@
-// Two small dense networks on MNIST, with class numbers as labels and with one-hot rows.
+// Two small dense networks on MNIST, with class indices as labels and with one-hot labels.
 #include <iostream>
 #include <strata/strata.hpp>
 

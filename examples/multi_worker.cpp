@@ -1,5 +1,5 @@
-// One program in several processes, which TF_CONFIG brings together: examples/launch starts them on one machine.
-// needs: grpc
+// Trains in several processes, described by TF_CONFIG. examples/launch starts them on one machine.
+// needs: grpc protozero
 #include <cstdlib>
 #include <iostream>
 #include <strata/distribute/multi_worker_mirrored.hpp>
@@ -10,21 +10,19 @@
 
 using namespace strata;
 
-using cnn = sequential<input<28, 28, 1>,
-                       conv2d<32, 3, relu>, max_pool2d<2>,
-                       conv2d<64, 3, relu>, max_pool2d<2>,
-                       flatten, dense<64, relu>, dense<10, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, conv2d<64, 3, relu>, max_pool2d<2>, flatten,
+                       dense<64, relu>, dense<10, softmax>>;
 
 int main(int argc, char** argv) {
   return examples::run(argc, argv, "Trains a CNN on MNIST with multi_worker_mirrored; TF_CONFIG says who takes part.",
                        [](const examples::settings& s) {
-                         auto [train, test] = examples::load(s);
+                         auto mnist = examples::load(s);
                          trainer model{
                              cnn{},      adam{},       sparse_categorical_crossentropy{},
                              accuracy{}, seed(s.seed), multi_worker_mirrored{tf_config(), {.compute = {.threads = s.threads}}}};
                          examples::with_batch<32, 64, 128>(s.batch, [&](auto batch) {
-                           model.fit(train | data::shuffle(60'000, {.seed = s.seed}) | batch, epochs(s.epochs));
-                           const logs result = model.evaluate(test | batch);
+                           model.fit(mnist.train | data::shuffle(60'000, {.seed = s.seed}) | batch, epochs(s.epochs));
+                           const logs result = model.evaluate(mnist.test | batch);
                            if (model.is_chief()) std::cout << "test accuracy " << result["accuracy"] << '\n';
                          });
                        });

@@ -1,13 +1,11 @@
-// The program on the first page: a network as a type, trained on rendered digits in a few seconds.
+// The program of README.md: a network as a type, trained on rendered digits in a few seconds.
 #include <iostream>
 #include <strata/strata.hpp>
 #include <strata/train/weights_file.hpp>
 using namespace strata;
 
-using cnn = sequential<input<28, 28, 1>,
-                       conv2d<32, 3, relu>, max_pool2d<2>,
-                       conv2d<64, 3, relu>, max_pool2d<2>,
-                       flatten, dense<64, relu>, dense<10, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, conv2d<64, 3, relu>, max_pool2d<2>, flatten,
+                       dense<64, relu>, dense<10, softmax>>;
 
 int main() try {
   auto train = data::synthetic_digits(10'000, 1), test = data::synthetic_digits(2'000, 2);

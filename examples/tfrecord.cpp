@@ -1,4 +1,4 @@
-// Trains from TFRecord files: those on the command line, or some that it writes first.
+// Trains from the TFRecord files on the command line, or from files that it writes first.
 // needs: protozero
 #include <unistd.h>
 
@@ -7,11 +7,12 @@
 #include <filesystem>
 #include <iostream>
 #include <span>
-#include <strata/data/example.hpp>
-#include <strata/data/example_builder.hpp>
-#include <strata/data/interleave.hpp>
-#include <strata/data/tf_record.hpp>
-#include <strata/data/tf_record_writer.hpp>
+#include <strata/data/formats/example.hpp>
+#include <strata/data/formats/example_builder.hpp>
+#include <strata/data/formats/tf_record.hpp>
+#include <strata/data/formats/tf_record_writer.hpp>
+#include <strata/data/views/interleave.hpp>
+#include <strata/data/views/map.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <utility>
@@ -24,7 +25,7 @@ namespace {
 
 using mlp = sequential<input<28, 28, 1>, flatten, dense<128, relu>, dense<10, softmax>>;
 
-/// Rendered digits, in four files.
+/// Writes rendered digits to four files.
 std::vector<fs::path> write_files(const fs::path& folder) {
   fs::create_directories(folder);
   std::vector<fs::path> files;
@@ -44,7 +45,7 @@ std::vector<fs::path> write_files(const fs::path& folder) {
   return files;
 }
 
-/// (28, 28, 1) and a class number, of a record that names them image and label.
+/// Parses a record with the features `image`, (28, 28, 1), and `label`, the class index.
 auto digit_of(std::span<const std::byte> record) {
   const data::example example(record);
   return data::sample{example.floats<shape{28, 28, 1}>("image"), example.integer("label")};
@@ -63,7 +64,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // --help is an exception, too
+    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // CLI11 reports --help as an exception
   }
 
   try {

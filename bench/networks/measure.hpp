@@ -1,4 +1,4 @@
-// How fast a network computes and learns, on batches in memory.
+// The speed of predictions and training steps of a network, on batches in memory.
 #pragma once
 #include "../machine.hpp"
 #include "architectures.hpp"
@@ -10,9 +10,9 @@ namespace strata::bench {
 
 /// Multiply-adds of convolutions and dense layers in a training step of one sample: forward every kernel element is used once per
 /// position; backward once more for its gradient, and once more for that of the input, unless nothing before it learns.
-[[gnu::cold]] double training_multiply_adds(std::span<const node> nodes);
+[[gnu::cold]] double training_multiply_adds(std::span<const tape_node> nodes);
 
-/// Which rows to measure and how; writes a line of JSON for each.
+/// Selects the rows to measure, measures them, and prints one line of JSON per row.
 class runner {
  public:
   std::string model, what;  // empty: all
@@ -58,11 +58,11 @@ class runner {
  private:
   static constexpr int batches = 16;  // in memory
 
-  /// Of so many samples: digits if there are enough and they have this shape, else uniform in [0, 1).
+  /// A batch of `count` samples: digits if there are enough of this shape, otherwise uniform in [0, 1).
   std::vector<float> numbers(shape of_sample, long samples) const;
   static std::vector<int> random_labels(std::size_t count, int classes);
 
-  /// Class numbers, or the samples themselves for a loss that compares numbers.
+  /// Class indices, or the samples themselves for a regression loss.
   template <class Loss, int Classes, shape S>
   static auto labelled(const data::array<float, S>& x) {
     if constexpr (Loss::labels == label_kind::dense)
@@ -72,7 +72,7 @@ class runner {
   }
 };
 
-// Each in a file of its own.
+// Each is defined in a file of its own.
 void measure_digits(const runner&);
 void measure_dense(const runner&);
 void measure_vgg(const runner&);

@@ -9,7 +9,8 @@
 using image = dlib::matrix<unsigned char>;
 template <long Filters, class Below>
 using convolution = dlib::max_pool<2, 2, 2, 2, dlib::relu<dlib::con<Filters, 3, 3, 1, 1, Below>>>;
-using cnn = dlib::loss_multiclass_log<dlib::fc<10, dlib::relu<dlib::fc<64, convolution<64, convolution<32, dlib::input<image>>>>>>>;
+using cnn =
+    dlib::loss_multiclass_log<dlib::fc<10, dlib::relu<dlib::fc<64, convolution<64, convolution<32, dlib::input<image>>>>>>>;
 
 int main(int argc, char** argv) {
   constexpr int batch = 64, steps = 40;

@@ -53,7 +53,7 @@ def compiled(name: str):
 
 @functools.cache
 def trained(name: str, batch: int):
-    """A model that has seen some batches, and its data."""
+    """A warmed-up model, and its data."""
     model, network = compiled(name), NETWORKS[name]
     x = samples_of(network.input, EPOCH)
     y = np.random.default_rng(2).integers(0, 10, EPOCH, np.int32)
@@ -63,7 +63,7 @@ def trained(name: str, batch: int):
 
 @functools.cache
 def trained_by_workers(name: str, batch: int):
-    """The same of the processes that TF_CONFIG tells of; the batch is the global one."""
+    """The same for the processes in TF_CONFIG. The batch is the global batch."""
     with tf.distribute.MultiWorkerMirroredStrategy().scope():
         model = compiled(name)
     x = samples_of(NETWORKS[name].input, EPOCH)

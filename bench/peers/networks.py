@@ -39,7 +39,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class Network:
-    """The last layer is softmax or sigmoid, the loss the crossentropy that goes with it; a sigmoid learns its inputs."""
+    """The last layer is softmax or sigmoid, the loss the crossentropy that goes with it; with sigmoid, the targets are the inputs."""
     input: tuple
     layers: tuple
 

@@ -12,12 +12,12 @@ from typing import Callable
 
 import numpy as np
 
-# Samples of an epoch, and of one that several processes share; batches in memory of the other measurements; batches that warm an epoch up.
+# Samples of an epoch; of an epoch shared by several processes; batches in memory for other measurements; warm-up batches.
 EPOCH, WORKERS_EPOCH, BATCHES, WARM_UP = 60_000, 12_800, 16, 20
 
 
 def samples_of(shape: tuple, count: int) -> np.ndarray:
-    """Numbers in [0, 1]: MNIST's training images where they have this shape and the second argument names their folder."""
+    """Inputs in [0, 1]: MNIST's training images if the shape matches and the second argument names their folder, else random."""
     if len(sys.argv) < 3 or shape != (28, 28, 1):
         return np.random.default_rng(1).random((count, *shape), np.float32)
     file = pathlib.Path(sys.argv[2]) / "train-images-idx3-ubyte"
@@ -26,7 +26,7 @@ def samples_of(shape: tuple, count: int) -> np.ndarray:
 
 
 def fastest(step: Callable[[], object], batch: int, seconds: float, rounds: int = 5) -> float:
-    """Samples per second in the fastest of some rounds."""
+    """Samples per second in the fastest of several rounds."""
     step()
     best = 0.0
     for _ in range(rounds):

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])  # before any thread is there, and for strata, too
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])  # before any thread starts; strata's process inherits it
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import tensorflow as tf
@@ -36,7 +36,7 @@ def write(path: pathlib.Path, kind: str) -> int:
 
 
 def pipeline(path: pathlib.Path, kind: str, what: str) -> tf.data.Dataset:
-    """TensorFlow's C++ does all the work: reduce() asks for the elements there, and for batches because that is faster."""
+    """Iterates in TensorFlow's C++ code: reduce() over batches is the fastest way to consume a data set."""
     records = tf.data.TFRecordDataset(str(path), compression_type=kind).batch(BATCH)
     if what == "read":
         return records

@@ -65,7 +65,7 @@ def build(layers: tuple, shape: tuple) -> tuple[nn.Sequential, tuple]:
 
 class Model:
     def __init__(self, name: str, count: int):
-        """With `count` samples in memory."""
+        """Holds `count` samples in memory."""
         network = NETWORKS[name]
         self.last = network.layers[-1]
         self.module, out = build(network.layers[:-1], network.input)
@@ -73,7 +73,7 @@ class Model:
         if self.x.dim() == 4:
             self.module = self.module.to(memory_format=torch.channels_last)
             self.x = self.x.permute(0, 3, 1, 2)
-        # Losses of logits are the faster ones.
+        # Losses of logits are faster.
         self.y = self.x if self.last == "sigmoid" else torch.randint(0, out[0], (count,))
         self.loss = functional.binary_cross_entropy_with_logits if self.last == "sigmoid" else functional.cross_entropy
         self.optimizer = torch.optim.Adam(self.module.parameters(), lr=1e-3, fused=True)
@@ -110,7 +110,7 @@ def model_for_epochs(name: str, batch: int) -> Model:
 
 @functools.cache
 def model_of_worker(name: str, batch: int) -> Model:
-    """Of the processes that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT tell of; each computes its share of a batch."""
+    """For the process group of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Each process computes its share of a batch."""
     distributed.init_process_group("gloo")
     model = Model(name, EPOCH)
     model.module = nn.parallel.DistributedDataParallel(model.module)
@@ -137,8 +137,8 @@ class Standardized(data.Dataset):
 
 
 def input_pipeline(model: str, loader: str, batch: int, seconds: float) -> float:
-    """Bytes as floats, in [0, 1] or standardized, shuffled: by the DataLoader of the tutorials, with as many workers as we have threads,
-    one that fetches whole batches, or tensors alone."""
+    """Shuffled bytes as floats, in [0, 1] or standardized: by DataLoader as in the tutorials, with one worker per thread; by a DataLoader
+    that fetches whole batches; or by indexing tensors."""
     x, y = torch.randint(0, 256, (EPOCH, 1, 28, 28), dtype=torch.uint8), torch.ones(EPOCH, dtype=torch.long)
     scale = standardized if model == "standardized_28x28" else lambda images: images.float().mul_(1 / 255)
     dataset, in_batches = data.TensorDataset(x, y), scale

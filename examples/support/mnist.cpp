@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
-#include <strata/data/find_mnist.hpp>
-#include <strata/data/synthetic_digits.hpp>
+#include <strata/data/sets/find_mnist.hpp>
+#include <strata/data/sets/synthetic_digits.hpp>
 
 namespace examples {
 
@@ -20,7 +20,7 @@ int run(int argc, char** argv, const std::string& description, const std::functi
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // --help is an exception, too
+    return app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;  // CLI11 reports --help as an exception
   }
   try {
     train(s);

@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <strata/data/batch.hpp>
-#include <strata/data/mnist.hpp>
+#include <strata/data/sets/mnist.hpp>
+#include <strata/data/views/batch.hpp>
 #include <string>
 
 namespace examples {
@@ -17,12 +17,12 @@ struct settings {
 /// Parses the command line, runs `train`, and turns an error into one line and exit code 1.
 int run(int argc, char** argv, const std::string& description, const std::function<void(const settings&)>& train);
 
-/// The data set of the user, else the one found or downloaded, else digits that the library renders.
+/// The data set named on the command line, else MNIST if it is found or downloaded, else rendered digits.
 strata::data::train_and_test load(const settings& s);
 
 [[noreturn]] void refuse_batch(int size, std::initializer_list<int> known);
 
-/// Calls f with data::batch<N> for the batch size that the user chose: a batch size is part of a data set's type.
+/// Calls f with data::batch<N> for the batch size on the command line: the batch size is part of a data set's type.
 template <int... Sizes, class F>
 void with_batch(int size, F&& f) {
   if (!((size == Sizes ? (f(strata::data::batch<Sizes>), true) : false) || ...)) refuse_batch(size, {Sizes...});

@@ -6,9 +6,11 @@
 
 #include <strata/layers/activation.hpp>
 #include <strata/layers/activations.hpp>
+#include <strata/layers/add.hpp>
+#include <strata/layers/average.hpp>
 #include <strata/layers/average_pool2d.hpp>
 #include <strata/layers/batch_norm.hpp>
-#include <strata/layers/branches.hpp>
+#include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/dropout.hpp>
@@ -18,7 +20,11 @@
 #include <strata/layers/global_pool2d.hpp>
 #include <strata/layers/layer_norm.hpp>
 #include <strata/layers/max_pool2d.hpp>
+#include <strata/layers/maximum.hpp>
+#include <strata/layers/multiply.hpp>
 #include <strata/layers/reshape.hpp>
+#include <strata/layers/residual.hpp>
+#include <strata/layers/subtract.hpp>
 #include <strata/layers/zero_padding2d.hpp>
 
 #include <strata/initializers/constant.hpp>
@@ -41,28 +47,41 @@
 #include <strata/metrics/top_k_categorical_accuracy.hpp>
 
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/lamb.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/schedules.hpp>
 #include <strata/optimizers/sgd.hpp>
 
-// Backends before programs: a kernel specialised after the first look-up would be silently ignored.
+// Included here for the same reason: the sentence about a missing kernel carries a short list of includes.
+#include <strata/program/compiled.hpp>
+
 #include <strata/cpu/cpu.hpp>
 
-#include <strata/program/compiled.hpp>
 #include <strata/program/print_plan.hpp>
 #include <strata/train/trainer.hpp>
 
-#include <strata/data/batch.hpp>
-#include <strata/data/check_finite.hpp>
-#include <strata/data/find_mnist.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/idx.hpp>
-#include <strata/data/mnist.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/synthetic_digits.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/formats/idx.hpp>
+#include <strata/data/sets/find_mnist.hpp>
+#include <strata/data/sets/mnist.hpp>
+#include <strata/data/sets/synthetic_digits.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/check_finite.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
+
+#ifdef STRATA_COMPILED
+#define STRATA_INSTANCE extern template
+#define STRATA_ELEMENT float
+#include <strata/compiled/instances.ipp>
+#undef STRATA_ELEMENT
+#define STRATA_ELEMENT double
+#include <strata/compiled/instances.ipp>
+#undef STRATA_ELEMENT
+#undef STRATA_INSTANCE
+#endif

@@ -1,18 +1,18 @@
-// needs: grpc
+// needs: grpc protozero
 // One process of a training with parameter servers, for test_parameter_server.py: ps_task STRATEGY LEAVES [EPOCHS [PAUSE]]
 // STRATEGY: one_device asynchronous bounded synchronous. Waits PAUSE ms after each batch. Prints losses and a digest of the
 // parameters. TLS: a folder with authority.pem, worker.pem and worker.key. UNPROTECTED: do without on any address.
 // SNAPSHOTS: the folder of the servers' snapshots, one after each update, or soon. HOLD: a file to wait for after
 // HOLD_AFTER steps. START, RETRY: for how many seconds a server may be away at the start, and later. WORDS: so many samples of
-// words, for a network with tables of 100,000 rows.
+// words, for a network with tables of 100,000 rows. LAMB: instead of adam.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <random>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/shard.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/shard.hpp>
 #include <strata/distribute/parameter_server.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
@@ -62,9 +62,23 @@ struct say_when_under_way {
   }
 };
 
-void train_on(const auto& samples, auto network, const adam& optimizer, const auto& strategy, std::size_t shards,
+/// adam, or lamb: one type, so that the program is compiled once. Both keep two slots.
+struct chosen_optimizer : adam {
+  bool is_lamb = std::getenv("LAMB") != nullptr;
+  bool needs_norms() const { return is_lamb; }
+  template <class T, class F>
+  void with_rule(long step, double rate, F&& f) const {
+    if (is_lamb)
+      lamb{}.with_rule<T>(step, rate, f);
+    else
+      adam::with_rule<T>(step, rate, f);
+  }
+};
+
+void train_on(const auto& samples, auto network, const auto& optimizer, const auto& strategy, std::size_t shards,
               std::size_t index, int count, int pause) {
   trainer model{network, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
+  if (model.serve()) return;
   const auto fit = [&](auto batches) {
     return model.fit(batches, epochs(count), validation(samples | data::batch<50>), say_when_under_way{pause}, verbose::off);
   };
@@ -80,7 +94,7 @@ void train(const auto& strategy, std::size_t shards, std::size_t index, int coun
   if (const int words = number("WORDS", 0); words > 0)
     train_on(pairs_of_words(words), wide_and_narrow{}, adam{.learning_rate = 0.01}, strategy, shards, index, count, pause);
   else  // 9 x 64 + 24
-    train_on(data::synthetic_digits(600, 3), mlp{}, adam{}, strategy, shards, index, count, pause);
+    train_on(data::synthetic_digits(600, 3), mlp{}, chosen_optimizer{}, strategy, shards, index, count, pause);
 }
 }  // namespace
 
@@ -93,9 +107,8 @@ int main(int argc, char** argv) try {
     train(one_device{compute}, 1, 0, count, pause);
     return 0;
   }
-  parameter_server_options options{.compute = compute,
-                                   .partitioner = fixed_shards_partitioner{7},
-                                   .start_timeout = std::chrono::seconds(number("START", 10))};
+  parameter_server_options options{
+      .compute = compute, .partitioner = fixed_shards_partitioner{7}, .start_timeout = std::chrono::seconds(number("START", 10))};
   options.timeout = std::chrono::seconds(20);
   options.control.unprotected = std::getenv("UNPROTECTED") != nullptr;
   if (const char* folder = std::getenv("SNAPSHOTS"))

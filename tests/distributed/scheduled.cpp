@@ -1,4 +1,4 @@
-// needs: grpc
+// needs: grpc protozero
 // One process of a cluster whose chief schedules tasks, for test_cluster_coordinator.py: scheduled SCENE
 // In the chief SCENE is squares, failure, unknown, endless or train. TF_CONFIG says who is who; ps serve. A worker says when it
 // begins its first task. START: for how many seconds a worker waits for the chief. HOLD: a file that a square waits for.
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <strata/data/shard.hpp>
+#include <strata/data/views/shard.hpp>
 #include <strata/distribute/parameter_server.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/distribute/tasks/cluster_coordinator.hpp>
@@ -98,13 +98,13 @@ int run(const std::string& scene) {
   const auto digits = data::synthetic_digits(600, 3);
   parameter_server_options options{.compute = {.threads = 1, .leaves = 1}, .start_timeout = 10s};
   auto model = [&] {
-    return trainer{mlp{},  adam{}, sparse_categorical_crossentropy{}, accuracy{}, parameter_server{tf_config(), options},
-                   seed(5)};
+    return trainer{mlp{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, parameter_server{tf_config(), options}, seed(5)};
   };
   using trains = train<decltype(model()), decltype(digits)>;
 
   if (scene == "train") {
-    auto shared = model();  // in a ps, this serves
+    auto shared = model();
+    if (shared.serve()) return 0;
     if (members.rank() > 0) {
       run_tasks(members, {.start_timeout = 10s}, trains{&shared, &digits});
       return 0;

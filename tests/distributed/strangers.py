@@ -49,51 +49,87 @@ def to_any_server(r):
     return PREFACE + frame(1, 4, 1, header(b'x' * 20, b'y' * 16000)) + frame(9, 4, 1, header(b'z', b'y' * 16000))
 
 
+def varint(n):
+    n &= 2**64 - 1
+    out = b''
+    while n >= 128:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def number(field, n):
+    """A signed integer, as protobuf's sint64."""
+    return varint(field << 3) + varint(n << 1 ^ n >> 63)
+
+
+def fixed64(field, n):
+    return varint(field << 3 | 1) + struct.pack('<Q', n % 2**64)
+
+
+def fixed32(field, n):
+    return varint(field << 3 | 5) + struct.pack('<I', n % 2**32)
+
+
+def text(field, t):
+    return varint(field << 3 | 2) + varint(len(t)) + t
+
+
+def envelope(run, generation, rank, incarnation, body, elements=b''):
+    """include/strata/distribute/wire/envelope.hpp"""
+    sender = text(1, run) + fixed64(2, generation) + number(3, rank) + fixed64(4, incarnation)
+    return text(1, sender) + text(2, body) + (text(3, elements) if elements else b'')
+
+
 def to_coordinator(r):
     """Whatever a stranger might send to a coordinator."""
-    run = [(b'strata-run', b''), (b'strata-generation', b'0')]
 
-    def call(method, more, body):
-        return message(b'/strata.Coordinator/' + method, more, body)
+    def call(method, body, rank=-1, run=b''):
+        return message(b'/strata.Coordinator/' + method, [], envelope(run, 0, rank, r.getrandbits(64), body))
 
-    kind = r.randrange(10)
+    kind = r.randrange(11)
     if kind < 4:
         return to_any_server(r)
-    if kind == 4:  # a value longer than allowed
-        return call(b'Set', run + [(b'strata-key', b'k')], r.randbytes(15000))[:-5000] + r.randbytes(100)
+    if kind == 4:  # a value longer than allowed, cut off
+        return call(b'Set', text(1, b'k') + text(2, r.randbytes(15000)))[:-5000] + r.randbytes(100)
     if kind == 5:  # absurd keys
-        return call(b'Set', run + [(b'strata-key', b'k' * r.choice([0, 257, 3000]))], b'value')
+        return call(b'Set', text(1, b'k' * r.choice([0, 257, 3000])) + text(2, b'value'))
     if kind == 6:  # fills the store
-        return call(b'Set', run + [(b'strata-key', b'%x' % r.getrandbits(64))], r.randbytes(16000))
+        return call(b'Set', text(1, b'%x' % r.getrandbits(64)) + text(2, r.randbytes(16000)))
     if kind == 7:  # a member of nothing
-        method = r.choice([b'Join', b'Beat', b'Fail', b'Leave', b'Get', b'Nothing'])
-        who = b'%d %d' % (r.randrange(-2, 5), r.getrandbits(64))
-        body = r.choice([r.randbytes(100), b'1 2 3 99999999\nworker 1\nhost\n' + r.randbytes(2000), b'0 -5 99999999999999999999\n'])
-        return call(method, run + [(b'strata-member', who), (b'strata-key', b'program')], body)
+        method = r.choice([b'Join', b'Enter', b'Beat', b'Fail', b'Leave', b'Get', b'GetAll', b'FormAgain', b'Nothing'])
+        who = number(1, r.choice([-1, 3, 2**40])) + text(2, b'worker 1') + text(3, b'host') + number(4, 5) + text(5, r.randbytes(2000))
+        body = r.choice([r.randbytes(100), text(1, who) + number(2, 99999999), number(1, -5) + number(2, 2**62), text(1, b'k') * 1000])
+        return call(method, body, r.randrange(-2, 5))
     if kind == 8:  # waits for what never comes
-        return call(b'Get', run + [(b'strata-key', r.randbytes(4).hex().encode())], b'')
-    return call(b'Set', [(b'strata-run', r.randbytes(30).hex().encode())], b'v') + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
+        return call(b'Get', text(1, r.randbytes(4).hex().encode()))
+    if kind == 9:  # damaged
+        whole = bytearray(envelope(b'', 0, 1, 7, text(1, b'key') + text(2, b'value')))
+        whole[r.randrange(len(whole))] ^= 1 << r.randrange(8)
+        return message(b'/strata.Coordinator/' + r.choice([b'Set', b'Get', b'GetAll', b'Join', b'Beat']), [], bytes(whole[:r.randrange(1, len(whole) + 1)]))
+    return call(b'Set', text(1, b'k') + text(2, b'v'), run=r.randbytes(30).hex().encode()) + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
 
 
 def to_parameter_server(run):
     """Whatever a stranger might send to a parameter server, if he knows the name of the run, but of no process in it."""
-    name = 0xCBF29CE484222325  # FNV-1a
-    for byte in run.encode():
-        name = (name ^ byte) * 0x100000001B3 % 2**64
 
     def hostile_bytes(r):
-        kind = r.randrange(8)
+        kind = r.randrange(9)
         if kind < 4:
             return to_any_server(r)
         method = r.choice([b'Join', b'Leave', b'Assign', b'Push', b'Pull', b'Nothing'])
-        head = struct.pack('<IHHQIIQqdII', 0x53505453, 1, r.randrange(9), r.choice([name, r.getrandbits(64)]), r.randrange(4), r.randrange(9),
-                           r.getrandbits(64), r.getrandbits(40), r.random(), r.choice([1, 64, 2**32 - 1]), r.randrange(4))
+        body = fixed32(1, r.randrange(9)) + number(2, r.getrandbits(40)) + fixed64(3, r.getrandbits(64)) + number(4, r.choice([1, 64, 2**32 - 1])) + number(
+            5, r.randrange(-1, 99)) + text(6, r.randbytes(4 * r.randrange(50)))
+        whole = envelope(r.choice([run.encode(), b'another']), r.randrange(2), r.randrange(-1, 4), r.getrandbits(64), body, r.randbytes(r.randrange(10000)))
         if kind == 4:  # too short
-            return message(b'/strata.Parameters/' + method, [], head[:r.randrange(len(head))])
+            return message(b'/strata.Parameters/' + method, [], whole[:r.randrange(len(whole))])
         if kind == 5:  # begins a message of a megabyte, as pushes are, and leaves it at a part
-            return message(b'/strata.Parameters/' + method, [], head + bytes(r.randrange(60000)), announced=1 << 20)
-        whole = message(b'/strata.Parameters/' + method, [], head + r.randbytes(r.randrange(10000)))
-        return whole if kind == 6 else whole + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
+            return message(b'/strata.Parameters/' + method, [], whole + bytes(r.randrange(50000)), announced=1 << 20)
+        if kind == 6:  # damaged
+            damaged = bytearray(whole[:200])
+            damaged[r.randrange(len(damaged))] ^= 1 << r.randrange(8)
+            return message(b'/strata.Parameters/' + method, [], bytes(damaged) + whole[200:])
+        whole = message(b'/strata.Parameters/' + method, [], whole)
+        return whole if kind == 7 else whole + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
 
     return hostile_bytes
 

@@ -1,4 +1,4 @@
-# needs: grpc
+# needs: grpc protozero
 """A chief that schedules tasks, and workers that execute them, die, hang and come back, as real processes."""
 import functools, os, signal, socket, sys, tempfile
 import workers
@@ -97,7 +97,7 @@ def _():
 @case('a task that workers do not know')
 def _():
     out = Cluster(1, 'unknown').finish()[0]
-    check(out == 'error: worker 0: not_registered: this worker knows no such task\n', out)
+    check(out == 'error: worker 0: not_registered: this worker has no such task\n', out)
 
 
 @case('a task that costs every worker its life is given up')
@@ -113,7 +113,7 @@ def _():
 @case('no worker is there')
 def _():
     out = Cluster(0, 'squares').finish()[0]
-    check('communication_error: no worker has been there for 3000 ms, but 120 tasks are left' in out, out)
+    check('communication_error: no worker was connected for 3000 ms, but 120 tasks are left' in out, out)
 
 
 @case('kill -9 of the chief: the workers end, and name it')

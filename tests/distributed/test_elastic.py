@@ -1,4 +1,4 @@
-# needs: grpc
+# needs: grpc protozero
 """Elastic trainings: whoever is left goes on, whoever comes late is taken in, and the bits are those of a training that was left alone."""
 import random, signal, sys, time
 from elastic import Times, Training, lose_one

@@ -1,4 +1,4 @@
-# needs: grpc
+# needs: grpc protozero
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, to_coordinator
@@ -69,7 +69,7 @@ for strategy in ('multi_worker', 'multi_worker_tcp'):
 def _():
     processes = under_way(start_workers(2, ['mlp', 'multi_worker', 1, 4, ENDLESS], more_of={1: {'SLOW': '30000'}}))
     out = expect_error(processes[:1], 14, 'did not answer within 10000 ms; process 1 is ' + name_of(1, processes[1]),
-                       name_of(1, processes[1]) + ' waited for nobody, as of ')[0]
+                       name_of(1, processes[1]) + ' waited for no process, as of ')[0]
     check(re.search(r'worker 0 \(.*\) has waited \d+\.\d s for worker 1 \(', out), out)
 
 

@@ -1,4 +1,4 @@
-# needs: grpc
+# needs: grpc protozero
 """Real processes, found through TF_CONFIG: they train to the bits of one device, and say what went wrong when something does."""
 import socket, sys, threading, time
 from workers import (PATIENCE, case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers,

@@ -1,4 +1,4 @@
-# needs: grpc
+# needs: grpc protozero
 # flags: alone
 """Workers on hosts of their own, as far as one machine can make them: what a slow, lossy, cut or silent network does.
 

@@ -1,4 +1,4 @@
-# needs: grpc
+# needs: grpc protozero
 """Trainings that are killed, terminated and started again, by one process or several, end with the bits of one that was left alone."""
 import itertools, json, os, random, re, signal, struct, sys, tempfile, time
 from workers import case, check, finish, finish_tests, free_ports, start as start_process

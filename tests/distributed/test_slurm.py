@@ -1,4 +1,4 @@
-# needs: grpc
+# needs: grpc protozero
 """Slurm itself starts trainings: a controller and nodes, all on this machine, run the batch script of docs/clusters.md.
 
 They live in namespaces that end with the test: processes, network, and names of hosts. Where Slurm is not installed, or such

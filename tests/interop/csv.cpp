@@ -1,6 +1,6 @@
 // The other half of test_csv.py: prints the fields of a CSV file, or its columns of numbers.
 #include <cstdio>
-#include <strata/data/csv.hpp>
+#include <strata/data/formats/csv.hpp>
 #include <string>
 
 using namespace strata;

@@ -2,7 +2,7 @@
 // needs: libpng libjpeg
 #include <cstdio>
 #include <cstdlib>
-#include <strata/data/image_file.hpp>
+#include <strata/data/image/image_file.hpp>
 
 using namespace strata;
 

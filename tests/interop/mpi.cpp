@@ -1,4 +1,4 @@
-// needs: mpi grpc
+// needs: mpi grpc protozero
 // mpi [among|multi_worker|twice|much|late] [BYTES_PER_PACK]: a process that mpirun starts trains with the others, over MPI.
 #include <cstring>
 #include <iostream>
@@ -41,11 +41,12 @@ int main(int argc, char** argv) try {
   const std::string what = argc > 1 ? argv[1] : "one_device";
   const compute_options compute{.threads = 1, .leaves = 4};
   const communication_options communication{.bytes_per_pack = argc > 2 ? std::stoul(argv[2]) : 0,
-                                            .implementation = communication_implementation::mpi};
+                                            .implementation = mpi_communication};
   if (what == "one_device") std::cout << "digest " + trained(one_device{compute}) + '\n';
   if (what == "among") std::cout << "digest " + trained(synchronous_among{mpi_communicator(), compute, communication}) + '\n';
   if (what == "multi_worker")
-    std::cout << "digest " + trained(multi_worker_mirrored{mpirun(), {.compute = compute, .communication = communication}}) + '\n';
+    std::cout << "digest " + trained(multi_worker_mirrored{mpirun(), {.compute = compute, .communication = communication}}) +
+                     '\n';
   if (what == "twice") {  // one after the other, and the program uses MPI itself
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &argc);
     const std::string first = trained(synchronous_among{mpi_communicator(), compute});

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
-#include <strata/data/npy.hpp>
-#include <strata/data/npz.hpp>
+#include <strata/data/formats/npy.hpp>
+#include <strata/data/formats/npz.hpp>
 #include <string>
 #include <vector>
 

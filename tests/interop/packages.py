@@ -7,7 +7,7 @@ import sys
 import venv
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = pathlib.Path(os.environ["STRATA_PROGRAMS"])
+PROGRAMS = pathlib.Path(os.environ.get("STRATA_PROGRAMS", ""))
 results = []
 
 
@@ -51,7 +51,7 @@ def need_packages(**packages):
         return
     if "STRATA_INSTALLED" in os.environ:
         raise ImportError(f"{', '.join(lacks(packages))}: installed, but not there")
-    folder = ROOT / "build" / "-".join(["python", *packages])
+    folder = ROOT / "build" / "-".join(["python", *(m + p.partition("==")[2] for m, p in packages.items())])
     python = folder / "bin/python"
     if not (folder / "complete").exists():
         try:

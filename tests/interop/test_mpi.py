@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# needs: mpi grpc
+# needs: mpi grpc protozero
 """Processes that mpirun starts train over MPI to the bits of one process, and say what they waited for in vain."""
 import os
 import shutil

@@ -12,7 +12,7 @@ from packages import PROGRAMS, ROOT, check, finish_tests, leave_out
 RESOLVE = PROGRAMS / "interop_resolve"
 
 
-def facts_of(launcher, *options, **variables):
+def info_of(launcher, *options, **variables):
     """What each process finds, and the text of all."""
     script = 'echo "$("$0" "$@" 2>&1 | tr "\\n" ";")"'  # one write, so that lines of processes do not mix
     command = [*launcher, "-n", "4", "sh", "-c", script, RESOLVE, "mpirun", *options]
@@ -23,7 +23,7 @@ def facts_of(launcher, *options, **variables):
 
 def test(name, launcher, is_local):
     address = {} if is_local else {"STRATA_COORDINATOR": "127.0.0.1:20000"}
-    facts, text = facts_of(launcher, **address)
+    facts, text = info_of(launcher, **address)
     check(
         sorted(f.get("task", "") for f in facts) == [f"worker {i}" for i in range(4)],
         f"{name}: four workers",
@@ -33,7 +33,7 @@ def test(name, launcher, is_local):
     check(sorted(f.get("local_rank", "") for f in facts) == list("0123"), f"{name}: and its place on this host")
     check(len({f.get("coordinator") for f in facts}) == 1, f"{name}: that agree on the coordinator")
     check(len({f.get("run_id") for f in facts}) == 1, f"{name}: and on the run")
-    facts, _ = facts_of(launcher, "ps=1", "chief", **address)
+    facts, _ = info_of(launcher, "ps=1", "chief", **address)
     check(
         sorted(f.get("task", "") for f in facts) == ["chief 0", "ps 0", "worker 0", "worker 1"],
         f"{name}: roles are given out by rank",
@@ -45,7 +45,7 @@ root = ["--allow-run-as-root"] if os.getuid() == 0 else []
 open_mpi = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
 local = [open_mpi, *root, "--oversubscribe"]
 check(test("Open MPI", local, True) != test("Open MPI, again", local, True), "another run has another id")
-_, text = facts_of([*local, "-x", "STRATA_COORDINATOR=nowhere"])
+_, text = info_of([*local, "-x", "STRATA_COORDINATOR=nowhere"])
 check(text.count("mpirun: STRATA_COORDINATOR: 'nowhere' has no port: write host:port") == 4, "a wrong address is named by all")
 
 # The line of the documentation, with the hosts that there are.
@@ -53,16 +53,16 @@ page = (ROOT / "docs/clusters.md").read_text()
 _, *options, program = shlex.split(re.search(r"^mpirun .*$", page, re.M)[0])
 options[options.index("--host") + 1] = "localhost:8"
 options[options.index("-n") : options.index("-n") + 2] = []
-facts, text = facts_of([*local, *options])
+facts, text = info_of([*local, *options])
 check(program == "build/train" and len(facts) == 4, "the line in docs/clusters.md starts processes", text)
 check({f.get("coordinator") for f in facts} == {"node1:20000"}, "that find the coordinator it names", text)
 
 mpich = shutil.which("mpiexec.hydra")
 if mpich:
     test("MPICH", [mpich], False)
-    _, text = facts_of([mpich])
+    _, text = info_of([mpich])
     check(
-        text.count("mpirun: nobody says where process 0 listens: set STRATA_COORDINATOR") == 4, "MPICH: an address is asked for"
+        text.count("mpirun: the address of process 0 is unknown: set STRATA_COORDINATOR") == 4, "MPICH: an address is asked for"
     )
 else:
     leave_out("MPICH", "not installed")

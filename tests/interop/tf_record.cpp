@@ -4,10 +4,10 @@
 #include <cstring>
 #include <exception>
 #include <limits>
-#include <strata/data/example.hpp>
-#include <strata/data/example_builder.hpp>
-#include <strata/data/tf_record_reader.hpp>
-#include <strata/data/tf_record_writer.hpp>
+#include <strata/data/formats/example.hpp>
+#include <strata/data/formats/example_builder.hpp>
+#include <strata/data/formats/tf_record_reader.hpp>
+#include <strata/data/formats/tf_record_writer.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*activation<.*flatten.*receives<8, 8, 1>.*because<.*activation_takes_an_activation>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/activation.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

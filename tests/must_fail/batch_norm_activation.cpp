@@ -1,7 +1,7 @@
 // error: wrong_option<.*at_index<1>.*by_layer<.*batch_norm<.*relu.*because<.*the_layer_takes_no_activation>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/activation.hpp>
 #include <strata/layers/batch_norm.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

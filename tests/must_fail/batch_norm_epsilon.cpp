@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*batch_norm<.*receives<8>.*because<.*normalization_epsilon_must_be_positive>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/batch_norm.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*concat<.*receives<8, 8, 2>.*because<.*concat_takes_branches_that_differ_only_in_channels>
-#include <strata/network/sequential.hpp>
-#include <strata/layers/branches.hpp>
+#include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

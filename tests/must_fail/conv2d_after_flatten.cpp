@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*at_index<2>.*by_layer<.*conv2d<4, 3>.*receives<64>.*because<.*conv2d_takes_height_width_channels>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*conv2d<4, 3.*stride<0.*receives<8, 8, 1>.*because<.*conv2d_needs_positive_settings>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/conv2d.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: wrong_option<.*at_index<1>.*by_layer<.*conv2d<4, 3.*flatten_first.*because<.*the_layer_does_not_know_this_option>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dropout.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 struct flatten_first {};

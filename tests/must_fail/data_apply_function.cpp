@@ -1,7 +1,7 @@
 // error: the function of data::apply takes the view before it
-#include <strata/data/apply.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/apply.hpp>
+#include <strata/data/views/take.hpp>
 using namespace strata;
 
 void check() {

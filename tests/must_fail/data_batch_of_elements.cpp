@@ -1,7 +1,7 @@
 // error: data::batch takes a view of samples
-#include <strata/data/batch.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/map.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
 #include <string>
 using namespace strata;
 

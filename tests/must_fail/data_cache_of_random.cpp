@@ -1,17 +1,14 @@
-// error: data::cache behind a random stage would keep the random numbers of the first epoch
-#include <strata/data/cache.hpp>
-#include <strata/data/from_tensor_slices.hpp>
+// error: data::cache after a random stage would keep the random numbers of the first epoch
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/cache.hpp>
 using namespace strata;
 
 template <class Base>
-class noisy_rows : public data::detail::rows_around<Base> {
+class noisy_rows : public data::detail::samples_around<Base> {
  public:
-  using value_type = float;
-  static constexpr bool is_random = true;
-  static constexpr shape sample_shape = Base::sample_shape, target_shape = Base::target_shape;
-  static constexpr label_kind labels = Base::labels;
+  static constexpr data::row_properties properties{.is_random = true};
 
-  explicit noisy_rows(Base base) : data::detail::rows_around<Base>(base) {}
+  explicit noisy_rows(Base base) : data::detail::samples_around<Base>(base) {}
   template <class T, class Then>
   void write(data::sample_index i, data::sample_index ahead, data::sample_place<T> to, Then then) const {
     this->base_.write(i, ahead, to, then);

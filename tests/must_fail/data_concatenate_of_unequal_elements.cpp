@@ -1,7 +1,7 @@
 // error: or whose elements have one type
-#include <strata/data/concatenate.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/range.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/concatenate.hpp>
 using namespace strata;
 auto names() { return data::from_range(std::vector<std::string>{"a"}); }
 

@@ -1,6 +1,6 @@
 // error: data::concatenate takes two views whose samples have one shape, one kind of labels and one target shape
-#include <strata/data/concatenate.hpp>
-#include <strata/data/from_tensor_slices.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/concatenate.hpp>
 using namespace strata;
 template <int N>
 auto x() {

@@ -1,8 +1,8 @@
 // error: data::elements takes a view of samples or elements: data::unbatch makes samples of batches
-#include <strata/data/batch.hpp>
-#include <strata/data/elements.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/unbatch.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/elements.hpp>
+#include <strata/data/views/unbatch.hpp>
 using namespace strata;
 
 void check() {

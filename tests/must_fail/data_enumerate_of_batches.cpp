@@ -1,7 +1,7 @@
 // error: data::enumerate takes a view of samples or elements: put it before batch
-#include <strata/data/batch.hpp>
-#include <strata/data/enumerate.hpp>
-#include <strata/data/range.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/enumerate.hpp>
 using namespace strata;
 
 void check() {

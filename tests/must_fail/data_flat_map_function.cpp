@@ -1,6 +1,6 @@
 // error: the function of data::flat_map takes an element, or x and y of samples with labels, and returns a range of elements
-#include <strata/data/flat_map.hpp>
-#include <strata/data/range.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/flat_map.hpp>
 using namespace strata;
 
 void check() {

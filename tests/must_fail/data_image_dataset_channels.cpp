@@ -1,6 +1,6 @@
 // error: image_dataset_from_directory<shape.height, width, channels.>: channels are 1 .grey., 3 .RGB. or 4 .RGBA.
 // needs: libpng libjpeg
-#include <strata/data/image_dataset_from_directory.hpp>
+#include <strata/data/image/image_dataset_from_directory.hpp>
 
 #ifdef TWIN
 constexpr int channels = 3;

@@ -1,7 +1,7 @@
 // error: data::interleave takes a view of samples or elements: put it before batch
-#include <strata/data/batch.hpp>
-#include <strata/data/interleave.hpp>
-#include <strata/data/range.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/interleave.hpp>
 using namespace strata;
 constexpr auto some = [](auto) { return data::range(3); };
 

@@ -1,6 +1,6 @@
 // error: the function of data::map takes x, or x and y of samples with labels, or an element
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/map.hpp>
 using namespace strata;
 
 auto mapped() {

@@ -1,7 +1,7 @@
-// error: the function of data::map behind data::batch takes a data::mutable_batch
-#include <strata/data/batch.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/range.hpp>
+// error: the function of data::map after data::batch takes a data::mutable_batch
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
 using namespace strata;
 
 void check() {

@@ -1,6 +1,6 @@
 // error: data::random_flip takes a view of images, samples of shape .height, width, channels., before batch
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/random_flip.hpp>
+#include <strata/data/image/random_flip.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
 #include <vector>
 
 using namespace strata;

@@ -1,6 +1,6 @@
 // error: auto_shard::file takes a data set that reads files
-#include <strata/data/auto_shard.hpp>
-#include <strata/data/from_tensor_slices.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/auto_shard.hpp>
 using namespace strata;
 
 auto mine() {

@@ -1,7 +1,7 @@
 // error: each worker would shuffle by itself, and shards would overlap
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/shard.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/shard.hpp>
+#include <strata/data/views/shuffle.hpp>
 using namespace strata;
 
 auto mine() {

@@ -1,6 +1,6 @@
 // error: data::take takes a view of samples, elements or batches
-#include <strata/data/range.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/take.hpp>
 using namespace strata;
 
 void check() {

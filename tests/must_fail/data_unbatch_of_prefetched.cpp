@@ -1,8 +1,8 @@
-// error: data::unbatch takes batches that can be copied: put data::prefetch behind the last batch
-#include <strata/data/batch.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/unbatch.hpp>
+// error: data::unbatch takes batches that can be copied: put data::prefetch after the last batch
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/unbatch.hpp>
 using namespace strata;
 
 void check() {

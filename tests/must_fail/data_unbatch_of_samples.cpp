@@ -1,7 +1,7 @@
 // error: data::unbatch takes a view of batches: put it after batch
-#include <strata/data/batch.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/unbatch.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/unbatch.hpp>
 using namespace strata;
 
 void check() {

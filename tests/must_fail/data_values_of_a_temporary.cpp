@@ -1,5 +1,5 @@
 // error: (use of|call to) deleted (member )?function '?.*values
-#include <strata/data/array.hpp>
+#include <strata/data/core/array.hpp>
 #include <vector>
 using namespace strata;
 

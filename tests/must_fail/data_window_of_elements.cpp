@@ -1,7 +1,7 @@
-// error: data::window takes a view of samples: put it before batch, and behind the map that makes samples
-#include <strata/data/from_range.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/window.hpp>
+// error: data::window takes a view of samples: put it before batch, and after the map that makes samples
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/window.hpp>
 using namespace strata;
 auto names() { return data::from_range(std::vector<std::string>{"a"}); }
 

@@ -1,7 +1,7 @@
-// error: data::window takes a random-access view: put it before shuffle, filter, take and skip
-#include <strata/data/range.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/window.hpp>
+// error: data::window takes a random-access view: put it before shuffle, filter, repeat and shard
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/window.hpp>
 using namespace strata;
 
 void check() {

@@ -1,6 +1,6 @@
 // error: data::window makes samples of shape .Size, S[.]+., which has at most four extents
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/window.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/window.hpp>
 using namespace strata;
 template <shape S>
 auto x() {

@@ -1,7 +1,7 @@
 // error: data::zip takes two views of samples or elements: put it before batch
-#include <strata/data/batch.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/zip.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/zip.hpp>
 using namespace strata;
 
 void check() {

@@ -1,8 +1,8 @@
 // error: shape_mismatch<.*at_index<2>.*by_layer<.*dense<10>.*receives<26, 26, 32>.*because<.*dense_takes_a_rank_1_shape_put_flatten_in_front>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: wrong_option<.*at_index<1>.*by_layer<.*dense<4,.*softmax.*because<.*a_layer_takes_one_activation>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/activation.hpp>
 #include <strata/layers/dense.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

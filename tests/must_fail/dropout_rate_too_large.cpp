@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*dropout<.*receives<8>.*because<.*dropout_rate_must_be_below_1>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dropout.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

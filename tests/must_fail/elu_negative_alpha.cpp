@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*activation<.*elu.*receives<8>.*because<.*elu_alpha_must_not_be_negative>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/activation.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,8 +1,8 @@
-// error: shape_mismatch<.*at_index<2>.*by_layer<.*embedding<10, 4>.*receives<7>.*because<.*embedding_takes_the_numbers_of_the_batch>
-#include <strata/network/sequential.hpp>
+// error: shape_mismatch<.*at_index<2>.*by_layer<.*embedding<10, 4>.*receives<7>.*because<.*embedding_takes_the_row_indices_of_the_batch>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/embedding.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*embedding<10, 4>.*receives<2, 3, 4, 5>.*because<.*embedding_takes_one_to_three_extents>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/embedding.hpp>
 #include <strata/layers/reshape.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*embedding<16777216, 128>.*receives<7>.*because<.*embedding_is_too_large>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/embedding.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,6 +1,6 @@
 // error: wrong_option<.*at_index<1>.*by_layer<.*embedding<10, 4,.*kernel_regularizer<.*because<.*the_layer_does_not_know_this_option>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/embedding.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<0>.*by_layer<.*input<8, 0>.*receives<>.*because<.*input_takes_one_to_four_positive_extents>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/input.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*input<8>.*receives<8>.*because<.*input_stands_first_and_once>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dense.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

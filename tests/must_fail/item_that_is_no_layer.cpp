@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<int>.*receives<8>.*because<.*items_of_a_network_are_layers>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dense.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: wrong_option<.*at_index<1>.*by_layer<.*layer_norm<.*momentum.*because<.*the_layer_does_not_know_this_option>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/batch_norm.hpp>
 #include <strata/layers/layer_norm.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*activation<.*leaky_relu.*receives<8>.*because<.*leaky_relu_slope_must_not_be_negative>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/activation.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,8 +1,8 @@
 // error: shape_mismatch<.*by_layer<.*sparse_categorical_crossentropy<.*receives<1>.*because<.*crossentropy_needs_at_least_2_classes>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/losses/binary_crossentropy.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*by_layer<.*huber<.*because<.*huber_delta_must_be_positive>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/losses/huber.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*by_layer<.*categorical_crossentropy<.*because<.*label_smoothing_must_be_from_0_to_1>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,8 +1,8 @@
 // error: wrong_option<.*by_layer<.*sparse_categorical_crossentropy<.*label_smoothing<.*because<.*the_layer_does_not_know_this_option>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

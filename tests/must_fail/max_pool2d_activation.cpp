@@ -1,7 +1,7 @@
 // error: wrong_option<.*at_index<1>.*by_layer<.*max_pool2d<2.*relu.*because<.*the_layer_takes_no_activation>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/activations.hpp>
 #include <strata/layers/max_pool2d.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

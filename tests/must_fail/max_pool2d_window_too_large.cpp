@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*max_pool2d<4>.*receives<3, 8, 1>.*because<.*pooling_window_is_larger_than_the_image>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/max_pool2d.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,6 +1,6 @@
 // error: a network starts with input
-#include <strata/network/sequential.hpp>
 #include <strata/layers/dense.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

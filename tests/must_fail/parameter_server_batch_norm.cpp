@@ -21,5 +21,5 @@ using net = sequential<input<8>, dense<4>, layer_norm<>, activation<relu>, dense
 #else
 using net = sequential<input<8>, dense<4>, batch_norm<>, activation<relu>, dense<3, softmax>>;
 #endif
-using whole = program<net, sparse_categorical_crossentropy<>, adam, list<>>;
+using whole = program<net, sparse_categorical_crossentropy<>, adam, type_list<>>;
 static_assert(sizeof(parameter_executor<whole, connection>) > 0);

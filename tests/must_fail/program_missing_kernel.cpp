@@ -14,5 +14,5 @@ using activation_of_mine = relu;
 using activation_of_mine = twice;
 #endif
 using net = sequential<input<8>, dense<4, activation_of_mine>, dense<1>>;
-using whole = program<net, mean_squared_error, adam, list<>>;
+using whole = program<net, mean_squared_error, adam, type_list<>>;
 compiled<whole, cpu> check;

@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*reshape<2, 2, 2, 2, 4>.*receives<8, 8, 1>.*because<.*reshape_takes_one_to_four_extents>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/reshape.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

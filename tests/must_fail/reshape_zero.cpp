@@ -1,6 +1,6 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*reshape<0, 64>.*receives<8, 8, 1>.*because<.*reshape_extents_must_be_positive>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/reshape.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*add<.*receives<8, 8, 4>.*because<.*add_takes_branches_of_equal_shape>
-#include <strata/network/sequential.hpp>
-#include <strata/layers/branches.hpp>
 #include <strata/layers/conv2d.hpp>
+#include <strata/layers/residual.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -8,5 +8,5 @@ using metric_of_mine = sparse_categorical_accuracy;
 #else
 using metric_of_mine = categorical_accuracy;
 #endif
-using whole = trainer<program<net, sparse_categorical_crossentropy<>, adam, list<metric_of_mine>>, one_device>;
+using whole = trainer<program<net, sparse_categorical_crossentropy<>, adam, type_list<metric_of_mine>>, one_device<>>;
 bool check = sizeof(whole) > 0;

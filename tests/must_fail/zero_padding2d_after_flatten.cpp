@@ -1,7 +1,7 @@
 // error: shape_mismatch<.*at_index<2>.*by_layer<.*zero_padding2d<1.*receives<64>.*because<.*zero_padding2d_takes_height_width_channels>
-#include <strata/network/sequential.hpp>
 #include <strata/layers/flatten.hpp>
 #include <strata/layers/zero_padding2d.hpp>
+#include <strata/network/sequential.hpp>
 
 using namespace strata;
 #ifdef TWIN

@@ -18,7 +18,7 @@ using net = sequential<input<length>, embedding<11, 5, Options...>, Middle, dens
 template <class Network, class Backend, class Precision>
 class embedding_check {
   using T = typename Precision::value_type;
-  using P = program<Network, sparse_categorical_crossentropy<>, some_optimizer, list<>, Precision>;
+  using P = program<Network, sparse_categorical_crossentropy<>, some_optimizer, type_list<>, Precision>;
   static constexpr const auto& layout = layout_of_program<P>;
   static constexpr double tolerance = tolerance_of<T>;
 
@@ -27,9 +27,7 @@ class embedding_check {
   std::vector<T> rows_;
   std::vector<std::int32_t> labels_;
 
-  samples<T> batch_number(int n) const {
-    return {rows_.data() + n * batch * length, labels_.data() + n * batch, nullptr, batch};
-  }
+  samples<T> batch_number(int n) const { return {rows_.data() + n * batch * length, labels_.data() + n * batch, nullptr, batch}; }
 
   synchronous_executor<P, Backend> start(const some_optimizer& optimizer) {
     synchronous_executor<P, Backend> executor(optimizer, 1, {.threads = 1, .leaves = 2, .micro_batch = 2});

@@ -1,7 +1,7 @@
 // The ten steps of a recorded model as a user takes them: trainer, data pipeline, fit.
 #include <strata/cpu/cpu.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_tensor_slices.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 #include <strata/metrics/accuracy.hpp>
 #include <strata/optimizers/adam.hpp>

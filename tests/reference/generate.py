@@ -460,6 +460,7 @@ def optimizer_cases():
         "rmsprop": (K.RMSprop, numpy_rmsprop),
         "adam": (K.Adam, numpy_adam),
         "adamw": (K.AdamW, numpy_adam),
+        "lamb": (K.Lamb, numpy_lamb),
     }
     cases = {}
 
@@ -511,7 +512,25 @@ def optimizer_cases():
     case("sgd_momentum_exponential_decay", "sgd", decay, momentum=0.9)
     case("sgd_nesterov_staircase", "sgd", stair, momentum=0.9, nesterov=True)
     case("adamw_cosine_decay", "adamw", warm)
+    case("lamb", "lamb")
+    case("lamb_settings", "lamb", learning_rate=0.1, beta_1=0.8, beta_2=0.95, epsilon=1e-3)
+    case("lamb_weight_decay", "lamb", learning_rate=0.05, weight_decay=0.1)
+    case("lamb_clipnorm", "lamb", learning_rate=0.02, clipnorm=1.0)
+    case("lamb_clipvalue", "lamb", clipvalue=0.25)
+    case("lamb_global_clipnorm", "lamb", global_clipnorm=1.5)
+    case("lamb_cosine_decay", "lamb", warm)
     return cases
+
+
+def numpy_lamb(lr=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **frame):
+    def update(w, g, s, lr, t):
+        s["m"] = beta_1 * s.get("m", 0.0) + (1 - beta_1) * g
+        s["v"] = beta_2 * s.get("v", 0.0) + (1 - beta_2) * g * g
+        d = s["m"] / (1 - beta_1**t) / (np.sqrt(s["v"] / (1 - beta_2**t)) + epsilon)
+        norms = np.linalg.norm(w), np.linalg.norm(d)
+        return w - lr * (norms[0] / norms[1] if min(norms) > 0 else 1.0) * d
+
+    return lambda: numpy_optimizer(update, lr, **frame)
 
 
 NUMPY_OPTIMIZERS = {"adam": numpy_adam(), "sgd_momentum": numpy_sgd(momentum=0.9)}

@@ -1,10 +1,10 @@
 // Image augmentation and resizing against Keras and TensorFlow; generate_images.py records them.
 #include <array>
 #include <cstdio>
-#include <strata/data/affine_transform.hpp>
-#include <strata/data/random_contrast.hpp>
-#include <strata/data/random_flip.hpp>
-#include <strata/data/resize.hpp>
+#include <strata/data/image/affine_transform.hpp>
+#include <strata/data/image/random_contrast.hpp>
+#include <strata/data/image/random_flip.hpp>
+#include <strata/data/image/resize.hpp>
 #include <string>
 
 #include "recorded.hpp"
@@ -118,8 +118,8 @@ void check_resize(const std::string& name, int height, int width, int new_height
 TEST_CASE("resize") {
   int checked = 0;
   const safetensors_file file("tests/reference/recorded/images.safetensors");
-  for (const auto& [proportion, proportion_name] : {std::pair{aspect_ratio::distort, "distort"},
-                                                    std::pair{aspect_ratio::crop, "crop"}, std::pair{aspect_ratio::pad, "pad"}})
+  for (const auto& [proportion, proportion_name] :
+       {std::pair{aspect_ratio::distort, "distort"}, std::pair{aspect_ratio::crop, "crop"}, std::pair{aspect_ratio::pad, "pad"}})
     for (const auto& [method, method_name] :
          {std::pair{resize_method::bilinear, "bilinear"}, std::pair{resize_method::nearest, "nearest"},
           std::pair{resize_method::bicubic, "bicubic"}, std::pair{resize_method::area, "area"}})

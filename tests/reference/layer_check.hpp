@@ -37,12 +37,12 @@ template <class Layer, shape In, class Backend, class Precision>
 layer_under_test<typename Precision::value_type> lowered() {
   using T = typename Precision::value_type;
   layer_under_test<T> layer{In, {}, {}};
-  [&]<class First, class... Rest>(list<First, Rest...>) {
+  [&]<class First, class... Rest>(type_list<First, Rest...>) {
     parameter owned[max_parameters] = {};
-    const int count = facts_of<First>.parameters(In, owned);
+    const int count = info_of<First>.parameters(In, owned);
     layer.parameters.assign(owned, owned + count);
 
-    constexpr shape middle = facts_of<First>.output_shape(std::array{In}).value;
+    constexpr shape middle = info_of<First>.output_shape(std::array{In}).value;
     using together = typename find_kernel<Backend, fused<First, Rest...>, Precision, In>::type;
     if constexpr (sizeof...(Rest) > 0 && !std::is_void_v<together>) {
       layer.stages.push_back(stage<T>::template of<together>(In, middle));

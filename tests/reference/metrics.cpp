@@ -26,7 +26,7 @@ void check_as(const std::string& name) {
   const std::vector<std::int32_t> classes = sparse ? recorded.integers(name + "/labels") : std::vector<std::int32_t>();
   const std::vector<T> truth = sparse ? std::vector<T>() : recorded.tensor<T>(name + "/labels");
 
-  tally total;
+  metric_sum total;
   for (std::size_t r = 0; r < rows; ++r) {
     const std::span<const T> one(predictions.data() + r * row, row);
     if constexpr (requires { Metric::measure(one, std::int32_t()); })

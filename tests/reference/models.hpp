@@ -1,6 +1,7 @@
 // Whole networks through the executor: one training step in every detail, ten steps of Adam and of SGD.
 #pragma once
 #include <memory>
+#include <strata/cpu/engine/engine.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/network/summary.hpp>
 
@@ -64,7 +65,7 @@ struct model_under_test {
 template <class Network, class Loss, class Precision, class Backend>
 auto erased_model() {
   using T = typename Precision::value_type;
-  using P = program<Network, Loss, some_optimizer, list<keep_predictions>, Precision>;
+  using P = program<Network, Loss, some_optimizer, type_list<keep_predictions>, Precision>;
   model_under_test<T> m{std::size_t(Network::input_shape.size()),
                         std::size_t(Network::output_shape.size()),
                         Loss::labels == label_kind::dense,

@@ -1,6 +1,7 @@
 // A residual network with batch normalization against the recordings: moving statistics, training and inference.
 #include <strata/cpu/cpu.hpp>
 #include <strata/layers/activation.hpp>
+#include <strata/layers/residual.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 
 #include "models.hpp"

@@ -19,8 +19,8 @@ struct given_gradients {
   static constexpr auto name = "given_gradients";
   static constexpr expected_shape output_shape(shape) { return shape{1}; }
   static constexpr auto parameters(shape) {
-    return std::array{parameter{"kernel", {7, 3}, &facts_of_initializer<zeros>},
-                      parameter{"bias", {3}, &facts_of_initializer<zeros>}};
+    return std::array{parameter{"kernel", {7, 3}, &info_of_initializer<zeros>},
+                      parameter{"bias", {3}, &info_of_initializer<zeros>}};
   }
 };
 
@@ -50,7 +50,7 @@ constexpr double tolerance = sizeof(T) == 4 ? 2e-6 : 1e-13;
 template <class Precision>
 void check_in(const std::string& name, const some_optimizer& optimizer, std::span<const char* const> slots) {
   using T = typename Precision::value_type;
-  using P = program<sequential<input<24>, given_gradients>, mean_squared_error, some_optimizer, list<>, Precision>;
+  using P = program<sequential<input<24>, given_gradients>, mean_squared_error, some_optimizer, type_list<>, Precision>;
   constexpr const auto& layout = layout_of_program<P>;
   constexpr std::size_t count = 8;  // samples, all equal: their mean is exact
   INFO(name << ", " << sizeof(T) << " bytes");
@@ -151,6 +151,16 @@ TEST_CASE("schedules") {
   check("sgd_nesterov_staircase", sgd{.learning_rate = exponential_decay{0.1, 3, 0.5, true}, .momentum = 0.9, .nesterov = true},
         {"momentum"});
   check("adamw_cosine_decay", adamw{.learning_rate = cosine_decay{0.0, 6, 0.1, 0.02, 3}}, {"momentum", "velocity"});
+}
+
+TEST_CASE("lamb") {
+  check("lamb", lamb{}, {"momentum", "velocity"});
+  check("lamb_settings", lamb{.learning_rate = 0.1, .beta_1 = 0.8, .beta_2 = 0.95, .epsilon = 0.001}, {"momentum", "velocity"});
+  check("lamb_weight_decay", lamb{.learning_rate = 0.05, .weight_decay = 0.1}, {"momentum", "velocity"});
+  check("lamb_clipnorm", lamb{.learning_rate = 0.02, .clipnorm = 1.0}, {"momentum", "velocity"});
+  check("lamb_clipvalue", lamb{.clipvalue = 0.25}, {"momentum", "velocity"});
+  check("lamb_global_clipnorm", lamb{.global_clipnorm = 1.5}, {"momentum", "velocity"});
+  check("lamb_cosine_decay", lamb{.learning_rate = cosine_decay{0.0, 6, 0.1, 0.02, 3}}, {"momentum", "velocity"});
 }
 
 TEST_CASE("no recorded tensor is forgotten") { CHECK(recorded.forgotten() == ""); }

@@ -1,6 +1,7 @@
 // Any optimizer as one type, so that a program is compiled once for all of them.
 #pragma once
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/lamb.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <variant>
@@ -11,7 +12,7 @@ namespace strata::test {
 
 struct some_optimizer {
   static constexpr auto name = "some_optimizer";
-  std::variant<keep_gradient, sgd, rmsprop, adam, adamw> which;
+  std::variant<keep_gradient, sgd, rmsprop, adam, adamw, lamb> which;
   learning_rate_schedule learning_rate;
   double weight_decay, clipnorm, clipvalue, global_clipnorm;
 
@@ -27,6 +28,9 @@ struct some_optimizer {
 
   int slots() const {
     return std::visit([](const auto& o) { return o.slots(); }, which);
+  }
+  bool needs_norms() const {
+    return std::visit([](const auto& o) { return norm_optimizer<decltype(o)>; }, which);
   }
   void validate() const {
     std::visit([](const auto& o) { o.validate(); }, which);

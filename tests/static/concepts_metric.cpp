@@ -32,5 +32,5 @@ static_assert(!metric<without_name>);
 static_assert(!metric<without_measure>);
 static_assert(!metric<that_measures_nothing>);
 
-constexpr tally sum(tally a, tally b) { return a += b; }
-static_assert(sum({3, 2}, {1, 6}).mean() == 0.5 && tally{}.mean() == 0);
+constexpr metric_sum sum(metric_sum a, metric_sum b) { return a += b; }
+static_assert(sum({3, 2}, {1, 6}).mean() == 0.5 && metric_sum{}.mean() == 0);

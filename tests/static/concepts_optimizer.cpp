@@ -48,6 +48,46 @@ static_assert(!optimizer_rule<rule_with_another_slot, float>);
 static_assert(!optimizer_rule<rule_that_changes, float>);
 static_assert(!optimizer_rule<rule_that_owns, float>);
 
+// The same for a rule with norms.
+struct complete_norm_rule {
+  static constexpr int slots = 1;
+  template <class V>
+  V propose(const V&, reduced_gradient<V>, V&) const;
+  float scale(const parameter_norms&) const;
+  template <class V>
+  void apply(V&, const V&, float) const;
+};
+struct norm_rule_with_slots_in_both_passes : complete_norm_rule {
+  template <class V>
+  void apply(V&, const V&, float, V&) const;
+};
+struct norm_rule_of_local_gradients : complete_norm_rule {
+  template <class V>
+  V propose(const V&, local_gradient<V>, V&) const;
+};
+struct norm_rule_without_direction : complete_norm_rule {
+  template <class V>
+  void propose(const V&, reduced_gradient<V>, V&) const;
+};
+struct norm_rule_without_scale : complete_norm_rule {
+  void scale() const;
+};
+struct norm_rule_without_apply : complete_norm_rule {
+  void apply() const;
+};
+struct norm_rule_that_changes : complete_norm_rule {
+  template <class V>
+  V propose(const V&, reduced_gradient<V>, V&);
+};
+static_assert(parameterwise_rule<complete_norm_rule, float> && optimizer_rule<complete_norm_rule, float>);
+static_assert(parameterwise_rule<norm_rule_with_slots_in_both_passes, float>);
+static_assert(!elementwise_rule<complete_norm_rule, float> && !parameterwise_rule<complete_rule, float>);
+static_assert(!parameterwise_rule<norm_rule_of_local_gradients, float>);
+static_assert(!parameterwise_rule<norm_rule_without_direction, float>);
+static_assert(!parameterwise_rule<norm_rule_without_scale, float>);
+static_assert(!parameterwise_rule<norm_rule_without_apply, float>);
+static_assert(!parameterwise_rule<norm_rule_that_changes, float>);
+
 struct complete {
   static constexpr auto name = "complete";
   learning_rate_schedule learning_rate = 0.1;
@@ -111,4 +151,8 @@ struct that_cannot_be_copied : complete {
 struct whose_slots_cannot_be_asked_of_a_constant : complete {
   int slots();
 };
+struct with_norms : complete {
+  bool needs_norms() const;
+};
+static_assert(norm_optimizer<with_norms> && !norm_optimizer<complete> && optimizer<with_norms>);
 static_assert(!optimizer<int> && !optimizer<that_cannot_be_copied> && !optimizer<whose_slots_cannot_be_asked_of_a_constant>);

@@ -3,24 +3,27 @@
 #include <cstdint>
 #include <ranges>
 #include <strata/concepts/batch_source.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/concatenate.hpp>
-#include <strata/data/elements.hpp>
-#include <strata/data/enumerate.hpp>
-#include <strata/data/flat_map.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/interleave.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
-#include <strata/data/unbatch.hpp>
-#include <strata/data/window.hpp>
-#include <strata/data/zip.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/cache.hpp>
+#include <strata/data/views/concatenate.hpp>
+#include <strata/data/views/elements.hpp>
+#include <strata/data/views/enumerate.hpp>
+#include <strata/data/views/flat_map.hpp>
+#include <strata/data/views/ignore_errors.hpp>
+#include <strata/data/views/interleave.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
+#include <strata/data/views/unbatch.hpp>
+#include <strata/data/views/window.hpp>
+#include <strata/data/views/zip.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +68,42 @@ static_assert(sized_single_pass<counted<shuffled>> && unsized_single_pass<counte
 
 using windows = decltype(std::declval<ints>() | data::window<4>());
 static_assert(random_access<ints> && random_access<windows> && data::rows_t<windows>::sample_shape == shape{4, 1});
+
+// take and skip keep the category, so that the stages above can follow them.
+template <class V>
+using first_two = decltype(std::declval<V>() | data::take(2));
+template <class V>
+using all_but_two = decltype(std::declval<V>() | data::skip(2));
+static_assert(random_access<first_two<ints>> && random_access<all_but_two<ints>> && random_access<first_two<all_but_two<names>>>);
+static_assert(random_access<first_two<windows>> && random_access<all_but_two<zipped<ints, names>>>);
+static_assert(sized_single_pass<first_two<shuffled>> && sized_single_pass<all_but_two<shuffled>>);
+static_assert(unsized_single_pass<first_two<stream>> && unsized_single_pass<all_but_two<stream>>);
+static_assert(random_access<zipped<first_two<ints>, all_but_two<names>>> && random_access<counted<all_but_two<names>>>);
+static_assert(random_access<joined<first_two<ints>, all_but_two<ints>>>);
+static_assert(random_access<decltype(std::declval<all_but_two<ints>>() | data::window<2>())>);
+
+// Stages that change samples keep it, too.
+inline constexpr auto twice = [](std::int64_t i) { return 2 * i; };
+using mapped = decltype(std::declval<ints>() | data::map(twice));
+static_assert(random_access<mapped> && random_access<first_two<mapped>> && random_access<zipped<mapped, mapped>>);
+static_assert(random_access<decltype(std::declval<mapped>() | data::scale(0.5) | data::cache)>);
+static_assert(sized_single_pass<decltype(std::declval<shuffled>() | data::map(twice))>);
+
+// Stages of one kind are one template, and stages put together are a stage.
+inline constexpr auto both_stages = data::skip(1) | data::take(2);
+static_assert(std::same_as<decltype(std::declval<ints>() | both_stages), first_two<all_but_two<ints>>>);
+static_assert(std::same_as<decltype(data::take(std::declval<ints>(), 2)), first_two<ints>>);
+
+// Properties pass through stages: random ones and those that leave out samples stay so; a new stage is not for any thread.
+template <class V>
+inline constexpr data::row_properties properties_of = data::rows_t<V>::properties;
+using in_memory = decltype(data::from_tensor_slices(std::vector{1, 2, 3}));
+static_assert(properties_of<in_memory>.any_thread_may_write && properties_of<first_two<in_memory>>.any_thread_may_write);
+static_assert(!properties_of<decltype(std::declval<in_memory>() | data::map([](auto x) { return x; }))>.any_thread_may_write);
+using damaged = decltype(std::declval<in_memory>() | data::ignore_errors);
+static_assert(properties_of<damaged>.leaves_out && properties_of<first_two<damaged>>.leaves_out);
+static_assert(properties_of<zipped<damaged, ints>>.leaves_out && properties_of<joined<in_memory, damaged>>.leaves_out);
+static_assert(!properties_of<in_memory>.leaves_out && !properties_of<in_memory>.is_random);
 
 static_assert(unsized_single_pass<stream>);
 static_assert(unsized_single_pass<decltype(std::declval<ints>() | data::interleave(vector_of))>);

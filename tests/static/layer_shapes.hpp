@@ -8,9 +8,9 @@ namespace strata::test {
 
 template <layer Layer>
 constexpr expected_shape output_of(shape in) {
-  return [&]<class... Operation>(list<Operation...>) {
+  return [&]<class... Operation>(type_list<Operation...>) {
     expected_shape at = in;
-    ((at = at.refused ? at : facts_of<Operation>.output_shape(std::span<const shape>(&at.value, 1))), ...);
+    ((at = at.refused ? at : info_of<Operation>.output_shape(std::span<const shape>(&at.value, 1))), ...);
     return at;
   }(operations_of<Layer>{});
 }
@@ -31,14 +31,14 @@ constexpr bool refuses(shape in, const reason& why) {
 template <class Layer>
 constexpr parameter parameter_of(shape in, int k) {
   parameter owned[max_parameters] = {};
-  facts_of<at_t<0, operations_of<Layer>>>.parameters(in, owned);
-  facts_of_layer<Layer>.adjust(owned[k]);
+  info_of<at_t<0, operations_of<Layer>>>.parameters(in, owned);
+  info_of_layer<Layer>.adjust(owned[k]);
   return owned[k];
 }
 template <class Layer>
 constexpr int parameter_count(shape in) {
   parameter owned[max_parameters] = {};
-  return facts_of<at_t<0, operations_of<Layer>>>.parameters(in, owned);
+  return info_of<at_t<0, operations_of<Layer>>>.parameters(in, owned);
 }
 
 constexpr bool is(const parameter& p, std::string_view name, shape extents, std::string_view start, bool trainable = true) {
@@ -47,17 +47,17 @@ constexpr bool is(const parameter& p, std::string_view name, shape extents, std:
 
 template <class Layer>
 constexpr bool called(std::string_view name, std::string_view class_name) {
-  return facts_of_layer<Layer>.name == name && facts_of_layer<Layer>.class_name == class_name;
+  return info_of_layer<Layer>.name == name && info_of_layer<Layer>.class_name == class_name;
 }
 
 /// Option number `at` is wrong, for that reason.
 template <class Layer>
 constexpr bool misused(int at, const reason& why) {
-  return facts_of_layer<Layer>.misused && Layer::misused_option == at && &Layer::misuse == &why;
+  return info_of_layer<Layer>.misused && Layer::misused_option == at && &Layer::misuse == &why;
 }
 template <class Layer>
 constexpr bool well_used() {
-  return !facts_of_layer<Layer>.misused;
+  return !info_of_layer<Layer>.misused;
 }
 
 }  // namespace strata::test

@@ -34,9 +34,9 @@ static_assert(window_axis{9, 1, 3, 1, true}.padding() == 0);  // a window smalle
 // The order of the options does not matter: kernels are keyed by what they mean.
 static_assert(std::is_same_v<operations_of<conv2d<8, 3, stride<2>, relu, same_padding>>,
                              operations_of<conv2d<8, 3, same_padding, stride<2>, relu>>>);
-static_assert(
-    std::is_same_v<operations_of<conv2d<8, 3, relu, no_bias>>,
-                   list<convolution<conv_settings{.filters = 8, .kernel_height = 3, .kernel_width = 3, .bias = false}>, relu>>);
+static_assert(std::is_same_v<
+              operations_of<conv2d<8, 3, relu, no_bias>>,
+              type_list<convolution<conv_settings{.filters = 8, .kernel_height = 3, .kernel_width = 3, .bias = false}>, relu>>);
 
 // Refusals.
 static_assert(refuses<conv2d<8, 3>>({784}, conv2d_takes_height_width_channels));

@@ -2,11 +2,17 @@
 #include "layer_shapes.hpp"
 #include <cmath>  // has functions named like some activations
 #include <strata/layers/activation.hpp>
-#include <strata/layers/branches.hpp>
+#include <strata/layers/add.hpp>
+#include <strata/layers/average.hpp>
+#include <strata/layers/concat.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/layers/maximum.hpp>
+#include <strata/layers/multiply.hpp>
 #include <strata/layers/reshape.hpp>
+#include <strata/layers/residual.hpp>
+#include <strata/layers/subtract.hpp>
 #include <strata/layers/zero_padding2d.hpp>
 using namespace strata;
 using namespace strata::test;
@@ -14,7 +20,8 @@ using namespace strata::test;
 template <class... A>
 constexpr bool keep_shapes() {
   return ((gives<A>({3, 4, 5}, {3, 4, 5}) && gives<A>({7}, {7}) && gives<activation<A>>({2, 3}, {2, 3}) &&
-           activation_operation<A> && std::is_same_v<operations_of<dense<4, A>>, list<affine<dense_settings{4}>, A>>)&&...);
+           activation_operation<A> && std::is_same_v<operations_of<dense<4, A>>, type_list<affine<dense_settings{4}>, A>>) &&
+          ...);
 }
 static_assert(keep_shapes<relu, relu6, leaky_relu<>, elu<>, selu, gelu, gelu_approximate, silu, sigmoid, tanh_activation,
                           softplus, softsign, softmax>());
@@ -27,7 +34,7 @@ static_assert(refuses<activation<dense<3>>>({3}, activation_takes_an_activation)
 static_assert(refuses<activation<int>>({3}, activation_takes_an_activation));
 static_assert(!activation_operation<flatten> && !activation_operation<dense<3>> && !activation_operation<int>);
 static_assert(gives<activation<linear>>({2, 3}, {2, 3}));
-static_assert(facts_of<linear>.is_view && !facts_of<relu>.is_view);
+static_assert(info_of<linear>.is_view && !info_of<relu>.is_view);
 static_assert(std::is_same_v<operations_of<dense<4, linear>>, operations_of<dense<4>>>);  // it costs nothing
 static_assert(well_used<dense<4, linear>>() && misused<dense<4, linear, relu>>(1, a_layer_takes_one_activation));
 
@@ -37,10 +44,10 @@ static_assert(refuses<dropout<1_r>>({3}, dropout_rate_must_be_below_1));
 static_assert(refuses<dropout<50_r>>({3}, dropout_rate_must_be_below_1));
 static_assert(refuses<dropout<decimal(-1, -1)>>({3}, dropout_rate_must_be_below_1));
 
-static_assert(called<flatten>("flatten", "Flatten") && facts_of<flatten>.is_view);
+static_assert(called<flatten>("flatten", "Flatten") && info_of<flatten>.is_view);
 static_assert(gives<flatten>({3, 4, 5}, {60}) && gives<flatten>({7}, {7}));
 
-static_assert(called<reshape<4>>("reshape", "Reshape") && facts_of<reshape<4>>.is_view);
+static_assert(called<reshape<4>>("reshape", "Reshape") && info_of<reshape<4>>.is_view);
 static_assert(gives<reshape<5, 4, 3>>({3, 4, 5}, {5, 4, 3}) && gives<reshape<60>>({3, 4, 5}, {60}) &&
               gives<reshape<1, 1, 7, 1>>({7}, {1, 1, 7, 1}));
 static_assert(gives<reshape<-1>>({3, 4, 5}, {60}) && gives<reshape<6, -1>>({3, 4, 5}, {6, 10}) &&
@@ -68,12 +75,52 @@ static_assert(refuses<zero_padding2d<1, 2, 3>>({3, 4, 5}, zero_padding2d_takes_o
 template <class Join, class... Shapes>
 constexpr expected_shape joined(Shapes... each) {
   const shape in[sizeof...(Shapes) + 1] = {each..., shape{}};
-  return facts_of<Join>.output_shape(std::span<const shape>(in, sizeof...(Shapes)));
+  return info_of<Join>.output_shape(std::span<const shape>(in, sizeof...(Shapes)));
 }
 static_assert(joined<sum_of_branches>(shape{3, 4}, shape{3, 4}, shape{3, 4}).value == shape{3, 4});
 static_assert(joined<sum_of_branches>(shape{3, 4}, shape{3, 4}, shape{4, 3}).why == &add_takes_branches_of_equal_shape);
 static_assert(joined<sum_of_branches>(shape{3, 4}, shape{3, 4, 1}).why == &add_takes_branches_of_equal_shape);
 static_assert(joined<sum_of_branches>().why == &a_join_needs_at_least_one_branch);
+template <class Join, const reason& Unequal>
+constexpr bool takes_equal_shapes() {
+  return elementwise_join<Join> && joined<Join>(shape{3, 4}, shape{3, 4}).value == shape{3, 4} &&
+         joined<Join>(shape{3, 4}, shape{4, 3}).why == &Unequal && joined<Join>(shape{3, 4}, shape{3, 4, 1}).why == &Unequal;
+}
+static_assert(takes_equal_shapes<sum_of_branches, add_takes_branches_of_equal_shape>());
+static_assert(takes_equal_shapes<mean_of_branches, average_takes_branches_of_equal_shape>());
+static_assert(takes_equal_shapes<largest_of_branches, maximum_takes_branches_of_equal_shape>());
+static_assert(takes_equal_shapes<product_of_branches, multiply_takes_branches_of_equal_shape>());
+static_assert(takes_equal_shapes<difference_of_branches, subtract_takes_branches_of_equal_shape>());
+static_assert(joined<product_of_branches>(shape{5}).value == shape{5} && joined<largest_of_branches>(shape{5}).value == shape{5});
+static_assert(joined<mean_of_branches>().why == &a_join_needs_at_least_one_branch);
+static_assert(joined<difference_of_branches>(shape{5}).why == &subtract_takes_two_branches);
+static_assert(joined<difference_of_branches>(shape{5}, shape{5}, shape{5}).why == &subtract_takes_two_branches);
+struct complete_join : elementwise_join_base<add_takes_branches_of_equal_shape> {
+  template <class T, class V, int N>
+  static V value(const V (&)[N]);
+  template <class T, class V, int N>
+  static void gradients(const V (&)[N], const V&, V (&)[N]);
+};
+struct join_without_tag : complete_join {
+  static constexpr bool is_elementwise_join = false;
+};
+struct join_without_value : complete_join {
+  void value();
+};
+struct join_without_gradients : complete_join {
+  void gradients();
+};
+struct join_of_another_value : complete_join {
+  template <class T, class V, int N>
+  static bool value(const V (&)[N]);
+};
+struct join_that_hides_what_it_reads : complete_join {
+  void reads_input();
+};
+static_assert(elementwise_join<complete_join> && !elementwise_join<join_without_tag> && !elementwise_join<join_without_value>);
+static_assert(!elementwise_join<join_without_gradients> && !elementwise_join<join_of_another_value>);
+static_assert(!elementwise_join<join_that_hides_what_it_reads>);
+static_assert(!elementwise_join<stack_of_branches> && !join_layer<relu> && join_layer<average<branch<>>>);
 static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 4, 5}, shape{3, 4, 1}).value == shape{3, 4, 8});
 static_assert(joined<stack_of_branches>(shape{3}, shape{5}).value == shape{8});
 static_assert(joined<stack_of_branches>(shape{3, 4, 2}).value == shape{3, 4, 2});
@@ -82,4 +129,6 @@ static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 5, 2}).why ==
 static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 4}).why == &concat_takes_branches_that_differ_only_in_channels);
 static_assert(joined<stack_of_branches>().why == &a_join_needs_at_least_one_branch);
 static_assert(called<add<branch<>>>("add", "Add") && called<concat<branch<>>>("concatenate", "Concatenate"));
+static_assert(called<average<branch<>>>("average", "Average") && called<maximum<branch<>>>("maximum", "Maximum"));
+static_assert(called<multiply<branch<>>>("multiply", "Multiply") && called<subtract<branch<>>>("subtract", "Subtract"));
 static_assert(std::is_same_v<residual<relu>, add<branch<relu>, branch<>>>);

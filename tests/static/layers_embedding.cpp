@@ -19,7 +19,7 @@ static_assert(refuses<embedding<16'777'216, 128>>({7}, embedding_is_too_large));
 
 static_assert(parameter_count<embedding<10, 4>>({7}) == 1);
 static_assert(is(parameter_of<embedding<10, 4>>({7}, 0), "embeddings", {10, 4}, "random_uniform"));
-static_assert(facts_of_initializer<random_uniform<>>.fill == parameter_of<embedding<10, 4>>({7}, 0).start->fill);
+static_assert(info_of_initializer<random_uniform<>>.fill == parameter_of<embedding<10, 4>>({7}, 0).start->fill);
 using tuned = embedding<10, 4, embeddings_regularizer<l1_l2<0.5_r, 0.25_r>>, embeddings_initializer<random_normal<>>>;
 static_assert(well_used<tuned>());
 static_assert(is(parameter_of<tuned>({7}, 0), "embeddings", {10, 4}, "random_normal"));
@@ -46,7 +46,7 @@ static_assert(!well_shaped<input<12>, residual<dense<12>>, embedding<10, 4>>);
 
 // The tables of a program.
 template <class... Items>
-using program_of = program<sequential<Items...>, sparse_categorical_crossentropy<>, adam, list<>>;
+using program_of = program<sequential<Items...>, sparse_categorical_crossentropy<>, adam, type_list<>>;
 static_assert(row_tables_of_program<program_of<input<12>, dense<3, softmax>>>.empty());
 using two_branches = concat<branch<embedding<10, 5>, dropout<0.5_r>>, branch<embedding<20, 3>>>;
 inline constexpr auto two = row_tables_of_program<program_of<input<12>, two_branches, flatten, dense<3, softmax>>>;

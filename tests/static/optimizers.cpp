@@ -1,15 +1,18 @@
 // Optimizers are aggregates with Keras' names and defaults; rules take a number or a vector, and a reduced gradient only.
 #include <strata/concepts/optimizer.hpp>
-#include <strata/cpu/update.hpp>
+#include <strata/cpu/engine/update.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/lamb.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
+#include <tools/reduced.hpp>
 using namespace strata;
 
 template <class O>
 concept aggregate_optimizer = optimizer<O> && std::is_aggregate_v<O>;
 static_assert(aggregate_optimizer<sgd> && aggregate_optimizer<rmsprop> && aggregate_optimizer<adam> &&
-              aggregate_optimizer<adamw>);
+              aggregate_optimizer<adamw> && aggregate_optimizer<lamb>);
+static_assert(norm_optimizer<lamb> && !norm_optimizer<adam>);
 
 using wide = simd::vec<float>;
 template <template <class> class Rule, int Slots>
@@ -19,6 +22,8 @@ static_assert(rule_of<sgd_rule, 0> && rule_of<sgd_momentum_rule, 1> && rule_of<s
 static_assert(rule_of<rmsprop_rule, 1> && rule_of<rmsprop_momentum_rule, 2>);
 static_assert(rule_of<rmsprop_centered_rule, 2> && rule_of<rmsprop_centered_momentum_rule, 3>);
 static_assert(rule_of<adam_rule, 2> && rule_of<adam_amsgrad_rule, 3>);
+static_assert(rule_of<lamb_rule, 2> && parameterwise_rule<lamb_rule<float>, wide> && !elementwise_rule<lamb_rule<float>, wide>);
+static_assert(elementwise_rule<adam_rule<float>, wide> && !parameterwise_rule<adam_rule<float>, wide>);
 
 // A gradient that has not been reduced goes nowhere.
 static_assert(std::is_invocable_v<sgd_rule<float>, float&, reduced_gradient<float>>);
@@ -31,10 +36,10 @@ static_assert(!std::is_default_constructible_v<reduced_gradient<float>>);
 static_assert(!std::is_aggregate_v<reduced_gradient<float>>);
 
 // Reduction, clipping and plain descent by hand, as constants.
-constexpr auto mean = reduction::mean(local_gradient<double>{12}, 0.25);
+constexpr auto mean = reduced(local_gradient<double>{12}, 4);
 static_assert(mean.value() == 3);
 static_assert(clip_by_value(mean, 2.).value() == 2 && clip_by_value(mean, 4.).value() == 3);
-static_assert(clip_by_value(reduction::mean(local_gradient<double>{-12}, 0.25), 2.).value() == -2);
+static_assert(clip_by_value(reduced(local_gradient<double>{-12}, 4), 2.).value() == -2);
 static_assert(clip_by_factor(mean, 0.5).value() == 1.5);
 constexpr double after(auto rule, auto... slot) {
   double w = 1;
@@ -43,19 +48,11 @@ constexpr double after(auto rule, auto... slot) {
 }
 static_assert(after(sgd_rule<double>{0.25}) == 0.25);
 
-// Which ranges a layout trains, padding included.
-template <int Count>
-struct layout {
-  struct slot {
-    parameter what;
-    long offset;
-  };
-  slot slots[Count + 1];
-  long trainable;
-};
+// The ranges that a layout trains.
 constexpr parameter state{"moving_mean", {8}, nullptr, false}, kernel{"kernel", {3, 9}, nullptr},
     bias{"bias", {9}, nullptr, true, {0.5, 0}};
-constexpr auto trained = trained_ranges(layout<3>{{{kernel, 0}, {state, 48}, {bias, 32}}, 48});
+constexpr auto trained = trained_ranges(parameter_layout<3>{{{kernel, 0}, {state, 48}, {bias, 32}}, 48});
 static_assert(trained.count == 2);
-static_assert(trained.ranges[0].begin == 0 && trained.ranges[0].end == 32 && trained.ranges[0].regularizer.empty());
+static_assert(trained.ranges[0].begin == 0 && trained.ranges[0].end == 32 && trained.ranges[0].elements == 27);
+static_assert(trained.ranges[0].regularizer.empty());
 static_assert(trained.ranges[1].begin == 32 && trained.ranges[1].end == 48 && trained.ranges[1].regularizer.l1 == 0.5);

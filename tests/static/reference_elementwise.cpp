@@ -1,4 +1,10 @@
 // Activations that need no mathematical library, dropout, and the joins, by hand.
+#include <strata/layers/add.hpp>
+#include <strata/layers/average.hpp>
+#include <strata/layers/maximum.hpp>
+#include <strata/layers/multiply.hpp>
+#include <strata/layers/subtract.hpp>
+
 #include "run_kernel.hpp"
 using namespace strata;
 using namespace strata::test;
@@ -55,6 +61,28 @@ using sum_of_3 = run<sum_of_branches, shape{2}, shape{2}, shape{2}>;
 static_assert(sum_of_3::forward({{1, 2}, {10, 20}, {100, 200}}) == std::array<double, 2>{111, 222});
 static_assert(sum_of_3::dx<1>({{1, 2}, {10, 20}, {100, 200}}, {5, 6}) == std::array<double, 2>{5, 6});
 static_assert(sum_of_3::dx<2>({{1, 2}, {10, 20}, {100, 200}}, {5, 6}, {}, 1) == std::array<double, 2>{6, 7});
+
+using mean_of_2 = run<mean_of_branches, shape{2}, shape{2}>;
+static_assert(mean_of_2::forward({{1, 2}, {10, 20}}) == std::array<double, 2>{5.5, 11});
+static_assert(mean_of_2::dx<1>({{1, 2}, {10, 20}}, {6, 7}) == std::array<double, 2>{3, 3.5});
+
+using difference = run<difference_of_branches, shape{2}, shape{2}>;
+static_assert(difference::forward({{1, 2}, {10, 20}}) == std::array<double, 2>{-9, -18});
+static_assert(difference::dx<0>({{1, 2}, {10, 20}}, {6, 7}) == std::array<double, 2>{6, 7});
+static_assert(difference::dx<1>({{1, 2}, {10, 20}}, {6, 7}, {}, 1) == std::array<double, 2>{-5, -6});
+
+using product_of_3 = run<product_of_branches, shape{2}, shape{2}, shape{2}>;
+static_assert(product_of_3::forward({{2, 0}, {3, 5}, {4, 7}}) == std::array<double, 2>{24, 0});
+static_assert(product_of_3::dx<0>({{2, 0}, {3, 5}, {4, 7}}, {1, 2}) == std::array<double, 2>{12, 70});
+static_assert(product_of_3::dx<1>({{2, 0}, {3, 5}, {4, 7}}, {1, 2}) == std::array<double, 2>{8, 0});
+static_assert(product_of_3::dx<2>({{2, 0}, {3, 5}, {4, 7}}, {1, 2}) == std::array<double, 2>{6, 0});
+
+// Of equal inputs the first takes the whole gradient.
+using largest_of_3 = run<largest_of_branches, shape{4}, shape{4}, shape{4}>;
+static_assert(largest_of_3::forward({{3, 1, 2, 5}, {3, 1, 1, 6}, {2, 4, 2, 6}}) == std::array<double, 4>{3, 4, 2, 6});
+static_assert(largest_of_3::dx<0>({{3, 1, 2, 5}, {3, 1, 1, 6}, {2, 4, 2, 6}}, {9, 8, 7, 6}) == std::array<double, 4>{9, 0, 7, 0});
+static_assert(largest_of_3::dx<1>({{3, 1, 2, 5}, {3, 1, 1, 6}, {2, 4, 2, 6}}, {9, 8, 7, 6}) == std::array<double, 4>{0, 0, 0, 6});
+static_assert(largest_of_3::dx<2>({{3, 1, 2, 5}, {3, 1, 1, 6}, {2, 4, 2, 6}}, {9, 8, 7, 6}) == std::array<double, 4>{0, 8, 0, 0});
 
 // Channels of each pixel, branch after branch.
 using stack = run<stack_of_branches, shape{1, 2, 1}, shape{1, 2, 2}>;

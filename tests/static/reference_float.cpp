@@ -1,4 +1,6 @@
 // Every reference kernel in float: nothing is widened or narrowed by accident.
+#include <strata/layers/add.hpp>
+
 #include "run_kernel.hpp"
 using namespace strata;
 using namespace strata::test;

@@ -3,7 +3,7 @@
 #include <array>
 #include <initializer_list>
 #include <strata/base/precision.hpp>
-#include <strata/cpu/reference.hpp>
+#include <strata/reference/reference.hpp>
 
 namespace strata::test {
 
@@ -13,7 +13,7 @@ template <class Operation, shape... In>
 struct run {
   using code = kernel<reference, Operation, precision::f64, In...>;
   static constexpr std::array<shape, sizeof...(In)> in{In...};
-  static constexpr shape out = facts_of<Operation>.output_shape(in).value;
+  static constexpr shape out = info_of<Operation>.output_shape(in).value;
 
   static constexpr operands<double> operands_for(int count, rows x, rows w) {
     operands<double> o;

@@ -1,7 +1,8 @@
-// A few training steps of networks with all kinds of kernels; prints a hash of each one's parameters and the last loss.
+// A few training steps of networks with all kinds of kernels, and all losses and metrics. Each line is a name, a hash of what was
+// computed and a loss: parameters, what is reported (NETWORK/reported/0 is the loss, then come the metrics), or a loss and its
+// gradient.
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <strata/cpu/cpu.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/layers/activation.hpp>
@@ -11,8 +12,17 @@
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/flatten.hpp>
 #include <strata/layers/global_pool2d.hpp>
+#include <strata/layers/residual.hpp>
+#include <strata/losses/binary_crossentropy.hpp>
+#include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/losses/huber.hpp>
+#include <strata/losses/mean_absolute_error.hpp>
+#include <strata/losses/mean_squared_error.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
+#include <strata/metrics/binary_accuracy.hpp>
+#include <strata/metrics/categorical_accuracy.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <string>
 #include <vector>
 
 using namespace strata;
@@ -24,8 +34,8 @@ using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, con
 using mlp = sequential<input<784>, dense<128, activations::tanh>, dense<64, sigmoid>, dense<10, softmax>>;
 using residual_net =
     sequential<input<16, 16, 3>, conv2d<16, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
-               residual<conv2d<16, 3, same_padding>, batch_norm<>, activation<relu>, conv2d<16, 3, same_padding>, batch_norm<>>, activation<relu>,
-               conv2d<16, 3, dilation<3>, relu>, conv2d<16, 3, same_padding, relu>,  // 10x10
+               residual<conv2d<16, 3, same_padding>, batch_norm<>, activation<relu>, conv2d<16, 3, same_padding>, batch_norm<>>,
+               activation<relu>, conv2d<16, 3, dilation<3>, relu>, conv2d<16, 3, same_padding, relu>,  // 10x10
                conv2d<32, 3, stride<2>, same_padding, groups<4>>, activation<relu>, average_pool2d<2>,
                conv2d<16, 3, same_padding, relu>,  // 2x2
                conv2d<17, 1, relu>, global_average_pool2d, dense<10, softmax>>;
@@ -34,26 +44,97 @@ static_assert(simd::winograd_tile(16, 16, 16, 16) == 4 && simd::winograd_gradien
 static_assert(simd::winograd_tile(16, 16, 10, 10) == 5 && simd::winograd_gradient_tile(10, 10) == 5);
 static_assert(simd::winograd_tile(32, 16, 2, 2) == 2 && simd::winograd_tile(16, 32, 2, 2) == 2);
 
-template <class Network>
-void train(const char* name) {
-  using P = program<Network, sparse_categorical_crossentropy<>, adam, list<>>;
+// Its numbers are reported: a loss with penalties, and losses as metrics.
+using autoencoder = sequential<input<37>, dense<29, activations::tanh, kernel_regularizer<l1_l2<0.003_r, 0.007_r>>>,
+                               dense<37, sigmoid, kernel_regularizer<l2<0.01_r>>>>;
+using dense_metrics =
+    type_list<mean_squared_error, mean_absolute_error, huber<0.3_r>, binary_crossentropy<>, binary_crossentropy<from_logits>,
+              binary_crossentropy<label_smoothing<0.1_r>>, categorical_crossentropy<>, categorical_crossentropy<from_logits>,
+              categorical_crossentropy<label_smoothing<0.1_r>>, categorical_accuracy, binary_accuracy<>>;
+
+/// FNV-1a of the bytes of some numbers.
+class hash {
+  std::uint64_t value_ = 14695981039346656037u;
+
+ public:
+  template <class T>
+  void add(std::span<const T> values) {
+    for (const std::byte b : std::as_bytes(values)) value_ = (value_ ^ std::uint64_t(b)) * 1099511628211u;
+  }
+  void add(double value) { add(std::span<const double>(&value, 1)); }
+  void print(const std::string& name, double value) const {
+    std::printf("%s %016" PRIx64 " %.6f\n", name.c_str(), value_, value);
+  }
+};
+
+template <class T>
+std::vector<T> random_numbers(int count, std::uint64_t key) {
+  std::vector<T> values;
+  for (int i = 0; i < count; ++i) values.push_back(T(philox{key}.uniform(std::uint64_t(i))));
+  return values;
+}
+
+/// Parameters after some steps, and all numbers that are reported on the way.
+template <class Network, class Loss = sparse_categorical_crossentropy<>,
+          class Metrics = type_list<sparse_categorical_crossentropy<>>>
+void train(const std::string& name) {
+  using P = program<Network, Loss, adam, Metrics>;
   constexpr int count = 12, size = Network::input_shape.size();
   synchronous_executor<P, cpu> executor(adam{}, 1, {.threads = 1});
-  executor.prepare(count, purpose::training);
-  std::vector<float> x(std::size_t(count) * size);
+  executor.prepare(count, purpose::training), executor.prepare(count, purpose::inference);
+  const std::vector<float> x = random_numbers<float>(count * size, 3);
   std::vector<std::int32_t> labels(count);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{3}.uniform(i));
   for (int n = 0; n < count; ++n) labels[std::size_t(n)] = n % 10;
-  double loss = 0;
-  for (int step = 0; step < 3; ++step) loss = executor.train_step({x.data(), labels.data(), nullptr, count})[0].mean();
+  const samples<float> batch{x.data(), labels.data(), x.data(), count};
+  hash parameters, reported[metric_sums<P>().size()];
+  metric_sums<P> last;
+  const auto report = [&](const metric_sums<P>& all) {
+    for (std::size_t k = 0; k < all.size(); ++k) reported[k].add(all[k].mean());
+    last = all;
+  };
+  for (int step = 0; step < 3; ++step) report(executor.train_step(batch));
+  parameters.add(std::span<const float>(executor.parameters()));
+  parameters.print(name, last[0].mean());
+  report(executor.evaluate_step(batch));
+  for (std::size_t k = 0; k < last.size(); ++k) reported[k].print(name + "/reported/" + std::to_string(k), last[k].mean());
+}
 
-  std::uint64_t hash = 14695981039346656037u;
-  for (float w : executor.parameters()) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &w, sizeof bits);
-    hash = (hash ^ bits) * 1099511628211u;
-  }
-  std::printf("%s %016" PRIx64 " %.6f\n", name, hash, loss);
+/// The loss and its gradient for some predictions, behind an activation or alone.
+template <class P, shape In, class L, class Operation = L>
+void measure(const char* activation) {
+  using T = typename P::value_type;
+  using K = typename find_kernel<cpu, Operation, P, In>::type;
+  constexpr int count = 3, size = In.size(), n = count * size;
+  constexpr auto in_vectors = [](int elements) { return std::size_t(simd::aligned_size<T>(elements + 1)); };
+  const std::vector<T> x = random_numbers<T>(n, 5), truth = random_numbers<T>(n, 6);
+  const std::int32_t labels[count] = {4, 0, 2};
+  arena<T> y(in_vectors(n)), dx(in_vectors(n)), scratch(in_vectors(K::scratch + count * K::scratch_per_sample));
+  double loss[2] = {};
+  operands<T> o;
+  o.count = count, o.x[0] = x.data(), o.y = y.data(), o.dx[0] = dx.data(), o.scratch = scratch.data(), o.loss = loss;
+  o.targets = truth.data(), o.labels = labels;
+  K::forward(o), K::backward(o);
+  hash h;
+  h.add(loss[0]), h.add(std::span<const T>(dx.span()));
+  h.print(std::string(activation) + L::name + '/' + std::to_string(size) + '/' + std::to_string(sizeof(T)), loss[0]);
+}
+
+template <class P, shape In>
+void measure_losses() {
+  measure<P, In, mean_squared_error>("");
+  measure<P, In, mean_absolute_error>("");
+  measure<P, In, huber<0.3_r>>("");
+  using binary = binary_crossentropy<label_smoothing<0.1_r>>;
+  measure<P, In, binary>("");
+  measure<P, In, binary_crossentropy<from_logits>>("logit_");
+  measure<P, In, binary, fused<sigmoid, binary>>("sigmoid_");
+  using categorical = categorical_crossentropy<label_smoothing<0.1_r>>;
+  measure<P, In, categorical>("");
+  measure<P, In, categorical_crossentropy<from_logits>>("logit_");
+  measure<P, In, categorical, fused<softmax, categorical>>("softmax_");
+  using sparse = sparse_categorical_crossentropy<>;
+  measure<P, In, sparse>("");
+  measure<P, In, sparse, fused<softmax, sparse>>("softmax_");
 }
 
 }  // namespace
@@ -62,4 +143,7 @@ int main() {
   train<cnn>("cnn");
   train<mlp>("mlp");
   train<residual_net>("residual");
+  train<autoencoder, mean_squared_error, dense_metrics>("autoencoder");
+  measure_losses<precision::f32, shape{37}>();
+  measure_losses<precision::f64, shape{6}>();
 }

@@ -21,11 +21,10 @@ need() {
 # need_library NAME: a library that a program names in `// needs:` or `// uses:`.
 need_library() {
   case $1 in
-    hdf5) need '<hdf5/serial/hdf5.h>' libhdf5-dev 'Keras weight files' ;;
-    libzip) need '<zip.h>' libzip-dev '.keras archives' ;;
+    libzip) need '<zip.h>' libzip-dev 'NPZ files' ;;
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;
-    protozero) need '<protozero/pbf_reader.hpp>' libprotozero-dev 'tf.train.Example' ;;
+    protozero) need '<protozero/pbf_reader.hpp>' libprotozero-dev 'messages between processes, tf.train.Example' ;;
     gloo) need '<gloo/context.h>' libgloo-dev 'messages through Gloo' ;;
     grpc) need '<grpcpp/grpcpp.h>' libgrpc++-dev 'control plane and parameter server' ;;
     mpi) need mpicxx libopenmpi-dev 'collectives on clusters with MPI' ;;
@@ -70,6 +69,7 @@ install_missing() {
     [ "$(id -u)" = 0 ] || apt=(sudo "${apt[@]}")
     "${apt[@]}" update
     "${apt[@]}" install --no-install-recommends "${missing[@]}" >/dev/null
+    missing=() reasons=()
   fi
   gxx=$(find_gxx) || { echo 'g++ 12 or newer is needed.' >&2 && exit 1; }
 }
@@ -90,20 +90,22 @@ run_program() {
   [ -e "$file" ] || { echo "There is no $file; $folder/run lists what there is." >&2 && exit 2; }
 
   need_basics
-  if [ "$folder" = bench ]; then
-    need '<benchmark/benchmark.h>' libbenchmark-dev 'measures'
-  else
-    need '<CLI/CLI.hpp>' libcli11-dev 'command lines'
-  fi
+  need '<CLI/CLI.hpp>' libcli11-dev 'command lines'
   need_libraries_of "$file"
   install_missing
 
-  local build=build/$folder options=(-Dtests=disabled -Dexamples=disabled -Dbench=disabled)
+  local build=${STRATA_BUILD:-$root/build}/$folder options=(-Dtests=disabled -Dexamples=disabled -Dbench=disabled) again=()
   options+=("-D$folder=enabled" --buildtype=release -Dcpp_args=-march=native)
-  if [ -e "$build/build.ninja" ]; then options+=(--reconfigure); fi
-  mkdir -p build
-  CXX="ccache $gxx" meson setup "$build" "${options[@]}" >"$build.log" || { cat "$build.log" >&2 && exit 1; }
+  if [ -e "$build/build.ninja" ]; then again=(--reconfigure); fi
+  mkdir -p "${build%/*}"
+  configure() { CXX="ccache $gxx" meson setup "$build" "${options[@]}" "$@" >"$build.log" || { cat "$build.log" >&2 && exit 1; }; }
+  has_target() { grep -q "^build $folder/$name:" "$build/build.ninja"; }
+  configure "${again[@]}"
+  if ! has_target; then  # Meson remembers that a library was missing when it looked for it before
+    configure --wipe
+  fi
+  has_target || { grep "$folder/$name " "$build.log" >&2 && exit 1; }
   ninja -C "$build" "$folder/$name" >&2
   cd "$start"
-  exec "$root/$build/$folder/$name" "$@"
+  exec "$build/$folder/$name" "$@"
 }

@@ -29,7 +29,7 @@ TEST_CASE("endpoint: hosts, IPv4 and IPv6 addresses with a port") {
 }
 
 TEST_CASE("endpoint: everything else is refused with the reason") {
-  CHECK(refused("") == "'' is no address: write host:port");
+  CHECK(refused("") == "'' is not an address: write host:port");
   CHECK(refused("node2") == "'node2' has no port: write host:port");
   CHECK(refused(":2222") == "':2222' has no host in front of the port");
   CHECK(refused("node2:") == "'node2:' has no port after the colon");
@@ -40,11 +40,11 @@ TEST_CASE("endpoint: everything else is refused with the reason") {
   CHECK(refused("[]:2") == "'[]:2' has no host in front of the port");
   CHECK(refused("grpc://a:1") == "'grpc://a:1' is a URL: write host:port");
   for (const char* text : {"a:1,b:1", " a:1", "a:1\n", "a:1/", "\"a:1"})
-    CHECK(refused(text) == '\'' + std::string(text) + "' has a character that no address has: write host:port");
+    CHECK(refused(text) == '\'' + std::string(text) + "' has a character that addresses do not have: write host:port");
   for (const char* port : {"0", "65536", "-1", "+1", "0x10", "22 22", "22a", "99999999999999999999"}) {
     const std::string why = refused(std::string("a:") + port);
     CAPTURE(why);
-    CHECK((why.find("which is no number from 1 to 65535") != why.npos || why.find("a character") != why.npos));
+    CHECK((why.find("which is not a number from 1 to 65535") != why.npos || why.find("a character") != why.npos));
   }
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("cluster: a process by itself") {
 
 TEST_CASE("cluster: addresses that are unknown until rendezvous") {
   cluster_spec spec{.worker = {std::nullopt, std::nullopt}, .task = {role::worker, 1}};
-  CHECK(error_of([&] { cluster{spec}; }) == "nobody says where the coordinator, worker 0, listens");
+  CHECK(error_of([&] { cluster{spec}; }) == "the address of the coordinator, worker 0, is unknown");
   spec.coordinator = endpoint{"a", 1};
   const cluster before(spec);
   CHECK(!before.knows_addresses());
@@ -155,8 +155,8 @@ TEST_CASE("cluster: the run is named after the members unless it has a name") {
 
 TEST_CASE("cluster: parts that do not fit together") {
   const auto why = [](cluster_spec spec) { return error_of([&] { cluster{std::move(spec)}; }); };
-  CHECK(why({}) == "the cluster has neither a chief nor a worker, so that nobody would train");
-  CHECK(why({.ps = {endpoint{"a", 1}}, .task = {role::ps, 0}}).find("nobody would train") != std::string::npos);
+  CHECK(why({}) == "the cluster has neither a chief nor a worker, so no process would train");
+  CHECK(why({.ps = {endpoint{"a", 1}}, .task = {role::ps, 0}}).find("no process would train") != std::string::npos);
   CHECK(why({.chief = {endpoint{"a", 1}, endpoint{"b", 1}}, .task = {role::chief, 0}}) ==
         "the cluster has 2 chiefs, but may have one");
 

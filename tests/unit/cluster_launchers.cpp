@@ -78,9 +78,9 @@ TEST_CASE("numbered roles: workers first, then parameter servers, last the evalu
     CHECK(to_string(c.spec()) == "chief a:29500, worker ? ?, ps ? ?, evaluator ?");
   }
   CHECK(mistake(torchrun{.roles = {.ps = 4}}, of_torchrun) ==
-        "torchrun: of 4 processes, 4 parameter servers leave none to train");
+        "torchrun: of 4 processes, 4 parameter servers leave no process that trains");
   CHECK(mistake(torchrun{.roles = {.ps = 3, .evaluator = true}}, of_torchrun) ==
-        "torchrun: of 4 processes, 3 parameter servers and the evaluator leave none to train");
+        "torchrun: of 4 processes, 3 parameter servers and the evaluator leave no process that trains");
   CHECK(mistake(torchrun{.roles = {.ps = -1}}, of_torchrun) == "torchrun: there cannot be -1 parameter servers");
 }
 
@@ -116,15 +116,15 @@ TEST_CASE("torchrun: a variable that is missing or wrong is named") {
     CHECK(mistake(torchrun{}, without(of_torchrun, name)) == expected);
     CHECK(mistake(torchrun{}, with(of_torchrun, {{name, ""}})) == expected);
   }
-  CHECK(mistake(torchrun{}, with(of_torchrun, {{"RANK", "4"}})) == "torchrun: RANK is '4', which is no number from 0 to 3");
-  CHECK(mistake(torchrun{}, with(of_torchrun, {{"RANK", "-1"}})) == "torchrun: RANK is '-1', which is no number from 0 to 3");
+  CHECK(mistake(torchrun{}, with(of_torchrun, {{"RANK", "4"}})) == "torchrun: RANK is '4', which is not a number from 0 to 3");
+  CHECK(mistake(torchrun{}, with(of_torchrun, {{"RANK", "-1"}})) == "torchrun: RANK is '-1', which is not a number from 0 to 3");
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"WORLD_SIZE", "4x"}})) ==
-        "torchrun: WORLD_SIZE is '4x', which is no number from 1 to 1000000");
+        "torchrun: WORLD_SIZE is '4x', which is not a number from 1 to 1000000");
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"WORLD_SIZE", "0"}})).find("is '0'") != std::string::npos);
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"MASTER_PORT", "65536"}})) ==
-        "torchrun: MASTER_PORT is '65536', which is no number from 1 to 65535");
+        "torchrun: MASTER_PORT is '65536', which is not a number from 1 to 65535");
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"LOCAL_RANK", "9"}})) ==
-        "torchrun: LOCAL_RANK is '9', which is no number from 0 to 3");
+        "torchrun: LOCAL_RANK is '9', which is not a number from 0 to 3");
 }
 
 TEST_CASE("mpirun: Open MPI on one host needs no address") {
@@ -139,10 +139,9 @@ TEST_CASE("mpirun: Open MPI on one host needs no address") {
 TEST_CASE("mpirun: several hosts need one") {
   const settings spread = with(of_open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
   CHECK(mistake(mpirun{}, spread) ==
-        "mpirun: nobody says where process 0 listens: set STRATA_COORDINATOR to its host:port, for example with mpirun -x");
+        "mpirun: the address of process 0 is unknown: set STRATA_COORDINATOR to its host:port, for example with mpirun -x");
   CHECK(resolved(mpirun{}, with(spread, {{"STRATA_COORDINATOR", "n1:2222"}})).coordinator() == endpoint{"n1", 2222});
-  CHECK(resolved(mpirun{.coordinator = "n2:2222"}, with(spread, {{"STRATA_COORDINATOR", "n1:2222"}})).coordinator().host ==
-        "n2");
+  CHECK(resolved(mpirun{.coordinator = "n2:2222"}, with(spread, {{"STRATA_COORDINATOR", "n1:2222"}})).coordinator().host == "n2");
   CHECK(mistake(mpirun{}, with(spread, {{"STRATA_COORDINATOR", "n1"}})) ==
         "mpirun: STRATA_COORDINATOR: 'n1' has no port: write host:port");
 }
@@ -157,11 +156,12 @@ TEST_CASE("mpirun: MPICH and PMIx under Slurm") {
   const settings pmix = {{"PMIX_RANK", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}, {"STRATA_COORDINATOR", "n1:2222"}};
   CHECK(resolved(mpirun{}, pmix).rank() == 3);
   CHECK(resolved(mpirun{}, pmix).local_rank() == 1);
-  CHECK(mistake(mpirun{}, without(pmix, "SLURM_NTASKS")) == "mpirun: SLURM_NTASKS is not set: it comes with PMIX_RANK");
+  CHECK(mistake(mpirun{}, without(pmix, "SLURM_NTASKS")) ==
+        "mpirun: SLURM_NTASKS is not set: mpirun sets it together with PMIX_RANK");
   CHECK(mistake(mpirun{}, {}) ==
         "mpirun: none of OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK is set: start the program with mpirun");
   CHECK(mistake(mpirun{}, without(of_open_mpi, "OMPI_COMM_WORLD_SIZE")) ==
-        "mpirun: OMPI_COMM_WORLD_SIZE is not set: it comes with OMPI_COMM_WORLD_RANK");
+        "mpirun: OMPI_COMM_WORLD_SIZE is not set: mpirun sets it together with OMPI_COMM_WORLD_RANK");
 }
 
 TEST_CASE("slurm: host lists are expanded") {
@@ -203,14 +203,14 @@ TEST_CASE("slurm: every list of hosts survives compression and expansion") {
 
 TEST_CASE("slurm: damaged host lists and counts are refused") {
   const auto why = [](const std::string& list) { return error_of([&] { detail::expand_hosts(list); }); };
-  CHECK(why("n[1-2") == "the host list 'n[1-2': a '[' is not closed");
-  CHECK(why("n1]") == "the host list 'n1]': a ']' was not opened");
-  CHECK(why("n[2-1]") == "the host list 'n[2-1]': '2-1' is no range of numbers such as 01-03");
+  CHECK(why("n[1-2") == "the host list 'n[1-2': a '[' has no ']'");
+  CHECK(why("n1]") == "the host list 'n1]': a ']' has no '['");
+  CHECK(why("n[2-1]") == "the host list 'n[2-1]': '2-1' is not a range of numbers such as 01-03");
   CHECK(why("a,,b") == "the host list 'a,,b': a name is empty");
   CHECK(why("a,") == "the host list 'a,': a name is empty");
   CHECK(why("") == "the host list '': a name is empty");
-  CHECK(why("n[0-9999999]") == "the host list 'n[0-9999999]': '0-9999999' are too many hosts");
-  CHECK(why("n[0-999]x[0-999]") == "the host list 'n[0-999]x[0-999]': these are too many hosts");
+  CHECK(why("n[0-9999999]") == "the host list 'n[0-9999999]': '0-9999999' has more than 65536 hosts");
+  CHECK(why("n[0-999]x[0-999]") == "the host list 'n[0-999]x[0-999]': it has more than 65536 hosts");
   for (const char* ranges : {"", "-", "1-", "-1", "a", "1,", ",1", "1--2", "1-2-3", "[1]", "1 "})
     CHECK(why(std::string("n[") + ranges + ']') != "no error");
 
@@ -227,8 +227,7 @@ TEST_CASE("slurm: with tasks in blocks, all addresses are known") {
   const int port = c.coordinator().port;
   CHECK(is_safe_port(port));
   const char* hosts[] = {"node01", "node01", "node02", "node02", "node04"};
-  for (int i = 0; i < 5; ++i)
-    CHECK(c.address({role::worker, i}) == endpoint{hosts[i], static_cast<std::uint16_t>(port + i % 2)});
+  for (int i = 0; i < 5; ++i) CHECK(c.address({role::worker, i}) == endpoint{hosts[i], static_cast<std::uint16_t>(port + i % 2)});
   CHECK(c.run_id() == "200505.0");
   CHECK(resolved(slurm{.base_port = 4'000}, of_slurm).coordinator() == endpoint{"node01", 4'000});
 }
@@ -247,7 +246,7 @@ TEST_CASE("slurm: other distributions know the coordinator alone") {
   CHECK(resolved(slurm{}, with(of_slurm, {{"SLURM_DISTRIBUTION", "block:cyclic"}})).knows_addresses());
   const settings arbitrary = with(of_slurm, {{"SLURM_DISTRIBUTION", "arbitrary"}});
   CHECK(mistake(slurm{}, arbitrary) ==
-        "slurm: tasks are distributed arbitrarily: set STRATA_COORDINATOR to the host:port where task 0 shall listen");
+        "slurm: the distribution of tasks is arbitrary: set STRATA_COORDINATOR to the host:port where task 0 is to listen");
   CHECK(resolved(slurm{}, with(arbitrary, {{"STRATA_COORDINATOR", "node09:1"}})).coordinator() == endpoint{"node09", 1});
 }
 
@@ -255,17 +254,15 @@ TEST_CASE("slurm: counts come from the step, the job or the option, and must fit
   const settings of_job = without(of_slurm, "SLURM_STEP_TASKS_PER_NODE");
   CHECK(!resolved(slurm{}, of_job).knows_addresses());  // "2(x4)" counts the tasks of four nodes: not this step's
   CHECK(resolved(slurm{}, with(of_job, {{"SLURM_TASKS_PER_NODE", "2,2,1"}})).knows_addresses());
-  settings each =
-      without(without(with(of_slurm, {{"SLURM_NTASKS", "6"}}), "SLURM_STEP_TASKS_PER_NODE"), "SLURM_TASKS_PER_NODE");
+  settings each = without(without(with(of_slurm, {{"SLURM_NTASKS", "6"}}), "SLURM_STEP_TASKS_PER_NODE"), "SLURM_TASKS_PER_NODE");
   CHECK(!resolved(slurm{}, each).knows_addresses());
   each["SLURM_NTASKS_PER_NODE"] = "2";
   CHECK(resolved(slurm{}, each).knows_addresses());
   CHECK(resolved(slurm{}, with(of_slurm, {{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "5"}})).size() == 5);
-  const settings one_host = {
-      {"SLURM_NTASKS", "3"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}, {"SLURM_JOB_NODELIST", "vm"}};
+  const settings one_host = {{"SLURM_NTASKS", "3"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}, {"SLURM_JOB_NODELIST", "vm"}};
   CHECK(resolved(slurm{.base_port = 4000}, one_host).address({role::worker, 2}) == endpoint{"vm", 4002});
   CHECK(mistake(slurm{}, with(of_slurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x"}})) ==
-        "slurm: the task counts '2(x' are none such as 2(x3),1");
+        "slurm: the task counts '2(x' are not a list such as 2(x3),1");
   CHECK(mistake(slurm{.base_port = 65'535}, of_slurm) ==
         "slurm: 2 tasks of one host need ports from 65535 on, which end at 65535");
 }
@@ -285,7 +282,7 @@ TEST_CASE("slurm: started in the wrong way") {
   CHECK(mistake(slurm{}, {}) == "slurm: SLURM_NTASKS is not set: start the program with srun");
   CHECK(mistake(slurm{}, without(of_slurm, "SLURM_PROCID")) == "slurm: SLURM_PROCID is not set: start the program with srun");
   CHECK(mistake(slurm{}, with(of_slurm, {{"SLURM_PROCID", "5"}})) ==
-        "slurm: SLURM_PROCID is '5', which is no number from 0 to 4");
+        "slurm: SLURM_PROCID is '5', which is not a number from 0 to 4");
   CHECK(mistake(slurm{}, without(of_slurm, "SLURM_STEP_ID")) ==
         "slurm: SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
   CHECK(mistake(slurm{}, with(of_slurm, {{"OMPI_COMM_WORLD_RANK", "3"}})) ==
@@ -309,15 +306,14 @@ TEST_CASE("kubernetes: pods are found by name") {
 }
 
 TEST_CASE("kubernetes: what is missing or wrong is named") {
-  CHECK(
-      mistake(kubernetes{}, without(of_kubernetes, "STRATA_REPLICAS")) ==
-      "kubernetes: STRATA_REPLICAS is not set: set it to the number of pods, 'replicas' of the StatefulSet or 'completions' of "
-      "the Job");
+  CHECK(mistake(kubernetes{}, without(of_kubernetes, "STRATA_REPLICAS")) ==
+        "kubernetes: STRATA_REPLICAS is not set: set it to the number of pods, 'replicas' of the StatefulSet or 'completions' of "
+        "the Job");
   CHECK(mistake(kubernetes{}, without(of_kubernetes, "STRATA_SERVICE")) ==
         "kubernetes: STRATA_SERVICE is not set: set it to the name of the headless Service of the pods");
   CHECK(mistake(kubernetes{.replicas = 3}, of_kubernetes) ==
         "kubernetes: this pod is training-3, but there are 3: is STRATA_REPLICAS that of the StatefulSet or Job?");
-  CHECK(mistake(kubernetes{.replicas = -3}, of_kubernetes) == "kubernetes: replicas is -3, but there must be a pod");
+  CHECK(mistake(kubernetes{.replicas = -3}, of_kubernetes) == "kubernetes: replicas is -3, but a cluster has at least one pod");
   for (const char* name : {"", "training", "training-", "-3", "training-3a", "training-6b5f-x", "training-99999999999"})
     CHECK(mistake(kubernetes{}, with(of_kubernetes, {{"HOSTNAME", name}})) ==
           "kubernetes: HOSTNAME is '" + std::string(name) +

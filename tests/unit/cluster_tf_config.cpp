@@ -95,13 +95,13 @@ TEST_CASE("tf_config: no JSON, or not the right one") {
   CHECK(mistake("worker") == "not JSON, as its character 1 shows: worker");
   CHECK(mistake("{'cluster': {}}") == "not JSON, as its character 2 shows: {'cluster': {}}");
   CHECK(mistake(R"({"cluster": )").starts_with("not JSON, as its character 1"));
-  CHECK(mistake("[]") == "[] is no object with the keys 'cluster' and 'task'");
-  CHECK(mistake("null") == "null is no object with the keys 'cluster' and 'task'");
+  CHECK(mistake("[]") == "[] is not an object with the keys 'cluster' and 'task'");
+  CHECK(mistake("null") == "null is not an object with the keys 'cluster' and 'task'");
   CHECK(mistake(R"({"cluster": ["a:1"]})") == R"('cluster' is ["a:1"], not an object of address lists)");
   CHECK(mistake(R"({"cluster": {}})") ==
         R"('task' is missing: add "task": {"type": "worker", "index": N}, with another N in each process)");
   CHECK(mistake(R"({"cluster": {}, "task": {"type": "worker", "index": 0}})") ==
-        "the cluster has neither a chief nor a worker, so that nobody would train");
+        "the cluster has neither a chief nor a worker, so no process would train");
   CHECK(mistake(R"({"cluster": {"worker": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}})") ==
         "the key 'worker' comes twice in one object");
   CHECK(mistake(R"({"x": )" + std::string(50'000, '[') + std::string(50'000, ']') + '}') ==
@@ -115,7 +115,8 @@ TEST_CASE("tf_config: mistakes in the cluster") {
   CHECK(mistake_of_workers("[]") == "'worker' is an empty list: name a host:port, or leave 'worker' out");
   CHECK(mistake_of_workers(R"(["a:1", 2222])") == R"(worker 1 is 2222, not a text such as "host:port")");
   CHECK(mistake_of_workers(R"(["a:1", "b"])") == "worker 1: 'b' has no port: write host:port");
-  CHECK(mistake_of_workers(R"(["a:70000"])") == "worker 0: 'a:70000' has the port '70000', which is no number from 1 to 65535");
+  CHECK(mistake_of_workers(R"(["a:70000"])") ==
+        "worker 0: 'a:70000' has the port '70000', which is not a number from 1 to 65535");
   CHECK(mistake_of_workers(R"(["a:1", "b:1", "a:1"])") == "worker 0 and worker 2 have the same address, a:1");
   CHECK(mistake(R"({"cluster": {"chief": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}})") ==
         "the cluster has 2 chiefs, but may have one");

@@ -1,4 +1,4 @@
-// needs: grpc
+// needs: grpc protozero
 // The control plane between threads of one process: what it keeps, whom it refuses, and how waiting ends.
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -19,6 +19,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::control;
 using strata::test::contains;
 using strata::test::error_of;
 using namespace std::chrono_literals;
@@ -108,8 +109,8 @@ TEST_CASE("who waits in vain, for another run, or with an absurd message is told
   CHECK(contains(error_of([&] { c.get("nothing", 300ms); }), "did not hand out 'nothing' within 300 ms"));
   CHECK(contains(error_of([&] { other.set("key", ""); }), "did not take 'key': this is run 'run', not 'other'"));
   CHECK(contains(error_of([&] { old.set("key", ""); }), "this is generation 3 of the cluster, not 2"));
-  CHECK(contains(error_of([&] { c.set("", "value"); }), "no key"));
-  CHECK(contains(error_of([&] { c.set(std::string(257, 'k'), "value"); }), "no key"));
+  CHECK(contains(error_of([&] { c.set("", "value"); }), "a key has 1 to 256 bytes, not 0"));
+  CHECK(contains(error_of([&] { c.set(std::string(257, 'k'), "value"); }), "a key has 1 to 256 bytes, not 257"));
   CHECK(error_of([&] { c.set("key", std::string(100'000, 'v')); }) != "no error");
   CHECK(error_of([&] { c.set(std::string(6000, 'k'), "value"); }) != "no error");
   CHECK(steady_clock::now() - began < 30s);
@@ -150,21 +151,22 @@ TEST_CASE("members are told all values at once, and who is missing") {
 
   const auto began = steady_clock::now();
   const auto missing = [&] { return error_of<missing_values>([&] { p.a.get_all("of ", 6, 300ms); }); };
-  CHECK(missing() == "nobody has set 'of 3', 'of 4', 'of 5' within 300 ms");
+  CHECK(missing() == "no process has set 'of 3', 'of 4', 'of 5' within 300 ms");
   p.a.set("of 4", "");
-  CHECK(missing() == "nobody has set 'of 3', 'of 5' within 300 ms");
+  CHECK(missing() == "no process has set 'of 3', 'of 5' within 300 ms");
   for (const int count : {0, -1, membership::most_members + 1})
-    CHECK(contains(error_of([&] { p.a.get_all("of ", count, 60s); }), "no number of values"));
-  CHECK(contains(error_of([&] { p.a.get_all("", 1, 60s); }), "no key"));
-  const std::string longest(detail::longest_key - 1, 'k');
+    CHECK(contains(error_of([&] { p.a.get_all("of ", count, 60s); }),
+                   "get_all wants 1 to 16384 values, not " + std::to_string(count)));
+  CHECK(contains(error_of([&] { p.a.get_all("", 1, 60s); }), "a key has 1 to 256 bytes, not 0"));
+  const std::string longest(longest_key - 1, 'k');
   CHECK(contains(error_of<missing_values>([&] { p.a.get_all(longest, 10, 0ms); }), longest + "9' within 0 ms"));
-  CHECK(contains(error_of([&] { p.a.get_all(longest, 11, 60s); }), "no key"));
-  CHECK(error_of<missing_values>([&] { p.a.get_all("\xE4\n ", 1, 0ms); }) == "nobody has set '\xE4\n 0' within 0 ms");
+  CHECK(contains(error_of([&] { p.a.get_all(longest, 11, 60s); }), "a key has 1 to 256 bytes, not 257"));
+  CHECK(error_of<missing_values>([&] { p.a.get_all("\xE4\n ", 1, 0ms); }) == "no process has set '\xE4\n 0' within 0 ms");
   coordinator_client stranger(p.where, "run", quick());
-  CHECK(contains(error_of([&] { stranger.get_all("of ", 3, 60s); }), "only a member may ask for that"));
+  CHECK(contains(error_of([&] { stranger.get_all("of ", 3, 60s); }), "only a member may call /strata.Coordinator/GetAll"));
   for (int i = 0; i < 80; ++i) p.a.set("large " + std::to_string(i), std::string(60'000, 'v'));
   CHECK(p.a.get_all("large ", 60, 60s).back() == std::string(60'000, 'v'));
-  CHECK(contains(error_of([&] { p.a.get_all("large ", 80, 60s); }), "80 values have 4800321 bytes, of at most 4194304"));
+  CHECK(contains(error_of([&] { p.a.get_all("large ", 80, 60s); }), "80 values have 4800327 bytes, of at most 4194304"));
   CHECK(at_a.heard(10ms) == "");
 
   std::string why;
@@ -176,33 +178,80 @@ TEST_CASE("members are told all values at once, and who is missing") {
   CHECK(steady_clock::now() - began < 50s);  // not 60
 }
 
-TEST_CASE("of many values that are missing the first ones are told, and how many there are") {
-  const endpoint where = free_endpoint();
-  const coordinator server(where, "run");
-  grpc::GenericStub stub(grpc::CreateChannel(to_string(where), grpc::InsecureChannelCredentials()));
-  const auto answer_to = [&](const char* method, const std::string& message) {
+namespace {
+/// One call with these bytes, or the sentence that refuses them.
+struct raw_client {
+  grpc::GenericStub stub;
+  explicit raw_client(const endpoint& where) : stub(grpc::CreateChannel(to_string(where), grpc::InsecureChannelCredentials())) {}
+
+  grpc::Status call(const char* method, const grpc::ByteBuffer& message, grpc::ByteBuffer& answer) {
     grpc::ClientContext context;
-    context.AddMetadata(detail::run_header, "run");
-    context.AddMetadata(detail::generation_header, "0");
-    context.AddMetadata(detail::member_header, "0 77");
     context.set_wait_for_ready(true);
     context.set_deadline(std::chrono::system_clock::now() + 60s);
+    return detail::unary_call(stub, context, method, message, answer);
+  }
+  std::string refusal(const char* method, const grpc::ByteBuffer& message) {
     grpc::ByteBuffer answer;
-    const grpc::Status status = detail::unary_call(stub, context, method, detail::buffer_of(message), answer);
-    return status.ok() ? detail::text_of(answer) : status.error_message();
-  };
-  CHECK(answer_to(detail::join_method, "0 1 1 60000\nworker 0\nhere\nthe same") == "0: 0");
-  CHECK(answer_to(detail::get_all_method, "16384 0\nof ") == "-16384 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
-  for (const char* absurd : {"", "2", "2 x\nof ", "16385 0\nof ", "99999999999 0\nof "})
-    CHECK(answer_to(detail::get_all_method, absurd) == "no number of values");
-  for (const char* absurd : {"2 0", "2 0 of ", "2 0\n"}) CHECK(answer_to(detail::get_all_method, absurd) == "no key");
+    return call(method, message, answer).error_message();
+  }
+  std::string refusal(const char* method, const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    return refusal(method, grpc::ByteBuffer(&slice, 1));
+  }
+};
+using methods = coordinator_methods;
+}  // namespace
+
+TEST_CASE("of many missing values the first ones are told, and how many there are") {
+  const endpoint where = free_endpoint();
+  const coordinator server(where, "run");
+  raw_client raw(where);
+  const wire::sender self{.run = "run", .rank = 0, .incarnation = 77};
+  grpc::ByteBuffer answer;
+  const join_request join{{.size = 1, .name = "worker 0", .host = "here", .agreement = "the same"}, 60s};
+  REQUIRE(raw.call(methods::join, wire::sealed(self, join), answer).ok());
+  CHECK(wire::envelope(answer).body<join_answer>().all == formation{0, {0}, {}});
+  REQUIRE(raw.call(methods::get_all, wire::sealed(self, get_all_request{"of ", 16384, 0ms}), answer).ok());
+  const auto all = wire::envelope(answer).body<get_all_answer>();
+  CHECK(all.missing == 16384);
+  CHECK(all.first_missing == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  for (const auto& [count, why] : {std::pair{0, "get_all wants 1 to 16384 values, not 0"},
+                                   {-1, "get_all wants 1 to 16384 values, not -1"},
+                                   {16385, "get_all wants 1 to 16384 values, not 16385"}})
+    CHECK(raw.refusal(methods::get_all, wire::sealed(self, get_all_request{"of ", count, 0ms})) == why);
+  CHECK(raw.refusal(methods::get_all, wire::sealed(self, get_all_request{"", 2, 0ms})) == "a key has 1 to 256 bytes, not 0");
+}
+
+TEST_CASE("malformed messages get one sentence and change nothing") {
+  const endpoint where = free_endpoint();
+  const coordinator server(where, "run");
+  raw_client raw(where);
+  const wire::sender self{.run = "run"};
+  CHECK(raw.refusal(methods::set, "\x12") == "malformed message: it ends within a number");
+  CHECK(raw.refusal(methods::set, "\x12\x7fx") == "malformed message: field 2 announces more bytes than the 1 that follow");
+  CHECK(raw.refusal(methods::set, "\x10\x01") == "malformed message: it begins a field with 16");
+  CHECK(raw.refusal(methods::set, std::string(20, '\xFF')) == "malformed message: a number has more than 10 bytes");
+  CHECK(raw.refusal(methods::set, "\x0a\x01\x08") == "malformed sender: field 1 has wire type 0 instead of 2");
+  CHECK(raw.refusal(methods::set, "") == "this is run 'run', not ''");
+  CHECK(raw.refusal(methods::set, wire::sealed(self, get_all_request{"", 2, 0ms})) ==
+        "malformed set request: field 2 has wire type 0 instead of 2");
+  CHECK(raw.refusal("/strata.Coordinator/Else", wire::sealed(wire::sender{"run", 0, 5, 6}, empty_message{})) ==
+        "this process, with rank 5, does not belong to this generation of the cluster");
+  // A newer program may send fields that this one does not know.
+  std::string newer = "\xA2\x06\x03new";
+  std::vector<grpc::Slice> slices;
+  REQUIRE(wire::sealed(self, set_request{"key", "value"}).Dump(&slices).ok());
+  newer.append(reinterpret_cast<const char*>(slices[0].begin()), slices[0].size());
+  CHECK(raw.refusal(methods::set, newer) == "");
+  CHECK(coordinator_client(where, "run").get("key", 60s) == "value");
 }
 
 TEST_CASE("a port in use, and addresses that others can reach") {
   const endpoint where = free_endpoint();
   const coordinator server(where, "run");
   CHECK(contains(error_of([&] { coordinator(where, "run"); }), "cannot listen on " + to_string(where) + ": is the port in use?"));
-  for (const char* host : {"192.0.2.1", "0.0.0.0", "127.0.0.1.example.org", "localhost.example.org", "::", "fe80::1", "128.0.0.1", ""})
+  for (const char* host :
+       {"192.0.2.1", "0.0.0.0", "127.0.0.1.example.org", "localhost.example.org", "::", "fe80::1", "128.0.0.1", ""})
     CHECK(contains(error_of([&] { coordinator_client({host, 1}, "run"); }), "can be reached from other machines"));
   for (const char* host : {"127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST", "::1"})
     CHECK_NOTHROW(coordinator_client({host, 1}, "run"));
@@ -219,7 +268,8 @@ TEST_CASE("more members than connections") {
 
 TEST_CASE("where nobody listens, connections are refused again and again; one that is only broken may come back") {
   const auto began = steady_clock::now();
-  const grpc::Status refused(grpc::StatusCode::UNAVAILABLE, "ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused");
+  const grpc::Status refused(grpc::StatusCode::UNAVAILABLE,
+                             "ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused");
   const grpc::Status broken(grpc::StatusCode::UNAVAILABLE, "Socket closed");
   detail::refused_connections so_far;
   CHECK_FALSE(so_far.are_final(began));
@@ -276,7 +326,9 @@ TEST_CASE("members that disagree end together, each naming both") {
   waits.join();
   CHECK(steady_clock::now() - began < 15s);  // not 20
   CHECK(first == second);
-  CHECK(contains(first, "worker 1 (rank 1, here, pid 1) does not train what worker 0 (rank 0, here, pid 1) does: 'cluster B' there, 'cluster A' here"));
+  CHECK(contains(first,
+                 "worker 1 (rank 1, here, pid 1) does not train what worker 0 (rank 0, here, pid 1) does: 'cluster B' there, "
+                 "'cluster A' here"));
 }
 
 TEST_CASE("those that do not come are named") {
@@ -296,7 +348,8 @@ TEST_CASE("those that do not come are named") {
   const coordinator late(later, "run", quick());
   waits.join();
   CHECK(why == "worker 0 did not come to the coordinator at " + to_string(later) + " within 6000 ms");
-  CHECK(contains(error_of([&] { coordinator_client(free_endpoint(), "run", quick()).join(worker(0, 2), 300ms, name_of); }), "did not let worker 0 in"));
+  CHECK(contains(error_of([&] { coordinator_client(free_endpoint(), "run", quick()).join(worker(0, 2), 300ms, name_of); }),
+                 "did not let worker 0 in"));
 }
 
 TEST_CASE("a member without a heartbeat is named to the others, and refused from then on") {
@@ -362,7 +415,8 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
   a.set("key", "of generation 5");
 
   listener at_a, at_c;
-  heartbeat alive_a(a, std::make_shared<wait_state>(), at_a.hears(), true), alive_c(c, std::make_shared<wait_state>(), at_c.hears(), true);
+  heartbeat alive_a(a, std::make_shared<wait_state>(), at_a.hears(), true),
+      alive_c(c, std::make_shared<wait_state>(), at_c.hears(), true);
   CHECK(contains(at_a.heard(60s), "worker 1 (rank 1, here, pid 1) is taken for dead: no heartbeat for "));
   std::thread other([&] { CHECK(c.form_again(60s) == formation{6, {0, 2}, {}}); });
   CHECK(a.form_again(60s) == formation{6, {0, 2}, {}});

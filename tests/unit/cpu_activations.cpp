@@ -1,8 +1,8 @@
 // Activations of the cpu backend against the reference backend in double precision.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/activations.hpp>
-#include <strata/cpu/reference/activations.hpp>
+#include <strata/cpu/kernels/activations.hpp>
+#include <strata/reference/activations.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -22,8 +22,7 @@ void check_digits() {
   const double unit = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
   const double rounded = std::is_same_v<A, gelu_approximate> ? unit : 0;  // its formula in double cancels in the left tail
   std::vector<T> x(std::size_t(In.size())), y(x.size()), dx(x.size()), dy(x.size(), T(1));
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = T(cpu_compare::number(1, int(i)) * std::pow(10., double(int(i) % 8) - 6));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(cpu_compare::number(1, int(i)) * std::pow(10., double(int(i) % 8) - 6));
   x[1] = 0, x[2] = T(87), x[3] = T(-87), x[4] = T(-0.6931472), x[5] = T(1);
   operands<T> o;
   o.count = 1, o.x[0] = x.data(), o.y = y.data(), o.dy = dy.data(), o.dx[0] = dx.data();
@@ -45,7 +44,7 @@ void check_digits() {
 template <class T, class A>
 void check() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
-  compare_with_reference<kernel<cpu, A, P, In>, list<A>, T, In>();
+  compare_with_reference<kernel<cpu, A, P, In>, type_list<A>, T, In>();
   check_digits<T, A>();
 }
 

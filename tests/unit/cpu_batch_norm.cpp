@@ -3,9 +3,9 @@
 
 #include <deque>
 
-#include <strata/cpu/batch_norm.hpp>
-#include <strata/cpu/reference/activations.hpp>
-#include <strata/cpu/reference/batch_normalization.hpp>
+#include <strata/cpu/kernels/batch_norm.hpp>
+#include <strata/reference/activations.hpp>
+#include <strata/reference/batch_norm.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -141,4 +141,53 @@ TEST_CASE("a gradient that nobody wants") {
   K::collect_backward(o);
   K::backward(o);  // dx is null
   for (int c = 0; c < 5; ++c) CHECK(dbeta[c] == doctest::Approx(statistics[10 + c]));
+}
+
+namespace {
+
+/// One step over `total` samples, element i of them x(i): is dgamma exactly 0, y exactly beta, and dx exactly 0?
+template <class K, class T, shape In>
+void check_of_equal_elements(int total, auto&& x_at, bool is_dx_zero) {
+  constexpr int C = In.last(), size = In.size();
+  CAPTURE(sizeof(T));
+  CAPTURE(total);
+  CAPTURE(C);
+  const int n = total * size;
+  buffer<T> x(n), y(n), dy(n), dx(n, T(NAN)), scratch(K::scratch + total * K::scratch_per_sample, T(NAN));
+  buffer<T> gamma(C), beta(C), dgamma(C, T(NAN)), dbeta(C, T(NAN));
+  for (int i = 0; i < n; ++i) x.data[i] = T(x_at(i)), dy.data[i] = T(number(2, i));
+  for (int c = 0; c < C; ++c) gamma.data[c] = T(number(3, c)), beta.data[c] = T(number(4, c));
+  std::vector<double> statistics(std::size_t(2 * K::statistics));
+  operands<T> o;
+  o.count = total, o.total = total, o.x[0] = x.data, o.y = y.data, o.dy = dy.data, o.dx[0] = dx.data, o.scratch = scratch.data;
+  o.w[0] = gamma.data, o.w[1] = beta.data, o.dw[0] = dgamma.data, o.dw[1] = dbeta.data, o.statistics = statistics.data();
+  K::collect(o);
+  K::forward(o);
+  int unlike_beta = 0, gammas = 0, inputs = 0;
+  for (int i = 0; i < n; ++i) unlike_beta += y.data[i] != beta.data[i % C];
+  K::collect_backward(o);
+  K::backward(o);
+  for (int c = 0; c < C; ++c) gammas += dgamma.data[c] != 0;
+  for (int i = 0; i < n; ++i) inputs += dx.data[i] != 0;
+  CHECK(unlike_beta == 0);
+  CHECK(gammas == 0);
+  if (is_dx_zero) CHECK(inputs == 0);
+}
+
+template <class Backend, class T, shape In>
+void check_equal_elements() {
+  using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
+  using K = kernel<Backend, batch_normalization<batch_norm_settings{}>, P, In>;
+  if (In.size() == In.last()) check_of_equal_elements<K, T, In>(1, [](int i) { return 3 + 10 * number(1, i); }, true);
+  // Sums of doubles are rounded; those of floats are exact for up to 32 elements.
+  if (sizeof(T) == 4) check_of_equal_elements<K, T, In>(7, [](int i) { return 3 + 10 * number(1, i % In.last()); }, false);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("where all elements of a channel are equal, gradients are exactly 0", T, float, double) {
+  check_equal_elements<cpu, T, shape{67}>();
+  check_equal_elements<cpu, T, shape{2, 2, 5}>();
+  check_equal_elements<reference, T, shape{67}>();
+  check_equal_elements<reference, T, shape{2, 2, 5}>();
 }

@@ -6,21 +6,20 @@
 #include <cmath>
 #include <cstddef>
 #include <strata/base/precision.hpp>
-#include <strata/cpu/reference.hpp>
+#include <strata/reference/reference.hpp>
 #include <vector>
 
-/// Memory without slack behind it, so that AddressSanitizer sees every element too far.
+#include "aligned_vector.hpp"
+
+/// Aligned memory of exactly n elements.
 template <class T>
 struct buffer {
-  explicit buffer(int n, T value = T{})
-      : size(n), data(static_cast<T*>(::operator new(sizeof(T) * std::size_t(n > 0 ? n : 1), std::align_val_t(64)))) {
-    std::fill_n(data, n, value);
-  }
+  explicit buffer(int n, T value = T{}) : size(n), values(std::size_t(n > 0 ? n : 1), value), data(values.data()) {}
   buffer(const buffer&) = delete;
   buffer& operator=(const buffer&) = delete;
-  ~buffer() { ::operator delete(data, std::align_val_t(64)); }
 
   int size;
+  strata::test::aligned_vector<T> values;
   T* data;
 };
 
@@ -97,7 +96,7 @@ double difference(const T* a, const std::vector<double>& b) {
 }
 
 template <class K, class T, shape In, class... Ops>
-void compare(list<Ops...>, double tolerance) {
+void compare(type_list<Ops...>, double tolerance) {
   constexpr shape Out = shape_behind<In, Ops...>();
   const std::vector<int> sizes = parameter_sizes<In, Ops...>();
   for (const int count : {1, 3, 16, 21}) {

@@ -2,7 +2,7 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#include <strata/cpu/losses.hpp>
+#include <strata/cpu/kernels/losses.hpp>
 
 #include "cpu_compare.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 #include <strata/base/random.hpp>
-#include <strata/cpu/conv_pool.hpp>
+#include <strata/cpu/convolution/conv_pool.hpp>
 #include <vector>
 
 #include "cpu_compare.hpp"
@@ -21,7 +21,7 @@ void check() {
   INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " same ", s.same,
        " bytes ", sizeof(T));
   compare_with_reference<kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, P, In>,
-                         list<convolution<S>, relu, max_pooling<two_by_two>>, T, In>();
+                         type_list<convolution<S>, relu, max_pooling<two_by_two>>, T, In>();
 }
 
 constexpr shape image(int h, int w, int c) { return {h, w, c}; }

@@ -1,6 +1,6 @@
 // Compares a convolution of the cpu backend, alone or with its activation, with the reference backend in double precision.
 #pragma once
-#include <strata/cpu/convolution.hpp>
+#include <strata/cpu/convolution/conv2d.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -15,9 +15,9 @@ void convolution_like_reference(double single = 1e-5) {
        s.stride_height, ",", s.stride_width, " dilation ", s.dilation_height, ",", s.dilation_width, " groups ", s.groups,
        " same ", s.same, " bytes ", sizeof(T));
   if constexpr (std::is_same_v<Activation, linear>)
-    compare_with_reference<kernel<cpu, convolution<S>, P, In>, list<convolution<S>>, T, In>(single);
+    compare_with_reference<kernel<cpu, convolution<S>, P, In>, type_list<convolution<S>>, T, In>(single);
   else
-    compare_with_reference<kernel<cpu, fused<convolution<S>, Activation>, P, In>, list<convolution<S>, Activation>, T, In>(
+    compare_with_reference<kernel<cpu, fused<convolution<S>, Activation>, P, In>, type_list<convolution<S>, Activation>, T, In>(
         single);
 }
 

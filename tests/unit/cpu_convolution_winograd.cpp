@@ -97,7 +97,7 @@ struct by_definition {
 }  // namespace
 
 TEST_CASE_TEMPLATE("any number of tiles, channels and filters", M, two, four, five) {
-  const int sizes[][5] = {{16, 16, 3, 3, 1}, {17, 19, 3, 9, 3}, {33, 16, 8, 4, 2}, {1, 5, 7, 7, 2},   {70, 35, 6, 7, 1},
+  const int sizes[][5] = {{16, 16, 3, 3, 1}, {17, 19, 3, 9, 3},  {33, 16, 8, 4, 2},   {1, 5, 7, 7, 2},   {70, 35, 6, 7, 1},
                           {5, 1, 12, 13, 2}, {16, 64, 11, 6, 7}, {130, 20, 14, 5, 1}, {2, 3, 25, 23, 1}, {20, 150, 4, 22, 2}};
   for (const auto& s : sizes) {
     INFO(s[0], " channels, ", s[1], " filters, ", s[2], "x", s[3]);

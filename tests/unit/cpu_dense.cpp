@@ -1,9 +1,9 @@
 // Dense layers of the cpu backend against the reference backend in double precision.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/dense.hpp>
-#include <strata/cpu/reference/activations.hpp>
-#include <strata/cpu/reference/affine.hpp>
+#include <strata/cpu/kernels/dense.hpp>
+#include <strata/reference/activations.hpp>
+#include <strata/reference/dense.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -19,9 +19,10 @@ void check() {
   CAPTURE(N);
   CAPTURE(sizeof(T));
   if constexpr (std::is_same_v<Activation, linear>)
-    compare_with_reference<kernel<cpu, affine<S>, P, shape{K}>, list<affine<S>>, T, shape{K}>();
+    compare_with_reference<kernel<cpu, affine<S>, P, shape{K}>, type_list<affine<S>>, T, shape{K}>();
   else
-    compare_with_reference<kernel<cpu, fused<affine<S>, Activation>, P, shape{K}>, list<affine<S>, Activation>, T, shape{K}>();
+    compare_with_reference<kernel<cpu, fused<affine<S>, Activation>, P, shape{K}>, type_list<affine<S>, Activation>, T,
+                           shape{K}>();
 }
 
 template <class T>

@@ -1,9 +1,9 @@
 // Dense layers together with their loss against the chain of reference kernels in double precision.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/dense_loss.hpp>
-#include <strata/cpu/reference/activations.hpp>
-#include <strata/cpu/reference/affine.hpp>
+#include <strata/cpu/kernels/dense_loss.hpp>
+#include <strata/reference/activations.hpp>
+#include <strata/reference/dense.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -22,8 +22,15 @@ struct numbers {
   double loss[2] = {};
 
   numbers(int count, int N)
-      : x(std::size_t(count * K)), w(std::size_t(K * N)), b(std::size_t(N)), truth(std::size_t(count * N)), y(std::size_t(count * N), T(NAN)),
-        dx(x.size(), T(1)), dw(w.size(), T(NAN)), db(b.size(), T(NAN)), labels(std::size_t(count)) {
+      : x(std::size_t(count * K)),
+        w(std::size_t(K * N)),
+        b(std::size_t(N)),
+        truth(std::size_t(count * N)),
+        y(std::size_t(count * N), T(NAN)),
+        dx(x.size(), T(1)),
+        dw(w.size(), T(NAN)),
+        db(b.size(), T(NAN)),
+        labels(std::size_t(count)) {
     const auto fill = [](std::vector<T>& v, std::uint64_t stream) {
       for (std::size_t i = 0; i < v.size(); ++i) v[i] = T(float(number(stream, int(i))));
     };
@@ -44,10 +51,11 @@ struct numbers {
 /// The layer, softmax unless the loss takes logits, the loss: each by itself.
 template <class S, class L, int N>
 void run_reference(numbers<double>& r, int count) {
-  constexpr bool softmax_before = takes_softmax<L>;
+  constexpr bool softmax_before = strata::detail::takes_softmax<L>;
   using layer = kernel<reference, S, precision::f64, shape{K}>;
   using end = kernel<reference, std::conditional_t<softmax_before, fused<softmax, L>, L>, precision::f64, shape{N}>;
-  std::vector<double> logits(std::size_t(count * N)), dz(std::size_t(count * N)), scratch(std::size_t(end::scratch + count * end::scratch_per_sample));
+  std::vector<double> logits(std::size_t(count * N)), dz(std::size_t(count * N)),
+      scratch(std::size_t(end::scratch + count * end::scratch_per_sample));
   operands<double> first = r.all(count), second = r.all(count);
   first.y = logits.data(), first.dy = dz.data();
   second.x[0] = logits.data(), second.dx[0] = dz.data(), second.adds_dx[0] = false, second.scratch = scratch.data();
@@ -61,7 +69,8 @@ template <class T, int N, class L>
 void check() {
   using S = affine<dense_settings{N}>;
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
-  using kernel = strata::kernel<cpu, std::conditional_t<takes_softmax<L>, fused<S, softmax, L>, fused<S, L>>, P, shape{K}>;
+  using kernel =
+      strata::kernel<cpu, std::conditional_t<strata::detail::takes_softmax<L>, fused<S, softmax, L>, fused<S, L>>, P, shape{K}>;
   const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
   CAPTURE(N);
   CAPTURE(L::name);

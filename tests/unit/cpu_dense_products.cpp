@@ -1,7 +1,7 @@
 // The products of dense layers have several ways to the same result: all of them give the same bits.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/dense.hpp>
+#include <strata/cpu/kernels/dense.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -25,7 +25,7 @@ bool same(const buffer<T>& a, const buffer<T>& b) {
 /// Long enough for two pieces of a packed panel.
 template <class T, int N, storage How>
 void check_packed(int rows) {
-  const int length = 2 * packed_numbers<T> / (most_vectors * lanes<T>) - 3;
+  const int length = 2 * packed_numbers<T> / (most_vectors * lanes<T>)-3;
   CAPTURE(N);
   CAPTURE(rows);
   const numbers<T> a(rows * length, 1), b(length * N, 2), bias(N, 3);
@@ -35,7 +35,7 @@ void check_packed(int rows) {
   for (const bool add : {false, true}) {
     buffer<T> expected(rows * N, T(2)), c(rows * N, T(2));
     product<T> p{rows, a.data, {length}, one_run, 1, length, 1, b.data, N, expected.data, {N}, bias.data, add};
-    multiply<N, 0, relu>(p);
+    simd::multiply<N, 0, relu>(p);
     p.c = c.data;
     if (How == storage::transposed) p.b = transposed.data, p.b_stride = length;
     multiply_packed<N, 0, relu>(p, How, packed.data);
@@ -55,9 +55,9 @@ void check_one_row() {
   CAPTURE(N);
   const numbers<T> a(2 * K, 1), b(K * N, 2), bias(N, 3);
   buffer<T> both(2 * N), each(2 * N, T(NAN));
-  multiply<N, 0>(product<T>{2, a.data, {K}, one_run, 1, K, 1, b.data, N, both.data, {N}, bias.data});
+  simd::multiply<N, 0>(product<T>{2, a.data, {K}, one_run, 1, K, 1, b.data, N, both.data, {N}, bias.data});
   for (int r = 0; r < 2; ++r)
-    multiply<N, 0>(product<T>{1, a.data + r * K, {K}, one_run, 1, K, 1, b.data, N, each.data + r * N, {N}, bias.data});
+    simd::multiply<N, 0>(product<T>{1, a.data + r * K, {K}, one_run, 1, K, 1, b.data, N, each.data + r * N, {N}, bias.data});
   CHECK(same(both, each));
 }
 
@@ -72,8 +72,8 @@ void check_input_gradient(int count) {
     buffer<T> scratch(std::max(packed_numbers<T>, samples_as_vectors<T, N>::scratch), T(NAN));
     samples_as_vectors<T, N>::input_gradient(dz.data, count, w.data, K, samples.data, add, scratch.data);
     squares_in_registers<T>::input_gradient(dz.data, count, w.data, K, N, squares.data, add);
-    multiply_packed<K, 0>(product<T>{count, dz.data, {N}, one_run, 1, N, 1, w.data, N, packed.data, {K}, nullptr, add}, storage::transposed,
-                          scratch.data);
+    multiply_packed<K, 0>(product<T>{count, dz.data, {N}, one_run, 1, N, 1, w.data, N, packed.data, {K}, nullptr, add},
+                          storage::transposed, scratch.data);
     CHECK(same(samples, squares));
     CHECK(same(samples, packed));
   }
@@ -94,7 +94,8 @@ void check_pieces(int count, bool sparse = false) {
       if (philox{5}.uniform(std::uint64_t(i)) >= 0.1) x.data[i] = 0;
     CHECK((dense_products<T, K, N>::looks_for_zeros && many_zeros(x.data, x.size, N)));
   }
-  buffer<T> y(count * N), dx(count * K), dw(aligned_size<T>(K * N)), db(N), other_dx(count * K), scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN));
+  buffer<T> y(count * N), dx(count * K), dw(aligned_size<T>(K * N)), db(N), other_dx(count * K),
+      scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN));
   buffer<T> pieces[2] = {buffer<T>(aligned_size<T>(K * N), T(NAN)), buffer<T>(aligned_size<T>(N), T(NAN))};
   operands<T> o;
   o.count = count, o.x[0] = x.data, o.w[0] = w.data, o.w[1] = b.data, o.y = y.data, o.dy = dy.data, o.scratch = scratch.data;
@@ -110,7 +111,7 @@ void check_pieces(int count, bool sparse = false) {
                               },
                               [](void* context, int parameter, const T* samples, const T* dz, int n, int rows, int columns) {
                                 T* const to = static_cast<buffer<T>*>(context)[parameter].data;
-                                multiply<N, K>(product<T>{rows, samples, {1}, one_run, 1, n, rows, dz, columns, to, {columns}});
+                                simd::multiply<N, K>(product<T>{rows, samples, {1}, one_run, 1, n, rows, dz, columns, to, {columns}});
                               }};
   kernel::backward_into(o, sink);
   CHECK(same(dx, other_dx));

@@ -3,8 +3,8 @@
 
 #include <cstring>
 #include <limits>
+#include <strata/cpu/kernels/dense.hpp>
 #include <string>
-#include <strata/cpu/dense.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -59,14 +59,14 @@ struct products {
   void check_forward() {
     buffer<T> expected(count * N), y(count * N, T(NAN));
     product<T> p{count, x.data, {K}, one_run, 1, K, 1, w.data, N, expected.data, {N}, bias.data};
-    multiply<N, 0, epilogue>(p);
+    simd::multiply<N, 0, epilogue>(p);
     p.c = y.data;
     multiply_skipping<N, epilogue>(p, scratch.data);
     CHECK(same_bits(y, expected));
     p.bias = nullptr;
     multiply_skipping<N, epilogue>(p, scratch.data);
     p.c = expected.data;
-    multiply<N, 0, epilogue>(p);
+    simd::multiply<N, 0, epilogue>(p);
     CHECK(same_bits(y, expected));
   }
 
@@ -76,7 +76,7 @@ struct products {
       for (const int first : {0, 13}) {
         buffer<T> expected(K * N, before), dw(K * N, before);
         const int rows = K - first;
-        multiply<N, 0, of_unsigned_zeros<linear>>(
+        simd::multiply<N, 0, of_unsigned_zeros<linear>>(
             product<T>{rows, x.data + first, {1}, one_run, 1, count, K, dz.data, N, expected.data, {N}, nullptr, add});
         weight_gradient_skipping<N>(x.data + first, K, rows, dz.data, count, dw.data, add, scratch.data);
         CHECK(same_bits(dw, expected));

@@ -1,8 +1,8 @@
 // Dropout of the cpu backend: the masks of the reference backend, bit by bit.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/dropout.hpp>
-#include <strata/cpu/reference/dropout.hpp>
+#include <strata/cpu/kernels/dropout.hpp>
+#include <strata/reference/dropout.hpp>
 
 #include "cpu_compare.hpp"
 

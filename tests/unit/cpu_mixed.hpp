@@ -2,7 +2,7 @@
 // double; on other numbers nearly, and bit for bit with themselves by another way.
 #pragma once
 #include <memory>
-#include <strata/distribute/leaves/team.hpp>
+#include <strata/cpu/engine/team.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -75,7 +75,7 @@ inline bool equal(const std::vector<float>& a, const std::vector<double>& b) {
 
 /// Fast: the kernel under test, Slow: the same without the instruction. w_step: Winograd takes quarters of weights.
 template <class Fast, class Slow, shape In, class... Ops>
-void compare(list<Ops...>, int w_step, bool gradients_are_smooth) {
+void compare(type_list<Ops...>, int w_step, bool gradients_are_smooth) {
   constexpr int count = 7;
   {
     const numbers in = make_numbers<In, Ops...>(count, true, w_step);

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <strata/base/random.hpp>
-#include <strata/cpu/bf16.hpp>
-#include <strata/distribute/leaves/team.hpp>
+#include <strata/cpu/engine/team.hpp>
+#include <strata/cpu/simd/bf16.hpp>
 #include <vector>
 
 using namespace strata;
@@ -104,7 +104,6 @@ TEST_CASE("rows are rounded to their end, and zeros follow") {
     std::vector<float> x(std::size_t(n), 1.f);
     std::vector<std::uint32_t> to(std::size_t(L), 7u);
     round_row<bf16>(x.data(), n, to.data());
-    for (int i = 0; i < padded<float>(n); ++i)
-      CHECK((to[std::size_t(i / 2)] >> (i % 2 * 16) & 0xffff) == (i < n ? 0x3f80u : 0u));
+    for (int i = 0; i < padded<float>(n); ++i) CHECK((to[std::size_t(i / 2)] >> (i % 2 * 16) & 0xffff) == (i < n ? 0x3f80u : 0u));
   }
 }

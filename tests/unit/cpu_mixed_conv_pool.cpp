@@ -1,8 +1,8 @@
 // Convolution + relu + max pooling with bfloat16 products.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/mixed_conv_pool.hpp>
-#include <strata/cpu/reference.hpp>
+#include <strata/cpu/mixed/conv_pool.hpp>
+#include <strata/reference/reference.hpp>
 
 #include "cpu_mixed.hpp"
 
@@ -16,7 +16,7 @@ template <conv_settings S, shape In>
 void check() {
   const conv_settings s = S;
   INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " same ", s.same);
-  using ops = list<convolution<S>, relu, max_pooling<two_by_two>>;
+  using ops = type_list<convolution<S>, relu, max_pooling<two_by_two>>;
   using fast = kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, precision::mixed_bf16, In>;
   cpu_mixed::compare<fast, simd::mixed_conv_pool<simd::bf16_by_software, S, two_by_two, In>, In>(ops{}, 4, false);
 }

@@ -1,9 +1,9 @@
 // Convolutions with bfloat16 products.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/mixed_convolution.hpp>
-#include <strata/cpu/reference/activations.hpp>
-#include <strata/cpu/reference/convolution.hpp>
+#include <strata/cpu/mixed/conv2d.hpp>
+#include <strata/reference/activations.hpp>
+#include <strata/reference/conv2d.hpp>
 
 #include "cpu_mixed.hpp"
 
@@ -16,7 +16,7 @@ void check() {
   const conv_settings s = S;
   INFO(In[0], "x", In[1], "x", In[2], " kernel ", s.kernel_height, "x", s.kernel_width, "x", s.filters, " same ", s.same);
   constexpr bool alone = std::is_same_v<Activation, linear>;
-  using ops = std::conditional_t<alone, list<convolution<S>>, list<convolution<S>, Activation>>;
+  using ops = std::conditional_t<alone, type_list<convolution<S>>, type_list<convolution<S>, Activation>>;
   cpu_mixed::compare<Kernel<simd::bf16, S, Activation, In>, Kernel<simd::bf16_by_software, S, Activation, In>, In>(ops{}, 4,
                                                                                                                    alone);
 }

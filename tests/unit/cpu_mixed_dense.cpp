@@ -1,9 +1,9 @@
 // Dense layers with bfloat16 products.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/mixed_dense.hpp>
-#include <strata/cpu/reference/activations.hpp>
-#include <strata/cpu/reference/affine.hpp>
+#include <strata/cpu/mixed/dense.hpp>
+#include <strata/reference/activations.hpp>
+#include <strata/reference/dense.hpp>
 
 #include "cpu_mixed.hpp"
 
@@ -16,7 +16,7 @@ void check() {
   constexpr dense_settings S{N, Bias};
   CAPTURE(K);
   CAPTURE(N);
-  using ops = std::conditional_t<std::is_same_v<Activation, linear>, list<affine<S>>, list<affine<S>, Activation>>;
+  using ops = std::conditional_t<std::is_same_v<Activation, linear>, type_list<affine<S>>, type_list<affine<S>, Activation>>;
   cpu_mixed::compare<simd::mixed_dense<simd::bf16, S, Activation, shape{K}>,
                      simd::mixed_dense<simd::bf16_by_software, S, Activation, shape{K}>, shape{K}>(
       ops{}, 1, std::is_same_v<Activation, linear>);

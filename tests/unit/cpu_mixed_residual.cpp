@@ -1,7 +1,7 @@
 // Mixed precision among layers that do not know it: normalisation, branches, pooling, dropout; in training and in inference.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/mixed.hpp>
+#include <strata/cpu/mixed/mixed.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

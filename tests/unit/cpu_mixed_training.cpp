@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <strata/cpu/mixed.hpp>
+#include <strata/cpu/mixed/mixed.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;
@@ -36,7 +36,7 @@ TEST_CASE("mixed precision learns like f32") {
 }
 
 TEST_CASE("mixed precision finds its kernels, and those of f32 where it has none") {
-  using whole = program<net, sparse_categorical_crossentropy<>, adam, list<>, precision::mixed_bf16>;
+  using whole = program<net, sparse_categorical_crossentropy<>, adam, type_list<>, precision::mixed_bf16>;
   using second = kernel_at<whole, cpu, 1>;
   using third = kernel_at<whole, cpu, 2>;
   CHECK(std::is_base_of_v<simd::mixed_conv_pool<simd::bf16, conv_settings{32, 3, 3}, pool_settings{2, 2}, shape{13, 13, 32}>,

@@ -1,8 +1,8 @@
 // Pooling of the cpu backend against the reference backend in double precision.
 #include <doctest/doctest.h>
 
-#include <strata/cpu/pooling.hpp>
-#include <strata/cpu/reference/pooling.hpp>
+#include <strata/cpu/kernels/pooling.hpp>
+#include <strata/reference/pooling.hpp>
 
 #include "cpu_compare.hpp"
 
@@ -14,7 +14,7 @@ template <class T, class Op, shape In>
 void check() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
   INFO(In[0], "x", In[1], "x", In[2], " ", Op::name, " bytes ", sizeof(T));
-  compare_with_reference<kernel<cpu, Op, P, In>, list<Op>, T, In>();
+  compare_with_reference<kernel<cpu, Op, P, In>, type_list<Op>, T, In>();
 }
 
 constexpr shape image(int h, int w, int c) { return {h, w, c}; }

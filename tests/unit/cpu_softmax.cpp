@@ -1,5 +1,5 @@
 // Softmax of the cpu backend, alone and with crossentropies, against the reference backend in double precision.
-#include <strata/cpu/reference/activations.hpp>
+#include <strata/reference/activations.hpp>
 
 #include "cpu_compare_losses.hpp"
 
@@ -16,8 +16,8 @@ TEST_CASE_TEMPLATE("crossentropies of classes", T, float, double) {
 
 TEST_CASE_TEMPLATE("softmax", T, float, double) {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
-  compare_with_reference<kernel<cpu, softmax, P, shape{10}>, list<softmax>, T, shape{10}>();
-  compare_with_reference<kernel<cpu, softmax, P, shape{3, 100}>, list<softmax>, T, shape{3, 100}>();
+  compare_with_reference<kernel<cpu, softmax, P, shape{10}>, type_list<softmax>, T, shape{10}>();
+  compare_with_reference<kernel<cpu, softmax, P, shape{3, 100}>, type_list<softmax>, T, shape{3, 100}>();
   // Nothing overflows, and nothing beside the row counts.
   const T x[3] = {T(-5000), T(-5001), T(-6000)};
   T y[3];

@@ -5,16 +5,16 @@
 #ifndef STRATA_TEST_NEW_IS_TAKEN
 
 #include <optional>
-#include <strata/data/batch.hpp>
-#include <strata/data/check_finite.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/ignore_errors.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/check_finite.hpp>
+#include <strata/data/views/ignore_errors.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
 #include <thread>
 #include <vector>
 using namespace strata;

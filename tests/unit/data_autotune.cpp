@@ -10,11 +10,11 @@
 #include <limits>
 #include <memory>
 #include <strata/base/random.hpp>
-#include <strata/data/autotune.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/prefetch.hpp>
+#include <strata/data/core/autotune.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/prefetch.hpp>
 #include <thread>
 #include <vector>
 using namespace strata;
@@ -41,9 +41,7 @@ class simulation {
   }
   int threads() const { return threads_; }
   data::detail::thread_tuner& tuner() { return tuner_; }
-  void pass(double seconds) {
-    now_ += std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(seconds));
-  }
+  void pass(double seconds) { now_ += std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(seconds)); }
 
  private:
   data::detail::thread_tuner tuner_;
@@ -149,8 +147,7 @@ struct gate {
 };
 }  // namespace
 
-TEST_CASE(
-    "prefetch(autotune) makes more batches ahead once the consumer had to wait for a thread that had been waiting before") {
+TEST_CASE("prefetch(autotune) makes more batches ahead once the consumer had to wait for a thread that had been waiting before") {
   const auto door = std::make_shared<gate>();
   std::vector<float> numbers(5000);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);

@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <limits>
 #include <ranges>
-#include <strata/data/batch.hpp>
-#include <strata/data/check_finite.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/check_finite.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
 #include <vector>
 using namespace strata;
 
@@ -25,7 +25,7 @@ auto counted(int n) {
 }
 
 template <class V>
-constexpr bool is_single_pass = batch_source<V>&& std::ranges::view<V>&& std::ranges::input_range<V> &&
+constexpr bool is_single_pass = batch_source<V> && std::ranges::view<V> && std::ranges::input_range<V> &&
                                 !std::ranges::forward_range<V> && std::ranges::sized_range<V> && !std::ranges::range<const V>;
 using plain = decltype(counted(1) | data::batch<4>);
 using exact = decltype(counted(1) | data::batch<4, double, data::drop_remainder>);

@@ -5,16 +5,16 @@
 #include <iterator>
 #include <stdexcept>
 #include <strata/concepts/batch_source.hpp>
-#include <strata/data/apply.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/apply.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
 #include <utility>
 #include <vector>
 
@@ -173,7 +173,7 @@ TEST_CASE("errors of a map of batches name the batch") {
                  });
   CHECK(error_of([&] { labels(failing); }) == "map: batch 2: no six");
   CHECK_THROWS_WITH_AS(counted(9) | data::batch<2> | data::map([](auto&) {}, data::parallel(2)),
-                       "map: batches are changed by one thread: put a map that is parallel before batch", error);
+                       "map: one thread changes a batch: put a parallel map before batch", error);
 }
 
 TEST_CASE("apply is a call") {

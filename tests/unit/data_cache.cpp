@@ -6,15 +6,15 @@
 #include <list>
 #include <span>
 #include <stdexcept>
-#include <strata/data/batch.hpp>
-#include <strata/data/cache.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/cache.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/take.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -170,9 +170,12 @@ TEST_CASE("in a file: of another data set, or damaged") {
   const auto numbers = data::from_tensor_slices(upto());
   (void)(numbers | data::cache(path));
   CHECK_THROWS_WITH_AS(numbers | data::take(5) | data::cache(path),
-                       ("cache: " + path.string() + " holds 'strata cache 1: float32 (1) of from_tensor_slices(40 samples)', but "
-                        "the data set is 'strata cache 1: float32 (1) of from_tensor_slices(40 samples) | take(5)': remove the "
-                        "file, or give each data set its own").c_str(), error);
+                       ("cache: " + path.string() +
+                        " holds 'strata cache 1: float32 (1,) of from_tensor_slices(40 samples)', but "
+                        "the data set is 'strata cache 1: float32 (1,) of from_tensor_slices(40 samples) | take(5)': remove the "
+                        "file, or give each data set its own")
+                           .c_str(),
+                       error);
   CHECK_THROWS_AS(data::from_tensor_slices(std::vector<double>(40)) | data::cache(path), error);
   const auto whole = folder.read("a.cache");
   for (const std::size_t size : {std::size_t{0}, std::size_t{10}, whole.size() - 1, whole.size() - 100}) {
@@ -181,7 +184,9 @@ TEST_CASE("in a file: of another data set, or damaged") {
     if (size == whole.size() - 100)
       CHECK_THROWS_WITH_AS(numbers | data::cache(path),
                            ("cache: " + path.string() + " has " + std::to_string(size) +
-                            " bytes, which are no whole samples of 8 bytes after a header of 64").c_str(), error);
+                            " bytes, which do not make whole samples of 8 bytes after a header of 64")
+                               .c_str(),
+                           error);
     else
       CHECK_THROWS_AS(numbers | data::cache(path), error);
   }

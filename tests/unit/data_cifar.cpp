@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <strata/data/batch.hpp>
-#include <strata/data/cifar.hpp>
+#include <strata/data/sets/cifar.hpp>
+#include <strata/data/views/batch.hpp>
 #include <string>
 #include <vector>
 
@@ -76,8 +76,7 @@ TEST_CASE("what is wrong with a folder or a file") {
   f.write("cifar-100-python/meta", std::string("pickled"));
   CHECK(complaint100().find(" has 'cifar-100-python', the version for Python") != std::string::npos);
   f.write("data_batch_1", std::string("pickled"));
-  CHECK(complaint10() == "cifar10: " + f.path.string() +
-                             " has 'data_batch_1', the version for Python: strata reads the binary " +
+  CHECK(complaint10() == "cifar10: " + f.path.string() + " has 'data_batch_1', the version for Python: strata reads the binary " +
                              "version, 'cifar-10-batches-bin'");
   f.write("train", std::string("pickled"));
   CHECK(complaint100() == "cifar100: " + f.path.string() +
@@ -89,7 +88,7 @@ TEST_CASE("what is wrong with a folder or a file") {
   CHECK(complaint10() == "cifar10: there is no data_batch_4.bin, nor in cifar-10-batches-bin there");
   const bytes whole = record(1, {1}) + record(2, {2});
   const auto size_error = [](const std::string& name, std::size_t size, int each) {
-    return name + ": " + std::to_string(size) + " bytes are no whole number of records of " + std::to_string(each) +
+    return name + ": " + std::to_string(size) + " bytes are not a whole number of records of " + std::to_string(each) +
            " bytes: truncated, or not the binary version";
   };
   for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{3072}, std::size_t{6145}}) {

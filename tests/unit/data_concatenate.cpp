@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
-#include <strata/data/batch.hpp>
-#include <strata/data/concatenate.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/concatenate.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/take.hpp>
 #include <string>
 #include <vector>
 
@@ -27,9 +27,7 @@ namespace {
 using numbers = std::vector<std::int64_t>;
 
 auto stream(std::int64_t from, std::int64_t to) {
-  return data::from_generator([=] {
-    return [to, i = from]() mutable { return i < to ? std::optional(i++) : std::nullopt; };
-  });
+  return data::from_generator([=] { return [to, i = from]() mutable { return i < to ? std::optional(i++) : std::nullopt; }; });
 }
 auto labelled(std::vector<float> x, std::vector<int> y) {
   return data::from_tensor_slices(data::array<float, shape{1}>(std::move(x)), y);

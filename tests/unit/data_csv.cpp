@@ -7,10 +7,10 @@
 #include <limits>
 #include <optional>
 #include <strata/base/random.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/csv.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
+#include <strata/data/formats/csv.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -205,8 +205,7 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
         "bad.csv: line 2: column 2 (b): expected a whole number from 0, got '-2'");
   CHECK(complaint<float, std::int8_t>(f, "a,b\n1,200\n") ==
         "bad.csv: line 2: column 2 (b): expected a whole number of 8 bits, got '200'");
-  CHECK(complaint<float, bool>(f, "a,b\n1e50,0\n") ==
-        "bad.csv: line 2: column 1 (a): expected a number of 32 bits, got '1e50'");
+  CHECK(complaint<float, bool>(f, "a,b\n1e50,0\n") == "bad.csv: line 2: column 1 (a): expected a number of 32 bits, got '1e50'");
   CHECK(complaint<float, bool>(f, "a,b\n1,maybe\n") == "bad.csv: line 2: column 2 (b): expected true or false, got 'maybe'");
   CHECK(complaint<float, int>(f, "a,b\n\"1\n\",2\n") == "bad.csv: line 2: column 1 (a): expected a number, got '1?'");
   CHECK(complaint<float, int>(f, "a,b\n,2\n") == "bad.csv: line 2: column 1 (a): the value is missing, expected a number");
@@ -215,9 +214,8 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
   for (const double missing : {-1.0, 0.5, 256.0, 1e300, std::nan("")})
     CHECK(complaint<float, std::uint8_t>(f, "a,b\n,0\n1,\n", {.missing = missing}) ==
           "bad.csv: line 3: column 2 (b): the value is missing, and `missing` is not a whole number from 0 of this size");
-  CHECK(
-      complaint<std::int64_t>(f, "a,b\n,0\n", {.columns = {"a"}, .missing = 0x1p63}).find("`missing` is not a whole number") !=
-      std::string::npos);
+  CHECK(complaint<std::int64_t>(f, "a,b\n,0\n", {.columns = {"a"}, .missing = 0x1p63}).find("`missing` is not a whole number") !=
+        std::string::npos);
   CHECK(complaint<std::int64_t>(f, "a,b\n,0\n", {.columns = {"a"}, .missing = -0x1p63}) == "no error");
   CHECK(complaint<float, int>(f, "a,b\n1,2\n1,2,3\n") == "bad.csv: line 3: expected 2 columns, got 3");
   CHECK(complaint<float, int>(f, "a,b\n1,2\n\n1\n") == "bad.csv: line 4: expected 2 columns, got 1");
@@ -308,7 +306,7 @@ TEST_CASE("samples with classes") {
     return f.without_folder(error_of([&] { (void)data::csv<4>(path, o); }));
   };
   CHECK(complaint({}) ==
-        "iris.csv: expected 4 features for samples of shape (4), got 5: sepal_length, sepal_width, petal_length, petal_width, "
+        "iris.csv: expected 4 features for samples of shape (4,), got 5: sepal_length, sepal_width, petal_length, petal_width, "
         "species");
   CHECK(complaint({.label = "kind"}).find("iris.csv: there is no column 'kind', but sepal_length, ") == 0);
   CHECK(complaint({.label = "species", .class_names = {"setosa", "virginica"}}) ==

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <strata/base/random.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/example.hpp>
-#include <strata/data/example_builder.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/map.hpp>
+#include <strata/data/formats/example.hpp>
+#include <strata/data/formats/example_builder.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
 #include <string>
 #include <vector>
 
@@ -35,7 +35,7 @@ std::string field(int number, const std::string& content) {
 std::string entry(const std::string& key, const std::string& feature) { return field(1, field(1, key) + field(2, feature)); }
 std::string example_of(const std::string& entries) { return field(1, entries); }
 
-const std::string half("\0\0\0\x3f", 4), two("\0\0\0\x40", 4);        // 0.5f, 2.0f
+const std::string half("\0\0\0\x3f", 4), two("\0\0\0\x40", 4);          // 0.5f, 2.0f
 const std::string minus_two("\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1");  // as a varint
 
 template <class F>
@@ -105,8 +105,8 @@ TEST_CASE("what is not there, or of another kind or number, is named") {
 }
 
 TEST_CASE("all values survive") {
-  const std::vector<std::int64_t> integers{0, 1, -1, 127, 128, 300, std::numeric_limits<std::int64_t>::max(),
-                                           std::numeric_limits<std::int64_t>::min()};
+  const std::vector<std::int64_t> integers{
+      0, 1, -1, 127, 128, 300, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
   std::vector<float> floats{-0.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::denorm_min()};
   for (int i = 0; i < 5'000; ++i) floats.push_back(float(i));
   const std::string large(70'000, 'l');
@@ -128,9 +128,7 @@ TEST_CASE("all values survive") {
 TEST_CASE("everything that protobuf allows") {
   using e = data::example;
   const auto floats = [](const std::string& list) { return e(bytes_of(example_of(entry("x", field(2, list))))).floats("x"); };
-  const auto integers = [](const std::string& list) {
-    return e(bytes_of(example_of(entry("x", field(3, list))))).integers("x");
-  };
+  const auto integers = [](const std::string& list) { return e(bytes_of(example_of(entry("x", field(3, list))))).integers("x"); };
   // packed, one by one, both, in several parts, and among fields that are unknown
   CHECK(floats(field(1, half + two)) == std::vector{0.5f, 2.0f});
   CHECK(floats("\x0d" + half + "\x0d" + two) == std::vector{0.5f, 2.0f});
@@ -166,17 +164,18 @@ TEST_CASE("everything that protobuf allows") {
 TEST_CASE("bytes that are no Example") {
   const auto refused = [](const std::string& serialized) {
     const std::string text = complaint(serialized, [](const data::example& e) { e.floats("x"); });
-    return text.starts_with("the bytes are no tf.train.Example (");
+    return text.starts_with("the bytes are not a tf.train.Example (");
   };
   CHECK(refused("no Example"));
-  CHECK(refused(std::string("\x0a\x05", 2)));                                               // the end within a field
-  CHECK(refused(example_of(entry("x", field(2, field(1, "five!"))))));                     // no whole number of floats
-  CHECK(refused(example_of(entry("x", field(2, std::string("\x0d\0\0", 3))))));            // half a float
-  CHECK(refused(std::string("\0", 1)));                                                    // field number 0
-  CHECK(refused("\x0b"));                                                                  // a group
-  CHECK(refused("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"));                          // a number without an end
-  CHECK(complaint(example_of(entry("x", field(3, field(1, "\xff")))), [](const data::example& e) { e.integers("x"); })
-            .starts_with("the bytes are no tf.train.Example ("));
+  CHECK(refused(std::string("\x0a\x05", 2)));                                    // the end within a field
+  CHECK(refused(example_of(entry("x", field(2, field(1, "five!"))))));           // no whole number of floats
+  CHECK(refused(example_of(entry("x", field(2, std::string("\x0d\0\0", 3))))));  // half a float
+  CHECK(refused(std::string("\0", 1)));                                          // field number 0
+  CHECK(refused("\x0b"));                                                        // a group
+  CHECK(refused("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"));                // a number without an end
+  CHECK(complaint(example_of(entry("x", field(3, field(1, "\xff")))), [](const data::example& e) {
+          e.integers("x");
+        }).starts_with("the bytes are not a tf.train.Example ("));
 }
 
 TEST_CASE("hostile bytes end in an error or in values, never anywhere else") {
@@ -198,7 +197,7 @@ TEST_CASE("hostile bytes end in an error or in values, never anywhere else") {
       const auto attempt = [&](auto&& f) {
         const std::string text = error_of(f);
         bool known = text == "no error";
-        for (const char* words : {"the bytes are no tf.train.Example (", "there is no feature '", "feature '"})
+        for (const char* words : {"the bytes are not a tf.train.Example (", "there is no feature '", "feature '"})
           known = known || text.starts_with(words);
         CHECK(known);
         refused += text != "no error";
@@ -227,14 +226,16 @@ TEST_CASE("samples of records") {
   auto pairs = data::from_range(records) | data::map([](const std::string& record) {
                  const data::example e(bytes_of(record));
                  return std::pair(e.floats<2>("x"), e.integer("label"));
-               }) | data::batch<10>;
+               }) |
+               data::batch<10>;
   for (const auto& batch : pairs)
     for (int i = 0; i < 10; ++i) {
       CHECK(batch.x[2 * i + 1] == float(i) + 0.5f);
       CHECK(batch.labels[i] == i % 3);
     }
-  auto straight = data::from_range(records) | data::map_to<shape{2}>([](const std::string& record, auto out) {
-                    data::example(bytes_of(record)).floats("x", out);
-                  }) | data::batch<10>;
+  auto straight =
+      data::from_range(records) |
+      data::map_to<shape{2}>([](const std::string& record, auto out) { data::example(bytes_of(record)).floats("x", out); }) |
+      data::batch<10>;
   for (const auto& batch : straight) CHECK(batch.x[19] == 9.5f);
 }

@@ -7,16 +7,16 @@
 #include <memory>
 #include <optional>
 #include <ranges>
-#include <strata/data/batch.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
 #include <string>
 #include <vector>
 using namespace strata;
@@ -38,9 +38,7 @@ std::vector<float> upto(int n) {
 }
 /// 0 ... n - 1, each epoch anew.
 auto counting(int n) {
-  return data::from_generator([n] {
-    return [n, k = 0]() mutable { return k < n ? std::optional(float(k++)) : std::nullopt; };
-  });
+  return data::from_generator([n] { return [n, k = 0]() mutable { return k < n ? std::optional(float(k++)) : std::nullopt; }; });
 }
 /// Counts how many of it there are.
 struct counted {
@@ -109,7 +107,8 @@ TEST_CASE("no more elements live than are in use, also if epochs are left early"
   long most = 0;
   for (int epoch = 0; epoch < 20; ++epoch) {
     int batches = 0;
-    for (auto at = view.begin(); at != view.end() && batches < epoch * 9; ++at, ++batches) most = std::max(most, life.use_count());
+    for (auto at = view.begin(); at != view.end() && batches < epoch * 9; ++at, ++batches)
+      most = std::max(most, life.use_count());
   }
   CHECK(most < 60);  // 20 in the window, 8 + 4 in the batch, those of a window that was left; and one of mine
 }

@@ -5,9 +5,9 @@
 #include <list>
 #include <ranges>
 #include <span>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/scale.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/scale.hpp>
 #include <vector>
 using namespace strata;
 
@@ -121,12 +121,14 @@ TEST_CASE("vectors, spans and ranges of numbers and arrays are samples, structs 
 
   std::vector<double> many{1, 2, 3};
   const double* where = many.data();
-  const auto moved = data::from_tensor_slices(std::move(many), std::vector<std::array<std::int8_t, 2>>{{1, -1}, {2, -2}, {3, -3}});
+  const auto moved =
+      data::from_tensor_slices(std::move(many), std::vector<std::array<std::int8_t, 2>>{{1, -1}, {2, -2}, {3, -3}});
   CHECK(moved.rows().x().row(0) == where);
   CHECK(sample(moved, 2).x == std::vector<float>{3});
   CHECK(sample(moved, 2).target == std::vector<float>{3, -3});
   static_assert(data::rows_t<decltype(moved)>::sample_shape == shape{1});
-  CHECK(sample(data::from_tensor_slices(std::list<int>{4, 5}, std::list<float>{.5f, .25f}), 1).target == std::vector<float>{.25f});
+  CHECK(sample(data::from_tensor_slices(std::list<int>{4, 5}, std::list<float>{.5f, .25f}), 1).target ==
+        std::vector<float>{.25f});
 
   using image = std::array<std::array<std::uint8_t, 3>, 2>;
   struct table {

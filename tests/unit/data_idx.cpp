@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <strata/data/idx.hpp>
+#include <strata/data/formats/idx.hpp>
 #include <string>
 #include <vector>
 
@@ -114,9 +114,9 @@ TEST_CASE("what is wrong with a file, and where") {
   CHECK(complaint(f, bytes(good.begin(), good.begin() + 10)) == "bad: byte 10: the file ends, expected 12 bytes, got 10");
   CHECK(complaint(f, good + bytes{0}) == "bad: byte 28: bytes follow the last value");
   CHECK(complaint(f, bytes(good.begin(), good.end() - 1)) ==
-        "bad: byte 12: dimension 2 is 3: the file, 27 bytes, is too short for so many values");
+        "bad: byte 12: dimension 2 is 3: the file, 27 bytes, is too short for that many values");
   CHECK(complaint(f, header(8, {0xFFFFFFFF, 2, 3}) + twelve) ==
-        "bad: byte 4: dimension 0 is 4294967295: the file, 28 bytes, is too short for so many values");
+        "bad: byte 4: dimension 0 is 4294967295: the file, 28 bytes, is too short for that many values");
 
   CHECK(complaint(f, good + bytes{0}, true) == "bad.gz: byte 28 of the decompressed data: bytes follow the last value");
   CHECK(complaint(f, bytes(good.begin(), good.end() - 1), true) ==
@@ -132,7 +132,9 @@ TEST_CASE("damaged compression") {
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(content.data()), std::streamsize(content.size()));
 
   raw(path, bytes(content.begin(), content.end() - 100));
-  CHECK(error_of([&] { (void)data::read_idx<std::uint8_t>(path); }).find("of the decompressed data: the compressed data end too early") != std::string::npos);
+  CHECK(error_of([&] {
+          (void)data::read_idx<std::uint8_t>(path);
+        }).find("of the decompressed data: the compressed data end too early") != std::string::npos);
   content[content.size() - 6] ^= 1;  // the checksum
   raw(path, content);
   CHECK(error_of([&] { (void)data::read_idx<std::uint8_t>(path); }).find("incorrect data check") != std::string::npos);
@@ -140,6 +142,7 @@ TEST_CASE("damaged compression") {
 
 TEST_CASE("files that cannot be read") {
   const folder f;
-  CHECK(error_of([&] { (void)data::read_idx<float>(f.path / "none"); }) == (f.path / "none").string() + ": No such file or directory");
+  CHECK(error_of([&] { (void)data::read_idx<float>(f.path / "none"); }) ==
+        (f.path / "none").string() + ": No such file or directory");
   CHECK(error_of([&] { (void)data::read_idx<float>(f.path); }) == f.path.string() + ": Is a directory");
 }

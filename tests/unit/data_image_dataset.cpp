@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <strata/data/batch.hpp>
-#include <strata/data/image_dataset_from_directory.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/random_flip.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/image/image_dataset_from_directory.hpp>
+#include <strata/data/image/random_flip.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
 
 #include "data_image_encode.hpp"
 #include "error_of.hpp"
@@ -43,8 +43,8 @@ auto open(const image_folder& f, data::image_folder_options options = {}) {
 
 TEST_CASE("sub-folders are classes, in the order of their names; files are sorted") {
   const image_folder f;
-  for (const char* name : {"dog/b.png", "dog/a.PNG", "dog/sub/0.png", "Cat/2.png", "Cat/10.jpeg", "Cat/3.Jpg",
-                           "dog/sub-2/9.png", ".hidden/x.png", "dog/notes.txt", "dog/x.gif", "loose.png", "dog/png"})
+  for (const char* name : {"dog/b.png", "dog/a.PNG", "dog/sub/0.png", "Cat/2.png", "Cat/10.jpeg", "Cat/3.Jpg", "dog/sub-2/9.png",
+                           ".hidden/x.png", "dog/notes.txt", "dog/x.gif", "loose.png", "dog/png"})
     f.put(name, grey(1));
   std::filesystem::create_directories(f.path / "empty");
   std::filesystem::create_directories(f.path / "dog" / "folder.png");
@@ -174,17 +174,14 @@ TEST_CASE("what is wrong with a folder") {
   CHECK(error_of([&] { open(f, {.class_names = {"cat", "dog"}}); }) == at + "there is no sub-folder for the class dog");
   CHECK(error_of([&] { open(f, {.crop_to_aspect_ratio = true, .pad_to_aspect_ratio = true}); }) ==
         at + "only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be set");
-  CHECK(error_of([&] { open(f, {.validation_split = 0.5}); }) ==
-        at + "validation_split needs a subset, training or validation");
+  CHECK(error_of([&] { open(f, {.validation_split = 0.5}); }) == at + "validation_split needs a subset, training or validation");
   CHECK(error_of([&] { open(f, {.subset = data::subset::training}); }) == at + "validation_split 0 is not between 0 and 1");
   CHECK(error_of([&] { open(f, {.validation_split = 0.2, .subset = data::subset::validation}); }) ==
         at + "validation_split 0.2 of 4 files leaves none for validation");
-  CHECK(error_of([&] {
-          data::image_dataset_from_directory<grey_image>(f.path, std::vector{1, 2});
-        }) == at + "2 labels for 4 files");
-  CHECK(error_of([&] {
-          data::image_dataset_from_directory<grey_image>(f.path, data::no_labels{}, {.class_names = {"cat"}});
-        }) == at + "class_names are for labels that are inferred from folders");
+  CHECK(error_of([&] { data::image_dataset_from_directory<grey_image>(f.path, std::vector{1, 2}); }) ==
+        at + "2 labels for 4 files");
+  CHECK(error_of([&] { data::image_dataset_from_directory<grey_image>(f.path, data::no_labels{}, {.class_names = {"cat"}}); }) ==
+        at + "class_names are for labels that are inferred from folders");
 
   // A damaged file is an error when it is read, with its name.
   bytes cut = grey(1);

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <zlib.h>
 
-#include <strata/data/image_file.hpp>
+#include <strata/data/image/image_file.hpp>
 #include <thread>
 
 #include "data_image_encode.hpp"
@@ -86,9 +86,8 @@ TEST_CASE("PNG files of all kinds, exactly") {
           const int whole = bits < 16 ? key.gray : key.gray >> 8;
           if (value(x, y) == whole && same_rest) see_through[std::size_t(y * width + x)][3] = 0;
         }
-      check_png(
-          png_file(width, height, PNG_COLOR_TYPE_GRAY, rows, {.bits = bits, .interlaced = interlaced, .transparent = &key}),
-          width, height, see_through);
+      check_png(png_file(width, height, PNG_COLOR_TYPE_GRAY, rows, {.bits = bits, .interlaced = interlaced, .transparent = &key}),
+                width, height, see_through);
       if (bits <= 8)
         check_png(png_file(width, height, PNG_COLOR_TYPE_PALETTE, rows,
                            {.bits = bits, .interlaced = interlaced, .palette = palette, .palette_opacity = opacity}),
@@ -103,9 +102,8 @@ TEST_CASE("PNG files of all kinds, exactly") {
         const auto upper = [&](int i, int c) { return int(rows[std::size_t((i * channels + c) * size)]); };
         std::vector<std::array<int, 4>> pixels;
         for (int i = 0; i < n; ++i)
-          pixels.push_back(channels == 2
-                               ? std::array{upper(i, 0), upper(i, 0), upper(i, 0), upper(i, 1)}
-                               : std::array{upper(i, 0), upper(i, 1), upper(i, 2), channels == 4 ? upper(i, 3) : 255});
+          pixels.push_back(channels == 2 ? std::array{upper(i, 0), upper(i, 0), upper(i, 0), upper(i, 1)}
+                                         : std::array{upper(i, 0), upper(i, 1), upper(i, 2), channels == 4 ? upper(i, 3) : 255});
         const int type = channels == 2   ? PNG_COLOR_TYPE_GRAY_ALPHA
                          : channels == 3 ? PNG_COLOR_TYPE_RGB
                                          : PNG_COLOR_TYPE_RGB_ALPHA;
@@ -197,9 +195,8 @@ TEST_CASE("write_png: what is written is read") {
   check.operator()<3>();
   check.operator()<4>();
   const std::array<std::uint8_t, 4> bytes{0, 1, 254, 255};
-  CHECK(error_of([&] {
-          data::write_png(f.path / "none" / "x.png", tensor<const std::uint8_t, shape{2, 2, 1}>{bytes.data()});
-        }) != "no error");
+  CHECK(error_of([&] { data::write_png(f.path / "none" / "x.png", tensor<const std::uint8_t, shape{2, 2, 1}>{bytes.data()}); }) !=
+        "no error");
   data::write_png(f.path / "bytes.png", tensor<const std::uint8_t, shape{2, 2, 1}>{bytes.data()});
   CHECK(data::read_image(f.path / "bytes.png", 1).values == test::bytes(bytes.begin(), bytes.end()));
 }
@@ -255,7 +252,7 @@ TEST_CASE("what is wrong with a file") {
   };
   CHECK(complaint(sized_png(100'000, 100'000)) == "an image of 100000 x 100000 pixels: more than 268435456 pixels are refused");
   CHECK(complaint(sized_png(10'000, 10'000)) ==
-        "an image of 10000 x 10000 pixels: the file, " + std::to_string(png.size()) + " bytes, is too short for so many");
+        "an image of 10000 x 10000 pixels: the file, " + std::to_string(png.size()) + " bytes, is too short for that many");
 }
 
 TEST_CASE("bytes that anybody may have changed: an image or an error, and not a word on stderr") {

@@ -9,19 +9,19 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
-#include <strata/data/batch.hpp>
-#include <strata/data/elements.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/flat_map.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/ignore_errors.hpp>
-#include <strata/data/interleave.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/elements.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/flat_map.hpp>
+#include <strata/data/views/ignore_errors.hpp>
+#include <strata/data/views/interleave.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/take.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -210,9 +210,8 @@ TEST_CASE("errors of f, of its range and of the view before it arrive in their t
   for (const bool threads : {false, true}) {
     const auto check = [&](auto before, auto f, const std::string& text, const numbers& good) {
       numbers seen;
-      const std::string what =
-          threads ? read(before | data::interleave(f, two, data::parallel(2)) | data::elements, seen)
-                  : read(before | data::interleave(f, two) | data::elements, seen);
+      const std::string what = threads ? read(before | data::interleave(f, two, data::parallel(2)) | data::elements, seen)
+                                       : read(before | data::interleave(f, two) | data::elements, seen);
       CHECK(what == text);
       CHECK(seen == good);
     };

@@ -3,16 +3,16 @@
 #include <array>
 #include <cmath>
 #include <stdexcept>
-#include <strata/data/batch.hpp>
-#include <strata/data/cache.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/cache.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -155,7 +155,8 @@ TEST_CASE("what a function of the user throws names the sample") {
   CHECK_THROWS_WITH_AS(view.begin(), "map: sample 4: bad weather", error);
   auto filtered = counted(9) | data::filter([](pair_of, int y) -> bool { throw std::logic_error("no " + std::to_string(y)); });
   CHECK_THROWS_WITH_AS(filtered.begin(), "filter: sample 0: no 0", error);
-  auto written = counted(9) | data::map_to<pair_shape>([](pair_of, auto) { throw std::runtime_error("paper jam"); }) | data::batch<1>;
+  auto written =
+      counted(9) | data::map_to<pair_shape>([](pair_of, auto) { throw std::runtime_error("paper jam"); }) | data::batch<1>;
   CHECK_THROWS_WITH_AS(written.begin(), "map: sample 0: paper jam", error);
   auto wide = counted(3) | data::map([](pair_of x, int y) { return std::pair(x, long(y) << 40); }) | data::batch<3>;
   CHECK_THROWS_WITH_AS(wide.begin(), "label 1099511627776 does not fit into 32 bits", error);

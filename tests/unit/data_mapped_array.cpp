@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <strata/base/random.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/mapped_array.hpp>
-#include <strata/data/npy.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/formats/npy.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/mapped_array.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/take.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,9 +80,9 @@ TEST_CASE("what is wrong with a file") {
   };
   CHECK(complaint({}) == "no error");
   CHECK(complaint({.offset = 49}) == "x.bin: samples shall begin at byte 49, but the file has 48 bytes");
-  CHECK(complaint({.offset = 2}) == "x.bin: samples shall begin at byte 2, which is no multiple of 4");
+  CHECK(complaint({.offset = 2}) == "x.bin: samples shall begin at byte 2, which is not a multiple of 4");
   CHECK(complaint({.offset = 4}) ==
-        "x.bin: the 44 bytes from byte 4 on are no whole number of samples of shape (2, 3), 24 bytes each");
+        "x.bin: the 44 bytes from byte 4 on are not a whole number of samples of shape (2, 3), 24 bytes each");
   CHECK(complaint({.offset = 4, .samples = 2}) ==
         "x.bin: 2 samples of 24 bytes from byte 4 on are more than the file's 48 bytes");
   CHECK(complaint({.samples = std::size_t(-1) / 24 + 2}).find("are more than the file's 48 bytes") != std::string::npos);
@@ -90,7 +90,7 @@ TEST_CASE("what is wrong with a file") {
   CHECK(f.without_folder(error_of([&] { data::mapped_array<float, shape{}>(f / "none"); })) ==
         "cannot read none: No such file or directory");
   CHECK(error_of([&] { data::mapped_array<float, shape{}>(f.path); }) == "cannot read " + f.path.string() + ": Is a directory");
-  CHECK(error_of([&] { data::mapped_array<float, shape{}>("/dev/null"); }) == "cannot read /dev/null: this is no regular file");
+  CHECK(error_of([&] { data::mapped_array<float, shape{}>("/dev/null"); }) == "cannot read /dev/null: not a regular file");
 }
 
 TEST_CASE("30 GB are read with a small resident set: in order, at random, by several threads") {
@@ -170,9 +170,8 @@ TEST_CASE(".npy files that are mapped") {
   CHECK(x.size() == 4);
   CHECK(x[3](1, 2, 0) == 23);
   const auto complaint = [&](auto&& what) { return f.without_folder(error_of(what)); };
-  CHECK(complaint([&] {
-          (void)data::mapped_npy<double, shape{2, 3}>(f / "x.npy");
-        }) == "x.npy: byte 20: dtype: expected float64, got float32");
+  CHECK(complaint([&] { (void)data::mapped_npy<double, shape{2, 3}>(f / "x.npy"); }) ==
+        "x.npy: byte 20: dtype: expected float64, got float32");
   CHECK(complaint([&] { (void)data::mapped_npy<float, shape{6}>(f / "x.npy"); }) ==
-        "x.npy: byte 60: shape: expected any number of samples of shape (6), got (4, 2, 3)");
+        "x.npy: byte 60: shape: expected any number of samples of shape (6,), got (4, 2, 3)");
 }

@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <strata/data/batch.hpp>
-#include <strata/data/find_mnist.hpp>
-#include <strata/data/mnist.hpp>
-#include <strata/data/synthetic_digits.hpp>
+#include <strata/data/sets/find_mnist.hpp>
+#include <strata/data/sets/mnist.hpp>
+#include <strata/data/sets/synthetic_digits.hpp>
+#include <strata/data/views/batch.hpp>
 #include <string>
 #include <vector>
 
@@ -96,12 +96,14 @@ TEST_CASE("mnist says what is missing or does not fit") {
   const std::string at = d.path.string();
   write_all(d.path);
   raw(d / "train-labels-idx1-ubyte", labels({0, 9, 10}));
-  CHECK(error_of([&] { (void)data::mnist(d.path); }) == "mnist: " + at + "/train-labels-idx1-ubyte: label of sample 2: expected 0 ... 9, got 10");
+  CHECK(error_of([&] { (void)data::mnist(d.path); }) ==
+        "mnist: " + at + "/train-labels-idx1-ubyte: label of sample 2: expected 0 ... 9, got 10");
   raw(d / "train-labels-idx1-ubyte", labels({0, 9}));
-  CHECK(error_of([&] { (void)data::mnist(d.path); }) == "mnist: " + at + "/train-images-idx3-ubyte.gz has 3 images, but " + at +
-                                        "/train-labels-idx1-ubyte has 2 labels");
+  CHECK(error_of([&] { (void)data::mnist(d.path); }) ==
+        "mnist: " + at + "/train-images-idx3-ubyte.gz has 3 images, but " + at + "/train-labels-idx1-ubyte has 2 labels");
   fs::remove(d / "train-labels-idx1-ubyte");
-  CHECK(error_of([&] { (void)data::mnist(d.path); }) == "mnist: there is neither " + at + "/train-labels-idx1-ubyte nor train-labels-idx1-ubyte.gz");
+  CHECK(error_of([&] { (void)data::mnist(d.path); }) ==
+        "mnist: there is neither " + at + "/train-labels-idx1-ubyte nor train-labels-idx1-ubyte.gz");
   CHECK(error_of([&] { (void)data::mnist(std::nullopt); }).find("mnist: no directory") != std::string::npos);
 }
 
@@ -147,7 +149,7 @@ TEST_CASE("downloads are verified, and appear as a whole or not at all") {
 
   const bytes a = images(2, 7), b = labels({1, 2});
   const auto sum = [](const bytes& content) {
-    data::sha256 s;
+    io::sha256 s;
     s.update(content);
     return s.hex();
   };

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <limits>
 #include <strata/base/random.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/npy.hpp>
+#include <strata/data/formats/npy.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
 #include <string>
 #include <vector>
 
@@ -151,7 +151,7 @@ TEST_CASE("shapes: trailing ones may be missing, nothing else") {
   CHECK(complaint<float, shape{2, 3, 1}>(f, of("(2, 3, 2)")) == at + "(2, 3, 1), got (2, 3, 2)");
   CHECK(complaint<float, shape{2, 3, 1}>(f, of("(12,)")) == at + "(2, 3, 1), got (12,)");
   CHECK(complaint<float, shape{2, 3, 1}>(f, of("(2, 6)")) == at + "(2, 3, 1), got (2, 6)");
-  CHECK(complaint<float, shape{3}>(f, of("(2, 2, 3)")) == at + "(3), got (2, 2, 3)");
+  CHECK(complaint<float, shape{3}>(f, of("(2, 2, 3)")) == at + "(3,), got (2, 2, 3)");
   CHECK(complaint<float, shape{2, 3}>(f, of("(1, 2, 1, 2, 3)")) == at + "(2, 3), got (1, 2, 1, 2, 3)");
   CHECK(complaint<float, shape{}>(f, of("()")) == at + "(), got ()");
 }
@@ -186,8 +186,7 @@ TEST_CASE("whole numbers are converted if they fit") {
   const auto labels = f.write("y.npy", npy(dictionary("<i8", "(3,)"), raw(std::vector<std::int64_t>{0, 255, 7})));
   CHECK(values_of(data::load_npy<std::uint8_t, shape{}>(labels)) == std::vector<std::uint8_t>{0, 255, 7});
   CHECK(values_of(data::load_npy<std::int32_t, shape{}>(labels)) == std::vector<std::int32_t>{0, 255, 7});
-  CHECK(complaint<std::int8_t, shape{}>(f, f.read("y.npy")) ==
-        "bad.npy: byte 136: value 255 of sample 1 does not fit into int8");
+  CHECK(complaint<std::int8_t, shape{}>(f, f.read("y.npy")) == "bad.npy: byte 136: value 255 of sample 1 does not fit into int8");
   CHECK(complaint<std::uint64_t>(f, npy(dictionary(">i2", "(1, 2)"), raw(std::vector<std::int16_t>{1, -5}, true))) ==
         "bad.npy: byte 130: value -5 of sample 0 does not fit into uint64");
   CHECK(complaint<std::int64_t, shape{}>(f, npy(dictionary("<u8", "(1,)"), raw(std::vector<std::uint64_t>{1ull << 63}))) ==
@@ -217,9 +216,9 @@ TEST_CASE("what is written is read again, and is what NumPy writes") {
   CHECK(f.read("w.npy") == npy(dictionary("<f4", "(4, 6)"), raw(values)));
   data::save_npy(f / "u.npy", {std::span(values).first(1), {}});
   CHECK(f.read("u.npy") == npy(dictionary("<f4", "()"), bytes(4)));
-  CHECK(error_of([&] { data::save_npy(f / "w.npy", {values, {5, 5}}); }) == "npy: 24 values are no array of shape (5, 5)");
-  CHECK(error_of([&] { data::save_npy(f / "no" / "w.npy", values); }).find("cannot write " + (f / "no" / "w.npy").string()) ==
-        0);
+  CHECK(error_of([&] { data::save_npy(f / "w.npy", {values, {5, 5}}); }) ==
+        "npy: 24 values do not make an array of shape (5, 5)");
+  CHECK(error_of([&] { data::save_npy(f / "no" / "w.npy", values); }).find("cannot write " + (f / "no" / "w.npy").string()) == 0);
 }
 
 TEST_CASE("dictionaries as others write them") {
@@ -236,9 +235,8 @@ TEST_CASE("what is wrong with a file, and where") {
   const bytes four = raw(std::vector<float>{1, 2, 3, 4}), good = npy(dictionary("<f4", "(2, 2)"), four);
   CHECK(complaint(f, good) == "no error");
   CHECK(complaint(f, {}) == "bad.npy: byte 0: the file ends, expected 10 bytes, got 0");
-  CHECK(complaint(f, bytes_of("not a numpy file")) == "bad.npy: byte 0: a .npy file starts with \\x93NUMPY: this is none");
-  CHECK(complaint(f, npy(dictionary("<f4", "(2, 2)"), four, 4)) ==
-        "bad.npy: byte 6: format version: expected 1, 2 or 3, got 4");
+  CHECK(complaint(f, bytes_of("not a numpy file")) == "bad.npy: byte 0: not a .npy file, which starts with \\x93NUMPY");
+  CHECK(complaint(f, npy(dictionary("<f4", "(2, 2)"), four, 4)) == "bad.npy: byte 6: format version: expected 1, 2 or 3, got 4");
   CHECK(complaint(f, bytes(good.begin(), good.begin() + 50)) == "bad.npy: byte 50: the file ends, expected 128 bytes, got 50");
   CHECK(complaint(f, bytes(good.begin(), good.end() - 1)) ==
         "bad.npy: byte 60: shape (2, 2) of float32, 8 bytes a sample: the file, 143 bytes, is too short");
@@ -249,9 +247,9 @@ TEST_CASE("what is wrong with a file, and where") {
         "bad.npy: byte 61: an extent of the shape does not fit into 64 bits");
   CHECK(complaint(f, npy(dictionary("<f4", "(-2, 2)"), four)) == "bad.npy: byte 61: shape: expected a whole number from 0");
   CHECK(complaint(f, npy(dictionary("<c8", "(1, 2)"), four)) ==
-        "bad.npy: byte 20: dtype '<c8' is none of bool, int8 to int64, uint8 to uint64, float16 to float64");
+        "bad.npy: byte 20: dtype '<c8' is not one of bool, int8 to int64, uint8 to uint64, float16 to float64");
   for (const std::string type : {"<U4", "|S4", "<M8[ns]", "<f16", "<i3", "f4", "<f", "", "?f4", "<b4", "|V2"})
-    CHECK(complaint(f, npy(dictionary(type, "(2, 2)"), four)).find("bad.npy: byte 20: dtype '" + type + "' is none of") == 0);
+    CHECK(complaint(f, npy(dictionary(type, "(2, 2)"), four)).find("bad.npy: byte 20: dtype '" + type + "' is not one of") == 0);
   CHECK(complaint(f, npy(dictionary("|O", "(2, 2)"), four)) ==
         "bad.npy: byte 20: dtype '|O': pickled Python objects, not numbers");
   CHECK(complaint(f, npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4,), }", four)) ==
@@ -306,9 +304,9 @@ TEST_CASE("a file as the start of a pipeline") {
   data::save_npy(f / "x.npy", data::array<float, shape{2}>(std::vector<float>{1, 2, 3, 4, 5, 6}));
   const std::array labels{2, 0, 1};
   data::save_npy(f / "y.npy", labels);
-  auto batches = data::from_tensor_slices(data::load_npy<float, shape{2}>(f / "x.npy"),
-                                          data::load_npy<std::int32_t, shape{}>(f / "y.npy")) |
-                 data::batch<3>;
+  auto batches =
+      data::from_tensor_slices(data::load_npy<float, shape{2}>(f / "x.npy"), data::load_npy<std::int32_t, shape{}>(f / "y.npy")) |
+      data::batch<3>;
   int seen = 0;
   for (const auto& b : batches) {
     ++seen;

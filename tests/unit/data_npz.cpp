@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <strata/base/random.hpp>
-#include <strata/data/npz.hpp>
+#include <strata/data/formats/npz.hpp>
 #include <string>
 #include <vector>
 
@@ -82,26 +82,24 @@ TEST_CASE("what is wrong, and in which member") {
   const auto file = data::load_npz(path);
   CHECK(complaint([&] { (void)file.load<float, shape{6}>("z"); }) == "a.npz: there is no array 'z', but x, y, none");
   CHECK(complaint([&] { (void)file.load<float, shape{7}>("x"); }) ==
-        "a.npz: x.npy: byte 60: shape: expected any number of samples of shape (7), got (200, 2, 3)");
-  CHECK(complaint([&] {
-          data::save_npz(path, {{"x", s.x}, {"x", s.x}});
-        }) == "cannot write a.npz: array 'x': File already exists");
+        "a.npz: x.npy: byte 60: shape: expected any number of samples of shape (7,), got (200, 2, 3)");
+  CHECK(complaint([&] { data::save_npz(path, {{"x", s.x}, {"x", s.x}}); }) ==
+        "cannot write a.npz: array 'x': File already exists");
   CHECK(complaint([&] { data::save_npz(path, {}); }) == "cannot write a.npz: an archive needs at least one array");
   CHECK(data::load_npz(path).names().size() == 3);  // both left the older file as it was
   CHECK(complaint([&] { data::save_npz(f / "no" / "a.npz", {{"x", s.x}}); }).find("cannot write no/a.npz: No such file") == 0);
 
   CHECK(complaint([&] { (void)data::load_npz(f / "none.npz"); }) == "cannot read none.npz: No such file or directory");
   f.write("text.npz", std::string("no archive"));
-  CHECK(complaint([&] { (void)data::load_npz(f / "text.npz"); }) == "text.npz: no .npz archive: Not a zip archive");
+  CHECK(complaint([&] { (void)data::load_npz(f / "text.npz"); }) == "text.npz: not a .npz archive: Not a zip archive");
   f.write("empty.npz", std::string());
-  CHECK(complaint([&] { (void)data::load_npz(f / "empty.npz"); }).find("empty.npz: no .npz archive: ") == 0);
+  CHECK(complaint([&] { (void)data::load_npz(f / "empty.npz"); }).find("empty.npz: not a .npz archive: ") == 0);
 
   bytes content = f.read("a.npz");
   content[find(content, bytes_of("NUMPY")) + 200] ^= 1;
   f.write("crc.npz", content);
-  CHECK(complaint([&] {
-          (void)data::load_npz(f / "crc.npz").load<float, shape{2, 3}>("x");
-        }) == "crc.npz: x.npy: byte 4928: CRC error");
+  CHECK(complaint([&] { (void)data::load_npz(f / "crc.npz").load<float, shape{2, 3}>("x"); }) ==
+        "crc.npz: x.npy: byte 4928: CRC error");
   CHECK(data::load_npz(f / "crc.npz").load<std::int64_t, shape{}>("y").size() == 200);
 
   // A directory that promises four terabytes.

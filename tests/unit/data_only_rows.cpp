@@ -37,11 +37,16 @@ using plain = decltype(data::range(n) | data::map([](std::int64_t i) { return st
 using forgiving = decltype(std::declval<plain>() | data::ignore_errors);
 constexpr auto change = [](auto& batch) { batch.x()[0] = 0; };
 static_assert(can_choose<decltype(std::declval<plain>() | data::batch<8>)>);
-static_assert(can_choose<decltype(std::declval<plain>() | data::batch<8> | data::take(1) | data::skip(1) | data::repeat(2) | data::prefetch())>);
-static_assert(!can_choose<decltype(std::declval<forgiving>() | data::batch<8>)>, "who does not make a sample cannot know that there is none");
-static_assert(!can_choose<decltype(std::declval<forgiving>() | data::take(9) | data::scale(2) | data::batch<8> | data::prefetch())>);
-static_assert(!can_choose<decltype(data::zip(std::declval<plain>(), std::declval<forgiving>()) | data::map([](auto, auto) { return 1.f; }) | data::batch<8>)>);
-static_assert(!can_choose<decltype(std::declval<plain>() | data::batch<8> | data::map(change))>, "a function of the user looks at whole batches");
+static_assert(can_choose<decltype(std::declval<plain>() | data::batch<8> | data::take(1) | data::skip(1) | data::repeat(2) |
+                                  data::prefetch())>);
+static_assert(!can_choose<decltype(std::declval<forgiving>() | data::batch<8>)>,
+              "who does not make a sample cannot know that there is none");
+static_assert(
+    !can_choose<decltype(std::declval<forgiving>() | data::take(9) | data::scale(2) | data::batch<8> | data::prefetch())>);
+static_assert(!can_choose<decltype(data::zip(std::declval<plain>(), std::declval<forgiving>()) |
+                                   data::map([](auto, auto) { return 1.f; }) | data::batch<8>)>);
+static_assert(!can_choose<decltype(std::declval<plain>() | data::batch<8> | data::map(change))>,
+              "a function of the user looks at whole batches");
 }  // namespace
 
 TEST_CASE("only the rows that are wanted are made, until there is another choice") {

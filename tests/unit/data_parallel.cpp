@@ -8,16 +8,16 @@
 #include <memory>
 #include <mutex>
 #include <set>
-#include <strata/data/batch.hpp>
-#include <strata/data/check_finite.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/gather_team.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/core/gather_team.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/check_finite.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -96,12 +96,7 @@ TEST_CASE("order and values do not depend on the number of threads") {
   check([](data::parallel p) {  // a stream
     const auto numbers = [] { return [i = 0]() mutable { return i < 150 ? std::optional(i++) : std::nullopt; }; };
     return data::from_generator(numbers) | data::shuffle(20) |
-           data::map(
-               [](int i) {
-                 return dawdle(i), std::pair(std::array{static_cast<float>(i), 2.f}, i);
-               },
-               p) |
-           data::batch<16>;
+           data::map([](int i) { return dawdle(i), std::pair(std::array{static_cast<float>(i), 2.f}, i); }, p) | data::batch<16>;
   });
 }
 

@@ -6,25 +6,25 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <strata/data/batch.hpp>
-#include <strata/data/concatenate.hpp>
-#include <strata/data/elements.hpp>
-#include <strata/data/enumerate.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/flat_map.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/interleave.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/stream.hpp>
-#include <strata/data/take.hpp>
-#include <strata/data/unbatch.hpp>
-#include <strata/data/window.hpp>
-#include <strata/data/zip.hpp>
+#include <strata/data/core/stream.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/concatenate.hpp>
+#include <strata/data/views/elements.hpp>
+#include <strata/data/views/enumerate.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/flat_map.hpp>
+#include <strata/data/views/interleave.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
+#include <strata/data/views/unbatch.hpp>
+#include <strata/data/views/window.hpp>
+#include <strata/data/views/zip.hpp>
 #include <utility>
 #include <vector>
 
@@ -122,7 +122,9 @@ numbers range_from(std::int64_t x) {
   for (std::int64_t k = 0; k < (x & 3); ++k) all.push_back((x + 7 * k) % 1000);
   return all;
 }
-auto view_from(std::int64_t x) { return data::from_generator([x] { return range_from(x); }) | data::shuffle(2, {.seed = 5}); }
+auto view_from(std::int64_t x) {
+  return data::from_generator([x] { return range_from(x); }) | data::shuffle(2, {.seed = 5});
+}
 numbers model_of_view_from(std::int64_t x, int epoch) { return shuffled(range_from(x), 2, 5, epoch); }
 
 class generator {
@@ -265,7 +267,8 @@ class generator {
   pipeline source() {
     const std::int64_t n = 1 + below(20), m = 1 + below(20);
     switch (below(6)) {
-      case 0: return made(data::range(n), [=](int) { return range_of(n); });
+      case 0:
+        return made(data::range(n), [=](int) { return range_of(n); });
       case 1:
         return made(data::range(n) | data::concatenate(data::range(m)), [=](int) {
           numbers all = range_of(n);
@@ -294,7 +297,8 @@ class generator {
                       for (auto& x : all) x *= x + 1;
                       return all;
                     });
-      default: return made(data::from_generator([n] { return range_of(n - 1); }), [=](int) { return range_of(n - 1); });
+      default:
+        return made(data::from_generator([n] { return range_of(n - 1); }), [=](int) { return range_of(n - 1); });
     }
   }
 

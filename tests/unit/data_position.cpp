@@ -2,16 +2,16 @@
 
 #include <fstream>
 #include <list>
-#include <strata/data/batch.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/position_file.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/core/position_file.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
 #include <string>
 #include <vector>
 
@@ -96,9 +96,12 @@ TEST_CASE("a position in another data set, a damaged one and none are refused") 
   auto view = data::from_tensor_slices(upto(50)) | data::shuffle(20) | data::batch<8>;
   data::save_position(view, path);
   auto other = data::from_tensor_slices(upto(49)) | data::shuffle(20) | data::batch<8>;
-  CHECK_THROWS_WITH_AS(data::restore_position(other, path),
-                       (path.string() + ": the position is one in 'from_tensor_slices(50 samples) | shuffle(20, seed 0)', but the "
-                        "data set is 'from_tensor_slices(49 samples) | shuffle(20, seed 0)'").c_str(), error);
+  CHECK_THROWS_WITH_AS(
+      data::restore_position(other, path),
+      (path.string() + ": the position is one in 'from_tensor_slices(50 samples) | shuffle(20, seed 0)', but the "
+                       "data set is 'from_tensor_slices(49 samples) | shuffle(20, seed 0)'")
+          .c_str(),
+      error);
   for (const char* bad : {"", "strata data position 2\n", "strata data position 1\nepoch x\n",
                           "strata data position 1\nepoch 99999999999\n", "strata data position 1\nepoch -1\n",
                           "strata data position 1\nepoch 1\nsamples 1 2\n", "strata data position 1\nepoch 1\nsamples 8\n"}) {
@@ -107,7 +110,8 @@ TEST_CASE("a position in another data set, a damaged one and none are refused") 
     CHECK_THROWS_AS(data::restore_position(view, path), error);
   }
   std::ofstream(path) << "strata data position 1\nepoch 1\nsamples many\n";
-  CHECK_THROWS_WITH_AS(data::restore_position(view, path), (path.string() + ": 'many' is no samples").c_str(), error);
+  CHECK_THROWS_WITH_AS(data::restore_position(view, path), (path.string() + ": 'many' is not a valid value of samples").c_str(),
+                       error);
   CHECK_THROWS_WITH_AS(data::restore_position(view, folder / "none"), ((folder / "none").string() + ": cannot be read").c_str(),
                        error);
 }

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <memory>
 #include <ranges>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/prefetch.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/shuffle.hpp>
 #include <thread>
 #include <vector>
 

@@ -3,17 +3,17 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/random_contrast.hpp>
-#include <strata/data/random_flip.hpp>
-#include <strata/data/random_rotation.hpp>
-#include <strata/data/random_translation.hpp>
-#include <strata/data/random_zoom.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
+#include <strata/data/image/random_contrast.hpp>
+#include <strata/data/image/random_flip.hpp>
+#include <strata/data/image/random_rotation.hpp>
+#include <strata/data/image/random_translation.hpp>
+#include <strata/data/image/random_zoom.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
 #include <thread>
 
 #include "error_of.hpp"
@@ -143,8 +143,7 @@ TEST_CASE("types, and what a cache must not keep") {
   using flipped = rows_t<decltype(images(1) | random_flip())>;
   using moved = rows_t<decltype(images(1) | random_zoom(0.1) | scale(2))>;
   static_assert(std::same_as<flipped::value_type, std::uint8_t> && std::same_as<moved::value_type, float>);
-  static_assert(data::detail::is_random<flipped>() && data::detail::is_random<moved>() &&
-                !data::detail::is_random<rows_t<source>>());
+  static_assert(flipped::properties.is_random && moved::properties.is_random && !rows_t<source>::properties.is_random);
   static_assert(sample_view<decltype(images(1) | random_contrast(0.1))>);
   static_assert(std::ranges::random_access_range<decltype(images(1) | random_flip())>);
   CHECK((images(9) | random_flip() | random_rotation(0.1)).size() == 9);
@@ -223,8 +222,7 @@ TEST_CASE("factors mean what they mean in Keras") {
   std::vector<float> many;
   for (int i = 0; i < 3000; ++i) many.insert(many.end(), {0, 0, 0, 0, 0, 100, 0, 0, 0, 0});
   double least = 9, most = -9, sum = 0;
-  for (const auto& b :
-       from_tensor_slices(array<float, shape{1, 10, 1}>(many)) | random_translation(0, {-0.2, 0.3}) | batch<1>) {
+  for (const auto& b : from_tensor_slices(array<float, shape{1, 10, 1}>(many)) | random_translation(0, {-0.2, 0.3}) | batch<1>) {
     double mass = 0, place = 0;
     for (int x = 0; x < 10; ++x) mass += b.x[x], place += double(b.x[x]) * x;
     CHECK(mass == doctest::Approx(100));
@@ -306,13 +304,11 @@ TEST_CASE("what is refused") {
   CHECK(error_of([&] { random_zoom(view, 0.5, factor_range{-2, 0.5}); }) == "random_zoom: width_factor -2 is not in (-1, 1]");
   CHECK(error_of([&] { random_contrast(view, -0.5); }) == "random_contrast: factor -0.5 is not in [0, 1]");
   CHECK(error_of([&] { random_contrast(view, {0.5, 1.5}); }) == "random_contrast: factor 1.5 is not in [0, 1]");
-  CHECK(error_of([&] {
-          random_contrast(view, 0.5, {.value_range = {1, 1}});
-        }) == "random_contrast: value_range [1, 1] is empty");
+  CHECK(error_of([&] { random_contrast(view, 0.5, {.value_range = {1, 1}}); }) == "random_contrast: value_range [1, 1] is empty");
   std::array<float, 4> a{}, b{};
   for (const double far : {1e9, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     CHECK(error_of([&] {
             affine_transform(tensor<const float, shape{2, 2, 1}>{a.data()}, affine_matrix::translation(far, 0),
                              tensor<float, shape{2, 2, 1}>{b.data()});
-          }) == "affine_transform: the matrix leads out of all bounds");
+          }) == "affine_transform: the matrix leads to places too far outside of the image");
 }

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <strata/data/batch.hpp>
-#include <strata/data/range.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
 #include <vector>
 
 #include "data_values.hpp"

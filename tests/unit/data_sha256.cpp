@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <strata/data/sha256.hpp>
+#include <strata/io/sha256.hpp>
 #include <string>
 #include <vector>
 using namespace strata;
@@ -8,7 +8,7 @@ using namespace strata;
 namespace {
 std::string sum(const std::string& message, std::size_t piece = 1000) {
   const std::vector<std::uint8_t> bytes(message.begin(), message.end());
-  data::sha256 s;
+  io::sha256 s;
   for (std::size_t at = 0; at < bytes.size(); at += piece)
     s.update(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
   return s.hex();

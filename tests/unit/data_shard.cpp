@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <list>
 #include <strata/base/random.hpp>
-#include <strata/data/auto_shard.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/shard.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/auto_shard.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/shard.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
 #include <string>
 #include <vector>
 using namespace strata;
@@ -139,12 +139,14 @@ TEST_CASE("a training that stops and goes on with another number of workers sees
   CHECK(sorted(before) == sorted({whole.begin(), whole.begin() + 24}));
   CHECK(sorted(after) == sorted({whole.begin() + 24, whole.end()}));
   auto five = worker(5, 0) | data::batch<1>;
-  CHECK_THROWS_WITH_AS(five.resume_at(stopped), "batch: 24 samples of the epoch have been seen, which 5 workers cannot share evenly",
-                       error);
+  CHECK_THROWS_WITH_AS(five.resume_at(stopped),
+                       "batch: 24 samples of the epoch have been seen, which 5 workers cannot share evenly", error);
 }
 
 TEST_CASE("policies: by file, by samples, whichever fits, not at all") {
-  const auto set = [] { return data::stream_view(lines({0, 1, 2, 3, 4})) | data::filter([](float x) { return int(x) % 10 < 2; }); };
+  const auto set = [] {
+    return data::stream_view(lines({0, 1, 2, 3, 4})) | data::filter([](float x) { return int(x) % 10 < 2; });
+  };
   const auto of = [&](auto policy, std::size_t workers, std::size_t w) {
     return all(set() | data::shard_by<decltype(policy)>(workers, w) | data::batch<1>);
   };
@@ -158,5 +160,6 @@ TEST_CASE("policies: by file, by samples, whichever fits, not at all") {
   CHECK(all(numbers(9) | data::shard_by<policy::automatic>(2, 1) | data::batch<1>) == std::vector<float>{1, 3, 5, 7});
   CHECK_THROWS_WITH_AS(set() | data::shard_by<policy::file>(6, 0),
                        "auto_shard::file: 5 files are too few for 6 workers; auto_shard::data shares the samples instead", error);
-  CHECK_THROWS_WITH_AS(set() | data::shard_by<policy::file>(2, 2), "shard_by: worker 2 is not below the number of workers, 2", error);
+  CHECK_THROWS_WITH_AS(set() | data::shard_by<policy::file>(2, 2), "shard_by: worker 2 is not below the number of workers, 2",
+                       error);
 }

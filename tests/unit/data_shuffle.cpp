@@ -5,11 +5,11 @@
 #include <map>
 #include <numeric>
 #include <ranges>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
 #include <vector>
 using namespace strata;
 
@@ -29,11 +29,9 @@ order sorted(order o) {
 
 using source = decltype(numbers(1));
 template <class V>
-constexpr bool is_single_pass = data::sample_view<V>&& std::ranges::input_range<V> && !std::ranges::forward_range<V> &&
+constexpr bool is_single_pass = data::sample_view<V> && std::ranges::input_range<V> && !std::ranges::forward_range<V> &&
                                 std::ranges::sized_range<V> && !std::ranges::range<const V>;
 static_assert(is_single_pass<decltype(numbers(1) | data::shuffle(1))>);
-static_assert(is_single_pass<decltype(numbers(1) | data::take(1))>);
-static_assert(is_single_pass<decltype(numbers(1) | data::skip(1))>);
 static_assert(is_single_pass<decltype(numbers(1) | data::repeat(1))>);
 }  // namespace
 
@@ -138,7 +136,7 @@ TEST_CASE("a buffer of 1 keeps the order, one of 0 is refused") {
 }
 
 TEST_CASE("numbers below a bound come from all of it") {
-  data::detail::random_draws draws(philox{1}, 0);
+  strata::detail::random_draws draws(philox{1}, 0);
   for (const std::uint32_t bound : {1u, 2u, 3u, 1000u, 0xFFFFFFFFu}) {
     std::uint32_t least = ~0u, most = 0;
     for (int i = 0; i < 20'000; ++i) {
@@ -152,7 +150,7 @@ TEST_CASE("numbers below a bound come from all of it") {
 }
 
 TEST_CASE("no number is favoured, even where 2^32 words do not divide evenly") {
-  data::detail::random_draws draws(philox{2}, 0);
+  strata::detail::random_draws draws(philox{2}, 0);
   int thirds[3] = {};
   for (int i = 0; i < 30'000; ++i) ++thirds[draws.below(3u << 30) % 3];  // a plain multiplication gives 15,000, 7,500, 7,500
   for (const int n : thirds) CHECK(std::abs(n - 10'000) < 300);

@@ -4,10 +4,10 @@
 #include <array>
 #include <ranges>
 #include <span>
-#include <strata/data/batch.hpp>
-#include <strata/data/sha256.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/synthetic_digits.hpp>
+#include <strata/data/sets/synthetic_digits.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/io/sha256.hpp>
 #include <vector>
 using namespace strata;
 
@@ -22,7 +22,7 @@ TEST_CASE("digits are deterministic, to the bit on every machine") {
   const data::digits d = data::synthetic_digits(200, 7);
   CHECK(bytes(d) == bytes(data::synthetic_digits(200, 7)));
   CHECK(bytes(d) != bytes(data::synthetic_digits(200, 8)));
-  data::sha256 sum;
+  io::sha256 sum;
   sum.update(d.rows().base().x().values());
   CHECK(sum.hex() == "f7eaeb784fef1f06db1669252830ff2f56ba5db958d12465c369a82a8bb8d3e0");
 }

@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <strata/base/random.hpp>
-#include <strata/data/auto_shard.hpp>
-#include <strata/data/batch.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/interleave.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/tf_record.hpp>
-#include <strata/data/tf_record_writer.hpp>
+#include <strata/data/formats/tf_record.hpp>
+#include <strata/data/formats/tf_record_writer.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/views/auto_shard.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/interleave.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/shuffle.hpp>
 #include <string>
 #include <vector>
 
@@ -73,8 +73,8 @@ const std::vector<std::string> three{"one", "record two", "3"};  // at bytes 0, 
 
 TEST_CASE("files of tf.io.TFRecordWriter") {
   const folder f;
-  for (const auto& [written, format] : {std::pair{written_by_tensorflow, plain}, {gzipped_by_tensorflow, gzip},
-                                        {compressed_by_tensorflow, zlib}}) {
+  for (const auto& [written, format] :
+       {std::pair{written_by_tensorflow, plain}, {gzipped_by_tensorflow, gzip}, {compressed_by_tensorflow, zlib}}) {
     std::vector<std::uint64_t> offsets, sizes;
     const fs::path file = f.put(from_hex(written));
     for (const auto& record : data::tf_record_reader(file, {.compression = format})) {
@@ -199,7 +199,7 @@ TEST_CASE("lengths that cannot be true ask for no memory") {
   for (const std::uint64_t length : {std::uint64_t{48}, std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{0} - 12}) {
     std::string header(12, '\0');
     for (std::size_t i = 0; i < 8; ++i) header[i] = char(length >> 8 * i);
-    const std::uint32_t checksum = data::masked_crc32c(std::as_bytes(std::span(header).first(8)));
+    const std::uint32_t checksum = io::masked_crc32c(std::as_bytes(std::span(header).first(8)));
     for (std::size_t i = 0; i < 4; ++i) header[8 + i] = char(checksum >> 8 * i);
     const std::string words = "record 0 at byte 0: its length is " + std::to_string(length) + ", but the file ends before that";
     CHECK(complaint(f.put(header + whole.substr(12))) == "a.tfrecord: " + words);
@@ -315,7 +315,9 @@ TEST_CASE("records in a pipeline") {
   }
   const auto refuse = [](std::span<const std::byte>) -> float { throw error("no"); };
   auto bad = data::tf_record(file) | data::map(refuse) | data::batch<8>;
-  CHECK(error_of([&] { for (const auto& b : bad) (void)b; }) == "map: record 0 of " + file.string() + ": no");
+  CHECK(error_of([&] {
+          for (const auto& b : bad) (void)b;
+        }) == "map: record 0 of " + file.string() + ": no");
   auto damaged = data::tf_record(f.put(content_of(file) + "x", "b"), {.skip_damaged = true});
   int count = 0;
   for (const auto i : damaged) ++count, damaged.rows().release(i);

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <strata/data/batch.hpp>
-#include <strata/data/example.hpp>
-#include <strata/data/example_builder.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/tf_record.hpp>
-#include <strata/data/tf_record_writer.hpp>
+#include <strata/data/formats/example.hpp>
+#include <strata/data/formats/example_builder.hpp>
+#include <strata/data/formats/tf_record.hpp>
+#include <strata/data/formats/tf_record_writer.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/shuffle.hpp>
 #include <vector>
 
 #include "count_allocations.hpp"
@@ -50,7 +50,8 @@ long of_training(const fs::path& file, data::compression format) {
   auto train = data::tf_record({file, file}, {.compression = format}) | data::map([](std::span<const std::byte> record) {
                  const data::example e(record);
                  return std::pair(e.floats<300>("x"), e.integer("label"));
-               }) | data::shuffle(50) | data::batch<8>;
+               }) |
+               data::shuffle(50) | data::batch<8>;
   long before = 0;
   for (int epoch = 0; epoch < 3; ++epoch) {
     before = allocations;

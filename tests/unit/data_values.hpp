@@ -1,6 +1,6 @@
 // All elements of a view, in the epochs that follow one another.
 #pragma once
-#include <strata/data/elements.hpp>
+#include <strata/data/views/elements.hpp>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -5,23 +5,23 @@
 #ifndef STRATA_TEST_NEW_IS_TAKEN
 
 #include <cstdint>
-#include <strata/data/batch.hpp>
-#include <strata/data/concatenate.hpp>
-#include <strata/data/enumerate.hpp>
-#include <strata/data/flat_map.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/interleave.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/repeat.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/skip.hpp>
-#include <strata/data/take.hpp>
-#include <strata/data/unbatch.hpp>
-#include <strata/data/window.hpp>
-#include <strata/data/zip.hpp>
-#include <strata/distribute/leaves/team.hpp>
+#include <strata/cpu/engine/team.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/concatenate.hpp>
+#include <strata/data/views/enumerate.hpp>
+#include <strata/data/views/flat_map.hpp>
+#include <strata/data/views/interleave.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/repeat.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/take.hpp>
+#include <strata/data/views/unbatch.hpp>
+#include <strata/data/views/window.hpp>
+#include <strata/data/views/zip.hpp>
 #include <vector>
 using namespace strata;
 

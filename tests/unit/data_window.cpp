@@ -2,17 +2,17 @@
 
 #include <cstdint>
 #include <stdexcept>
-#include <strata/data/batch.hpp>
-#include <strata/data/concatenate.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/window.hpp>
-#include <strata/data/zip.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/concatenate.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/window.hpp>
+#include <strata/data/views/zip.hpp>
 #include <vector>
 
 #include "data_values.hpp"

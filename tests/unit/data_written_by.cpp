@@ -28,6 +28,7 @@ constexpr bool is_shared = data::detail::has_written_by<V>;
 /// An array of a user, which may do anything when it is asked for a row.
 struct own_array {
   using value_type = float;
+  static constexpr data::row_properties properties{};
   static constexpr shape extents = classifier::input_shape;
   std::vector<float> zeros = std::vector<float>(std::size_t{extents.size()});
   const float* row(std::size_t) const { return zeros.data(); }
@@ -194,7 +195,8 @@ TEST_CASE("fit and evaluate lend their threads to a source, and take them back")
   CHECK_FALSE(damaged.writers);
 }
 
-TEST_CASE("a source outlives the threads of the training that wrote its batches, and training is the same for any number of them") {
+TEST_CASE(
+    "a source outlives the threads of the training that wrote its batches, and training is the same for any number of them") {
   std::vector<float> weights[3];
   for (int threads : {1, 2, 3}) {
     auto batches = pipeline();

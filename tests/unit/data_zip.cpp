@@ -4,19 +4,19 @@
 #include <cstdint>
 #include <ranges>
 #include <stdexcept>
-#include <strata/data/batch.hpp>
-#include <strata/data/elements.hpp>
-#include <strata/data/filter.hpp>
-#include <strata/data/from_range.hpp>
-#include <strata/data/from_tensor_slices.hpp>
-#include <strata/data/map.hpp>
-#include <strata/data/one_hot.hpp>
-#include <strata/data/range.hpp>
-#include <strata/data/scale.hpp>
-#include <strata/data/shard.hpp>
-#include <strata/data/shuffle.hpp>
-#include <strata/data/take.hpp>
-#include <strata/data/zip.hpp>
+#include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/batch.hpp>
+#include <strata/data/views/elements.hpp>
+#include <strata/data/views/filter.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/scale.hpp>
+#include <strata/data/views/shard.hpp>
+#include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/take.hpp>
+#include <strata/data/views/zip.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,9 +32,8 @@ using numbers = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 /// 0 ... n - 1, element by element.
 auto stream(int n) {
-  return data::from_generator([n] {
-    return [n, i = std::int64_t{0}]() mutable { return i < n ? std::optional(i++) : std::nullopt; };
-  });
+  return data::from_generator(
+      [n] { return [n, i = std::int64_t{0}]() mutable { return i < n ? std::optional(i++) : std::nullopt; }; });
 }
 }  // namespace
 
@@ -132,7 +131,7 @@ TEST_CASE("errors name the element of the first view, labels that do not fit are
 
 TEST_CASE("views that are shared unequally are refused") {
   CHECK_THROWS_WITH_AS(data::zip(data::range(4) | data::shard(2, 0), data::range(4)),
-                       "zip: one view is shared among 2 workers, the other among 1: put shard behind zip", error);
+                       "zip: one view is shared among 2 workers, the other among 1: put shard after zip", error);
   CHECK(values(data::zip(data::range(4) | data::shard(2, 1), data::range(4) | data::shard(2, 0))) == numbers{{1, 0}, {3, 2}});
 }
 

@@ -23,7 +23,8 @@ using namespace strata;
 using namespace std::chrono_literals;
 
 namespace {
-using normalized = sequential<input<28, 28, 1>, flatten, dense<6>, batch_norm<>, activation<relu>, dropout<0.2_r>, dense<10, softmax>>;
+using normalized =
+    sequential<input<28, 28, 1>, flatten, dense<6>, batch_norm<>, activation<relu>, dropout<0.2_r>, dense<10, softmax>>;
 
 /// Takes the place of the coordinator, and keeps the memory of the dead, which others may be reading.
 class registry {
@@ -126,7 +127,9 @@ class mortal {
   int size() const { return here_ ? here_->end.size() : all_->size; }
   memory allocate(std::size_t bytes) { return {all_->allocate(bytes)}; }
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) { here_->end.send(*from.bytes, offset, bytes, to); }
-  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) { here_->end.receive(*to.bytes, offset, bytes, from); }
+  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
+    here_->end.receive(*to.bytes, offset, bytes, from);
+  }
   auto begun() const { return here_->end.begun(); }
   void wait_received(const char* what, std::uint64_t mark) { here_->end.wait_received(what, mark); }
   void wait(const char* what) {
@@ -181,8 +184,9 @@ struct outcome {
   std::string problem;
 
   bool operator==(const outcome& o) const {
-    return weights.size() == o.weights.size() && std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 &&
-           loss == o.loss && val_accuracy == o.val_accuracy;
+    return weights.size() == o.weights.size() &&
+           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && loss == o.loss &&
+           val_accuracy == o.val_accuracy;
   }
 };
 
@@ -195,7 +199,8 @@ struct take_time {
 outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   static const data::digits digits = data::synthetic_digits(150, 3);
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  backup_and_restore backup("elastic-backup", {.save_every_epochs = 0});  // writes nothing, but tells all whether it has found something
+  backup_and_restore backup("elastic-backup",
+                            {.save_every_epochs = 0});  // writes nothing, but tells all whether it has found something
   const history past = model.fit(digits | data::shuffle(150) | data::batch<64>, epochs(2), validation(digits | data::batch<80>),
                                  take_time{pause}, backup, verbose::off);  // 150 = 2 x 64 + 22
   const auto w = model.executor().parameters();
@@ -234,7 +239,8 @@ TEST_CASE("a process that dies at any of its messages: the others have the bits 
   const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
   int lives = 1;
   while (dies_at(lives, expected)) ++lives;
-  CHECK(lives > 40);  // 6 steps of batch_norm, 4 batches to evaluate, what there is to restore, whether to stop, a farewell
+  CHECK(lives >
+        40);  // 6 steps of batch_norm, 4 batches to evaluate, what there is to restore, whether to stop, the final barrier
 }
 
 TEST_CASE("it comes back, and may die again at any message from then on") {
@@ -269,5 +275,5 @@ TEST_CASE("a late process can do nothing before fit") {
   const elastic_among strategy{mortal(all, 1, true)};
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   CHECK_THROWS_WITH_AS(model.evaluate(digits | data::batch<64>),
-                       "the training is under way: a worker that comes late has to call fit before anything else", error);
+                       "the training is under way: a worker that joins late has to call fit before anything else", error);
 }

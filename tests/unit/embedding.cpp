@@ -66,14 +66,14 @@ void check_kernel() {
 }
 
 using flat = sequential<input<6>, embedding<13, 5>, flatten, dense<3, softmax>>;
-using two_tables = sequential<
-    input<3, 2>, flatten,
-    concat<branch<embedding<9, 4, embeddings_regularizer<l2<0.05_r>>>>, branch<embedding<7, 17>, layer_norm<>>>, dropout<0.25_r>,
-    global_average_pool1d, dense<5, relu>, dense<3, softmax>>;
+using two_tables =
+    sequential<input<3, 2>, flatten,
+               concat<branch<embedding<9, 4, embeddings_regularizer<l2<0.05_r>>>>, branch<embedding<7, 17>, layer_norm<>>>,
+               dropout<0.25_r>, global_average_pool1d, dense<5, relu>, dense<3, softmax>>;
 using largest = sequential<input<4>, embedding<6, 3>, global_max_pool1d, dense<3, softmax>>;
 
 template <class Network>
-using program_of = program<Network, sparse_categorical_crossentropy<>, adam, list<accuracy>>;
+using program_of = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 
 /// Sentences of two words, of which the first one decides: its number modulo 3 is the class.
 struct sentences {
@@ -145,9 +145,8 @@ TEST_CASE("every strategy learns the same table") {
   std::vector<std::vector<float>> tables(3);
   std::vector<std::thread> processes;
   for (in_process& member : in_process::group(3))
-    processes.emplace_back([&, member] {
-      tables[std::size_t(member.rank())] = trained(synchronous_among{member, {.threads = 1, .leaves = 4}});
-    });
+    processes.emplace_back(
+        [&, member] { tables[std::size_t(member.rank())] = trained(synchronous_among{member, {.threads = 1, .leaves = 4}}); });
   for (std::thread& process : processes) process.join();
   for (const auto& table : tables) CHECK(same_bits<float>(expected, table));
 }
@@ -240,8 +239,9 @@ TEST_CASE("a number that is no row is refused before anything is computed") {
   data.x[5] = -0.f;
   data.x[7] = 11;
   CHECK(model.evaluate(data.view() | data::batch<16>)["loss"] > 0);
-  CHECK(error_of([&] { data.labels[3] = 3, model.train_step({data.x.data(), data.labels.data(), nullptr, 40}); })
-            .starts_with("sample 3 has the label 3"));
+  CHECK(error_of([&] {
+          data.labels[3] = 3, model.train_step({data.x.data(), data.labels.data(), nullptr, 40});
+        }).starts_with("sample 3 has the label 3"));
 }
 
 TEST_CASE("of two tables the smaller one decides, and is called as in the summary") {

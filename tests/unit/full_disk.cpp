@@ -19,10 +19,10 @@
 #include <memory>
 #include <span>
 #include <strata/data.hpp>
-#include <strata/data/cache.hpp>
-#include <strata/data/npy.hpp>
-#include <strata/data/position_file.hpp>
-#include <strata/data/tf_record_writer.hpp>
+#include <strata/data/core/position_file.hpp>
+#include <strata/data/formats/npy.hpp>
+#include <strata/data/formats/tf_record_writer.hpp>
+#include <strata/data/views/cache.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/weights_file.hpp>
@@ -71,7 +71,7 @@ class ballast {
 
  public:
   ballast(const fs::path& folder, std::size_t left) : file_(folder / "ballast") {
-    struct statvfs facts {};
+    struct statvfs facts{};
     ::statvfs(folder.c_str(), &facts);
     const std::string block(facts.f_bsize, 'b');
     std::ofstream out(file_, std::ios::binary);
@@ -163,7 +163,7 @@ TEST_CASE("a full disk: a cache") {
   CHECK(problems_on_full_disk([](const fs::path& folder) {
           // Once it is there it is read: so each cache is a new one, beside a file that is to stay.
           return [folder, count = std::make_shared<int>(0)] {
-            if ((*count)++ == 0) write_file_atomically(folder / "neighbour", std::string(100'000, 'n'));
+            if ((*count)++ == 0) io::write_file_atomically(folder / "neighbour", std::string(100'000, 'n'));
             const fs::path file = folder / "cache";
             (void)(numbers(1'200) | data::cache(file));
             fs::remove(file);

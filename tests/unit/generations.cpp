@@ -1,19 +1,19 @@
 // Who is in the next generation of a run, by a clock that the test turns.
 #include <doctest/doctest.h>
 
+#include "error_of.hpp"
+#include "some_member.hpp"
 #include <strata/distribute/control/generations.hpp>
 #include <string>
 #include <vector>
 using namespace strata;
+using namespace strata::control;
 using namespace std::chrono_literals;
+using strata::test::contains, strata::test::worker;
 
 namespace {
 generations::time at(std::chrono::milliseconds t) { return generations::time(1000s + t); }
 
-member worker(int rank, int size, std::uint64_t incarnation = 0, std::string agreement = "the same") {
-  return {.rank = rank, .size = size, .name = "worker " + std::to_string(rank), .host = "node" + std::to_string(rank), .pid = 100 + rank,
-          .incarnation = incarnation ? incarnation : std::uint64_t(1000 + rank), .agreement = std::move(agreement)};
-}
 generations complete(int size, int least = 1) {
   generations g({}, 7, least, 30s);
   for (int r = 0; r < size; ++r) CHECK(!g.now().join(worker(r, size), at(0ms)));
@@ -22,14 +22,7 @@ generations complete(int size, int least = 1) {
 void come(generations& g, std::vector<int> ranks, std::chrono::milliseconds when) {
   for (const int r : ranks) g.come(r, at(when));
 }
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 }  // namespace
-
-TEST_CASE("what a generation is told, as text") {
-  CHECK(to_string(formation{12, {0, 2, 5}, {1}}) == "12: 0 +2 5");
-  CHECK(read_formation("12: 0 +2 5") == formation{12, {0, 2, 5}, {1}});
-  for (const char* text : {"", "12", "x: 0", "12; 0"}) CHECK(!read_formation(text));
-}
 
 TEST_CASE("those that are left are the next generation, in the old order") {
   generations g = complete(4);
@@ -130,7 +123,8 @@ TEST_CASE("a late one gets in when nobody is lost, at its place") {
   CHECK(contains(g.form({back}, at(0ms)).value_or(""), "lost worker 1 (rank 1, node1, pid 101); 2 workers go on"));
   CHECK(g.has_place_for(back, at(0ms)));
   come(g, {2, 0}, 100ms);
-  CHECK(g.form({back, back}, at(100ms)) == "generation 9 of the cluster: taken in worker 1 (rank 1, node1, pid 101); 3 workers go on");
+  CHECK(g.form({back, back}, at(100ms)) ==
+        "generation 9 of the cluster: taken in worker 1 (rank 1, node1, pid 101); 3 workers go on");
   CHECK(g.current() == formation{9, {0, 1, 2}, {1}});
   CHECK(g.now().refuses(1, 1001));
   CHECK(!g.now().refuses(1, 77));

@@ -78,7 +78,10 @@ TEST_CASE("after a time-out every wait ends at once, with the same words, and me
     if (c.rank() == 1) {
       auto late = c.allocate(100'000);
       while (!done) std::this_thread::sleep_for(1ms);
-      error_of<communication_error>([&] { c.send(late, 0, 100'000, 0); c.wait("too late"); });  // into memory that is gone
+      error_of<communication_error>([&] {
+        c.send(late, 0, 100'000, 0);
+        c.wait("too late");
+      });  // into memory that is gone
       return;
     }
     std::string why;
@@ -92,7 +95,10 @@ TEST_CASE("after a time-out every wait ends at once, with the same words, and me
     auto memory = c.allocate(100);
     const auto began = steady_clock::now();
     CHECK(error_of<communication_error>([&] { c.wait("metrics"); }) == why);
-    CHECK(error_of<communication_error>([&] { c.receive(memory, 0, 100, 1); c.wait("metrics"); }) != "no error");
+    CHECK(error_of<communication_error>([&] {
+            c.receive(memory, 0, 100, 1);
+            c.wait("metrics");
+          }) != "no error");
     CHECK(steady_clock::now() - began < 1s);
   });
 }
@@ -116,7 +122,10 @@ TEST_CASE("another thread ends a wait, with its reason") {
 TEST_CASE("one that never comes, and a host that is none") {
   in_process_store store;
   const auto began = steady_clock::now();
-  CHECK(contains(error_of<communication_error>([&] { gloo_communicator(store, 0, 2, {.timeout = 300ms}); }), "process 0 of 2 (127.0.0.1) could not connect to the others"));
-  CHECK(contains(error_of<communication_error>([&] { gloo_communicator(store, 0, 2, {.host = "no.such.host.invalid", .timeout = 300ms}); }), "no.such.host.invalid"));
+  CHECK(contains(error_of<communication_error>([&] { gloo_communicator(store, 0, 2, {.timeout = 300ms}); }),
+                 "process 0 of 2 (127.0.0.1) could not connect to the others"));
+  CHECK(contains(
+      error_of<communication_error>([&] { gloo_communicator(store, 0, 2, {.host = "no.such.host.invalid", .timeout = 300ms}); }),
+      "no.such.host.invalid"));
   CHECK(steady_clock::now() - began < 60s);
 }

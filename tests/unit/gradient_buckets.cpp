@@ -19,8 +19,8 @@ using strata::test::contains;
 using strata::test::traffic;
 
 namespace {
-using cnn = sequential<input<28, 28, 1>, conv2d<4, 3, relu>, max_pool2d<2>, conv2d<6, 3, relu>, max_pool2d<2>, flatten, dense<16, relu>,
-                       dropout<0.2_r>, dense<10, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<4, 3, relu>, max_pool2d<2>, conv2d<6, 3, relu>, max_pool2d<2>, flatten,
+                       dense<16, relu>, dropout<0.2_r>, dense<10, softmax>>;
 using normalized = sequential<input<28, 28, 1>, conv2d<6, 3, stride<2>>, batch_norm<>, activation<relu>, conv2d<6, 3, stride<2>>,
                               batch_norm<>, activation<relu>, flatten, dense<10, softmax>>;
 
@@ -34,8 +34,8 @@ struct outcome {
   double loss = 0;
 
   bool operator==(const outcome& o) const {
-    return weights.size() == o.weights.size() && std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 &&
-           loss == o.loss;
+    return weights.size() == o.weights.size() &&
+           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && loss == o.loss;
   }
 };
 
@@ -80,7 +80,7 @@ void check_all_alike() {
 }
 
 template <class Network>
-using program_of = program<Network, sparse_categorical_crossentropy<>, adam, list<accuracy>>;
+using program_of = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 }  // namespace
 
 TEST_CASE("buckets: whole layers, the last ones first, from end to end of what is trained") {
@@ -111,7 +111,8 @@ TEST_CASE("so with statistics of the whole batch in between") { check_all_alike<
 TEST_CASE("a training sends less between machines that have several processes each") {
   const auto bytes_between = [](const std::vector<int>& machines) {
     traffic sent;
-    for (const auto& f : among_machines(machines, sent, [](auto c) { trained<cnn>(synchronous_among{c, {.threads = 1, .leaves = 4}}, 1); }))
+    for (const auto& f :
+         among_machines(machines, sent, [](auto c) { trained<cnn>(synchronous_among{c, {.threads = 1, .leaves = 4}}, 1); }))
       CHECK(f == "");
     return double(sent.between_machines);
   };
@@ -125,7 +126,8 @@ TEST_CASE("gradients in bfloat16: all processes have the same parameters, again 
   const outcome untrained = trained<cnn>(one_device{compute}, 1);
   const auto rounded = among<cnn>({0, 0, 1, 1}, compute, {.bytes_per_pack = 4096, .bf16_gradients = true}, count);
   for (const outcome& o : rounded) CHECK(o == rounded[0]);
-  CHECK(among<cnn>({0, 0, 1, 1}, {.threads = 2, .leaves = 4}, {.bytes_per_pack = 4096, .bf16_gradients = true}, count)[0] == rounded[0]);
+  CHECK(among<cnn>({0, 0, 1, 1}, {.threads = 2, .leaves = 4}, {.bytes_per_pack = 4096, .bf16_gradients = true}, count)[0] ==
+        rounded[0]);
   CHECK(std::isfinite(rounded[0].loss));
   CHECK(!(rounded[0] == exact));
   REQUIRE(untrained.loss - exact.loss > 0.1);
@@ -134,12 +136,15 @@ TEST_CASE("gradients in bfloat16: all processes have the same parameters, again 
 
 TEST_CASE("who is waited for in vain is named with the layers whose gradients are missing") {
   traffic sent;
-  const auto failures = among_machines({0, 1}, sent, [&](auto c) {
-    trainer model{cnn{}, sgd{}, sparse_categorical_crossentropy{}, accuracy{},
-                  synchronous_among{c, {.threads = 1, .leaves = 4}, {.bytes_per_pack = 4096}}};
-    const std::vector<float> x(50 * 784, 0.5f);
-    const std::vector<std::int32_t> labels(50, 3);
-    if (c.rank() == 0) model.train_step({x.data(), labels.data(), nullptr, 50});
-  }, std::chrono::milliseconds(300));
+  const auto failures = among_machines(
+      {0, 1}, sent,
+      [&](auto c) {
+        trainer model{cnn{}, sgd{}, sparse_categorical_crossentropy{}, accuracy{},
+                      synchronous_among{c, {.threads = 1, .leaves = 4}, {.bytes_per_pack = 4096}}};
+        const std::vector<float> x(50 * 784, 0.5f);
+        const std::vector<std::int32_t> labels(50, 3);
+        if (c.rank() == 0) model.train_step({x.data(), labels.data(), nullptr, 50});
+      },
+      std::chrono::milliseconds(300));
   CHECK(contains(failures[0], "gradients of dense ... dense_1: process 0 has waited 300 ms for process 1"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <strata/cpu/engine/engine.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/program/row_tables.hpp>
 #include <string>
@@ -50,7 +51,8 @@ struct random_batch {
   std::vector<std::int32_t> labels;
 
   explicit random_batch(int count, std::uint64_t key = 7) {
-    constexpr std::size_t in = std::size_t(Program::network::input_shape.size()), out = std::size_t(Program::network::output_shape.size());
+    constexpr std::size_t in = std::size_t(Program::network::input_shape.size()),
+                          out = std::size_t(Program::network::output_shape.size());
     x = random_numbers<T>(std::size_t(count) * in, key);
     if constexpr (!row_tables_of_program<Program>.empty()) {
       const int rows = std::ranges::min(row_tables_of_program<Program>, {}, &row_table::rows).rows;
@@ -58,7 +60,8 @@ struct random_batch {
     }
     if constexpr (Program::loss::labels == label_kind::sparse) {
       for (int n = 0; n < count; ++n)
-        labels.push_back(std::int32_t(philox{key + 1}(std::uint64_t(n))[0] % std::uint32_t(Program::network::output_shape.last())));
+        labels.push_back(
+            std::int32_t(philox{key + 1}(std::uint64_t(n))[0] % std::uint32_t(Program::network::output_shape.last())));
     } else {
       targets = random_numbers<T>(std::size_t(count) * out, key + 1);
       for (T& t : targets) t = (t + 1) / 2;
@@ -73,7 +76,7 @@ struct random_batch {
 /// Checks up to `probes` elements of each parameter. Biases start away from zero, so that no gradient vanishes by symmetry.
 template <class Network, class Loss, class Backend>
 void check_gradients(int count, int probes = 6, double tolerance = 1e-6) {
-  using P = program<Network, Loss, keep_gradient, list<>, precision::f64>;
+  using P = program<Network, Loss, keep_gradient, type_list<>, precision::f64>;
   constexpr const auto& layout = layout_of_program<P>;
   synchronous_executor<P, Backend> executor(keep_gradient{}, 3, {.threads = 1, .leaves = 2, .micro_batch = 2});
   const random_batch<P> batch(count);
@@ -94,7 +97,8 @@ void check_gradients(int count, int probes = 6, double tolerance = 1e-6) {
     if (!slot.what.trainable) continue;
     const int size = slot.what.extents.size();
     for (int k = 0; k < probes && k < size; ++k) {
-      const std::size_t at = std::size_t(slot.offset + (size <= probes ? k : int(philox{99}(std::uint64_t(k))[0] % std::uint32_t(size))));
+      const std::size_t at =
+          std::size_t(slot.offset + (size <= probes ? k : int(philox{99}(std::uint64_t(k))[0] % std::uint32_t(size))));
       double& w = executor.parameters()[at];
       const double before = w, h = 1e-5;
       w = before + h;
@@ -103,7 +107,8 @@ void check_gradients(int count, int probes = 6, double tolerance = 1e-6) {
       const double below = loss();
       w = before;
       const double expected = (above - below) / (2 * h);
-      INFO("parameter " << s << " (" << slot.what.name << ") of node " << slot.node << ", element " << at - std::size_t(slot.offset));
+      INFO("parameter " << s << " (" << slot.what.name << ") of node " << slot.node << ", element "
+                        << at - std::size_t(slot.offset));
       CHECK(gradient[at] == doctest::Approx(expected).epsilon(tolerance).scale(0.1));
     }
   }

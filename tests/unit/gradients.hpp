@@ -9,10 +9,13 @@
 #include <numeric>
 #include <strata/base/meta.hpp>
 #include <strata/base/precision.hpp>
+#include <strata/base/shape_text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <string>
 #include <vector>
+
+#include "aligned_vector.hpp"
 
 namespace strata::test {
 
@@ -37,18 +40,7 @@ struct kernel_under_test {
 
 namespace detail {
 
-/// Parameters, derived layouts and scratch stand at multiples of 64 bytes, as in training.
-template <class T>
-struct aligned {
-  using value_type = T;
-  aligned() = default;
-  template <class U>
-  aligned(const aligned<U>&) {}
-  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
-  void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
-  bool operator==(const aligned&) const = default;
-};
-using numbers = std::vector<double, aligned<double>>;
+using numbers = aligned_vector<double>;  // parameters, derived layouts and scratch are aligned, as in training
 inline constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
 inline numbers random_numbers(std::size_t n, philox random, double low, double high) {
@@ -57,10 +49,11 @@ inline numbers random_numbers(std::size_t n, philox random, double low, double h
   return v;
 }
 
-/// All different, and at least (high - low) / n apart: no ties in max pooling, hardly anything near a kink.
-inline numbers spread_numbers(std::size_t n, philox random, double low, double high) {
+/// All different, and at least (high - low) / n apart: no ties in max pooling, hardly anything near a kink. Two calls with
+/// different `place` in (0, 1) have no number in common, so that a join such as maximum sees no ties either.
+inline numbers spread_numbers(std::size_t n, philox random, double low, double high, double place) {
   numbers v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = low + (high - low) * (double(i) + 0.5) / double(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = low + (high - low) * (double(i) + place) / double(n);
   for (std::size_t i = n; i > 1; --i) std::swap(v[i - 1], v[std::size_t(random.uniform(i) * double(i))]);
   return v;
 }
@@ -91,7 +84,10 @@ class gradient_check {
   gradient_check(const kernel_under_test& kernel, gradient_options o) : k(kernel), options(o) {
     const auto count = std::size_t(o.count);
     std::uint64_t seed = 1;
-    for (std::size_t i = 0; i < k.in.size(); ++i) x.push_back(spread_numbers(count * in_size(i), philox{seed++}, o.low, o.high));
+    for (std::size_t i = 0; i < k.in.size(); ++i) {
+      const double place = (double(i) + 1) / (double(k.in.size()) + 1);
+      x.push_back(spread_numbers(count * in_size(i), philox{seed++}, o.low, o.high, place));
+    }
     for (const parameter& p : k.parameters) w.push_back(random_numbers(std::size_t(p.extents.size()), philox{seed++}, -0.8, 0.9));
     dy = random_numbers(count * out_size(), philox{seed++}, -1, 1);
     y.resize(count * out_size());
@@ -292,11 +288,11 @@ class gradient_check {
 
 template <class Operation>
 struct operations_in {
-  using type = list<Operation>;
+  using type = type_list<Operation>;
 };
 template <class... Operations>
 struct operations_in<fused<Operations...>> {
-  using type = list<Operations...>;
+  using type = type_list<Operations...>;
 };
 
 template <class Operation>
@@ -328,7 +324,7 @@ std::vector<std::string> gradient_complaints(gradient_options options = {}) {
                       .reads_output = kernel::reads_output,
                       .labels = label_kind::none};
   std::vector<shape> at = k.in;
-  const auto append = [&](const operation_facts& op, label_kind labels) {
+  const auto append = [&](const operation_info& op, label_kind labels) {
     parameter owned[max_parameters] = {};
     const int n = op.parameters(at[0], owned);
     k.parameters.insert(k.parameters.end(), owned, owned + n);
@@ -338,8 +334,8 @@ std::vector<std::string> gradient_complaints(gradient_options options = {}) {
     at = {out.value};
     k.labels = labels;
   };
-  [&]<class... Operations>(list<Operations...>) {
-    (append(facts_of<Operations>, detail::labels_of<Operations>()), ...);
+  [&]<class... Operations>(type_list<Operations...>) {
+    (append(info_of<Operations>, detail::labels_of<Operations>()), ...);
   }(typename detail::operations_in<Operation>::type{});
 
   detail::gradient_check check(k, options);
@@ -352,11 +348,7 @@ std::vector<std::string> gradient_complaints(gradient_options options = {}) {
 template <class Backend, class Operation, shape... In>
 void check_gradients(gradient_options options = {}) {
   std::string text;
-  for (const shape& s : {In...}) {
-    text += "(";
-    for (int i = 0; i < s.rank(); ++i) text += (i ? ", " : "") + std::to_string(s[i]);
-    text += ") ";
-  }
+  for (const shape& s : {In...}) text += strata::detail::shape_text(s) + ' ';
   const auto complaints = gradient_complaints<Backend, Operation, In...>(options);
   for (const std::string& c : complaints) text += "\n" + c;
   CHECK_MESSAGE(complaints.empty(), text);

@@ -1,6 +1,11 @@
 // The reference kernels against central differences: odd shapes, every option.
-#include <strata/cpu/reference.hpp>
+#include <strata/layers/add.hpp>
+#include <strata/layers/average.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/layers/maximum.hpp>
+#include <strata/layers/multiply.hpp>
+#include <strata/layers/subtract.hpp>
+#include <strata/reference/reference.hpp>
 
 #include "gradients.hpp"
 
@@ -114,6 +119,12 @@ TEST_CASE("joins") {
   check_gradients<reference, sum_of_branches, shape{5}, shape{5}, shape{5}>();
   check_gradients<reference, stack_of_branches, shape{3, 2, 1}, shape{3, 2, 4}, shape{3, 2, 2}>();
   check_gradients<reference, stack_of_branches, shape{5}, shape{3}>();
+  check_gradients<reference, mean_of_branches, shape{5}, shape{5}, shape{5}>();
+  check_gradients<reference, difference_of_branches, shape{3, 2, 2}, shape{3, 2, 2}>();
+  check_gradients<reference, product_of_branches, shape{3, 2, 2}, shape{3, 2, 2}>();
+  check_gradients<reference, product_of_branches, shape{5}, shape{5}, shape{5}>();
+  check_gradients<reference, largest_of_branches, shape{3, 2, 2}, shape{3, 2, 2}>();
+  check_gradients<reference, largest_of_branches, shape{5}, shape{5}, shape{5}>();
 }
 
 // The check itself must be able to fail: y = x^2 with one mistake at a time.

@@ -19,7 +19,7 @@ using dense_layers = sequential<input<11>, dense<13>, batch_norm<epsilon<0.01_r>
                                 dense<6, no_bias>, batch_norm<>, dense<4, softmax>>;
 
 template <class Network, class Precision = precision::f32>
-using training = program<Network, sparse_categorical_crossentropy<>, adam, list<accuracy>, Precision>;
+using training = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>, Precision>;
 
 template <class P>
 std::vector<double> predicted(auto& executor, const random_batch<P>& batch) {
@@ -90,6 +90,7 @@ TEST_CASE_TEMPLATE("folded predictions are those of the plain loops", Network, c
     const auto expected = predicted<D>(exact, same);
     CHECK(apart(predicted<P>(fast, batch), expected) < 2e-6);
     CHECK(apart(predicted<P>(alone, batch), expected) < 2e-6);
-    CHECK(fast.evaluate_step(batch.view())[0].mean() == doctest::Approx(exact.evaluate_step(same.view())[0].mean()).epsilon(1e-5));
+    CHECK(fast.evaluate_step(batch.view())[0].mean() ==
+          doctest::Approx(exact.evaluate_step(same.view())[0].mean()).epsilon(1e-5));
   }
 }

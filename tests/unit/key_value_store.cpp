@@ -1,12 +1,10 @@
-// What processes leave for each other: all values of a row at once, who is missing, and messages that are damaged.
+// A key/value store: all values of a row at once, and the indices of those that are missing.
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <chrono>
 #include <numeric>
-#include <random>
 #include <strata/distribute/control/key_value_store.hpp>
-#include <strata/distribute/control/value_list.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,15 +34,15 @@ TEST_CASE("those that are missing are named, of many some") {
   in_process_store store;
   store.set("of 1", "");
   const std::string why = error_of<missing_values>([&] { store.get_all("of ", 4, 20ms); });
-  CHECK(why == "nobody has set 'of 0', 'of 2', 'of 3' within 20 ms");
+  CHECK(why == "no process has set 'of 0', 'of 2', 'of 3' within 20 ms");
   std::vector<int> numbers(1000);
   std::iota(numbers.begin(), numbers.end(), 24);
   const missing_values many("of ", numbers, 1000, 7s);
-  CHECK(many.numbers() == "24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39 and 984 more");
+  CHECK(many.indices() == "24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39 and 984 more");
   CHECK(many.first() == 24);
   numbers.resize(missing_values::most_named);
   CHECK(missing_values("of ", numbers, 1000, 7s).what() == std::string(many.what()));
-  CHECK(std::string(many.what()).starts_with("nobody has set 'of 24', 'of 25', "));
+  CHECK(std::string(many.what()).starts_with("no process has set 'of 24', 'of 25', "));
   CHECK(std::string(many.what()).ends_with("'of 39' and 984 more within 7000 ms"));
 }
 
@@ -59,36 +57,4 @@ TEST_CASE("a store that fails at once is not asked for the rest") {
   } store;
   CHECK(error_of<communication_error>([&] { store.get_all("of ", 4, 60s); }) == "the store is gone");
   CHECK(store.asked == 1);
-}
-
-TEST_CASE("a list of values is read as it was written, or not at all") {
-  const std::vector<std::string> values{"", "a", std::string(300, '\0'), "\xFF\x01", ""};
-  std::string list;
-  std::size_t bytes = 0;
-  for (const std::string& v : values) {
-    detail::append_to_list(list, v);
-    bytes += detail::bytes_in_list(v);
-  }
-  CHECK(list.size() == bytes);
-  CHECK(detail::read_list(list) == values);
-  CHECK(detail::read_list("") == std::vector<std::string>{});
-  // Cut anywhere, it is refused or a shorter list.
-  std::size_t whole = 0;
-  for (std::size_t most = 0; most < list.size(); ++most)
-    if (const auto some = detail::read_list(list.substr(0, most))) {
-      REQUIRE(some->size() == whole);
-      CHECK(std::equal(some->begin(), some->end(), values.begin()));
-      ++whole;
-    }
-  CHECK(whole == values.size());
-  CHECK(!detail::read_list("\xFF\xFF\xFF\xFFv"));
-  std::mt19937 random(1);
-  for (int i = 0; i < 20'000; ++i) {
-    std::string damaged = list;
-    for (int n = 1 + int(random() % 4); n > 0; --n) damaged[random() % damaged.size()] = static_cast<char>(random());
-    std::size_t read = 0;
-    if (const auto some = detail::read_list(damaged))
-      for (const std::string& v : *some) read += detail::bytes_in_list(v);
-    CHECK((read == 0 || read == damaged.size()));
-  }
 }

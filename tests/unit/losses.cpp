@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <strata/cpu/reference/activations.hpp>
-#include <strata/cpu/reference/losses.hpp>
 #include <strata/losses/huber.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
 #include <strata/losses/mean_squared_error.hpp>
+#include <strata/reference/activations.hpp>
+#include <strata/reference/losses.hpp>
 #include <unit/gradients.hpp>
 
 using namespace strata;

@@ -110,8 +110,8 @@ template <class Network>
 std::vector<float> trained(const auto& strategy) {
   static const data::digits digits = data::synthetic_digits(150, 3);
   trainer model{Network{}, adam{.global_clipnorm = 0.5}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  const history past = model.fit(digits | data::shuffle(150) | data::batch<90>, epochs(2), validation(digits | data::batch<80>),
-                                 verbose::off);
+  const history past =
+      model.fit(digits | data::shuffle(150) | data::batch<90>, epochs(2), validation(digits | data::batch<80>), verbose::off);
   const auto w = model.executor().parameters();
   std::vector<float> out(w.begin(), w.end());
   out.push_back(float(past["loss"].back()));
@@ -156,7 +156,7 @@ TEST_CASE("20 processes, without a number of leaves: 32, and the parameters of o
 #ifndef STRATA_TEST_NEW_IS_TAKEN
 TEST_CASE("a process has room for the gradients of its own leaves") {
   using wide = program<sequential<input<28, 28, 1>, flatten, dense<256, relu>, dense<10, softmax>>,
-                       sparse_categorical_crossentropy<>, sgd, list<>>;
+                       sparse_categorical_crossentropy<>, sgd, type_list<>>;
   std::vector<in_process> all = in_process::group(8);
   const double gradient = double(layout_of_program<wide>.trainable * long(sizeof(float)));
   const auto gradients_of = [&](const auto& processes) {

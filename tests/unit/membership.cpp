@@ -1,18 +1,18 @@
 // Who belongs to a run, by a clock that the test turns.
 #include <doctest/doctest.h>
 
+#include "error_of.hpp"
+#include "some_member.hpp"
 #include <strata/distribute/control/membership.hpp>
 #include <string>
+#include <vector>
 using namespace strata;
+using namespace strata::control;
 using namespace std::chrono_literals;
+using strata::test::contains, strata::test::worker;
 
 namespace {
 membership::time at(std::chrono::milliseconds t) { return membership::time(1000s + t); }
-
-member worker(int rank, int size, std::uint64_t incarnation = 0, std::string agreement = "the same") {
-  return {.rank = rank, .size = size, .name = "worker " + std::to_string(rank), .host = "node" + std::to_string(rank), .pid = 100 + rank,
-          .incarnation = incarnation ? incarnation : std::uint64_t(1000 + rank), .agreement = std::move(agreement)};
-}
 
 membership complete(int size) {
   membership m;
@@ -23,7 +23,6 @@ membership complete(int size) {
   CHECK(m.is_complete());
   return m;
 }
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 /// All ranks but `quiet` beat every 500 ms, from `from` to `to`.
 void live(membership& m, int size, std::chrono::milliseconds from, std::chrono::milliseconds to, int quiet = -1) {
@@ -85,9 +84,10 @@ TEST_CASE("whoever disagrees is named with its opponent, as long as not all are 
   CHECK(!m.join(worker(0, 3, 0, "A"), at(0ms)));
   CHECK(!m.join(worker(0, 3, 0, "A"), at(0ms)));  // a message may come twice
   const auto why = m.join(worker(1, 3, 0, "B"), at(0ms));
-  CHECK(why == "worker 1 (rank 1, node1, pid 101) does not train what worker 0 (rank 0, node0, pid 100) does: 'B' there, 'A' here");
+  CHECK(why ==
+        "worker 1 (rank 1, node1, pid 101) does not train what worker 0 (rank 0, node0, pid 100) does: 'B' there, 'A' here");
   CHECK(m.failure() == *why);
-  CHECK(m.missing() == "1 2");
+  CHECK(m.missing() == std::vector<int>{1, 2});
 }
 
 TEST_CASE("strangers change nothing once all are there") {
@@ -120,8 +120,11 @@ TEST_CASE("the first failure counts, with who waited for whom") {
   m.beat(1, {}, at(1200ms));
   m.fail(2, 1, "gradients: process 1 has ended", at(2000ms));
   CHECK(m.failure() ==
-        "gradients: process 1 has ended; process 1 is worker 1 (rank 1, node1, pid 101), says worker 2; worker 1 (rank 1, node1, pid 101) waited "
-        "for nobody, as of 0.8 s ago; worker 2 (rank 2, node2, pid 102) waited for nobody; worker 0 (rank 0, node0, pid 100) has waited 3.5 s for "
+        "gradients: process 1 has ended; process 1 is worker 1 (rank 1, node1, pid 101), says worker 2; worker 1 (rank 1, node1, "
+        "pid 101) waited "
+        "for no process, as of 0.8 s ago; worker 2 (rank 2, node2, pid 102) waited for no process; worker 0 (rank 0, node0, pid "
+        "100) has "
+        "waited 3.5 s for "
         "worker 1 (gradients), as of 1.0 s ago");
   const std::string first = m.failure();
   m.fail(0, 2, "another", at(3000ms));
@@ -150,7 +153,9 @@ TEST_CASE("the one that the others wait for is slow, and is named once") {
     if (const auto slow = m.slow_member(at(t))) {
       ++named;
       CHECK(t <= 30s);
-      CHECK(contains(*slow, "worker 2 (rank 2, node2, pid 102) is slow: in the last 10 s it waited for others 1 % of the time, the others 6"));
+      CHECK(contains(
+          *slow,
+          "worker 2 (rank 2, node2, pid 102) is slow: in the last 10 s it waited for others 1 % of the time, the others 6"));
     }
   }
   CHECK(named == 1);

@@ -8,19 +8,26 @@ using namespace strata::test;
 
 namespace {
 using crossentropy = sparse_categorical_crossentropy<>;
-using pooled = sequential<input<10, 8, 3>, conv2d<5, 3, relu>, max_pool2d<2>, conv2d<4, 2, same_padding, stride<2>, tanh_activation>,
-                          flatten, dense<7, sigmoid>, dense<5, softmax>>;
-using branched = sequential<input<6, 7, 2>, conv2d<4, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
-                            residual<conv2d<4, 3, same_padding, relu>, batch_norm<no_scale>>,
-                            concat<branch<average_pool2d<2>>, branch<max_pool2d<2>, add<branch<conv2d<3, 1>>, branch<conv2d<3, 1, elu<>>>>>>,
-                            layer_norm<>, global_average_pool2d, dense<6>, dropout<0.25_r>, dense<3, softmax>>;
-using regression = sequential<input<4, 5, 2>, zero_padding2d<1>, conv2d<6, 3, groups<2>, gelu>, reshape<20, 6>, flatten, dense<3>>;
-using penalised = sequential<input<9>, dense<6, relu, kernel_regularizer<l2<0.05_r>>, bias_regularizer<l1<0.02_r>>>, dense<2, kernel_regularizer<l1_l2<>>>>;
+using pooled = sequential<input<10, 8, 3>, conv2d<5, 3, relu>, max_pool2d<2>,
+                          conv2d<4, 2, same_padding, stride<2>, tanh_activation>, flatten, dense<7, sigmoid>, dense<5, softmax>>;
+using branched =
+    sequential<input<6, 7, 2>, conv2d<4, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
+               residual<conv2d<4, 3, same_padding, relu>, batch_norm<no_scale>>,
+               concat<branch<average_pool2d<2>>, branch<max_pool2d<2>, add<branch<conv2d<3, 1>>, branch<conv2d<3, 1, elu<>>>>>>,
+               layer_norm<>, global_average_pool2d, dense<6>, dropout<0.25_r>, dense<3, softmax>>;
+using regression =
+    sequential<input<4, 5, 2>, zero_padding2d<1>, conv2d<6, 3, groups<2>, gelu>, reshape<20, 6>, flatten, dense<3>>;
+using joined = sequential<input<6>, multiply<branch<dense<5, sigmoid>>, branch<dense<5>>>,
+                          subtract<branch<dense<4>>, branch<average<branch<dense<4>>, branch<dense<4>>, branch<dense<4, relu>>>>>,
+                          residual<maximum<branch<dense<4>>, branch<>>, activation<tanh_activation>>, dense<3, softmax>>;
+using penalised = sequential<input<9>, dense<6, relu, kernel_regularizer<l2<0.05_r>>, bias_regularizer<l1<0.02_r>>>,
+                             dense<2, kernel_regularizer<l1_l2<>>>>;
 }  // namespace
 
 TEST_CASE_TEMPLATE("gradients of whole networks", Backend, reference, cpu) {
   check_gradients<pooled, crossentropy, Backend>(5);
   check_gradients<branched, crossentropy, Backend>(5);
+  check_gradients<joined, crossentropy, Backend>(5);
   check_gradients<regression, mean_squared_error, Backend>(3);
   check_gradients<penalised, huber<>, Backend>(4);
 }

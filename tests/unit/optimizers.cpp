@@ -7,15 +7,19 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <strata/base/arena.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/random.hpp>
-#include <strata/cpu/update.hpp>
+#include <strata/cpu/engine/update.hpp>
+#include <strata/network/leaves.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/lamb.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/schedules.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>
+#include <tools/reduced.hpp>
 #include <type_traits>
 #include <vector>
 
@@ -39,7 +43,7 @@ struct small_model {
     if (!regularized) ranges[1].regularizer = {};
     for (int l = 0; l < leaf_count; ++l) leaves.emplace_back(std::size_t(size));
     for (long i = 0; i < size; ++i) weights[std::size_t(i)] = T(philox{1}.uniform(std::uint64_t(i)) - 0.5);
-    norms = arena<double>(std::size_t(weight_update<T, sgd>::piece_count(ranges)));
+    norms = arena<double>(std::size_t(weight_update<T, sgd>::norm_count(ranges)));
   }
   void fill_leaves(long step) {
     for (std::size_t l = 0; l < leaves.size(); ++l)
@@ -48,25 +52,31 @@ struct small_model {
 
   /// As `ranks` threads would do it, one after another.
   template <class O>
-  void step(const O& o, long number, T scale, int ranks = 1) {
+  void step(const O& o, long number, int samples, int ranks = 1) {
     fill_leaves(number);
     T* slot[3] = {slots.data(), slots.data() + size, slots.data() + 2 * size};
     T* leaf[max_leaves] = {};
     for (std::size_t l = 0; l < leaves.size(); ++l) leaf[l] = leaves[l].data();
     const double rate = o.learning_rate(number);
-    const weight_update<T, O> update{o, rate, scale, ranges, weights.data(), slot, leaf, int(leaves.size()), norms.data()};
+    const weight_update<T, O> update{o, rate, ranges, weights.data(), slot, norms.data()};
+    const auto gradient = reduced(leaf, int(leaves.size()), samples);
     o.template with_rule<T>(number, rate, [&](const auto& rule) {
       REQUIRE(std::remove_cvref_t<decltype(rule)>::slots == o.slots());
-      if (update.clips_by_norm())
-        for (int r = 0; r < ranks; ++r) update.reduce(slice_begin(size, r, ranks), slice_begin(size, r + 1, ranks));
-      for (int r = 0; r < ranks; ++r) update.apply(rule, slice_begin(size, r, ranks), slice_begin(size, r + 1, ranks));
+      update.run(rule, gradient, [&](auto&& f) {
+        for (int r = 0; r < ranks; ++r) f(slice_begin(size, r, ranks), slice_begin(size, r + 1, ranks));
+      });
     });
   }
 };
 
-/// The same steps in double, one number at a time: `rule(w, g, slots, step, rate)` is the textbook's.
-template <class O, class Rule>
-numbers expected_weights(const O& o, int leaf_count, bool regularized, int steps, double scale, Rule rule) {
+struct no_second_pass {
+  void operator()(numbers&, const numbers&, double) const {}
+};
+
+/// The same steps in double, one number at a time: `rule(w, g, slots, step, rate)` is the textbook's, and for rules with norms
+/// `second(weights, directions, rate)` of one parameter, where `rule` leaves the direction in slots[2].
+template <class O, class Rule, class Second = no_second_pass>
+numbers expected_weights(const O& o, int leaf_count, bool regularized, int steps, double scale, Rule rule, Second second = {}) {
   small_model<double> m(leaf_count, regularized);
   const std::size_t size = std::size_t(m.size), first = std::size_t(m.first);
   numbers w(m.weights.data(), m.weights.data() + size);
@@ -88,18 +98,24 @@ numbers expected_weights(const O& o, int leaf_count, bool regularized, int steps
       w[i] -= w[i] * o.weight_decay * rate;
       rule(w[i], g[i], slots[i], t, rate);
     }
+    for (const auto& [begin, end] : {std::pair{std::size_t(0), first}, std::pair{first, size}}) {
+      numbers part(&w[begin], &w[begin] + (end - begin)), directions;
+      for (std::size_t i = begin; i < end; ++i) directions.push_back(slots[i][2]);
+      second(part, directions, rate);
+      std::ranges::copy(part, &w[begin]);
+    }
   }
   return w;
 }
 
-template <class O, class Rule>
-void check(const O& o, Rule rule, int leaf_count = 4, bool regularized = false) {
+template <class O, class Rule, class Second = no_second_pass>
+void check(const O& o, Rule rule, int leaf_count = 4, bool regularized = false, Second second = {}) {
   constexpr int steps = 6;
   constexpr double scale = 1 / 3.;
-  const numbers expected = expected_weights(o, leaf_count, regularized, steps, scale, rule);
+  const numbers expected = expected_weights(o, leaf_count, regularized, steps, scale, rule, second);
   const auto worst = [&]<class T>(T) {
     small_model<T> m(leaf_count, regularized);
-    for (int t = 0; t < steps; ++t) m.step(o, t, T(scale));
+    for (int t = 0; t < steps; ++t) m.step(o, t, 3);
     double worst = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, std::abs(double(m.weights[i]) - expected[i]));
     return worst;
@@ -133,6 +149,53 @@ auto adam_textbook(double beta_1, double beta_2, bool amsgrad, double epsilon) {
     w -= rate * correction * s[0] / (std::sqrt(amsgrad ? s[2] : s[1]) + epsilon);
   };
 }
+
+auto lamb_textbook(double beta_1, double beta_2, double epsilon) {
+  return [=](double&, double g, slots_of_one& s, int step, double) {
+    s[0] = beta_1 * s[0] + (1 - beta_1) * g;
+    s[1] = beta_2 * s[1] + (1 - beta_2) * g * g;
+    s[2] = s[0] / (1 - std::pow(beta_1, step + 1)) / (std::sqrt(s[1] / (1 - std::pow(beta_2, step + 1))) + epsilon);
+  };
+}
+/// w -= rate * ||w|| / ||d|| * d
+void trusted_step(numbers& w, const numbers& d, double rate) {
+  const auto norm = [](const numbers& v) { return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0)); };
+  const double ratio = norm(w) > 0 && norm(d) > 0 ? norm(w) / norm(d) : 1;
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] -= rate * ratio * d[i];
+}
+
+/// LARS (You et al. 2017), written as a user would: its momentum is in the second pass.
+/// v = momentum * v + rate * trust * ||w|| / ||g|| * g;  w -= v
+template <class T>
+struct lars_rule {
+  static constexpr int slots = 1;
+  double rate, trust;
+  T momentum;
+  template <class V>
+  V propose(const V&, reduced_gradient<V> gradient, V&) const {
+    return gradient.value();
+  }
+  T scale(const parameter_norms& norm) const { return T(rate * trust * norm.weights / norm.direction); }
+  template <class V>
+  void apply(V& w, const V& direction, T scale, V& velocity) const {
+    velocity = detail::product(velocity, momentum) + detail::product(direction, scale);
+    w -= velocity;
+  }
+};
+struct lars {
+  static constexpr auto name = "lars";
+  learning_rate_schedule learning_rate = 0.1;
+  double momentum = 0.9, trust = 0.1;
+  double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
+  int slots() const { return 1; }
+  bool needs_norms() const { return true; }
+  void validate() const {}
+  template <class T>
+  void with_rule(long, double rate, auto&& f) const {
+    f(lars_rule<T>{rate, trust, T(momentum)});
+  }
+};
+static_assert(optimizer<lars> && parameterwise_rule<lars_rule<float>, float>);
 
 template <class O>
 std::string complaint(const O& o) {
@@ -172,6 +235,83 @@ TEST_CASE("adam") {
   CHECK(adam{}.weight_decay == 0);
 }
 
+TEST_CASE("lamb") {
+  const auto usual = lamb_textbook(0.9, 0.999, 1e-7);
+  check(lamb{}, usual, 4, false, trusted_step);
+  check(lamb{.learning_rate = 0.1, .beta_1 = 0.5, .beta_2 = 0.9, .epsilon = 1e-3}, lamb_textbook(0.5, 0.9, 1e-3), 1, false,
+        trusted_step);
+  check(lamb{.learning_rate = 0.1, .weight_decay = 0.3}, usual, 2, true, trusted_step);
+  check(lamb{.learning_rate = 0.1, .clipvalue = 0.05}, usual, 4, true, trusted_step);
+  check(lamb{.learning_rate = 0.1, .weight_decay = 0.1, .clipnorm = 0.5}, usual, 3, true, trusted_step);
+  check(lamb{.learning_rate = 0.1, .global_clipnorm = 0.5}, usual, 4, true, trusted_step);
+  CHECK(takes_norms(lamb{}));
+  CHECK(!takes_norms(adam{}));
+  CHECK(takes_norms(adam{.global_clipnorm = 1}));
+}
+
+TEST_CASE("a rule with norms that keeps its momentum in the second pass") {
+  check(
+      lars{.momentum = 0}, [](double&, double g, slots_of_one& s, int, double) { s[2] = g; }, 4, true,
+      [](numbers& w, const numbers& g, double rate) { trusted_step(w, g, rate * 0.1); });
+  // Three equal steps: with momentum m, the last one is (1 + m + m^2) times as long as the first, but for the norm of weights.
+  small_model<double> m(1);
+  m.fill_leaves(0);
+  double *slot[1] = {m.slots.data()}, *leaf[1] = {};
+  const lars o{.learning_rate = 1e-9, .momentum = 0.5};
+  const double start = m.weights[7];
+  const weight_update<double, lars> update{o, 1e-9, m.ranges, m.weights.data(), slot, m.norms.data()};
+  double first = 0;
+  for (int t = 0; t < 3; ++t) {
+    m.fill_leaves(0);
+    leaf[0] = m.leaves[0].data();
+    o.with_rule<double>(t, 1e-9,
+                        [&](const auto& rule) { update.run(rule, reduced(leaf, 1, 1), [&](auto&& f) { f(0, m.size); }); });
+    if (t == 0) first = m.weights[7] - start;
+  }
+  CHECK(m.weights[7] - start == doctest::Approx(first * (1 + 1.5 + 1.75)).epsilon(1e-6));
+}
+
+TEST_CASE_TEMPLATE("the trust ratio of lamb is 1 where a norm is 0", T, float, double) {
+  const auto rule_at = [](const auto& check) { lamb{.learning_rate = 0.5}.with_rule<T>(0, 0.5, check); };
+  rule_at([](const auto& rule) {
+    CHECK(rule.scale({0, 3}) == T(0.5));
+    CHECK(rule.scale({3, 0}) == T(0.5));
+    CHECK(rule.scale({3, 2}) == T(0.75));
+  });
+  // Weights that start at zero, such as biases, move; a parameter without a gradient stays.
+  small_model<T> m(1);
+  std::fill_n(m.weights.data(), m.first, T{});
+  m.fill_leaves(0);
+  T* slot[2] = {m.slots.data(), m.slots.data() + m.size};
+  T* leaf[1] = {m.leaves[0].data()};
+  std::fill(leaf[0] + m.first, leaf[0] + m.size, T{});
+  const std::vector<T> before(m.weights.data(), m.weights.data() + m.size);
+  const lamb o{.learning_rate = 0.01};
+  const weight_update<T, lamb> update{o, 0.01, m.ranges, m.weights.data(), slot, m.norms.data()};
+  o.with_rule<T>(0, 0.01, [&](const auto& rule) { update.run(rule, reduced(leaf, 1, 1), [&](auto&& f) { f(0, m.size); }); });
+  for (long i = 0; i < m.size; ++i)
+    if (i >= m.first)
+      REQUIRE(m.weights[std::size_t(i)] == before[std::size_t(i)]);
+    else
+      REQUIRE(std::abs(std::abs(m.weights[std::size_t(i)]) - T(0.01)) < T(1e-4));  // the first step is rate * the sign of g
+}
+
+TEST_CASE_TEMPLATE("norms of a part of the arenas have the bits of the whole", T, float, double) {
+  // What a parameter server does with a shard that begins at the second parameter.
+  const lamb o{.learning_rate = 0.1, .clipnorm = 0.5};
+  small_model<T> whole(1), part(1);
+  whole.step(o, 0, 7);
+  part.fill_leaves(0);
+  const long begin = part.first, size = part.size - begin;
+  T* slot[2] = {part.slots.data() + begin, part.slots.data() + part.size + begin};
+  T* leaf[1] = {part.leaves[0].data() + begin};
+  const parameter_range range{0, size};
+  const weight_update<T, lamb> update{o, 0.1, {&range, 1}, part.weights.data() + begin, slot, part.norms.data(), begin};
+  REQUIRE(update.norm_count({&range, 1}, begin) <= update.norm_count(part.ranges));
+  o.with_rule<T>(0, 0.1, [&](const auto& rule) { update.run(rule, reduced(leaf, 1, 7), [&](auto&& f) { f(0, size); }); });
+  for (long i = begin; i < part.size; ++i) REQUIRE(part.weights[std::size_t(i)] == whole.weights[std::size_t(i)]);
+}
+
 TEST_CASE("clipping, weight decay and penalties come before the rule") {
   check(sgd{.learning_rate = 0.1, .weight_decay = 0.3}, sgd_textbook(0, false));
   check(sgd{.learning_rate = 0.1, .clipvalue = 0.05}, sgd_textbook(0, false));
@@ -209,30 +349,34 @@ TEST_CASE("leaves are added in a tree") {
 TEST_CASE_TEMPLATE("bits do not depend on the number of threads", T, float, double) {
   const auto after = [](const auto& o, int ranks) {
     small_model<T> m(4, true);
-    for (int t = 0; t < 5; ++t) m.step(o, t, T(1) / 7, ranks);
+    for (int t = 0; t < 5; ++t) m.step(o, t, 7, ranks);
     return std::vector<T>(m.weights.data(), m.weights.data() + m.size);
   };
   for (int ranks : {2, 3, 4, 9}) {
     CHECK(after(adam{.clipnorm = 0.5}, ranks) == after(adam{.clipnorm = 0.5}, 1));
     CHECK(after(adamw{.global_clipnorm = 0.5}, ranks) == after(adamw{.global_clipnorm = 0.5}, 1));
+    CHECK(after(lamb{.learning_rate = 0.1}, ranks) == after(lamb{.learning_rate = 0.1}, 1));
+    CHECK(after(lamb{.clipnorm = 0.5}, ranks) == after(lamb{.clipnorm = 0.5}, 1));
     CHECK(after(rmsprop{.momentum = 0.5, .clipvalue = 0.1}, ranks) == after(rmsprop{.momentum = 0.5, .clipvalue = 0.1}, 1));
   }
 }
 
 TEST_CASE("bits do not depend on compiler, flags or vector width") {
-  // The value is that of g++ 12 and clang 14 with SSE2, AVX2 and AVX-512, with and without FMA, from -O0 to -O3.
-  std::uint64_t hash = 14695981039346656037u;
-  const auto run = [&](const auto& o) {
+  // The values are those of g++ 12 and clang 14 with SSE2, AVX2 and AVX-512, with and without FMA, from -O0 to -O3.
+  const auto hash_after = [](std::uint64_t hash, const auto& o) {
     small_model<float> m(4, true);
-    for (int t = 0; t < 4; ++t) m.step(o, t, 1.f / 7);
+    for (int t = 0; t < 4; ++t) m.step(o, t, 7);
     for (float w : m.weights.span()) {
       REQUIRE(std::isfinite(w));
       hash = (hash ^ std::bit_cast<std::uint32_t>(w)) * 1099511628211u;
     }
+    return hash;
   };
-  run(sgd{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01, .clipnorm = 0.5});
-  run(rmsprop{.learning_rate = 0.01, .momentum = 0.5, .epsilon = 1e-3, .centered = true, .clipvalue = 0.1});
-  CHECK(hash == 17976327791099493687u);
+  constexpr std::uint64_t start = 14695981039346656037u;
+  const sgd first{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01, .clipnorm = 0.5};
+  const rmsprop second{.learning_rate = 0.01, .momentum = 0.5, .epsilon = 1e-3, .centered = true, .clipvalue = 0.1};
+  CHECK(hash_after(hash_after(start, first), second) == 17976327791099493687u);
+  CHECK(hash_after(start, lamb{.learning_rate = 0.1, .weight_decay = 0.01, .clipnorm = 0.5}) == 14595557104844685891u);
 }
 
 TEST_CASE("slices cover the arena and end with a piece") {
@@ -271,6 +415,7 @@ TEST_CASE("hyper-parameters that make no sense are refused by name and value") {
   CHECK(complaint(adam{}).empty());
   CHECK(complaint(adamw{}).empty());
   CHECK(complaint(rmsprop{}).empty());
+  CHECK(complaint(lamb{}).empty());
   CHECK(complaint(sgd{.momentum = 1}).empty());
   CHECK(complaint(adam{.learning_rate = 0}).empty());
 
@@ -279,6 +424,11 @@ TEST_CASE("hyper-parameters that make no sense are refused by name and value") {
   CHECK(complaint(adam{.beta_1 = 1}) == "adam: beta_1 = 1 must be at least 0 and below 1");
   CHECK(complaint(adamw{.beta_2 = -0.1}) == "adamw: beta_2 = -0.1 must be at least 0 and below 1");
   CHECK(complaint(adam{.epsilon = 0}) == "adam: epsilon = 0 must be greater than 0 and finite");
+  CHECK(complaint(lamb{.beta_1 = 1}) == "lamb: beta_1 = 1 must be at least 0 and below 1");
+  CHECK(complaint(lamb{.beta_2 = -0.1}) == "lamb: beta_2 = -0.1 must be at least 0 and below 1");
+  CHECK(complaint(lamb{.epsilon = 0}) == "lamb: epsilon = 0 must be greater than 0 and finite");
+  CHECK(complaint(lamb{.learning_rate = -1}) == "lamb: learning_rate = -1 must be at least 0 and finite");
+  CHECK(complaint(lamb{.clipnorm = 1, .clipvalue = 1}) == "lamb: only one of clipnorm, clipvalue and global_clipnorm can be set");
   CHECK(complaint(sgd{.momentum = 1.5}) == "sgd: momentum = 1.5 must be at least 0 and at most 1");
   CHECK(complaint(rmsprop{.rho = 2}) == "rmsprop: rho = 2 must be at least 0 and below 1");
   CHECK(complaint(rmsprop{.momentum = -1}) == "rmsprop: momentum = -1 must be at least 0 and finite");

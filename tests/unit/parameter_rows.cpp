@@ -1,3 +1,4 @@
+// needs: protozero
 // Tables of which a batch reads few rows: what travels of them, and that servers make the same of it as of whole gradients.
 #include <doctest/doctest.h>
 
@@ -12,7 +13,9 @@
 #include <strata/distribute/parameter_server/parameter_executor.hpp>
 #include <strata/distribute/parameter_server/parameter_rows.hpp>
 #include <strata/distribute/parameter_server/parameter_store.hpp>
+#include <strata/distribute/parameter_server/snapshot_codec.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/lamb.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <strata/strata.hpp>
@@ -22,7 +25,7 @@ using namespace strata;
 
 namespace {
 using one_word = sequential<input<1>, embedding<8, 16>, flatten, dense<2, softmax>>;
-using one_word_program = program<one_word, sparse_categorical_crossentropy<>, sgd, list<>>;
+using one_word_program = program<one_word, sparse_categorical_crossentropy<>, sgd, type_list<>>;
 using numbers = std::vector<std::uint32_t>;
 
 long padded(long size) { return (size + 15) / 16 * 16; }
@@ -169,14 +172,18 @@ template <class Optimizer>
 struct two_stores {
   using store_type = parameter_store<float, Optimizer>;
   example e = three_tables();
-  std::vector<parameter_shard> shards = partition(e.size, sizeof(float), fixed_shards_partitioner{6}, 1);
-  std::vector<shard_contents> contents = contents_of(shards, e.tables);
+  std::vector<parameter_shard> shards;
+  std::vector<shard_contents> contents;
   int workers;
   parameter_store_options options;
   std::unique_ptr<store_type> by_rows, whole;
 
   two_stores(const Optimizer& rules, int n, staleness_policy staleness)
-      : workers(n), options{.staleness = staleness, .workers = std::vector<std::string>(std::size_t(n), "worker")} {
+      : shards(takes_norms(rules) ? partition_between(e.trained, sizeof(float), fixed_shards_partitioner{6}, 1)
+                                  : partition(e.size, sizeof(float), fixed_shards_partitioner{6}, 1)),
+        contents(contents_of(shards, e.tables)),
+        workers(n),
+        options{.staleness = staleness, .workers = std::vector<std::string>(std::size_t(n), "worker")} {
     whole = make(rules);
     options.tables = e.tables;
     by_rows = make(rules);
@@ -193,14 +200,15 @@ struct two_stores {
   }
   std::unique_ptr<store_type> make(const Optimizer& rules, const std::vector<std::string>& saved = {}) const {
     auto store = std::make_unique<store_type>(rules, e.trained, shards, options);
-    if (std::size_t next = 0; !saved.empty()) REQUIRE(store->restore([&]() -> std::string_view { return saved[next++]; }));
-    for (int w = 0; w < workers; ++w) store->join(w, 1);
+    if (std::size_t next = 0; !saved.empty())
+      REQUIRE(detail::restore_snapshot(*store, [&]() -> std::string_view { return saved[next++]; }));
+    for (int w = 0; w < workers; ++w) store->join({.rank = w, .incarnation = 1});
     return store;
   }
   /// The one with rows is started again from its snapshot.
   void restart(const Optimizer& rules) {
     std::vector<std::string> saved;
-    by_rows->save([&](std::string_view section) { saved.emplace_back(section); });
+    detail::save_snapshot(*by_rows, [&](std::string_view section) { saved.emplace_back(section); });
     by_rows = make(rules, saved);
   }
 
@@ -225,7 +233,9 @@ struct two_stores {
     for (std::uint32_t k = 0; k < shards.size(); ++k) {
       auto runs = contents[k].pieces_of(rows);
       runs.insert(runs.begin(), contents[k].rest().begin(), contents[k].rest().end());
-      std::string few = contents[k].has_tables() ? bytes_of(contents[k].names_of(rows)) : "", all;
+      push_request some = p;
+      some.rows = contents[k].rows_among(rows);
+      std::string few, all;
       for (int part = 0; part < parts; ++part) {
         std::vector<float> gradient(std::size_t(shards[k].size()), 0.0f), packed(std::size_t(count_elements(runs)));
         for (const element_run& r : runs)
@@ -234,7 +244,7 @@ struct two_stores {
         all += bytes_of(gradient), few += bytes_of(packed);
       }
       message_of_bytes of_rows{few}, of_all{all};
-      by_rows->push(p, k, this, few.size(), of_rows, keep());
+      by_rows->push(some, k, this, few.size(), of_rows, keep());
       whole->push(p, k, this, all.size(), of_all, keep());
       REQUIRE(of_rows.at == few.size());
     }
@@ -277,6 +287,8 @@ TEST_CASE("rows give the bits of whole gradients: those that nobody has read hav
   check_equal_bits(adam{.amsgrad = true, .weight_decay = 0.01});
   check_equal_bits(rmsprop{.momentum = 0.5, .centered = true});
   check_equal_bits(shrinking{});
+  check_equal_bits(sgd{.clipnorm = 0.1});
+  check_equal_bits(lamb{});
 }
 
 TEST_CASE("a pull of rows gives these, the answer of a push what is no table, and a pull everything") {
@@ -287,15 +299,13 @@ TEST_CASE("a pull of rows gives these, the answer of a push what is no table, an
   const numbers rows{0, 1, 17, 69};
   std::size_t elements = 0;
   for (std::uint32_t k = 0; k < s.shards.size(); ++k) {
-    message_of_bytes names{bytes_of(s.contents[k].names_of(rows))};
     s.answers.clear();
-    s.by_rows->pull_rows(0, 1, k, &s, names.bytes.size(), names, s.keep());
+    s.by_rows->pull_rows(0, 1, k, s.contents[k].rows_among(rows), &s, s.keep());
     REQUIRE(s.answers.size() == 1);
     REQUIRE(s.answers[0].why == refusal::none);
     const float* at = s.answers[0].weights.get();
     for (const element_run& piece : s.contents[k].pieces_of(rows))
-      for (long i = piece.begin; i < piece.end; ++i, ++elements)
-        REQUIRE(*at++ == all[std::size_t(s.shards[k].begin + i)]);
+      for (long i = piece.begin; i < piece.end; ++i, ++elements) REQUIRE(*at++ == all[std::size_t(s.shards[k].begin + i)]);
     REQUIRE(at == s.answers[0].weights.get() + s.answers[0].count);
   }
   CHECK(elements == rows.size() * (7 + 1 + 33));
@@ -303,7 +313,7 @@ TEST_CASE("a pull of rows gives these, the answer of a push what is no table, an
   s.answers.clear();
   s.push({0, 1, 0, 0.1, 1, 1}, rows, 1, random);
   for (std::uint32_t k = 0; k < s.shards.size(); ++k) {
-    const parameter_answer<float>& of_rows = s.answers[2 * k], &of_all = s.answers[2 * k + 1];
+    const parameter_answer<float>&of_rows = s.answers[2 * k], &of_all = s.answers[2 * k + 1];
     REQUIRE(of_rows.count == count_elements(s.contents[k].rest()));
     REQUIRE(of_all.count == s.shards[k].size());
     std::vector<float> rest(std::size_t(of_rows.count));
@@ -312,73 +322,65 @@ TEST_CASE("a pull of rows gives these, the answer of a push what is no table, an
   }
 }
 
-TEST_CASE("messages with rows out of range, in disorder or repeated, and messages of any other length, change nothing") {
+TEST_CASE("rows out of range, in disorder or repeated, and gradients of any other length, change nothing") {
   for (const bool sync : {false, true}) {
     two_stores<sgd> s(sgd{}, 1, sync ? staleness_policy{synchronous{}} : staleness_policy{asynchronous{}});
     const std::vector<float> before = s.pulled(*s.by_rows);
     const std::uint32_t shard = std::uint32_t(s.shards.size() - 1);
     const shard_contents& contents = s.contents[shard];
-    const auto push = [&](const std::string& bytes) {
+    const auto push = [&](const numbers& rows, const std::string& bytes) {
       message_of_bytes message{bytes};
       s.answers.clear();
-      s.by_rows->push({0, 1, 0, 0.1, 1, 1}, shard, &s, bytes.size(), message, s.keep());
+      push_request p{0, 1, 0, 0.1, 1, 1};
+      p.rows = rows;
+      s.by_rows->push(p, shard, &s, bytes.size(), message, s.keep());
       REQUIRE(s.answers.size() == 1);
+      REQUIRE(message.at <= bytes.size());
       return s.answers[0].text;
     };
-    const auto pull = [&](const std::string& bytes) {
-      message_of_bytes message{bytes};
+    const auto pull = [&](const numbers& rows) {
       s.answers.clear();
-      s.by_rows->pull_rows(0, 1, shard, &s, bytes.size(), message, s.keep());
+      s.by_rows->pull_rows(0, 1, shard, rows, &s, s.keep());
       REQUIRE(s.answers.size() == 1);
       return s.answers[0].text;
-    };
-    const auto names = [&](const numbers& rows) {
-      numbers words{std::uint32_t(rows.size())};
-      words.insert(words.end(), rows.begin(), rows.end());
-      return bytes_of(words);
     };
     // It has the last rows of one table.
-    REQUIRE(contents.names_of(numbers{}).size() == 1);
+    REQUIRE(contents.has_tables());
     std::uint32_t first = 0;
     while (!contents.has_any(numbers{first})) ++first;
     REQUIRE((first > 0 && first < 190));
     const std::string values(std::size_t(count_elements(contents.rest()) + 2 * 33) * sizeof(float), '\0');
     for (const auto& [rows, why] : std::map<numbers, std::string>{
-             {{191, 190}, "the rows of the message are not in order, each once"},
-             {{195, 195}, "the rows of the message are not in order, each once"},
-             {{first - 1, 195}, "the message names a row that the shard does not have"},
-             {{195, 200}, "the message names a row that the shard does not have"},
-             {{195, std::numeric_limits<std::uint32_t>::max()}, "the message names a row that the shard does not have"}}) {
-      CHECK(push(names(rows) + values) == why);
-      CHECK(pull(names(rows)) == why);
+             {{191, 190}, "row 190 after row 191: rows are named in ascending order, each once"},
+             {{195, 195}, "row 195 after row 195: rows are named in ascending order, each once"},
+             {{first - 1, 195}, "the shard has no part of row " + std::to_string(first - 1)},
+             {{195, 200}, "the shard has no part of row 200"},
+             {{195, std::numeric_limits<std::uint32_t>::max()}, "the shard has no part of row 4294967295"}}) {
+      CHECK(push(rows, values) == why);
+      CHECK(pull(rows) == why);
     }
-    for (const std::uint32_t count : {200 - first + 1, 1u << 30, std::numeric_limits<std::uint32_t>::max()}) {
-      const std::string bytes = bytes_of(numbers{count}) + values;
-      CHECK(push(bytes) == "the message names more rows than the shard has, or than it holds");
-      CHECK(pull(bytes) == "the message names more rows than the shard has, or than it holds");
-    }
-    const std::string right = names({195, 199}) + values;
-    for (std::size_t length = 0; length < right.size() + 9; ++length) {
-      if (length != right.size()) REQUIRE(push((right + right).substr(0, length)) != "");
-      if (length != 12) REQUIRE(pull((right + right).substr(0, length)) != "");
-    }
+    const numbers right{195, 199};
+    for (std::size_t length = 0; length < values.size() + 9; ++length)
+      if (length != values.size()) {
+        const std::string why =
+            std::to_string(length) + " bytes for shard " + std::to_string(shard) + " instead of " + std::to_string(values.size());
+        REQUIRE(push(right, (values + values).substr(0, length)) == why);
+      }
     random_numbers random{std::mt19937(11)};
     for (int k = 0; k < 2000; ++k) {
-      std::string bytes = right;
-      for (int flips = 0; flips < 3; ++flips) bytes[random.below(std::uint32_t(bytes.size()))] ^= char(1u << random.below(8));
-      bytes.resize(random.below(2) ? bytes.size() : random.below(std::uint32_t(bytes.size())));
-      pull(bytes);  // reads nothing behind its end
+      numbers rows = right;
+      for (int flips = 0; flips < 3; ++flips) rows[random.below(2)] ^= 1u << random.below(32);
+      push(rows, values.substr(8));
+      pull(rows);
     }
-    message_of_bytes of_another{right};
     s.answers.clear();
-    s.by_rows->pull_rows(0, 2, shard, &s, right.size(), of_another, s.keep());
-    s.by_rows->pull_rows(0, 1, 1000, &s, right.size(), of_another, s.keep());
+    s.by_rows->pull_rows(0, 2, shard, right, &s, s.keep());
+    s.by_rows->pull_rows(0, 1, 1000, right, &s, s.keep());
     REQUIRE(s.answers.size() == 2);
     CHECK(s.answers[0].why == refusal::fenced);
-    CHECK(s.answers[1].text == "there is no such shard here");
-    CHECK(of_another.at == 0);
+    CHECK(s.answers[1].text == "server 0 has no shard 1000");
     CHECK(s.pulled(*s.by_rows) == before);
-    CHECK(push(right) == "");
+    CHECK(push(right, values) == "");
   }
 }
 
@@ -387,11 +389,11 @@ TEST_CASE("the rows of a table with a regularizer do not travel one by one: its 
   using regular = embedding<500, 4, embeddings_regularizer<l2<0.1_r>>>;
   using three = concat<branch<words, flatten>, branch<regular, flatten>, branch<words, flatten>>;
   using net = sequential<input<3>, three, dense<2, softmax>>;
-  using tables = travelling_tables<program<net, sparse_categorical_crossentropy<>, adam, list<>>>;
+  using tables = travelling_tables<program<net, sparse_categorical_crossentropy<>, adam, type_list<>>>;
   static_assert(tables::all.size() == 3 && tables::count == 2);
   static_assert(tables::value[0].begin == tables::all[0].begin && tables::value[1].begin == tables::all[2].begin);
   using dense_only = sequential<input<3>, dense<2, softmax>>;
-  static_assert(travelling_tables<program<dense_only, sparse_categorical_crossentropy<>, adam, list<>>>::count == 0);
+  static_assert(travelling_tables<program<dense_only, sparse_categorical_crossentropy<>, adam, type_list<>>>::count == 0);
 }
 
 namespace {

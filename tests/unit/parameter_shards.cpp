@@ -1,3 +1,4 @@
+// needs: protozero
 // Partitioners, and what one parameter server does with the requests of several workers: without a network.
 #include <doctest/doctest.h>
 
@@ -6,18 +7,22 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/distribute/parameter_server/parameter_shards.hpp>
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
 #include <strata/distribute/parameter_server/parameter_store.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/lamb.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>
 #include <thread>
+#include <tools/reduced.hpp>
 #include <vector>
 
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::control;
 using strata::test::error_of;
 
 TEST_CASE("shards are slices in order, at multiples of slice_alignment, balanced by bytes") {
@@ -46,6 +51,42 @@ TEST_CASE("shards are slices in order, at multiples of slice_alignment, balanced
       }
 }
 
+TEST_CASE("shards for norms cut no parameter") {
+  for (const int wanted : {1, 2, 3, 7, 64})
+    for (const int servers : {1, 2, 5}) {
+      CAPTURE(wanted);
+      CAPTURE(servers);
+      std::vector<parameter_range> parameters;
+      long size = 0;
+      for (const long elements : {5000L, 16L, 16L, 400'000L, 32L, 90'000L, 90'000L, 90'000L, 16L, 1600L}) {
+        parameters.push_back({size, size + elements});
+        size += elements;
+      }
+      const auto shards = partition_between(parameters, 4, fixed_shards_partitioner{wanted}, servers);
+      long at = 0;
+      std::size_t next = 0;  // parameter
+      for (const parameter_shard& s : shards) {
+        REQUIRE(s.begin == at);
+        REQUIRE(s.size() > 0);
+        REQUIRE((s.server >= 0 && s.server < servers));
+        const std::size_t first = next;
+        while (next < parameters.size() && parameters[next].end <= s.end) ++next;
+        REQUIRE(next > first);
+        REQUIRE(parameters[next - 1].end == s.end);
+        REQUIRE((s.size() * 4 <= largest_shard_bytes || next == first + 1));
+        at = s.end;
+      }
+      REQUIRE(at == size);
+      if (wanted == 64) REQUIRE(shards.size() >= 5);
+      CHECK(bytes_of_largest(shards, 4) == 1'600'000);
+      CHECK(bytes_of_largest(std::span(shards).first(1), 4) == std::size_t(largest_shard_bytes));
+    }
+  const parameter_range one{0, 16};
+  CHECK(partition_between({&one, 1}, 4, fixed_shards_partitioner{3}, 2).size() == 1);
+  CHECK(error_of([&] { partition_between({&one, 1}, 4, fixed_shards_partitioner{0}, 2); }) ==
+        "parameter_server: the partitioner wants 0 shards; it needs at least one");
+}
+
 TEST_CASE("partitioners count as those of TensorFlow, over all parameters") {
   CHECK(fixed_shards_partitioner{3}(1 << 20) == 3);
   CHECK(min_size_partitioner{}(100 << 20) == 1);
@@ -58,13 +99,17 @@ TEST_CASE("partitioners count as those of TensorFlow, over all parameters") {
   CHECK(max_size_partitioner{.max_shard_bytes = 0}(std::numeric_limits<long>::max() / 2) == std::numeric_limits<int>::max());
   CHECK(partition(160, 4, [](long bytes) { return int(bytes / 64); }, 2).size() == 10);
   CHECK(error_of([] { partition(160, 4, fixed_shards_partitioner{0}, 2); }) ==
-        "parameter_server: the partitioner wants 0 shards, but there has to be one at least");
+        "parameter_server: the partitioner wants 0 shards; it needs at least one");
   CHECK(error_of([] { partition(160, 4, fixed_shards_partitioner{}, 0); }) ==
-        "parameter_server: the cluster has no ps, so that nobody would keep the parameters");
+        "parameter_server: the cluster has no ps, so no process would keep the parameters");
 }
 
 namespace {
 constexpr long size = 64;
+
+member worker(int rank, std::uint64_t incarnation) {
+  return {.rank = rank, .host = "node" + std::to_string(rank), .pid = 100 + rank, .incarnation = incarnation};
+}
 
 /// One server of two shards, on which workers have joined as incarnations 1, 2, ...
 template <class Optimizer = sgd>
@@ -78,7 +123,12 @@ struct bench {
       : shards{{0, n, 0}, {n, 2 * n, 0}, {2 * n, 3 * n, 1}},
         store(rules, std::vector<parameter_range>{{0, 3 * n}}, shards,
               {staleness, names(workers), 0, 0, timeout, std::chrono::milliseconds(0)}) {
-    for (int w = 0; w < workers; ++w) store.join(w, std::uint64_t(w) + 1);
+    for (int w = 0; w < workers; ++w) store.join(worker(w, std::uint64_t(w) + 1));
+  }
+  /// One worker, and a server with all of some shards.
+  bench(Optimizer rules, const std::vector<parameter_range>& parameters, std::vector<parameter_shard> all)
+      : shards(std::move(all)), store(rules, parameters, shards, {asynchronous{}, names(1)}) {
+    store.join(worker(0, 1));
   }
   static std::vector<std::string> names(int workers) {
     std::vector<std::string> out;
@@ -135,7 +185,7 @@ TEST_CASE("a process that has been replaced, or never joined, changes nothing; i
   bench b(2);
   b.assign(all(10));
   b.push(of(1, 5), all(1));
-  b.store.join(1, 77);
+  b.store.join(worker(1, 77));
   CHECK(b.push(of(1, 6), all(1))->value().why == refusal::fenced);
   CHECK(b.pull(1, 2)->value().why == refusal::fenced);
   CHECK(b.pull(1, 77)->value().version == 1);
@@ -148,18 +198,20 @@ TEST_CASE("a process that has been replaced, or never joined, changes nothing; i
 
 TEST_CASE("requests that make no sense are refused and change nothing") {
   bench b(2);
-  CHECK(b.push(of(0, 0), all(1))->value().text == "a gradient of weights that nobody has assigned");
+  CHECK(b.push(of(0, 0), all(1))->value().text == "a gradient for shard 0, which has no weights");
   CHECK(b.assign(all(10, size - 1)).why == refusal::invalid);
   CHECK(b.store.assign(1, 2, 0, true, size * sizeof(float), [](void*, std::size_t) { FAIL("read"); }).text ==
         "only worker 0 assigns weights");
   b.assign(all(10));
   const auto refused = [&](push_request p, std::size_t bytes, std::uint32_t shard) {
     bool answered = false;
-    b.store.push(p, shard, &b, bytes, [](void*, std::size_t) { FAIL("read"); }, [&](parameter_answer<float> a) {
-      answered = true;
-      CHECK(a.why != refusal::none);
-      CHECK(a.weights == nullptr);
-    });
+    b.store.push(
+        p, shard, &b, bytes, [](void*, std::size_t) { FAIL("read"); },
+        [&](parameter_answer<float> a) {
+          answered = true;
+          CHECK(a.why != refusal::none);
+          CHECK(a.weights == nullptr);
+        });
     CHECK(answered);
   };
   constexpr std::size_t right = size * sizeof(float);
@@ -238,11 +290,64 @@ TEST_CASE("optimizers keep their state on the server: a shard is updated as the 
     const parameter_range whole[] = {{0, size}};
     rules.with_rule<float>(step, 0.1, [&](const auto& rule) {
       if constexpr (std::remove_cvref_t<decltype(rule)>::slots == 2)
-        weight_update<float, adam>{rules, 0.1, 1.0f / 3, whole, w.data(), slots, leaves, 1}.apply(rule, 0, size);
+        weight_update<float, adam>{rules, 0.1, whole, w.data(), slots}.apply(rule, reduced(leaves, 1, 3), 0, size);
     });
   }
   const auto a = b.pull(0, 1);
   CHECK(std::memcmp(a->value().weights.get(), w.data(), size * sizeof(float)) == 0);
+}
+
+namespace {
+/// Three pushes to shards of whole parameters, and three updates of the whole arena: the same bits.
+template <class Optimizer>
+void check_whole_parameters(const Optimizer& rules) {
+  std::vector<parameter_range> parameters;
+  long n = 0;
+  for (const auto& [elements, regularizer] :
+       {std::pair{3000L, penalty{}}, {40L, {}}, {2000L, {0.01, 0.02}}, {16L, {}}, {1100L, {}}}) {
+    const long end = n + (elements + 15) / 16 * 16;
+    parameters.push_back({n, end, regularizer, elements});
+    n = end;
+  }
+  bench<Optimizer> b(rules, parameters, partition_between(parameters, sizeof(float), fixed_shards_partitioner{4}, 1));
+  REQUIRE(b.shards.size() >= 3);
+  const auto fill = [&](std::vector<float>& to, std::uint64_t key) {
+    for (const parameter_range& p : parameters)
+      for (long i = p.begin; i < p.begin + p.elements; ++i)
+        to[std::size_t(i)] = float(philox{key}.uniform(std::uint64_t(i))) - 0.4f;
+  };
+  const auto part = [](const std::vector<float>& of, const parameter_shard& s) {
+    return std::vector(of.begin() + s.begin, of.begin() + s.end);
+  };
+  std::vector<float> start = all(0, n), gradient = all(0, n);
+  fill(start, 1);
+  const auto elements = std::size_t(n);
+  arena<float> w(elements), slots(2 * elements), g(elements);
+  std::ranges::copy(start, w.data());
+  for (std::uint32_t k = 0; k < b.shards.size(); ++k) b.assign(part(start, b.shards[k]), k);
+  arena<double> norms(std::size_t(weight_update<float, Optimizer>::norm_count(parameters)));
+  for (int step = 0; step < 3; ++step) {
+    fill(gradient, 2 + std::uint64_t(step));
+    for (std::uint32_t k = 0; k < b.shards.size(); ++k) b.push(of(0, step, 0.1, 3), part(gradient, b.shards[k]), k);
+    std::ranges::copy(gradient, g.data());
+    float *at[] = {slots.data(), slots.data() + n, nullptr}, *leaves[] = {g.data()};
+    rules.template with_rule<float>(step, 0.1, [&](const auto& rule) {
+      const weight_update<float, Optimizer> update{rules, 0.1, parameters, w.data(), at, norms.data()};
+      update.run(rule, reduced(leaves, 1, 3), [&](auto&& pass) { pass(0, n); });
+    });
+  }
+  CHECK(std::memcmp(w.data(), start.data(), std::size_t(n) * sizeof(float)) != 0);
+  for (std::uint32_t k = 0; k < b.shards.size(); ++k) {
+    const parameter_shard& s = b.shards[k];
+    CHECK(std::memcmp(b.pull(0, 1, k)->value().weights.get(), w.data() + s.begin, std::size_t(s.size()) * sizeof(float)) == 0);
+  }
+}
+}  // namespace
+
+TEST_CASE("norms of whole parameters: the bits of one device") {
+  check_whole_parameters(lamb{.weight_decay = 0.01});
+  check_whole_parameters(lamb{.clipnorm = 0.5});
+  check_whole_parameters(sgd{.clipnorm = 0.5});
 }
 
 TEST_CASE("bounded staleness: who is too far ahead waits for the slowest, but not for one that has left or is gone") {
@@ -265,7 +370,7 @@ TEST_CASE("bounded staleness: who is too far ahead waits for the slowest, but no
     b.store.leave(1, 2);
     b.store.leave(2, 3);
     CHECK(fourth->has_value());
-    b.store.join(1, 9);  // one that comes late begins where the slowest is
+    b.store.join(worker(1, 9));  // one that comes late begins where the slowest is
     CHECK(b.push({1, 9, 0, 1, 1, 1}, all(1))->has_value());
     CHECK(b.push({1, 9, 1, 1, 1, 1}, all(1))->has_value());
   }
@@ -315,26 +420,26 @@ TEST_CASE("synchronous: workers that read other batches, that leave or are gone,
     bench b(2, synchronous{});
     const auto waits = begin(b);
     b.store.leave(1, 2);
-    CHECK(waits->value().text == "worker 1 has left before step 0");
+    CHECK(waits->value().text == "worker 1 (rank 1, node1, pid 101) has left before step 0");
   }
   {
     bench b(2, synchronous{});
     const auto waits = begin(b);
-    b.store.join(1, 2);     // again
-    b.store.lose(1, 2, 1);  // the first connection, late
+    b.store.join(worker(1, 2));  // again
+    b.store.lose(1, 2, 1);       // the first connection, late
     b.store.tick();
     CHECK(!waits->has_value());
     b.store.lose(1, 2, 2);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     b.store.tick();
-    CHECK(waits->value().text == "worker 1 is gone: it did not push step 0");
+    CHECK(waits->value().text == "worker 1 (rank 1, node1, pid 101) is gone: it did not push step 0");
   }
   {
     bench b(2, synchronous{}, sgd{}, std::chrono::milliseconds(10));
     const auto waits = begin(b);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     b.store.tick();
-    CHECK(waits->value().text == "worker 1 has kept step 0 of worker 0 waiting for 0 s");
+    CHECK(waits->value().text == "worker 1 (rank 1, node1, pid 101) has kept step 0 of worker 0 waiting for 0 s");
   }
 }
 
@@ -400,9 +505,9 @@ TEST_CASE(
 
 TEST_CASE("a process that has been replaced does not come back") {
   bench b(2);
-  CHECK(b.store.join(1, 77) > 0);
-  CHECK(b.store.join(1, 2) == -1);
-  CHECK(b.store.join(1, 77) > 0);
+  CHECK(b.store.join(worker(1, 77)) > 0);
+  CHECK(b.store.join(worker(1, 2)) == -1);
+  CHECK(b.store.join(worker(1, 77)) > 0);
 }
 
 TEST_CASE("two processes that join as the same worker at once: the later one may push") {
@@ -414,7 +519,7 @@ TEST_CASE("two processes that join as the same worker at once: the later one may
     std::atomic<int> ready = 0;
     const auto join = [&](std::size_t i) {
       for (++ready; ready < 2;) std::this_thread::yield();
-      connections[i] = b.store.join(1, names[i]);
+      connections[i] = b.store.join(worker(1, names[i]));
     };
     std::thread other(join, 1);
     join(0);
@@ -436,42 +541,42 @@ TEST_CASE("a server that is started again after the chief has left waits for who
                               {.workers = bench<>::names(2), .run = run});
     REQUIRE(parameter_snapshots(each, 0, "program").restore(again));
     CHECK(again.chief_has_left() == (run == 0));
-    CHECK(again.anybody_came() == (run == 0));
+    CHECK(again.has_had_members() == (run == 0));
     CHECK(!again.is_deserted());
-    again.join(1, 2);
+    again.join(worker(1, 2));
     again.leave(1, 2);
     CHECK(again.is_deserted());
   }
 }
 
-TEST_CASE("synchronous: a server that is started again answers a repeated push with the tallies of the step") {
+TEST_CASE("synchronous: a server that is started again answers a repeated push with the metric sums of the step") {
   const auto store = [] {
     return bench<>::store_type(sgd{}, std::vector<parameter_range>{{0, size}}, {{0, size, 0}},
-                               {.staleness = synchronous{}, .workers = {"worker 0"}, .tally_width = 2});
+                               {.staleness = synchronous{}, .workers = {"worker 0"}, .metric_sums_width = 2});
   };
-  const test::scratch_folder folder("parameter-tallies");
+  const test::scratch_folder folder("parameter-metric-sums");
   const std::vector<float> weights = all(1);
-  std::vector<float> gradient = all(1);
-  const std::vector<double> tallies{3, 4};
-  gradient.resize(size + tallies.size() * sizeof(double) / sizeof(float));
-  std::memcpy(gradient.data() + size, tallies.data(), tallies.size() * sizeof(double));
+  const std::vector<float> gradient = all(1);
+  const std::vector<double> metric_sums{3, 4};
   std::optional<parameter_answer<float>> answer;
   const auto respond = [&](parameter_answer<float> a) { answer = std::move(a); };
   const auto push = [&](auto& to) {
-    to.push({0, 1, 0, 1, 1, 1}, 0, &answer, gradient.size() * sizeof(float), bench<>::reader(gradient), respond);
+    push_request p{0, 1, 0, 1, 1, 1};
+    p.metric_sums = metric_sums;
+    to.push(p, 0, &answer, gradient.size() * sizeof(float), bench<>::reader(gradient), respond);
     REQUIRE(answer->why == refusal::none);
-    return answer->tallies;
+    return answer->metric_sums;
   };
   auto first = store(), again = store();
-  first.join(0, 1);
+  first.join(worker(0, 1));
   first.assign(0, 1, 0, true, weights.size() * sizeof(float), bench<>::reader(weights));
-  REQUIRE(push(first) == tallies);
+  REQUIRE(push(first) == metric_sums);
   parameter_snapshots({.folder = folder.path, .updates = 1}, 0, "program").save_when_due(first);
   REQUIRE(parameter_snapshots({.folder = folder.path}, 0, "program").restore(again));
-  again.join(0, 1);
-  CHECK(push(again) == tallies);
+  again.join(worker(0, 1));
+  CHECK(push(again) == metric_sums);
   again.pull(0, 1, 0, false, &answer, respond);
-  CHECK(answer->tallies.empty());
+  CHECK(answer->metric_sums.empty());
 }
 
 TEST_CASE("a snapshot that could not be written is tried again, and what a killed server left is removed") {

@@ -1,4 +1,4 @@
-// needs: grpc
+// needs: grpc protozero
 // A parameter server on the network: what workers send is applied once, what strangers send changes nothing and breaks nothing.
 // And a worker whose chief is out of reach.
 #include <arpa/inet.h>
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/distribute/parameter_server/parameter_client.hpp>
 #include <strata/distribute/parameter_server/parameter_service.hpp>
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
@@ -37,19 +38,19 @@ std::uint16_t free_port() {
 
 /// A server at a free port, for one worker or more.
 struct served {
-  std::vector<parameter_shard> shards = partition(size, sizeof(float), max_size_partitioner{}, 1);
+  std::vector<parameter_shard> shards;
   std::vector<row_table> tables;
   parameter_store<float, sgd> store;
   endpoint where;
   control_options control{};
   std::unique_ptr<parameter_service<float, sgd>> service;
 
-  explicit served(int workers = 1, staleness_policy staleness = asynchronous{}, std::vector<row_table> its_tables = {})
-      : tables(std::move(its_tables)),
+  explicit served(int workers = 1, staleness_policy staleness = asynchronous{}, std::vector<row_table> its_tables = {},
+                  std::vector<parameter_shard> its_shards = partition(size, sizeof(float), max_size_partitioner{}, 1))
+      : shards(std::move(its_shards)),
+        tables(std::move(its_tables)),
         store(sgd{}, trained, shards,
-              {.staleness = staleness,
-               .workers = std::vector<std::string>(std::size_t(workers), "worker"),
-               .tables = tables}) {}
+              {.staleness = staleness, .workers = std::vector<std::string>(std::size_t(workers), "worker"), .tables = tables}) {}
   void serve() {
     for (int attempt = 0; !service; ++attempt) try {
         serve_at({"127.0.0.1", free_port()});
@@ -57,9 +58,13 @@ struct served {
         if (attempt > 20) throw;
       }
   }
-  parameter_client_options options(int worker = 0, const std::string& run = "run",
-                                   const std::string& program = "program") const {
-    return {.worker = worker, .run = run, .program = program, .start_timeout = 30s, .timeout = 30s, .retry_for = 30s,
+  parameter_client_options options(int worker = 0, const std::string& run = "run", const std::string& program = "program") const {
+    return {.worker = worker,
+            .run = run,
+            .program = program,
+            .start_timeout = 30s,
+            .timeout = 30s,
+            .retry_for = 30s,
             .tables = tables};
   }
   void serve_at(const endpoint& place) {
@@ -84,7 +89,8 @@ grpc::Status call(const endpoint& where, const char* method, const std::string& 
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + 2s);
   grpc::CompletionQueue queue;
-  const auto unary = stub.PrepareUnaryCall(&context, method, detail::buffer_of(bytes), &queue);
+  const grpc::Slice slice(bytes);
+  const auto unary = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&slice, 1), &queue);
   unary->StartCall();
   grpc::ByteBuffer answer;
   grpc::Status status;
@@ -132,6 +138,24 @@ TEST_CASE("a synchronous gradient of many subtrees, more than fit into a few mes
   CHECK(w == std::vector<float>(size, -float(parts)));
 }
 
+TEST_CASE("a parameter that must not be cut is a shard of any size, in a synchronous step of many subtrees, too") {
+  served s(1, synchronous{}, {}, partition_between(trained, sizeof(float), max_size_partitioner{}, 1));
+  REQUIRE(s.shards.size() == 1);
+  REQUIRE(s.store.bytes_of_largest() == size * sizeof(float));
+  s.serve();
+  parameter_client<float> c = s.client();
+  const std::vector<float> w(size, 2.0f);
+  std::vector<float> back(size);
+  c.assign(w.data(), true);
+  constexpr int parts = 7;
+  const auto sums = std::make_shared<arena<float>>(std::size_t(parts) * size);
+  std::ranges::fill(sums->span(), 1.0f);
+  pushed_gradient<float> g{.sums = sums, .parts = parts, .stride = size, .learning_rate = 1, .samples = parts, .leaves = 127};
+  REQUIRE(subtrees({0, 127}).count() == parts);
+  c.push(g, back.data());
+  CHECK(back == std::vector<float>(size, 1.0f));
+}
+
 TEST_CASE("a process that takes the place of a worker shuts it out") {
   served s(2);
   s.serve();
@@ -157,8 +181,10 @@ TEST_CASE("who trains something else, in another run, or nowhere, is told so") {
         "ps 0 does not train what this process does: 'program' there, 'other' here");
   CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(0, "other")); }) ==
         "ps 0 belongs to another run: the clusters differ, or STRATA_RUN_ID does");
-  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(3)); }).find("there is no such worker") !=
-        std::string::npos);
+  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(3)); }) ==
+        "ps 0 at " + to_string(s.where) +
+            " does not answer within 30000 ms: there is no worker "
+            "with rank 3 among the 1 of ps 0");
   CHECK(error_of([&] {
           parameter_client<float>({{"192.0.2.1", 2222}}, s.shards, s.options());
         }).find("can be reached from other machines") != std::string::npos);
@@ -296,14 +322,14 @@ TEST_CASE("no more connections than allowed are open at a time; who comes then w
   s.control.connections = 2;
   s.serve();
   const auto connect = [&] {
-    detail::file_descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+    io::file_descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
     sockaddr_in to{};
     to.sin_family = AF_INET, to.sin_port = htons(s.where.port), to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     REQUIRE(::connect(socket.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
     return socket;
   };
-  detail::file_descriptor first = connect();
-  const detail::file_descriptor second = connect();
+  io::file_descriptor first = connect();
+  const io::file_descriptor second = connect();
   auto options = s.options();
   options.start_timeout = 300ms;
   CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, options); }).find(" does not answer within 300 ms") !=
@@ -313,8 +339,7 @@ TEST_CASE("no more connections than allowed are open at a time; who comes then w
 
   served larger(3);
   larger.control.connections = 2;
-  CHECK(error_of([&] { larger.serve(); }) ==
-        "the parameter server is for 3 processes, but control_options.connections is 2");
+  CHECK(error_of([&] { larger.serve(); }) == "the parameter server is for 3 processes, but control_options.connections is 2");
 }
 
 TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all, change nothing") {
@@ -324,12 +349,19 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
   std::vector<float> w(size, 3.0f), back(size);
   c.assign(w.data(), true);
 
-  detail::parameter_header right;
-  right.run = detail::hash_of("run");
-  right.incarnation = 12345;  // of nobody: who knows that of a worker is trusted as one
-  right.samples = 1;
-  std::string push(sizeof right + std::size_t(s.shards[0].size()) * sizeof(float), '\x41');
-  std::memcpy(push.data(), &right, sizeof right);
+  // An incarnation that no worker has: a process that knows a worker's is trusted as that worker.
+  const wire::sender stranger{.run = "run", .rank = 0, .incarnation = 12345};
+  const auto push_of = [&](const wire::sender& from, const detail::push_message& what) {
+    const std::vector<float> gradient(std::size_t(s.shards[0].size()), 12.0f);
+    const grpc::Slice elements(gradient.data(), gradient.size() * sizeof(float));
+    std::vector<grpc::Slice> slices;
+    REQUIRE(wire::sealed(from, what, {&elements, 1}).Dump(&slices).ok());
+    std::string bytes;
+    for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    return bytes;
+  };
+  const std::string push = push_of(stranger, {.samples = 1, .rows = {7, 9}});
+  const std::size_t head = push.size() - std::size_t(s.shards[0].size()) * sizeof(float);
   using m = detail::parameter_methods;
   const char* methods[] = {
       m::push, m::pull, m::assign, m::leave, m::push, "/strata.Parameters/Else", "/", "/strata.Coordinator/Set"};
@@ -341,32 +373,32 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
     std::string bytes = push;
     switch (k % 5) {
       case 0:
-        bytes.resize(any(2 * sizeof right));
+        bytes.resize(any(2 * head));
         break;
       case 1:
         bytes.resize(any(bytes.size()));
-        bytes[any(std::min(bytes.size(), sizeof right) + 1) % (bytes.size() + 1)] ^= char(1u << any(8));
+        if (!bytes.empty()) bytes[any(std::min(bytes.size(), head))] ^= char(1u << any(8));
         break;
       case 2:
-        bytes.resize(sizeof right + any(100));
-        for (int flips = 0; flips < 4; ++flips) bytes[any(sizeof right)] ^= char(1u << any(8));
+        bytes.resize(head + any(100));
+        for (int flips = 0; flips < 4; ++flips) bytes[any(head)] ^= char(1u << any(8));
         break;
       case 3:
         bytes.resize(any(5000));
         for (char& b : bytes) b = char(random());
         break;
-      default: {
-        detail::parameter_header h = right;
-        h.shard = std::uint32_t(random() % 5), h.worker = std::uint32_t(random() % 3),
-        h.step = std::int64_t(random()) << any(33);
-        h.samples = std::uint32_t(random()), h.leaves = std::uint16_t(random());
-        h.flags = std::uint32_t(random() % 8);
-        std::memcpy(bytes.data(), &h, sizeof h);
-      }
+      default:
+        bytes = push_of({"run", random() % 2, int(random() % 5) - 1, random()},
+                        {.shard = std::uint32_t(random() % 5),
+                         .step = std::int64_t(random()) << any(33),
+                         .samples = int(random()),
+                         .leaves = int(random()) >> any(31),
+                         .rows = {std::uint32_t(random()), std::uint32_t(random() % 100)},
+                         .metric_sums = {1, 2}});
     }
     refused += !call(s.where, methods[std::size_t(k) % std::size(methods)], bytes).ok();
   }
-  CHECK(refused > 330);                                              // a leave of nobody is answered politely
+  CHECK(refused > 330);                                                         // a leave of nobody is answered politely
   CHECK(!call(s.where, m::push, std::string(std::size_t(8) << 20, 'x')).ok());  // larger than any message
   CHECK(c.pull(back.data()) == 0);
   CHECK(back == w);
@@ -400,8 +432,7 @@ TEST_CASE("a chief that is out of reach after longer than start_timeout is waite
   for (int attempt = 0; !server; ++attempt) try {
       const endpoint where{"127.0.0.1", free_port()};
       address = to_string(where);
-      server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{},
-                                                        detail::server_limits{});
+      server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{}, detail::server_limits{});
     } catch (const error&) {
       if (attempt > 20) throw;
     }
@@ -409,6 +440,7 @@ TEST_CASE("a chief that is out of reach after longer than start_timeout is waite
   CHECK(error_of([&] { run_tasks(members, {.start_timeout = 1s, .retry_for = 10s}, nothing{}); }) == "no error");
   CHECK(service.calls == 2);
   server.reset();
-  CHECK(error_of([&] { run_tasks(members, {.start_timeout = 200ms, .retry_for = 10s}, nothing{}); })
-            .starts_with("run_tasks: chief 0 at " + address + " does not answer: "));
+  CHECK(error_of([&] {
+          run_tasks(members, {.start_timeout = 200ms, .retry_for = 10s}, nothing{});
+        }).starts_with("run_tasks: chief 0 at " + address + " does not answer: "));
 }

@@ -20,7 +20,8 @@ TEST_CASE("parameters_of_layer") {
   constexpr const auto& layout = layout_of<net::items>;
   std::vector<float> arena(std::size_t(layout.size));
   for (int s = 0; s < layout.count; ++s)
-    for (int i = 0; i < layout.slots[s].what.extents.size(); ++i) arena[std::size_t(layout.slots[s].offset) + std::size_t(i)] = float(100 * s + i);
+    for (int i = 0; i < layout.slots[s].what.extents.size(); ++i)
+      arena[std::size_t(layout.slots[s].offset) + std::size_t(i)] = float(100 * s + i);
 
   const auto conv = parameters_of_layer<net, 1>(std::span(arena));
   static_assert(decltype(hana::size(conv))::value == 2);

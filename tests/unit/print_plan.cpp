@@ -2,11 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <sstream>
+#include <strata/layers/activation.hpp>
 #include <strata/layers/batch_norm.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/flatten.hpp>
 #include <strata/layers/max_pool2d.hpp>
+#include <strata/layers/reshape.hpp>
+#include <strata/layers/residual.hpp>
+#include <strata/losses/binary_crossentropy.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 #include <strata/program/print_plan.hpp>
 
@@ -21,8 +25,13 @@ struct beginner {
   static constexpr auto name = "beginner";
 };
 
+/// It fuses all that it is given, but a loss only with the operation before it.
+struct greedy {
+  static constexpr auto name = "greedy";
+};
+
 template <class Network, class Precision = strata::precision::f32>
-using training = strata::program<Network, strata::sparse_categorical_crossentropy<>, int, strata::list<>, Precision>;
+using training = strata::program<Network, strata::sparse_categorical_crossentropy<>, int, strata::type_list<>, Precision>;
 
 }  // namespace
 
@@ -40,6 +49,16 @@ template <conv_settings S, class P, shape In>
 struct kernel<planner, fused<convolution<S>, relu>, P, In> : kernel_defaults {
   static constexpr int saved = 5, derived = 20;
 };
+
+template <class Operation, class P, shape... In>
+struct kernel<greedy, Operation, P, In...> : kernel_defaults {};
+template <class... Operations, class P, shape... In>
+struct kernel<greedy, fused<Operations...>, P, In...>;
+template <class... Operations, class P, shape... In>
+  requires(!loss_function<Operations> && ...)
+struct kernel<greedy, fused<Operations...>, P, In...> : kernel_defaults {};
+template <class Activation, loss_function L, class P, shape In>
+struct kernel<greedy, fused<Activation, L>, P, In> : kernel_defaults {};
 
 }  // namespace strata
 
@@ -91,4 +110,26 @@ TEST_CASE("what has no kernel is marked, and printing is the same text") {
   std::ostringstream out;
   print_plan<training<tiny>, beginner>(out);
   CHECK(out.str() == text);
+}
+
+TEST_CASE("no kernel takes the last activation without the loss where there is a joint kernel for the two") {
+  const auto groups = []<class Network>(Network) {
+    const std::string text = plan_text<program<Network, binary_crossentropy<>, int, type_list<>>, greedy>();
+    const std::size_t end = text.rfind(" + binary_crossentropy  ");
+    if (end == std::string::npos) return std::string("the loss is alone");
+    const std::size_t begin = text.rfind('%', text.rfind('\n', end) + 3);
+    return text.substr(begin, end - begin);
+  };
+  CHECK(groups(sequential<input<4>, dense<3, relu>, dense<2, sigmoid>>{}) == "%1  sigmoid");
+  CHECK(groups(sequential<input<4, 4, 1>, conv2d<2, 3, sigmoid>>{}) == "%1  sigmoid");
+  CHECK(groups(sequential<input<4>, dense<2>, batch_norm<>, activation<sigmoid>>{}) == "%2  sigmoid");
+  CHECK(groups(sequential<input<4>, residual<dense<4>>, activation<sigmoid>>{}) == "%2  sigmoid");
+  CHECK(groups(sequential<input<4>, dense<3, relu>, dense<2>>{}) == "%1  affine");
+
+  // Views of what an element-wise activation returns; of what softmax returns if they keep the last axis.
+  CHECK(groups(sequential<input<4, 4, 1>, conv2d<2, 3, sigmoid>, flatten>{}) == "%1  sigmoid + flatten");
+  CHECK(groups(sequential<input<4>, dense<6, sigmoid>, reshape<2, 3>, reshape<3, 2>>{}) == "%1  sigmoid + reshape + reshape");
+  CHECK(groups(sequential<input<4, 4, 1>, conv2d<2, 4, softmax>, flatten>{}) == "%1  softmax + flatten");
+  CHECK(groups(sequential<input<4, 4, 1>, conv2d<2, 3, softmax>, flatten>{}) == "the loss is alone");
+  CHECK(groups(sequential<input<4>, dense<4>, flatten>{}) == "the loss is alone");
 }

@@ -117,7 +117,7 @@ TEST_CASE("what is no terminal gets one plain line per epoch") {
   CHECK(printed(verbosity::line, no_terminal, s, falling, falling(8)) == expected);
   CHECK(printed(verbosity::line, colour_terminal, s, falling, falling(8)) == expected);
   CHECK(printed(verbosity::off, colour_terminal, s, falling, falling(8)).empty());
-  CHECK_FALSE(terminal::behind(std::ostringstream()).moves);
+  CHECK_FALSE(terminal::of(std::ostringstream()).moves);
 }
 
 TEST_CASE("a line that moves is never wider than the terminal, the last one is complete") {

@@ -111,8 +111,9 @@ TEST_CASE("reading says what does not fit") {
   CHECK(error_of([&] { (void)in.read(in["v"], std::span(three)); }) == file + ": tensor 'v' has 2 elements (2,), not 3");
   s.put(s.content().substr(0, s.content().size() - 4));  // somebody cuts the open file
   CHECK(error_of([&] { (void)in.read<float>("v"); }) == file + ": it became shorter while it was read");
-  CHECK(error_of([&] { (void)safetensors_file(s.folder / "no"); }) == "cannot read " + (s.folder / "no").string() + ": No such file or directory");
-  CHECK(error_of([&] { (void)safetensors_file{s.folder}; }) == s.folder.string() + ": this is no regular file");
+  CHECK(error_of([&] { (void)safetensors_file(s.folder / "no"); }) ==
+        "cannot read " + (s.folder / "no").string() + ": No such file or directory");
+  CHECK(error_of([&] { (void)safetensors_file{s.folder}; }) == s.folder.string() + ": not a regular file");
 }
 
 TEST_CASE("nothing is written that could not be read") {

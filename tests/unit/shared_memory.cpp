@@ -1,4 +1,6 @@
-// Messages between processes through memory that both map: real processes, made by fork, and peers that lie, stop half-way or die.
+// needs: protozero
+// Messages between processes through memory that both map: real processes, made by fork, and peers that lie, stop half-way or
+// die.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -27,7 +29,7 @@ class folder_store final : public key_value_store {
  public:
   explicit folder_store(std::string folder) : folder_(std::move(folder)) {}
   void set(const std::string& key, const std::string& value) override {
-    atomic_file file(folder_ + '/' + key);
+    io::atomic_file file(folder_ + '/' + key);
     file.write(std::string_view(value));
     file.commit();
   }
@@ -48,21 +50,23 @@ class folder_store final : public key_value_store {
 /// Changes what others are told and what they tell.
 class lying_store final : public key_value_store {
  public:
-  lying_store(key_value_store& store, std::function<std::string(const std::string&, std::string)> lie) : store_(store), lie_(std::move(lie)) {}
+  lying_store(key_value_store& store, std::function<std::string(const std::string&, std::string)> lie)
+      : store_(store), lie_(std::move(lie)) {}
   void set(const std::string& key, const std::string& value) override { store_.set(key, lie_(key, value)); }
-  std::string get(const std::string& key, std::chrono::milliseconds timeout) override { return lie_(key, store_.get(key, timeout)); }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    return lie_(key, store_.get(key, timeout));
+  }
 
  private:
   key_value_store& store_;
   std::function<std::string(const std::string&, std::string)> lie_;
 };
 
-std::string with_word(const std::string& text, std::size_t number, const std::string& word) {
-  std::istringstream words(text);
-  std::string out;
-  std::size_t i = 0;
-  for (std::string w; words >> w; ++i) out += (out.empty() ? "" : " ") + (i == number ? word : w);
-  return out;
+/// An encoded address with another value in one field.
+std::string with(const std::string& encoded, auto detail::shared_memory_address::* field, const auto& value) {
+  auto address = wire::decode<detail::shared_memory_address>(encoded);
+  address.*field = value;
+  return wire::encode(address);
 }
 
 /// Runs f(rank) in processes of its own, all but rank 0, which is this one; their exit status is 0 unless something is thrown.
@@ -99,7 +103,9 @@ struct processes {
   }
 };
 
-unsigned char pattern(int from, int round, std::size_t i) { return static_cast<unsigned char>(from * 31 + round * 7 + int(i % 251)); }
+unsigned char pattern(int from, int round, std::size_t i) {
+  return static_cast<unsigned char>(from * 31 + round * 7 + int(i % 251));
+}
 
 /// Each to each, in rounds with sizes up to 100 KB.
 void exchange(shared_memory_communicator& c, int rounds) {
@@ -146,7 +152,8 @@ TEST_CASE("memory that was given back is not taken for new memory") {
       c.receive(memory, bytes, bytes, 1 - rank);
       c.send(memory, 0, bytes, 1 - rank);
       c.wait("bytes");
-      if (memory.data()[bytes] != std::byte(10 * (1 - rank) + round) || memory.data()[2 * bytes - 1] != memory.data()[bytes]) throw error("old");
+      if (memory.data()[bytes] != std::byte(10 * (1 - rank) + round) || memory.data()[2 * bytes - 1] != memory.data()[bytes])
+        throw error("old");
     }
   };
   processes others(2, run);
@@ -156,38 +163,44 @@ TEST_CASE("memory that was given back is not taken for new memory") {
 
 TEST_CASE("those that do not come in time are named, and the first of them is to blame") {
   in_process_store store;
+  const std::string elsewhere = wire::encode(detail::shared_memory_address{1, 1, 1, "elsewhere"}),
+                    all = wire::encode(detail::shared_memory_reach{.whole_machine = true});
   const auto why = [&](const std::shared_ptr<wait_state>& waits) {
     return error_of<communication_error>([&] { shared_memory_communicator(store, 2, 4, 100ms, waits); });
   };
-  store.set("shared memory of 0", "1 1 1 elsewhere");
+  store.set("shared memory of 0", elsewhere);
   const auto waits = std::make_shared<wait_state>(), waits_again = std::make_shared<wait_state>();
   CHECK(why(waits) == "process 2 of 4 could not meet the others: process 1, 3 did not come within 100 ms");
   CHECK(waits->culprit() == 1);
-  for (const int r : {1, 3}) store.set("shared memory of " + std::to_string(r), "1 1 1 elsewhere");
-  for (const int r : {0, 1}) store.set("shared memory reached by " + std::to_string(r), "all");
+  for (const int r : {1, 3}) store.set("shared memory of " + std::to_string(r), elsewhere);
+  for (const int r : {0, 1}) store.set("shared memory reached by " + std::to_string(r), all);
   CHECK(why(waits_again) == "process 2 of 4 could not meet the others: process 3 did not say whom it reaches within 100 ms");
   CHECK(waits_again->culprit() == 3);
   const auto interrupted = std::make_shared<wait_state>();
   interrupted->interrupt("worker 7 is dead", 7);
   CHECK(why(interrupted) == "worker 7 is dead");  // which came first
+  store.set("shared memory of 1", "malformed");
+  const auto blames = std::make_shared<wait_state>();
+  CHECK(why(blames).starts_with("process 2 of 4 could not meet the others: process 1 left a malformed shared memory address: "));
+  CHECK(blames->culprit() == 1);
 }
 
 TEST_CASE("what cannot be reached in both directions is left to another way") {
-  const auto changed = [](std::size_t word, const std::string& to) {
-    return [=](const std::string& key, const std::string& value) {
-      return key.starts_with("shared memory of") ? with_word(value, word, to) : value;
-    };
+  using address = detail::shared_memory_address;
+  const auto changed = [](auto address::* field, auto to, const std::string& of = "shared memory of") {
+    return [=](const std::string& key, const std::string& value) { return key.starts_with(of) ? with(value, field, to) : value; };
   };
   std::vector<std::function<std::string(const std::string&, std::string)>> lies = {
-      changed(0, "1"),                    // another process: it may be forbidden to look into, or has another file there
-      changed(0, "-5"), changed(0, "999999999"), changed(1, "0"), changed(1, "-1"), changed(1, "4000"), changed(2, "7"),
-      [](const std::string& key, const std::string& value) {
-        return key == "shared memory of 1" ? with_word(value, 3, "elsewhere") : value;
-      },
-      changed(0, "words"), [](const std::string&, const std::string&) { return std::string(); },
-      [](const std::string& key, const std::string& value) {  // one way only
-        return key == "shared memory of 0" ? with_word(value, 2, "7") : value;
-      }};
+      changed(&address::pid, 1),  // another process: it may be forbidden to look into, or has another file there
+      changed(&address::pid, -5),
+      changed(&address::pid, 999'999'999),
+      changed(&address::file, 0),
+      changed(&address::file, -1),
+      changed(&address::file, 4000),
+      changed(&address::token, 7u),
+      changed(&address::space, "elsewhere", "shared memory of 1"),
+      [](const std::string&, const std::string&) { return std::string(); },
+      changed(&address::token, 7u, "shared memory of 0")};  // one way only
   for (std::size_t i = 0; i < lies.size(); ++i) {
     CAPTURE(i);
     const test::scratch_folder folder("shared_memory");
@@ -209,7 +222,7 @@ TEST_CASE("machines are those that reach each other; where that is no question o
     const auto run = [&](int rank) {
       folder_store store(folder.path.string());
       lying_store liar(store, [&](const std::string& key, const std::string& value) {  // process 1 does not reach process 2
-        return key == "shared memory of 2" && !all_reach ? with_word(value, 2, "7") : value;
+        return key == "shared memory of 2" && !all_reach ? with(value, &detail::shared_memory_address::token, 7u) : value;
       });
       shared_memory_communicator c(rank == 1 ? static_cast<key_value_store&>(liar) : store, rank, 3, 10s);
       for (int r = 0; r < 3; ++r) {
@@ -241,7 +254,7 @@ TEST_CASE("one that is not to share memory is alone on its machine") {
 TEST_CASE("a pipe in place of the memory does not block") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  CHECK(contains(error_of<communication_error>([&] { detail::shared_pages(::getpid(), ends[0]); }), "no shared memory"));
+  CHECK(contains(error_of<communication_error>([&] { detail::shared_pages(::getpid(), ends[0]); }), "not shared memory"));
   ::close(ends[0]);
   ::close(ends[1]);
 }
@@ -273,7 +286,8 @@ TEST_CASE("a process that dies is named at once, whether it is waited for or has
     c.receive(memory, 0, 100, 1);
     const auto began = std::chrono::steady_clock::now();
     const std::string why = error_of<communication_error>([&] { c.wait("gradients"); });
-    CHECK(contains(why, "gradients: process 1 (pid " + std::to_string(others.pids[0]) + " on this machine), for which process 0 waits, has ended"));
+    CHECK(contains(why, "gradients: process 1 (pid " + std::to_string(others.pids[0]) +
+                            " on this machine), for which process 0 waits, has ended"));
     CHECK(std::chrono::steady_clock::now() - began < 8s);  // not 10
     // Later waits end at once, too, with the same words.
     c.receive(memory, 0, 100, 1);

@@ -72,10 +72,11 @@ TEST_CASE("weights files: as many evaluations as wanted") {
   auto model = make_model();
   model.save_weights(at / "weights.safetensors");
   auto other = make_model();
-  const auto seen = sidecar_evaluator(at / "weights.safetensors", {.max_evaluations = 3, .interval = 1ms}).run(other, test_data(), [&](const evaluation&) {
-    model.fit(train_data(), verbose::off);
-    model.save_weights(at / "weights.safetensors");
-  });
+  const auto seen = sidecar_evaluator(at / "weights.safetensors", {.max_evaluations = 3, .interval = 1ms})
+                        .run(other, test_data(), [&](const evaluation&) {
+                          model.fit(train_data(), verbose::off);
+                          model.save_weights(at / "weights.safetensors");
+                        });
   REQUIRE(seen.size() == 3);
   CHECK(!seen[0].step);
   CHECK(seen[0].values["loss"] != seen[2].values["loss"]);
@@ -87,7 +88,8 @@ TEST_CASE("no new weights for too long, or none at all") {
   CHECK(sidecar_evaluator(at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}).run(model, test_data()).empty());
   model.save_weights(at / "weights.safetensors");
   const auto quiet = [](const evaluation&) {};
-  CHECK(sidecar_evaluator(at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}).run(model, test_data(), quiet).size() == 1);
+  CHECK(sidecar_evaluator(at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}).run(model, test_data(), quiet).size() ==
+        1);
 }
 
 TEST_CASE("SIGTERM ends it") {
@@ -104,7 +106,8 @@ TEST_CASE("weights of another network, damaged snapshots, options that make no s
   auto model = make_model();
   trainer other{sequential<input<28, 28, 1>, flatten, dense<10, softmax>>{}, adam{}, sparse_categorical_crossentropy{}};
   other.save_weights(at / "weights.safetensors");
-  CHECK(contains(error_of([&] { sidecar_evaluator(at / "weights.safetensors").run(model, test_data()); }), "does not fit the network"));
+  CHECK(contains(error_of([&] { sidecar_evaluator(at / "weights.safetensors").run(model, test_data()); }),
+                 "does not fit the network"));
 
   const fs::path backup = at / "backup", snapshot = backup / "snapshot.safetensors";
   model.fit(train_data(), backup_and_restore(backup, {.delete_checkpoint = false}), verbose::off);

@@ -79,8 +79,8 @@ struct lower_rate {
 };
 
 auto make_trainer(int threads = 1, std::uint64_t number = 11) {
-  return trainer{small{}, adam{.learning_rate = cosine_decay{1e-2, 30}}, sparse_categorical_crossentropy{}, accuracy{},
-                 one_device{{.threads = threads, .leaves = 4}}, seed(number)};
+  return trainer{small{},    adam{.learning_rate = cosine_decay{1e-2, 30}}, sparse_categorical_crossentropy{},
+                 accuracy{}, one_device{{.threads = threads, .leaves = 4}}, seed(number)};
 }
 auto weights_of(const auto& model) { return std::vector(model.parameters().begin(), model.parameters().end()); }
 bool equal(const history& a, const history& b) { return a.epochs() == b.epochs() && a.all() == b.all(); }
@@ -98,7 +98,9 @@ void check_crashes(MakeSource make_source, long steps, backup_options how, Optio
     {
       auto model = make_trainer();
       auto source = make_source();
-      CHECK_THROWS_AS(model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., crash_at{step}, backup_and_restore(at.folder, how)), crash);
+      CHECK_THROWS_AS(model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., crash_at{step},
+                                backup_and_restore(at.folder, how)),
+                      crash);
     }
     auto model = make_trainer(2);  // another number of threads
     auto source = make_source();
@@ -161,10 +163,12 @@ TEST_CASE("a crash behind any step: the same weights and the same history as wit
     check_crashes([] { return shuffled() | data::prefetch(3); }, 15, {.save_every_batches = 2});
   }
   SUBCASE("without a short batch") {
-    check_crashes([] { return some_data() | data::shuffle(20, {.seed = 5}) | data::batch<16, data::drop_remainder>; }, 12, {.save_every_batches = 1});
+    check_crashes([] { return some_data() | data::shuffle(20, {.seed = 5}) | data::batch<16, data::drop_remainder>; }, 12,
+                  {.save_every_batches = 1});
   }
   SUBCASE("samples that repeat") {
-    check_crashes([] { return some_data() | data::shuffle(75) | data::repeat(2) | data::batch<32>; }, 15, {.save_every_batches = 1});
+    check_crashes([] { return some_data() | data::shuffle(75) | data::repeat(2) | data::batch<32>; }, 15,
+                  {.save_every_batches = 1});
   }
   SUBCASE("a source that cannot begin in the middle") {
     check_crashes([] { return own_source(); }, 21, {.save_every_batches = 2});
@@ -181,7 +185,8 @@ TEST_CASE("in double, with momentum: the same") {
   auto whole = make();
   whole.fit(source(), epochs(2), verbose::off);
   auto first = make();
-  CHECK_THROWS_AS(first.fit(source(), epochs(2), verbose::off, crash_at{8}, backup_and_restore(at.folder, {.save_every_batches = 1})), crash);
+  CHECK_THROWS_AS(
+      first.fit(source(), epochs(2), verbose::off, crash_at{8}, backup_and_restore(at.folder, {.save_every_batches = 1})), crash);
   auto second = make();
   second.fit(source(), epochs(2), verbose::off, backup_and_restore(at.folder));
   CHECK(weights_of(second) == weights_of(whole));
@@ -190,7 +195,8 @@ TEST_CASE("in double, with momentum: the same") {
 TEST_CASE("another size of the batches afterwards: no sample twice, none left out") {
   scratch at;
   auto first = make_trainer(), second = make_trainer();
-  CHECK_THROWS_AS(first.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore(at.folder, {.save_every_batches = 2})), crash);
+  CHECK_THROWS_AS(first.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore(at.folder, {.save_every_batches = 2})),
+                  crash);
   second.fit(some_data() | data::shuffle(75, {.seed = 5}) | data::batch<8>, verbose::off, backup_and_restore(at.folder));
   CHECK(second.executor().step() == 2 + 6);  // 75 - 32 samples
 }
@@ -200,7 +206,8 @@ TEST_CASE("a learning rate that was set by hand goes on") {
   {
     auto model = make_trainer();
     model.set_learning_rate(0.025);
-    CHECK_THROWS_AS(model.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore(at.folder, {.save_every_batches = 1})), crash);
+    CHECK_THROWS_AS(model.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore(at.folder, {.save_every_batches = 1})),
+                    crash);
   }
   auto model = make_trainer();
   model.fit(shuffled(), verbose::off, backup_and_restore(at.folder));
@@ -210,7 +217,8 @@ TEST_CASE("a learning rate that was set by hand goes on") {
 TEST_CASE("a training that was done need not be done again") {
   scratch at;
   auto model = make_trainer(), again = make_trainer();
-  const history past = model.fit(shuffled(), epochs(2), verbose::off, backup_and_restore(at.folder, {.delete_checkpoint = false}));
+  const history past =
+      model.fit(shuffled(), epochs(2), verbose::off, backup_and_restore(at.folder, {.delete_checkpoint = false}));
   CHECK(fs::exists(at.newest));
   long step = 0;
   CHECK(equal(again.fit(shuffled(), epochs(2), verbose::off, first_step{&step}, backup_and_restore(at.folder)), past));
@@ -228,7 +236,9 @@ TEST_CASE("early stopping is not forgotten") {
   auto whole = make_trainer(), first = make_trainer(), second = make_trainer();
   const history expected = whole.fit(shuffled(), epochs(5), verbose::off, stop{});
   REQUIRE(expected.size() == 2);
-  CHECK_THROWS_AS(first.fit(shuffled(), epochs(5), verbose::off, stop{}, crash_at{9}, backup_and_restore(at.folder, {.save_every_batches = 1})), crash);
+  CHECK_THROWS_AS(first.fit(shuffled(), epochs(5), verbose::off, stop{}, crash_at{9},
+                            backup_and_restore(at.folder, {.save_every_batches = 1})),
+                  crash);
   CHECK(equal(second.fit(shuffled(), epochs(5), verbose::off, backup_and_restore(at.folder)), expected));
   CHECK(weights_of(second) == weights_of(whole));
 }
@@ -236,7 +246,7 @@ TEST_CASE("early stopping is not forgotten") {
 TEST_CASE("a position as text") {
   training_position at;
   at.step = 1L << 40, at.epoch = 3, at.in_epoch = true, at.steps_of_epoch = 2, at.samples_of_epoch = 128;
-  at.tallies = {{1.0 / 3, 128}, {1e300, 0}};
+  at.metric_sums = {{1.0 / 3, 128}, {1e300, 0}};
   at.next_pass = 4, at.in_pass = true, at.batches_of_pass = 17;
   at.data = {2, std::numeric_limits<std::uint64_t>::max()};
   at.learning_rate = 5e-324, at.stop_training = true;
@@ -247,7 +257,7 @@ TEST_CASE("a position as text") {
   CHECK(detail::texts_of(read) == metadata);
   CHECK(read.step == at.step);
   CHECK(read.data == at.data);
-  CHECK(read.tallies[0].sum == 1.0 / 3);
+  CHECK(read.metric_sums[0].sum == 1.0 / 3);
   CHECK(read.learning_rate == 5e-324);
   CHECK(!read.new_learning_rate);
   CHECK(equal(read.past, at.past));
@@ -255,9 +265,10 @@ TEST_CASE("a position as text") {
     if (key.starts_with("data_") || key.ends_with("learning_rate")) continue;
     auto without = metadata;
     without.erase(key);
-    CHECK(error_of([&] { (void)detail::position_of(without, "file"); }) == "file: '" + key + "' is missing, or not what it should be");
+    CHECK(error_of([&] { (void)detail::position_of(without, "file"); }) ==
+          "file: '" + key + "' is missing, or not what it should be");
   }
-  for (const char* key : {"step", "data_samples", "tallies", "history", "learning_rate"}) {
+  for (const char* key : {"step", "data_samples", "metric_sums", "history", "learning_rate"}) {
     auto wrong = metadata;
     wrong[key] = "1x";
     CHECK(says(error_of([&] { (void)detail::position_of(wrong, "file"); }), key));
@@ -280,12 +291,14 @@ TEST_CASE("a damaged snapshot: the one before is taken, and a line says so") {
     SUBCASE("half of it") { damaged = good.substr(0, good.size() / 2); }
     SUBCASE("the last byte is missing") { damaged = good.substr(0, good.size() - 1); }
     SUBCASE("longer") { damaged = good + '\0'; }
-    SUBCASE("zeros at the end, as after a crash of the machine") { damaged = good.substr(0, good.size() - 300) + std::string(300, '\0'); }
+    SUBCASE("zeros at the end, as after a crash of the machine") {
+      damaged = good.substr(0, good.size() - 300) + std::string(300, '\0');
+    }
     write(at.newest, damaged);
     long step = 0;
     const std::string words = said([&] { step = go_on(at); });
     CHECK(step == 12);
-    CHECK(says(words, at.newest.string() + " is damaged: it", "; the training goes on from " + at.previous.string()));
+    CHECK(says(words, at.newest.string() + " is damaged: it", "; the training continues from " + at.previous.string()));
   }
   SUBCASE("both damaged") {
     write(at.newest, "");
@@ -293,7 +306,8 @@ TEST_CASE("a damaged snapshot: the one before is taken, and a line says so") {
     auto model = make_trainer();
     const auto before = weights_of(model);
     const std::string words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder)); });
-    CHECK(says(words, at.newest.string() + " is damaged: it is empty, and " + at.previous.string() + " is damaged: its checksum", "there is no snapshot left"));
+    CHECK(says(words, at.newest.string() + " is damaged: it is empty, and " + at.previous.string() + " is damaged: its checksum",
+               "there is no snapshot left"));
     CHECK(weights_of(model) == before);
     CHECK(fs::exists(at.previous));
   }
@@ -301,7 +315,9 @@ TEST_CASE("a damaged snapshot: the one before is taken, and a line says so") {
     write(at.newest, "x");
     auto model = make_trainer();
     said([&] {
-      CHECK_THROWS_AS(model.fit(shuffled(), epochs(3), verbose::off, crash_at{14}, backup_and_restore(at.folder, {.save_every_batches = 1})), crash);
+      CHECK_THROWS_AS(
+          model.fit(shuffled(), epochs(3), verbose::off, crash_at{14}, backup_and_restore(at.folder, {.save_every_batches = 1})),
+          crash);
     });
     CHECK(damage_of_snapshot(at.newest).empty());
     CHECK(damage_of_snapshot(at.previous).empty());
@@ -337,12 +353,15 @@ TEST_CASE("a snapshot of another training is refused, with both descriptions; no
   };
   const sparse_categorical_crossentropy<> loss;
   const accuracy metric;
-  CHECK(says(refusal(trainer{small{}, sgd{}, loss, metric, seed(11)}, shuffled()), file, "'optimizer adam with 2 slots'", "'optimizer sgd with"));
+  CHECK(says(refusal(trainer{small{}, sgd{}, loss, metric, seed(11)}, shuffled()), file, "'optimizer adam with 2 slots'",
+             "'optimizer sgd with"));
   CHECK(says(refusal(trainer{small{}, adam{}, loss, metric, seed(12)}, shuffled()), file, "'seed 11'", "'seed 12'"));
   CHECK(says(refusal(trainer{small{}, adam{}, loss, seed(11)}, shuffled()), file, "'metric accuracy'", "'seed 11'"));
-  CHECK(says(refusal(trainer{small{}, adam{}, loss, metric, seed(11), precision::mixed_bf16{}}, shuffled()), file, "'precision f32'", "'precision mixed_bf16'"));
+  CHECK(says(refusal(trainer{small{}, adam{}, loss, metric, seed(11), precision::mixed_bf16{}}, shuffled()), file,
+             "'precision f32'", "'precision mixed_bf16'"));
   using wider = sequential<input<6>, dense<10, relu>, batch_norm<>, dropout<0.3_r>, dense<3, softmax>>;
-  CHECK(says(refusal(trainer{wider{}, adam{}, loss, metric, seed(11)}, shuffled()), file, "'parameter dense/kernel (6, 9)'", "'parameter dense/kernel (6, 10)'"));
+  CHECK(says(refusal(trainer{wider{}, adam{}, loss, metric, seed(11)}, shuffled()), file, "'parameter dense/kernel (6, 9)'",
+             "'parameter dense/kernel (6, 10)'"));
   CHECK(says(refusal(make_trainer(), some_data() | data::shuffle(75, {.seed = 6}) | data::batch<16>), file, "seed 5", "seed 6"));
   CHECK(says(refusal(make_trainer(), some_data(76) | data::shuffle(75, {.seed = 5}) | data::batch<16>), file, "75", "76"));
   SUBCASE("and what is none") {
@@ -366,7 +385,8 @@ TEST_CASE("a full disk: an error names the file, and the older snapshots stay") 
     const rlimit little{most, before.rlim_max};
     setrlimit(RLIMIT_FSIZE, &little);
     auto model = make_trainer();
-    const std::string words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.save_every_batches = 1})); });
+    const std::string words = error_of(
+        [&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.save_every_batches = 1})); });
     setrlimit(RLIMIT_FSIZE, &before);
     std::signal(SIGXFSZ, handler);
     CHECK(says(words, "cannot write " + (at.folder / "snapshot.new.safetensors").string() + ": File too large"));
@@ -382,7 +402,8 @@ TEST_CASE("a folder that cannot be made, wrong numbers") {
   fs::create_directory(at.folder);
   write(at.folder / "file", "");
   auto model = make_trainer();
-  CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore(at.folder / "file" / "deeper")); }), (at.folder / "file" / "deeper").string()));
+  CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore(at.folder / "file" / "deeper")); }),
+             (at.folder / "file" / "deeper").string()));
   CHECK(says(error_of([] { backup_and_restore(""); }), "a folder is needed"));
   CHECK(says(error_of([] { backup_and_restore("x", {.save_every_epochs = -1}); }), "-1"));
 }
@@ -447,7 +468,7 @@ TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
     CHECK(!backup.interrupted());
   }
   CHECK(terminations == 0);
-  SUBCASE("too late to be heeded: it arrives after fit") {
+  SUBCASE("too late: it arrives after fit") {
     struct terminate_too_late {
       void on_train_end(training_state&) { ::raise(SIGTERM); }
     };

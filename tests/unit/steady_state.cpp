@@ -4,11 +4,11 @@
 #include "count_allocations.hpp"
 #ifndef STRATA_TEST_NEW_IS_TAKEN
 
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <linux/seccomp.h>
 
 #include <strata/strata.hpp>
 
@@ -19,13 +19,14 @@ using namespace strata::test;
 
 namespace {
 
-using net = sequential<input<12, 12, 2>, conv2d<8, 3, relu>, max_pool2d<2>, conv2d<8, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
-                       residual<conv2d<8, 3, same_padding, relu>>, dropout<0.2_r>, flatten, dense<16, relu, kernel_regularizer<l2<>>>, dense<5, softmax>>;
-using P = program<net, sparse_categorical_crossentropy<>, adam, list<accuracy>>;
+using net = sequential<input<12, 12, 2>, conv2d<8, 3, relu>, max_pool2d<2>, conv2d<8, 3, same_padding, no_bias>, batch_norm<>,
+                       activation<relu>, residual<conv2d<8, 3, same_padding, relu>>, dropout<0.2_r>, flatten,
+                       dense<16, relu, kernel_regularizer<l2<>>>, dense<5, softmax>>;
+using P = program<net, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 
 auto make_executor(int threads) {
-  return std::make_unique<synchronous_executor<P, cpu>>(adam{.learning_rate = exponential_decay{0.01, 10, 0.9}, .global_clipnorm = 1.0}, 1,
-                                                        compute_options{.threads = threads});
+  return std::make_unique<synchronous_executor<P, cpu>>(
+      adam{.learning_rate = exponential_decay{0.01, 10, 0.9}, .global_clipnorm = 1.0}, 1, compute_options{.threads = threads});
 }
 
 }  // namespace

@@ -2,13 +2,19 @@
 #include <doctest/doctest.h>
 
 #include <strata/layers/activation.hpp>
+#include <strata/layers/average.hpp>
 #include <strata/layers/batch_norm.hpp>
+#include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/flatten.hpp>
 #include <strata/layers/global_pool2d.hpp>
 #include <strata/layers/max_pool2d.hpp>
+#include <strata/layers/maximum.hpp>
+#include <strata/layers/multiply.hpp>
+#include <strata/layers/residual.hpp>
+#include <strata/layers/subtract.hpp>
 #include <strata/network/summary.hpp>
 
 using namespace strata;
@@ -146,7 +152,7 @@ const std::string keras_branched = R"(Model: "functional"
 // Two parameters of one name, and a class name that looks like a numbered one.
 struct two_affines {
   static constexpr auto name = "two_affines", class_name = "TwoAffines";
-  using operations = list<affine<dense_settings{4}>, affine<dense_settings{2}>>;
+  using operations = type_list<affine<dense_settings{4}>, affine<dense_settings{2}>>;
 };
 struct dense_1 {
   static constexpr auto name = "dense_1";
@@ -189,6 +195,11 @@ TEST_CASE("layers and parameters have names of their own") {
         std::vector<std::string>{"conv2d/kernel", "batch_normalization/gamma", "batch_normalization/beta",
                                  "batch_normalization/moving_mean", "batch_normalization/moving_variance", "dense/kernel",
                                  "dense/bias"});
+  using joined =
+      sequential<input<3>, multiply<branch<dense<3, sigmoid>>, branch<>>, subtract<branch<dense<3>>, branch<>>,
+                 maximum<branch<dense<3>>, branch<>>, average<branch<dense<3>>, branch<>>, multiply<branch<>, branch<>>>;
+  CHECK(layer_names_of<joined>() == std::vector<std::string>{"input_layer", "dense", "multiply", "dense_1", "subtract", "dense_2",
+                                                             "maximum", "dense_3", "average", "multiply_1"});
   using odd = sequential<input<3>, dense<3>, dense_1, dense<3>, two_affines>;
   CHECK(layer_names_of<odd>() == std::vector<std::string>{"input_layer", "dense", "dense_1", "dense_2", "two_affines"});
   CHECK(parameter_names_of<odd>() == std::vector<std::string>{"dense/kernel", "dense/bias", "dense_2/kernel", "dense_2/bias",

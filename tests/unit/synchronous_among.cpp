@@ -46,21 +46,21 @@ struct outcome {
 
 /// Two epochs with a short last batch, 150 = 2 x 64 + 22, and an optimizer that looks at norms. `prepared` are stages before
 /// batch.
-template <class Network>
+template <class Network, class Optimizer = adam>
 outcome trained(const auto& strategy, const auto& prepared) {
-  trainer model{Network{}, adam{.global_clipnorm = 0.5}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  trainer model{Network{}, Optimizer{.global_clipnorm = 0.5}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   const history past = model.fit(digits() | data::shuffle(150) | prepared | data::batch<64>, epochs(2),
                                  validation(digits() | prepared | data::batch<40> | data::prefetch()), verbose::off);
   const auto w = model.executor().parameters();
   return {{w.begin(), w.end()}, past["loss"].back(), past["val_accuracy"].back()};
 }
 const auto as_they_are = data::take(150);
-template <class Network>
+template <class Network, class Optimizer = adam>
 outcome trained(const auto& strategy) {
-  return trained<Network>(strategy, as_they_are);
+  return trained<Network, Optimizer>(strategy, as_they_are);
 }
 
-template <class Network>
+template <class Network, class Optimizer = adam>
 std::vector<outcome> among(int processes, compute_options options, const auto& prepared) {
   std::vector<outcome> outcomes(std::size_t(processes), outcome{});
   std::vector<std::string> failures(std::size_t(processes), "");
@@ -69,7 +69,7 @@ std::vector<outcome> among(int processes, compute_options options, const auto& p
     threads.emplace_back([&, member] {
       const std::size_t rank(std::size_t(member.rank()));
       try {
-        outcomes[rank] = trained<Network>(synchronous_among{member, options}, prepared);
+        outcomes[rank] = trained<Network, Optimizer>(synchronous_among{member, options}, prepared);
       } catch (const std::exception& e) {
         failures[rank] = e.what();
       }
@@ -105,6 +105,13 @@ TEST_CASE("any number of processes and threads: the parameters of one device, bi
 
 TEST_CASE("so do statistics of the whole batch") { check_all_alike<normalized>(); }
 
+TEST_CASE("so do norms of whole parameters") {
+  const outcome expected = trained<mlp, lamb>(one_device{{.threads = 1, .leaves = 8}});
+  CHECK(trained<mlp, lamb>(mirrored{cpus(3), {.leaves = 8}}) == expected);
+  for (const int processes : {2, 3})
+    for (const outcome& o : among<mlp, lamb>(processes, {.threads = 1, .leaves = 8}, as_they_are)) CHECK(o == expected);
+}
+
 TEST_CASE("without a number of leaves each process gets one") {
   const outcome one = trained<mlp>(one_device{{.threads = 1, .leaves = 4}});
   for (const outcome& o : among<mlp>(4, {.threads = 1})) CHECK(o == one);
@@ -130,9 +137,10 @@ TEST_CASE("each sample is made by the process that computes it, and by no other"
 TEST_CASE("where a sample may turn out to be damaged, all processes look at all of them") {
   std::atomic<int> left_out = 0;
   const auto undamaged = data::map_to<shape{28, 28, 1}>([&left_out](auto x, tensor<float, shape{28, 28, 1}> to) {
-    if (x.data[300] > 0.5f) ++left_out, throw error("damaged");
-    for (int i = 0; i < 784; ++i) to.data[i] = x.data[i] / 2;
-  }) | data::ignore_errors;
+                           if (x.data[300] > 0.5f) ++left_out, throw error("damaged");
+                           for (int i = 0; i < 784; ++i) to.data[i] = x.data[i] / 2;
+                         }) |
+                         data::ignore_errors;
   const outcome expected = trained<mlp>(one_device{{.threads = 1, .leaves = 8}}, undamaged);
   REQUIRE(left_out > 0);
   for (const outcome& o : among<mlp>(3, {.threads = 1, .leaves = 8}, undamaged)) CHECK(o == expected);
@@ -233,9 +241,8 @@ TEST_CASE("who predicts while fit is under way gets all rows, from the source th
   std::vector<float> seen[2];
   std::vector<std::thread> threads;
   for (in_process& member : in_process::group(2))
-    threads.emplace_back([&, member] {
-      seen[member.rank()] = predicted(synchronous_among{member, {.threads = 1, .leaves = 4}});
-    });
+    threads.emplace_back(
+        [&, member] { seen[member.rank()] = predicted(synchronous_among{member, {.threads = 1, .leaves = 4}}); });
   for (auto& t : threads) t.join();
   CHECK(seen[0] == expected);
   CHECK(seen[1] == expected);

@@ -1,3 +1,4 @@
+// needs: protozero
 // Messages over TCP between threads of one process: of all sizes at once, with strangers at the door, and how waiting ends.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <cstring>
 #include <random>
-#include <sstream>
 #include <strata/distribute/communicators/tcp.hpp>
 #include <string>
 #include <thread>
@@ -19,7 +19,7 @@
 #include "count_allocations.hpp"
 #include "error_of.hpp"
 using namespace strata;
-using strata::detail::file_descriptor;
+using io::file_descriptor;
 using strata::test::contains;
 using strata::test::error_of;
 using namespace std::chrono_literals;
@@ -52,23 +52,21 @@ long allocations_so_far() {
 }
 
 struct meeting_point {
-  std::string address, port, token;
-  explicit meeting_point(key_value_store& store) { std::istringstream(store.get("tcp 0", 5s)) >> address >> port >> token; }
+  detail::tcp_address at;
+  explicit meeting_point(key_value_store& store) : at(wire::decode<detail::tcp_address>(store.get("tcp 0", 5s))) {}
 };
 
 /// A connection; nothing if it is refused.
-file_descriptor connected(const meeting_point& at) {
+io::file_descriptor connected(const meeting_point& at) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
-  to.sin_port = htons(std::uint16_t(std::stoi(at.port)));
-  ::inet_pton(AF_INET, at.address.c_str(), &to.sin_addr);
-  file_descriptor s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return ::connect(s.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? std::move(s) : file_descriptor();
+  to.sin_port = htons(std::uint16_t(at.at.port));
+  ::inet_pton(AF_INET, at.at.host.c_str(), &to.sin_addr);
+  io::file_descriptor s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(s.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? std::move(s) : io::file_descriptor();
 }
-struct greeting {
-  std::uint64_t token;
-  std::uint32_t rank, size;
-};
+/// The address of a process that listens at port 9, or so it says.
+std::string address_of(const std::string& host, int port) { return wire::encode(detail::tcp_address{host, port, 77}); }
 }  // namespace
 
 TEST_CASE("messages of all sizes, in both directions at once, arrive in order and allocate nothing once memory has grown") {
@@ -211,7 +209,8 @@ TEST_CASE("another thread ends a wait, with its reason") {
 TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one that never comes") {
   for (const char* host : {"localhost", "::1"}) {
     in_process_store store;
-    const std::string why = error_of<communication_error>([&] { tcp_communicator(store, 0, 2, {.host = host, .timeout = 200ms}); });
+    const std::string why =
+        error_of<communication_error>([&] { tcp_communicator(store, 0, 2, {.host = host, .timeout = 200ms}); });
     if (contains(why, "cannot listen")) continue;  // this machine has no IPv6
     CAPTURE(why);
     CHECK(contains(why, "process 1 left no address within 200 ms"));
@@ -227,17 +226,21 @@ TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one
     return error_of<communication_error>([&] { tcp_communicator(store, 0, 2, {.host = host, .timeout = 300ms}); });
   };
   const auto began = steady_clock::now();
-  CHECK(contains(first("no.such.host.invalid"), "'no.such.host.invalid' is no address: "));
-  CHECK(contains(first("192.0.2.1"), "process 0 of 2 (192.0.2.1) could not connect to the others: cannot listen at '192.0.2.1': "));
+  CHECK(contains(first("no.such.host.invalid"), "'no.such.host.invalid' is not an address: "));
+  CHECK(
+      contains(first("192.0.2.1"), "process 0 of 2 (192.0.2.1) could not connect to the others: cannot listen at '192.0.2.1': "));
   CHECK(contains(first("127.0.0.1"), "process 1 left no address within 300 ms"));
   store.set("tcp 1", "nowhere at all");
-  CHECK(first("127.0.0.1").ends_with("process 1 left something that is no address"));
-  store.set("tcp 1", std::string(60'000, '1') + " 9 77");
-  CHECK(first("127.0.0.1").ends_with("process 1 left something that is no address"));
-  store.set("tcp 1", "127.0.0.1 9 77");
+  CHECK(contains(first("127.0.0.1"), "process 1 left a malformed TCP address: "));
+  store.set("tcp 1", address_of(std::string(60'000, '1'), 9));
+  CHECK(contains(first("127.0.0.1"), "process 1 left a malformed TCP address: field 1 holds 60000 bytes; the limit is 1024"));
+  store.set("tcp 1", address_of("127.0.0.1", 65536));
+  CHECK(first("127.0.0.1").ends_with("port 65536 in its address"));
+  store.set("tcp 1", address_of("127.0.0.1", 9));
   CHECK(contains(first("127.0.0.1"), "process 1 did not connect to 127.0.0.1:"));
   // Its address is in the store, but nobody is there any more.
-  CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 300ms}); }), "process 0 at 127.0.0.1:"));
+  CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 300ms}); }),
+                 "process 0 at 127.0.0.1:"));
   CHECK(steady_clock::now() - began < 60s);
 }
 
@@ -256,22 +259,31 @@ TEST_CASE("strangers get nowhere while processes connect, and find nobody listen
     });
   });
   const meeting_point at(store);
-  const std::uint64_t token = std::stoull(at.token);
-  std::vector<file_descriptor> strangers;
+  const std::uint64_t token = at.at.token;
+  std::vector<io::file_descriptor> strangers;
   std::mt19937 random(1);
   for (int i = 0; i < 400; ++i) {
-    file_descriptor s = connected(at);
+    io::file_descriptor s = connected(at);
     CHECK(bool(s));
     if (!s) break;
-    const greeting greetings[] = {{token + 1, 1, 2}, {0, 1, 2}, {token, 0, 2}, {token, 2, 2}, {token, 0xFFFF'FFFF, 2}, {token, 1, 3}};
-    const greeting& g = greetings[random() % 6];
+    const detail::tcp_hello hellos[] = {{token + 1, 1, 2},       {0, 1, 2},    {token, 0, 2}, {token, 2, 2},
+                                        {token, 0xFFFF'FFFF, 2}, {token, 1, 3}};
+    const std::string hello = wire::encode(hellos[random() % 6]);
+    CHECK(hello.size() == detail::tcp_hello::encoded_bytes);
     std::vector<std::uint8_t> noise(5000);
     for (std::uint8_t& n : noise) n = std::uint8_t(random());
     switch (random() % 4) {
-      case 0: break;  // says nothing
-      case 1: (void)!::send(s.number(), &g, sizeof g, MSG_NOSIGNAL); break;
-      case 2: (void)!::send(s.number(), &g, random() % sizeof g, MSG_NOSIGNAL); break;
-      case 3: (void)!::send(s.number(), noise.data(), noise.size(), MSG_NOSIGNAL); break;
+      case 0:
+        break;  // says nothing
+      case 1:
+        (void)!::send(s.number(), hello.data(), hello.size(), MSG_NOSIGNAL);
+        break;
+      case 2:
+        (void)!::send(s.number(), hello.data(), random() % hello.size(), MSG_NOSIGNAL);
+        break;
+      case 3:
+        (void)!::send(s.number(), noise.data(), noise.size(), MSG_NOSIGNAL);
+        break;
     }
     if (random() % 2) strangers.push_back(std::move(s));  // and stays
   }
@@ -291,7 +303,7 @@ TEST_CASE("strangers get nowhere while processes connect, and find nobody listen
 
 TEST_CASE("one that listens in another's place is not believed") {
   in_process_store store;
-  const file_descriptor impostor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const io::file_descriptor impostor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -299,19 +311,20 @@ TEST_CASE("one that listens in another's place is not believed") {
   REQUIRE(::bind(impostor.number(), reinterpret_cast<sockaddr*>(&address), bytes) == 0);
   REQUIRE(::listen(impostor.number(), 100) == 0);
   REQUIRE(::getsockname(impostor.number(), reinterpret_cast<sockaddr*>(&address), &bytes) == 0);
-  store.set("tcp 0", "127.0.0.1 " + std::to_string(ntohs(address.sin_port)) + " 77");
+  store.set("tcp 0", address_of("127.0.0.1", ntohs(address.sin_port)));
   std::atomic<bool> done{false};
   std::thread answers([&] {
     while (!done) {
       pollfd on{impostor.number(), POLLIN, 0};
       if (::poll(&on, 1, 10) <= 0) continue;
-      const file_descriptor s(::accept(impostor.number(), nullptr, nullptr));
-      greeting g{};
-      if (::recv(s.number(), &g, sizeof g, MSG_WAITALL) != ssize_t(sizeof g)) continue;
-      (void)!::send(s.number(), &g, sizeof g, MSG_NOSIGNAL);  // what it has been told is all it knows
+      const io::file_descriptor s(::accept(impostor.number(), nullptr, nullptr));
+      char hello[detail::tcp_hello::encoded_bytes] = {};
+      if (::recv(s.number(), hello, sizeof hello, MSG_WAITALL) != ssize_t(sizeof hello)) continue;
+      (void)!::send(s.number(), hello, sizeof hello, MSG_NOSIGNAL);  // all that it knows is what it was told
     }
   });
-  CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 500ms}); }), "did not answer in time"));
+  CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 500ms}); }),
+                 "did not answer in time"));
   done = true;
   answers.join();
 }

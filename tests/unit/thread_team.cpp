@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <strata/distribute/leaves/team.hpp>
+#include <strata/cpu/engine/team.hpp>
 #include <thread>
 #include <vector>
 using namespace strata;

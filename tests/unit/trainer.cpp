@@ -31,7 +31,8 @@ struct clouds {
 };
 
 auto make_trainer(std::uint64_t s = 1) {
-  return trainer{net{}, adam{.learning_rate = 0.02}, sparse_categorical_crossentropy{}, accuracy{}, seed(s), one_device{{.threads = 2}}};
+  return trainer{net{},   adam{.learning_rate = 0.02}, sparse_categorical_crossentropy{}, accuracy{},
+                 seed(s), one_device{{.threads = 2}}};
 }
 
 }  // namespace
@@ -39,7 +40,8 @@ auto make_trainer(std::uint64_t s = 1) {
 TEST_CASE("fit learns, evaluate and predict agree with it") {
   const clouds data(90);
   auto model = make_trainer();
-  const history past = model.fit(data.view() | data::shuffle(90, {.seed = 1}) | data::batch<16>, epochs(30), validation(data.view() | data::batch<32>), verbosity::off);
+  const history past = model.fit(data.view() | data::shuffle(90, {.seed = 1}) | data::batch<16>, epochs(30),
+                                 validation(data.view() | data::batch<32>), verbosity::off);
   CHECK(past.size() == 30);
   CHECK(past["accuracy"].back() > 0.95);
   CHECK(past["loss"].back() < past["loss"].front());
@@ -112,7 +114,8 @@ TEST_CASE("callbacks see every hook, may stop, and may change the learning rate"
   };
   std::string seen;
   auto model = make_trainer();
-  const history past = model.fit(data.view() | data::batch<16>, epochs(10), recorder_of_hooks{seen}, validation(data.view() | data::batch<16>), verbosity::off);
+  const history past = model.fit(data.view() | data::batch<16>, epochs(10), recorder_of_hooks{seen},
+                                 validation(data.view() | data::batch<16>), verbosity::off);
   CHECK(seen == "T(bbb)(bbb)(bbb)E");
   CHECK(past.size() == 3);
   CHECK(model.learning_rate() == doctest::Approx(0.02 / 8));
@@ -153,7 +156,8 @@ TEST_CASE("bad data give one clear error") {
 TEST_CASE("no layer hides a nan pixel") {
   std::vector<float> x = random_numbers<float>(20 * 12 * 12, 3);
   x[7 * 144 + 70] = std::numeric_limits<float>::quiet_NaN();
-  const auto source = data::from_tensor_slices(data::array<float, shape{12, 12, 1}>(x), std::vector<int>(20, 1)) | data::batch<20>;
+  const auto source =
+      data::from_tensor_slices(data::array<float, shape{12, 12, 1}>(x), std::vector<int>(20, 1)) | data::batch<20>;
   const auto message = [&](auto network) {
     return error_of([&] {
       trainer model{network, adam{}, sparse_categorical_crossentropy{}};
@@ -162,8 +166,10 @@ TEST_CASE("no layer hides a nan pixel") {
     });
   };
   using fused_pooling = sequential<input<12, 12, 1>, conv2d<4, 3, relu>, max_pool2d<2>, flatten, dense<3, softmax>>;
-  using winograd = sequential<input<12, 12, 1>, conv2d<16, 3, relu>, max_pool2d<2>, conv2d<16, 3, same_padding, relu>, max_pool2d<2>, flatten, dense<3, softmax>>;
-  using unfused = sequential<input<12, 12, 1>, conv2d<4, 3, stride<2>, relu>, max_pool2d<3, same_padding>, global_average_pool2d, dense<3, softmax>>;
+  using winograd = sequential<input<12, 12, 1>, conv2d<16, 3, relu>, max_pool2d<2>, conv2d<16, 3, same_padding, relu>,
+                              max_pool2d<2>, flatten, dense<3, softmax>>;
+  using unfused = sequential<input<12, 12, 1>, conv2d<4, 3, stride<2>, relu>, max_pool2d<3, same_padding>, global_average_pool2d,
+                             dense<3, softmax>>;
   for (const std::string& text : {message(fused_pooling{}), message(winograd{}), message(unfused{})})
     CHECK(text == "epoch 1, step 1: the loss is nan, because element 70 of the input of sample 7 is nan");
 }
@@ -171,8 +177,10 @@ TEST_CASE("no layer hides a nan pixel") {
 TEST_CASE("a learning rate that is too high is named") {
   const clouds data(48);
   trainer model{net{}, sgd{.learning_rate = 1e30}, sparse_categorical_crossentropy{}};
-  CHECK(error_of([&] { model.fit(data.view() | data::batch<16>, epochs(9), verbosity::off); }).find("lower the learning rate") != std::string::npos);
-  CHECK(error_of([] { trainer bad{net{}, adam{.beta_1 = 1}, sparse_categorical_crossentropy{}}; }).find("beta_1") != std::string::npos);
+  CHECK(error_of([&] { model.fit(data.view() | data::batch<16>, epochs(9), verbosity::off); }).find("lower the learning rate") !=
+        std::string::npos);
+  CHECK(error_of([] { trainer bad{net{}, adam{.beta_1 = 1}, sparse_categorical_crossentropy{}}; }).find("beta_1") !=
+        std::string::npos);
 }
 
 TEST_CASE("a training loop of one's own") {

@@ -8,10 +8,11 @@
 #include <limits>
 #include <strata/base/arena.hpp>
 #include <strata/base/random.hpp>
-#include <strata/cpu/skipped_zeros.hpp>
-#include <strata/cpu/update.hpp>
+#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/products/skipped_zeros.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/sgd.hpp>
+#include <tools/reduced.hpp>
 #include <vector>
 
 using namespace strata;
@@ -25,7 +26,7 @@ void check(const O& o, int count, penalty regularizer = {}, bool underflow = fal
   constexpr long begin = 32, size = begin + long(rows) * columns;
   CAPTURE(count);
   const parameter_range ranges[] = {{0, begin}, {begin, size, regularizer}};
-  arena<T> x(std::size_t(count * rows)), dz(std::size_t(count * columns)), gradient{std::size_t(size)};
+  arena<T> x(std::size_t(count * rows)), dz(std::size_t(count * columns)), gradient { std::size_t(size) };
   const auto fill = [&](arena<T>& a, std::uint64_t stream, T all) {
     for (std::size_t i = 0; i < a.span().size(); ++i) a[i] = underflow ? all : T(float(philox{stream}.uniform(i) - 0.5));
   };
@@ -42,12 +43,13 @@ void check(const O& o, int count, penalty regularizer = {}, bool underflow = fal
     T *slots[3] = {state.data(), state.data() + size, state.data() + 2 * size}, *leaves[1] = {gradient.data()};
     for (int step = 0; step < 3; ++step) {
       const double rate = o.learning_rate(step);
-      const weight_update<T, O> update{o, rate, T(1) / T(count), ranges, w.data(), slots, leaves, 1};
+      const weight_update<T, O> update{o, rate, ranges, w.data(), slots};
+      const auto whole = reduced(leaves, 1, count);
       o.template with_rule<T>(step, rate, [&](const auto& rule) {
         if (as_product)
-          update.apply_product(rule, {x.data(), dz.data(), count, rows, columns}, begin);
+          update.apply_product(rule, {x.data(), dz.data(), count, rows, columns}, whole.mean(), begin);
         else
-          update.apply(rule, begin, size);
+          update.apply(rule, whole, begin, size);
       });
     }
     after[as_product].assign(w.data(), w.data() + size);

@@ -237,9 +237,7 @@ TEST_CASE("P9: shards of a shuffled data set never overlap, and each epoch has a
 TEST_CASE("P10: two that save to the same file at once, and one who reads: always one of the two, whole") {
   const scratch_folder folder("race");
   const auto file = folder / "weights.safetensors";
-  const auto fill = [](auto& model, float value) {
-    model.set_parameters(std::vector<float>(model.parameters().size(), value));
-  };
+  const auto fill = [](auto& model, float value) { model.set_parameters(std::vector<float>(model.parameters().size(), value)); };
   auto first = make<net>(one_device{{.threads = 1}}), second = make<net>(one_device{{.threads = 1}}),
        reader = make<net>(one_device{{.threads = 1}});
   fill(first, 1), fill(second, 2);
@@ -354,8 +352,7 @@ TEST_CASE("P13: a cluster is a value: no program startup to miss, two in one pro
   auto model = make<net>(one_device{});  // a training under way, before anybody has asked for a cluster
   model.fit(some_data(10) | data::batch<5>, verbose::off);
   const cluster one = resolved(R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}})");
-  const cluster other =
-      resolved(R"({"cluster": {"chief": ["c:1"], "worker": ["d:1"]}, "task": {"type": "chief", "index": 0}})");
+  const cluster other = resolved(R"({"cluster": {"chief": ["c:1"], "worker": ["d:1"]}, "task": {"type": "chief", "index": 0}})");
   CHECK(one.rank() == 1);
   CHECK(other.is_chief());
   CHECK(to_string(*one.address(one.task())) == "b:1");
@@ -409,7 +406,7 @@ TEST_CASE("P15: a step of a small network costs the same number of messages, how
   const long deep =
       messages_of(std::type_identity<sequential<input<6>, small, small, small, small, small, small, dense<3, softmax>>>{});
   CHECK(deep == shallow);
-  CHECK(deep <= 2 * 2 * 2);  // to each of two others: its slices, and its own slice when that is complete, with their tallies
+  CHECK(deep <= 2 * 2 * 2);  // to each of two others: its slices, and its own slice when that is complete, with their metric sums
 }
 
 TEST_CASE("P16: the same seed, the same bits: in every run, for any number of threads and replicas") {

@@ -132,22 +132,22 @@ TEST_CASE("a file of a later version is refused, one of no version is not") {
   load_weights<tiny, float>(s.file, arena);
   CHECK(arena[1] == 2);
   CHECK_THROWS_WITH_AS((load_weights<tiny, float>(s.file, std::span(arena).first(2))),
-                       "weights: 2 numbers, but the network's arena has 16", error);
+                       "weights: 2 values, but the network's arena has 16", error);
 }
 
 TEST_CASE("an atomic file appears at its commit, with the permissions of the old one") {
   const scratch s;
-  write_file_atomically(s.file, "old");
+  io::write_file_atomically(s.file, "old");
   fs::permissions(s.file, fs::perms(0640));
   {
-    atomic_file unfinished(s.file);
+    io::atomic_file unfinished(s.file);
     unfinished.write("new");
     CHECK(content(s.file) == "old");
     CHECK(s.files() == 2);
   }
   CHECK(content(s.file) == "old");
   CHECK(s.files() == 1);
-  atomic_file finished(s.file);
+  io::atomic_file finished(s.file);
   finished.write("ne");
   finished.write("w");
   finished.commit();
@@ -160,11 +160,11 @@ TEST_CASE("an atomic file in the current directory, and through a link") {
   const scratch s;
   const fs::path before = fs::current_path();
   fs::current_path(s.folder);
-  write_file_atomically("here", "1");
+  io::write_file_atomically("here", "1");
   fs::current_path(before);
   CHECK(content(s.folder / "here") == "1");
   fs::create_symlink("here", s.folder / "link");
-  write_file_atomically(s.folder / "link", "2");
+  io::write_file_atomically(s.folder / "link", "2");
   CHECK(fs::is_symlink(s.folder / "link"));
   CHECK(content(s.folder / "here") == "2");
 }
@@ -172,11 +172,13 @@ TEST_CASE("an atomic file in the current directory, and through a link") {
 TEST_CASE("what cannot be written is said with the path and the system's words, and leaves nothing behind") {
   const scratch s;
   const fs::path nowhere = s.folder / "missing" / "file";
-  CHECK(error_of([&] { (void)write_file_atomically(nowhere, ""); }) == "cannot write " + nowhere.string() + ": No such file or directory");
-  CHECK(error_of([&] { (void)write_file_atomically(s.folder, ""); }) == "cannot write " + s.folder.string() + ": Is a directory");
-  CHECK_THROWS_WITH_AS(write_file_atomically("/dev/full/x", ""), "cannot write /dev/full/x: Not a directory", error);
+  CHECK(error_of([&] { (void)io::write_file_atomically(nowhere, ""); }) ==
+        "cannot write " + nowhere.string() + ": No such file or directory");
+  CHECK(error_of([&] { (void)io::write_file_atomically(s.folder, ""); }) ==
+        "cannot write " + s.folder.string() + ": Is a directory");
+  CHECK_THROWS_WITH_AS(io::write_file_atomically("/dev/full/x", ""), "cannot write /dev/full/x: Not a directory", error);
   const std::vector<std::byte> much(1 << 20);
-  write_file_atomically(s.file, "old");
+  io::write_file_atomically(s.file, "old");
   rlimit old{}, small_files{};
   getrlimit(RLIMIT_FSIZE, &old);
   small_files = old;
@@ -184,7 +186,7 @@ TEST_CASE("what cannot be written is said with the path and the system's words, 
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small_files);
   try {
-    atomic_file file(s.file);
+    io::atomic_file file(s.file);
     file.write(much);
     FAIL("a limit of 1000 bytes must stop it");
   } catch (const error& e) {

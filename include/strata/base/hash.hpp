@@ -1,24 +1,31 @@
-// A hash that is the same on all machines: to compare, not to keep anybody out.
+// A hash that is the same on all machines. It finds differences; it does not resist attackers.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 
 namespace strata::detail {
 
-/// FNV-1a.  http://www.isthe.com/chongo/tech/comp/fnv
-class fnv1a {
-  std::uint64_t hash_ = 0xCBF29CE484222325;
+/// FNV-1a of 32 or 64 bits.  http://www.isthe.com/chongo/tech/comp/fnv
+template <std::unsigned_integral U>
+class basic_fnv1a {
+  static_assert(sizeof(U) == 4 || sizeof(U) == 8);
+  static constexpr U prime = sizeof(U) == 4 ? U{0x01000193} : static_cast<U>(0x100000001B3u);
+
+  U hash_ = sizeof(U) == 4 ? U{0x811C9DC5} : static_cast<U>(0xCBF29CE484222325u);
 
  public:
-  constexpr void add(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001B3; }
+  constexpr void add(U value) { hash_ = (hash_ ^ value) * prime; }
   constexpr void add(std::string_view text) {
-    for (const char c : text) add(std::uint64_t{static_cast<unsigned char>(c)});
+    for (const char c : text) add(U{static_cast<unsigned char>(c)});
   }
-  constexpr std::uint64_t value() const { return hash_; }
+  constexpr U value() const { return hash_; }
 };
+using fnv1a = basic_fnv1a<std::uint64_t>;
 
-constexpr std::uint64_t hash_of(std::string_view text) {
-  fnv1a hash;
+template <std::unsigned_integral U = std::uint64_t>
+constexpr U hash_of(std::string_view text) {
+  basic_fnv1a<U> hash;
   hash.add(text);
   return hash.value();
 }

@@ -6,32 +6,32 @@
 namespace strata {
 
 template <class... T>
-struct list {};
+struct type_list {};
 
 template <class... T>
-constexpr int length(list<T...>) {
+constexpr int length(type_list<T...>) {
   return sizeof...(T);
 }
 
 namespace detail {
 template <class... Lists>
 struct join {
-  using type = list<>;
+  using type = type_list<>;
 };
 template <class... A>
-struct join<list<A...>> {
-  using type = list<A...>;
+struct join<type_list<A...>> {
+  using type = type_list<A...>;
 };
 template <class... A, class... B>
-struct join<list<A...>, list<B...>> {
-  using type = list<A..., B...>;
+struct join<type_list<A...>, type_list<B...>> {
+  using type = type_list<A..., B...>;
 };
 // Eight at a time: joining 300 lists one by one would nest 300 instantiations.
 template <class... A, class... B, class... C, class... D, class... E, class... F, class... G, class... H, class... Rest>
-struct join<list<A...>, list<B...>, list<C...>, list<D...>, list<E...>, list<F...>, list<G...>, list<H...>, Rest...>
-    : join<list<A..., B..., C..., D..., E..., F..., G..., H...>, Rest...> {};
+struct join<type_list<A...>, type_list<B...>, type_list<C...>, type_list<D...>, type_list<E...>, type_list<F...>, type_list<G...>,
+            type_list<H...>, Rest...> : join<type_list<A..., B..., C..., D..., E..., F..., G..., H...>, Rest...> {};
 template <class... A, class... B, class... C, class... Rest>
-struct join<list<A...>, list<B...>, list<C...>, Rest...> : join<list<A..., B..., C...>, Rest...> {};
+struct join<type_list<A...>, type_list<B...>, type_list<C...>, Rest...> : join<type_list<A..., B..., C...>, Rest...> {};
 
 template <int I, class T>
 struct slot {
@@ -47,7 +47,7 @@ slot<I, T> find_slot(const slot<I, T>*);
 template <class List>
 struct indexed;
 template <class... T>
-struct indexed<list<T...>> {
+struct indexed<type_list<T...>> {
   using type = slots<std::make_integer_sequence<int, sizeof...(T)>, T...>;
 };
 }  // namespace detail
@@ -61,6 +61,6 @@ using at_t = typename decltype(detail::find_slot<I>(static_cast<typename detail:
 
 /// Those of T... for which Predicate<T>::value holds, in order.
 template <template <class> class Predicate, class... T>
-using filter_t = join_t<std::conditional_t<Predicate<T>::value, list<T>, list<>>...>;
+using filter_t = join_t<std::conditional_t<Predicate<T>::value, type_list<T>, type_list<>>...>;
 
 }  // namespace strata

@@ -13,7 +13,8 @@ struct philox {
 
   /// Four words for counter (high, low).
   constexpr block operator()(std::uint64_t low, std::uint64_t high = 0) const {
-    std::uint32_t c0 = std::uint32_t(low), c1 = std::uint32_t(low >> 32), c2 = std::uint32_t(high), c3 = std::uint32_t(high >> 32);
+    std::uint32_t c0 = std::uint32_t(low), c1 = std::uint32_t(low >> 32), c2 = std::uint32_t(high),
+                  c3 = std::uint32_t(high >> 32);
     std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0, b = std::uint64_t{0xCD9E8D57u} * c2;

@@ -1,5 +1,6 @@
 // Shapes, and the reasons why a shape is refused.
 #pragma once
+#include <strata/base/reason.hpp>
 
 namespace strata {
 
@@ -21,11 +22,6 @@ struct shape {
   constexpr int last() const { return (*this)[rank() - 1]; }
 
   friend constexpr bool operator==(const shape&, const shape&) = default;
-};
-
-/// A reason is a named object: its NAME appears in compile errors, its words in run-time messages.
-struct reason {
-  const char* words;
 };
 
 /// expected<shape, reason>: C++20 has no std::expected. (A flag, because g++ -fsanitize=undefined cannot compare addresses

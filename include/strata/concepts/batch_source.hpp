@@ -9,10 +9,10 @@
 
 namespace strata {
 
-/// What comes with each sample: nothing, one class number, or numbers of its own (one-hot rows, regression targets).
+/// What comes with each sample: nothing, a class index, or a row of values (one-hot rows, regression targets).
 enum class label_kind { none, sparse, dense };
 
-/// Some samples of a batch, row after row. At most one of labels and targets is set.
+/// Samples of a batch, row after row. At most one of labels and targets is set.
 template <class T>
 struct samples {
   const T* x = nullptr;                  // (count, sample shape...)
@@ -21,10 +21,10 @@ struct samples {
   int count = 0;
 };
 
-/// How far training has come: what a checkpoint keeps of a data set. Its meaning does not depend on batch size, threads or workers.
+/// How far a training has read a data set: what a snapshot stores of it. Independent of batch size, threads and workers.
 struct data_position {
   int epoch = 0;
-  std::uint64_t samples = 0;  // of this epoch that have been seen, by all workers together
+  std::uint64_t samples = 0;  // of this epoch so far, over all workers
 
   friend bool operator==(const data_position&, const data_position&) = default;
 };
@@ -33,17 +33,19 @@ struct data_position {
 struct row_range {
   int begin = 0, end = 0;
 };
-/// Which rows of a batch of so many samples somebody will look at; an empty one: all of them.
+/// Returns the rows that a process reads of a batch of `count` samples. Empty: all rows.
 using row_choice = std::function<row_range(int count)>;
 
-/// Threads that write the rows of a batch: calls write(begin, end) for parts of 0 ... count - 1, several at once; returns when all
-/// are written. An empty one: nobody but the caller.
+/// Threads that write the rows of a batch: calls write(begin, end) for parts of [0, count), several at once, and returns when all
+/// are written. Empty: the caller writes.
 using row_writers = std::function<void(std::size_t count, const std::function<void(std::size_t begin, std::size_t end)>& write)>;
 
-/// Re-iterating starts the next epoch; if the source has set_epoch(int), the trainer says which one. If it has
-/// only_rows(row_choice), a process that computes a part of each batch says which: the source need not make the others. If it has
-/// written_by(row_writers), the threads that will compute make the rows that they will read, between two steps. Both hold until
-/// the next call; at the end the trainer takes them back with empty ones.
+/// Iterating again starts the next epoch. Optional members:
+///   `set_epoch(int)`            the trainer says which epoch starts
+///   `only_rows(row_choice)`     the rows that this process computes: the source need not write the others
+///   `written_by(row_writers)`   the threads that compute write the rows that they will read, between two steps
+///   `where()`, `resume_at(at)`  a data_position, to resume a training in the middle of an epoch
+/// The trainer resets only_rows and written_by with empty functions at the end.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires {
   { std::remove_cvref_t<S>::batch_size } -> std::convertible_to<int>;  // the global batch; the last one may be shorter

@@ -1,22 +1,26 @@
-// How the processes of one training talk: messages between pairs, sent and received without waiting, then awaited together.
+// Messages between pairs of processes: sent and received without waiting, then awaited together.
 #pragma once
 #include <concepts>
 #include <cstddef>
 #include <strata/base/error.hpp>
+#include <strata/base/reason.hpp>
 
 namespace strata {
 
-/// Another process did not answer in time, or is gone.
+/// Another process did not answer in time, or has ended.
 struct communication_error : error {
   using error::error;
 };
 
-/// Processes 0 ... size() - 1, of which this one is rank(). `allocate(bytes)` gives a `memory`, zeroed and aligned to cache
-/// lines, that messages are sent from or received into; it lives no longer than the communicator. Between two processes messages
-/// arrive in the order in which they were sent. `wait(what)` returns when all that was begun is done, and throws
-/// communication_error, naming `what` and the process it waited for. `begun()` marks the receives that have been begun so far, and
-/// `wait_received(what, mark)` returns when these are done, whatever else is under way. Any thread may call, one at a time.
-/// Messages that come again and again from the same places allocate nothing.
+/// Processes 0 ... size() - 1, of which this one is rank().
+///   `allocate(bytes)`                      returns a `memory`, zeroed and aligned to cache lines, for sending and receiving. The
+///                                          communicator outlives it
+///   `send(memory, offset, bytes, rank)`    begins to send; `receive` begins to receive. Messages between two processes arrive
+///                                          in the order in which they were sent
+///   `wait(what)`                           returns when all messages are done. Throws communication_error, naming `what` and the
+///                                          process it waited for
+///   `begun()`, `wait_received(what, mark)` waits only for the receives begun before mark = begun()
+/// Any thread may call, one at a time. Repeated messages from the same memory allocate nothing.
 template <class C>
 concept communicator = std::movable<C> && requires(C c, const C& k, std::size_t bytes, typename C::memory& m, int rank) {
   { k.rank() } -> std::same_as<int>;
@@ -30,13 +34,58 @@ concept communicator = std::movable<C> && requires(C c, const C& k, std::size_t 
   c.wait_received("gradients", k.begun());
 };
 
-/// It also says on which machine a process is: messages between machines cost more. All processes are told the same.
+inline constexpr reason communicators_are_movable{"a communicator is movable"};
+inline constexpr reason communicators_have_rank_and_size{"a communicator has rank() and size()"};
+inline constexpr reason communicators_have_allocate_which_returns_a_memory{
+    "a communicator has allocate(bytes), which returns a memory"};
+inline constexpr reason communicators_have_send_and_receive_of_memory_offset_bytes_and_rank{
+    "a communicator has send and receive(memory, offset, bytes, rank)"};
+inline constexpr reason communicators_have_wait_for_all_messages{"a communicator has wait(what)"};
+inline constexpr reason communicators_have_begun_and_wait_received{"a communicator has begun() and wait_received(what, mark)"};
+
+namespace detail {
+/// no_complaint, or the first member that a communicator should have.
+template <class C, bool Complete = communicator<C>>
+struct communicator_verdict {
+  using type = no_complaint;
+};
+template <class C>
+struct communicator_verdict<C, false> {
+  static auto sentence() {
+    if constexpr (!std::movable<C>)
+      return lacks<C, communicators_are_movable>{};
+    else if constexpr (!requires(const C& k) {
+                         { k.rank() } -> std::same_as<int>;
+                         { k.size() } -> std::same_as<int>;
+                       })
+      return lacks<C, communicators_have_rank_and_size>{};
+    else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m) {
+                         { c.allocate(bytes) } -> std::same_as<typename C::memory>;
+                         { m.data() } -> std::same_as<std::byte*>;
+                       })
+      return lacks<C, communicators_have_allocate_which_returns_a_memory>{};
+    else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m) {
+                         c.send(m, bytes, bytes, 0);
+                         c.receive(m, bytes, bytes, 0);
+                       })
+      return lacks<C, communicators_have_send_and_receive_of_memory_offset_bytes_and_rank>{};
+    else if constexpr (!requires(C c) { c.wait("gradients"); })
+      return lacks<C, communicators_have_wait_for_all_messages>{};
+    else
+      return lacks<C, communicators_have_begun_and_wait_received>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+}  // namespace detail
+
+/// A communicator that knows the machine of each process, because messages between machines cost more. `machine_of(rank)` is the
+/// lowest rank on the same machine, equal in all processes.
 template <class C>
 concept knows_machines = communicator<C> && requires(const C& k, int rank) {
   { k.machine_of(rank) } -> std::same_as<int>;
 };
 
-/// One process: nobody to talk to.
+/// The communicator of a single process.
 struct alone {
   struct memory {
     std::byte* data() { return nullptr; }

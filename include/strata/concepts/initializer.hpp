@@ -1,4 +1,4 @@
-// An initializer fills a new parameter with numbers that depend on (seed, parameter) only.
+// An initializer fills a new parameter with values that depend on (seed, parameter) only.
 #pragma once
 #include <concepts>
 #include <span>
@@ -15,12 +15,12 @@ concept initializer = requires(std::span<double> values, shape extents, philox r
 };
 
 /// An initializer with its type erased.
-struct initializer_facts {
+struct initializer_info {
   const char* name;
   void (*fill)(std::span<double>, shape, philox);
 };
 
 template <initializer I>
-inline constexpr initializer_facts facts_of_initializer = {I::name, &I::fill};
+inline constexpr initializer_info info_of_initializer = {I::name, &I::fill};
 
 }  // namespace strata

@@ -7,7 +7,7 @@ namespace strata {
 
 /// `operations` lists what the layer computes, in order. An operation is its own layer. Optional members:
 ///   `name`, `class_name`       as Keras spells them: "conv2d", "Conv2D" (checkpoints, summary)
-///   `adjust(parameter&)`       settles initializers and regularizers of the operations' parameters
+///   `adjust(parameter&)`       sets initializers and regularizers of the operations' parameters
 template <class L>
 concept layer = operation<L> || requires {
   typename L::operations;
@@ -17,7 +17,7 @@ concept layer = operation<L> || requires {
 namespace detail {
 template <class L>
 struct lowering {
-  using type = list<L>;
+  using type = type_list<L>;
 };
 template <class L>
   requires requires { typename L::operations; }
@@ -30,7 +30,7 @@ template <layer L>
 using operations_of = typename detail::lowering<L>::type;
 
 /// A layer with its type erased.
-struct layer_facts {
+struct layer_info {
   const char *name, *class_name;
   void (*adjust)(parameter&);
   bool misused;  // one of its options is wrong
@@ -44,11 +44,22 @@ constexpr const char* class_name_of() {
     return L::name;
 }
 
+namespace detail {
+template <class L>
+inline constexpr bool is_misused = requires { requires L::misused_option >= 0; };
+
+template <class L>
+constexpr void adjust_parameter([[maybe_unused]] parameter& p) {
+  if constexpr (requires { L::adjust(p); }) L::adjust(p);
+}
+}  // namespace detail
+
 template <layer L>
-inline constexpr layer_facts facts_of_layer = {L::name, class_name_of<L>(),
-                                               [](parameter& p) {
-                                                 if constexpr (requires { L::adjust(p); }) L::adjust(p);
-                                               },
-                                               requires { requires L::misused_option >= 0; }};
+inline constexpr layer_info info_of_layer = {
+    .name = L::name,
+    .class_name = class_name_of<L>(),
+    .adjust = detail::adjust_parameter<L>,
+    .misused = detail::is_misused<L>,
+};
 
 }  // namespace strata

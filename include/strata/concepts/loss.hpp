@@ -20,8 +20,8 @@ concept compares_with = L::labels == Kind && requires(std::span<const double> pr
 ///   `static constexpr label_kind labels`      which kind of label it compares with
 ///   `value(prediction, truth) -> T`           of one sample; prediction: std::span<const T>
 ///   `gradient(prediction, truth, dx)`         stores d value / d prediction; dx: std::span<T>
-/// where truth is a std::int32_t (sparse) or a std::span<const T> (dense). Kernels add values up; only a strategy divides
-/// by the number of samples, the global one.
+/// where truth is a std::int32_t (sparse) or a std::span<const T> (dense). Kernels add values; only the reduction divides by the
+/// number of samples of the global batch.
 template <class L>
 concept loss_function = operation<L> && (detail::compares_with<L, label_kind::sparse, std::int32_t> ||
                                          detail::compares_with<L, label_kind::dense, std::span<const double>>);

@@ -1,4 +1,4 @@
-// A metric says what one prediction adds to (sum, count).
+// A metric says what one prediction adds to its sum.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace strata {
 
-/// A sum over samples and their number; only the mean over the global batch is ever shown.
-struct tally {
+/// The sum of a metric over samples, and the number of samples. Only the mean over the global batch is reported.
+struct metric_sum {
   double sum = 0, count = 0;
   constexpr double mean() const { return count > 0 ? sum / count : 0; }
-  constexpr tally& operator+=(tally other) {
+  constexpr metric_sum& operator+=(metric_sum other) {
     sum += other.sum, count += other.count;
     return *this;
   }
@@ -25,8 +25,10 @@ concept measures_against = requires(std::span<const double> prediction, Truth tr
 };
 }  // namespace detail
 
-/// `name`, and `measure(prediction, truth) -> double` of one sample; prediction: std::span<const T>, truth: a std::int32_t
-/// (sparse labels), a std::span<const T> (dense ones), or an overload for each. Losses are metrics, too.
+///   `name`
+///   `measure(prediction, truth) -> double`   of one sample. prediction: std::span<const T>; truth: a std::int32_t (sparse
+///                                            labels), a std::span<const T> (dense ones), or an overload for each
+/// Losses are metrics, too.
 template <class M>
 concept metric = detail::measures_against<M, std::int32_t> || detail::measures_against<M, std::span<const double>>;
 

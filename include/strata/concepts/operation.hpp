@@ -1,4 +1,4 @@
-// An operation is the unit that kernels implement: what it makes of its inputs' shapes, and which parameters that takes.
+// An operation is the unit that kernels implement: its output shape for given input shapes, and its parameters.
 #pragma once
 #include <array>
 #include <concepts>
@@ -17,22 +17,24 @@ struct penalty {
   constexpr bool empty() const { return l1 == 0 && l2 == 0; }
 };
 
-/// One array of numbers that an operation owns.
+/// One tensor that an operation owns.
 struct parameter {
   const char* name = nullptr;
   shape extents{};
-  const initializer_facts* start = nullptr;
-  /// State, such as moving statistics, is kept and saved like a weight, but no optimizer touches it.
+  const initializer_info* start = nullptr;
+  /// False for state, such as moving statistics: it is saved like a weight, but not trained.
   bool trainable = true;
   penalty regularizer{};
 };
 
-/// One input, or (a join) several. Optional members:
+/// Has one input or, for a join, several. Optional members:
 ///   `parameters(shape in)` -> std::array<parameter, N>
 ///   `static constexpr bool whole_batch = true`  it needs statistics of the whole global batch (batch normalisation)
 ///   `static constexpr bool is_view = true`      the output is the input's memory under another shape
 ///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
-///   `static constexpr bool looks_up = true`     the numbers of the batch name rows of its one parameter (embedding)
+///   `static constexpr bool elementwise = true`  an element of the output depends only on that element of the input (sigmoid)
+///   `static constexpr bool over_last_axis = true`  a row along the last axis depends only on that row of the input (softmax)
+///   `static constexpr bool looks_up = true`     the values of the batch are row indices of its one parameter (embedding)
 template <class Op>
 concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
@@ -48,29 +50,55 @@ constexpr auto parameters_of(shape in) {
 }
 
 /// An operation with its type erased: what the constexpr passes read.
-struct operation_facts {
+struct operation_info {
   const char* name;
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
-  bool whole_batch, is_view, only_trains, looks_up;
+  bool whole_batch, is_view, only_trains, looks_up, elementwise, over_last_axis;
 };
 
+namespace detail {
+template <class Op>
+inline constexpr bool is_whole_batch = requires { requires Op::whole_batch; };
+template <class Op>
+inline constexpr bool is_view_operation = requires { requires Op::is_view; };
+template <class Op>
+inline constexpr bool is_only_for_training = requires { requires Op::only_trains; };
+template <class Op>
+inline constexpr bool is_look_up = requires { requires Op::looks_up; };
+template <class Op>
+inline constexpr bool is_elementwise = requires { requires Op::elementwise; };
+template <class Op>
+inline constexpr bool is_over_last_axis = requires { requires Op::over_last_axis; };
+
+template <class Op>
+constexpr expected_shape output_shape_of(std::span<const shape> in) {
+  if constexpr (requires { Op::output_shape(in); })
+    return Op::output_shape(in);
+  else
+    return Op::output_shape(in.empty() ? shape{} : in[0]);
+}
+
+template <class Op>
+constexpr int write_parameters_of(shape in, parameter* out) {
+  const auto owned = parameters_of<Op>(in);
+  static_assert(owned.size() <= max_parameters);
+  for (int i = 0; i < int(owned.size()); ++i) out[i] = owned[std::size_t(i)];
+  return int(owned.size());
+}
+}  // namespace detail
+
 template <operation Op>
-inline constexpr operation_facts facts_of = {
-    Op::name,
-    [](std::span<const shape> in) -> expected_shape {
-      if constexpr (requires { Op::output_shape(in); })
-        return Op::output_shape(in);
-      else
-        return Op::output_shape(in.empty() ? shape{} : in[0]);
-    },
-    [](shape in, parameter* out) {
-      const auto owned = parameters_of<Op>(in);
-      static_assert(owned.size() <= max_parameters);
-      for (int i = 0; i < int(owned.size()); ++i) out[i] = owned[std::size_t(i)];
-      return int(owned.size());
-    },
-    requires { requires Op::whole_batch; }, requires { requires Op::is_view; },
-    requires { requires Op::only_trains; }, requires { requires Op::looks_up; }};
+inline constexpr operation_info info_of = {
+    .name = Op::name,
+    .output_shape = detail::output_shape_of<Op>,
+    .parameters = detail::write_parameters_of<Op>,
+    .whole_batch = detail::is_whole_batch<Op>,
+    .is_view = detail::is_view_operation<Op>,
+    .only_trains = detail::is_only_for_training<Op>,
+    .looks_up = detail::is_look_up<Op>,
+    .elementwise = detail::is_elementwise<Op>,
+    .over_last_axis = detail::is_over_last_axis<Op>,
+};
 
 }  // namespace strata

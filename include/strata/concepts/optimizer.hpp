@@ -1,8 +1,9 @@
-// An optimizer turns a reduced gradient into a change of the weights, one element at a time.
+// An optimizer turns the gradient of the global batch into a change of the weights.
 #pragma once
 #include <concepts>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/parameter_norms.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -14,17 +15,61 @@ inline constexpr bool updates_with = false;
 template <class R, class V, class Gradient, int... I>
 inline constexpr bool updates_with<R, V, Gradient, std::integer_sequence<int, I...>> =
     std::is_invocable_v<const R&, V&, Gradient, std::enable_if_t<(I >= 0), V>&...>;
+
+template <class R, class V, class Gradient, class Slots>
+inline constexpr bool proposes_with = false;
+template <class R, class V, class Gradient, int... I>
+inline constexpr bool proposes_with<R, V, Gradient, std::integer_sequence<int, I...>> =
+    requires(const R& rule, const V& weight, Gradient gradient, std::enable_if_t<(I >= 0), V>&... slot) {
+      { rule.propose(weight, gradient, slot...) } -> std::convertible_to<V>;
+    };
+
+/// Whether apply() takes the slots, too.
+template <class R, class V, class Slots>
+inline constexpr bool applies_with_slots = false;
+template <class R, class V, int... I>
+inline constexpr bool applies_with_slots<R, V, std::integer_sequence<int, I...>> =
+    requires(const R& rule, V& weight, const V& direction, std::enable_if_t<(I >= 0), V>&... slot) {
+      rule.apply(weight, direction, rule.scale(parameter_norms{}), slot...);
+    };
+
+template <class R>
+using slots_of_rule = std::make_integer_sequence<int, R::slots>;
 }  // namespace detail
 
-/// The element-wise rule of one step: a function object with `static constexpr int slots` and, for V = T or a vector of T,
+/// A rule that looks at one element at a time, such as Adam's: a function object with `static constexpr int slots` and, for
+/// V = T or a vector of T,
 ///   `operator()(V& weight, reduced_gradient<V> gradient, V&... slot) const`
-/// It takes no other kind of gradient, and holds nothing but numbers, so that each thread may keep a copy in registers.
+/// It takes no gradient before the reduction, and is trivially copyable, so that each thread may keep a copy in registers.
 template <class R, class V>
-concept optimizer_rule = std::is_trivially_copyable_v<R> && requires {
+concept elementwise_rule = std::is_trivially_copyable_v<R> && requires {
   requires R::slots >= 0;
-  requires detail::updates_with<R, V, reduced_gradient<V>, std::make_integer_sequence<int, R::slots>>;
-  requires !detail::updates_with<R, V, local_gradient<V>, std::make_integer_sequence<int, R::slots>>;
+  requires detail::updates_with<R, V, reduced_gradient<V>, detail::slots_of_rule<R>>;
+  requires !detail::updates_with<R, V, local_gradient<V>, detail::slots_of_rule<R>>;
 };
+
+/// A rule that also looks at norms of each parameter, such as LAMB's or LARS'. A step has two passes over all elements:
+///   `V propose(const V& weight, reduced_gradient<V> gradient, V&... slot) const`  updates the slots and returns a direction,
+///                                       which is kept in place of the gradient
+///   `scale(const parameter_norms&) const`  called between the passes, for each parameter: a T
+///   `apply(V& weight, const V& direction, T scale) const`  changes the weight; it may also take V&... slot
+/// The norms are added up in a fixed order: their bits depend neither on the number of threads nor on that of processes.
+///
+/// A rule of whole matrices, such as Muon's (https://keras.io/api/optimizers/muon), would be a third kind, with a step between
+/// the passes: when all directions are in place, each parameter of rank 2 or more is a matrix (product of all extents but the
+/// last, last extent) in one array, and an engine replaces it by what the rule makes of it with the products of its backend.
+/// `parameter_norms` are taken after that. The place is weight_update::run, between `propose` and `apply`.
+template <class R, class V>
+concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
+  requires R::slots >= 0;
+  requires detail::proposes_with<R, V, reduced_gradient<V>, detail::slots_of_rule<R>>;
+  requires !detail::proposes_with<R, V, local_gradient<V>, detail::slots_of_rule<R>>;
+  requires detail::applies_with_slots<R, V, std::integer_sequence<int>> ||
+               detail::applies_with_slots<R, V, detail::slots_of_rule<R>>;
+};
+
+template <class R, class V>
+concept optimizer_rule = elementwise_rule<R, V> || parameterwise_rule<R, V>;
 
 namespace detail {
 struct takes_any_rule {
@@ -36,9 +81,10 @@ struct takes_any_rule {
 ///   `learning_rate`   a learning_rate_schedule
 ///   `weight_decay`, `clipnorm`, `clipvalue`, `global_clipnorm`
 ///   `slots()`         how many arenas of state (momentum, ...) it keeps beside the weights; they start at zero
-///   `validate()`      throws strata::error if its numbers make no sense
+///   `validate()`      throws strata::error for wrong settings
 ///   `with_rule<T>(step, rate, f)`  calls f(rule) with the optimizer_rule of this step (from 0), which takes all slots
-/// Clipping and decoupled weight decay come before the rule and are done for it.
+///   `needs_norms()`   optional: true if the rule is a parameterwise_rule
+/// Clipping and decoupled weight decay come before the rule; the engine does them.
 template <class O>
 concept optimizer = std::copy_constructible<O> && requires(const O& o) {
   { O::name } -> std::convertible_to<const char*>;
@@ -52,5 +98,19 @@ concept optimizer = std::copy_constructible<O> && requires(const O& o) {
   o.template with_rule<float>(0L, 0.1, detail::takes_any_rule{});
   o.template with_rule<double>(0L, 0.1, detail::takes_any_rule{});
 };
+
+/// Whether the optimizer may have a parameterwise_rule.
+template <class O>
+concept norm_optimizer = requires(const O& o) {
+  { o.needs_norms() } -> std::same_as<bool>;
+};
+
+/// Whether an update with these settings needs norms of whole parameters. It then takes several passes over all elements.
+template <optimizer O>
+constexpr bool takes_norms(const O& o) {
+  if constexpr (norm_optimizer<O>)
+    if (o.needs_norms()) return true;
+  return o.clipnorm > 0 || o.global_clipnorm > 0;
+}
 
 }  // namespace strata

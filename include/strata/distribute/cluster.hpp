@@ -1,4 +1,4 @@
-// Who takes part in a training, which of them this process is, and where they listen.
+// cluster: the processes of a training, their addresses, and which of them this process is.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <strata/base/hash.hpp>
+#include <strata/base/reason.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/endpoint.hpp>
 #include <utility>
@@ -13,9 +15,9 @@
 
 namespace strata {
 
-/// What a process is there for; TensorFlow calls it the task type.
-/// https://www.tensorflow.org/guide/distributed_training#TF_CONFIG Chief and workers train; the chief also writes checkpoints
-/// and leads. A ps (parameter server) keeps parameters; the evaluator tries out checkpoints beside the training.
+/// The role of a process; TensorFlow calls it the task type. Chief and workers train; the chief also coordinates and writes
+/// checkpoints. A ps (parameter server) keeps parameters. The evaluator evaluates checkpoints while the others train.
+/// https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
 enum class role : std::uint8_t { chief, worker, ps, evaluator };
 
 inline constexpr std::array all_roles = {role::chief, role::worker, role::ps, role::evaluator};
@@ -36,26 +38,31 @@ struct cluster_task {
 /// "worker 1"
 inline std::string to_string(cluster_task t) { return name_of(t.type) + (' ' + std::to_string(t.index)); }
 
-/// What a resolver finds out, and a `cluster` checks.
+/// What a resolver finds out. The constructor of `cluster` checks it.
 struct cluster_spec {
-  /// A process whose address is not known yet tells it to the coordinator, which tells the others: the rendezvous.
+  /// An unknown address becomes known at the rendezvous: its process tells the coordinator, which tells the others.
   using addresses = std::vector<std::optional<endpoint>>;
 
   addresses chief{}, worker{}, ps{}, evaluator{};
   cluster_task task{};
-  std::optional<endpoint> coordinator{};          // left out: the address of the chief, or of worker 0
-  std::optional<int> local_rank{}, local_size{};  // left out: counted among equal hosts, where addresses are known
+  std::optional<endpoint> coordinator{};          // left out: the address of rank 0
+  std::optional<int> local_rank{}, local_size{};  // left out: counted over equal hosts, if addresses are known
   std::string run_id{};                           // left out: a fingerprint of the addresses
   std::uint64_t generation = 0;
 
-  addresses& operator[](role r) { return const_cast<addresses&>(std::as_const(*this)[r]); }
-  const addresses& operator[](role r) const {
-    return r == role::chief ? chief : r == role::worker ? worker : r == role::ps ? ps : evaluator;
+ private:
+  template <class Spec>
+  static auto& of_role(Spec& s, role r) {
+    return r == role::chief ? s.chief : r == role::worker ? s.worker : r == role::ps ? s.ps : s.evaluator;
   }
+
+ public:
+  addresses& operator[](role r) { return of_role(*this, r); }
+  const addresses& operator[](role r) const { return of_role(*this, r); }
 };
 
-/// All members of a cluster in one line: "chief a:1, worker b:1 c:1, ps ?", where ? is an address that is not known yet.
-/// Processes that disagree about their cluster show it here.
+/// All members in one line: "chief a:1, worker b:1 c:1, ps ?", where ? is an unknown address. Processes compare this text to find
+/// out whether they mean the same cluster.
 inline std::string to_string(const cluster_spec& spec) {
   std::string out;
   for (const role r : all_roles) {
@@ -66,12 +73,12 @@ inline std::string to_string(const cluster_spec& spec) {
   return out;
 }
 
-/// A cluster as one of its processes sees it: a value that never changes. When members come or go, a new one is made from a
-/// changed copy of its spec, with the next generation.
+/// A cluster as one of its processes sees it: a constant value. When members come or go, a new cluster with the next generation
+/// is made from a changed copy of the spec.
 class cluster {
  public:
-  /// Throws strata::error if the parts do not fit together: nobody trains, several chiefs or evaluators, a task that is not in
-  /// the cluster, an address given twice, several processes of which no coordinator is known.
+  /// Throws strata::error if the spec is not valid: no process trains, several chiefs or evaluators, a task that is not in the
+  /// cluster, an address given twice, or several processes without the address of a coordinator.
   explicit cluster(cluster_spec spec) : spec_(std::move(spec)) {
     check_members();
     check_task();
@@ -83,12 +90,12 @@ class cluster {
   }
 
   const cluster_task& task() const { return spec_.task; }
-  /// Leads the synchronous training: the chief, or worker 0 where there is none.
+  /// Whether this process has rank 0: the chief, or worker 0 in a cluster without a chief.
   bool is_chief() const { return spec_.task == task_of_rank(0); }
-  /// Has a rank: chief and workers.
+  /// Whether this process is the chief or a worker. Only these have a rank.
   bool trains() const { return spec_.task.type == role::chief || spec_.task.type == role::worker; }
 
-  /// Among the processes that train: the chief is 0, workers follow. Throws strata::error for the other roles.
+  /// Among the processes that train, the chief has rank 0 and the workers follow. Throws strata::error for the other roles.
   int rank() const { return rank_of(spec_.task); }
   int rank_of(cluster_task t) const {
     if (t.type != role::chief && t.type != role::worker)
@@ -102,16 +109,16 @@ class cluster {
   int size() const { return count(role::chief) + count(role::worker); }
   int count(role r) const { return static_cast<int>(spec_[r].size()); }
 
-  /// Among the processes on this host, as far as that is known: which GPU to take, how many share the cores.
+  /// Rank and size among the processes on this host, if known: to choose a GPU or to share the cores.
   std::optional<int> local_rank() const { return spec_.local_rank; }
   std::optional<int> local_size() const { return spec_.local_size; }
 
-  /// Nothing while the address is unknown, which ends with the rendezvous. Throws strata::error for a task that is not there.
+  /// Nothing if the address is unknown before the rendezvous. Throws strata::error for a task that the cluster does not have.
   const std::optional<endpoint>& address(cluster_task t) const {
     if (!contains(t)) throw error("there is no " + to_string(t) + " in the cluster of " + to_string(spec_));
     return spec_[t.type][static_cast<std::size_t>(t.index)];
   }
-  /// Whether every address is known without a rendezvous.
+  /// Whether all addresses are known without a rendezvous.
   bool knows_addresses() const {
     return std::ranges::all_of(all_roles, [&](role r) {
       return std::ranges::all_of(spec_[r], [](const auto& address) { return address.has_value(); });
@@ -119,19 +126,19 @@ class cluster {
   }
   bool contains(cluster_task t) const { return 0 <= t.index && t.index < count(t.type); }
 
-  /// One process without company: nothing to connect.
+  /// Whether this process is the only one.
   bool is_alone() const { return members() == 1 && contains(spec_.task); }
-  /// Where the control plane of the coordinator listens. Throws strata::error in a cluster of one process without an address.
+  /// Where the coordinator listens. Throws strata::error in a cluster of one process without an address.
   const endpoint& coordinator() const {
     if (!spec_.coordinator) throw error("a cluster of one process without an address has no coordinator");
     return *spec_.coordinator;
   }
 
-  /// The same in all processes of this run, another one in other runs as far as the resolver can tell.
+  /// The same in all processes of a run; another one in other runs, as far as the resolver can tell them apart.
   const std::string& run_id() const { return spec_.run_id; }
-  /// Whether the resolver said so, and not the fingerprint.
+  /// Whether the resolver gave the run id; otherwise it is a fingerprint of the addresses.
   bool has_named_run() const { return has_named_run_; }
-  /// Counts how often the cluster was formed anew during the run.
+  /// How often the cluster was formed anew during the run.
   std::uint64_t generation() const { return spec_.generation; }
 
   const cluster_spec& spec() const { return spec_; }
@@ -143,7 +150,7 @@ class cluster {
   int members() const { return size() + count(role::ps) + count(role::evaluator); }
 
   void check_members() const {
-    if (size() == 0) throw error("the cluster has neither a chief nor a worker, so that nobody would train");
+    if (size() == 0) throw error("the cluster has neither a chief nor a worker, so no process would train");
     for (const role r : {role::chief, role::evaluator}) {
       if (count(r) > 1) throw error(detail::formatted("the cluster has %d %ss, but may have one", count(r), name_of(r)));
     }
@@ -151,7 +158,7 @@ class cluster {
 
   void check_task() const {
     const cluster_task t = spec_.task;
-    // An evaluator may stand outside, as in TensorFlow: the others need not know it.
+    // As in TensorFlow, the evaluator may be left out of the cluster: the others need not know it.
     if (contains(t) || (t == cluster_task{role::evaluator, 0} && count(role::evaluator) == 0)) return;
     if (count(t.type) == 0)
       throw error("this process is " + to_string(t) + ", but the cluster has no " + name_of(t.type) + ": " + to_string(spec_));
@@ -175,7 +182,7 @@ class cluster {
   void find_coordinator() {
     if (!spec_.coordinator) spec_.coordinator = address(task_of_rank(0));
     if (!spec_.coordinator && !is_alone())
-      throw error("nobody says where the coordinator, " + to_string(task_of_rank(0)) + ", listens");
+      throw error("the address of the coordinator, " + to_string(task_of_rank(0)) + ", is unknown");
   }
 
   void find_neighbours() {
@@ -193,17 +200,37 @@ class cluster {
   }
 
   std::string fingerprint() const {
-    std::uint64_t hash = 14'695'981'039'346'656'037u;  // FNV-1a
-    for (const char c : to_string(spec_) + (spec_.coordinator ? to_string(*spec_.coordinator) : ""))
-      hash = (hash ^ static_cast<unsigned char>(c)) * 1'099'511'628'211u;
+    const std::uint64_t hash = detail::hash_of(to_string(spec_) + (spec_.coordinator ? to_string(*spec_.coordinator) : ""));
     return detail::formatted("%016llx", static_cast<unsigned long long>(hash));
   }
 };
 
-/// What a strategy is given to find its cluster: any copyable object that, called without arguments, returns one.
+/// A copyable object that returns the cluster when it is called without arguments. Strategies take one.
 template <class R>
 concept cluster_resolver = std::copy_constructible<R> && requires(R& resolve) {
   { resolve() } -> std::same_as<cluster>;
 };
+
+inline constexpr reason resolvers_are_copyable{"a cluster resolver is copyable"};
+inline constexpr reason resolvers_return_a_cluster_when_called_without_arguments{
+    "a cluster resolver returns a cluster when it is called without arguments"};
+
+namespace detail {
+/// no_complaint, or the first property that a resolver should have.
+template <class R, bool Complete = cluster_resolver<R>>
+struct resolver_verdict {
+  using type = no_complaint;
+};
+template <class R>
+struct resolver_verdict<R, false> {
+  static auto sentence() {
+    if constexpr (!std::copy_constructible<R>)
+      return lacks<R, resolvers_are_copyable>{};
+    else
+      return lacks<R, resolvers_return_a_cluster_when_called_without_arguments>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+}  // namespace detail
 
 }  // namespace strata

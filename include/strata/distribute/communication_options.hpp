@@ -2,17 +2,30 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <memory>
 
 namespace strata {
 
-/// tf.distribute.experimental.CommunicationImplementation
+namespace detail {
+struct message_engine;
+struct engine_arguments;
+}  // namespace detail
+
+/// What carries messages between processes. `communication_implementation::automatic` is shared memory on one machine and TCP
+/// between machines, `communication_implementation::tcp` is TCP everywhere. `gloo_communication` and `mpi_communication` are in
+/// the headers strata/distribute/communicators/gloo.hpp and mpi.hpp.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationImplementation
-enum class communication_implementation {
-  automatic,  // shared memory where it reaches, TCP elsewhere
-  tcp,        // TCP for everybody
-  gloo,       // Gloo for everybody: include strata/distribute/communicators/gloo.hpp
-  mpi         // the MPI that has started the processes: include strata/distribute/communicators/mpi.hpp; not elastic
+struct communication_implementation {
+  const char* description;  // for messages; empty: automatic
+  bool shared_memory = false;
+  bool elastic = true;  // whether it survives the loss of a process
+  /// Makes what carries all messages of a process; null: shared memory and TCP.
+  std::unique_ptr<detail::message_engine> (*make_engine)(const detail::engine_arguments&) = nullptr;
+
+  static const communication_implementation automatic, tcp;
 };
+inline constexpr communication_implementation communication_implementation::automatic{.description = "", .shared_memory = true};
+inline constexpr communication_implementation communication_implementation::tcp{.description = "all over TCP"};
 
 /// tf.distribute.experimental.CommunicationOptions
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationOptions
@@ -23,8 +36,8 @@ struct communication_options {
   /// For each wait, and for a connection.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   communication_implementation implementation = communication_implementation::automatic;
-  /// What is sent is rounded to bfloat16: half the bytes. What rounding takes away is added in the next step (error feedback). All
-  /// processes still have the same parameters, but no longer the bits of one process.
+  /// Messages are rounded to bfloat16: half the bytes. The rounding errors are added in the next step (error feedback).
+  /// All processes still have the same parameters, but not the bits of one process.
   bool bf16_gradients = false;
 };
 

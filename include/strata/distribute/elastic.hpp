@@ -1,4 +1,4 @@
-// Elasticity: a synchronous training that outlives the loss of workers, and takes in those that come late.
+// Elastic training: a synchronous training that survives the loss of workers, and admits workers that start late.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 namespace strata {
 
-/// Whether a training goes on when workers are lost.
+/// Whether a training continues when workers are lost.
 struct elastic_options {
-  int least_workers = 0;  // with fewer, the chief among them, it ends; 0: it ends when the first is lost
-  /// Told in the chief, on a thread of its own, who is gone, who has come, and how many go on.
+  int least_workers = 0;  // with fewer, counting the chief, it ends; 0: it ends when the first worker is lost
+  /// Called in the chief, on a separate thread: says who was lost, who joined, and how many workers continue.
   std::function<void(const std::string&)> on_change = [](const std::string& what) { std::clog << what + '\n'; };
 };
 
-/// What a process has to know to go on where the others are. Operations are those in which all processes take part.
+/// The progress of a process in an elastic training, counted in operations in which all processes take part.
 struct elastic_progress {
   static constexpr int most_attempts = 16;
 
-  bool is_late = false;             // does not know yet what the others know
-  int attempts = 0;                 // to go on, since an operation was completed
-  double completed = 0;             // operations
-  std::vector<std::byte> result{};  // of the last one
-  std::vector<double> unread{};     // messages that only say that a process has begun an operation
+  bool is_late = false;             // has not received the state of the others yet
+  int attempts = 0;                 // to continue, since the last completed operation
+  double completed = 0;             // operations so far
+  std::vector<std::byte> result{};  // of the last operation
+  std::vector<double> unread{};     // room for messages that only announce an operation
   int fits = 0;                     // that have ended
-  int leaves[2] = {};               // that memory for messages is prepared for, by purpose
+  int leaves[2] = {};               // for which memory for messages is prepared, by purpose
 
   void complete(std::span<const std::byte> with) {
     result.assign(with.begin(), with.end());
@@ -37,17 +37,25 @@ struct elastic_progress {
   }
 };
 
-/// A communicator whose processes can be connected anew, as the next generation: without those that are lost, and with those that
-/// come late. Rank 0 stays the same process. Memory that was allocated before must not be used any more.
+/// A communicator whose processes can form a new generation: without those that were lost, and with those that join late. Rank 0
+/// stays the same process. Memory allocated before must not be used afterwards. The members after is_elastic() are only for
+/// communicators of which it is true.
+///   `first_size()`       the size of the first generation
+///   `form_again(why)`    all remaining processes call it, after an error or to admit a late one. Throws if there is no next
+///                        generation
+///   `newcomers()`        the ranks that were not in the previous generation
+///   `late_one_waits()`   at the chief: whether a process waits to join
+///   `is_late()`          this process has not been in a generation yet
+///   `enter()`            of a late process: returns when it is in a generation
 template <class C>
 concept elastic_communicator = communicator<C> && requires(C c, const C& k, const std::string& why) {
-  { k.is_elastic() } -> std::same_as<bool>;  // what follows is only for those that are
-  { k.first_size() } -> std::same_as<int>;   // of the first generation
-  c.form_again(why);  // all that are left call it, after an error or for a late one; throws if there is no next generation
-  { k.newcomers() } -> std::convertible_to<const std::vector<int>&>;  // ranks of those that were not in the generation before
-  { k.late_one_waits() } -> std::same_as<bool>;                       // at the chief: somebody wants to be in the next one
-  { k.is_late() } -> std::same_as<bool>;                              // this process has not been in a generation yet
-  c.enter();                                                          // for a late one: returns when it is in one
+  { k.is_elastic() } -> std::same_as<bool>;
+  { k.first_size() } -> std::same_as<int>;
+  c.form_again(why);
+  { k.newcomers() } -> std::convertible_to<const std::vector<int>&>;
+  { k.late_one_waits() } -> std::same_as<bool>;
+  { k.is_late() } -> std::same_as<bool>;
+  c.enter();
 };
 
 }  // namespace strata

@@ -1,15 +1,16 @@
-// Where a process listens: host and port.
+// endpoint: the host and port where a process listens.
 #pragma once
 #include <charconv>
 #include <cstdint>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <string>
 #include <string_view>
 
 namespace strata {
 
 namespace detail {
-/// Host names are compared without regard to case, as the domain name system does.
+/// Host names are compared without regard to case, as in the domain name system.
 inline std::string lower_case(std::string text) {
   for (char& c : text) {
     if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -26,18 +27,18 @@ struct endpoint {
   friend bool operator==(const endpoint& a, const endpoint& b) { return a.port == b.port && detail::same_host(a.host, b.host); }
 };
 
-/// "node1:2222"; an IPv6 address gets its brackets, "[::1]:2222".
+/// "node1:2222", or "[::1]:2222" for an IPv6 address.
 inline std::string to_string(const endpoint& e) {
   const bool ipv6 = e.host.find(':') != std::string::npos;
-  return (ipv6 ? '[' + e.host + ']' : e.host) + ':' + std::to_string(e.port);
+  return detail::text_of({ipv6 ? '[' + e.host + ']' : e.host, ':', e.port});
 }
 
-/// The endpoint that "host:port" or "[IPv6 address]:port" names. Throws strata::error, whose sentence begins with the text.
+/// Reads "host:port" or "[IPv6 address]:port". Throws strata::error, which quotes the text.
 inline endpoint parse_endpoint(std::string_view text) {
-  const auto refuse = [&](const std::string& why) -> void { throw error('\'' + std::string(text) + "' " + why); };
-  if (text.empty()) refuse("is no address: write host:port");
+  const auto refuse = [&](const std::string& why) -> void { throw error({'\'', text, "' ", why}); };
+  if (text.empty()) refuse("is not an address: write host:port");
   if (text.find("://") != text.npos) refuse("is a URL: write host:port");
-  if (text.find_first_of(" \t\r\n,;/'\"") != text.npos) refuse("has a character that no address has: write host:port");
+  if (text.find_first_of(" \t\r\n,;/'\"") != text.npos) refuse("has a character that addresses do not have: write host:port");
 
   std::string_view host, port;
   if (text.front() == '[') {
@@ -60,7 +61,7 @@ inline endpoint parse_endpoint(std::string_view text) {
   endpoint e{std::string(host), 0};
   const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), e.port);
   if (failed != std::errc() || end != port.data() + port.size() || e.port == 0)
-    refuse("has the port '" + std::string(port) + "', which is no number from 1 to 65535");
+    refuse(detail::text_of({"has the port '", port, "', which is not a number from 1 to 65535"}));
   return e;
 }
 

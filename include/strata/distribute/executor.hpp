@@ -1,30 +1,136 @@
-// What a strategy gives the trainer: the whole step. Nobody asks which one it is.
+// What a strategy gives the trainer: it runs the steps of one program.
 #pragma once
-#include <array>
+#include <concepts>
 #include <span>
+#include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/process_group.hpp>
+#include <strata/program/metric_sums.hpp>
 #include <strata/program/plan.hpp>
 #include <strata/program/program.hpp>
+#include <type_traits>
+#include <utility>
 
 namespace strata {
 
-/// The loss, then each metric, over the global batch.
-template <class Program>
-using tallies = std::array<tally, std::size_t(1 + length(typename Program::metrics{}))>;
-
-/// `parameters()` is the arena that layout_of_program describes; whoever writes to it calls `parameters_changed()`.
-/// It may have more: `own_rows()`, a row_choice, if this process looks at some rows of each batch only; `writers()`,
-/// row_writers, if its threads write batches between two steps.
-template <class E, class Program>
-concept executor = requires(E e, samples<typename Program::value_type> batch, typename Program::value_type* out) {
-  e.prepare(64, purpose::training);  // the largest batch that will come, or purpose::inference
-  { e.train_step(batch) } -> std::same_as<tallies<Program>>;
-  { e.finish() } -> std::same_as<tallies<Program>>;  // end of an epoch: what was still under way
-  { e.evaluate_step(batch) } -> std::same_as<tallies<Program>>;
-  e.predict(batch, out);
-  { e.parameters() } -> std::same_as<std::span<typename Program::value_type>>;
-  e.parameters_changed();
-  { e.optimizer() } -> std::same_as<typename Program::optimizer&>;
+/// The members that most executors have in common. An executor derives from it and hides those that differ.
+struct executor_defaults {
+  static constexpr bool serve() { return false; }
+  static row_choice own_rows() { return {}; }
+  static row_writers writers() { return {}; }
+  static constexpr double communicating() { return 0; }
+  static constexpr double waiting() { return 0; }
 };
+
+/// Computing (T is the program's value_type):
+///   `prepare(batch_size, purpose)`   makes room for batches of up to that size
+///   `train_step(batch)`              one update; returns the metric sums of the global batch
+///   `finish()`                       the end of an epoch; returns the metric sums that no step has returned yet
+///   `evaluate_step(batch)`           metric sums without an update
+///   `predict(batch, out)`            out: (count, output shape)
+///   `parameters()`                   the arena that layout_of_program describes. A write to it is followed by
+///   `parameters_changed()`
+/// Optimizer (a counted_optimizer has all of these):
+///   `optimizer()`, `step()`          the optimizer, and the updates so far
+///   `learning_rate()`                the rate of the next train_step; `set_learning_rate(rate)` replaces the schedule
+/// Processes:
+///   `group()`                        an elastic_group; solo_group for one process
+///   `serve()`                        of a process that only serves others: returns true when the training is over. Returns false
+///                                    at once in a process that trains
+///   `own_rows()`                     the rows of a batch that this process reads; empty: all
+///   `writers()`                      threads that may write batches between two steps; empty: none
+///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
+/// executor_defaults has the last five for a single process.
+template <class E, class Program>
+concept executor =
+    requires(E e, const E& k, samples<typename Program::value_type> batch, typename Program::value_type* out, double rate) {
+      e.prepare(64, purpose::training);
+      { e.train_step(batch) } -> std::same_as<metric_sums<Program>>;
+      { e.finish() } -> std::same_as<metric_sums<Program>>;
+      { e.evaluate_step(batch) } -> std::same_as<metric_sums<Program>>;
+      e.predict(batch, out);
+      { e.parameters() } -> std::same_as<std::span<typename Program::value_type>>;
+      { k.parameters() } -> std::same_as<std::span<const typename Program::value_type>>;
+      e.parameters_changed();
+      { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
+      { k.step() } -> std::same_as<long>;
+      { k.learning_rate() } -> std::same_as<double>;
+      e.set_learning_rate(rate);
+      requires elastic_group<std::remove_cvref_t<decltype(e.group())>>;
+      { k.group().is_chief() } -> std::same_as<bool>;
+      { e.serve() } -> std::same_as<bool>;
+      { k.own_rows() } -> std::same_as<row_choice>;
+      { k.writers() } -> std::same_as<row_writers>;
+      { k.communicating() } -> std::same_as<double>;
+      { k.waiting() } -> std::same_as<double>;
+    };
+
+inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose{"an executor has prepare(batch_size, purpose)"};
+inline constexpr reason executors_have_train_step_which_returns_metric_sums{"an executor has train_step(batch)"};
+inline constexpr reason executors_have_finish_which_returns_metric_sums{"an executor has finish()"};
+inline constexpr reason executors_have_evaluate_step_which_returns_metric_sums{"an executor has evaluate_step(batch)"};
+inline constexpr reason executors_have_predict_of_a_batch_and_its_outputs{"an executor has predict(batch, out)"};
+inline constexpr reason executors_have_parameters_as_a_span_and_a_const_span{"an executor has parameters(), const and not"};
+inline constexpr reason executors_have_parameters_changed{"an executor has parameters_changed()"};
+inline constexpr reason executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has{
+    "an executor has optimizer(), step(), learning_rate() and set_learning_rate(rate): derive it from counted_optimizer"};
+inline constexpr reason executors_have_a_group_such_as_a_solo_group{"an executor has group(), an elastic_group"};
+inline constexpr reason executors_have_what_executor_defaults_has{
+    "an executor has serve(), own_rows(), writers(), communicating() and waiting(): derive it from executor_defaults"};
+
+namespace detail {
+/// no_complaint, or the first member that an executor should have.
+template <class E, class Program, bool Complete = executor<E, Program>>
+struct executor_verdict {
+  using type = no_complaint;
+};
+template <class E, class Program>
+struct executor_verdict<E, Program, false> {
+  using T = typename Program::value_type;
+  using sums = metric_sums<Program>;
+  static auto sentence() {
+    if constexpr (!requires(E e) { e.prepare(64, purpose::training); })
+      return lacks<E, executors_have_prepare_of_a_batch_size_and_a_purpose>{};
+    else if constexpr (!requires(E e, samples<T> batch) {
+                         { e.train_step(batch) } -> std::same_as<sums>;
+                       })
+      return lacks<E, executors_have_train_step_which_returns_metric_sums>{};
+    else if constexpr (!requires(E e) {
+                         { e.finish() } -> std::same_as<sums>;
+                       })
+      return lacks<E, executors_have_finish_which_returns_metric_sums>{};
+    else if constexpr (!requires(E e, samples<T> batch) {
+                         { e.evaluate_step(batch) } -> std::same_as<sums>;
+                       })
+      return lacks<E, executors_have_evaluate_step_which_returns_metric_sums>{};
+    else if constexpr (!requires(E e, samples<T> batch, T* out) { e.predict(batch, out); })
+      return lacks<E, executors_have_predict_of_a_batch_and_its_outputs>{};
+    else if constexpr (!requires(E e, const E& k) {
+                         { e.parameters() } -> std::same_as<std::span<T>>;
+                         { k.parameters() } -> std::same_as<std::span<const T>>;
+                       })
+      return lacks<E, executors_have_parameters_as_a_span_and_a_const_span>{};
+    else if constexpr (!requires(E e) { e.parameters_changed(); })
+      return lacks<E, executors_have_parameters_changed>{};
+    else if constexpr (!requires(E e, const E& k) {
+                         { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
+                         { k.step() } -> std::same_as<long>;
+                         { k.learning_rate() } -> std::same_as<double>;
+                         e.set_learning_rate(0.1);
+                       })
+      return lacks<E, executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has>{};
+    else if constexpr (!requires(E e, const E& k) {
+                         e.group();
+                         k.group();
+                       })
+      return lacks<E, executors_have_a_group_such_as_a_solo_group>{};
+    else if constexpr (!elastic_group<std::remove_cvref_t<decltype(std::declval<E&>().group())>>)
+      return process_group_verdict<std::remove_cvref_t<decltype(std::declval<E&>().group())>>{};
+    else
+      return lacks<E, executors_have_what_executor_defaults_has>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+}  // namespace detail
 
 }  // namespace strata

@@ -1,35 +1,46 @@
 // mirrored: several devices of one machine, each with a part of every batch.
 #pragma once
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <string>
 
 namespace strata {
 
-/// `count` cores as devices.
+/// `count` cores as devices; all cores of the machine if it is left out.
 struct cpus {
-  int count;
+  int count = 0;
 
+  constexpr cpus() = default;
   /// Throws strata::error if there is none.
   constexpr explicit cpus(int n) : count(n) {
-    if (n < 1) throw error("cpus(" + std::to_string(n) + "): at least one device is needed");
+    if (n < 1) throw error({"cpus(", n, "): at least one device is needed"});
   }
+  constexpr compute_options with(compute_options options) const {
+    options.threads = count;
+    return options;
+  }
+};
+
+/// The devices of a backend that a strategy shares a batch among. A backend with devices of its own specialises it, and adds a
+/// deduction guide to `mirrored`.
+template <class Backend>
+struct device_list {
+  using type = cpus;
 };
 
 namespace detail {
 template <class Backend>
-struct replicas_of_cpus {
-  cpus devices;
-  compute_options options{};
+struct replicas {
+  typename device_list<Backend>::type devices;
+  typename engine_options<Backend>::type options{};
 
   template <class Program>
   using executor = synchronous_executor<Program, Backend>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    compute_options with = options;
-    with.threads = devices.count;
-    return {std::move(optimizer), seed, with};
+    return {std::move(optimizer), seed, devices.with(options)};
   }
 };
 }  // namespace detail
@@ -37,20 +48,22 @@ struct replicas_of_cpus {
 /// `mirrored{cpus(4)}`: 4 threads share the leaves of each batch and add their gradients in the tree that one thread adds them
 /// in, so the results are those of one_device, bit for bit. A replica is a thread here: weights are not copied, they are read by
 /// all, and each thread updates a part of them. https://www.tensorflow.org/api_docs/python/tf/distribute/MirroredStrategy
-struct mirrored : detail::replicas_of_cpus<cpu> {
+template <class Backend = default_backend>
+struct mirrored : detail::replicas<Backend> {
   static constexpr auto name = "mirrored";
 
-  explicit mirrored(cpus devices = cpus(available_cores()), compute_options options = {})
-      : detail::replicas_of_cpus<cpu>{devices, options} {}
+  explicit mirrored(typename device_list<Backend>::type devices = {}, typename engine_options<Backend>::type options = {})
+      : detail::replicas<Backend>{devices, options} {}
 };
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy
-struct central_storage : detail::replicas_of_cpus<cpu> {
+template <class Backend = default_backend>
+struct central_storage : detail::replicas<Backend> {
   static constexpr auto name = "central_storage";
 
-  explicit central_storage(cpus devices = cpus(available_cores()), compute_options options = {})
-      : detail::replicas_of_cpus<cpu>{devices, options} {}
+  explicit central_storage(typename device_list<Backend>::type devices = {}, typename engine_options<Backend>::type options = {})
+      : detail::replicas<Backend>{devices, options} {}
 };
 
 }  // namespace strata

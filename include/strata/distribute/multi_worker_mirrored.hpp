@@ -1,9 +1,10 @@
 // multi_worker_mirrored: one process per worker, on one or many machines, all with the same parameters. Needs gRPC.
-// needs: grpc
+// needs: grpc protozero
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <strata/base/hash.hpp>
+#include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/control/worker_connections.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
@@ -15,15 +16,15 @@
 namespace strata {
 
 struct multi_worker_options {
-  compute_options compute{};               // of each worker
+  compute_options compute{};  // of each worker
   communication_options communication{};
   control_options control{};
-  std::chrono::milliseconds start_timeout = std::chrono::minutes(5);  // until all workers are there
+  std::chrono::milliseconds start_timeout = std::chrono::minutes(5);  // until all workers have joined
   elastic_options elastic{};
 };
 
 namespace detail {
-/// What has to be equal in all workers, and what a person needs to see where it is not.
+/// What must be the same in all workers, in words: an error quotes both where it is not.
 template <class Program>
 std::string describe_program(std::uint64_t seed, const compute_options& compute, const communication_options& communication,
                              const char* optimizer) {
@@ -34,27 +35,28 @@ std::string describe_program(std::uint64_t seed, const compute_options& compute,
     shapes.add(std::uint64_t(slot.offset));
     for (int axis = 0; axis < slot.what.extents.rank(); ++axis) shapes.add(std::uint64_t(slot.what.extents[axis]));
   }
-  constexpr const char* through[] = {"", ", all over TCP", ", all through Gloo", ", through MPI"};
-  return "float" + std::to_string(8 * sizeof(typename Program::value_type)) + ", " + std::to_string(layout.size) +
-         " numbers in " + std::to_string(layout.count) + " parameters (" + std::to_string(shapes.value()) + "), optimizer " +
-         optimizer + ", seed " + std::to_string(seed) + ", " + (compute.leaves > 0 ? std::to_string(compute.leaves) : "default") +
-         " leaves, " + (communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default") +
-         " bytes per pack" + (communication.bf16_gradients ? " in bf16" : "") +
-         through[std::size_t(communication.implementation)];
+  const std::string through = communication.implementation.description;
+  return detail::text_of({"float", 8 * sizeof(typename Program::value_type), ", ", layout.size, " numbers in ", layout.count,
+                          " parameters (", shapes.value(), "), optimizer ", optimizer, ", seed ", seed, ", ",
+                          compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
+                          communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default",
+                          " bytes per pack", communication.bf16_gradients ? " in bf16" : "",
+                          through.empty() ? "" : detail::text_of({", ", through})});
 }
 }  // namespace detail
 
 /// `multi_worker_mirrored{tf_config()}`: each worker runs the same program on the same data set and computes its share of every
-/// global batch; gradients are added in the tree that one process adds them in. So the parameters are those of one_device, bit
-/// for bit, for any number of workers and of threads in each (with as many leaves: `{.compute = {.leaves = 4}}`; without a number
-/// a batch has at least as many leaves as there are workers). A cluster of one worker needs no connections. With `{.elastic =
-/// {.least_workers = 2}}` a training outlives the loss of workers, as long as the chief and so many are left, and one that is
-/// started again is taken in at the end of a step: the parameters stay the same, bit for bit. Making a trainer connects the
-/// workers. Throws strata::error for a wrong cluster, naming the field, and if a worker trains another program, naming both;
-/// communication_error if a worker does not come, or is lost.
+/// global batch. Gradients are added in the tree in which one process adds them, so the parameters are those of one_device, bit
+/// for bit, for any number of workers and threads (with the same number of leaves: `{.compute = {.leaves = 4}}`; by default a
+/// batch has at least as many leaves as workers). A cluster of one worker needs no connections. With `{.elastic =
+/// {.least_workers = 2}}` a training goes on when workers are lost, as long as the chief and that number of workers are left, and
+/// a restarted worker is taken in at the end of a step; the parameters stay the same, bit for bit. The trainer's constructor
+/// connects the workers. Throws strata::error for a cluster that is not valid, naming the field, and if workers train different
+/// programs, naming both; communication_error if a worker does not join or is lost.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
-template <cluster_resolver Resolver>
+template <class Resolver, class Backend = default_backend>
 struct multi_worker_mirrored {
+  static_assert(sizeof(typename detail::resolver_verdict<Resolver>::type) > 0, "the strategy needs a cluster resolver");
   static constexpr auto name = "multi_worker_mirrored";
   Resolver resolver;
   multi_worker_options options{};
@@ -62,18 +64,21 @@ struct multi_worker_mirrored {
   using fit_callback = late_workers;
 
   template <class Program>
-  using executor = synchronous_executor<Program, cpu, worker_connections>;
+  using executor = synchronous_executor<Program, Backend, control::worker_connections>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     Resolver resolve = resolver;
     const cluster members = resolve();
     if (!members.trains())
-      throw error("multi_worker_mirrored: this process is " + to_string(members.task()) +
-                  ", but only the chief and workers train");
-    worker_connections processes(members,
-                                 detail::describe_program<Program>(seed, options.compute, options.communication, optimizer.name),
-                                 {options.communication, options.control, options.elastic, options.start_timeout});
+      throw error(
+          {"multi_worker_mirrored: this process is ", to_string(members.task()), ", but only the chief and workers train"});
+    control::worker_connections processes(
+        members, detail::describe_program<Program>(seed, options.compute, options.communication, optimizer.name),
+        {.communication = options.communication,
+         .control = options.control,
+         .elastic = options.elastic,
+         .start_timeout = options.start_timeout});
     return {std::move(optimizer), seed, options.compute, std::move(processes), options.communication};
   }
 };

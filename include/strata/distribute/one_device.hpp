@@ -1,14 +1,16 @@
-// one_device: all cores of this machine as one device.
+// one_device: one device of this machine, such as all of its cores.
 #pragma once
 #include <strata/distribute/synchronous/synchronous.hpp>
+#include <utility>
 
 namespace strata {
 
-/// The default strategy.  https://www.tensorflow.org/api_docs/python/tf/distribute/OneDeviceStrategy
-template <class Backend>
-struct one_device_on {
+/// The default strategy. `one_device{{.threads = 2}}` is the CPU with two threads; a backend with settings of its own adds a
+/// deduction guide for them.  https://www.tensorflow.org/api_docs/python/tf/distribute/OneDeviceStrategy
+template <class Backend = default_backend>
+struct one_device {
   static constexpr auto name = "one_device";
-  compute_options options{};
+  typename engine_options<Backend>::type options{};
 
   template <class Program>
   using executor = synchronous_executor<Program, Backend>;
@@ -18,7 +20,7 @@ struct one_device_on {
     return {std::move(optimizer), seed, options};
   }
 };
-
-using one_device = one_device_on<cpu>;
+one_device() -> one_device<>;
+one_device(compute_options) -> one_device<>;
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// The synchronous strategy over any communicator: for those who bring their own.
+// The synchronous strategy over any communicator.
 #pragma once
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
@@ -6,13 +6,14 @@
 
 namespace strata {
 
-/// Each process calls it with its own end of the communicator and reads the same batches; each computes its share of the leaves.
-template <communicator Communicator, class Backend = cpu>
+/// Each process passes its own end of the communicator and reads the same batches; it computes its share of the leaves.
+template <class Communicator, class Backend = default_backend>
 struct synchronous_among {
+  static_assert(sizeof(typename detail::communicator_verdict<Communicator>::type) > 0, "the communicator lacks a member");
   static constexpr auto name = "synchronous_among";
   Communicator processes;
-  compute_options options{};
-  communication_options communication{};  // how gradients are sent; the communicator has a time-out of its own
+  typename engine_options<Backend>::type options{};
+  communication_options communication{};  // how gradients are sent. Its timeout is not used: the communicator has its own
 
   template <class Program>
   using executor = synchronous_executor<Program, Backend, Communicator>;

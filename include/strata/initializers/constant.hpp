@@ -1,4 +1,4 @@
-// zeros, ones, constant<value>
+// zeros, ones, constant<value>: every element has the same value.  https://keras.io/api/layers/initializers
 #pragma once
 #include <algorithm>
 #include <strata/base/decimal.hpp>

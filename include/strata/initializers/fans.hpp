@@ -1,10 +1,10 @@
-// How many inputs and outputs a weight connects.
+// The number of inputs and outputs that a kernel connects.
 #pragma once
 #include <strata/base/shape.hpp>
 
 namespace strata {
 
-/// As Keras counts them: (in, out) of a matrix; times the receptive field for a convolution's (KH, KW, in, out).
+/// As in Keras. Kernel (in, out) of dense: in and out. Kernel (KH, KW, in, out) of a convolution: both times KH * KW.
 struct fans {
   double in, out;
 

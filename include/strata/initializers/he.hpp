@@ -1,4 +1,4 @@
-// He et al. 2015, for relu: variance 2 / fan_in
+// He et al. 2015, for relu: variance 2 / fan_in.  https://keras.io/api/layers/initializers
 #pragma once
 #include <cmath>
 #include <strata/initializers/distributions.hpp>
@@ -6,6 +6,7 @@
 
 namespace strata {
 
+/// Uniform in [-limit, limit) with limit = sqrt(6 / fan_in).
 struct he_uniform {
   static constexpr auto name = "he_uniform";
   static void fill(std::span<double> values, shape s, philox random) {
@@ -14,7 +15,7 @@ struct he_uniform {
   }
 };
 
-/// Truncated at two standard deviations, then rescaled to the variance, as in Keras.
+/// Normal, truncated at two standard deviations and rescaled so that the variance is that above, as in Keras.
 struct he_normal {
   static constexpr auto name = "he_normal";
   static void fill(std::span<double> values, shape s, philox random) {

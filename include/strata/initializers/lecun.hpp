@@ -1,4 +1,4 @@
-// LeCun et al. 1998, for selu: variance 1 / fan_in
+// LeCun et al. 1998, for selu: variance 1 / fan_in.  https://keras.io/api/layers/initializers
 #pragma once
 #include <cmath>
 #include <strata/initializers/distributions.hpp>
@@ -6,6 +6,7 @@
 
 namespace strata {
 
+/// Uniform in [-limit, limit) with limit = sqrt(3 / fan_in).
 struct lecun_uniform {
   static constexpr auto name = "lecun_uniform";
   static void fill(std::span<double> values, shape s, philox random) {
@@ -14,7 +15,7 @@ struct lecun_uniform {
   }
 };
 
-/// Truncated at two standard deviations, then rescaled to the variance, as in Keras.
+/// Normal, truncated at two standard deviations and rescaled so that the variance is that above, as in Keras.
 struct lecun_normal {
   static constexpr auto name = "lecun_normal";
   static void fill(std::span<double> values, shape s, philox random) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <strata/base/decimal.hpp>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/initializer.hpp>
 #include <strata/initializers/distributions.hpp>
 #include <string>
@@ -11,8 +12,8 @@
 namespace strata {
 
 namespace detail {
-/// Makes `count` vectors of `length` elements orthonormal, one after the other: the Q of a QR factorisation whose R has a
-/// positive diagonal. Gram-Schmidt done twice is as accurate as Householder's method; its order of sums is fixed.
+/// Replaces `count` vectors of `length` elements by the Q of their QR factorisation whose R has a positive diagonal. Repeated
+/// Gram-Schmidt is as accurate as Householder's method, and its order of sums is fixed. vectors: (count, length)
 inline void orthonormalize(std::span<double> vectors, std::size_t count, std::size_t length) {
   const auto dot = [&](const double* a, const double* b) {
     double sum = 0;
@@ -33,18 +34,18 @@ inline void orthonormalize(std::span<double> vectors, std::size_t count, std::si
 }
 }  // namespace detail
 
-/// As a matrix (all extents but the last, last extent): orthonormal columns, or rows if there are fewer of them, times Gain.
+/// The parameter as a matrix (product of all extents but the last, last extent) has orthonormal columns, or orthonormal rows if
+/// there are fewer rows than columns, times Gain.  https://keras.io/api/layers/initializers
 /// Throws strata::error for a parameter with a single axis.
 template <decimal Gain = decimal(1)>
 struct orthogonal {
   static constexpr auto name = "orthogonal";
   static void fill(std::span<double> values, shape s, philox random) {
-    if (s.rank() < 2)
-      throw error("orthogonal needs a parameter with at least two axes; this one has " + std::to_string(s.rank()));
+    if (s.rank() < 2) throw error({"orthogonal needs a parameter with at least two axes; this one has ", s.rank()});
     const auto columns = std::size_t(s.last()), rows = values.size() / columns;
     const bool wide = rows < columns;
     const std::size_t count = wide ? rows : columns, length = wide ? columns : rows;
-    std::vector<double> q(count * length);  // one vector of the shorter side after the other
+    std::vector<double> q(count * length);  // (count, length)
     detail::fill_normal(q, 0, 1, random);
     detail::orthonormalize(q, count, length);
     for (std::size_t row = 0; row < rows; ++row)

@@ -1,4 +1,5 @@
-// random_uniform, random_normal, truncated_normal: fixed ranges, whatever the shape.
+// random_uniform, random_normal, truncated_normal: the same distribution for every shape.
+// https://keras.io/api/layers/initializers
 #pragma once
 #include <strata/base/decimal.hpp>
 #include <strata/concepts/initializer.hpp>
@@ -16,6 +17,7 @@ struct random_uniform {
   }
 };
 
+/// Normal with this mean and standard deviation.
 template <decimal Mean = decimal(0), decimal Deviation = decimal(5, -2)>
 struct random_normal {
   static_assert(Deviation.value() >= 0, "random_normal<mean, deviation>: the deviation must be at least 0");
@@ -25,7 +27,7 @@ struct random_normal {
   }
 };
 
-/// A normal distribution without what lies beyond two deviations. It is not rescaled: its own deviation is 0.88 * Deviation.
+/// Normal, truncated at two deviations from the mean. It is not rescaled, so its standard deviation is 0.88 * Deviation.
 template <decimal Mean = decimal(0), decimal Deviation = decimal(5, -2)>
 struct truncated_normal {
   static_assert(Deviation.value() >= 0, "truncated_normal<mean, deviation>: the deviation must be at least 0");

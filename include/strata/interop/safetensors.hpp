@@ -8,7 +8,9 @@
 #include <ranges>
 #include <set>
 #include <span>
-#include <strata/base/atomic_file.hpp>
+#include <strata/base/shape_text.hpp>
+#include <strata/base/text.hpp>
+#include <strata/io/atomic_file.hpp>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,12 @@ namespace strata {
 enum class dtype : std::uint8_t { BOOL, U8, I8, F8_E5M2, F8_E4M3, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64, C64 };
 
 namespace detail {
-struct dtype_facts {
+struct dtype_info {
   dtype type;
   const char* name;
   std::size_t size;
 };
-inline constexpr dtype_facts dtypes[] = {
+inline constexpr dtype_info dtypes[] = {
     {dtype::BOOL, "BOOL", 1},       {dtype::U8, "U8", 1},   {dtype::I8, "I8", 1},   {dtype::F8_E5M2, "F8_E5M2", 1},
     {dtype::F8_E4M3, "F8_E4M3", 1}, {dtype::U16, "U16", 2}, {dtype::I16, "I16", 2}, {dtype::F16, "F16", 2},
     {dtype::BF16, "BF16", 2},       {dtype::U32, "U32", 4}, {dtype::I32, "I32", 4}, {dtype::F32, "F32", 4},
@@ -50,7 +52,7 @@ constexpr dtype dtype_of() {
 /// Extents of any rank; one number is {}.
 using tensor_extents = std::vector<std::uint64_t>;
 
-/// An array to be written; the bytes belong to somebody else.
+/// An array to be written. It does not own the bytes.
 struct safetensor {
   std::string name;
   dtype type;
@@ -69,16 +71,6 @@ using safetensors_metadata = std::map<std::string, std::string>;
 
 namespace detail {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
-
-inline std::string joined(const tensor_extents& extents, std::string_view between) {
-  std::string out;
-  for (std::size_t i = 0; i < extents.size(); ++i) out.append(i > 0 ? between : "") += std::to_string(extents[i]);
-  return out;
-}
-/// "(128, 10)"
-inline std::string words_of(const tensor_extents& extents) {
-  return '(' + joined(extents, ", ") + (extents.size() == 1 ? ",)" : ")");
-}
 
 /// Bytes of such an array, or false if they do not fit in 64 bits.
 inline bool count_bytes(const tensor_extents& extents, dtype type, std::uint64_t& bytes) {
@@ -102,7 +94,9 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
   std::string text = "{";
   try {
     const auto quoted = [](const std::string& s) { return nlohmann::json(s).dump(); };
-    const auto begin_member = [&](const std::string& name) { text += (text.size() > 1 ? "," : "") + quoted(name) + ":{"; };
+    const auto begin_member = [&](const std::string& name) {
+      text += detail::text_of({text.size() > 1 ? "," : "", quoted(name), ":{"});
+    };
     if (!metadata.empty()) {
       begin_member("__metadata__");
       for (const char* comma = ""; const auto& [key, value] : metadata)
@@ -113,28 +107,29 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
     std::uint64_t at = 0;
     for (const safetensor* t : order) {
       const auto refuse = [&](const std::string& why) {
-        throw error("cannot write " + path.string() + ": tensor '" + t->name + "' " + why);
+        throw error({"cannot write ", path.string(), ": tensor '", t->name, "' ", why});
       };
       std::uint64_t bytes = 0;
       if (!names.insert(t->name).second) refuse("comes twice, or has a name that the format keeps for itself");
       if (!detail::count_bytes(t->extents, t->type, bytes) || bytes != t->bytes.size())
-        refuse("has " + std::to_string(t->bytes.size()) + " bytes, which are not " + detail::words_of(t->extents) + " of " +
-               name_of(t->type));
+        refuse(detail::text_of(
+            {"has ", t->bytes.size(), " bytes, which are not ", detail::shape_text(t->extents), " of ", name_of(t->type)}));
       begin_member(t->name);
-      text += std::string("\"dtype\":\"") + name_of(t->type) + "\",\"shape\":[" + detail::joined(t->extents, ",") +
-              "],\"data_offsets\":[" + std::to_string(at) + ',' + std::to_string(at + bytes) + "]}";
+      text +=
+          detail::text_of({"\"dtype\":\"", name_of(t->type), "\",\"shape\":[",
+                           detail::joined(t->extents.size(), ",", [&](std::size_t i) { return std::to_string(t->extents[i]); }),
+                           "],\"data_offsets\":[", at, ',', at + bytes, "]}"});
       at += bytes;
     }
     text += '}';
   } catch (const nlohmann::json::exception& e) {
-    throw error("cannot write " + path.string() + ": a name or the metadata is not UTF-8 (" + e.what() + ')');
+    throw error({"cannot write ", path.string(), ": a name or the metadata is not UTF-8 (", e.what(), ')'});
   }
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > detail::max_safetensors_header)
-    throw error("cannot write " + path.string() + ": a header of " + std::to_string(text.size()) +
-                " bytes is more than the format allows");
+    throw error({"cannot write ", path.string(), ": a header of ", text.size(), " bytes is more than the format allows"});
 
-  atomic_file file(path);
+  io::atomic_file file(path);
   const std::uint64_t length = text.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
@@ -156,17 +151,16 @@ class safetensors_file {
   };
 
   explicit safetensors_file(std::filesystem::path path) : path_(std::move(path)) {
-    file_ = detail::file_descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat facts {};
-    if (!file_ || ::fstat(file_.number(), &facts) != 0) detail::fail_on_file("read", path_, errno);
-    if (!S_ISREG(facts.st_mode)) fail("this is no regular file");
-    size_ = std::uint64_t(facts.st_size);
+    file_ = io::file_descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status{};
+    if (!file_ || ::fstat(file_.number(), &status) != 0) io::fail_on_file("read", path_, errno);
+    if (!S_ISREG(status.st_mode)) fail("not a regular file");
+    size_ = std::uint64_t(status.st_size);
     std::uint64_t length = 0;
-    if (size_ < sizeof length) fail("too short for a safetensors file: " + std::to_string(size_) + " bytes");
+    if (size_ < sizeof length) fail(detail::text_of({"too short for a safetensors file: ", size_, " bytes"}));
     read_at(0, std::as_writable_bytes(std::span(&length, 1)));
     if (length > size_ - sizeof length || length > detail::max_safetensors_header)
-      fail("a header of " + std::to_string(length) + " bytes in a file of " + std::to_string(size_) +
-           ": truncated, or not a safetensors file");
+      fail(detail::text_of({"a header of ", length, " bytes in a file of ", size_, ": truncated, or not a safetensors file"}));
     std::string text(std::size_t(length), '\0');
     read_at(sizeof length, std::as_writable_bytes(std::span(text)));
     read_header(text, sizeof length + length);
@@ -183,25 +177,27 @@ class safetensors_file {
   const entry& operator[](std::string_view name) const {
     if (const entry* e = find(name)) return *e;
     std::string known;
-    for (std::size_t i = 0; i < entries_.size() && i < 10; ++i) known += (i > 0 ? ", " : "") + entries_[i].name;
-    fail("there is no tensor '" + std::string(name) + "'" +
-         (entries_.empty() ? "" : ", but " + known + (entries_.size() > 10 ? ", ..." : "")));
+    for (std::size_t i = 0; i < entries_.size() && i < 10; ++i) known += detail::text_of({i > 0 ? ", " : "", entries_[i].name});
+    fail(detail::text_of({"there is no tensor '", name, "'",
+                          entries_.empty() ? "" : detail::text_of({", but ", known, entries_.size() > 10 ? ", ..." : ""})}));
   }
 
   /// The numbers of a tensor, which must be of type T and fill `out`.
   template <class T>
   void read(const entry& e, std::span<T> out) const {
-    if (e.type != dtype_of<T>()) fail("tensor '" + e.name + "' holds " + name_of(e.type) + ", not " + name_of(dtype_of<T>()));
+    if (e.type != dtype_of<T>())
+      fail(detail::text_of({"tensor '", e.name, "' holds ", name_of(e.type), ", not ", name_of(dtype_of<T>())}));
     if (e.count() != out.size())
-      fail("tensor '" + e.name + "' has " + std::to_string(e.count()) + " elements " + detail::words_of(e.extents) + ", not " +
-           std::to_string(out.size()));
+      fail(detail::text_of(
+          {"tensor '", e.name, "' has ", e.count(), " elements ", detail::shape_text(e.extents), ", not ", out.size()}));
     read_at(e.offset, std::as_writable_bytes(out));
   }
   template <class T>
   std::vector<T> read(std::string_view name) const {
     static_assert(!std::is_same_v<T, bool>, "a vector of bool has no bytes: read into an array");
     const entry& e = (*this)[name];
-    if (e.type != dtype_of<T>()) fail("tensor '" + e.name + "' holds " + name_of(e.type) + ", not " + name_of(dtype_of<T>()));
+    if (e.type != dtype_of<T>())
+      fail(detail::text_of({"tensor '", e.name, "' holds ", name_of(e.type), ", not ", name_of(dtype_of<T>())}));
     std::vector<T> out(std::size_t(e.count()));
     read(e, std::span(out));
     return out;
@@ -216,18 +212,18 @@ class safetensors_file {
 
  private:
   std::filesystem::path path_;
-  detail::file_descriptor file_;
+  io::file_descriptor file_;
   std::uint64_t size_ = 0;
   safetensors_metadata metadata_;
   std::vector<entry> entries_;
 
-  [[noreturn]] void fail(const std::string& why) const { throw error(path_.string() + ": " + why); }
+  [[noreturn]] void fail(const std::string& why) const { throw error({path_.string(), ": ", why}); }
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const {
     while (!out.empty()) {
       const ssize_t n = ::pread(file_.number(), out.data(), out.size(), off_t(offset));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) detail::fail_on_file("read", path_, errno);
+      if (n < 0) io::fail_on_file("read", path_, errno);
       if (n == 0) fail("it became shorter while it was read");
       out = out.subspan(std::size_t(n));
       offset += std::uint64_t(n);
@@ -244,27 +240,27 @@ class safetensors_file {
       if (event == json::parse_event_t::object_start ? depth >= 2 : event == json::parse_event_t::array_start && depth != 2)
         fail("the header is nested otherwise than that of a safetensors file");
       if (event == json::parse_event_t::key && !names[depth - 1].insert(parsed.get<std::string>()).second)
-        fail("the header has '" + parsed.get<std::string>() + "' twice");
+        fail(detail::text_of({"the header has '", parsed.get<std::string>(), "' twice"}));
       return true;
     };
     try {
       return json::parse(text, watch);
     } catch (const json::exception& e) {
-      fail(std::string("the header is no JSON: ") + e.what());
+      fail(detail::text_of({"the header is no JSON: ", e.what()}));
     }
   }
 
   void read_header(const std::string& text, std::uint64_t begin) {
     if (text.empty() || text[0] != '{') fail("the header does not start with '{': not a safetensors file");
     const nlohmann::json header = parse(text);
-    for (const auto& [name, facts] : header.items()) {
-      if (!facts.is_object()) fail("tensor '" + name + "' is described by something that is no object");
+    for (const auto& [name, description] : header.items()) {
+      if (!description.is_object()) fail(detail::text_of({"tensor '", name, "' is described by something that is no object"}));
       if (name != "__metadata__") {
-        entries_.push_back(read_entry(name, facts, begin));
+        entries_.push_back(read_entry(name, description, begin));
         continue;
       }
-      for (const auto& [key, value] : facts.items()) {
-        if (!value.is_string()) fail("the metadata '" + key + "' is no text");
+      for (const auto& [key, value] : description.items()) {
+        if (!value.is_string()) fail(detail::text_of({"the metadata '", key, "' is no text"}));
         metadata_[key] = value.get<std::string>();
       }
     }
@@ -277,48 +273,48 @@ class safetensors_file {
     std::uint64_t used = begin;
     for (const entry* e : by_offset) {
       if (e->offset != used)
-        fail("tensor '" + e->name + "' begins at byte " + std::to_string(e->offset - begin) + " of the data, but " +
-             (e->offset < used ? "overlaps another one, which ends at " : "nothing lies before it from ") +
-             std::to_string(used - begin));
+        fail(detail::text_of({"tensor '", e->name, "' begins at byte ", e->offset - begin, " of the data, but ",
+                              e->offset < used ? "overlaps another one, which ends at " : "nothing lies before it from ",
+                              used - begin}));
       used += e->bytes;
     }
-    if (used != size_)
-      fail("the data are " + std::to_string(size_ - begin) + " bytes, of which the tensors use " + std::to_string(used - begin));
+    if (used != size_) fail(detail::text_of({"the data are ", size_ - begin, " bytes, of which the tensors use ", used - begin}));
   }
 
-  entry read_entry(const std::string& name, const nlohmann::json& facts, std::uint64_t begin) const {
-    const auto refuse = [&](const std::string& why) { fail("tensor '" + name + "': " + why); };
+  entry read_entry(const std::string& name, const nlohmann::json& description, std::uint64_t begin) const {
+    const auto refuse = [&](const std::string& why) { fail(detail::text_of({"tensor '", name, "': ", why})); };
     const auto member = [&](const char* key, bool of_right_kind) {
-      if (!facts.contains(key) || !of_right_kind) refuse("its '" + std::string(key) + "' is missing, or of the wrong kind");
+      if (!description.contains(key) || !of_right_kind)
+        refuse(detail::text_of({"its '", key, "' is missing, or of the wrong kind"}));
     };
     const auto numbers = [&](const char* key) {
-      member(key, facts.contains(key) && facts[key].is_array());
+      member(key, description.contains(key) && description[key].is_array());
       tensor_extents out;
-      for (const nlohmann::json& n : facts[key]) {
+      for (const nlohmann::json& n : description[key]) {
         if (!n.is_number_unsigned())
-          refuse("its '" + std::string(key) + "' holds " + n.dump(-1, ' ', true) + ", which is no whole number from 0");
+          refuse(detail::text_of({"its '", key, "' holds ", n.dump(-1, ' ', true), ", which is no whole number from 0"}));
         out.push_back(n.get<std::uint64_t>());
       }
       return out;
     };
 
     entry e{name, {}, numbers("shape"), 0, 0};
-    member("dtype", facts.contains("dtype") && facts["dtype"].is_string());
-    const std::string type = facts["dtype"];
-    const auto known = std::ranges::find_if(detail::dtypes, [&](const detail::dtype_facts& d) { return type == d.name; });
-    if (known == std::end(detail::dtypes)) refuse("its dtype '" + type + "' is unknown");
+    member("dtype", description.contains("dtype") && description["dtype"].is_string());
+    const std::string type = description["dtype"];
+    const auto known = std::ranges::find_if(detail::dtypes, [&](const detail::dtype_info& d) { return type == d.name; });
+    if (known == std::end(detail::dtypes)) refuse(detail::text_of({"its dtype '", type, "' is unknown"}));
     e.type = known->type;
 
     const tensor_extents at = numbers("data_offsets");
     if (at.size() != 2 || at[0] > at[1] || at[1] > size_ - begin)
-      refuse("its data_offsets " + detail::words_of(at) + " do not lie within the " + std::to_string(size_ - begin) +
-             " bytes of data");
+      refuse(detail::text_of(
+          {"its data_offsets ", detail::shape_text(at), " do not lie within the ", size_ - begin, " bytes of data"}));
     e.offset = begin + at[0];
     e.bytes = at[1] - at[0];
     std::uint64_t bytes = 0;
     if (!detail::count_bytes(e.extents, e.type, bytes) || bytes != e.bytes)
-      refuse(detail::words_of(e.extents) + " of " + name_of(e.type) + " are not the " + std::to_string(e.bytes) +
-             " bytes it has");
+      refuse(
+          detail::text_of({detail::shape_text(e.extents), " of ", name_of(e.type), " are not the ", e.bytes, " bytes it has"}));
     return e;
   }
 };

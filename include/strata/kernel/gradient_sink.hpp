@@ -1,20 +1,33 @@
-// Where a kernel hands gradients over that it does not store.
+// How a kernel passes on gradients that it does not store.
 #pragma once
 
 namespace strata {
 
-/// Takes the gradients of the parameters of a group, sums over the samples of the call. An optimizer uses them at once, so that
-/// they need not go through memory; after the call they are gone, and what lies at operands::dw is undefined.
+/// The gradient of a matrix as a product of two factors: the sum over n of x[n] (outer product) dz[n].
+template <class T>
+struct gradient_product {
+  const T* x;   // (count, rows)
+  const T* dz;  // (count, columns)
+  int count, rows, columns;
+};
+
+/// Takes the gradients of the parameters of a group: sums over the samples of the call. An optimizer uses them immediately, so
+/// that they are not written to memory: they are valid during the call only, and the contents of operands::dw are undefined.
 template <class T>
 struct gradient_sink {
   void* context;
-  /// Of elements [first, first + size); behind them come zeros up to a multiple of 64 bytes.
+  /// Elements in 64 bytes.
+  static constexpr int alignment = 64 / int(sizeof(T));
+
+  /// Gradients of the elements [first, first + size), followed by zeros up to a multiple of `alignment` elements. Elements after
+  /// those are undefined.
   void (*take)(void* context, int parameter, long first, long size, const T* sums);
-  /// Of a matrix, not yet multiplied: the sum over n of x[n * rows + k] * dz[n * columns + j] at (k, j).
+  /// The gradient of a matrix as its factors: the sum over n of x[n * rows + k] * dz[n * columns + j] at (k, j).
   void (*take_product)(void* context, int parameter, const T* x, const T* dz, int count, int rows, int columns);
 
-  /// Few enough samples for the optimizer to multiply on its way, and whole vectors in each row.
-  static constexpr bool wants_product(int count, int columns) { return count <= 8 && columns * int(sizeof(T)) % 64 == 0; }
+  /// Whether the factors are worth more than the product: few samples, so that the optimizer can multiply while it updates, and
+  /// whole vectors in each row.
+  static constexpr bool wants_product(int count, int columns) { return count <= 8 && columns % alignment == 0; }
 };
 
 }  // namespace strata

@@ -1,46 +1,50 @@
-// The seam between description and speed: kernel<Backend, Operation or fused<Operations...>, Precision, input shapes...>.
+// How a backend implements an operation: a specialisation of kernel<Backend, Operation or fused<Operations...>, Precision, input
+// shapes...>.
 #pragma once
 #include <cstdint>
 #include <strata/base/random.hpp>
 #include <strata/base/tensor.hpp>
+#include <strata/concepts/device.hpp>
 #include <strata/concepts/operation.hpp>
 #include <strata/kernel/gradient_sink.hpp>
 #include <type_traits>
 
 namespace strata {
 
-/// Operations that a backend computes in one go. A specialisation of kernel for it IS the fusion rule: the longest chain
-/// that has one wins; there is no other table.
+/// Operations that one kernel computes. There is no table of fusions: the plan takes the longest chain for which the backend
+/// specialises kernel. The exception is may_fuse (program/plan.hpp): a chain must not separate a loss from the activation with
+/// which it has a joint kernel.
 template <class... Operations>
 struct fused {};
 
-/// Members of a specialisation (all static; `operands` says what they may touch):
+/// Members of a specialisation (all static; `operands` lists the memory that they may read and write):
 ///   `forward(const operands<T>&)`, `backward(const operands<T>&)`
 ///   `backward_into(const operands<T>&, const gradient_sink<T>&)`  backward that stores no weight gradients, optional
 ///   `infer(const operands<T>&)`           where inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
 ///   for whole-batch operations: `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`
-/// and the constants of kernel_defaults. Keyed by operation and input shapes only, so that equal layers share code.
+/// Where the queue of the backend's device is not empty, each of them takes it as its first argument.
+/// and the constants of kernel_defaults. The type depends on operation and input shapes only, so that equal layers share code.
 template <class Backend, class Operation, class Precision, shape... In>
 struct kernel;
 
 /// Defaults of a kernel's constants.
 struct kernel_defaults {
-  /// Numbers kept from forward to backward, per sample.
+  /// Elements per sample that forward keeps for backward.
   static constexpr int saved = 0;
-  /// Numbers that one call may use as it likes: scratch + count * scratch_per_sample.
+  /// Elements of temporary memory of a call: scratch + count * scratch_per_sample.
   static constexpr int scratch = 0, scratch_per_sample = 0;
   /// Doubles of whole-batch statistics in each direction: collect adds to [0, n), collect_backward to [n, 2 n).
   static constexpr int statistics = 0;
-  /// Numbers of derived weight layouts.
+  /// Elements of derived weight layouts.
   static constexpr int derived = 0;
-  /// What backward reads: keeps these buffers alive.
+  /// Whether backward reads the input or the output. The plan keeps the memory of these until then.
   static constexpr bool reads_input = true, reads_output = false;
-  /// A kernel of a chain with a whole-batch operation inside: there is one in inference only, and it has only `infer`.
+  /// For a chain with a whole-batch operation inside, which can be fused in inference only: the kernel has only `infer`.
   static constexpr bool only_infers = false;
 };
 
-/// What a kernel may touch in one call: `count` samples of one micro-batch, row after row. Null: nobody wants it.
+/// The memory of one call: `count` samples of one micro-batch, row after row. A null pointer: this result is not needed.
 template <class T>
 struct operands {
   int count = 0;
@@ -51,38 +55,62 @@ struct operands {
 
   const T* dy = nullptr;
   T* dx[max_inputs] = {};
-  bool adds_dx[max_inputs] = {};  // false: the kernel stores; true: it adds to what others have written
+  bool adds_dx[max_inputs] = {};  // false: the kernel stores; true: it adds to the gradients of other kernels
   T* dw[max_group_parameters] = {};
-  bool adds_dw = false;           // false: first micro-batch, the kernel stores
+  bool adds_dw = false;  // false: first micro-batch, the kernel stores
 
-  T* saved = nullptr;             // written forward, read backward
+  T* saved = nullptr;  // written forward, read backward
   T* scratch = nullptr;
-  double* statistics = nullptr;   // of this leaf while collecting (add to them), of the whole batch afterwards
-  double total = 0;               // samples in the whole global batch
+  double* statistics = nullptr;  // of this leaf while collecting (add to them), of the whole batch afterwards
+  double total = 0;              // samples in the whole global batch
 
-  philox random{};                // of this (seed, step, operation); count on with first_sample
-  std::int64_t first_sample = 0;  // position of sample 0 in the global batch
+  philox random{};                // of this (seed, step, operation)
+  std::int64_t first_sample = 0;  // position of sample 0 in the global batch: an index for `random`
 
-  const std::int32_t* labels = nullptr;  // the loss: one class per sample, or
-  const T* targets = nullptr;            // numbers, row after row
-  double* loss = nullptr;                // adds (sum, count); null: only predictions are wanted, there are no labels
+  const std::int32_t* labels = nullptr;  // for the loss: one class per sample, or
+  const T* targets = nullptr;            // one row of targets per sample
+  double* loss = nullptr;                // the loss adds (sum, count); null: prediction, without labels
 };
 
-/// A kernel with its type erased: executors are loops over a table of these, compiled once, not once per layer.
-template <class T>
+namespace detail {
+template <class Queue, class... Arguments>
+struct kernel_call {
+  using type = void (*)(Queue, Arguments...);
+};
+template <class Queue, class... Arguments>
+  requires std::is_empty_v<Queue>
+struct kernel_call<Queue, Arguments...> {
+  using type = void (*)(Arguments...);
+};
+}  // namespace detail
+
+/// A member of a kernel as a function pointer. A queue that is empty, such as that of the host, is not passed.
+template <class Queue, class... Arguments>
+using kernel_call = typename detail::kernel_call<Queue, Arguments...>::type;
+
+template <class Queue, class Call, class... Arguments>
+void launch([[maybe_unused]] Queue queue, Call call, Arguments&&... arguments) {
+  if constexpr (std::is_empty_v<Queue>)
+    call(static_cast<Arguments&&>(arguments)...);
+  else
+    call(queue, static_cast<Arguments&&>(arguments)...);
+}
+
+/// A kernel with its type erased. An engine loops over a table of these, so that its code is compiled once and not per layer.
+template <class T, class Queue = host_device::queue>
 struct kernel_code {
-  using call = void (*)(const operands<T>&);
+  using call = kernel_call<Queue, const operands<T>&>;
   call forward = nullptr, backward = nullptr, infer = nullptr;
-  void (*backward_into)(const operands<T>&, const gradient_sink<T>&) = nullptr;
-  void (*derive)(const T* const* w, T* derived) = nullptr;
+  kernel_call<Queue, const operands<T>&, const gradient_sink<T>&> backward_into = nullptr;
+  kernel_call<Queue, const T* const*, T*> derive = nullptr;
   call collect = nullptr, collect_backward = nullptr;
-  void (*update_state)(const operands<T>&, T* const* w) = nullptr;
+  kernel_call<Queue, const operands<T>&, T* const*> update_state = nullptr;
 };
 
-template <class K, class T>
-constexpr kernel_code<T> make_code() {
-  kernel_code<T> c;
-  if constexpr (!std::is_void_v<K>) {  // void: the sentence has been said
+template <class K, class T, class Queue>
+constexpr kernel_code<T, Queue> make_code() {
+  kernel_code<T, Queue> c;
+  if constexpr (!std::is_void_v<K>) {  // void: `compiled` has reported the missing kernel
     if constexpr (!K::only_infers) c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
     if constexpr (requires { &K::infer; }) c.infer = &K::infer;
     if constexpr (requires { &K::backward_into; }) c.backward_into = &K::backward_into;
@@ -95,13 +123,13 @@ constexpr kernel_code<T> make_code() {
   }
   return c;
 }
-template <class K, class T>
-inline constexpr kernel_code<T> code_of = make_code<K, T>();
+template <class K, class T, class Queue = host_device::queue>
+inline constexpr kernel_code<T, Queue> code_of = make_code<K, T, Queue>();
 
 template <class Backend, class Operation, class Precision, shape... In>
 concept has_kernel = requires { sizeof(kernel<Backend, Operation, Precision, In...>); };
 
-/// Looks in the backend, then in the one it stands on (`using base = ...`); void if nobody has it.
+/// The kernel of the backend; otherwise that of its base (`using base = ...`); void if neither has one.
 template <class Backend, class Operation, class Precision, shape... In>
 struct find_kernel {
   using type = void;

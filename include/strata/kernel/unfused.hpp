@@ -1,13 +1,14 @@
-// A backend without its fusions: each operation by itself, to see what fusion is worth, and that it changes nothing.
+// A backend without its fused kernels. Tests compare results with and without fusion, benchmarks the speed.
 #pragma once
 #include <strata/kernel/kernel.hpp>
 
 namespace strata {
 
-/// one_device_on<unfused<cpu>>{}
+/// one_device<unfused<cpu>>{}
 template <class Backend>
 struct unfused {
   static constexpr auto name = "unfused";
+  using device = device_of<Backend>;
 };
 
 template <class Operation>

@@ -1,4 +1,4 @@
-// in: any  out: the same
+// activation<relu>: an activation as a layer of its own.
 #pragma once
 #include <strata/layers/activations.hpp>
 #include <strata/layers/options.hpp>
@@ -8,11 +8,11 @@ namespace strata {
 
 inline constexpr reason activation_takes_an_activation{"activation<...> takes an activation, such as relu"};
 
-/// An activation as a layer of its own: activation<relu>.  https://keras.io/api/layers/core_layers/activation
+/// in: any shape  out: the same shape.  https://keras.io/api/layers/core_layers/activation
 template <class A>
 struct activation {
   static constexpr auto name = "activation", class_name = "Activation";
-  using operations = list<std::conditional_t<activation_operation<A>, A, detail::refused<activation_takes_an_activation>>>;
+  using operations = type_list<std::conditional_t<activation_operation<A>, A, detail::refused<activation_takes_an_activation>>>;
 };
 
 }  // namespace strata

@@ -1,4 +1,5 @@
-// in: any  out: the same. Activations stand among a layer's options, or alone as activation<relu>.
+// Activations. Each is an option of a layer, as in dense<64, relu>, or a layer of its own: activation<relu>.
+// in: any shape  out: the same shape
 #pragma once
 #include <strata/base/decimal.hpp>
 #include <strata/base/shape.hpp>
@@ -13,30 +14,32 @@ struct keeps_shape {
   using is_activation = void;
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
+struct elementwise_function : keeps_shape {
+  static constexpr bool elementwise = true;
+};
 }  // namespace detail
 
 // Names, formulas and defaults are those of keras.activations: https://keras.io/api/layers/activations
 
-/// x: the numbers pass as they are.
+/// x: the identity.
 struct linear : detail::keeps_shape {
   static constexpr auto name = "linear";
   static constexpr bool is_view = true;
 };
 
 /// max(x, 0); the slope at 0 is 0.
-struct relu : detail::keeps_shape {
+struct relu : detail::elementwise_function {
   static constexpr auto name = "relu";
 };
 
 /// min(max(x, 0), 6)
-struct relu6 : detail::keeps_shape {
+struct relu6 : detail::elementwise_function {
   static constexpr auto name = "relu6";
 };
 
 /// x > 0 ? x : slope * x. Keras' function has slope 0.2; its layer LeakyReLU has 0.3.
 template <decimal Slope = decimal(2, -1)>
-struct leaky_relu {
-  using is_activation = void;
+struct leaky_relu : detail::elementwise_function {
   static constexpr auto name = "leaky_relu";
   static constexpr double slope = Slope.value();
   static constexpr expected_shape output_shape(shape in) {
@@ -47,8 +50,7 @@ struct leaky_relu {
 
 /// x > 0 ? x : alpha * (exp(x) - 1)   (Clevert et al. 2016)
 template <decimal Alpha = decimal(1)>
-struct elu {
-  using is_activation = void;
+struct elu : detail::elementwise_function {
   static constexpr auto name = "elu";
   static constexpr double alpha = Alpha.value();
   static constexpr expected_shape output_shape(shape in) {
@@ -57,35 +59,35 @@ struct elu {
   }
 };
 
-/// scale * elu<alpha>(x), with the constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
-struct selu : detail::keeps_shape {
+/// scale * elu<alpha>(x), with the constants for which activations tend to mean 0 and variance 1 (Klambauer et al. 2017).
+struct selu : detail::elementwise_function {
   static constexpr auto name = "selu";
   static constexpr double alpha = 1.6732632423543772848170429916717, scale = 1.0507009873554804934193349852946;
 };
 
 /// x * P(X <= x) for a standard normal X: x / 2 * (1 + erf(x / sqrt(2)))   (Hendrycks and Gimpel 2016)
-struct gelu : detail::keeps_shape {
+struct gelu : detail::elementwise_function {
   static constexpr auto name = "gelu";
 };
 
-/// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))): what many transformers were trained with.
-struct gelu_approximate : detail::keeps_shape {
+/// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))): the approximation of gelu in GPT-2 and BERT.
+struct gelu_approximate : detail::elementwise_function {
   static constexpr auto name = "gelu_approximate";
 };
 
 /// x * sigmoid(x); also known as swish.
-struct silu : detail::keeps_shape {
+struct silu : detail::elementwise_function {
   static constexpr auto name = "silu";
 };
 
 /// 1 / (1 + exp(-x))
-struct sigmoid : detail::keeps_shape {
+struct sigmoid : detail::elementwise_function {
   static constexpr auto name = "sigmoid";
 };
 
-/// tanh(x). The C library has a function ::tanh, so that with `using namespace strata` a type of that name would be
-/// ambiguous; activations::tanh is the same type.
-struct tanh_activation : detail::keeps_shape {
+/// tanh(x). Also named activations::tanh; strata::tanh would be ambiguous with the C library's ::tanh after
+/// `using namespace strata`.
+struct tanh_activation : detail::elementwise_function {
   static constexpr auto name = "tanh";
 };
 
@@ -94,18 +96,19 @@ using tanh = tanh_activation;
 }
 
 /// log(1 + exp(x))
-struct softplus : detail::keeps_shape {
+struct softplus : detail::elementwise_function {
   static constexpr auto name = "softplus";
 };
 
 /// x / (1 + |x|)
-struct softsign : detail::keeps_shape {
+struct softsign : detail::elementwise_function {
   static constexpr auto name = "softsign";
 };
 
 /// exp(x_i) / sum_j exp(x_j) over the last axis
 struct softmax : detail::keeps_shape {
   static constexpr auto name = "softmax";
+  static constexpr bool over_last_axis = true;
 };
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// in: (..., C)  out: the same. It needs the statistics of the whole batch, so it opens a new segment.
+// batch_norm<>: batch normalization. It needs statistics of the whole batch, so it opens a new segment.
 #pragma once
 #include <strata/layers/normalization.hpp>
 
@@ -11,8 +11,8 @@ struct batch_norm_settings {
   bool center = true, scale = true;
 };
 
-/// gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel, with mean and biased variance over the whole global
-/// batch and all positions. gamma, beta, moving_mean, moving_variance: (C)
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel. mean and (biased) variance are over all samples of the
+/// global batch and all positions.  in: (..., C)  out: (..., C)  gamma, beta, moving_mean, moving_variance: (C)
 template <batch_norm_settings S>
 struct batch_normalization {
   static constexpr auto name = "batch_normalization";
@@ -27,13 +27,13 @@ struct batch_normalization {
   static constexpr auto parameters(shape in) {
     const shape channels{in.last()};
     auto owned = detail::gamma_and_beta<S, 2>(channels);
-    owned[owned.size() - 2] = {"moving_mean", channels, &facts_of_initializer<zeros>, false};
-    owned[owned.size() - 1] = {"moving_variance", channels, &facts_of_initializer<ones>, false};
+    owned[owned.size() - 2] = {"moving_mean", channels, &info_of_initializer<zeros>, false};
+    owned[owned.size() - 1] = {"moving_variance", channels, &info_of_initializer<ones>, false};
     return owned;
   }
 };
 
-/// How fast the moving statistics follow: moving = Value * moving + (1 - Value) * batch.
+/// Momentum of the moving statistics: moving = Value * moving + (1 - Value) * batch.
 template <decimal Value>
 struct momentum {
   static constexpr void configure(auto& settings)
@@ -43,14 +43,14 @@ struct momentum {
   }
 };
 
-/// Batch normalization (Ioffe and Szegedy 2015), always synchronised over all replicas: batch_norm<>,
-/// batch_norm<momentum<0.9_r>>.
+/// Batch normalization (Ioffe and Szegedy 2015): batch_norm<>, batch_norm<momentum<0.9_r>>. Statistics are always synchronised
+/// over all threads and processes.  in: (..., C)  out: (..., C)
 /// Options: momentum, epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
 /// https://keras.io/api/layers/normalization_layers/batch_normalization
 template <class... Options>
 struct batch_norm : layer_options<batch_norm_settings, Options...> {
   static constexpr auto name = "batch_normalization", class_name = "BatchNormalization";
-  using operations = list<batch_normalization<batch_norm::configured(batch_norm_settings{})>>;
+  using operations = type_list<batch_normalization<batch_norm::configured(batch_norm_settings{})>>;
 };
 
 }  // namespace strata

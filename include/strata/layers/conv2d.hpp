@@ -1,4 +1,4 @@
-// in: (H, W, C)  out: ((H - K) / stride + 1, ..., F), or (ceil(H / stride), ..., F) with same_padding
+// conv2d<Filters, Kernel>: a two-dimensional convolution.
 #pragma once
 #include <array>
 #include <strata/initializers/constant.hpp>
@@ -27,18 +27,15 @@ struct conv_settings {
   bool same = false, bias = true;
 };
 
-/// The convolution: equal settings are one type, whatever the order of the options was.
-/// in: (H, W, C)  kernel: (KH, KW, C / groups, F)  bias: (F)
+/// The operation of conv2d. It is keyed by settings, so that layers with the same options in another order share one type.
+/// in: (H, W, C)  out: ((H - KH) / stride + 1, (W - KW) / stride + 1, F); with same: (ceil(H / stride), ceil(W / stride), F)
+/// kernel: (KH, KW, C / groups, F)  bias: (F)
 template <conv_settings S>
 struct convolution {
   static constexpr auto name = "convolution";
 
-  static constexpr window_axis vertical(shape in) {
-    return {in[0], S.kernel_height, S.stride_height, S.dilation_height, S.same};
-  }
-  static constexpr window_axis horizontal(shape in) {
-    return {in[1], S.kernel_width, S.stride_width, S.dilation_width, S.same};
-  }
+  static constexpr window_axis vertical(shape in) { return {in[0], S.kernel_height, S.stride_height, S.dilation_height, S.same}; }
+  static constexpr window_axis horizontal(shape in) { return {in[1], S.kernel_width, S.stride_width, S.dilation_width, S.same}; }
   static constexpr expected_shape output_shape(shape in) {
     if (S.filters < 1 || S.kernel_height < 1 || S.kernel_width < 1 || S.stride_height < 1 || S.stride_width < 1 ||
         S.dilation_height < 1 || S.dilation_width < 1 || S.groups < 1)
@@ -51,16 +48,17 @@ struct convolution {
     return shape{vertical(in).out(), horizontal(in).out(), S.filters};
   }
   static constexpr auto parameters(shape in) {
-    const parameter kernel{"kernel", {S.kernel_height, S.kernel_width, in[2] / (S.groups < 1 ? 1 : S.groups), S.filters},
-                           &facts_of_initializer<glorot_uniform>};
+    const parameter kernel{"kernel",
+                           {S.kernel_height, S.kernel_width, in[2] / (S.groups < 1 ? 1 : S.groups), S.filters},
+                           &info_of_initializer<glorot_uniform>};
     if constexpr (S.bias)
-      return std::array{kernel, parameter{"bias", {S.filters}, &facts_of_initializer<zeros>}};
+      return std::array{kernel, parameter{"bias", {S.filters}, &info_of_initializer<zeros>}};
     else
       return std::array{kernel};
   }
 };
 
-/// A kernel that is not square: conv2d<64, 3, kernel_size<3, 5>>.
+/// Height and width of a kernel that is not square: conv2d<64, 3, kernel_size<3, 5>>.
 template <int Height, int Width>
 struct kernel_size {
   static constexpr void configure(auto& settings)
@@ -70,14 +68,15 @@ struct kernel_size {
   }
 };
 
-/// A two-dimensional convolution.  in: (H, W, C)  out: ((H-K)/stride+1, (W-K)/stride+1, Filters)
+/// in: (H, W, C)  out: ((H - K) / stride + 1, (W - K) / stride + 1, Filters)
 /// Options: an activation, stride, dilation, groups, same_padding, no_bias, kernel_size, initializers, regularizers.
 /// https://keras.io/api/layers/convolution_layers/convolution2d
 template <int Filters, int Kernel, class... Options>
 struct conv2d : layer_options<conv_settings, Options...> {
   static constexpr auto name = "conv2d", class_name = "Conv2D";
-  using operations =
-      join_t<list<convolution<conv2d::configured(conv_settings{Filters, Kernel, Kernel})>>, typename conv2d::activations>;
+  using operations = join_t<type_list<convolution<conv2d::configured(
+                                conv_settings{.filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel})>>,
+                            typename conv2d::activations>;
 };
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// in: (N)  out: (Units)
+// dense<Units>: a fully connected layer.
 #pragma once
 #include <array>
 #include <strata/initializers/constant.hpp>
@@ -30,21 +30,21 @@ struct affine {
     return shape{S.units};
   }
   static constexpr auto parameters(shape in) {
-    const parameter kernel{"kernel", {in[0], S.units}, &facts_of_initializer<glorot_uniform>};
+    const parameter kernel{"kernel", {in[0], S.units}, &info_of_initializer<glorot_uniform>};
     if constexpr (S.bias)
-      return std::array{kernel, parameter{"bias", {S.units}, &facts_of_initializer<zeros>}};
+      return std::array{kernel, parameter{"bias", {S.units}, &info_of_initializer<zeros>}};
     else
       return std::array{kernel};
   }
 };
 
-/// A fully connected layer.  in: (N)  out: (Units)
+/// in: (N)  out: (Units)
 /// Options: an activation, no_bias, kernel_/bias_initializer, kernel_/bias_regularizer.
 /// https://keras.io/api/layers/core_layers/dense
 template <int Units, class... Options>
 struct dense : layer_options<dense_settings, Options...> {
   static constexpr auto name = "dense", class_name = "Dense";
-  using operations = join_t<list<affine<dense::configured(dense_settings{Units})>>, typename dense::activations>;
+  using operations = join_t<type_list<affine<dense::configured(dense_settings{.units = Units})>>, typename dense::activations>;
 };
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// in: any  out: the same
+// dropout<Rate>: sets random elements to 0 while training.
 #pragma once
 #include <cstdint>
 #include <strata/base/decimal.hpp>
@@ -10,8 +10,9 @@ namespace strata {
 inline constexpr reason dropout_rate_must_be_below_1{
     "the rate of dropout must be at least 0 and below 1: it is the share that is dropped"};
 
-/// While training, sets a share Rate of the elements to 0 and multiplies the others by 1 / (1 - Rate); otherwise the identity.
-/// dropout<0.5_r>   (Srivastava et al. 2014)   https://keras.io/api/layers/regularization_layers/dropout
+/// In training, sets a share Rate of the elements to 0 and multiplies the others by 1 / (1 - Rate); in inference, the identity.
+/// in: any shape  out: the same shape.  dropout<0.5_r>   (Srivastava et al. 2014)
+/// https://keras.io/api/layers/regularization_layers/dropout
 template <decimal Rate>
 struct dropout {
   static constexpr auto name = "dropout", class_name = "Dropout";
@@ -23,8 +24,8 @@ struct dropout {
     return in;
   }
 
-  /// Whether an element stays. `sample` is its place in the global batch: the mask depends neither on the backend nor on who
-  /// computes it. One block of random words serves four elements.
+  /// Whether an element is kept. `sample` is the index of the sample in the global batch, so the mask depends neither on the
+  /// backend nor on the thread or process that computes it. One block of random words serves four elements.
   static constexpr bool keeps(philox generator, std::int64_t sample, int element) {
     constexpr auto limit = std::uint64_t(rate * 0x1p32);
     return generator(std::uint64_t(element) / 4, std::uint64_t(sample))[std::size_t(element) % 4] >= limit;

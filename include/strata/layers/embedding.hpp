@@ -1,4 +1,4 @@
-// in: (...) of row numbers  out: (..., Width)
+// embedding<Vocabulary, Width>: a trained vector for each word or category.
 #pragma once
 #include <array>
 #include <limits>
@@ -37,17 +37,17 @@ struct lookup {
     return out;
   }
   static constexpr auto parameters(shape) {
-    return std::array{parameter{"embeddings", {S.rows, S.width}, &facts_of_initializer<random_uniform<>>}};
+    return std::array{parameter{"embeddings", {S.rows, S.width}, &info_of_initializer<random_uniform<>>}};
   }
 };
 
-/// A trained vector of `Width` numbers for each of `Vocabulary` words or categories. Samples hold their numbers, 0 to
-/// Vocabulary - 1, as whole floats; others are refused before a step.  in: (...)  out: (..., Width)
+/// Looks up a trained vector of `Width` elements for each of `Vocabulary` words or categories. Samples hold row indices, 0 to
+/// Vocabulary - 1, as whole floats; the trainer refuses other values before the step.  in: (...)  out: (..., Width)
 /// Options: embeddings_initializer, embeddings_regularizer.   https://keras.io/api/layers/core_layers/embedding
 template <int Vocabulary, int Width, class... Options>
 struct embedding : layer_options<embedding_settings, Options...> {
   static constexpr auto name = "embedding", class_name = "Embedding";
-  using operations = list<lookup<embedding::configured(embedding_settings{Vocabulary, Width})>>;
+  using operations = type_list<lookup<embedding::configured(embedding_settings{.rows = Vocabulary, .width = Width})>>;
 };
 
 }  // namespace strata

@@ -1,10 +1,10 @@
-// in: any  out: (N)
+// flatten: all elements in one row.
 #pragma once
 #include <strata/base/shape.hpp>
 
 namespace strata {
 
-/// All elements in one row; no number moves.  https://keras.io/api/layers/reshaping_layers/flatten
+/// in: any shape  out: (number of elements). The memory stays the same.  https://keras.io/api/layers/reshaping_layers/flatten
 struct flatten {
   static constexpr auto name = "flatten", class_name = "Flatten";
   static constexpr bool is_view = true;

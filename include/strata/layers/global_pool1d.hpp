@@ -1,4 +1,4 @@
-// in: (N, C)  out: (C)
+// global_average_pool1d, global_max_pool1d: one number per channel of a sequence.
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/layers/global_pool2d.hpp>
@@ -6,10 +6,10 @@
 namespace strata {
 
 inline constexpr reason global_pooling_takes_steps_channels{
-    "global pooling in one dimension takes (steps, channels): put it behind embedding, before flatten"};
+    "global pooling in one dimension takes (steps, channels): put it after embedding and before flatten"};
 
 namespace detail {
-/// Steps as an image of one column.
+/// in: (N, C)  out: (N, 1, C): a sequence as an image of one column.
 struct one_column {
   static constexpr auto name = "one_column";
   static constexpr bool is_view = true;
@@ -23,14 +23,14 @@ struct one_column {
 /// The mean of each channel.  in: (N, C)  out: (C)   https://keras.io/api/layers/pooling_layers/global_average_pooling1d
 struct global_average_pool1d {
   static constexpr auto name = "global_average_pooling1d", class_name = "GlobalAveragePooling1D";
-  using operations = list<detail::one_column, global_average_pool2d>;
+  using operations = type_list<detail::one_column, global_average_pool2d>;
 };
 
-/// The largest element of each channel; the first one wins a tie.  in: (N, C)  out: (C)
+/// The largest element of each channel; the gradient of equal elements goes to the first.  in: (N, C)  out: (C)
 /// https://keras.io/api/layers/pooling_layers/global_max_pooling1d
 struct global_max_pool1d {
   static constexpr auto name = "global_max_pooling1d", class_name = "GlobalMaxPooling1D";
-  using operations = list<detail::one_column, global_max_pool2d>;
+  using operations = type_list<detail::one_column, global_max_pool2d>;
 };
 
 }  // namespace strata

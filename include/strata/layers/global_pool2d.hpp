@@ -1,4 +1,4 @@
-// in: (H, W, C)  out: (C)
+// global_average_pool2d, global_max_pool2d: one number per channel of an image.
 #pragma once
 #include <strata/layers/pooling.hpp>
 
@@ -17,7 +17,7 @@ struct global_average_pool2d {
   static constexpr expected_shape output_shape(shape in) { return detail::channels_of_image(in); }
 };
 
-/// The largest element of each channel; the first one wins a tie.  in: (H, W, C)  out: (C)
+/// The largest element of each channel; the gradient of equal elements goes to the first.  in: (H, W, C)  out: (C)
 /// https://keras.io/api/layers/pooling_layers/global_max_pooling2d
 struct global_max_pool2d {
   static constexpr auto name = "global_max_pooling2d", class_name = "GlobalMaxPooling2D";

@@ -1,4 +1,4 @@
-// out: (Extents...): the shape of one sample. Every network starts with it.
+// input<Extents...>: the shape of one sample. Every network starts with it.
 #pragma once
 #include <array>
 #include <strata/base/shape.hpp>
@@ -7,7 +7,7 @@ namespace strata {
 
 inline constexpr reason input_takes_one_to_four_positive_extents{"input takes one to four positive extents"};
 
-/// The batch itself: an operation without inputs.  https://keras.io/api/layers/core_layers/input
+/// The batch, as an operation without inputs.  out: (Extents...)   https://keras.io/api/layers/core_layers/input
 template <int... Extents>
 struct input {
   static constexpr auto name = "input", class_name = "InputLayer";

@@ -1,4 +1,4 @@
-// in: (..., C)  out: the same
+// layer_norm<>: layer normalization.
 #pragma once
 #include <strata/layers/normalization.hpp>
 
@@ -9,7 +9,8 @@ struct layer_norm_settings {
   bool center = true, scale = true;
 };
 
-/// gamma * (x - mean) / sqrt(variance + epsilon) + beta, with mean and biased variance over the last axis. gamma, beta: (C)
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with mean and (biased) variance over the last axis.
+/// in: (..., C)  out: (..., C)  gamma, beta: (C)
 template <layer_norm_settings S>
 struct layer_normalization {
   static constexpr auto name = "layer_normalization";
@@ -23,12 +24,12 @@ struct layer_normalization {
 };
 
 /// Layer normalization (Ba et al. 2016) over the last axis: layer_norm<>, layer_norm<epsilon<1e-5_r>>.
-/// Options: epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
+/// in: (..., C)  out: (..., C)  Options: epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
 /// https://keras.io/api/layers/normalization_layers/layer_normalization
 template <class... Options>
 struct layer_norm : layer_options<layer_norm_settings, Options...> {
   static constexpr auto name = "layer_normalization", class_name = "LayerNormalization";
-  using operations = list<layer_normalization<layer_norm::configured(layer_norm_settings{})>>;
+  using operations = type_list<layer_normalization<layer_norm::configured(layer_norm_settings{})>>;
 };
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// Options and parameters that the normalizing layers share.
+// Options and parameters that batch_norm and layer_norm share.
 #pragma once
 #include <array>
 #include <strata/initializers/constant.hpp>
@@ -19,24 +19,24 @@ struct epsilon {
   }
 };
 
-/// The normalized numbers are not shifted: there is no beta.
+/// No beta: normalized values are not shifted.
 struct no_center {
   static constexpr void configure(detail::with_beta auto& settings) { settings.center = false; }
 };
 
-/// The normalized numbers are not scaled: there is no gamma.
+/// No gamma: normalized values are not scaled.
 struct no_scale {
   static constexpr void configure(detail::with_gamma auto& settings) { settings.scale = false; }
 };
 
 namespace detail {
-/// gamma and beta, as far as there are any; `More` places are left behind them.
+/// gamma and beta, unless the settings S leave them out, then `More` empty entries.
 template <auto S, int More = 0>
 constexpr auto gamma_and_beta(shape extents) {
   std::array<parameter, S.scale + S.center + More> owned{};
   std::size_t n = 0;
-  if (S.scale) owned[n++] = {"gamma", extents, &facts_of_initializer<ones>};
-  if (S.center) owned[n++] = {"beta", extents, &facts_of_initializer<zeros>};
+  if (S.scale) owned[n++] = {"gamma", extents, &info_of_initializer<ones>};
+  if (S.center) owned[n++] = {"beta", extents, &info_of_initializer<zeros>};
   return owned;
 }
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Layer options are types, in any order: each writes itself into the layer's settings or adjusts its parameters.
+// Options of layers are types, in any order. Each one changes the layer's settings or adjusts its parameters.
 #pragma once
 #include <strata/base/decimal.hpp>
 #include <strata/base/meta.hpp>
@@ -13,7 +13,7 @@ struct stride {
   static constexpr void configure(auto& settings)
     requires requires { settings.stride_height; }
   {
-    // 0 would mean "not given": a wrong stride must stay wrong.
+    // In the settings of pooling 0 means "not given", so that a wrong stride of 0 is stored as -1.
     settings.stride_height = Vertical > 0 ? Vertical : -1, settings.stride_width = Horizontal > 0 ? Horizontal : -1;
   }
 };
@@ -28,7 +28,7 @@ struct dilation {
   }
 };
 
-/// Splits channels into groups that do not see each other; groups<C> on C channels is a depthwise convolution.
+/// Splits channels into N groups that are convolved separately; groups<C> on C channels is a depthwise convolution.
 template <int N>
 struct groups {
   static constexpr void configure(auto& settings)
@@ -38,7 +38,8 @@ struct groups {
   }
 };
 
-/// Pads with zeros so that out = ceil(in / stride), the odd zero at the end (as TensorFlow does).
+/// Pads with zeros so that out = ceil(in / stride). If their number is odd, the end gets one more than the beginning, as in
+/// TensorFlow.
 struct same_padding {
   static constexpr void configure(auto& settings)
     requires requires { settings.same; }
@@ -68,14 +69,14 @@ struct no_bias {
 namespace detail {
 template <initializer I>
 constexpr void start_with(parameter& p, std::string_view name) {
-  if (p.name == name) p.start = &facts_of_initializer<I>;
+  if (p.name == name) p.start = &info_of_initializer<I>;
 }
 template <class Penalty>
 constexpr void penalize(parameter& p, std::string_view name) {
   if (p.name == name) p.regularizer = Penalty::value;
 }
 
-// Which settings belong to a layer with such a parameter.
+// Whether a layer with these settings has the parameter.
 template <class Settings>
 concept with_kernel = requires { typename Settings::owns_kernel; };
 template <class Settings>
@@ -141,22 +142,23 @@ struct beta_regularizer {
   static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "beta"); }
 };
 
-/// factor * sum |w|; Keras' default factor.
+/// Penalty Factor * sum |w|. The default is Keras'.
 template <decimal Factor = decimal(1, -2)>
 struct l1 {
   static constexpr penalty value{Factor.value(), 0};
 };
-/// factor * sum w^2; Keras' default factor.
+/// Penalty Factor * sum w^2. The default is Keras'.
 template <decimal Factor = decimal(1, -2)>
 struct l2 {
   static constexpr penalty value{0, Factor.value()};
 };
+/// Penalty L1 * sum |w| + L2 * sum w^2. The defaults are Keras'.
 template <decimal L1 = decimal(1, -2), decimal L2 = decimal(1, -2)>
 struct l1_l2 {
   static constexpr penalty value{L1.value(), L2.value()};
 };
 
-/// An activation is an operation that may stand among a layer's options; it then follows the layer's own operation.
+/// An operation that may be an option of a layer, as relu in dense<64, relu>. It then follows the layer's own operation.
 template <class O>
 concept activation_operation = operation<O> && requires { typename O::is_activation; };
 
@@ -167,11 +169,11 @@ concept adjusts_parameters = requires(parameter& p) { O::adjust(p); };
 
 inline constexpr reason the_layer_does_not_know_this_option{"the layer does not know this option"};
 inline constexpr reason a_layer_takes_one_activation{
-    "a layer takes one activation: write the second one as activation<...> behind it"};
-inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> behind it"};
+    "a layer takes one activation: write the second one as activation<...> after it"};
+inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> after it"};
 
-/// What the options of a layer say. An option is known if it configures the layer's settings; an activation, if the settings
-/// declare `using takes_activation = void`. Wrong ones are reported by the network, which knows where the layer stands.
+/// Base of layers with options. A layer knows an option that configures its settings, and an activation if the settings
+/// declare `using takes_activation = void`. The network reports a wrong option, because it knows the layer's index.
 template <class Settings, class... Options>
 struct layer_options {
  private:
@@ -185,13 +187,16 @@ struct layer_options {
     }
     return -1;
   }
-  /// One that does something: `linear` leaves no operation behind.
+  /// An activation with an operation of its own; `linear` needs none.
   template <class O>
-  struct is_activation : std::bool_constant<activation_operation<O> && !requires { requires O::is_view; }> {};
+          struct is_activation : std::bool_constant < activation_operation<O> &&
+      !requires {
+    requires O::is_view;
+  }>{};
 
  public:
-  using options = list<Options...>;
-  /// Position of the first wrong option; -1 if all is well.
+  using options = type_list<Options...>;
+  /// Index of the first wrong option; -1 if there is none.
   static constexpr int misused_option = first_misused();
   static constexpr const reason& misuse = misused_option < 0 || !activates[misused_option < 0 ? 0 : misused_option]
                                               ? the_layer_does_not_know_this_option
@@ -199,15 +204,23 @@ struct layer_options {
                                                              : the_layer_takes_no_activation;
 
   static constexpr Settings configured(Settings s) {
-    ([&] { if constexpr (configures<Options, Settings>) Options::configure(s); }(), ...);
+    (
+        [&] {
+          if constexpr (configures<Options, Settings>) Options::configure(s);
+        }(),
+        ...);
     return s;
   }
   static constexpr void adjust([[maybe_unused]] parameter& p) {
-    ([&] { if constexpr (adjusts_parameters<Options>) Options::adjust(p); }(), ...);
+    (
+        [&] {
+          if constexpr (adjusts_parameters<Options>) Options::adjust(p);
+        }(),
+        ...);
   }
 
  protected:
-  /// The activation among the options (none or one), as operations that follow the layer's own.
+  /// The activation among the options, as a list of no or one operation.
   using activations = filter_t<is_activation, Options...>;
 };
 

@@ -1,4 +1,4 @@
-// The window of a pooling layer.
+// Settings of pooling layers.
 #pragma once
 #include <strata/layers/options.hpp>
 #include <strata/layers/window.hpp>
@@ -10,7 +10,7 @@ inline constexpr reason pooling_window_is_larger_than_the_image{
     "the image is smaller than the pooling window: pool less often, or use same_padding"};
 inline constexpr reason pooling_needs_positive_settings{"the window and its stride must be at least 1"};
 
-/// A stride of 0 means: as large as the window.
+/// A stride of 0 is the size of the window.
 struct pool_settings {
   int window_height, window_width;
   int stride_height = 0, stride_width = 0;
@@ -30,7 +30,7 @@ struct pool_settings {
   }
 };
 
-/// A window that is not square: max_pool2d<2, pool_size<2, 3>>.
+/// Height and width of a window that is not square: max_pool2d<2, pool_size<2, 3>>.
 template <int Height, int Width>
 struct pool_size {
   static constexpr void configure(auto& settings)

@@ -1,10 +1,10 @@
-// An operation that takes nothing: what a layer becomes when its template arguments make no sense.
+// The operation of a layer whose template arguments are wrong.
 #pragma once
 #include <strata/base/shape.hpp>
 
 namespace strata::detail {
 
-/// Refuses every shape, so that the network names the layer, its place and the reason.
+/// Refuses every shape. The network then reports the layer, its index and the reason.
 template <const reason& Why>
 struct refused {
   static constexpr auto name = "refused";

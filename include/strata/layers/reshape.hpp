@@ -1,4 +1,4 @@
-// in: any  out: (Extents...)
+// reshape<Extents...>: the same elements under another shape.
 #pragma once
 #include <strata/base/shape.hpp>
 
@@ -7,10 +7,10 @@ namespace strata {
 inline constexpr reason reshape_must_keep_the_number_of_elements{"reshape must keep the number of elements"};
 inline constexpr reason reshape_takes_one_to_four_extents{"reshape takes one to four extents"};
 inline constexpr reason reshape_extents_must_be_positive{
-    "the extents of reshape must be at least 1; one of them may be -1: whatever is left"};
+    "the extents of reshape must be at least 1; one of them may be -1 and is then computed"};
 
-/// The same elements, row-major, under another shape; no number moves. One extent may be -1: whatever is left.
-/// reshape<7, 7, 64>, reshape<-1, 64>   https://keras.io/api/layers/reshaping_layers/reshape
+/// in: any shape  out: (Extents...). The order of elements is row-major, and the memory stays the same. One extent may be -1: it
+/// is computed from the others. reshape<7, 7, 64>, reshape<-1, 64>   https://keras.io/api/layers/reshaping_layers/reshape
 template <int... Extents>
 struct reshape {
   static constexpr auto name = "reshape", class_name = "Reshape";

@@ -1,5 +1,7 @@
 // prediction: any shape, a probability per element  truth: the same, 0 or 1
 #pragma once
+#include <strata/base/host_device.hpp>
+#include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/class_crossentropy.hpp>
 #include <strata/losses/measured.hpp>
@@ -12,8 +14,8 @@ struct binary_crossentropy_settings {
   decimal label_smoothing{};
 };
 
-/// Mean over the elements of -(t log p + (1 - t) log(1 - p)), where p is the prediction kept within [1e-7, 1 - 1e-7]; or,
-/// from_logits, its sigmoid. Options: from_logits, label_smoothing (towards 1/2).
+/// Mean over the elements of -(t log p + (1 - t) log(1 - p)), where p is the prediction clamped to [1e-7, 1 - 1e-7]. With
+/// from_logits, p is the sigmoid of the prediction. Options: from_logits, label_smoothing (towards 1/2).
 /// https://keras.io/api/losses/probabilistic_losses/#binarycrossentropy-class
 template <class... Options>
 struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options...>,
@@ -28,28 +30,28 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
     return in;
   }
 
-  /// What a prediction is compared with: the truth, smoothed.
+  /// The smoothed truth.
   template <class T>
-  static constexpr T target(T truth) {
+  STRATA_HOST_DEVICE static constexpr T target(T truth) {
     if constexpr (smoothing == 0)
       return truth;
     else
-      return truth * T(1 - smoothing) + T(smoothing / 2);
+      return detail::rounded(truth * T(1 - smoothing)) + T(smoothing / 2);
   }
 
-  /// Of one element, from its logit; nothing overflows.
+  /// The loss of one element with logit z and target t. It does not overflow.
   template <class T>
-  static T value_of_logit(T z, T t) {
-    return (z > 0 ? z : T{}) - z * t + std::log1p(std::exp(z > 0 ? -z : z));
+  STRATA_HOST_DEVICE static T value_of_logit(T z, T t) {
+    return (z > 0 ? z : T{}) - detail::rounded(z * t) + std::log1p(std::exp(z > 0 ? -z : z));
   }
   template <class T>
-  static T sigmoid_of(T z) {
+  STRATA_HOST_DEVICE static T sigmoid_of(T z) {
     const T e = std::exp(z > 0 ? -z : z);
     return (z > 0 ? T(1) : e) / (T(1) + e);
   }
 
   template <class T>
-  static T value(std::span<const T> prediction, std::span<const T> truth) {
+  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::span<const T> truth) {
     using bounds = detail::probability_bounds<T>;
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i) {
@@ -58,14 +60,14 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
         sum += value_of_logit(prediction[i], t);
       } else {
         const T p = bounds::clamp(prediction[i]);
-        sum -= t * std::log(p) + (1 - t) * std::log(1 - p);
+        sum -= detail::rounded(t * std::log(p)) + detail::rounded((1 - t) * std::log(1 - p));
       }
     }
     return sum / T(prediction.size());
   }
 
   template <class T>
-  static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     using bounds = detail::probability_bounds<T>;
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T t = target(truth[i]), p = prediction[i];

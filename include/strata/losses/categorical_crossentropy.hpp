@@ -1,5 +1,7 @@
 // prediction: (C), a probability per class  truth: (C), e.g. a one-hot row
 #pragma once
+#include <strata/base/host_device.hpp>
+#include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/class_crossentropy.hpp>
 #include <strata/losses/measured.hpp>
@@ -12,8 +14,8 @@ struct categorical_crossentropy_settings {
   decimal label_smoothing{};
 };
 
-/// -sum_i truth[i] log p[i], where p is the prediction divided by its sum and kept within [1e-7, 1 - 1e-7]; or, from_logits,
-/// its softmax. Options: from_logits, label_smoothing.
+/// -sum_i truth[i] log p[i], where p is the prediction divided by its sum and clamped to [1e-7, 1 - 1e-7]. With from_logits, p is
+/// the softmax of the prediction. Options: from_logits, label_smoothing.
 /// https://keras.io/api/losses/probabilistic_losses/#categoricalcrossentropy-class
 template <class... Options>
 struct categorical_crossentropy : layer_options<categorical_crossentropy_settings, Options...>,
@@ -28,23 +30,23 @@ struct categorical_crossentropy : layer_options<categorical_crossentropy_setting
     return detail::shape_of_classes(in);
   }
 
-  /// What the prediction is compared with: the truth, smoothed.
+  /// The smoothed truth, as a function of the class index.
   template <class T>
   static constexpr auto target(std::span<const T> truth) {
     return [truth](std::size_t i) {
       if constexpr (smoothing == 0)
         return truth[i];
       else
-        return truth[i] * T(1 - smoothing) + T(smoothing) / T(truth.size());
+        return detail::rounded(truth[i] * T(1 - smoothing)) + T(smoothing) / T(truth.size());
     };
   }
 
   template <class T>
-  static T value(std::span<const T> prediction, std::span<const T> truth) {
+  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::span<const T> truth) {
     return detail::class_crossentropy<settings.from_logits>::value(prediction, target(truth));
   }
   template <class T>
-  static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     detail::class_crossentropy<settings.from_logits>::gradient(prediction, target(truth), dx);
   }
 };

@@ -1,7 +1,9 @@
-// What the crossentropies share: probabilities kept away from 0 and 1, and the sums over classes.
+// What the crossentropies share: clamped probabilities, and the sums over classes.
 #pragma once
 #include <cmath>
 #include <span>
+#include <strata/base/host_device.hpp>
+#include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 
 namespace strata {
@@ -19,15 +21,15 @@ constexpr expected_shape shape_of_classes(shape in) {
   return in;
 }
 
-/// Probabilities are kept within [lowest, highest] before the logarithm, as by keras.config.epsilon().
+/// Probabilities are clamped to [lowest, highest] before the logarithm. The bounds are keras.config.epsilon().
 template <class T>
 struct probability_bounds {
   static constexpr T lowest = T(1e-7), highest = T(1 - 1e-7);
   static constexpr bool clamped(T p) { return p < lowest || p > highest; }
-  static constexpr T clamp(T p) { return p < lowest ? lowest : p > highest ? highest : p; }
+  STRATA_HOST_DEVICE static constexpr T clamp(T p) { return p < lowest ? lowest : p > highest ? highest : p; }
 };
 
-/// The largest of some logits, and the sum of exp(logit - largest): exp never overflows.
+/// The largest logit, and the sum of exp(logit - largest), which cannot overflow.
 template <class T>
 struct softmax_sum {
   T largest, sum{};
@@ -40,31 +42,32 @@ struct softmax_sum {
   T negative_log_probability(T logit) const { return (largest - logit) + std::log(sum); }
 };
 
-/// -sum_i target(i) log p_i over classes whose targets are any numbers; p are the predictions, which are normalised first,
-/// or (FromLogits) their softmax.
+/// -sum_i target(i) log p_i over classes. p are the predictions divided by their sum or, with FromLogits, their softmax. Targets
+/// need not add up to 1.
 template <bool FromLogits>
 struct class_crossentropy {
   template <class T, class Target>
-  static T value(std::span<const T> prediction, Target target) {
+  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, Target target) {
     T loss{};
     if constexpr (FromLogits) {
       const softmax_sum<T> s(prediction);
-      for_targets(prediction, target, [&](std::size_t i, T t) { loss += t * s.negative_log_probability(prediction[i]); });
+      for_targets(prediction, target,
+                  [&](std::size_t i, T t) { loss += rounded(t * s.negative_log_probability(prediction[i])); });
     } else {
       const T sum = sum_of(prediction);
       for_targets(prediction, target,
-                  [&](std::size_t i, T t) { loss -= t * std::log(probability_bounds<T>::clamp(prediction[i] / sum)); });
+                  [&](std::size_t i, T t) { loss -= rounded(t * std::log(probability_bounds<T>::clamp(prediction[i] / sum))); });
     }
     return loss;
   }
 
   template <class T, class Target>
-  static void gradient(std::span<const T> prediction, Target target, std::span<T> dx) {
+  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, Target target, std::span<T> dx) {
     if constexpr (FromLogits) {
       const softmax_sum<T> s(prediction);
       T targets{};
       for (std::size_t i = 0; i < prediction.size(); ++i) targets += target(i);
-      for (std::size_t i = 0; i < prediction.size(); ++i) dx[i] = s.probability(prediction[i]) * targets - target(i);
+      for (std::size_t i = 0; i < prediction.size(); ++i) dx[i] = rounded(s.probability(prediction[i]) * targets) - target(i);
     } else {
       // p = x / sum x, so d/dx_i = (d/dp_i - sum_j p_j d/dp_j) / sum x; and d/dp_j = -t_j / p_j, or 0 where p is clamped.
       const T sum = sum_of(prediction);
@@ -82,20 +85,20 @@ struct class_crossentropy {
 
  private:
   template <class T>
-  static T sum_of(std::span<const T> prediction) {
+  STRATA_HOST_DEVICE static T sum_of(std::span<const T> prediction) {
     T sum{};
     for (T p : prediction) sum += p;
     return sum;
   }
-  /// Most targets are zero, and zero times a logarithm of zero is no number.
+  /// f(class, target) for targets that are not zero: 0 * log(0) would be nan.
   template <class T, class Target, class F>
-  static void for_targets(std::span<const T> prediction, Target target, F f) {
+  STRATA_HOST_DEVICE static void for_targets(std::span<const T> prediction, Target target, F f) {
     for (std::size_t i = 0; i < prediction.size(); ++i)
       if (const T t = target(i); t != 0) f(i, t);
   }
 };
 
-/// Target of class i for a class number.
+/// The target of class i is 1 for i == label, else 0.
 template <class T>
 constexpr auto one_hot(int label) {
   return [label](std::size_t i) { return T(int(i) == label); };

@@ -2,6 +2,8 @@
 #pragma once
 #include <span>
 #include <strata/base/decimal.hpp>
+#include <strata/base/host_device.hpp>
+#include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/measured.hpp>
@@ -10,7 +12,7 @@ namespace strata {
 
 inline constexpr reason huber_delta_must_be_positive{"the delta of huber must be greater than 0"};
 
-/// Mean over the elements of e^2 / 2 where |e| <= Delta, else Delta |e| - Delta^2 / 2; e = prediction - truth (Huber 1964).
+/// Mean over the elements of e^2 / 2 where |e| <= Delta, else Delta |e| - Delta^2 / 2, with e = prediction - truth (Huber 1964).
 /// https://keras.io/api/losses/regression_losses/#huber-class
 template <decimal Delta = decimal(1)>
 struct huber : detail::measured<huber<Delta>> {
@@ -24,17 +26,17 @@ struct huber : detail::measured<huber<Delta>> {
   }
 
   template <class T>
-  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     constexpr T d = T(delta);
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T error = prediction[i] - truth[i], size = error < 0 ? -error : error;
-      sum += size <= d ? error * error / 2 : d * size - d * d / 2;
+      sum += size <= d ? detail::rounded(error * error / 2) : detail::rounded(d * size) - d * d / 2;
     }
     return sum / T(prediction.size());
   }
   template <class T>
-  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     constexpr T d = T(delta);
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T error = prediction[i] - truth[i];

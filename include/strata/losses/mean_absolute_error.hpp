@@ -1,13 +1,14 @@
 // prediction: any shape  truth: the same
 #pragma once
 #include <span>
+#include <strata/base/host_device.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/measured.hpp>
 
 namespace strata {
 
-/// Mean over the elements of |prediction - truth|; its slope where they are equal is 0.
+/// Mean over the elements of |prediction - truth|. The gradient is 0 where they are equal.
 /// https://keras.io/api/losses/regression_losses/#meanabsoluteerror-class
 struct mean_absolute_error : detail::measured<mean_absolute_error> {
   static constexpr auto name = "mean_absolute_error";
@@ -15,7 +16,7 @@ struct mean_absolute_error : detail::measured<mean_absolute_error> {
   static constexpr expected_shape output_shape(shape in) { return in; }
 
   template <class T>
-  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T error = prediction[i] - truth[i];
@@ -24,11 +25,11 @@ struct mean_absolute_error : detail::measured<mean_absolute_error> {
     return sum / T(prediction.size());
   }
   template <class T>
-  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     const T step = T(1) / T(prediction.size());
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T error = prediction[i] - truth[i];
-      dx[i] = error > 0 ? step : error < 0 ? -step : error;  // error: zero, or not a number
+      dx[i] = error > 0 ? step : error < 0 ? -step : error;  // zero or nan
     }
   }
 };

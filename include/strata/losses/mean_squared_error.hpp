@@ -1,6 +1,8 @@
 // prediction: any shape  truth: the same
 #pragma once
 #include <span>
+#include <strata/base/host_device.hpp>
+#include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/measured.hpp>
@@ -14,13 +16,14 @@ struct mean_squared_error : detail::measured<mean_squared_error> {
   static constexpr expected_shape output_shape(shape in) { return in; }
 
   template <class T>
-  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     T sum{};
-    for (std::size_t i = 0; i < prediction.size(); ++i) sum += (prediction[i] - truth[i]) * (prediction[i] - truth[i]);
+    for (std::size_t i = 0; i < prediction.size(); ++i)
+      sum += detail::rounded((prediction[i] - truth[i]) * (prediction[i] - truth[i]));
     return sum / T(prediction.size());
   }
   template <class T>
-  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     for (std::size_t i = 0; i < prediction.size(); ++i) dx[i] = 2 * (prediction[i] - truth[i]) / T(prediction.size());
   }
 };

@@ -1,15 +1,16 @@
-// A loss can be shown as a metric, too.
+// Makes a loss usable as a metric.
 #pragma once
+#include <strata/base/host_device.hpp>
 
 namespace strata::detail {
 
-/// Base of losses: what they measure of one sample is their value.
+/// Base of losses. As a metric, a loss measures its value for one sample.
 template <class Loss>
 struct measured {
-  // L, since clang 14 would look into Loss while it is incomplete.
+  // L instead of Loss: clang 14 would look into Loss while it is incomplete.
   template <class Prediction, class Truth, class L = Loss>
     requires requires(Prediction prediction, Truth truth) { L::value(prediction, truth); }
-  static constexpr double measure(Prediction prediction, Truth truth) {
+  STRATA_HOST_DEVICE static constexpr double measure(Prediction prediction, Truth truth) {
     return static_cast<double>(L::value(prediction, truth));
   }
 };

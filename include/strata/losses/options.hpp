@@ -4,7 +4,7 @@
 
 namespace strata {
 
-/// The predictions are unnormalised scores: the network has no softmax or sigmoid at its end, the loss has.
+/// The predictions are logits: the loss applies softmax or sigmoid, and the network must not end with one.
 struct from_logits {
   static constexpr void configure(auto& settings)
     requires requires { settings.from_logits; }

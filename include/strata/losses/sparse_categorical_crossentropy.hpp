@@ -1,6 +1,7 @@
-// prediction: (C), a probability per class  truth: the number of the class
+// prediction: (C), a probability per class  truth: the index of the class
 #pragma once
 #include <cstdint>
+#include <strata/base/host_device.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/class_crossentropy.hpp>
 #include <strata/losses/measured.hpp>
@@ -12,8 +13,8 @@ struct sparse_crossentropy_settings {
   bool from_logits = false;
 };
 
-/// -log p[label], where p is the prediction divided by its sum and kept within [1e-7, 1 - 1e-7]; or, from_logits, its softmax.
-/// Options: from_logits. The label must be a class; the trainer checks that.
+/// -log p[label], where p is the prediction divided by its sum and clamped to [1e-7, 1 - 1e-7]. With from_logits, p is the
+/// softmax of the prediction. Options: from_logits. The trainer checks that labels are classes.
 /// https://keras.io/api/losses/probabilistic_losses/#sparsecategoricalcrossentropy-class
 template <class... Options>
 struct sparse_categorical_crossentropy : layer_options<sparse_crossentropy_settings, Options...>,
@@ -25,11 +26,11 @@ struct sparse_categorical_crossentropy : layer_options<sparse_crossentropy_setti
   static constexpr expected_shape output_shape(shape in) { return detail::shape_of_classes(in); }
 
   template <class T>
-  static T value(std::span<const T> prediction, std::int32_t label) {
+  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::int32_t label) {
     return detail::class_crossentropy<settings.from_logits>::value(prediction, detail::one_hot<T>(label));
   }
   template <class T>
-  static void gradient(std::span<const T> prediction, std::int32_t label, std::span<T> dx) {
+  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::int32_t label, std::span<T> dx) {
     detail::class_crossentropy<settings.from_logits>::gradient(prediction, detail::one_hot<T>(label), dx);
   }
 };

@@ -1,26 +1,27 @@
-// Where each parameter lies in the arena. It depends on the network alone, so that every backend, strategy and checkpoint
-// agrees on it: first what is trained, then state, each parameter at a multiple of 64 bytes.
+// The layout: the place of each parameter in the arena. It depends on the network alone, so that all backends, strategies and
+// checkpoints share it. Trained parameters come first, then state. Each begins at a multiple of 64 bytes.
 #pragma once
 #include <strata/network/sequential.hpp>
 
 namespace strata {
 
-/// Elements between two possible starts of a parameter: 64 bytes of floats.
+/// Parameters begin at multiples of this number of elements: 64 bytes of floats.
 inline constexpr int parameter_alignment = 16;
 
+/// A parameter and its place in the arena, in elements.
 struct parameter_slot {
   parameter what;
   long offset = 0;
-  int node = 0, index = 0;  // parameter `index` of that node
+  int node = 0, index = 0;  // it is parameter `index` of that node
 };
 
 template <int Count>
 struct parameter_layout {
   static constexpr int count = Count;
   parameter_slot slots[Count + 1];
-  /// Elements of the arena: of what is trained (a prefix), and of everything; both padded.
+  /// Elements of the trained parameters, which are a prefix of the arena, and of all parameters; both with padding.
   long trainable = 0, size = 0;
-  /// Numbers that the user would count.
+  /// The same without padding.
   long trainable_count = 0, state_count = 0;
 
   constexpr bool has_regularizers() const {
@@ -31,8 +32,9 @@ struct parameter_layout {
 };
 
 namespace detail {
-/// Parameters of one node, with initializers and regularizers as its layer's options say.
-constexpr int parameters_of_node(const node& n, shape in, parameter* out) {
+/// Writes the parameters of one node to `out`, with the initializers and regularizers of its layer's options; returns their
+/// number.
+constexpr int parameters_of_node(const tape_node& n, shape in, parameter* out) {
   const int count = n.operation->parameters(in, out);
   for (int k = 0; k < count; ++k) n.layer->adjust(out[k]);
   return count;
@@ -71,7 +73,7 @@ constexpr parameter_layout<Count> lay_out_parameters(const tape<N>& t) {
 }
 }  // namespace detail
 
-/// The slots stand in tape order, whatever their offsets.
+/// The slots are in the order of the tape, not of their offsets.
 template <class Items>
 inline constexpr auto layout_of = detail::lay_out_parameters<detail::count_parameters(tape_of<Items>)>(tape_of<Items>);
 

@@ -1,29 +1,25 @@
-// sequential<input<...>, items...>: the network, and the one sentence that says what is wrong with it.
+// sequential<input<...>, items...>: a network, and the compile error if its layers do not fit.
 #pragma once
 #include <strata/network/tape.hpp>
 
 namespace strata {
 
-// The words of the sentence. None is ever defined: the error is the name.
+// The words of the compile error. They are never defined, so that the compiler prints their names.
 template <int... Path>
 struct at_index;
 template <class Layer>
 struct by_layer;
 template <int... Extents>
 struct receives;
-template <const reason& Why>
-struct because;
 template <class Where, class Who, class What, class Why>
 struct shape_mismatch;
 template <class Where, class Who, class Option, class Why>
 struct wrong_option;
 
 template <class Items>
-inline constexpr failure failure_of = tape_of<Items>.failed;
+inline constexpr tape_failure failure_of = tape_of<Items>.failed;
 
 namespace detail {
-struct no_complaint {};
-
 template <class Items, bool WellShaped = tape_of<Items>.well_shaped(), bool Misused = failure_of<Items>.misused_option>
 struct verdict {
   using type = no_complaint;
@@ -36,7 +32,7 @@ struct place_of_failure<Items, std::integer_sequence<int, P...>> {
   using type = at_index<failure_of<Items>.where.index[P]...>;
 };
 template <class Items>
-using layer_that_failed = typename at_t<failure_of<Items>.node, leaves_of<Items>>::layer;
+using layer_that_failed = typename at_t<failure_of<Items>.node, node_types_of<Items>>::layer;
 
 template <class Items>
 struct verdict<Items, false, false> {
@@ -59,7 +55,7 @@ template <int... E>
 inline constexpr bool is_input<input<E...>> = true;
 }  // namespace detail
 
-/// A network: layers from the input to the predictions. Naming the type is enough to have every shape checked.
+/// A network: layers from the input to the predictions. Its shapes are checked where the type is named.
 ///   sequential<input<28, 28, 1>, conv2d<32, 3, relu>, flatten, dense<10, softmax>>
 template <class First, class... Items>
 struct sequential {
@@ -78,7 +74,7 @@ concept network = requires {
   requires tape_of<typename N::items>.well_shaped();
 };
 
-/// The same question without the error: static_assert(!well_shaped<input<28, 28, 1>, dense<10>>).
+/// Whether the items are a network, without a compile error: static_assert(!well_shaped<input<28, 28, 1>, dense<10>>).
 template <class... Items>
 concept well_shaped = tape_of<branch<Items...>>.well_shaped();
 

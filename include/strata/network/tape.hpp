@@ -1,71 +1,79 @@
-// The tape: a network as a flat constexpr array of nodes that name their inputs (SSA), beside a flat list of types.
-// Types at both ends (layers in, kernels out), plain values in between: passes over the tape are ordinary functions.
+// The tape: a network as a flat constexpr array of operations that name their inputs (SSA), and a flat list of their types.
+// Layers and kernels are types; between them, passes over the tape are ordinary constexpr functions of values.
 #pragma once
 #include <strata/concepts/layer.hpp>
-#include <strata/layers/branches.hpp>
+#include <strata/layers/branch.hpp>
 #include <strata/layers/input.hpp>
+#include <strata/layers/refused.hpp>
 
 namespace strata {
 
-inline constexpr int max_depth = 12;
-
-/// Where an item stands: indices from the outside in, e.g. item 3, branch 1, item 0.
-struct path {
+/// The place of an item in a network: indices from the outside in, such as item 3, branch 1, item 0.
+struct item_path {
+  static constexpr int max_depth = 12;
   int index[max_depth] = {};
   int depth = 0;
 };
 
 /// One operation. Node 0 is the batch.
-struct node {
-  const operation_facts* operation = nullptr;
-  const layer_facts* layer = nullptr;
-  int layer_number = 0;  // nodes of one layer share it
-  int input[max_inputs] = {};
+struct tape_node {
+  const operation_info* operation = nullptr;
+  const layer_info* layer = nullptr;
+  int layer_number = 0;        // index of the layer; the nodes of a layer share it
+  int input[max_inputs] = {};  // indices of the nodes that it reads
   int arity = 0;
-  int consumers = 0;
-  shape out{};
+  int consumers = 0;  // how many inputs of later nodes read it
+  shape out{};        // of one sample
 };
 
-/// The first item that cannot be: what it received and why it refused.
-struct failure {
-  int node = -1;
-  const reason* why = nullptr;
+/// The first item that does not fit.
+struct tape_failure {
+  int node = -1;                // below 0: every item fits
+  const reason* why = nullptr;  // null for an option that the layer does not know
   shape received{};
-  path where;
+  item_path where;
   bool misused_option = false;
 };
 
 template <int N>
 struct tape {
   static constexpr int size = N;
-  node nodes[N];
-  failure failed;
+  tape_node nodes[N];
+  tape_failure failed;
 
   constexpr bool well_shaped() const { return failed.node < 0; }
+  /// The shape of input k of node i.
   constexpr shape in(int i, int k = 0) const { return nodes[nodes[i].input[k]].out; }
 };
 
-inline constexpr reason embedding_takes_the_numbers_of_the_batch{
-    "embedding takes the numbers of the batch: only flatten and reshape may stand between it and input"};
+inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
+inline constexpr reason embedding_takes_the_row_indices_of_the_batch{
+    "embedding takes the row indices of the batch: only flatten and reshape may stand between it and input"};
 
-/// Appends nodes and computes their shapes; after the first failure it only counts.
+namespace detail {
+
+/// Appends nodes and computes their shapes. After the first failure it only counts nodes.
 struct recorder {
-  node* nodes;
-  failure* failed;
+  tape_node* nodes;
+  tape_failure* failed;
   int size = 0, layers = 0;
-  path here = {};
+  item_path here = {};
 
   constexpr void enter(int level, int index) {
-    if (level < max_depth) here.index[level] = index;
+    if (level < item_path::max_depth) here.index[level] = index;
   }
-  constexpr int add(const operation_facts& operation, const layer_facts& layer, std::span<const int> inputs) {
+  constexpr int add(const operation_info& operation, const layer_info& layer, std::span<const int> inputs) {
     const int id = size++;
     if (failed->node >= 0) return id;
-    node& n = nodes[id];
+    tape_node& n = nodes[id];
     n.operation = &operation;
     n.layer = &layer;
     n.layer_number = layers;
     shape in[max_inputs] = {};
+    if (inputs.size() > std::size_t(max_inputs)) {
+      *failed = {id, &a_join_takes_at_most_8_branches, nodes[inputs[0]].out, here, false};
+      return id;
+    }
     for (int i : inputs) {
       in[n.arity] = nodes[i].out;
       n.input[n.arity++] = i;
@@ -81,57 +89,54 @@ struct recorder {
     if (out.refused)
       *failed = {id, out.why, received, here, false};
     else if (operation.looks_up && !is_batch(n.input[0]))
-      *failed = {id, &embedding_takes_the_numbers_of_the_batch, received, here, false};
+      *failed = {id, &embedding_takes_the_row_indices_of_the_batch, received, here, false};
     return id;
   }
 
  private:
-  /// The batch, or a view of it.
+  /// Whether a node is the batch, or a view of it.
   constexpr bool is_batch(int id) const {
     while (id > 0 && nodes[id].operation->is_view) id = nodes[id].input[0];
     return id == 0;
   }
 };
 
-/// An operation and the layer that the user wrote for it.
+}  // namespace detail
+
+/// The type of a node: its operation, and the layer that the user wrote for it.
 template <class Operation, class Layer>
-struct leaf {
+struct node_type {
   using operation = Operation;
   using layer = Layer;
 };
 
-inline constexpr reason items_of_a_network_are_layers{"an item of a network is a layer, or add / concat / residual / branch of layers"};
+inline constexpr reason items_of_a_network_are_layers{
+    "an item of a network is a layer, a branch of layers, or a join of branches such as add or concat"};
 inline constexpr reason input_stands_first_and_once{"input stands first, and only once"};
 
 namespace detail {
-template <const reason& Why>
-struct refused_operation {
-  static constexpr auto name = "refused";
-  static constexpr expected_shape output_shape(shape) { return Why; }
-};
-}  // namespace detail
-
-/// How an item of a network becomes a piece of tape: its leaves (types) and its nodes (values), in the same order.
+/// How an item of a network becomes a part of the tape: `types`, a list of node_type, and `record`, which appends the nodes in
+/// the same order.
 template <class Item>
 struct structure {
-  using refused = detail::refused_operation<items_of_a_network_are_layers>;
-  using leaves = list<leaf<refused, Item>>;
+  using operation = refused<items_of_a_network_are_layers>;
+  using types = type_list<node_type<operation, Item>>;
   static constexpr int record(recorder& r, int in) {
-    return r.add(facts_of<refused>, facts_of_layer<refused>, std::span<const int>(&in, 1));
+    return r.add(info_of<operation>, info_of_layer<operation>, std::span<const int>(&in, 1));
   }
 };
 
 template <layer Layer>
 struct structure<Layer> {
   template <class... Operation>
-  static list<leaf<Operation, Layer>...> each(list<Operation...>);
-  using leaves = decltype(each(operations_of<Layer>{}));
+  static type_list<node_type<Operation, Layer>...> each(type_list<Operation...>);
+  using types = decltype(each(operations_of<Layer>{}));
 
   static constexpr int record(recorder& r, int in) {
-    const int out = [&]<class... Operation>(list<leaf<Operation, Layer>...>) {
-      ((in = r.add(facts_of<Operation>, facts_of_layer<Layer>, std::span<const int>(&in, 1))), ...);
+    const int out = [&]<class... Operation>(type_list<node_type<Operation, Layer>...>) {
+      ((in = r.add(info_of<Operation>, info_of_layer<Layer>, std::span<const int>(&in, 1))), ...);
       return in;
-    }(leaves{});
+    }(types{});
     ++r.layers;
     return out;
   }
@@ -139,12 +144,11 @@ struct structure<Layer> {
 
 template <int... Extents>
 struct structure<input<Extents...>> {
-  using leaves = list<leaf<input<Extents...>, input<Extents...>>>;
+  using types = type_list<node_type<input<Extents...>, input<Extents...>>>;
   static constexpr int record(recorder& r, int in) {
     if (r.size > 0)
-      return r.add(facts_of<detail::refused_operation<input_stands_first_and_once>>, facts_of_layer<input<Extents...>>,
-                   std::span<const int>(&in, 1));
-    const int batch = r.add(facts_of<input<Extents...>>, facts_of_layer<input<Extents...>>, {});
+      return r.add(info_of<refused<input_stands_first_and_once>>, info_of_layer<input<Extents...>>, std::span<const int>(&in, 1));
+    const int batch = r.add(info_of<input<Extents...>>, info_of_layer<input<Extents...>>, {});
     ++r.layers;
     return batch;
   }
@@ -154,7 +158,7 @@ using record_function = int (*)(recorder&, int);
 
 template <class... Items>
 struct structure<branch<Items...>> {
-  using leaves = join_t<typename structure<Items>::leaves...>;
+  using types = join_t<typename structure<Items>::types...>;
 
   static constexpr int record(recorder& r, int in) {
     constexpr record_function items[] = {&structure<Items>::record..., nullptr};
@@ -168,46 +172,47 @@ struct structure<branch<Items...>> {
   }
 };
 
-namespace detail {
 template <class Layer, class... Branches>
 struct structure_of_join {
-  static_assert(sizeof...(Branches) >= 1 && sizeof...(Branches) <= max_inputs, "add and concat take 1 to 8 branches");
   using join = typename Layer::join;
-  using leaves = join_t<typename structure<Branches>::leaves..., list<leaf<join, Layer>>>;
+  using types = join_t<typename structure<Branches>::types..., type_list<node_type<join, Layer>>>;
 
   static constexpr int record(recorder& r, int in) {
-    constexpr record_function branches[] = {&structure<Branches>::record...};
-    int ends[sizeof...(Branches)] = {}, n = 0;
+    constexpr int count = sizeof...(Branches);
+    constexpr record_function branches[] = {&structure<Branches>::record..., nullptr};
+    int ends[count + 1] = {};
     const int level = r.here.depth++;
-    for (record_function each : branches) {
-      r.enter(level, n);
-      ends[n++] = each(r, in);
+    for (int k = 0; k < count; ++k) {
+      r.enter(level, k);
+      ends[k] = branches[k](r, in);
     }
     --r.here.depth;
-    const int out = r.add(facts_of<join>, facts_of_layer<Layer>, ends);
+    const int out = r.add(info_of<join>, info_of_layer<Layer>, std::span<const int>(ends, count));
     ++r.layers;
     return out;
   }
 };
-}  // namespace detail
 
-template <class... Branches>
-struct structure<add<Branches...>> : detail::structure_of_join<add<Branches...>, Branches...> {};
-template <class... Branches>
-struct structure<concat<Branches...>> : detail::structure_of_join<concat<Branches...>, Branches...> {};
-
-template <class Items>
-using leaves_of = typename structure<Items>::leaves;
+template <template <class...> class Join, class... Branches>
+  requires join_layer<Join<Branches...>>
+struct structure<Join<Branches...>> : structure_of_join<Join<Branches...>, Branches...> {};
 
 template <class Items>
 constexpr auto record() {
-  tape<length(leaves_of<Items>{})> t;
+  tape<length(typename structure<Items>::types{})> t;
   recorder r{t.nodes, &t.failed};
   structure<Items>::record(r, 0);
   return t;
 }
 
+}  // namespace detail
+
+/// A list of node_type, in the order of the tape.
 template <class Items>
-inline constexpr auto tape_of = record<Items>();
+using node_types_of = typename detail::structure<Items>::types;
+
+/// The tape of branch<items...>.
+template <class Items>
+inline constexpr auto tape_of = detail::record<Items>();
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 // Adam (Kingma and Ba 2015), AMSGrad (Reddi et al. 2018) and AdamW (Loshchilov and Hutter 2019).
 #pragma once
 #include <cmath>
+#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -9,14 +10,14 @@
 namespace strata {
 
 /// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2);  w -= alpha * m / (sqrt(v) + epsilon)
-/// where alpha, the rate with the correction for moments that start at zero, is the same for all elements.
+/// alpha is the learning rate times the correction for moments that start at zero.
 template <class T>
 struct adam_rule {
   static constexpr int slots = 2;
   T alpha, one_minus_beta_1, one_minus_beta_2, epsilon;
 
   template <class V>
-  void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v) const {
+  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v) const {
     const V g = gradient.value();
     m += detail::product(g - m, one_minus_beta_1);
     v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
@@ -24,14 +25,14 @@ struct adam_rule {
   }
 };
 
-/// Divides by the largest v so far.
+/// The same with the largest v so far in place of v.
 template <class T>
 struct adam_amsgrad_rule {
   static constexpr int slots = 3;
   T alpha, one_minus_beta_1, one_minus_beta_2, epsilon;
 
   template <class V>
-  void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v, V& largest) const {
+  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v, V& largest) const {
     const V g = gradient.value();
     m += detail::product(g - m, one_minus_beta_1);
     v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
@@ -46,10 +47,10 @@ void validate_adam(const Adam& o) {
   check_common(o);
   check_below_1(Adam::name, "beta_1", o.beta_1);
   check_below_1(Adam::name, "beta_2", o.beta_2);
-  check_positive(Adam::name, "epsilon", o.epsilon);  // 0 would divide 0 by 0 where no gradient arrives
+  check_positive(Adam::name, "epsilon", o.epsilon);  // 0 would give 0 / 0 for elements that never had a gradient
 }
 
-/// In double: 1 - 0.999f is wrong by 1e-5 already.
+/// Corrections are computed in double, because 1 - 0.999f is wrong by 1e-5.
 template <class T, class Adam, class F>
 void with_adam_rule(const Adam& o, long step, double rate, F&& f) {
   const double t = static_cast<double>(step + 1);
@@ -61,7 +62,7 @@ void with_adam_rule(const Adam& o, long step, double rate, F&& f) {
 }
 }  // namespace detail
 
-/// adam{.learning_rate = 3e-4}; epsilon is added to the root of the uncorrected v.  https://keras.io/api/optimizers/adam
+/// Adam: adam{.learning_rate = 3e-4}. epsilon is added to the root of the uncorrected v.  https://keras.io/api/optimizers/adam
 struct adam {
   static constexpr auto name = "adam";
 
@@ -81,7 +82,7 @@ struct adam {
   }
 };
 
-/// Adam that by default shrinks the weights by weight_decay * learning_rate in each step.
+/// Adam with decoupled weight decay: each step multiplies the weights by 1 - weight_decay * learning_rate.
 /// https://keras.io/api/optimizers/adamw
 struct adamw {
   static constexpr auto name = "adamw";

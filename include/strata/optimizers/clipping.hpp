@@ -1,34 +1,35 @@
-// Keeping gradients small. The order of a step is Keras': reduce, clip, decay the weights, then the optimizer's rule.
+// Gradient clipping. A step has Keras' order: reduce, clip, decay the weights, apply the optimizer's rule.
 #pragma once
 #include <cmath>
+#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 
 namespace strata {
 
-/// Each element kept within [-limit, limit].
+/// Each element is clamped to [-limit, limit].
 template <class V, class T>
-constexpr reduced_gradient<V> clip_by_value(reduced_gradient<V> gradient, T limit) {
-  return reduction::transformed(gradient, [=](V g) {
+STRATA_HOST_DEVICE constexpr reduced_gradient<V> clip_by_value(reduced_gradient<V> gradient, T limit) {
+  return detail::after_reduction::transformed(gradient, [=](V g) {
     const V high = detail::spread<V>(limit), low = detail::spread<V>(-limit);
     g = g > high ? high : g;
     return g < low ? low : g;
   });
 }
 
-/// Multiplied by a factor of the two functions below.
+/// Multiplies by one of the two factors below.
 template <class V, class T>
-constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T factor) {
-  return reduction::transformed(gradient, [=](V g) { return detail::product(g, factor); });
+STRATA_HOST_DEVICE constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T factor) {
+  return detail::after_reduction::transformed(gradient, [=](V g) { return detail::product(g, factor); });
 }
 
-/// What makes a parameter's gradient no longer than `limit`; 1 where it is short enough.
+/// The factor that reduces the norm of a parameter's gradient to `limit`; 1 if the norm is not larger.
 inline double clipnorm_factor(double sum_of_squares, double limit) {
   const double norm = std::sqrt(sum_of_squares);
   return norm <= limit ? 1 : limit / norm;
 }
 
-/// The same with one norm for all parameters; nan if it is not finite, so that no step hides it.
+/// The same with one norm over all parameters. It is nan if the norm is not finite, so that clipping does not hide that.
 inline double global_clipnorm_factor(double sum_of_squares, double limit) {
   const double norm = std::sqrt(sum_of_squares);
   return (norm <= limit ? 1 : limit / norm) + (norm - norm);

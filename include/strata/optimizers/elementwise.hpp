@@ -1,34 +1,35 @@
-// What optimizer rules need beyond arithmetic, for a number or a vector of numbers.
+// Arithmetic for optimizer rules, on a number or a vector of numbers.
 #pragma once
 #include <cmath>
+#include <strata/base/host_device.hpp>
 
 namespace strata::detail {
 
-/// Specialised by backends for their vectors.
+/// Backends specialise it for their vectors.
 template <class V>
 struct elementwise {
-  static V square_root(V x) { return std::sqrt(x); }
-  static constexpr V rounded(V x) { return x; }
+  STRATA_HOST_DEVICE static V square_root(V x) { return std::sqrt(x); }
+  STRATA_HOST_DEVICE static constexpr V rounded(V x) { return x; }
 };
 
-/// a * b, rounded before anything is added to it. Compilers may fuse a product with a sum, and do so here but not there: the
-/// bits of the weights would depend on compiler, flags and machine.
+/// a * b, rounded before it is added to anything. Without that a compiler may fuse a product with a sum in one place and not in
+/// another, and the bits of the weights would depend on compiler, flags and machine.
 template <class V, class W>
-constexpr V product(V a, W b) {
+STRATA_HOST_DEVICE constexpr V product(V a, W b) {
   return elementwise<V>::rounded(a * b);
 }
 
 template <class V>
-V square_root(V x) {
+STRATA_HOST_DEVICE V square_root(V x) {
   return elementwise<V>::square_root(x);
 }
 template <class V>
-constexpr V larger(V a, V b) {
+STRATA_HOST_DEVICE constexpr V larger(V a, V b) {
   return a > b ? a : b;
 }
-/// The number s in each element.
+/// s in each element.
 template <class V, class T>
-constexpr V spread(T s) {
+STRATA_HOST_DEVICE constexpr V spread(T s) {
   return s - V{};
 }
 

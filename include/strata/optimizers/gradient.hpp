@@ -1,39 +1,114 @@
-// Two types of gradient, so that a forgotten reduction does not compile.
+// The types of a gradient from the kernels to the update. Forgetting the reduction does not compile:
+// leaf_gradients -> (a gradient_reduction) -> global_gradient -> update, where each element is a reduced_gradient.
 #pragma once
+#include <strata/base/error.hpp>
+#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 
 namespace strata {
 
-/// What kernels accumulated over some samples: a sum, not yet a mean, not yet everybody's. V: a number or a vector of them.
+/// An element of a sum over some samples: not yet a mean, and not yet of all processes. V: a number or a vector of numbers.
 template <class V>
 struct local_gradient {
   V sum;
 };
 
-struct reduction;
+template <class V>
+class reduced_gradient;
+template <class T>
+class sample_mean;
 
-/// The mean over the global batch. Only a strategy's reduction makes one; clipping, optimizers and callbacks take no other.
+namespace detail {
+/// Changes a gradient between the reduction and the rule: clipping and penalties.
+struct after_reduction {
+  template <class V, class F>
+  STRATA_HOST_DEVICE static constexpr reduced_gradient<V> transformed(reduced_gradient<V> gradient, F&& f) {
+    return reduced_gradient<V>(f(gradient.value()));
+  }
+};
+}  // namespace detail
+
+/// An element of the mean gradient over the global batch. Clipping and the rules of optimizers take nothing else. Only a
+/// global_gradient makes one.
 template <class V>
 class reduced_gradient {
   V mean_;
-  constexpr explicit reduced_gradient(V mean) : mean_(mean) {}
-  friend struct reduction;
+  STRATA_HOST_DEVICE constexpr explicit reduced_gradient(V mean) : mean_(mean) {}
+  friend struct detail::after_reduction;
+  template <class T>
+  friend class sample_mean;
 
  public:
-  constexpr V value() const { return mean_; }
+  STRATA_HOST_DEVICE constexpr V value() const { return mean_; }
 };
 
-/// The key to reduced_gradient: named by strategies, and by what works on the outcome of theirs.
-struct reduction {
-  /// `all`: the sum over all samples of the global batch, of which there are 1 / scale.
-  template <class V, class T>
-  static constexpr reduced_gradient<V> mean(local_gradient<V> all, T scale) {
-    return reduced_gradient<V>(detail::product(all.sum, scale));
+/// The gradients that one engine has computed: `count` arrays with sums over the samples of one leaf each, or of whole subtrees
+/// of leaves. Together they are the leaves [begin, end) of the `leaves` that the global batch has. Addresses are those of the
+/// device.
+template <class T, class Device>
+struct leaf_gradients {
+  T* const* arrays = nullptr;
+  int count = 0;
+  int begin = 0, end = 0, leaves = 0;
+
+  constexpr bool is_whole_batch() const { return begin == 0 && end == leaves; }
+};
+
+/// Multiplies a sum over the global batch by 1 / samples. Only a global_gradient makes one.
+template <class T>
+class sample_mean {
+  T scale_;
+  constexpr explicit sample_mean(T scale) : scale_(scale) {}
+  template <class, class>
+  friend class global_gradient;
+
+ public:
+  template <class V>
+  STRATA_HOST_DEVICE constexpr reduced_gradient<V> of(V sum) const {
+    return reduced_gradient<V>(detail::product(sum, scale_));
   }
-  /// For what follows the reduction: clipping, penalties.
-  template <class V, class F>
-  static constexpr reduced_gradient<V> transformed(reduced_gradient<V> gradient, F&& f) {
-    return reduced_gradient<V>(f(gradient.value()));
+};
+
+/// The gradient of the global batch: arrays whose sum, in the tree over leaves, times `mean()` is the mean over all samples. An
+/// update takes nothing else. Only a gradient_reduction makes one. The reduction owns the arrays; an update may overwrite
+/// the first.
+template <class T, class Device>
+class global_gradient {
+  T* const* arrays_;
+  int count_;
+  sample_mean<T> mean_;
+  constexpr global_gradient(T* const* arrays, int count, T scale) : arrays_(arrays), count_(count), mean_(scale) {}
+  friend class gradient_reduction;
+
+ public:
+  constexpr T* const* arrays() const { return arrays_; }
+  constexpr int count() const { return count_; }
+  constexpr sample_mean<T> mean() const { return mean_; }
+  /// The same once the first array holds the mean itself.
+  constexpr global_gradient in_first_array() const { return {arrays_, 1, T(1)}; }
+};
+
+// The sentence about an update that is given leaf_gradients. Never defined.
+template <class Given, class Wanted>
+struct reduction_is_missing_between;
+
+/// Base of reductions. A derived class promises that its result holds the gradients of all processes.
+class gradient_reduction {
+ protected:
+  /// The arrays hold sums over all samples of the global batch.
+  template <class Device, class T>
+  static constexpr global_gradient<T, Device> reduced(T* const* arrays, int count, long samples) {
+    return {arrays, count, T(1) / T(samples)};
+  }
+};
+
+/// The reduction of a process that computes all leaves by itself.
+struct whole_batch_reduction : gradient_reduction {
+  /// Throws strata::error if other processes have computed some of the leaves.
+  template <class T, class Device>
+  static constexpr global_gradient<T, Device> reduce(const leaf_gradients<T, Device>& leaves, long samples) {
+    if (!leaves.is_whole_batch()) throw error("the gradients of some leaves of the batch are missing");
+    return reduced<Device>(leaves.arrays, leaves.count, samples);
   }
 };
 

@@ -7,13 +7,13 @@
 
 namespace strata {
 
-/// A number, or anything callable with the step (from 0). Schedules: optimizers/schedules.hpp.
+/// A number, or a function of the step, from 0. Schedules are in optimizers/schedules.hpp.
 class learning_rate_schedule {
   std::function<double(long)> at_;
 
  public:
   learning_rate_schedule(double constant) : at_([constant](long) { return constant; }) {}
-  /// Calls schedule.validate() if there is one: a schedule that makes no sense throws strata::error.
+  /// Calls schedule.validate(), if the schedule has it, which throws strata::error for wrong settings.
   template <class Schedule>
     requires(!std::same_as<std::remove_cvref_t<Schedule>, learning_rate_schedule>) &&
             std::is_invocable_r_v<double, const Schedule&, long>

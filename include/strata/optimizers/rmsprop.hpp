@@ -1,5 +1,6 @@
-// Steps divided by the root of a moving mean of squared gradients.
+// RMSprop (Hinton 2012): steps are divided by the root of a moving mean of squared gradients.
 #pragma once
+#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -14,13 +15,13 @@ struct rmsprop_constants {
 
   /// rate * g / sqrt(v + epsilon) for the new v
   template <class V>
-  V increment(V g, V& v) const {
+  STRATA_HOST_DEVICE V increment(V g, V& v) const {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
     return g * rate / square_root(v + epsilon);
   }
   /// The same with the variance instead of the mean square: v - a^2 for the new a
   template <class V>
-  V centered_increment(V g, V& v, V& a) const {
+  STRATA_HOST_DEVICE V centered_increment(V g, V& v, V& a) const {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
     a = product(a, rho) + product(g, one_minus_rho);
     return g * rate / square_root(v - product(a, a) + epsilon);
@@ -34,18 +35,18 @@ struct rmsprop_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 1;
 
   template <class V>
-  void operator()(V& w, reduced_gradient<V> gradient, V& v) const {
+  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v) const {
     w -= this->increment(gradient.value(), v);
   }
 };
 
-/// The increments of rmsprop_rule are accumulated: m = momentum * m + increment;  w -= m
+/// The increments of rmsprop_rule with momentum: m = momentum * m + increment;  w -= m
 template <class T>
 struct rmsprop_momentum_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 2;
 
   template <class V>
-  void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m) const {
+  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m) const {
     m = detail::product(m, this->momentum) + this->increment(gradient.value(), v);
     w -= m;
   }
@@ -57,23 +58,24 @@ struct rmsprop_centered_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 2;
 
   template <class V>
-  void operator()(V& w, reduced_gradient<V> gradient, V& v, V& a) const {
+  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v, V& a) const {
     w -= this->centered_increment(gradient.value(), v, a);
   }
 };
 
+/// The increments of rmsprop_centered_rule with momentum: m = momentum * m + increment;  w -= m
 template <class T>
 struct rmsprop_centered_momentum_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 3;
 
   template <class V>
-  void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m, V& a) const {
+  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m, V& a) const {
     m = detail::product(m, this->momentum) + this->centered_increment(gradient.value(), v, a);
     w -= m;
   }
 };
 
-/// rmsprop{.learning_rate = 1e-3, .rho = 0.9}; epsilon stands inside the root.  https://keras.io/api/optimizers/rmsprop
+/// RMSprop: rmsprop{.learning_rate = 1e-3, .rho = 0.9}. epsilon is added inside the root. https://keras.io/api/optimizers/rmsprop
 struct rmsprop {
   static constexpr auto name = "rmsprop";
 
@@ -82,7 +84,7 @@ struct rmsprop {
   bool centered = false;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// The mean square; then, if any, the momentum; then the mean.
+  /// The mean square; with momentum, the momentum; if centered, the mean.
   int slots() const { return 1 + (momentum > 0 ? 1 : 0) + (centered ? 1 : 0); }
 
   /// Throws strata::error.

@@ -1,10 +1,11 @@
-// Learning rates that change with the step, counted from 0: adam{.learning_rate = cosine_decay{1e-3, 10'000}}.
+// Learning rates that change with the step, which counts from 0: adam{.learning_rate = cosine_decay{1e-3, 10'000}}.
 // Names, formulas and defaults are Keras': https://keras.io/api/optimizers/learning_rate_schedules
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <strata/base/text.hpp>
 #include <strata/optimizers/validation.hpp>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct exponential_decay {
     const double periods = double(step) / double(decay_steps);
     return initial_learning_rate * std::pow(decay_rate, staircase ? std::floor(periods) : periods);
   }
-  /// Throws strata::error, as do those below; whatever takes a schedule calls it.
+  /// Throws strata::error for wrong settings. A learning_rate_schedule calls it for every schedule.
   void validate() const {
     detail::check_at_least_0(name, "initial_learning_rate", initial_learning_rate);
     detail::check_positive(name, "decay_steps", double(decay_steps));
@@ -49,29 +50,31 @@ struct inverse_time_decay {
   }
 };
 
-/// values[i] up to and including step boundaries[i], then the next; one value more than boundaries.
+/// values[0] up to and including step boundaries[0], then values[1], and so on. There is one value more than boundaries.
 struct piecewise_constant_decay {
   static constexpr auto name = "piecewise_constant_decay";
   std::vector<long> boundaries;
   std::vector<double> values;
 
   double operator()(long step) const {
-    return values[std::size_t(std::ranges::lower_bound(boundaries, step) - boundaries.begin())];
+    std::size_t passed = 0;
+    while (passed < boundaries.size() && boundaries[passed] < step) ++passed;
+    return values[passed];
   }
   void validate() const {
     if (values.size() != boundaries.size() + 1)
-      throw error(std::string(name) + ": " + std::to_string(values.size()) + " values for " + std::to_string(boundaries.size()) +
-                  " boundaries; there must be one value more than boundaries");
+      throw error({name, ": ", values.size(), " values for ", boundaries.size(),
+                   " boundaries; there must be one value more than boundaries"});
     for (std::size_t i = 1; i < boundaries.size(); ++i)
       if (boundaries[i] <= boundaries[i - 1])
         detail::refuse(name, "a boundary", double(boundaries[i]),
-                       "greater than the one before it, " + std::to_string(boundaries[i - 1]));
+                       detail::text_of({"greater than the one before it, ", boundaries[i - 1]}));
     for (double v : values) detail::check_at_least_0(name, "a value", v);
   }
 };
 
-/// From initial_learning_rate to end_learning_rate along (1 - step / decay_steps) ^ power, then constant; cycle: decay_steps
-/// is instead stretched to its next multiple whenever the end is reached.
+/// (initial - end) * (1 - step / decay_steps) ^ power + end for decay_steps steps, then the end rate. cycle: at each end,
+/// decay_steps is stretched to its next multiple instead.
 struct polynomial_decay {
   static constexpr auto name = "polynomial_decay";
   double initial_learning_rate;
@@ -92,8 +95,8 @@ struct polynomial_decay {
   }
 };
 
-/// Half a cosine from the initial rate down to alpha times that (Loshchilov and Hutter 2017). With a warmup_target, the rate
-/// first rises linearly to it during warmup_steps, and the cosine, over decay_steps more, starts there.
+/// Half a cosine from the initial rate to alpha times the initial rate, over decay_steps (Loshchilov and Hutter 2017). With a
+/// warmup_target, the rate first rises linearly to the target during warmup_steps, and the cosine starts from the target.
 struct cosine_decay {
   static constexpr auto name = "cosine_decay";
   double initial_learning_rate;
@@ -118,7 +121,7 @@ struct cosine_decay {
   }
 };
 
-/// Half cosines one after another, each t_mul times as long as the last and starting m_mul times as high (SGDR).
+/// Half cosines in sequence (SGDR). Each is t_mul times as long as the one before, and starts at m_mul times its rate.
 struct cosine_decay_restarts {
   static constexpr auto name = "cosine_decay_restarts";
   double initial_learning_rate;
@@ -126,7 +129,7 @@ struct cosine_decay_restarts {
   double t_mul = 2, m_mul = 1, alpha = 0;
 
   double operator()(long step) const {
-    // Subtracting periods is exact where the closed form, a quotient of logarithms, may miss a restart by one.
+    // Periods are subtracted, because the closed form, a quotient of logarithms, may round to the wrong period.
     double at = double(step), length = double(first_decay_steps), restarts = 0;
     if (t_mul == 1) {
       restarts = std::floor(at / length);

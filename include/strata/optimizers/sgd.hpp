@@ -1,5 +1,6 @@
-// Gradient descent, with momentum or Nesterov's.
+// Gradient descent, plain, with momentum or with Nesterov momentum.
 #pragma once
+#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -14,7 +15,7 @@ struct sgd_rule {
   T rate;
 
   template <class V>
-  constexpr void operator()(V& w, reduced_gradient<V> gradient) const {
+  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient) const {
     w -= detail::product(gradient.value(), rate);
   }
 };
@@ -26,7 +27,7 @@ struct sgd_momentum_rule {
   T rate, momentum;
 
   template <class V>
-  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
+  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
     velocity = detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
     w += velocity;
   }
@@ -39,13 +40,13 @@ struct sgd_nesterov_rule {
   T rate, momentum;
 
   template <class V>
-  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
+  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
     velocity = detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
     w += detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
   }
 };
 
-/// sgd{.learning_rate = 0.1, .momentum = 0.9}.  https://keras.io/api/optimizers/sgd
+/// Gradient descent: sgd{.learning_rate = 0.1, .momentum = 0.9}.  https://keras.io/api/optimizers/sgd
 struct sgd {
   static constexpr auto name = "sgd";
 

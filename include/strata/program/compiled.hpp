@@ -1,4 +1,4 @@
-// From a program and a backend to kernels: which chain goes to which kernel, and the table of their code.
+// Kernels of a program on a backend: which kernel computes which chain of operations, and the table of their code.
 #pragma once
 #include <array>
 #include <strata/program/plan.hpp>
@@ -6,7 +6,7 @@
 
 namespace strata {
 
-// The words of the sentence about a kernel that nobody wrote.
+// The parts of the message about a missing kernel.
 template <class Backend>
 struct on_backend;
 template <class Operation>
@@ -28,25 +28,63 @@ struct chain_type<Leaves, First, std::integer_sequence<int, 0>> {
   using type = typename at_t<First, Leaves>::operation;
 };
 
-template <class Program, class Backend, int First, int Count>
+/// Whether views lie between the first and the last of these nodes, so that they are an operation, views and the loss.
+template <int N>
+constexpr bool has_views(const tape<N>& t, int first, int count) {
+  return count > 1 && t.nodes[first + 1].operation->is_view;
+}
+
+template <class Program, class Backend, int First, int Count,
+          bool HasViews = has_views(tape_of<typename Program::items>, First, Count)>
 struct kernel_of {
   using items = typename Program::items;
-  using chain = typename chain_type<leaves_of<items>, First, std::make_integer_sequence<int, Count>>::type;
+  using chain = typename chain_type<node_types_of<items>, First, std::make_integer_sequence<int, Count>>::type;
   template <int... K>
   static auto find(std::integer_sequence<int, K...>)
       -> find_kernel<Backend, chain, typename Program::precision, tape_of<items>.in(First, K)...>;
   using type = typename decltype(find(std::make_integer_sequence<int, tape_of<items>.nodes[First].arity>{}))::type;
 };
 
+/// The views are views of the logits: these have the shape that the loss takes.
 template <class Program, class Backend, int First, int Count>
-constexpr match longest_match() {
+struct kernel_of<Program, Backend, First, Count, true> {
+  using items = typename Program::items;
+  using operation = typename at_t<First, node_types_of<items>>::operation;
+  using type = typename find_kernel<Backend, fused<operation, typename Program::loss>, typename Program::precision,
+                                    tape_of<items>.in(First + Count - 1)>::type;
+};
+
+/// The operation that the backend computes together with the loss (operation_before_loss), or 0.
+template <class Program, class Backend>
+inline constexpr int joint_with_loss = [] {
+  constexpr const auto& t = tape_of<typename Program::items>;
+  if constexpr (t.well_shaped()) {
+    constexpr int before = operation_before_loss(t);
+    if constexpr (before > 0)
+      if constexpr (!std::is_void_v<typename kernel_of<Program, Backend, before, t.size - before>::type>) return before;
+  }
+  return 0;
+}();
+
+template <class K>
+constexpr kernel_match match_of(int count) {
+  return {count, {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true}};
+}
+
+template <class Program, class Backend, int First, int Count>
+constexpr kernel_match longest_match() {
+  constexpr const auto& t = tape_of<typename Program::items>;
+  constexpr int joint = joint_with_loss<Program, Backend>;
   if constexpr (Count == 0) {
     return {};
+  } else if constexpr (First == joint) {
+    return match_of<typename kernel_of<Program, Backend, First, t.size - First>::type>(t.size - First);
+  } else if constexpr (!may_fuse(t, First, Count, joint)) {
+    return longest_match<Program, Backend, First, Count - 1>();
   } else {
     using K = typename kernel_of<Program, Backend, First, Count>::type;
     if constexpr (!std::is_void_v<K>)
-      return {Count,
-              {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true}};
+      return match_of<K>(Count);
     else if constexpr (Count > 1)
       return longest_match<Program, Backend, First, Count - 1>();
     else
@@ -54,14 +92,14 @@ constexpr match longest_match() {
   }
 }
 
-/// The match of node I, unless one before it reaches over it: then nobody asks, and half of all look-ups are saved. Each needs
-/// the one before, so they are to be instantiated in order.
+/// The match of node I, unless a match of an earlier node covers it: that saves half of all look-ups. Each match needs the one
+/// before, so instantiate them in order.
 template <class Program, class Backend, purpose Why, int I>
 struct match_at {
   static constexpr int covered_before = match_at<Program, Backend, Why, I - 1>::covered;
-  static constexpr match found = [] {
+  static constexpr kernel_match found = [] {
     if constexpr (covered_before > I)
-      return match{};
+      return kernel_match{};
     else
       return longest_match<Program, Backend, I, chain_length(tape_of<typename Program::items>, I, Why)>();
   }();
@@ -69,7 +107,7 @@ struct match_at {
 };
 template <class Program, class Backend, purpose Why>
 struct match_at<Program, Backend, Why, 0> {  // the batch
-  static constexpr match found{};
+  static constexpr kernel_match found{};
   static constexpr int covered = 1;
 };
 
@@ -78,7 +116,7 @@ constexpr auto plan_program() {
   using items = typename Program::items;
   constexpr const auto& t = tape_of<items>;
   return [&]<int... I>(std::integer_sequence<int, I...>) {
-    const match matches[] = {match_at<Program, Backend, Why, I>::found...};
+    const kernel_match matches[] = {match_at<Program, Backend, Why, I>::found...};
     return make_plan(t, layout_of<items>, matches, Why);
   }(std::make_integer_sequence<int, t.size>{});
 }
@@ -87,18 +125,20 @@ template <class Program, class Backend, purpose Why>
 inline constexpr auto made_plan = plan_program<Program, Backend, Why>();
 }  // namespace detail
 
-/// Whether an operation knows the difference. Otherwise there is one plan, which costs half the compile time of two.
+/// Whether an operation of the program differs between training and inference. Otherwise the two share one plan, which halves
+/// the compile time.
 template <class Program>
 inline constexpr bool infers_differently = [] {
   constexpr const auto& t = tape_of<typename Program::items>;
   if (t.well_shaped())
-    for (const node& n : t.nodes)
+    for (const tape_node& n : t.nodes)
       if (n.operation->whole_batch || n.operation->only_trains) return true;
   return false;
 }();
 
 template <class Program, class Backend, purpose Why = purpose::training>
-inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, infers_differently<Program> ? Why : purpose::training>;
+inline constexpr const auto &plan_of = detail::made_plan < Program,
+                            Backend, infers_differently<Program> ? Why : purpose::training > ;
 
 template <class Program, class Backend, int G, purpose Why = purpose::training>
 using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,
@@ -108,7 +148,8 @@ using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, 
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr auto code_table = []<int... G>(std::integer_sequence<int, G...>) {
   using T = typename Program::value_type;
-  return std::array<kernel_code<T>, sizeof...(G)>{code_of<kernel_at<Program, Backend, G, Why>, T>...};
+  using queue = typename device_of<Backend>::queue;
+  return std::array<kernel_code<T, queue>, sizeof...(G)>{code_of<kernel_at<Program, Backend, G, Why>, T, queue>...};
 }(std::make_integer_sequence<int, plan_of<Program, Backend, Why>.group_count>{});
 
 template <class Program, class Backend>
@@ -125,8 +166,9 @@ concept runs_on = first_without_kernel<Program, Backend> < 0;
 namespace detail {
 template <class Program, class Backend, int Node>
 struct kernel_verdict {
-  using leaf = at_t<Node, leaves_of<typename Program::items>>;
-  using type = missing_kernel<at_node<Node>, by_layer<typename leaf::layer>, for_operation<typename leaf::operation>, on_backend<Backend>>;
+  using failed = at_t<Node, node_types_of<typename Program::items>>;
+  using type = missing_kernel<at_node<Node>, by_layer<typename failed::layer>, for_operation<typename failed::operation>,
+                              on_backend<Backend>>;
 };
 template <class Program, class Backend>
 struct kernel_verdict<Program, Backend, -1> {
@@ -134,7 +176,7 @@ struct kernel_verdict<Program, Backend, -1> {
 };
 }  // namespace detail
 
-/// Completing it asks whether the loss fits, and for every kernel. Executors derive from it.
+/// Base of executors. Its instantiation checks that the loss fits the network and that the backend has all kernels.
 template <class Program, class Backend>
 struct compiled {
   static_assert(sizeof(typename detail::verdict<typename Program::items>::type) > 0, "the network does not fit the loss");

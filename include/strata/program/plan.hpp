@@ -1,4 +1,5 @@
-// The plan of a program on a backend: fusion groups, segments, who reads and writes what, workspace. One constexpr value.
+// The plan of a program on a backend, as one constexpr value: fusion groups, segments, which group reads and writes what, and the
+// workspace.
 #pragma once
 #include <strata/kernel/kernel.hpp>
 #include <strata/network/layout.hpp>
@@ -9,69 +10,69 @@ namespace strata {
 /// The longest chain of operations that one kernel may take.
 inline constexpr int max_fusion = 4;
 
-/// What a plan is for. In inference nothing is kept for backward, an operation on the whole batch is like any other, since its
-/// statistics are state by then, and what only trains is a view.
+/// What a plan is for. In inference nothing is kept for backward. An operation on the whole batch is like any other, because its
+/// statistics are state by then, and an operation that only trains is a view.
 enum class purpose { training, inference };
 
 /// The constants of a kernel, with its type erased.
-struct kernel_facts {
+struct kernel_info {
   int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
   bool reads_input = true, reads_output = false, exists = false;
 };
 
-/// From the type level, for each node: the longest chain that starts there and has a kernel.
-struct match {
+/// For each node: the longest chain that starts there and has a kernel.
+struct kernel_match {
   int length = 1;
-  kernel_facts kernel;
+  kernel_info kernel;
 };
 
-/// One kernel call: nodes [first, first + count). Offsets count elements.
-struct group {
+/// One kernel call, for the nodes [first, first + count). Offsets count elements.
+struct kernel_group {
   int first = 0, count = 0;
-  int arity = 0, input[max_inputs] = {};  // groups it reads; -1: the batch
+  int arity = 0, input[max_inputs] = {};  // the groups that it reads; -1: the batch
   int size = 0;                           // of one output
   int parameter_count = 0;
   long parameters[max_group_parameters] = {};  // offsets in the arena
   bool trainable[max_group_parameters] = {};
-  location output, gradient, saved;            // in the workspace
+  workspace_location output, gradient, saved;  // in the workspace
   int statistics = 0;                          // two ranges of kernel.statistics doubles: forward, backward
   long derived = 0;
-  bool trains = false;               // it, or something before it, has parameters: it takes part in backward
-  bool wants_dx[max_inputs] = {};    // that input's producer trains
-  bool adds_dx[max_inputs] = {};     // somebody has written that input's gradient before: add
-  kernel_facts kernel;
+  bool trains = false;             // it or a group before it has parameters: it takes part in backward
+  bool wants_dx[max_inputs] = {};  // the group of that input trains
+  bool adds_dx[max_inputs] = {};   // another group has stored the gradient of that input before: add
+  kernel_info kernel;
 };
 
 template <int Nodes>
 struct plan {
   int group_count = 0, segment_count = 1;
-  int workspace = 0, passing = 0;             // elements per sample of a leaf, and per sample of a micro-batch
-  int unshared_workspace = 0;                 // both, without reuse
-  int statistics = 0;                         // doubles per leaf
+  int workspace = 0, passing = 0;  // elements per sample of a leaf, and per sample of a micro-batch
+  int unshared_workspace = 0;      // both, without reuse
+  int statistics = 0;              // doubles per leaf
   int scratch = 0, scratch_per_sample = 0;
   long derived = 0;
-  group groups[Nodes];
+  kernel_group groups[Nodes];
   int group_of[Nodes] = {};  // -1: the batch, or a view of it
   int first_of_segment[Nodes + 1] = {};
 
-  /// Several segments: what is saved must live for all samples of a leaf, not for a micro-batch.
+  /// With several segments, saved values must live for all samples of a leaf, not only for a micro-batch.
   constexpr bool needs_whole_leaf() const { return segment_count > 1; }
 };
 
-constexpr bool is_view(const operation_facts& operation, purpose why) {
+constexpr bool is_view(const operation_info& operation, purpose why) {
   return operation.is_view || (why == purpose::inference && operation.only_trains);
 }
-constexpr bool opens_segment(const operation_facts& operation, purpose why) {
+constexpr bool opens_segment(const operation_info& operation, purpose why) {
   return operation.whole_batch && why == purpose::training;
 }
 
-/// How far a chain of operations, each the only reader of the one before, reaches from a node.
+/// The length of the longest chain of operations from a node on, in which each operation is the only reader of the one before.
 template <int N>
 constexpr int chain_length(const tape<N>& t, int first, purpose why = purpose::training) {
   if (is_view(*t.nodes[first].operation, why)) return 0;
   int n = 1;
   for (int i = first; n < max_fusion && i + 1 < N; ++i, ++n) {
-    const node& next = t.nodes[i + 1];
+    const tape_node& next = t.nodes[i + 1];
     if (t.nodes[i].consumers != 1 || next.arity != 1 || next.input[0] != i || is_view(*next.operation, why) ||
         opens_segment(*next.operation, why))
       break;
@@ -79,19 +80,44 @@ constexpr int chain_length(const tape<N>& t, int first, purpose why = purpose::t
   return n;
 }
 
-namespace detail {
-/// A node that needs the whole batch opens a segment: what lies before it must be done for every sample.
+/// The operation that one kernel may compute together with the loss: the last one, or the one before the last views. It commutes
+/// with these views, so that they can be views of the logits: flatten(sigmoid(z)) is sigmoid(flatten(z)). 0: there is none.
 template <int N>
-constexpr void form_groups(const tape<N>& t, const match* matches, purpose why, plan<N>& p) {
+constexpr int operation_before_loss(const tape<N>& t) {
+  constexpr int loss = N - 1;
+  int i = loss;
+  do {
+    if (t.nodes[i].input[0] != i - 1 || t.nodes[i - 1].consumers != 1) return 0;
+    --i;
+  } while (i > 0 && t.nodes[i].operation->is_view);
+  const operation_info& operation = *t.nodes[i].operation;
+  const bool commutes = operation.elementwise || (operation.over_last_axis && t.nodes[i].out.last() == t.in(loss).last());
+  return i + 1 == loss || commutes ? i : 0;
+}
+
+/// Whether one kernel may take the nodes [first, first + count). Where the backend has a joint kernel for an operation and the
+/// loss, no kernel takes that operation without the loss: only together are they computed from the logits. For example
+/// sigmoid(40) is 1 in float, so a crossentropy that sees the probability has to clamp it.
+/// joint: that operation, or 0.
+template <int N>
+constexpr bool may_fuse(const tape<N>&, int first, int count, int joint) {
+  const int end = first + count;
+  return joint == 0 || end <= joint || end == N;
+}
+
+namespace detail {
+/// A node that needs the whole batch opens a segment: the nodes before it must be computed for every sample.
+template <int N>
+constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpose why, plan<N>& p) {
   p.group_of[0] = -1;
   for (int i = 1; i < N; i += matches[i].length) {
-    const node& head = t.nodes[i];
+    const tape_node& head = t.nodes[i];
     if (is_view(*head.operation, why)) {
       p.group_of[i] = p.group_of[head.input[0]];
       continue;
     }
     if (opens_segment(*head.operation, why)) p.first_of_segment[p.segment_count++] = p.group_count;
-    group& g = p.groups[p.group_count];
+    kernel_group& g = p.groups[p.group_count];
     g.first = i;
     g.count = matches[i].length;
     g.kernel = matches[i].kernel;
@@ -113,14 +139,14 @@ constexpr void form_groups(const tape<N>& t, const match* matches, purpose why, 
 template <int N, int Count>
 constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
   for (int s = 0; s < Count; ++s) {
-    group& g = p.groups[p.group_of[l.slots[s].node]];
+    kernel_group& g = p.groups[p.group_of[l.slots[s].node]];
     g.trainable[g.parameter_count] = l.slots[s].what.trainable;
     g.parameters[g.parameter_count++] = l.slots[s].offset;
     g.trains = g.trains || l.slots[s].what.trainable;
   }
-  // A parameter makes everything behind it train.
+  // A group trains if any group before it has trained parameters.
   for (int i = 0; i < p.group_count; ++i) {
-    group& g = p.groups[i];
+    kernel_group& g = p.groups[i];
     for (int k = 0; k < g.arity; ++k) {
       g.wants_dx[k] = g.input[k] >= 0 && p.groups[g.input[k]].trains;
       g.trains = g.trains || g.wants_dx[k];
@@ -128,9 +154,9 @@ constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
   }
 }
 
-/// In which pass each group computes, forward 0 .. G-1, then backward G .. 2G-1. A pass takes micro-batch after micro-batch:
-/// forward through each segment but the last, through that one and back, then back through the others, where the group that
-/// opens a segment goes with the segment before it.
+/// The pass in which each group computes: forward 0 ... G-1, then backward G ... 2G-1. Every pass goes through all micro-batches:
+/// forward through one segment after the other; forward and backward through the last one; backward through the others. In
+/// backward, the group that opens a segment belongs to the pass of the segment before it.
 template <int N>
 struct passes {
   int of[2 * N + 1] = {};
@@ -142,7 +168,7 @@ struct passes {
   }
 };
 
-/// Lifetimes of outputs, saved values and gradients over one step, then offsets.
+/// The lifetimes of outputs, saved values and gradients over one step, then their offsets.
 template <int N>
 constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   const bool trains = why == purpose::training;
@@ -152,7 +178,7 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   for (int g = 0; g < G; ++g) last_read[g] = g, first_write[g] = never;
   last_read[G - 1] = G;  // the predictions: metrics read them between forward and backward
   for (int g = G - 1; g >= 0; --g) {
-    group& it = p.groups[g];
+    kernel_group& it = p.groups[g];
     if (trains && it.trains && it.kernel.reads_output) last_read[g] = back(g);
     for (int k = 0; k < it.arity; ++k) {
       const int from = it.input[k];
@@ -165,32 +191,32 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
     }
   }
   const passes<N> pass(p);
-  buffer lasting[3 * N + 1], passing[3 * N + 1];
+  workspace_buffer lasting[3 * N + 1], passing[3 * N + 1];
   int lasting_count = 0, passing_count = 0;
-  const auto born = [&](int elements, int birth, int death, location& at) {
+  const auto born = [&](int elements, int birth, int death, workspace_location& at) {
     const int size = (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
     p.unshared_workspace += size;
     at.passes = !trains || pass.of[birth] == pass.of[death];
     (at.passes ? passing[passing_count++] : lasting[lasting_count++]) = {size, elements, birth, death, &at};
   };
   for (int g = 0; g < G; ++g) {
-    group& it = p.groups[g];
+    kernel_group& it = p.groups[g];
     born(it.size, g, last_read[g], it.output);
     if (it.kernel.saved > 0) born(it.kernel.saved, g, trains ? back(g) : g, it.saved);
   }
   for (int g = G - 1; trains && g >= 0; --g)
     for (int k = 0; k < p.groups[g].arity; ++k)
       if (p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
-        group& from = p.groups[p.groups[g].input[k]];
+        kernel_group& from = p.groups[p.groups[g].input[k]];
         born(from.size, back(g), back(p.groups[g].input[k]), from.gradient);
       }
-  p.workspace = place<3 * N + 1>(lasting, lasting_count, [&](int step) { return pass.of[step]; });
-  p.passing = place<3 * N + 1>(passing, passing_count, [](int step) { return step; });
+  p.workspace = place_in_workspace<3 * N + 1>(lasting, lasting_count, [&](int step) { return pass.of[step]; });
+  p.passing = place_in_workspace<3 * N + 1>(passing, passing_count, [](int step) { return step; });
 }
 }  // namespace detail
 
 template <int N, int Count>
-constexpr plan<N> make_plan(const tape<N>& t, const parameter_layout<Count>& l, const match* matches, purpose why) {
+constexpr plan<N> make_plan(const tape<N>& t, const parameter_layout<Count>& l, const kernel_match* matches, purpose why) {
   plan<N> p;
   if (!t.well_shaped()) return p;
   detail::form_groups(t, matches, why, p);

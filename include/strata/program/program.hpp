@@ -7,7 +7,7 @@
 
 namespace strata {
 
-/// Metrics: list<...>.
+/// Metrics: type_list<...>.
 template <network Network, loss_function Loss, class Optimizer, class Metrics, precision_policy Precision = precision::f32>
 struct program {
   using network = Network;

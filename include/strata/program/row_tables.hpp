@@ -15,16 +15,16 @@ namespace strata {
 
 /// A parameter of which a sample reads few rows: those that its numbers name.
 struct row_table {
-  long begin;        // of its first element in the arena of trained parameters
-  int rows, width;   // width: elements of a row
-  int layer;         // its number
+  long begin;       // of its first element in the arena of trained parameters
+  int rows, width;  // width: elements of a row
+  int layer;        // its number
 };
 
 namespace detail {
 template <class Program>
 constexpr int count_row_tables() {
   int n = 0;
-  for (const node& each : tape_of<typename Program::network::items>.nodes) n += each.operation->looks_up;
+  for (const tape_node& each : tape_of<typename Program::network::items>.nodes) n += each.operation->looks_up;
   return n;
 }
 
@@ -36,7 +36,7 @@ constexpr auto find_row_tables() {
   std::size_t n = 0;
   for (int s = 0; s < l.count; ++s) {
     const parameter_slot& slot = l.slots[s];
-    if (const node& owner = t.nodes[slot.node]; owner.operation->looks_up)
+    if (const tape_node& owner = t.nodes[slot.node]; owner.operation->looks_up)
       tables[n++] = {slot.offset, slot.what.extents[0], slot.what.extents[1], owner.layer_number};
   }
   return tables;
@@ -61,11 +61,10 @@ void refuse_other_rows(const typename Program::value_type* x, row_range which, l
     const auto is_row = [](T number) { return number >= 0 && number < end && number == T(int(number)); };
     for (long i = which.begin * size; i < which.end * size; ++i)
       if (!is_row(x[i]))
-        throw error("sample " + std::to_string(samples_before + i / size) + " has the number " +
-                    detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])) + " in element " +
-                    std::to_string(i % size) + ", but " +
-                    layer_names_of<typename Program::network>()[std::size_t(table.layer)] + " has " +
-                    std::to_string(table.rows) + " rows: it takes whole numbers from 0 to " + std::to_string(table.rows - 1));
+        throw error({"sample ", samples_before + i / size, " has the number ",
+                     detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])), " in element ", i % size,
+                     ", but ", layer_names_of<typename Program::network>()[std::size_t(table.layer)], " has ", table.rows,
+                     " rows: it takes whole numbers from 0 to ", table.rows - 1});
   }
 }
 

@@ -1,34 +1,34 @@
-// Placing buffers with known lifetimes into one workspace.
+// Places buffers with known lifetimes in one workspace.
 #pragma once
 
 namespace strata {
 
-/// Where a buffer lies, in elements per sample. What passes lives within one pass over a micro-batch: the next one writes to
-/// the same place, which is still in the cache.
-struct location {
+/// The place of a buffer, in elements per sample. A buffer that passes lives within one pass over a micro-batch: the next
+/// micro-batch uses the same memory, which is still in the cache.
+struct workspace_location {
   int offset = -1;
   bool passes = false;
 };
 
-/// A piece of workspace, alive over the steps [birth, death]: `elements` numbers per sample, in room for `size`.
-struct buffer {
+/// A buffer that is alive over the steps [birth, death]: `elements` elements per sample, in a place for `size`.
+struct workspace_buffer {
   int size = 0, elements = 0, birth = 0, death = 0;
-  location* at = nullptr;
+  workspace_location* at = nullptr;
 };
 
-/// Linear scan with a sorted list of holes, as a register allocator does. Buffers come in order of birth; few are looked at
-/// more than twice, because clang stops a constant expression after 2^20 steps. Returns the size of the workspace.
+/// A linear scan with a sorted list of holes, as in register allocation. Buffers come in order of birth. Few are looked at more
+/// than twice, because clang stops a constant expression after 2^20 steps. Returns the size of the workspace.
 ///
-/// pass_of(step): within a pass the steps come again and again, for other samples of the same buffers. So until the pass has
-/// ended, the place of what has died can only be taken by a buffer whose samples lie where those of the old one did.
+/// pass_of(step): within a pass the steps repeat for other samples of the same buffers. So until the pass has ended, the place of
+/// a dead buffer can only be taken by one whose samples lie at the same positions.
 template <int Max>
-constexpr int place(const buffer* buffers, int count, auto&& pass_of) {
+constexpr int place_in_workspace(const workspace_buffer* buffers, int count, auto&& pass_of) {
   struct hole {
     int offset, size;
   };
   hole holes[Max + 1] = {};
   int n = 0, top = 0, now = 0;
-  const buffer* resting[Max + 1] = {};
+  const workspace_buffer* resting[Max + 1] = {};
   int resting_count = 0;
   const auto remove = [&](int at) {
     for (int i = at; i + 1 < n; ++i) holes[i] = holes[i + 1];
@@ -39,7 +39,7 @@ constexpr int place(const buffer* buffers, int count, auto&& pass_of) {
     holes[at].size += holes[at + 1].size;
     remove(at + 1);
   };
-  const auto release = [&](const buffer& freed) {
+  const auto release = [&](const workspace_buffer& freed) {
     int at = n++;
     for (; at > 0 && holes[at - 1].offset > freed.at->offset; --at) holes[at] = holes[at - 1];
     holes[at] = {freed.at->offset, freed.size};
@@ -48,7 +48,7 @@ constexpr int place(const buffer* buffers, int count, auto&& pass_of) {
   };
   int dying[Max + 1] = {}, next[Max + 1] = {};  // per step: a list of buffers, numbered from 1
   for (int b = 0; b < count; ++b) {
-    const buffer& wanted = buffers[b];
+    const workspace_buffer& wanted = buffers[b];
     while (now < wanted.birth) {
       const int old = dying[now];
       if (old == 0) {
@@ -60,7 +60,7 @@ constexpr int place(const buffer* buffers, int count, auto&& pass_of) {
     }
     int same = -1, left = 0;
     for (int i = 0; i < resting_count; ++i) {
-      const buffer& freed = *resting[i];
+      const workspace_buffer& freed = *resting[i];
       if (pass_of(freed.death) < pass_of(wanted.birth)) {
         release(freed);
       } else {

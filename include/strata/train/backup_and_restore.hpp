@@ -1,4 +1,4 @@
-// backup_and_restore: an interrupted fit that is started again goes on where it was, to the same bits.
+// backup_and_restore: an interrupted fit that is started again continues where it was, to the same bits.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
+#include <strata/train/fit_session.hpp>
 #include <strata/train/snapshot.hpp>
 #include <strata/train/termination_watch.hpp>
 #include <strata/train/training_session.hpp>
@@ -19,90 +21,92 @@
 
 namespace strata {
 
-/// When to save, 0: not; both may be set. A SIGTERM saves in any case.
+/// When to save; 0: never. Both may be set. A SIGTERM saves in any case.
 struct backup_options {
   int save_every_epochs = 1;
   long save_every_batches = 0;
   bool delete_checkpoint = true;  // at the end of the training
 };
 
-/// `fit(source, epochs(5), backup_and_restore{"folder"})`: saves the training into a folder of its own while it goes on. If that is
-/// interrupted, by whatever, the same program started again goes on from the last snapshot and ends with the same weights and the
-/// same history, bit for bit, as if nothing had happened; also with other numbers of threads and processes, if the number of leaves
-/// is set. (For bf16_gradients see docs/multi_worker_mirrored.md. What callbacks remember is theirs to save. A data set without resume_at is read again from the start of the epoch.)
+/// `fit(source, epochs(5), backup_and_restore{"folder"})`: saves snapshots of the training into a folder of its own. After an
+/// interruption of any kind, the same program started again continues from the last snapshot and ends with the same weights and
+/// the same history, bit for bit, as without the interruption; also with other numbers of threads and processes, if the number of
+/// leaves is set. (For bf16_gradients see docs/multi_worker_mirrored.md. The state of other callbacks is not saved. A data set
+/// without resume_at is read again from the start of the epoch.)
 ///
-/// SIGTERM lets fit finish the step, save, and return: `interrupted()` says so, to callbacks `training_state::interrupted`. Of several
-/// processes that train together, one that gets the signal is enough; all end behind the same step. Only the chief reads and writes,
-/// and tells the others what it has read, so that they need no common folder.
+/// After a SIGTERM fit finishes the step, saves, and returns; `interrupted()` is true then, and for callbacks
+/// `training_state::interrupted`. If several processes train together, a signal to one of them ends all after the same step. Only
+/// the chief reads and writes files; it sends the others what it has read, so the folder need not be shared.
 ///
-/// A snapshot replaces the one before only when it is complete, and that one is kept as well. If the last one turns out to be damaged,
-/// a line on the standard error stream says so, it is set aside, and the one before is taken. Throws strata::error if there is none,
-/// if the snapshot belongs to another training, and if one cannot be written; the older ones stay.
+/// A snapshot replaces the previous one when it is complete; the previous one is kept as well. If the newest is damaged, a line
+/// on standard error says so, the file is renamed, and the previous one is used. Throws strata::error if both are damaged, if the
+/// snapshot belongs to another training, and if one cannot be written; the older ones stay.
 /// https://keras.io/api/callbacks/backup_and_restore
 class backup_and_restore {
  public:
-  explicit backup_and_restore(std::filesystem::path folder, backup_options options = {}) : folder_(std::move(folder)), options_(options) {
+  explicit backup_and_restore(std::filesystem::path folder, backup_options options = {})
+      : folder_(std::move(folder)), options_(options) {
     if (folder_.empty()) throw error("backup_and_restore: a folder is needed");
     if (options_.save_every_epochs < 0 || options_.save_every_batches < 0)
-      throw error("backup_and_restore: save_every_epochs is " + std::to_string(options_.save_every_epochs) + " and save_every_batches " +
-                  std::to_string(options_.save_every_batches) + ", but neither may be negative");
+      throw error({"backup_and_restore: save_every_epochs is ", options_.save_every_epochs, " and save_every_batches ",
+                   options_.save_every_batches, ", but neither may be negative"});
   }
 
-  /// The last fit ended before it was done, because the process or one that trains with it got SIGTERM. All is saved.
+  /// Whether the last fit ended early, because this process or another one of the training got SIGTERM. All is saved.
   bool interrupted() const { return interrupted_; }
 
-  /// The latest snapshot, and the one before.
+  /// The files of the newest snapshot and of the previous one.
   std::filesystem::path newest() const { return folder_ / "snapshot.safetensors"; }
   std::filesystem::path previous() const { return folder_ / "snapshot.previous.safetensors"; }
 
-  // What fit calls.
+  // The hooks of a session_callback.
 
   void restore(training_session& session) {
     interrupted_ = false;
     auto watch = std::make_shared<detail::termination_watch>();
     watch_ = watch.get();
     session.keep(std::move(watch));
-    session.wish(false);
-    if (session.is_late()) return;  // the others tell it where they are
+    session.group.vote(false);
+    if (session.group.is_late()) return;  // late_workers receives the state from the others
 
     std::string found, complaint;
     std::exception_ptr failure;
-    if (session.is_chief()) {
+    if (session.group.is_chief()) {
       try {
-        found = read_newest(session);
+        found = read_newest(session.fit);
       } catch (const std::exception& e) {
         complaint = e.what();
         failure = std::current_exception();
       }
     }
-    tell(session, complaint);
+    broadcast(session.group, complaint);
     if (failure) std::rethrow_exception(failure);
-    if (!complaint.empty()) throw error("the chief could not restore the training: " + complaint);
-    tell(session, found);
+    if (!complaint.empty()) throw error({"the chief could not restore the training: ", complaint});
+    broadcast(session.group, found);
     if (found.empty()) return;
-    for (const training_session::array& a : session.arrays()) session.broadcast(a.numbers);
-    session.resume_at(detail::position_of(nlohmann::json::parse(found).get<safetensors_metadata>(), newest().string()));
+    for (const resumable_fit::array& a : session.fit.arrays()) session.group.broadcast(a.bytes);
+    session.fit.resume_at(detail::position_of(nlohmann::json::parse(found).get<safetensors_metadata>(), newest().string()));
   }
 
   void after_step(training_session& session) {
-    session.wish(watch_->requested());
+    session.group.vote(watch_->requested());
     const long every = options_.save_every_batches;
-    if (session.wished())
+    if (session.group.vote_result())
       interrupt(session);
-    else if (every > 0 && session.state().step % every == 0)
-      save(session);
+    else if (every > 0 && session.state.step % every == 0)
+      save(session.fit, session.group);
   }
 
   void after_epoch(training_session& session) {
     const int every = options_.save_every_epochs;
-    if (session.any(watch_->requested()))
+    if (session.group.any(watch_->requested()))
       interrupt(session);
-    else if (every > 0 && (session.state().epoch + 1) % every == 0)
-      save(session);
+    else if (every > 0 && (session.state.epoch + 1) % every == 0)
+      save(session.fit, session.group);
   }
 
   void after_training(training_session& session) {
-    if (interrupted_ || !options_.delete_checkpoint || !session.is_chief()) return;
+    if (interrupted_ || !options_.delete_checkpoint || !session.group.is_chief()) return;
     std::error_code ignored;
     std::filesystem::remove(newest(), ignored);
     std::filesystem::remove(previous(), ignored);
@@ -110,26 +114,26 @@ class backup_and_restore {
   }
 
  private:
-  void save(training_session& session) const {
-    session.forget_rounding();  // as one that begins with this snapshot has
-    if (!session.is_chief()) return;
+  void save(resumable_fit& fit, const any_process_group& group) const {
+    fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
+    if (!group.is_chief()) return;
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
-    if (failure) throw error("cannot make the folder " + folder_.string() + ": " + failure.message());
-    detail::write_unfinished_snapshot(newest(), session);
+    if (failure) throw error({"cannot make the folder ", folder_.string(), ": ", failure.message()});
+    detail::write_unfinished_snapshot(newest(), fit);
     if (std::filesystem::exists(newest())) detail::rename_file(newest(), previous());
     detail::rename_durably(detail::unfinished(newest()), newest());
   }
 
   void interrupt(training_session& session) {
-    save(session);
-    session.any(false);  // nobody leaves before the chief has saved
-    watch_->heed();
-    interrupted_ = session.state().interrupted = session.state().stop_training = true;
+    save(session.fit, session.group);
+    session.group.barrier();  // no process ends before the chief has saved
+    watch_->acknowledge();
+    interrupted_ = session.state.interrupted = session.state.stop_training = true;
   }
 
-  /// Of the newest snapshot that is whole: its metadata; its arrays are in the session. Empty if there is no snapshot.
-  std::string read_newest(training_session& session) const {
+  /// Reads the arrays of the newest undamaged snapshot, and returns its metadata. Empty if there is no snapshot.
+  std::string read_newest(resumable_fit& fit) const {
     remove_leftovers();
     std::string damages;
     for (const std::filesystem::path& file : {newest(), previous()}) {
@@ -137,19 +141,21 @@ class backup_and_restore {
       const std::string damage = damage_of_snapshot(file);
       if (damage.empty()) {
         if (!damages.empty()) {
-          std::cerr << damages << "; the training goes on from " << file.string() << std::endl;
-          // Out of the way: the next save would put it into the place of the good one.
+          std::cerr << damages << "; the training continues from " << file.string() << std::endl;
+          // Otherwise the next save would replace the good snapshot by the damaged one.
           detail::rename_durably(newest(), folder_ / "snapshot.damaged.safetensors");
         }
-        return nlohmann::json(load_snapshot(file, session)).dump();
+        return nlohmann::json(load_snapshot(file, fit)).dump();
       }
-      damages += (damages.empty() ? "" : ", and ") + file.string() + " is damaged: " + damage;
+      damages += detail::text_of({damages.empty() ? "" : ", and ", file.string(), " is damaged: ", damage});
     }
-    if (!damages.empty()) throw error(damages + ": there is no snapshot left to go on from (without these files the training starts anew)");
+    if (!damages.empty())
+      throw error(
+          {damages, ": there is no snapshot left to continue from (without these files the training starts from the beginning)"});
     return {};
   }
 
-  /// What a process left that was killed while it wrote.
+  /// Removes the unfinished files of a process that was killed while it wrote.
   void remove_leftovers() const {
     std::error_code ignored;
     std::filesystem::remove(detail::unfinished(newest()), ignored);
@@ -157,18 +163,18 @@ class backup_and_restore {
       if (entry.path().filename().string().starts_with(".strata-")) std::filesystem::remove(entry.path(), ignored);
   }
 
-  /// Gives all processes the text of the chief.
-  static void tell(training_session& session, std::string& text) {
+  /// All processes get the text of the chief.
+  static void broadcast(any_process_group& group, std::string& text) {
     std::uint64_t size = text.size();
-    session.broadcast(std::as_writable_bytes(std::span(&size, 1)));
+    group.broadcast(std::as_writable_bytes(std::span(&size, 1)));
     text.resize(std::size_t(size));
-    session.broadcast(std::as_writable_bytes(std::span(text)));
+    group.broadcast(std::as_writable_bytes(std::span(text)));
   }
 
   std::filesystem::path folder_;
   backup_options options_;
   bool interrupted_ = false;
-  detail::termination_watch* watch_ = nullptr;  // the session's: it ends with fit
+  detail::termination_watch* watch_ = nullptr;  // owned by the session: it ends with fit
 };
 static_assert(session_callback<backup_and_restore>);
 

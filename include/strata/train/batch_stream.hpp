@@ -1,10 +1,11 @@
-// A source of batches, and the hooks of callbacks, with their types erased: the loop over them is compiled once per program,
-// not once per data set.
+// A source of batches, and the hooks of callbacks, with their types erased: the loop over them is compiled once per program
+// instead of once per data set.
 #pragma once
+#include <optional>
+#include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/callback.hpp>
-#include <strata/data/sample_view.hpp>
-#include <optional>
+#include <strata/data/core/sample_view.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,18 +15,18 @@ namespace strata::detail {
 template <class T>
 class batch_stream {
  public:
-  /// Begins the next pass over the data.
+  /// Begins a pass over the data.
   virtual void start(int pass) = 0;
-  /// False at the end of the pass; the batch is valid until the next call.
+  /// Returns false at the end of the pass. The batch is valid until the next call.
   virtual bool next(samples<T>& batch) = 0;
-  /// Batches of a pass; 0 if nobody knows.
+  /// Batches of a pass; 0 if unknown.
   virtual long length() = 0;
 
-  /// What decides which samples come in which order.
+  /// Describes what decides which samples come in which order.
   virtual std::string order() const = 0;
-  /// Behind the current batch; nothing if the source cannot tell it.
+  /// The position after the current batch; empty if the source does not know it.
   virtual std::optional<data_position> where() const = 0;
-  /// Begins that pass behind a position which an equal source told or, if it told none, behind so many batches.
+  /// Begins the pass at `from`, which `where` of an equal source returned; if it is empty, after `batches` batches.
   virtual void resume(int pass, const std::optional<data_position>& from, long batches) = 0;
 
  protected:
@@ -38,16 +39,16 @@ class stream_over final : public batch_stream<T> {
   row_choice rows_;
   row_writers writers_;
   std::ranges::iterator_t<Source> at_{};
-  bool fresh_ = true;                      // no batch has been taken yet
-  std::optional<data_position> taken_up_;  // where it began, if it was told
+  bool fresh_ = true;  // no batch has been taken yet
+  std::optional<data_position> resumed_at_;
   static constexpr bool tells_position = requires(Source& source, data_position at) {
     { std::as_const(source).where() } -> std::same_as<data_position>;
     source.resume_at(at);
   };
 
  public:
-  /// In its passes, `rows` are those that will be looked at, and `writers` write them if the source lets them. Between two
-  /// passes another stream may read the same source, as when a callback evaluates on it.
+  /// `rows` are those of each batch that this process reads; `writers` write them if the source allows it. Between two passes
+  /// another stream may read the same source, for instance when a callback evaluates on it.
   explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {})
       : source_(source), rows_(std::move(rows)), writers_(std::move(writers)) {}
   ~stream_over() { choose({}, {}); }
@@ -59,7 +60,7 @@ class stream_over final : public batch_stream<T> {
     if constexpr (requires { source_.set_epoch(pass); }) source_.set_epoch(pass);
     at_ = std::ranges::begin(source_);
     fresh_ = true;
-    taken_up_.reset();
+    resumed_at_.reset();
   }
   bool next(samples<T>& batch) override {
     if (!fresh_) ++at_;
@@ -77,11 +78,11 @@ class stream_over final : public batch_stream<T> {
 
   std::string order() const override {
     std::string order = data::detail::order_of(source_);
-    if constexpr (!tells_position) order += (order.empty() ? "" : " | ") + ("batch(" + std::to_string(Source::batch_size) + ")");
+    if constexpr (!tells_position) order += text_of({order.empty() ? "" : " | ", "batch(", Source::batch_size, ")"});
     return order;
   }
   std::optional<data_position> where() const override {
-    if (fresh_) return taken_up_;  // the source has made a batch already, and would count it
+    if (fresh_) return resumed_at_;  // the source counts the batch that it has made ahead
     if constexpr (tells_position) return std::as_const(source_).where();
     return {};
   }
@@ -92,7 +93,7 @@ class stream_over final : public batch_stream<T> {
         source_.resume_at(*from);
         at_ = std::ranges::begin(source_);
         fresh_ = true;
-        taken_up_ = from;
+        resumed_at_ = from;
         return;
       }
     start(pass);
@@ -136,7 +137,7 @@ class hooks_of final : public hook_calls {
   }
 
  public:
-  /// `session` may be null if no option is a session_callback.
+  /// `session` may be null if none of the options is a session_callback.
   explicit hooks_of(training_session* session, Options&... options) : options_(options...), session_(session) {}
 
   void fit_begin() override {

@@ -1,4 +1,4 @@
-// Where a fit stands, as words and numbers that a person can read.
+// A training_position as text: names and values, for snapshots and for processes that join late.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 #include <strata/base/error.hpp>
-#include <strata/train/training_session.hpp>
+#include <strata/train/training_position.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -31,7 +31,7 @@ inline std::vector<std::string> lines_of(std::string_view text) {
   return out;
 }
 
-/// Where two descriptions of a training differ, in words; empty if they do not.
+/// The first difference of two descriptions of a training, in words; empty if there is none.
 inline std::string difference_of(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
   for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
     const std::string there = i < theirs.size() ? theirs[i] : "nothing more", here = i < ours.size() ? ours[i] : "nothing more";
@@ -40,20 +40,20 @@ inline std::string difference_of(const std::vector<std::string>& theirs, const s
   return {};
 }
 
-/// The shortest digits that are read back as the same number, in any locale.
+/// The shortest digits that are read back as the same value, in any locale.
 template <class Number>
 std::string exact_text(Number value) {
   char digits[64];
   return {digits, std::to_chars(std::begin(digits), std::end(digits), value).ptr};
 }
-/// False if that is no such number.
+/// Returns false if the text is not such a number.
 template <class Number>
 bool read_exact(std::string_view text, Number& value) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   return failure == std::errc{} && end == text.data() + text.size();
 }
 
-/// By name.
+/// Values by name.
 using texts = std::map<std::string, std::string>;
 
 inline texts texts_of(const training_position& at) {
@@ -72,8 +72,8 @@ inline texts texts_of(const training_position& at) {
   }
   if (at.learning_rate) out["learning_rate"] = exact_text(*at.learning_rate);
   if (at.new_learning_rate) out["new_learning_rate"] = exact_text(*at.new_learning_rate);
-  std::string& sums = out["tallies"];  // "sum count", a line each
-  for (const tally& t : at.tallies) sums += exact_text(t.sum) + ' ' + exact_text(t.count) + '\n';
+  std::string& sums = out["metric_sums"];  // "sum count", a line each
+  for (const metric_sum& t : at.metric_sums) sums += exact_text(t.sum) + ' ' + exact_text(t.count) + '\n';
   std::string& past = out["history"];  // "epoch value name", a line each
   for (std::size_t i = 0; i < at.past.size(); ++i)
     for (const auto& [name, value] : at.past.all()[i])
@@ -81,7 +81,7 @@ inline texts texts_of(const training_position& at) {
   return out;
 }
 
-/// Throws strata::error if something is missing, or no number. `file` is where they come from, for the words.
+/// Throws strata::error if a value is missing or malformed. `file` names the origin in messages.
 inline training_position position_of(const texts& given, const std::string& file) {
   const auto refuse = [&](const std::string& key) { throw error(file + ": '" + key + "' is missing, or not what it should be"); };
   const auto text = [&](const char* key) -> const std::string& {
@@ -109,12 +109,12 @@ inline training_position position_of(const texts& given, const std::string& file
   }
   if (given.contains("learning_rate")) number("learning_rate", at.learning_rate.emplace());
   if (given.contains("new_learning_rate")) number("new_learning_rate", at.new_learning_rate.emplace());
-  for (const std::string& line : lines_of(text("tallies"))) {
+  for (const std::string& line : lines_of(text("metric_sums"))) {
     const std::size_t space = line.find(' ');
-    tally& t = at.tallies.emplace_back();
+    metric_sum& t = at.metric_sums.emplace_back();
     if (space == line.npos || !read_exact(std::string_view(line).substr(0, space), t.sum) ||
         !read_exact(std::string_view(line).substr(space + 1), t.count))
-      refuse("tallies");
+      refuse("metric_sums");
   }
   logs of_epoch;
   std::optional<int> epoch;

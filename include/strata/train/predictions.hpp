@@ -6,7 +6,7 @@
 
 namespace strata {
 
-/// Rows of the network's output shape; row(i) is a view of one of them.
+/// One row of the network's output shape per sample; row(i) is a view of row i.
 template <class T, shape Extents>
 struct predictions {
   static constexpr shape extents = Extents;

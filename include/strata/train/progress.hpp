@@ -1,4 +1,4 @@
-// What fit prints while it works: Keras' progress bar on a terminal, one plain line per epoch anywhere else.
+// What fit prints: Keras' progress bar on a terminal, one line per epoch elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
 #include <strata/train/logs.hpp>
 #include <string>
@@ -16,18 +17,18 @@
 
 namespace strata {
 
-/// How much fit prints: nothing, a bar that moves (a line per epoch where the output is no terminal), a line per epoch.
+/// How much fit prints: nothing; a progress bar (a line per epoch if the output is not a terminal); a line per epoch.
 enum class verbosity { off, bar, line };
 /// fit(..., verbose::line)
 using verbose = verbosity;
 
-/// What stands behind a stream.
+/// What an output stream can show.
 struct terminal {
-  bool moves = false;  // a line can be rewritten
+  bool moves = false;  // lines can be rewritten
   bool colours = false;
   int width = 0;  // columns; 0: unlimited
 
-  static terminal behind(const std::ostream& out) {
+  static terminal of(const std::ostream& out) {
     const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr || &out == &std::clog ? STDERR_FILENO : -1;
     if (file < 0 || !isatty(file)) return {};
     const char *kind = std::getenv("TERM"), *no_color = std::getenv("NO_COLOR");
@@ -38,13 +39,11 @@ struct terminal {
 };
 
 namespace detail {
-inline double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double steady_seconds();
 }  // namespace detail
 
-/// Epoch after epoch: begin_epoch; after each step due(), and step() if it says so; end_epoch. Looks as keras.utils.Progbar does.
-/// The output stands still for 50 ms between two updates, and a line that moves is cut to the terminal's width.
+/// The calls of each epoch: begin_epoch(), due() after each step, step() if due() returns true, end_epoch(). The output is that
+/// of keras.utils.Progbar, updated every 50 ms; a line that will be rewritten is cut to the terminal's width.
 class progress_bar {
   static constexpr int cells = 20;
   static constexpr double interval = 0.05;
@@ -57,83 +56,34 @@ class progress_bar {
   long steps_ = 0, done_ = 0;
   double start_ = 0, first_step_ = 0, now_ = 0, shown_ = 0;
   int width_shown_ = 0;
-  bool open_ = false;  // the cursor stands in an unfinished line
+  bool open_ = false;  // the current line is unfinished
 
  public:
-  explicit progress_bar(std::ostream& out, verbosity v = verbosity::bar) : progress_bar(out, v, terminal::behind(out)) {}
-  /// For tests and unusual terminals: `clock` tells seconds.
+  explicit progress_bar(std::ostream& out, verbosity v = verbosity::bar) : progress_bar(out, v, terminal::of(out)) {}
+  /// For tests and unusual terminals: `clock` returns seconds.
   progress_bar(std::ostream& out, verbosity v, terminal t, double (*clock)() = &detail::steady_seconds)
       : out_(out), verbosity_(v == verbosity::bar && !t.moves ? verbosity::line : v), terminal_(t), clock_(clock) {}
   progress_bar(const progress_bar&) = delete;
   progress_bar& operator=(const progress_bar&) = delete;
-  /// An epoch that an exception ended leaves its line as it is.
-  ~progress_bar() {
-    if (!open_) return;
-    try {
-      out_ << std::endl;
-    } catch (...) {  // the stream throws: there is nobody to tell
-    }
-  }
+  /// If an exception ended the epoch, its last line stays.
+  ~progress_bar();
 
-  /// Epochs count from 0. steps: how many there will be; 0: unknown, and from the second epoch on as many as in the one before.
-  [[gnu::cold]] void begin_epoch(int epoch, int epochs, long steps = 0) {
-    epoch_ = epoch, epochs_ = epochs;
-    steps_ = steps > 0 ? steps : done_;
-    done_ = 0, width_shown_ = 0;
-    if (verbosity_ == verbosity::off) return;
-    start_ = now_ = first_step_ = clock_();
-    shown_ = start_ - 2 * interval;
-    if (verbosity_ == verbosity::bar && epochs_ > 1) out_ << detail::formatted("Epoch %d/%d", epoch_ + 1, epochs_) << std::endl;
-  }
+  /// Epochs count from 0. `steps` of the epoch; 0: unknown, or, from the second epoch on, as many as before.
+  [[gnu::cold]] void begin_epoch(int epoch, int epochs, long steps = 0);
 
-  /// To be asked once after each step, which it counts: whether it is time to call step().
-  bool due() {
-    ++done_;
-    if (verbosity_ != verbosity::bar) return false;
-    now_ = clock_();
-    if (done_ == 1) first_step_ = now_;
-    return now_ - shown_ >= interval;
-  }
+  /// Call it once after each step, which it counts. Returns whether it is time to call step().
+  bool due();
 
-  /// Shows the means so far, after `done` steps.
-  [[gnu::cold]] void step(long done, const logs& values) {
-    done_ = done;
-    if (verbosity_ != verbosity::bar) return;
-    shown_ = now_;
-    line text;
-    write_bar(text);
-    if (steps_ > 0)
-      text.add(" ").add(remaining(seconds_per_step() * double(std::max(0L, steps_ - done_))), bold);
-    else
-      text.add(" ").add(detail::formatted("%.0fs", now_ - start_), bold);
-    text.add(" " + per_step(seconds_per_step()) + metrics(values));
-    // The last column stays free: some terminals wrap as soon as it is used.
-    text.cut(terminal_.width > 1 ? terminal_.width - 1 : 0);
-    rewrite(text);
-  }
+  /// Shows the means after `done` steps.
+  [[gnu::cold]] void step(long done, const logs& values);
 
-  /// The last word on the epoch, with values of the validation. This line stays, so it is not cut.
-  [[gnu::cold]] void end_epoch(const logs& values) {
-    if (verbosity_ == verbosity::off) return;
-    now_ = clock_();
-    if (verbosity_ == verbosity::line) {
-      out_ << detail::formatted("Epoch %d/%d - %.0fs - ", epoch_ + 1, epochs_, now_ - start_)
-           << per_step((now_ - start_) / double(std::max(1L, done_))) << metrics(values) << std::endl;
-      return;
-    }
-    steps_ = done_;
-    line text;
-    write_bar(text);
-    text.add(" ").add(detail::formatted("%.0fs", now_ - start_), bold).add(" " + per_step(seconds_per_step()) + metrics(values));
-    rewrite(text);
-    out_ << std::endl;
-    open_ = false;
-  }
+  /// The final line of the epoch, with the values of the validation. It stays, so it is not cut.
+  [[gnu::cold]] void end_epoch(const logs& values);
 
  private:
   static constexpr const char *bold = "\x1b[1m", *green = "\x1b[32m", *white = "\x1b[37m";
 
-  /// Pieces of text with a colour each.
+  /// Pieces of text, each with a colour.
   struct line {
     struct piece {
       std::string text;
@@ -149,7 +99,8 @@ class progress_bar {
     static bool starts_column(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
     int width() const {
       std::ptrdiff_t n = 0;
-      for (const piece& p : pieces) n += std::ranges::count_if(p.text, starts_column);
+      for (const piece& p : pieces)
+        for (const char c : p.text) n += starts_column(c);
       return int(n);
     }
     void cut(int columns) {
@@ -162,67 +113,25 @@ class progress_bar {
     }
   };
 
-  void rewrite(const line& text) {
-    std::string bytes = "\r";
-    for (const line::piece& p : text.pieces)
-      bytes += p.colour && terminal_.colours && !p.text.empty() ? p.colour + p.text + "\x1b[0m" : p.text;
-    const int width = text.width();
-    bytes.append(std::size_t(std::max(0, width_shown_ - width)), ' ');
-    width_shown_ = width;
-    open_ = true;
-    out_ << bytes << std::flush;
-  }
+  void rewrite(const line& text);
 
-  [[gnu::cold]] void write_bar(line& text) const {
-    if (steps_ <= 0) {
-      text.add(detail::formatted("%7ld/Unknown", done_));
-      return;
-    }
-    const int full = int(std::min(cells * done_ / steps_, long{cells}));
-    text.add(detail::formatted("%*ld/%ld", int(std::to_string(steps_).size()), done_, steps_), bold).add(" ");
-    // Without colours, what is still to come has to differ in another way.
-    text.add(repeated("━", full), green).add(repeated(terminal_.colours ? "━" : " ", cells - full), white);
-  }
-  [[gnu::cold]] static std::string repeated(std::string_view what, int times) {
-    std::string out;
-    for (int i = 0; i < times; ++i) out += what;
-    return out;
-  }
+  [[gnu::cold]] void write_bar(line& text) const;
+  [[gnu::cold]] static std::string repeated(std::string_view what, int times);
 
-  /// The first step is not typical, so it does not count where there are others.
-  double seconds_per_step() const {
-    return done_ > 1 ? (now_ - first_step_) / double(done_ - 1) : done_ == 1 ? now_ - start_ : 0;
-  }
-  [[gnu::cold]] static std::string remaining(double seconds) {
-    const long s = long(seconds);
-    if (seconds > 3600) return detail::formatted("%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
-    if (seconds > 60) return detail::formatted("%ld:%02ld", s / 60, s % 60);
-    return detail::formatted("%lds", s);
-  }
-  [[gnu::cold]] static std::string per_step(double seconds) {
-    if (seconds >= 1 || seconds == 0) return detail::formatted("%.0fs/step", seconds);
-    if (seconds >= 1e-3) return detail::formatted("%.0fms/step", seconds * 1e3);
-    return detail::formatted("%.0fus/step", seconds * 1e6);
-  }
+  /// Without the first step, which is not typical, if there are others.
+  double seconds_per_step() const;
+  [[gnu::cold]] static std::string remaining(double seconds);
+  [[gnu::cold]] static std::string per_step(double seconds);
 
-  /// " - accuracy: 0.9123 - loss: 0.2811": by name, as Keras does, and those of the validation behind the others.
-  [[gnu::cold]] static std::string metrics(const logs& values) {
-    std::string out;
-    for (const bool of_validation : {false, true}) {
-      const auto next_after = [&](std::string_view last) {
-        const std::pair<std::string, double>* next = nullptr;
-        for (const auto& v : values)
-          if (v.first.starts_with("val_") == of_validation && v.first > last && (!next || v.first < next->first)) next = &v;
-        return next;
-      };
-      for (auto* v = next_after(""); v; v = next_after(v->first))
-        out += " - " + v->first + detail::formatted(std::abs(v->second) > 1e-3 ? ": %.4f" : ": %.4e", v->second);
-    }
-    return out;
-  }
+  /// " - accuracy: 0.9123 - loss: 0.2811": sorted by name, as Keras does, those of the validation last.
+  [[gnu::cold]] static std::string metrics(const logs& values);
 };
 
 /// Keras' 'auto': a bar on a terminal, otherwise lines.
-inline verbosity default_verbosity() { return terminal::behind(std::cout).moves ? verbosity::bar : verbosity::line; }
+verbosity default_verbosity();
 
 }  // namespace strata
+
+#if STRATA_DEFINES
+#include <strata/train/progress.ipp>
+#endif

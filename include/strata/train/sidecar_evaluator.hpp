@@ -1,4 +1,4 @@
-// sidecar_evaluator: a process beside the training tries out each new set of weights.
+// sidecar_evaluator: a separate process evaluates each new set of weights of a training.
 #pragma once
 #include <sys/stat.h>
 
@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/train/logs.hpp>
 #include <strata/train/position_text.hpp>
 #include <strata/train/termination_watch.hpp>
@@ -21,14 +22,14 @@
 
 namespace strata {
 
-/// When a sidecar_evaluator ends; 0: not for that reason.
+/// When a sidecar_evaluator ends; 0: no limit.
 struct sidecar_options {
   int max_evaluations = 0;
-  std::chrono::milliseconds timeout{0};                      // without new weights
-  std::chrono::milliseconds interval = std::chrono::seconds(1);  // between two looks at the file
+  std::chrono::milliseconds timeout{0};                          // without new weights
+  std::chrono::milliseconds interval = std::chrono::seconds(1);  // between two checks of the file
 };
 
-/// What some weights gave.
+/// The result for one set of weights.
 struct evaluation {
   std::optional<long> step;  // of the training, if the file is a snapshot
   logs values;
@@ -40,24 +41,24 @@ struct evaluation {
   }
 };
 
-/// `sidecar_evaluator{"backup/snapshot.safetensors"}.run(model, test)`: evaluates the model each time that a training puts other
-/// weights into that file: snapshots of backup_and_restore, or what save_weights writes. The training does not wait for it;
-/// weights that are replaced while others are evaluated are passed over. Ends when the file is removed, as it is at the end of a
-/// training that backup_and_restore looks after, at SIGTERM, and as the options say. A file that never comes is awaited for ever
-/// without a timeout. https://www.tensorflow.org/api_docs/python/tf/keras/utils/SidecarEvaluator
+/// `sidecar_evaluator{"backup/snapshot.safetensors"}.run(model, test)`: evaluates the model each time that a training replaces
+/// the weights in that file: snapshots of backup_and_restore, or files of save_weights. The training does not wait for it;
+/// weights that are replaced during an evaluation are skipped. It ends when the file is removed (backup_and_restore does so at
+/// the end of a training), at SIGTERM, or as the options say. Without a timeout it waits for the file without a limit.
+/// https://www.tensorflow.org/api_docs/python/tf/keras/utils/SidecarEvaluator
 class sidecar_evaluator {
  public:
-  /// The file need not be there yet.
+  /// The file need not exist yet.
   explicit sidecar_evaluator(std::filesystem::path weights, sidecar_options options = {})
       : file_(std::move(weights)), options_(options) {
     if (options_.max_evaluations < 0 || options_.timeout.count() < 0 || options_.interval.count() <= 0)
-      throw error("sidecar_evaluator: max_evaluations is " + std::to_string(options_.max_evaluations) + ", timeout " +
-                  std::to_string(options_.timeout.count()) + " ms and interval " + std::to_string(options_.interval.count()) +
-                  " ms, but the interval must be positive and the others must not be negative");
+      throw error({"sidecar_evaluator: max_evaluations is ", options_.max_evaluations, ", timeout ", options_.timeout.count(),
+                   " ms and interval ", options_.interval.count(),
+                   " ms, but the interval must be positive and the others must not be negative"});
   }
 
-  /// Returns all evaluations, and calls `each` with one as soon as it is there; by default it is printed.
-  /// Throws strata::error if the weights are not those of the model, or damaged.
+  /// Returns all evaluations, and calls `each` after each of them; the default prints it.
+  /// Throws strata::error if the weights are damaged, or belong to another model.
   template <class Trainer, class Source>
   std::vector<evaluation> run(Trainer& model, Source&& source, const std::function<void(const evaluation&)>& each = print) {
     using clock = std::chrono::steady_clock;
@@ -68,15 +69,15 @@ class sidecar_evaluator {
     for (auto last = clock::now(); !termination.requested();) {
       const std::optional<version> now = version_of(file_);
       looks_in_vain = tried && !now ? looks_in_vain + 1 : 0;
-      if (looks_in_vain > 1) return all;  // once: between two renames of backup_and_restore there is no such file
+      if (looks_in_vain > 1) return all;  // once is normal: between two renames of backup_and_restore the file does not exist
       if (now && now != tried) {
         evaluation one;
         try {
           one.step = step_of_snapshot();
           model.load_weights(file_);
-          if (version_of(file_) != now) continue;  // perhaps the step of one file, and the weights of another
+          if (version_of(file_) != now) continue;  // the step may be that of the former file
         } catch (const error&) {
-          if (version_of(file_) != now) continue;  // it was replaced meanwhile, or removed
+          if (version_of(file_) != now) continue;  // the file was replaced or removed meanwhile
           throw;
         }
         tried = now;
@@ -91,21 +92,21 @@ class sidecar_evaluator {
         std::this_thread::sleep_for(options_.interval);
       }
     }
-    termination.heed();
+    termination.acknowledge();
     return all;
   }
 
   static void print(const evaluation& one) { std::cout << one << std::endl; }
 
  private:
-  /// A file that takes the place of another one differs in at least one of these.
+  /// A new file differs from the one that it replaces in at least one of these.
   using version =
       std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;  // inode, bytes, seconds and nanoseconds of its time
 
   static std::optional<version> version_of(const std::filesystem::path& file) {
-    struct stat facts {};
-    if (::stat(file.c_str(), &facts) != 0) return {};
-    return version{facts.st_ino, facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
+    struct stat status{};
+    if (::stat(file.c_str(), &status) != 0) return {};
+    return version{status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
   }
   std::optional<long> step_of_snapshot() const {
     const safetensors_file opened(file_);

@@ -1,4 +1,4 @@
-// A snapshot: all that decides how a fit goes on, in one safetensors file that knows when it is damaged.
+// A snapshot: all that decides how a fit continues, in one safetensors file with a checksum.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
-#include <strata/base/atomic_file.hpp>
-#include <strata/data/mapped_file.hpp>
 #include <strata/interop/safetensors.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/mapped_file.hpp>
 #include <strata/train/position_text.hpp>
 #include <strata/train/snapshot_file.hpp>
 #include <strata/train/training_session.hpp>
@@ -27,81 +27,85 @@ namespace strata {
 
 namespace detail {
 
-/// Takes the place of `to` at once.
+/// Replaces `to` atomically.
 inline void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail_on_file("write", to, errno);
+  if (::rename(from.c_str(), to.c_str()) != 0) io::fail_on_file("write", to, errno);
 }
-/// The same, and survives a crash of the machine.
+/// The same, durable: it survives a crash of the machine.
 inline void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   rename_file(from, to);
-  const file_descriptor folder(::open(to.has_parent_path() ? to.parent_path().c_str() : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder) (void)!::fsync(folder.number());  // not every file system can do it
+  const io::file_descriptor folder(
+      ::open(to.has_parent_path() ? to.parent_path().c_str() : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder) (void)!::fsync(folder.number());  // not every file system supports it
 }
 
-/// Where a file is written before it takes its place.
-inline std::filesystem::path unfinished(std::filesystem::path file) { return file.replace_extension(".new" + file.extension().string()); }
+/// The name under which a file is written before it is renamed.
+inline std::filesystem::path unfinished(std::filesystem::path file) {
+  return file.replace_extension(".new" + file.extension().string());
+}
 
-/// Writes a complete file beside that place.
-inline void write_unfinished_snapshot(const std::filesystem::path& file, training_session& session) {
+/// Writes the complete snapshot under its unfinished name.
+inline void write_unfinished_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
   const std::filesystem::path beside = unfinished(file);
-  const std::vector<training_session::array> arrays = session.arrays();
-  const dtype type = session.number_size() == sizeof(double) ? dtype::F64 : dtype::F32;
+  const std::vector<resumable_fit::array> arrays = fit.arrays();
+  const dtype type = fit.element_size() == sizeof(double) ? dtype::F64 : dtype::F32;
   checksum sum = 0;
   std::vector<safetensor> tensors;
-  for (const auto& a : arrays) tensors.push_back({a.name, type, a.extents, a.numbers});
+  for (const auto& a : arrays) tensors.push_back({a.name, type, a.extents, a.bytes});
   tensors.push_back(safetensor::of(checksum_tensor, {}, std::span(&sum, 1)));
-  safetensors_metadata metadata = texts_of(session.position());
+  safetensors_metadata metadata = texts_of(fit.position());
   metadata[snapshot_version_key] = snapshot_version;
-  metadata["description"] = joined_lines(session.description());
+  metadata["description"] = joined_lines(fit.description());
   write_safetensors(beside, tensors, metadata);
 
-  const file_descriptor opened(::open(beside.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!opened) fail_on_file("write", beside, errno);
-  const data::mapped_file written(beside);
+  const io::file_descriptor opened(::open(beside.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!opened) io::fail_on_file("write", beside, errno);
+  const io::mapped_file written(beside);
   sum = checksum_of(written.bytes());
   const auto place = off_t(written.bytes().size() - sizeof sum);
   if (::pwrite(opened.number(), &sum, sizeof sum, place) != sizeof sum || ::fsync(opened.number()) != 0)
-    fail_on_file("write", beside, errno);
+    io::fail_on_file("write", beside, errno);
 }
 
 }  // namespace detail
 
 /// Writes the state of a fit. The file is complete, or an older one stays as it was. Throws strata::error naming the file.
-/// safetensors: each parameter by its name, the optimizer's slots as optimizer/0/dense/kernel, the position as metadata; the last
-/// four bytes, a tensor of their own, are the CRC-32C of all before them.
-inline void save_snapshot(const std::filesystem::path& file, training_session& session) {
-  detail::write_unfinished_snapshot(file, session);
+/// Format: safetensors with each parameter under its name, the optimizer's slots as optimizer/0/dense/kernel, and the position as
+/// metadata. The last four bytes, a tensor of their own, are the CRC-32C of all bytes before them.
+inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
+  detail::write_unfinished_snapshot(file, fit);
   detail::rename_durably(detail::unfinished(file), file);
 }
 
-/// Reads weights and slots into the arrays of the session, and returns the metadata, from which `position_of` makes a position.
-/// Throws strata::error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data set, ...;
-/// then nothing has changed.
-inline safetensors_metadata load_snapshot(const std::filesystem::path& file, training_session& session) {
+/// Reads weights and slots into the arrays of the fit, and returns the metadata, from which `position_of` makes a position.
+/// Throws strata::error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data set,
+/// ...; then nothing has changed.
+inline safetensors_metadata load_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
   if (const std::string damage = damage_of_snapshot(file); !damage.empty()) throw error(file.string() + " is damaged: " + damage);
   const safetensors_file opened(file);
   const safetensors_metadata& metadata = opened.metadata();
   const auto version = metadata.find(detail::snapshot_version_key);
-  if (version == metadata.end()) throw error(file.string() + ": this is no snapshot of a training");
+  if (version == metadata.end()) throw error(file.string() + ": this is not a snapshot of a training");
   if (version->second != detail::snapshot_version)
-    throw error(file.string() + ": a snapshot of version '" + version->second + "', but this program reads version " + detail::snapshot_version);
+    throw error(file.string() + ": a snapshot of version '" + version->second + "', but this program reads version " +
+                detail::snapshot_version);
 
   const auto described = metadata.find("description");
   const std::vector<std::string> theirs = detail::lines_of(described == metadata.end() ? "" : described->second);
-  if (const std::string difference = detail::difference_of(theirs, session.description()); !difference.empty())
+  if (const std::string difference = detail::difference_of(theirs, fit.description()); !difference.empty())
     throw error(file.string() + ": this snapshot is of another training: " + difference);
   (void)detail::position_of(metadata, file.string());
 
-  const std::vector<training_session::array> arrays = session.arrays();
-  const dtype type = session.number_size() == sizeof(double) ? dtype::F64 : dtype::F32;
+  const std::vector<resumable_fit::array> arrays = fit.arrays();
+  const dtype type = fit.element_size() == sizeof(double) ? dtype::F64 : dtype::F32;
   std::vector<std::vector<std::byte>> loaded;
   for (const auto& a : arrays) {
     const safetensors_file::entry& e = opened[a.name];
-    if (e.type != type || e.extents != a.extents || e.bytes != a.numbers.size())
+    if (e.type != type || e.extents != a.extents || e.bytes != a.bytes.size())
       throw error(file.string() + ": tensor '" + a.name + "' is not what the training has");
     loaded.push_back(opened.bytes(a.name));
   }
-  for (std::size_t i = 0; i < arrays.size(); ++i) std::ranges::copy(loaded[i], arrays[i].numbers.begin());
+  for (std::size_t i = 0; i < arrays.size(); ++i) std::ranges::copy(loaded[i], arrays[i].bytes.begin());
   return metadata;
 }
 

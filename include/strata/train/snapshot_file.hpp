@@ -1,12 +1,13 @@
-// How a snapshot differs from other safetensors files: it says what it is, and knows when it is damaged.
+// What a snapshot has besides other safetensors files: a version and a checksum.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <span>
-#include <strata/data/crc32c.hpp>
-#include <strata/data/mapped_file.hpp>
+#include <strata/base/text.hpp>
+#include <strata/io/crc32c.hpp>
+#include <strata/io/mapped_file.hpp>
 #include <string>
 #include <string_view>
 
@@ -15,27 +16,28 @@ namespace strata {
 namespace detail {
 
 inline constexpr const char* snapshot_version_key = "strata_snapshot_version";
-inline constexpr const char* snapshot_version = "1";
-/// The last tensor, so that the last bytes of the file are the checksum of all bytes before them.
+inline constexpr const char* snapshot_version = "2";
+/// The name of the last tensor: the last bytes of the file are the checksum of all bytes before them.
 inline constexpr const char* checksum_tensor = "crc32c";
 using checksum = std::uint32_t;
-/// Of the tensors that the optimizer keeps: optimizer/0/dense/kernel.
+/// Of the names of the optimizer's slots: optimizer/0/dense/kernel.
 inline constexpr std::string_view slot_prefix = "optimizer/";
 
-/// Of all bytes before the one that the file ends with.
-inline checksum checksum_of(std::span<const std::byte> file) { return data::crc32c(file.first(file.size() - sizeof(checksum))); }
+/// Of all bytes of the file but the stored checksum at its end.
+inline checksum checksum_of(std::span<const std::byte> file) { return io::crc32c(file.first(file.size() - sizeof(checksum))); }
 
 }  // namespace detail
 
-/// What is wrong with the bytes of a snapshot; empty if nothing is. Throws strata::error if it cannot be read at all.
+/// Describes the damage of a snapshot; empty if there is none. Throws strata::error if the file cannot be read.
 inline std::string damage_of_snapshot(const std::filesystem::path& file) {
-  const data::mapped_file mapped(file);
+  const io::mapped_file mapped(file);
   const std::span<const std::byte> bytes = mapped.bytes();
   if (bytes.empty()) return "it is empty";
-  if (bytes.size() < sizeof(std::uint64_t) + sizeof(detail::checksum)) return "it has only " + std::to_string(bytes.size()) + " bytes";
+  if (bytes.size() < sizeof(std::uint64_t) + sizeof(detail::checksum))
+    return detail::text_of({"it has only ", bytes.size(), " bytes"});
   detail::checksum stored;
   std::memcpy(&stored, bytes.data() + bytes.size() - sizeof stored, sizeof stored);
-  if (stored != detail::checksum_of(bytes)) return "its checksum is not that of its " + std::to_string(bytes.size()) + " bytes";
+  if (stored != detail::checksum_of(bytes)) return detail::text_of({"its checksum is not that of its ", bytes.size(), " bytes"});
   return {};
 }
 

@@ -1,4 +1,4 @@
-// SIGTERM, with which schedulers announce that a process has to go, as a question that may be asked between two steps.
+// SIGTERM, by which schedulers ask a process to end, as a flag that can be read between two steps.
 #pragma once
 #include <atomic>
 #include <csignal>
@@ -6,15 +6,15 @@
 
 namespace strata::detail {
 
-/// While one lives, SIGTERM does not end the process; then what was in force before is again. A signal that nobody has heeded is
-/// raised anew at the end, so that none is lost. Where SIGTERM was ignored, it stays ignored.
+/// While an object exists, SIGTERM sets a flag instead of ending the process. The destructor restores the former handler and
+/// raises an unacknowledged signal again, so that none is lost. If SIGTERM was ignored before, it stays ignored.
 class termination_watch {
   struct shared {
     std::mutex mutex;
     int watches = 0;
     bool installed = false;
-    struct sigaction before {};
-    bool heeded = false;
+    struct sigaction before{};
+    bool acknowledged = false;
   };
   static shared& all() {
     static shared one;
@@ -28,11 +28,11 @@ class termination_watch {
     shared& s = all();
     const std::lock_guard lock(s.mutex);
     if (s.watches++ > 0) return;
-    requested_ = s.heeded = false;
+    requested_ = s.acknowledged = false;
     ::sigaction(SIGTERM, nullptr, &s.before);
     s.installed = (s.before.sa_flags & SA_SIGINFO) || s.before.sa_handler != SIG_IGN;
     if (!s.installed) return;
-    struct sigaction note {};
+    struct sigaction note{};
     note.sa_handler = [](int) { requested_.store(true, std::memory_order_relaxed); };
     note.sa_flags = SA_RESTART;
     sigemptyset(&note.sa_mask);
@@ -45,15 +45,15 @@ class termination_watch {
     const std::lock_guard lock(s.mutex);
     if (--s.watches > 0 || !s.installed) return;
     ::sigaction(SIGTERM, &s.before, nullptr);
-    if (requested_ && !s.heeded) ::raise(SIGTERM);
+    if (requested_ && !s.acknowledged) ::raise(SIGTERM);
   }
 
   bool requested() const { return requested_.load(std::memory_order_relaxed); }
-  /// Whatever the signal asked for will be done.
-  void heed() {
+  /// The process will end by itself: the signal is not raised again.
+  void acknowledge() {
     shared& s = all();
     const std::lock_guard lock(s.mutex);
-    s.heeded = true;
+    s.acknowledged = true;
   }
 };
 

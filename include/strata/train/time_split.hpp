@@ -1,17 +1,17 @@
-// Where the time of a fit went.
+// How the time of a fit divides.
 #pragma once
 #include <ostream>
 #include <strata/base/text.hpp>
 
 namespace strata {
 
-/// Of one process, in seconds.
+/// The seconds of one process.
 struct time_split {
-  double input = 0;          // until a batch was there
-  double compute = 0;        // steps, those of validation included, but for what follows
-  double communication = 0;  // handing messages over
-  double waiting = 0;        // for messages of other processes, which are on their way or not sent yet
-  double total = 0;          // the rest of it is callbacks and printing
+  double input = 0;          // waiting for batches
+  double compute = 0;        // steps, with those of validation, but without the next two
+  double communication = 0;  // sending messages
+  double waiting = 0;        // for messages of other processes
+  double total = 0;          // what remains of it is callbacks and printing
 
   friend bool operator==(const time_split&, const time_split&) = default;
   /// 12.3 s: input 2 %, compute 80 %, communication 10 %, waiting 8 %

@@ -1,12 +1,13 @@
-// Weights as a safetensors file: one tensor per parameter, named layer/parameter, in Keras' layouts.
+// Weights as a safetensors file: one tensor per parameter, named layer/parameter, in the layouts of Keras.
 #pragma once
+#include <strata/base/text.hpp>
 #include <strata/interop/safetensors.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/train/snapshot_file.hpp>
 
 namespace strata {
 
-/// Whether load_weights may take numbers of another precision than the network's: by default it refuses.
+/// Whether load_weights converts values of another precision than the network's. By default it refuses them.
 enum class convert_precision : bool { no, yes };
 
 namespace detail {
@@ -30,15 +31,16 @@ void save_parameters(const std::filesystem::path& path, std::span<const paramete
   write_safetensors(path, tensors, {{weights_version_key, std::to_string(weights_version)}});
 }
 
-/// What is wrong with one tensor of the file; empty if nothing is.
+/// Describes what is wrong with one tensor of the file; empty if nothing is.
 inline std::string misfit(const safetensors_file::entry* have, const parameter& want, dtype type, convert_precision convert) {
   if (!have) return "missing in the file";
   if (have->extents != extents_of(want))
-    return "the file has " + words_of(have->extents) + ", the network " + words_of(extents_of(want));
+    return detail::text_of({"the file has ", shape_text(have->extents), ", the network ", shape_text(extents_of(want))});
   const bool convertible = convert == convert_precision::yes && (have->type == dtype::F32 || have->type == dtype::F64);
   if (have->type != type && !convertible)
-    return std::string("the file has ") + name_of(have->type) + ", the network " + name_of(type) +
-           (have->type == dtype::F32 || have->type == dtype::F64 ? " (convert_precision::yes would convert)" : "");
+    return detail::text_of(
+        {"the file has ", name_of(have->type), ", the network ", name_of(type),
+         have->type == dtype::F32 || have->type == dtype::F64 ? " (convert_precision::yes would convert)" : ""});
   return {};
 }
 
@@ -48,13 +50,13 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
   const safetensors_file file(path);
   if (const auto at = file.metadata().find(weights_version_key);
       at != file.metadata().end() && at->second != std::to_string(weights_version))
-    throw error(path.string() + ": weights of version '" + at->second + "', but this program reads version " +
-                std::to_string(weights_version));
+    throw error({path.string(), ": weights of version '", at->second, "', but this program reads version ", weights_version});
 
   const bool is_snapshot = file.metadata().contains(snapshot_version_key);
   if (is_snapshot)
-    if (const std::string damage = damage_of_snapshot(path); !damage.empty()) throw error(path.string() + " is damaged: " + damage);
-  const auto is_no_weight = [&](const std::string& name) {
+    if (const std::string damage = damage_of_snapshot(path); !damage.empty())
+      throw error({path.string(), " is damaged: ", damage});
+  const auto is_not_a_weight = [&](const std::string& name) {
     return is_snapshot && (name.starts_with(slot_prefix) || name == checksum_tensor);
   };
 
@@ -62,18 +64,18 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
   std::string differences;
   int count = 0;
   const auto report = [&](const std::string& name, const std::string& why) {
-    if (!why.empty() && ++count <= listed) differences += "\n  " + name + ": " + why;
+    if (!why.empty() && ++count <= listed) differences += detail::text_of({"\n  ", name, ": ", why});
   };
   for (std::size_t i = 0; i < slots.size(); ++i)
     report(names[i], misfit(file.find(names[i]), slots[i].what, dtype_of<T>(), convert));
   for (const safetensors_file::entry& e : file.entries())
-    if (std::ranges::find(names, e.name) == names.end() && !is_no_weight(e.name))
-      report(e.name, "not in the network; the file has " + words_of(e.extents));
+    if (std::ranges::find(names, e.name) == names.end() && !is_not_a_weight(e.name))
+      report(e.name, detail::text_of({"not in the network; the file has ", shape_text(e.extents)}));
   if (count > 0)
-    throw error(path.string() + " does not fit the network" + differences +
-                (count > listed ? "\n  and " + std::to_string(count - listed) + " more" : ""));
+    throw error({path.string(), " does not fit the network", differences,
+                 count > listed ? detail::text_of({"\n  and ", count - listed, " more"}) : ""});
 
-  // All is read before any of it is used: a disk may fail in between.
+  // Everything is read before the arena changes, because reading may fail.
   std::vector<T> loaded(arena.begin(), arena.end());
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const safetensors_file::entry& e = file[names[i]];
@@ -90,22 +92,21 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
 template <class Network>
 void check_arena(std::size_t size) {
   constexpr long expected = layout_of<typename Network::items>.size;
-  if (size != std::size_t(expected))
-    throw error("weights: " + std::to_string(size) + " numbers, but the network's arena has " + std::to_string(expected));
+  if (size != std::size_t(expected)) throw error({"weights: ", size, " values, but the network's arena has ", expected});
 }
 
 }  // namespace detail
 
-/// Writes all weights and state of an arena that layout_of describes. The file is complete, or an older one stays as it was.
-/// A dense kernel is (in, out), one of conv2d (height, width, in / groups, out).  Throws strata::error.
+/// Writes all weights and state of an arena that layout_of describes. Either the file is complete, or an older one is unchanged.
+/// The kernel of dense is (in, out), that of conv2d (height, width, in / groups, out).  Throws strata::error.
 template <network Network, std::floating_point T>
 void save_weights(const std::filesystem::path& path, std::type_identity_t<std::span<const T>> arena) {
   detail::check_arena<Network>(arena.size());
   detail::save_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena);
 }
 
-/// Reads them back, or those of a snapshot. Throws strata::error that lists which parameters differ and how, or says that the
-/// snapshot is damaged; then nothing in the arena has changed.
+/// Reads such a file, or a snapshot. Throws strata::error that lists the parameters that differ, or says that the snapshot is
+/// damaged; then nothing in the arena has changed.
 template <network Network, std::floating_point T>
 void load_weights(const std::filesystem::path& path, std::type_identity_t<std::span<T>> arena,
                   convert_precision convert = convert_precision::no) {

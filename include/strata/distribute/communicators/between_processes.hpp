@@ -1,4 +1,5 @@
-// Each message by the shortest way: through shared memory on one machine, over TCP between machines; or through Gloo or MPI.
+// Sends messages through shared memory on one machine and over TCP between machines, or through Gloo or MPI. Needs protozero.
+// needs: protozero
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -17,27 +18,21 @@
 
 namespace strata {
 
-/// The options of it that matter here are the time-out and the implementation.
+/// Uses `timeout` and `implementation` of the options.
 class between_processes {
  public:
   using memory = shared_memory_communicator::memory;
 
-  /// `host` is where the others reach this process. Throws communication_error if one of them does not come in time, and
-  /// strata::error where Gloo or MPI is asked for without its header.
+  /// `host`: where the others reach this process. Throws communication_error if one of them does not connect in time.
   between_processes(key_value_store& store, int rank, int size, const std::string& host, communication_options options = {},
                     std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
-      : waits_(std::move(waits)),
-        near_(store, rank, size, options.timeout, waits_, options.implementation == communication_implementation::automatic) {
-    const bool through_gloo = options.implementation == communication_implementation::gloo,
-               through_mpi = options.implementation == communication_implementation::mpi;
-    if (through_gloo && !detail::make_gloo_engine) want_header("gloo");
-    if (through_mpi && !detail::make_mpi_engine) want_header("mpi");
-    if (through_mpi) {
-      if (size > 1) far_ = detail::make_mpi_engine(rank, size, options.timeout, waits_);
+      : waits_(std::move(waits)), near_(store, rank, size, options.timeout, waits_, options.implementation.shared_memory) {
+    if (const auto make_engine = options.implementation.make_engine) {
+      if (size > 1) far_ = make_engine({store, rank, size, host, options.timeout, waits_});
       for (int r = 0; r < size; ++r) machines_.push_back(far_ ? far_->machine_of(r) : r);
       return;
     }
-    // Which way a message takes is the same on both sides. Of machines all are told the same.
+    // Both sides choose the same way for a message, because all processes know the same machines.
     std::vector<bool> is_far;
     for (int r = 0; r < size; ++r) {
       is_far.push_back(r != rank && !near_.reaches(r));
@@ -45,18 +40,14 @@ class between_processes {
     }
     const bool one_machine = std::ranges::count(machines_, 0) == size;
     if (one_machine) return;
-    if (through_gloo) {
-      far_ = detail::make_gloo_engine(store, rank, size, host, options.timeout, waits_);
-    } else {
-      far_ = std::make_unique<detail::engine_over<tcp_communicator>>(
-          tcp_communicator(store, rank, size, {host, options.timeout}, waits_, is_far));
-      near_.while_waiting([engine = far_.get()] { return engine->go_on(); });
-    }
+    far_ = std::make_unique<detail::engine_over<tcp_communicator>>(
+        tcp_communicator(store, rank, size, {host, options.timeout}, waits_, is_far));
+    near_.while_waiting([engine = far_.get()] { return engine->go_on(); });
   }
 
   int rank() const { return near_.rank(); }
   int size() const { return near_.size(); }
-  /// The lowest rank of those on the same machine.
+  /// The lowest rank on the machine of `rank`.
   int machine_of(int rank) const { return machines_[std::size_t(rank)]; }
   memory allocate(std::size_t bytes) { return near_.allocate(bytes); }
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
@@ -77,18 +68,14 @@ class between_processes {
     wait_near([&] { near_.wait(what); });
     if (far_) far_->wait(what);
   }
-  /// From another thread: this wait and all later ones throw communication_error with that reason.
+  /// From another thread: ends this wait and all later ones with that reason.
   void interrupt(const std::string& why) {
     waits_->interrupt(why);
     if (far_) far_->interrupt(why);
   }
 
  private:
-  [[noreturn]] static void want_header(const std::string& name) {
-    throw error("communication_implementation::" + name + ": the program has to include strata/distribute/communicators/" + name + ".hpp");
-  }
-
-  /// If that fails, nobody waits for the others, whose messages would go on into memory that may not last.
+  /// If this wait fails, the far messages are not waited for; they are dropped, because their memory may go away.
   template <class Wait>
   void wait_near(Wait&& wait) {
     try {

@@ -17,7 +17,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/communication_options.hpp>
 #include <strata/distribute/communicators/message_engine.hpp>
 #include <strata/distribute/communicators/message_memory.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
@@ -29,16 +31,18 @@
 namespace strata {
 
 struct gloo_options {
-  std::string host = "127.0.0.1";                             // this process's name or address, where the others reach it
-  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // for a connection, and for each wait
+  std::string host = "127.0.0.1";                                // name or address of this process for the others
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // for connecting, and for each wait
 };
 
-/// A key/value store as Gloo wants it. Gloo waits for a key before it gets it; what has come then is not asked for again.
+/// Gloo's interface of a key/value store. Gloo waits for a key before it gets it, so the value is kept in between.
 class gloo_store final : public gloo::rendezvous::Store {
  public:
   gloo_store(key_value_store& store, std::chrono::milliseconds timeout) : store_(store), timeout_(timeout) {}
 
-  void set(const std::string& key, const std::vector<char>& data) override { store_.set(prefix + key, {data.begin(), data.end()}); }
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_.set(prefix + key, {data.begin(), data.end()});
+  }
   std::vector<char> get(const std::string& key) override {
     const auto awaited = awaited_.extract(key);
     const std::string value = awaited ? std::move(awaited.mapped()) : store_.get(prefix + key, timeout_);
@@ -58,10 +62,10 @@ class gloo_store final : public gloo::rendezvous::Store {
 };
 
 /// Copies are the same end of the same connections. After an error every wait throws.
-///   multi_worker_mirrored{tf_config(), {.communication = {.implementation = communication_implementation::gloo}}}
+///   multi_worker_mirrored{tf_config(), {.communication = {.implementation = gloo_communication}}}
 class gloo_communicator {
   using buffer = gloo::transport::UnboundBuffer;
-  /// Gloo wants a buffer for each message under way; messages come again and again from the same places.
+  /// Gloo needs a buffer for each message under way. Buffers are reused, because messages use the same places in each step.
   struct place {
     std::byte* data;
     std::size_t bytes;
@@ -76,10 +80,10 @@ class gloo_communicator {
   struct state {
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::vector<place> places;
-    std::size_t likely_place = 0;               // of the next message: they come in the same order in each step
+    std::size_t likely_place = 0;  // of the next message: steps repeat the same order
     std::vector<pending> under_way;
     std::uint64_t receives = 0, done = 0;       // begun, and done
-    std::vector<std::uint64_t> sent, received;  // messages, by peer: their numbers match them
+    std::vector<std::uint64_t> sent, received;  // messages per peer; their number matches a send with its receive
     gloo_options options;
     std::shared_ptr<wait_state> waits;
     std::atomic<buffer*> awaited{nullptr};
@@ -88,8 +92,7 @@ class gloo_communicator {
  public:
   using memory = message_memory;
 
-  /// Meets the other processes through the store.
-  /// Throws communication_error if one does not come in time.
+  /// Meets the other processes through the store. Throws communication_error if one does not connect in time.
   gloo_communicator(key_value_store& store, int rank, int size, gloo_options options = {},
                     std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
       : state_(std::make_shared<state>()) {
@@ -109,8 +112,8 @@ class gloo_communicator {
       state_->context->connectFullMesh(words, device);
       widen_sockets();
     } catch (const std::exception& e) {
-      throw communication_error("process " + std::to_string(rank) + " of " + std::to_string(size) + " (" + state_->options.host +
-                                ") could not connect to the others: " + e.what());
+      throw communication_error(detail::text_of(
+          {"process ", rank, " of ", size, " (", state_->options.host, ") could not connect to the others: ", e.what()}));
     }
   }
 
@@ -118,7 +121,7 @@ class gloo_communicator {
   int size() const { return state_->context->size; }
   static memory allocate(std::size_t bytes) { return memory(bytes); }
 
-  /// From and into any memory that stays where it is.
+  /// The memory must stay in place until the message is done.
   void send(std::byte* from, std::size_t bytes, int to) {
     const std::size_t i = free_place(from, bytes);
     guarded("a message", to, [&] { state_->places[i].handle->send(to, slot(state_->sent, to)); });
@@ -149,13 +152,13 @@ class gloo_communicator {
     for (pending& p : state_->under_way) finish(p, what);
     state_->under_way.clear();
   }
-  /// Nothing is sent or received any more: the memory that it would come from, or go to, may not last.
+  /// Closes the connections, because the memory of messages may go away.
   void stop() const {
     state_->under_way.clear();
     state_->context->closeConnections();
   }
-  /// From another thread: ends a wait with that reason. (Closing connections would not wake a thread that waits, nor does a wait that
-  /// runs out of time wake one whose message has arrived in part.)
+  /// From another thread: ends this wait and all later ones with that reason. Closing the connections would not wake the waiting
+  /// thread.
   void interrupt(const std::string& why) {
     state_->waits->interrupt(why);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -172,7 +175,7 @@ class gloo_communicator {
     const wait_state::scope told(*state_->waits, what, p.peer);
     guarded(what, p.peer, [&] {
       state_->awaited.store(&handle);
-      std::atomic_thread_fence(std::memory_order_seq_cst);  // either this thread sees the interruption, or that one the buffer
+      std::atomic_thread_fence(std::memory_order_seq_cst);  // this thread sees the interruption, or the other one the buffer
       state_->waits->throw_if_interrupted();
       const bool done = p.receives ? handle.waitRecv(state_->options.timeout) : handle.waitSend(state_->options.timeout);
       state_->awaited.store(nullptr);
@@ -183,13 +186,13 @@ class gloo_communicator {
     p.done = true;
   }
 
-  /// Writing to a process that is gone shall be an error here, not the end of this one.
+  /// Writing to a process that is gone must be an error, not the end of this process.
   static void ignore_broken_pipes() {
-    struct sigaction now {};
+    struct sigaction now{};
     if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
   }
 
-  /// Gloo 0.5 takes the answer of getaddrinfo for good even where there is none.
+  /// Gloo 0.5 does not check whether getaddrinfo succeeded.
   void check_host() const {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
@@ -198,8 +201,8 @@ class gloo_communicator {
     ::freeaddrinfo(found);
   }
 
-  /// Gloo sizes the send buffer of a socket when it sends a bound buffer, but not for unbound ones: without this, large messages stall
-  /// for 40 ms again and again (a ring of 1 MB took 88 ms instead of 0.4).
+  /// Gloo sizes the send buffer of a socket when it sends a bound buffer, but not for unbound ones. Without this, large messages
+  /// stall for 40 ms each time: a ring of 1 MB took 88 ms instead of 0.4.
   void widen_sockets() {
     constexpr int slot = 0x57A7;
     std::vector<char> out(256 << 10), in(out.size());
@@ -213,7 +216,9 @@ class gloo_communicator {
     }
   }
 
-  static std::uint64_t slot(std::vector<std::uint64_t>& counts, int peer) { return 0x1'0000'0000ull + counts[std::size_t(peer)]++; }
+  static std::uint64_t slot(std::vector<std::uint64_t>& counts, int peer) {
+    return 0x1'0000'0000ull + counts[std::size_t(peer)]++;
+  }
 
   std::size_t free_place(std::byte* data, std::size_t bytes) {
     auto& places = state_->places;
@@ -239,9 +244,8 @@ class gloo_communicator {
     try {
       f();
     } catch (const std::exception& e) {
-      state_->waits->interrupt(std::string(what) + ": process " + std::to_string(rank()) + " lost or waited in vain for process " +
-                                   std::to_string(peer) + ": " + e.what(),
-                               peer);
+      state_->waits->interrupt(
+          detail::text_of({what, ": process ", rank(), " lost or waited in vain for process ", peer, ": ", e.what()}), peer);
       stop();
       throw communication_error(state_->waits->why());
     }
@@ -251,13 +255,12 @@ class gloo_communicator {
 };
 static_assert(communicator<gloo_communicator>);
 
-namespace detail {
-inline std::unique_ptr<message_engine> gloo_engine(key_value_store& store, int rank, int size, const std::string& host,
-                                                   std::chrono::milliseconds timeout, std::shared_ptr<wait_state> waits) {
-  return std::make_unique<engine_over<gloo_communicator>>(
-      gloo_communicator(store, rank, size, {host, timeout}, std::move(waits)));
-}
-inline const bool gloo_engine_is_known = (make_gloo_engine = gloo_engine, true);
-}  // namespace detail
+/// Gloo for all messages.
+inline constexpr communication_implementation gloo_communication{
+    .description = "all through Gloo",
+    .make_engine = [](const detail::engine_arguments& a) -> std::unique_ptr<detail::message_engine> {
+      return std::make_unique<detail::engine_over<gloo_communicator>>(
+          gloo_communicator(a.store, a.rank, a.size, {a.host, a.timeout}, a.waits));
+    }};
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// A communicator between threads of one process: messages are copied straight from sender to receiver.
+// A communicator between threads of one process: messages are copied directly from sender to receiver.
 #pragma once
 #include <array>
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/communicators/message_memory.hpp>
 #include <strata/distribute/communicators/message_queue.hpp>
@@ -16,7 +17,7 @@
 
 namespace strata {
 
-/// Made for all members at once by in_process::group(n); each thread takes one.
+/// in_process::group(n) makes all n members; each thread takes one.
 class in_process {
  public:
   using memory = message_memory;
@@ -36,16 +37,14 @@ class in_process {
     mailbox& box = box_of(rank_, to);
     const std::uint32_t n = box.posted.load(std::memory_order_relaxed);
     const auto has_room = [&] {
-      take_what_is_there();  // or two that send to each other would wait for ever
+      take_what_is_there();  // or two members that send to each other would wait without end
       return n - box.taken.load(std::memory_order_acquire) < ring;
     };
     wait_until(has_room, "room for a message", to);
     box.messages[n % ring] = {from.data() + offset, bytes};
     box.posted.store(n + 1, std::memory_order_release);
   }
-  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    expected_.push({to.data() + offset, bytes, from});
-  }
+  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) { expected_.push({to.data() + offset, bytes, from}); }
   std::uint64_t begun() const { return expected_.added(); }
   void wait_received(const char* what, std::uint64_t mark) {
     while (expected_.taken() < mark) {
@@ -69,7 +68,7 @@ class in_process {
     const std::byte* from = nullptr;
     std::size_t bytes = 0;
   };
-  /// From one member to one other.
+  /// Messages from one member to another.
   struct mailbox {
     alignas(64) std::atomic<std::uint32_t> posted{0};
     alignas(64) std::atomic<std::uint32_t> taken{0};
@@ -88,8 +87,8 @@ class in_process {
     const std::uint32_t n = box.taken.load(std::memory_order_relaxed);
     const message& m = box.messages[n % ring];
     if (m.bytes != e.bytes)
-      throw communication_error(std::string(what) + ": process " + std::to_string(e.from) + " sent " + std::to_string(m.bytes) +
-                                " bytes where process " + std::to_string(rank_) + " expects " + std::to_string(e.bytes));
+      throw communication_error(
+          detail::text_of({what, ": process ", e.from, " sent ", m.bytes, " bytes where process ", rank_, " expects ", e.bytes}));
     std::memcpy(e.to, m.from, m.bytes);
     box.taken.store(n + 1, std::memory_order_release);
     expected_.pop();
@@ -99,7 +98,7 @@ class in_process {
   }
   mailbox& box_of(int from, int to) { return (*mail_)[std::size_t(from) * std::size_t(size_) + std::size_t(to)]; }
 
-  /// Spins, then lets others run: members are often more than cores.
+  /// Spins, then yields, because there are often more members than cores.
   template <class Ready>
   void wait_until(Ready&& ready, const char* what, int on) {
     for (int i = 0; i < 1000; ++i)
@@ -108,8 +107,8 @@ class in_process {
     while (!ready()) {
       std::this_thread::yield();
       if (std::chrono::steady_clock::now() > deadline)
-        throw communication_error(std::string(what) + ": process " + std::to_string(rank_) + " has waited " +
-                                  std::to_string(timeout_.count()) + " ms for process " + std::to_string(on));
+        throw communication_error(
+            detail::text_of({what, ": process ", rank_, " has waited ", timeout_.count(), " ms for process ", on}));
     }
   }
 

@@ -1,4 +1,4 @@
-// What carries messages between machines, behind one interface.
+// message_engine: the interface of what carries messages between machines.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -11,22 +11,31 @@
 
 namespace strata::detail {
 
-/// What a communicator does, from and into any memory that stays where it is.
+/// The functions of a communicator, with plain pointers. Memory must stay in place until its message is done.
 struct message_engine {
   virtual ~message_engine() = default;
-  /// The lowest rank on the same machine, where the engine knows it.
+  /// The lowest rank on the machine of `rank`, if the engine knows it.
   virtual int machine_of(int rank) const { return rank; }
   virtual void send(std::byte* from, std::size_t bytes, int to) = 0;
   virtual void receive(std::byte* to, std::size_t bytes, int from) = 0;
   virtual std::uint64_t begun() const = 0;
   virtual void wait_received(const char* what, std::uint64_t mark) = 0;
   virtual void wait(const char* what) = 0;
-  /// Moves what can be moved without waiting. Whether this thread has to come again, or somebody else sees to the rest.
+  /// Moves messages without waiting. Returns whether it has to be called again; false if the engine has a thread of its own.
   virtual bool go_on() { return false; }
-  /// From another thread: ends a wait with that reason.
+  /// From another thread: ends this wait and all later ones with that reason.
   virtual void interrupt(const std::string& why) = 0;
-  /// Nothing is sent or received any more: the memory that it would come from, or go to, may not last.
+  /// Drops all messages, because their memory may go away.
   virtual void stop() = 0;
+};
+
+/// What an engine is made from. `host`: where the other processes reach this one.
+struct engine_arguments {
+  key_value_store& store;
+  int rank, size;
+  const std::string& host;
+  std::chrono::milliseconds timeout;
+  std::shared_ptr<wait_state> waits;
 };
 
 template <class Communicator>
@@ -48,13 +57,5 @@ class engine_over : public message_engine {
   void interrupt(const std::string& why) override { to_others_.interrupt(why); }
   void stop() override { to_others_.stop(); }
 };
-
-/// What strata/distribute/communicators/gloo.hpp and strata/distribute/communicators/mpi.hpp set: each makes the engine of process
-/// `rank` of `size`. MPI throws communication_error if it numbers them otherwise.
-inline std::unique_ptr<message_engine> (*make_gloo_engine)(key_value_store& store, int rank, int size, const std::string& host,
-                                                           std::chrono::milliseconds timeout,
-                                                           std::shared_ptr<wait_state> waits) = nullptr;
-inline std::unique_ptr<message_engine> (*make_mpi_engine)(int rank, int size, std::chrono::milliseconds timeout,
-                                                          std::shared_ptr<wait_state> waits) = nullptr;
 
 }  // namespace strata::detail

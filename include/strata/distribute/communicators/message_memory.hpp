@@ -1,4 +1,4 @@
-// Memory of this process that messages are sent from and received into.
+// message_memory: memory of this process for messages.
 #pragma once
 #include <cstddef>
 #include <strata/base/arena.hpp>

@@ -1,4 +1,4 @@
-// Messages that wait their turn: those that have not arrived, in the order in which they were asked for, or not gone out.
+// A queue of messages that have not been sent yet, or of receives whose messages have not arrived.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace strata::detail {
 
-/// A queue whose memory grows with what is in it at one time alone, not with what has passed.
+/// First in, first out. Its memory grows with the messages that are in it at one time.
 template <class Message>
 class message_queue {
   std::vector<Message> all_;
-  std::size_t next_ = 0;  // those from here on have not been taken
+  std::size_t next_ = 0;  // the first message in the queue; those before it were taken
   std::uint64_t added_ = 0;
 
  public:
@@ -28,12 +28,12 @@ class message_queue {
     ++added_;
   }
   void clear() { next_ = all_.size(); }
-  /// How many there have ever been, and how many of them have been taken.
+  /// How many messages were added since the beginning, and how many were taken.
   std::uint64_t added() const { return added_; }
   std::uint64_t taken() const { return added_ - (all_.size() - next_); }
 };
 
-/// Where a message goes that has not arrived.
+/// A receive whose message has not arrived.
 struct expected_message {
   std::byte* to;
   std::size_t bytes;

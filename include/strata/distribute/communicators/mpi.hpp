@@ -1,4 +1,4 @@
-// Processes that mpirun or srun has started, over whatever network their MPI knows. Needs an MPI library; not elastic.
+// Processes that mpirun or srun started, over any network that their MPI library supports. Needs MPI; not elastic.
 // needs: mpi
 #pragma once
 #define OMPI_SKIP_MPICXX 1
@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/communication_options.hpp>
 #include <strata/distribute/communicators/message_engine.hpp>
 #include <strata/distribute/communicators/message_memory.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
@@ -22,8 +24,8 @@
 namespace strata {
 
 namespace detail {
-/// MPI begins once in a process and ends with it, unless the program does that itself. After an error it does not end in good order,
-/// which would wait for the others: mpirun then ends them.
+/// Initializes MPI once and finalizes it when the process ends, unless the program does so itself. After an error MPI is not
+/// finalized, because that would wait for the others; mpirun then ends them.
 class mpi_environment {
   bool is_ours_ = false;
 
@@ -44,7 +46,8 @@ class mpi_environment {
       MPI_Query_thread(&level);
     }
     if (level < MPI_THREAD_SERIALIZED)
-      throw communication_error("MPI has been begun for one thread only: strata needs MPI_Init_thread(..., MPI_THREAD_SERIALIZED, ...)");
+      throw communication_error(
+          "MPI was initialized for one thread only: strata needs MPI_Init_thread(..., MPI_THREAD_SERIALIZED, ...)");
   }
   ~mpi_environment() {
     int ended = 0;
@@ -54,12 +57,12 @@ class mpi_environment {
 };
 }  // namespace detail
 
-/// All processes of MPI_COMM_WORLD have to make one, in the same order where they make several. Copies are the same. After an error every
-/// wait throws; a process that dies ends all others, as MPI has it.
-///   synchronous_among{mpi_communicator()}; or, with a coordinator that compares the programs and watches all workers:
-///   multi_worker_mirrored{mpirun(), {.communication = {.implementation = communication_implementation::mpi}}}
+/// All processes of MPI_COMM_WORLD construct it; several are constructed in the same order everywhere. Copies are the same
+/// communicator. After an error every wait throws. If a process dies, MPI ends all others.
+///   synchronous_among{mpi_communicator()}; or, with a coordinator that compares the programs and watches the workers:
+///   multi_worker_mirrored{mpirun(), {.communication = {.implementation = mpi_communication}}}
 class mpi_communicator {
-  static constexpr std::size_t most_bytes = std::size_t{1} << 26;  // of one MPI message: its counts are ints
+  static constexpr std::size_t most_bytes = std::size_t{1} << 26;  // of one MPI message, whose count is an int
 
   struct pending {
     MPI_Request request;
@@ -97,7 +100,7 @@ class mpi_communicator {
     MPI_Comm_set_errhandler(s.all, MPI_ERRORS_RETURN);
     MPI_Comm_rank(s.all, &s.rank);
     MPI_Comm_size(s.all, &s.size);
-    // A machine is called by its lowest rank.
+    // A machine is named by its lowest rank.
     MPI_Comm near = MPI_COMM_NULL;
     check(MPI_Comm_split_type(s.all, MPI_COMM_TYPE_SHARED, s.rank, MPI_INFO_NULL, &near), "finding machines", 0);
     int lowest = s.rank;
@@ -112,16 +115,22 @@ class mpi_communicator {
   int machine_of(int rank) const { return state_->machines[std::size_t(rank)]; }
   static memory allocate(std::size_t bytes) { return memory(bytes); }
 
-  /// From and into any memory that stays where it is.
+  /// The memory must stay in place until the message is done.
   void send(std::byte* from, std::size_t bytes, int to) {
-    in_pieces(from, bytes, to, [&](std::byte* at, int count, MPI_Request* request) {
-      return MPI_Isend(at, count, MPI_BYTE, to, 0, state_->all, request);
-    }, false);
+    in_pieces(
+        from, bytes, to,
+        [&](std::byte* at, int count, MPI_Request* request) {
+          return MPI_Isend(at, count, MPI_BYTE, to, 0, state_->all, request);
+        },
+        false);
   }
   void receive(std::byte* to, std::size_t bytes, int from) {
-    in_pieces(to, bytes, from, [&](std::byte* at, int count, MPI_Request* request) {
-      return MPI_Irecv(at, count, MPI_BYTE, from, 0, state_->all, request);
-    }, true);
+    in_pieces(
+        to, bytes, from,
+        [&](std::byte* at, int count, MPI_Request* request) {
+          return MPI_Irecv(at, count, MPI_BYTE, from, 0, state_->all, request);
+        },
+        true);
   }
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) { send(from.data() + offset, bytes, to); }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) { receive(to.data() + offset, bytes, from); }
@@ -136,9 +145,9 @@ class mpi_communicator {
     for (pending& p : state_->under_way) finish(p, what);
     state_->under_way.clear();
   }
-  /// From another thread: ends a wait with that reason.
+  /// From another thread: ends this wait and all later ones with that reason.
   void interrupt(const std::string& why) { state_->waits->interrupt(why); }
-  /// Nothing is received any more, since the memory that it would go to may not last; and nobody waits for the others at the end.
+  /// Cancels receives, because their memory may go away, and does not wait for the others at the end.
   void stop() const {
     detail::mpi_environment::get().has_failed = true;
     for (pending& p : state_->under_way)
@@ -163,7 +172,7 @@ class mpi_communicator {
     } while (bytes > 0);
   }
 
-  /// MPI moves messages while it is asked about them, so it is asked again and again; others may run in between.
+  /// MPI moves messages while it is tested, so this tests repeatedly and lets other threads run in between.
   void finish(pending& p, const char* what) {
     if (p.request == MPI_REQUEST_NULL) return;
     bool done = false;
@@ -174,7 +183,7 @@ class mpi_communicator {
       while (!ask(p, what)) {
         stop_if_interrupted();
         if (std::chrono::steady_clock::now() > deadline)
-          fail(what, p.peer, "did not answer within " + std::to_string(state_->timeout.count()) + " ms");
+          fail(what, p.peer, detail::text_of({"did not answer within ", state_->timeout.count(), " ms"}));
         std::this_thread::yield();
       }
     }
@@ -191,7 +200,7 @@ class mpi_communicator {
     char text[MPI_MAX_ERROR_STRING] = {};
     int length = 0;
     MPI_Error_string(code, text, &length);
-    fail(what, peer, std::string("is not reached: ") + text);
+    fail(what, peer, detail::text_of({"cannot be reached: ", text}));
   }
   void stop_if_interrupted() const {
     if (!state_->waits->is_interrupted()) return;
@@ -200,8 +209,7 @@ class mpi_communicator {
   }
   [[noreturn]] void fail(const char* what, int peer, const std::string& why) const {
     stop();
-    state_->waits->interrupt(std::string(what) + ": process " + std::to_string(peer) + ", for which process " + std::to_string(rank()) +
-                                 " waits in MPI, " + why,
+    state_->waits->interrupt(detail::text_of({what, ": process ", peer, ", for which process ", rank(), " waits in MPI, ", why}),
                              peer);
     throw communication_error(state_->waits->why());
   }
@@ -215,17 +223,19 @@ struct mpi_engine final : engine_over<mpi_communicator> {
   using engine_over::engine_over;
   int machine_of(int rank) const override { return to_others_.machine_of(rank); }
 
-  static std::unique_ptr<message_engine> make(int rank, int size, std::chrono::milliseconds timeout,
-                                              std::shared_ptr<wait_state> waits) {
-    mpi_communicator c(timeout, std::move(waits));
-    if (c.rank() != rank || c.size() != size)
-      throw communication_error("process " + std::to_string(rank) + " of " + std::to_string(size) + " is process " +
-                                std::to_string(c.rank()) + " of " + std::to_string(c.size()) +
-                                " to MPI: take the cluster from mpirun() or slurm(), without other roles");
+  /// Throws communication_error if MPI gives the processes other ranks.
+  static std::unique_ptr<message_engine> make(const engine_arguments& a) {
+    mpi_communicator c(a.timeout, a.waits);
+    if (c.rank() != a.rank || c.size() != a.size)
+      throw communication_error(detail::text_of({"process ", a.rank, " of ", a.size, " is process ", c.rank(), " of ", c.size(),
+                                                 " to MPI: take the cluster from mpirun() or slurm(), without other roles"}));
     return std::make_unique<mpi_engine>(std::move(c));
   }
 };
-inline const bool mpi_engine_is_known = (make_mpi_engine = mpi_engine::make, true);
 }  // namespace detail
+
+/// The MPI that has started the processes, for all messages.
+inline constexpr communication_implementation mpi_communication{
+    .description = "through MPI", .elastic = false, .make_engine = &detail::mpi_engine::make};
 
 }  // namespace strata

@@ -1,4 +1,5 @@
-// Processes of one machine: a message is copied once, from the sender's memory to the receiver's. Linux only.
+// Processes of one machine: a message is copied once, from the sender's memory to the receiver's. Needs protozero; Linux only.
+// needs: protozero
 #pragma once
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -23,13 +24,15 @@
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <random>
-#include <sstream>
-#include <strata/base/atomic_file.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/communicators/meeting.hpp>
 #include <strata/distribute/communicators/message_queue.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
+#include <strata/distribute/random_token.hpp>
+#include <strata/distribute/wire/message.hpp>
+#include <strata/io/atomic_file.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,29 +41,31 @@
 namespace strata {
 
 namespace detail {
-/// Memory without a name that other processes of the same user can map while the one that made it lives. It never shrinks, or
-/// those who look at it would be ended by the system. Where there is no such memory, it is this process's alone.
+/// Anonymous memory that other processes of the same user can map while its owner lives. It never shrinks: the system would kill
+/// a process that reads beyond its end. Where Linux refuses such memory, the pages are private.
 class shared_pages {
-  static constexpr unsigned close_on_exec = 1, allow_sealing = 2;                        // MFD_*
+  static constexpr unsigned close_on_exec = 1, allow_sealing = 2;                                                // MFD_*
   static constexpr int add_seals = 1033, get_seals = 1034, no_more_seals = 1, no_shrinking = 2, no_growing = 4;  // F_*
 
  public:
   shared_pages() = default;
   explicit shared_pages(std::size_t bytes)
-      : file_(int(::syscall(SYS_memfd_create, "strata", close_on_exec | allow_sealing))), bytes_(std::max<std::size_t>(bytes, 1)) {
+      : file_(int(::syscall(SYS_memfd_create, "strata", close_on_exec | allow_sealing))),
+        bytes_(std::max<std::size_t>(bytes, 1)) {
     if (file_ && (::ftruncate(file_.number(), off_t(bytes_)) != 0 ||
                   ::fcntl(file_.number(), add_seals, no_more_seals | no_shrinking | no_growing) != 0))
       file_ = {};
     map();
   }
-  /// Those that process `pid` made under that number. Whatever else is there, as when another process has got that pid, is refused.
+  /// The pages that process `pid` has as that file. Throws communication_error for any other kind of file, as when another
+  /// process has that pid now.
   shared_pages(int pid, int number)
-      : file_(::open(("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number)).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
-    struct stat facts {};
-    if (!file_ || ::fstat(file_.number(), &facts) != 0) fail("open the shared memory of process " + std::to_string(pid));
-    if (!S_ISREG(facts.st_mode) || facts.st_size <= 0 || (::fcntl(file_.number(), get_seals) & no_shrinking) == 0)
-      throw communication_error("file " + std::to_string(number) + " of process " + std::to_string(pid) + " is no shared memory");
-    bytes_ = std::size_t(facts.st_size);
+      : file_(::open(detail::text_of({"/proc/", pid, "/fd/", number}).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    struct stat status{};
+    if (!file_ || ::fstat(file_.number(), &status) != 0) fail(detail::text_of({"open the shared memory of process ", pid}));
+    if (!S_ISREG(status.st_mode) || status.st_size <= 0 || (::fcntl(file_.number(), get_seals) & no_shrinking) == 0)
+      throw communication_error(detail::text_of({"file ", number, " of process ", pid, " is not shared memory"}));
+    bytes_ = std::size_t(status.st_size);
     map();
   }
   shared_pages(shared_pages&& other) noexcept
@@ -88,43 +93,43 @@ class shared_pages {
     }
   }
   [[noreturn]] static void fail(const std::string& what) {
-    throw communication_error("cannot " + what + ": " + std::generic_category().message(errno));
+    throw communication_error(detail::text_of({"cannot ", what, ": ", std::generic_category().message(errno)}));
   }
 
-  file_descriptor file_;
+  io::file_descriptor file_;
   void* first_ = nullptr;
   std::size_t bytes_ = 0;
 };
 
-/// Which machine this is, and which numbering of its processes.
+/// Names the machine and the PID namespace of this process.
 inline std::string process_space() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   char space[64] = {};
   if (::readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) return "";
-  return boot + "/" + space;
+  return detail::text_of({boot, "/", space});
 }
 }  // namespace detail
 
-/// Copies are the same end. Up to 64 messages to one process may be under way. After an error every wait throws.
+/// Copies are the same end of the same connections. At most 64 messages to one process are under way at a time. After an error
+/// every wait throws.
 class shared_memory_communicator {
   static constexpr std::uint32_t ring = 64;
-  static constexpr const char *nowhere = "nowhere", *whole_machine = "all";  // in the store
   struct message {
-    std::int32_t number;  // of the sender's memory
+    std::int32_t number;  // file descriptor of the sender's memory
     std::uint32_t generation;
     std::uint64_t offset, bytes;
   };
-  /// From one process to another; lies with the receiver.
+  /// Messages from one process to another, in the memory of the receiver.
   struct mailbox {
     alignas(64) std::atomic<std::uint32_t> posted{0};
     alignas(64) std::atomic<std::uint32_t> taken{0};
     std::array<message, ring> messages{};
   };
   struct inbox {
-    alignas(64) std::atomic<std::uint32_t> bell{0};  // rung after any change that the owner may wait for
+    alignas(64) std::atomic<std::uint32_t> bell{0};  // incremented after each change that the owner may wait for
     std::atomic<std::uint32_t> sleeping{0};
-    std::uint64_t token = 0;  // so that nobody takes the memory of another process, or of another machine, for it
+    std::uint64_t token = 0;  // tells this memory from that of another process or machine
     mailbox* from(int rank) { return reinterpret_cast<mailbox*>(reinterpret_cast<std::byte*>(this) + sizeof(inbox)) + rank; }
   };
   struct mapped {
@@ -134,26 +139,14 @@ class shared_memory_communicator {
   };
   struct peer {
     int pid = 0;
-    strata::detail::file_descriptor life;  // readable once the process has ended
+    io::file_descriptor life;  // readable once the process has ended
     detail::shared_pages inbox_pages;
     std::vector<mapped> memories;
     std::uint32_t posted = 0, taken = 0;  // messages to it; messages from it
-    bool here = false;                    // on this machine
+    bool here = false;                    // can be reached through shared memory
   };
   using expected = detail::expected_message;
-  /// What another one has left in the store.
-  struct whereabouts {
-    int pid = 0, number = -1;
-    std::uint64_t token = 0;
-    std::string space{};  // empty if it shares nothing
-
-    static whereabouts read(const std::string& text) {
-      std::istringstream words(text);
-      whereabouts w;
-      if (!(words >> w.pid >> w.number >> w.token >> w.space) || w.number < 0 || w.space == nowhere) w.space.clear();
-      return w;
-    }
-  };
+  using address = detail::shared_memory_address;
   struct state {
     int rank = 0, size = 0;
     std::chrono::milliseconds timeout{};
@@ -179,37 +172,38 @@ class shared_memory_communicator {
     std::uint32_t generation_ = 0;
   };
 
-  /// Meets the other processes through the store. Those that share no memory with this one are left out: see reaches. One that
-  /// is not to share any reaches nobody, and is reached by nobody. Throws communication_error if one does not come in time.
-  shared_memory_communicator(key_value_store& store, int rank, int size, std::chrono::milliseconds timeout = std::chrono::seconds(30),
+  /// Meets the other processes through the store. Processes without common shared memory do not reach each other: see reaches. A
+  /// process with `shares` = false reaches none. Throws communication_error if a process does not come in time.
+  shared_memory_communicator(key_value_store& store, int rank, int size,
+                             std::chrono::milliseconds timeout = std::chrono::seconds(30),
                              std::shared_ptr<wait_state> waits = std::make_shared<wait_state>(), bool shares = true)
       : state_(std::make_shared<state>()) {
     state& s = *state_;
     s.rank = rank, s.size = size, s.timeout = timeout, s.waits = std::move(waits);
     s.inbox_pages = detail::shared_pages(inbox_size());
     s.peers.resize(std::size_t(size));
-    std::random_device random;
-    const std::uint64_t token = std::uint64_t(random()) << 32 | random();
-    inbox_of(rank).token = token;
-    const std::string space = shares ? detail::process_space() : "";
-    const std::string left = "shared memory of ", reached_by = "shared memory reached by ";
-    store.set(left + std::to_string(rank), std::to_string(::getpid()) + ' ' + std::to_string(s.inbox_pages.number()) + ' ' +
-                                               std::to_string(token) + ' ' + (space.empty() ? nowhere : space));
-    std::vector<whereabouts> all;
-    for (const std::string& text : words_of_all(store, left, "did not come")) all.push_back(whereabouts::read(text));
-    // Same machine or not, one may be forbidden to look into the other, or see another numbering of processes: only what has
-    // worked in both directions is used. As a rule all of a machine reach each other, and a word says so: size * size answers
-    // would be too much to tell each.
-    const std::string machine = members_of(all, rank);
-    std::string reached = machine;
+    const address mine{::getpid(), s.inbox_pages.number(), detail::random_token(), shares ? detail::process_space() : ""};
+    inbox_of(rank).token = mine.token;
+    const std::string addresses = "shared memory of ", reached_by = "shared memory reached by ";
+    store.set(detail::text_of({addresses, rank}), wire::encode(mine));
+    const auto all = read_all<address>(store, addresses, "did not come");
+    // Even on one machine a process may not be allowed to look into another one, or see other PIDs: only what works in both
+    // directions is used. Usually all processes of a machine reach each other, which a flag says: size * size ranks would be too
+    // much to send to each process.
+    const std::vector<bool> machine = members_of(all, rank);
+    std::vector<bool> reached = machine;
     for (int r = 0; r < size; ++r)
-      if (reached[std::size_t(r)] == '+' && r != rank && !meets(r, all[std::size_t(r)])) reached[std::size_t(r)] = '-';
-    store.set(reached_by + std::to_string(rank), reached == machine ? whole_machine : reached);
-    std::vector<std::string> everyone = words_of_all(store, reached_by, "did not say whom it reaches");
-    for (int r = 0; r < size; ++r) {
-      std::string& its = everyone[std::size_t(r)];
-      if (its == whole_machine) its = members_of(all, r);
-      its.resize(std::size_t(size), '-');
+      if (reached[std::size_t(r)] && r != rank && !meets(r, all[std::size_t(r)])) reached[std::size_t(r)] = false;
+    detail::shared_memory_reach reach{.whole_machine = reached == machine};
+    for (int r = 0; r < size && !reach.whole_machine; ++r)
+      if (reached[std::size_t(r)]) reach.ranks.push_back(r);
+    store.set(detail::text_of({reached_by, rank}), wire::encode(reach));
+    std::vector<std::vector<bool>> everyone;
+    for (const auto& its : read_all<detail::shared_memory_reach>(store, reached_by, "did not say whom it reaches")) {
+      const int r = int(everyone.size());
+      everyone.push_back(its.whole_machine ? members_of(all, r) : std::vector<bool>(std::size_t(size)));
+      for (const int other : its.ranks)
+        if (other >= 0 && other < size) everyone.back()[std::size_t(other)] = true;
     }
     for (int r = 0; r < size; ++r) s.peers[std::size_t(r)].here = reach_each_other(everyone, rank, r);
     find_machines(everyone);
@@ -218,11 +212,11 @@ class shared_memory_communicator {
   int rank() const { return state_->rank; }
   int size() const { return state_->size; }
   bool reaches(int rank) const { return state_->peers[std::size_t(rank)].here; }
-  /// The lowest rank of those that share memory with it.
+  /// The lowest rank on the machine of `rank`.
   int machine_of(int rank) const { return state_->machines[std::size_t(rank)]; }
   memory allocate(std::size_t bytes) { return {detail::shared_pages(bytes), ++state_->generation}; }
 
-  /// While a thread waits here it calls `f` again and again, and often if that says that there is more to do.
+  /// A thread that waits here calls `f` repeatedly, and more often while `f` returns true: there is more to do.
   void while_waiting(std::function<bool()> f) { state_->meanwhile = std::move(f); }
 
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
@@ -230,7 +224,7 @@ class shared_memory_communicator {
     mailbox& box = *inbox_of(to).from(rank());
     const auto has_room = [&] { return p.posted - box.taken.load(std::memory_order_acquire) < ring; };
     const auto can_go_on = [&] {
-      take_what_is_there();  // or two that send to each other would wait for ever
+      take_what_is_there();  // or two processes that send to each other would wait without end
       return has_room();
     };
     if (!has_room()) wait_until(can_go_on, "room for a message", to);
@@ -264,28 +258,36 @@ class shared_memory_communicator {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
   std::size_t inbox_size() const { return sizeof(inbox) + std::size_t(state_->size) * sizeof(mailbox); }
-  /// What all have left in the store. Of those that have not, the first is to blame.
-  std::vector<std::string> words_of_all(key_value_store& store, const std::string& prefix, const std::string& lacks) const try {
-    return store.get_all(prefix, size(), state_->timeout);
-  } catch (const missing_values& e) {
-    state_->waits->interrupt("process " + std::to_string(rank()) + " of " + std::to_string(size()) +
-                                 " could not meet the others: process " + e.numbers() + ' ' + lacks + " within " +
-                                 std::to_string(state_->timeout.count()) + " ms",
-                             e.first());
+  /// What all processes have left in the store. The first of those that have not is to blame.
+  template <wire::message M>
+  std::vector<M> read_all(key_value_store& store, const std::string& prefix, const std::string& lacks) const {
+    std::vector<M> all;
+    try {
+      for (const std::string& left : store.get_all(prefix, size(), state_->timeout)) all.push_back(wire::decode<M>(left));
+    } catch (const missing_values& e) {
+      fail_to_meet(detail::text_of({"process ", e.indices(), ' ', lacks, " within ", state_->timeout.count(), " ms"}), e.first());
+    } catch (const wire::malformed_message& e) {
+      fail_to_meet(detail::text_of({"process ", all.size(), " left a ", e.what()}), int(all.size()));
+    }
+    return all;
+  }
+  [[noreturn]] void fail_to_meet(const std::string& why, int on) const {
+    state_->waits->interrupt(detail::text_of({"process ", rank(), " of ", size(), " could not meet the others: ", why}), on);
     throw communication_error(state_->waits->why());
   }
-  /// By rank, '+' for those that say that they are in the same place as one of them.
-  static std::string members_of(const std::vector<whereabouts>& all, int rank) {
+  /// By rank: whether a process says that it is in the same place as `rank`.
+  static std::vector<bool> members_of(const std::vector<address>& all, int rank) {
     const std::string& space = all[std::size_t(rank)].space;
-    std::string members;
-    for (const whereabouts& w : all) members += !space.empty() && w.space == space ? '+' : '-';
+    std::vector<bool> members;
+    for (const address& a : all) members.push_back(!space.empty() && a.space == space);
     return members;
   }
-  static bool reach_each_other(const std::vector<std::string>& reached, int a, int b) {
-    return reached[std::size_t(a)][std::size_t(b)] == '+' && reached[std::size_t(b)][std::size_t(a)] == '+';
+  static bool reach_each_other(const std::vector<std::vector<bool>>& reached, int a, int b) {
+    return reached[std::size_t(a)][std::size_t(b)] && reached[std::size_t(b)][std::size_t(a)];
   }
-  /// Those that reach each other; where that is no question of either or, nobody is on anybody's machine. All find the same.
-  void find_machines(const std::vector<std::string>& reached) {
+  /// A machine is a set of processes that reach each other. If reaching is not transitive, each process has a machine of its own.
+  /// All processes come to the same result.
+  void find_machines(const std::vector<std::vector<bool>>& reached) {
     const auto together = [&](int a, int b) { return a == b || reach_each_other(reached, a, b); };
     auto& machines = state_->machines;
     for (int a = 0; a < size(); ++a) {
@@ -300,14 +302,14 @@ class shared_memory_communicator {
           return;
         }
   }
-  bool meets(int r, const whereabouts& other) {
+  bool meets(int r, const address& other) {
     peer& p = state_->peers[std::size_t(r)];
     p.pid = other.pid;
-    // First: from now on the pid is its own.
-    p.life = strata::detail::file_descriptor(int(::syscall(SYS_pidfd_open, p.pid, 0)));
+    // First of all: while this descriptor is open, no other process gets the pid.
+    p.life = io::file_descriptor(int(::syscall(SYS_pidfd_open, p.pid, 0)));
     if (!p.life) return false;
     try {
-      p.inbox_pages = detail::shared_pages(p.pid, other.number);
+      p.inbox_pages = detail::shared_pages(p.pid, other.file);
     } catch (const communication_error&) {
       return false;
     }
@@ -330,10 +332,10 @@ class shared_memory_communicator {
     peer& p = state_->peers[std::size_t(e.from)];
     mailbox& box = *inbox_of(rank()).from(e.from);
     const message m = box.messages[p.taken % ring];
-    if (m.bytes != e.bytes) fail(what, e.from, "sent " + std::to_string(m.bytes) + " bytes instead of " + std::to_string(e.bytes));
+    if (m.bytes != e.bytes) fail(what, e.from, detail::text_of({"sent ", m.bytes, " bytes instead of ", e.bytes}));
     const detail::shared_pages& from = memory_of(p, m, what, e.from);
     if (m.offset > from.size() || m.bytes > from.size() - m.offset)
-      fail(what, e.from, "sent bytes from " + std::to_string(m.offset) + " on of a memory of " + std::to_string(from.size()));
+      fail(what, e.from, detail::text_of({"sent bytes from ", m.offset, " on of a memory of ", from.size()}));
     std::memcpy(e.to, from.data() + m.offset, e.bytes);
     box.taken.store(++p.taken, std::memory_order_seq_cst);
     ring_bell(inbox_of(e.from));
@@ -346,23 +348,24 @@ class shared_memory_communicator {
       mapped fresh{m.number, m.generation, detail::shared_pages(p.pid, m.number)};
       return (known != p.memories.end() ? *known = std::move(fresh) : p.memories.emplace_back(std::move(fresh))).pages;
     } catch (const communication_error& e) {
-      fail(what, from, has_ended(from) ? "has ended" : std::string("left a message that cannot be read: ") + e.what());
+      fail(what, from, has_ended(from) ? "has ended" : detail::text_of({"left a message that cannot be read: ", e.what()}));
     }
   }
 
   static void ring_bell(inbox& of) {
     of.bell.fetch_add(1, std::memory_order_seq_cst);
-    if (of.sleeping.load(std::memory_order_seq_cst) != 0) ::syscall(SYS_futex, &of.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    if (of.sleeping.load(std::memory_order_seq_cst) != 0)
+      ::syscall(SYS_futex, &of.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Spins for about as long as a message takes, then sleeps until the bell rings; looks after the other process now and then.
+  /// Spins for about as long as a message takes, then sleeps until the bell rings. Checks meanwhile that the other process lives.
   template <class Ready>
   void wait_until(Ready&& ready, const char* what, int on) {
     for (int i = 1; i <= 8000; ++i) {
       if (ready()) return;
       if (i % 64 == 0) {
         if (state_->meanwhile) state_->meanwhile();
-        ::sched_yield();  // where processes are more than cores, the awaited one may need this core
+        ::sched_yield();  // with more processes than cores, the awaited one may need this core
       }
 #if defined(__x86_64__)
       __builtin_ia32_pause();
@@ -384,11 +387,11 @@ class shared_memory_communicator {
       if (done || ready()) return;
       state_->waits->throw_if_interrupted();
       if (has_ended(on)) {
-        if (ready()) return;  // the last that it did
+        if (ready()) return;  // it sent this before it ended
         fail(what, on, "has ended");
       }
       if (std::chrono::steady_clock::now() > deadline)
-        fail(what, on, "did not answer within " + std::to_string(state_->timeout.count()) + " ms");
+        fail(what, on, detail::text_of({"did not answer within ", state_->timeout.count(), " ms"}));
     }
   }
   bool has_ended(int rank) const {
@@ -396,11 +399,10 @@ class shared_memory_communicator {
     pollfd life{p.life.number(), POLLIN, 0};
     return p.life && ::poll(&life, 1, 0) > 0;
   }
-  /// After an error messages are out of step, so there are no more.
+  /// After an error messages are out of order, so all later ones fail.
   [[noreturn]] void fail(const char* what, int on, const std::string& why) const {
-    state_->waits->interrupt(std::string(what) + ": process " + std::to_string(on) + " (pid " +
-                                 std::to_string(state_->peers[std::size_t(on)].pid) + " on this machine), for which process " +
-                                 std::to_string(rank()) + " waits, " + why,
+    state_->waits->interrupt(detail::text_of({what, ": process ", on, " (pid ", state_->peers[std::size_t(on)].pid,
+                                              " on this machine), for which process ", rank(), " waits, ", why}),
                              on);
     throw communication_error(state_->waits->why());
   }

@@ -1,4 +1,5 @@
-// Processes on one or several machines, over TCP: the thread that waits reads and writes the sockets itself.
+// Processes on any machines, over TCP: the thread that waits reads and writes the sockets itself. Needs protozero; Linux only.
+// needs: protozero
 #pragma once
 #include <poll.h>
 #include <sched.h>
@@ -13,13 +14,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <strata/base/atomic_file.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/communicators/message_memory.hpp>
 #include <strata/distribute/communicators/message_queue.hpp>
 #include <strata/distribute/communicators/tcp_mesh.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
+#include <strata/io/atomic_file.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -28,50 +30,51 @@
 namespace strata {
 
 struct tcp_options {
-  std::string host = "127.0.0.1";                                // this process's name or address, where the others reach it
-  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // for all connections, and for each wait without a byte
+  std::string host = "127.0.0.1";                                // name or address of this process for the others
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // for connecting, and for a wait in which no byte moves
 };
 
-/// Copies are the same end of the same connections. After an error every wait throws. Messages move while a thread sends or
-/// waits, and no other thread is behind it: who waits asks the sockets again and again for about as long as waking up would
-/// take, and then sleeps until there is something to do. Linux only.
+/// Copies are the same end of the same connections. After an error every wait throws. There is no thread of its own: messages
+/// move while a thread sends or waits. A waiting thread polls the sockets for about as long as waking up would take, then sleeps
+/// until one is ready.
 class tcp_communicator {
   using clock = std::chrono::steady_clock;
   static constexpr auto spinning = std::chrono::microseconds(100);
 
-  /// In front of the bytes their number is sent, as eight bytes.
+  /// The size is sent in front of the bytes, as eight bytes.
   struct message {
     std::byte* data;
     std::uint64_t bytes;
-    std::uint64_t number;         // of a receive: how many were begun before it
-    std::uint64_t header, moved;  // so far, with the header's bytes
+    std::uint64_t number;  // of a receive: how many were begun before it
+    std::uint64_t header;  // the size that is sent
+    std::uint64_t moved;   // bytes so far, with the header's
   };
   struct peer {
-    detail::file_descriptor socket;
+    io::file_descriptor socket;
     detail::message_queue<message> out{}, in{};
-    std::uint64_t moved = 0;  // bytes from it and to it
+    std::uint64_t moved = 0;  // bytes in both directions
   };
   struct state {
     int rank = 0, size = 0;
     std::chrono::milliseconds timeout{};
     std::shared_ptr<wait_state> waits;
     std::vector<peer> peers;
-    std::uint64_t receives = 0;            // begun
-    detail::file_descriptor interruption;  // readable once another thread has interrupted
+    std::uint64_t receives = 0;        // begun
+    io::file_descriptor interruption;  // readable once another thread has interrupted
     std::vector<pollfd> asked;
   };
 
  public:
   using memory = message_memory;
 
-  /// Meets the other processes through the store; `with` says which ranks, all if it is empty. Throws communication_error if
-  /// one does not come in time.
+  /// Meets the other processes through the store: those of `with` (by rank), or all if it is empty. Throws communication_error if
+  /// one does not connect in time.
   tcp_communicator(key_value_store& store, int rank, int size, tcp_options options = {},
                    std::shared_ptr<wait_state> waits = std::make_shared<wait_state>(), std::vector<bool> with = {})
       : state_(std::make_shared<state>()) {
     state& s = *state_;
     s.rank = rank, s.size = size, s.timeout = options.timeout, s.waits = std::move(waits);
-    s.interruption = detail::file_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    s.interruption = io::file_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     with.resize(std::size_t(size), with.empty());
     auto sockets = detail::tcp_mesh(store, rank, size, options.host, with, options.timeout, *s.waits).take();
     for (auto& socket : sockets) s.peers.push_back({std::move(socket)});
@@ -82,7 +85,7 @@ class tcp_communicator {
   int size() const { return state_->size; }
   static memory allocate(std::size_t bytes) { return memory(bytes); }
 
-  /// From and into any memory that stays where it is.
+  /// The memory must stay in place until the message is done.
   void send(std::byte* from, std::size_t bytes, int to) {
     stop_if_interrupted();
     peer& p = state_->peers[std::size_t(to)];
@@ -104,21 +107,21 @@ class tcp_communicator {
   void wait_received(const char* what, std::uint64_t mark) { wait_until_moved(what, mark, false); }
   void wait(const char* what) { wait_until_moved(what, begun(), true); }
 
-  /// For one who waits for something else: reads and writes what can be without waiting, and says whether there is more to do.
+  /// Reads and writes what is possible without waiting. Returns whether there is more to do.
   bool go_on() {
     stop_if_interrupted();
     move("a message", 0, false);
     return std::ranges::any_of(state_->peers, [](const peer& p) { return !p.in.empty() || !p.out.empty(); });
   }
 
-  /// From another thread: ends a wait with that reason.
+  /// From another thread: ends this wait and all later ones with that reason.
   void interrupt(const std::string& why) {
     state_->waits->interrupt(why);
     const std::uint64_t one = 1;
     (void)!::write(state_->interruption.number(), &one, sizeof one);
   }
-  /// Nothing is sent or received any more: the memory that it would come from, or go to, may not last. Connections end with this
-  /// object: if they did now, the others would blame this process before it has said who is lost.
+  /// Drops all messages, because their memory may go away. The connections stay open until this object ends: if they were closed
+  /// now, the others would blame this process before it has reported which one is lost.
   void stop() const {
     for (peer& p : state_->peers) p.in.clear(), p.out.clear();
   }
@@ -126,7 +129,7 @@ class tcp_communicator {
  private:
   static constexpr std::size_t header_bytes = sizeof(std::uint64_t);
 
-  /// Until all receives before `mark` are done, and with `sends` all sends.
+  /// Waits until all receives before `mark` are done, and with `sends` all sends.
   void wait_until_moved(const char* what, std::uint64_t mark, bool sends) {
     stop_if_interrupted();
     int on = move(what, mark, sends);
@@ -152,14 +155,14 @@ class tcp_communicator {
           if (const short events = short((p.in.empty() ? 0 : POLLIN) | (p.out.empty() ? 0 : POLLOUT)))
             s.asked.push_back({p.socket.number(), events, 0});
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-        if (left.count() <= 0) fail(what, on, "did not answer within " + std::to_string(s.timeout.count()) + " ms");
+        if (left.count() <= 0) fail(what, on, detail::text_of({"did not answer within ", s.timeout.count(), " ms"}));
         ::poll(s.asked.data(), nfds_t(s.asked.size()), int(std::min<long>(left.count(), 1000)));
         stop_if_interrupted();
         on = move(what, mark, sends);
       }
     }
   }
-  /// Reads and writes what can be without waiting. The process that a wait is for, or -1 when it is over.
+  /// Reads and writes what is possible without waiting. Returns the process to wait for; -1: none.
   int move(const char* what, std::uint64_t mark, bool sends) {
     int on = -1;
     for (int r = 0; r < size(); ++r) {
@@ -194,12 +197,12 @@ class tcp_communicator {
       if (moved == 0) fail(what, from, "has closed the connection");
       m.moved += std::uint64_t(moved), p.moved += std::uint64_t(moved);
       if (m.moved >= header_bytes && m.header != m.bytes)
-        fail(what, from, "sent " + std::to_string(m.header) + " bytes instead of " + std::to_string(m.bytes));
+        fail(what, from, detail::text_of({"sent ", m.header, " bytes instead of ", m.bytes}));
       if (m.moved < m.bytes + header_bytes) return;
       p.in.pop();
     }
   }
-  /// Header and bytes, as far as they have not moved.
+  /// The parts of header and bytes that have not moved yet.
   static msghdr rest_of(message& m, iovec (&parts)[2]) {
     const std::uint64_t of_header = std::min<std::uint64_t>(m.moved, header_bytes), of_bytes = m.moved - of_header;
     parts[0] = {reinterpret_cast<std::byte*>(&m.header) + of_header, header_bytes - of_header};
@@ -210,7 +213,7 @@ class tcp_communicator {
   }
   void wait_or_fail(const char* what, int on) const {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return;
-    fail(what, on, "is lost: " + std::generic_category().message(errno));
+    fail(what, on, detail::text_of({"is lost: ", std::generic_category().message(errno)}));
   }
 
   void stop_if_interrupted() const {
@@ -218,10 +221,9 @@ class tcp_communicator {
     stop();
     throw communication_error(state_->waits->why());
   }
-  /// After an error messages are out of step, so there are no more.
+  /// After an error messages are out of order, so all later ones fail.
   [[noreturn]] void fail(const char* what, int on, const std::string& why) const {
-    state_->waits->interrupt(std::string(what) + ": process " + std::to_string(on) + ", for which process " +
-                                 std::to_string(rank()) + " waits over TCP, " + why,
+    state_->waits->interrupt(detail::text_of({what, ": process ", on, ", for which process ", rank(), " waits over TCP, ", why}),
                              on);
     stop();
     throw communication_error(state_->waits->why());

@@ -1,4 +1,4 @@
-// A communicator that knows how much time it has taken.
+// timed: measures how long a communicator takes.
 #pragma once
 #include <cstddef>
 #include <strata/base/stopwatch.hpp>
@@ -7,7 +7,7 @@
 
 namespace strata {
 
-/// Talks as C does.
+/// Behaves as C.
 template <communicator C>
 class timed : public C {
   double communicating_ = 0, waiting_ = 0;
@@ -34,7 +34,7 @@ class timed : public C {
     C::wait_received(what, mark);
   }
 
-  /// Seconds that handing over messages has taken, and waiting for them.
+  /// Seconds so far, in begun messages and in waits.
   double communicating() const { return communicating_; }
   double waiting() const { return waiting_; }
 };

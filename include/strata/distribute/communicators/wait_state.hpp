@@ -1,28 +1,33 @@
-// What a process waits for, as others may ask, and how others end its waiting.
+// What a process waits for, for its heartbeats to report, and how another thread ends that wait.
 #pragma once
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/wire/field.hpp>
 #include <string>
 #include <utility>
 
 namespace strata {
 
-/// One thread waits; any other may look at it, or interrupt it for good: then this wait and all later ones throw.
+/// One thread waits; any other may read what it waits for, or interrupt it for good: this wait and all later ones then throw.
 class wait_state {
   using clock = std::chrono::steady_clock;
 
  public:
   struct report {
-    int on = -1;                            // the process it waits for, or -1
-    std::string what{};                     // "gradients"
-    std::chrono::milliseconds waited{};     // so far
-    std::chrono::milliseconds altogether{}; // since the beginning
+    int on = -1;                             // the process it waits for; -1: none
+    std::string what{};                      // "gradients"
+    std::chrono::milliseconds waited{};      // in this wait, so far
+    std::chrono::milliseconds altogether{};  // in all waits since the process began
+
+    static constexpr auto message_name = "report of waiting";
+    using fields = wire::fields<wire::field<1, &report::on>, wire::field<2, &report::what>, wire::field<3, &report::waited>,
+                                wire::field<4, &report::altogether>>;
   };
 
-  /// Around a wait that lasts longer than a message should take. `what` has to live as long as a literal does.
+  /// Around a wait that lasts longer than a message should take. `what` is a string literal.
   class scope {
    public:
     scope(wait_state& of, const char* what, int on) : of_(of), began_(clock::now()) {
@@ -42,7 +47,7 @@ class wait_state {
     clock::time_point began_;
   };
 
-  /// The first reason counts. `on` is the process that is to blame, where one is known.
+  /// The first reason counts. `on` is the process to blame; -1: unknown.
   void interrupt(std::string why, int on = -1) {
     const std::lock_guard lock(mutex_);
     if (interrupted_.load(std::memory_order_relaxed)) return;

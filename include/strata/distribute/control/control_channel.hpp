@@ -1,5 +1,5 @@
-// What both ends of the control plane agree upon: who may speak, over which connection, with which headers. Needs gRPC.
-// needs: grpc
+// Connections of the control plane and of parameter servers: options, TLS, keepalive, and a call with one answer. Needs gRPC.
+// needs: grpc protozero
 #pragma once
 #include <arpa/inet.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -22,18 +22,18 @@
 
 namespace strata {
 
-/// Files in PEM: who is trusted, and who this process is. Both sides show their certificates; the name or address under which the
-/// coordinator is reached has to be in its own.
+/// PEM files: the authority that is trusted, and the certificate and key of this process. Both sides show their certificates. The
+/// certificate of a server has to name the host or address under which the others reach it.
 struct mutual_tls {
   std::string authority, certificate, key;
 };
 
 struct control_options {
   std::optional<mutual_tls> tls{};
-  bool unprotected = false;  // listen on other addresses than loopback without TLS: on networks that nobody else can reach
-  int connections = 512;     // that a server has open at a time, at most, of about 30 KB each; others wait: more than processes
+  bool unprotected = false;  // allows addresses other than loopback without TLS: only on a network that you trust
+  int connections = 512;     // that a server keeps open, of about 30 KB each; further ones wait. At least one per process
   heartbeat_options heartbeat{};
-  /// Told by the coordinator, on a thread of its own, which process keeps the others waiting.
+  /// The coordinator calls it, on a thread of its own, with a sentence about the process for which the others wait.
   std::function<void(const std::string&)> on_slow_process = [](const std::string& what) { std::clog << what + '\n'; };
 };
 
@@ -41,13 +41,13 @@ namespace detail {
 inline std::string pem_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) throw error("cannot read " + path + ", or it is empty");
+  if (!file || text.empty()) throw error("cannot read " + path + ", or the file is empty");
   if (text.find("-----BEGIN ") == text.npos || text.find("-----END ") == text.npos)  // gRPC would only log it
-    throw error(path + " is no PEM file, or has no end");
+    throw error(path + " is not a PEM file, or is cut off");
   return text;
 }
 
-/// By its address, not by the beginning of its name: 127.0.0.1.example.org is somewhere else.
+/// Looks at addresses, not at how a name begins: 127.0.0.1.example.org is another machine.
 inline bool is_loopback(const std::string& host) {
   in_addr four{};
   in6_addr six{};
@@ -58,8 +58,9 @@ inline bool is_loopback(const std::string& host) {
 
 inline void refuse_unprotected(const endpoint& where, const control_options& options) {
   if (!options.tls && !options.unprotected && !is_loopback(where.host))
-    throw error("the control plane at " + to_string(where) + " can be reached from other machines: give control_options.tls, or set "
-                "control_options.unprotected on a network that nobody else can reach");
+    throw error("the control plane at " + to_string(where) +
+                " can be reached from other machines: give control_options.tls, or set "
+                "control_options.unprotected on a network that you trust");
 }
 
 inline std::shared_ptr<grpc::ServerCredentials> server_credentials(const control_options& options) {
@@ -74,10 +75,10 @@ inline std::shared_ptr<grpc::ChannelCredentials> client_credentials(const contro
   return grpc::SslCredentials({pem_text(options.tls->authority), pem_text(options.tls->key), pem_text(options.tls->certificate)});
 }
 
-/// Pings find out that the other side is gone, or its network.
+/// Keepalive pings, which detect that the other process or the network is gone.
 inline constexpr std::chrono::milliseconds ping_after{2000}, ping_timeout{2000};
 
-/// To a server that pings, too, and may be started again. Throws strata::error if it is open to other machines without TLS.
+/// A channel to a server that may be restarted. Throws strata::error if the address is open to other machines without TLS.
 inline std::shared_ptr<grpc::Channel> watched_channel(const endpoint& where, const control_options& options,
                                                       std::size_t largest_message) {
   refuse_unprotected(where, options);
@@ -86,7 +87,7 @@ inline std::shared_ptr<grpc::Channel> watched_channel(const endpoint& where, con
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, int(ping_timeout.count()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // In spite of its name: the time that an attempt to connect is given.
+  // In spite of its name, this is how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
@@ -95,19 +96,7 @@ inline std::shared_ptr<grpc::Channel> watched_channel(const endpoint& where, con
   return grpc::CreateCustomChannel(to_string(where), client_credentials(options), arguments);
 }
 
-inline grpc::ByteBuffer buffer_of(const std::string& text) {
-  const grpc::Slice slice(text);
-  return grpc::ByteBuffer(&slice, 1);
-}
-inline std::string text_of(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  std::string text;
-  if (buffer.Valid() && buffer.Dump(&slices).ok())
-    for (const grpc::Slice& s : slices) text.append(reinterpret_cast<const char*>(s.begin()), s.size());
-  return text;
-}
-
-/// One message, and its answer, within the deadline of the context.
+/// One request and its answer, within the deadline of the context.
 inline grpc::Status unary_call(grpc::GenericStub& stub, grpc::ClientContext& context, const std::string& method,
                                const grpc::ByteBuffer& message, grpc::ByteBuffer& answer) {
   grpc::CompletionQueue queue;
@@ -121,30 +110,18 @@ inline grpc::Status unary_call(grpc::GenericStub& stub, grpc::ClientContext& con
   return status;
 }
 
-/// Tells a server that is gone from one that cannot be reached for a while: where nobody listens any more, the system refuses
-/// connections at once, and each time; a network that is down says nothing.
+/// Tells a server that is gone from one that cannot be reached for a while. Where no process listens any more, the system refuses
+/// each connection at once; a network that is down does not answer.
 class refused_connections {
   using time = std::chrono::steady_clock::time_point;
   time since_ = time::max();
 
  public:
   static bool is_one(const grpc::Status& status) { return status.error_message().find("onnection refused") != std::string::npos; }
-  /// To be told how each attempt has ended.
+  /// The result of one attempt.
   void add(const grpc::Status& status, time now) { since_ = is_one(status) ? std::min(since_, now) : time::max(); }
-  /// Time for five attempts of gRPC, which makes longer and longer pauses between them.
+  /// 500 ms are time for five attempts: gRPC makes longer and longer pauses between them.
   bool are_final(time now) const { return since_ != time::max() && now - since_ >= std::chrono::milliseconds(500); }
 };
-
-inline constexpr const char *set_method = "/strata.Coordinator/Set", *get_method = "/strata.Coordinator/Get",
-                            *get_all_method = "/strata.Coordinator/GetAll", *join_method = "/strata.Coordinator/Join",
-                            *beat_method = "/strata.Coordinator/Beat", *fail_method = "/strata.Coordinator/Fail",
-                            *leave_method = "/strata.Coordinator/Leave",
-                            *form_again_method = "/strata.Coordinator/FormAgain", *enter_method = "/strata.Coordinator/Enter";
-inline constexpr const char *run_header = "strata-run", *generation_header = "strata-generation", *key_header = "strata-key",
-                            *member_header = "strata-member";  // rank and incarnation
-inline constexpr const char *is_late = "late", *failure_is_known = "!";  // an answer to a join; the beginning of a heartbeat
-inline constexpr const char *all_are_here = "=", *some_are_missing = "-";  // beginnings of the answer to one who asks for all
-inline constexpr std::size_t largest_value = 64 << 10, longest_key = 256;
-inline constexpr std::size_t largest_answer = 4 << 20;  // to one who asks for all: 4 KB for each of 1,024 processes
 }  // namespace detail
 }  // namespace strata

@@ -1,5 +1,5 @@
-// The control plane of a training: the chief serves a key/value store and watches over the members of the run. Needs gRPC.
-// needs: grpc
+// The control plane of a training: the chief serves a key/value store and watches over the members. Needs gRPC and protozero.
+// needs: grpc protozero
 #pragma once
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
@@ -10,43 +10,44 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sstream>
+#include <strata/base/text.hpp>
 #include <strata/distribute/control/control_channel.hpp>
+#include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/generations.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
-#include <strata/distribute/control/value_list.hpp>
 #include <strata/distribute/elastic.hpp>
+#include <strata/distribute/wire/envelope.hpp>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::control {
 
-/// Serves a run until it is destroyed: a store, and a membership that processes join, from then on say every few seconds that they
-/// are alive, and leave. When the run fails, everybody who waits for an answer is told why. An elastic one goes on: those that are
-/// left come again, and when all that are alive have come, they are the next generation, with a store of its own. Messages of an
-/// earlier one are refused. Late ones wait until the members form again for their sake.
-/// Whatever strangers send is refused; there is a limit to what it keeps.
+/// Serves a run until it is destroyed: a key/value store, and a membership. Processes join it, send heartbeats, and leave. When
+/// the run fails, every process that waits for an answer is told why. An elastic run goes on: the living members ask for the next
+/// generation, which begins with an empty store when all of them have asked; messages of earlier generations are refused. Late
+/// processes wait until the members form the next generation to take them in. Malformed messages and messages of other runs are
+/// refused, and the memory for what it keeps is bounded.
 class coordinator {
   using clock = std::chrono::steady_clock;
 
  public:
-  /// Throws strata::error if nobody can listen there, as when the port is in use, if the address is open to other machines
-  /// without TLS, or if fewer connections are allowed than there are `members` (0: nobody knows how many).
-  /// `patience`: how long a generation waits for a member that is alive, but does not come.
+  /// `patience`: how long a new generation waits for a living member that does not ask for it. `members`: the expected number of
+  /// processes; 0: unknown.
+  /// Throws strata::error if it cannot listen at `where`, as when the port is in use, if the address is open to other machines
+  /// without TLS, or if `options.connections` is less than `members`.
   coordinator(const endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
               const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0)
       : service_(std::move(run), generation, options, elastic, patience),
-        server_(where, "the coordinator", service_, options, {.largest_message = detail::largest_value, .members = members}) {
+        server_(where, "the coordinator", service_, options, {.largest_message = largest_request, .members = members}) {
     watch_ = std::thread([this] { service_.watch(); });
   }
   ~coordinator() {
@@ -56,35 +57,36 @@ class coordinator {
   coordinator(const coordinator&) = delete;
   coordinator& operator=(const coordinator&) = delete;
 
-  /// Somebody wants to be in the next generation.
+  /// Whether a late process waits to be taken into the next generation.
   bool late_one_waits() const { return service_.late_one_waits(); }
 
  private:
+  using methods = coordinator_methods;
+  static constexpr std::size_t largest_request = largest_value + (4 << 10);
+  static constexpr int most_calls = 1 << 12;
+
   class service;
 
-  /// One message, and its answer, which may take its time.
+  /// One request, whose answer may come later.
   class call final : public grpc::ServerGenericBidiReactor {
    public:
-    call(service& owner, grpc::GenericCallbackServerContext& context) : owner_(owner), context_(context), method(context.method()) {
+    call(service& owner, grpc::GenericCallbackServerContext& context)
+        : owner_(owner), context_(context), method(context.method()) {
       if (++owner_.calls > most_calls) {
-        Finish({grpc::StatusCode::UNAVAILABLE, "too many calls"});
+        Finish({grpc::StatusCode::UNAVAILABLE, detail::text_of({"the coordinator answers ", most_calls, " calls at a time"})});
         return;
       }
-      const auto header = [&](const char* name) {
-        const auto found = context.client_metadata().find(name);
-        return found == context.client_metadata().end() ? std::string() : std::string(found->second.data(), found->second.size());
-      };
-      run = header(detail::run_header);
-      generation = header(detail::generation_header);
-      key = header(detail::key_header);
-      std::istringstream words(header(detail::member_header));
-      if (int r = 0; words >> r >> incarnation) rank = r;
       StartRead(&message_);
     }
     void OnReadDone(bool ok) override {
-      if (!ok) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "no message"});
-      value = detail::text_of(message_);
-      owner_.handle(*this);
+      if (!ok) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the call has no message"});
+      try {
+        const wire::envelope received(message_);
+        from = received.from();
+        owner_.handle(*this, received);
+      } catch (const wire::malformed_message& e) {
+        Finish({grpc::StatusCode::INVALID_ARGUMENT, e.what()});
+      }
     }
     void OnCancel() override {
       if (owner_.forget(*this)) Finish(grpc::Status::CANCELLED);
@@ -107,18 +109,17 @@ class coordinator {
 
    public:
     const std::string method;
-    std::string run, generation, key, value;
-    std::optional<int> rank;
-    std::uint64_t incarnation = 0;
-    bool knows = false;  // that its generation has failed, and says that it is alive all the same
-    member who{};        // that comes late
-    clock::time_point due = clock::time_point::max();  // of the answer
-    std::string awaited;                               // the key
-    int count = 0, found = 0;                          // where it asks for key + "0", ...: values that are there without a gap
+    wire::sender from{};
+    bool knows_failure = false;                        // of its generation; a heartbeat
+    member who{};                                      // of a late process
+    clock::time_point due = clock::time_point::max();  // when it gets an answer at the latest
+    std::string awaited{};                             // the key whose value it waits for
+    get_all_request wanted{};                          // of get_all
+    int found = 0;                                     // the first values that get_all wants are there
   };
 
   class service final : public grpc::CallbackGenericService {
-    /// Calls are answered without holding the lock, since gRPC may call back at once.
+    /// Answers are sent after the lock is released, because gRPC may call back at once.
     class answers {
       struct one {
         call* to;
@@ -128,8 +129,12 @@ class coordinator {
       std::vector<one> all_;
 
      public:
-      void add(call& to, const std::string& text = {}) { all_.push_back({&to, grpc::Status::OK, detail::buffer_of(text)}); }
-      void add(call& to, const grpc::Slice& body) { all_.push_back({&to, grpc::Status::OK, grpc::ByteBuffer(&body, 1)}); }
+      template <wire::message M>
+      void add(call& to, const M& body) {
+        all_.push_back({&to, grpc::Status::OK, wire::sealed(body)});
+      }
+      void add(call& to) { add(to, empty_message{}); }
+      void add_sealed(call& to, const grpc::Slice& body) { all_.push_back({&to, grpc::Status::OK, grpc::ByteBuffer(&body, 1)}); }
       void refuse(call& to, grpc::StatusCode code, const std::string& why) { all_.push_back({&to, {code, why}, {}}); }
       void send() {
         for (const one& a : all_) a.to->answer(a.status, a.body);
@@ -141,7 +146,9 @@ class coordinator {
 
     service(std::string run, std::uint64_t generation, const control_options& options, const elastic_options& elastic,
             std::chrono::milliseconds patience)
-        : run_(std::move(run)), options_(options), on_change_(elastic.on_change),
+        : run_(std::move(run)),
+          options_(options),
+          on_change_(elastic.on_change),
           generations_(options.heartbeat, generation, elastic.least_workers, patience) {}
 
     bool late_one_waits() const { return late_one_waits_.load(std::memory_order_relaxed); }
@@ -150,33 +157,38 @@ class coordinator {
       return new call(*this, *context);
     }
 
-    void handle(call& c) {
+    void handle(call& c, const wire::envelope& received) {
       answers out;
       {
         const std::lock_guard lock(mutex_);
-        dispatch(c, out);
+        try {
+          dispatch(c, received, out);
+        } catch (const wire::malformed_message& e) {
+          out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, e.what());
+        }
         settle(out, clock::now());
       }
       out.send();
     }
-    /// Whether it was waiting.
+    /// A call was cancelled. Returns whether it was waiting.
     bool forget(call& c) {
       bool was_waiting = false;
       {
         const std::lock_guard lock(mutex_);
         was_waiting = std::erase(waiting_, &c) > 0;
-        const bool watches = c.awaited.empty() && c.method != detail::enter_method;
-        if (was_waiting && watches && c.generation == generation() && !refused(c)) {
-          if (c.method == detail::form_again_method) generations_.withdraw(*c.rank);
-          members().lose_connection(*c.rank, clock::now());
+        const bool shows_life = c.awaited.empty() && c.method != methods::enter;
+        if (was_waiting && shows_life && c.from.generation == generation() && !refused(c)) {
+          if (c.method == methods::form_again) generations_.withdraw(c.from.rank);
+          members().lose_connection(c.from.rank, clock::now());
           stir_.notify_all();
         }
       }
       return was_waiting;
     }
-    /// Answers what is due, and looks after the members, until the service is closed.
+    /// Answers calls when their time is up and looks after the members, until the service is closed.
     void watch() {
-      const auto pause = std::clamp(options_.heartbeat.interval / 10, std::chrono::milliseconds(5), std::chrono::milliseconds(100));
+      const auto pause =
+          std::clamp(options_.heartbeat.interval / 10, std::chrono::milliseconds(5), std::chrono::milliseconds(100));
       std::unique_lock lock(mutex_);
       while (!closed_) {
         stir_.wait_for(lock, pause);
@@ -184,19 +196,7 @@ class coordinator {
         const auto now = clock::now();
         members().look(now);
         settle(out, now);
-        for (call* c : take_waiting([&](const call& w) { return now >= w.due; })) {
-          if (c->method == detail::enter_method) {
-            out.refuse(*c, grpc::StatusCode::DEADLINE_EXCEEDED,
-                       "the others have not come to the end of a step, or another process has its place");
-          } else if (c->method == detail::join_method) {
-            out.refuse(*c, grpc::StatusCode::DEADLINE_EXCEEDED, members().missing());
-            if (!refused(*c)) members().leave(*c->rank, now);
-          } else if (c->method == detail::get_all_method) {
-            out.add(*c, detail::some_are_missing + missing(*c));
-          } else {
-            out.add(*c);
-          }
-        }
+        for (call* c : take_waiting([&](const call& w) { return now >= w.due; })) time_is_up(*c, out, now);
         const auto slow = members().slow_member(now);
         const auto news = std::exchange(news_, {});
         lock.unlock();
@@ -207,7 +207,7 @@ class coordinator {
         lock.lock();
       }
     }
-    /// Ends calls that wait: processes whose training has not ended will notice at their next message to this one.
+    /// Ends calls that wait. Processes whose training goes on notice it at their next message to this coordinator.
     void close() {
       answers out;
       {
@@ -220,194 +220,202 @@ class coordinator {
     }
 
    private:
-    void dispatch(call& c, answers& out) {
+    void dispatch(call& c, const wire::envelope& received, answers& out) {
       using enum grpc::StatusCode;
       const auto now = clock::now();
-      if (c.run != run_) return out.refuse(c, FAILED_PRECONDITION, "this is run '" + run_ + "', not '" + shown(c.run, 100) + "'");
+      if (c.from.run != run_)
+        return out.refuse(c, FAILED_PRECONDITION,
+                          detail::text_of({"this is run '", run_, "', not '", printable(c.from.run, 100), "'"}));
       const bool comes_late = is_late(c);
-      if (c.generation != generation() && !comes_late) return out.refuse(c, FAILED_PRECONDITION, not_this_generation(c));
-      const bool ends = c.method == detail::fail_method || c.method == detail::leave_method;
+      if (c.from.generation != generation() && !comes_late) return out.refuse(c, FAILED_PRECONDITION, not_this_generation(c));
+      const bool ends = c.method == methods::fail || c.method == methods::leave;
       if (const std::string why = generations_.end(); !why.empty() && !ends) return out.refuse(c, ABORTED, why);
       if (closed_ && !ends) return out.refuse(c, OUT_OF_RANGE, the_end);
-      if (comes_late) return come_late(c, out, now);
-      if (c.method == detail::join_method) return join(c, out, now);
-      if (c.rank)
+      if (comes_late) return come_late(c, received, out, now);
+      if (c.method == methods::join) return join(c, received, out, now);
+      if (is_member(c))
         if (const auto why = refused(c)) return out.refuse(c, FAILED_PRECONDITION, *why);
-      if (c.method == detail::beat_method) c.knows = c.value.starts_with(detail::failure_is_known);
-      if (has_failed() && !ends && !c.knows && c.method != detail::form_again_method) return out.refuse(c, ABORTED, members().failure());
-      if (const bool sets = c.method == detail::set_method; sets || c.method == detail::get_method) {
-        if (c.key.empty() || c.key.size() > detail::longest_key) return out.refuse(c, INVALID_ARGUMENT, "no key");
-        return sets ? set(c, out) : get(c, out);
+      heartbeat_message beat;
+      if (c.method == methods::beat) {
+        beat = received.body<heartbeat_message>();
+        c.knows_failure = beat.knows_failure;
       }
-      if (!c.rank) return out.refuse(c, INVALID_ARGUMENT, "only a member may ask for that");
-      if (c.method == detail::get_all_method) {
-        std::istringstream words(c.value);
-        long timeout = 0;
-        if (!(words >> c.count >> timeout) || c.count < 1 || c.count > membership::most_members)
-          return out.refuse(c, INVALID_ARGUMENT, "no number of values");
-        const std::size_t line = c.value.find('\n');
-        c.key = line == c.value.npos ? "" : c.value.substr(line + 1);
-        if (c.key.empty() || key_of(c, c.count - 1).size() > detail::longest_key)
-          return out.refuse(c, INVALID_ARGUMENT, "no key");
-        c.due = now + std::chrono::milliseconds(std::clamp(timeout, 0l, 86'400'000l));
-        return get_all(c, out);
-      }
-      if (c.method == detail::beat_method) {
-        std::istringstream words(c.knows ? c.value.substr(1) : c.value);
-        wait_state::report waits;
-        long waited = 0, altogether = 0;
-        words >> waits.on >> waited >> altogether >> std::ws;
-        if (!words) return out.refuse(c, INVALID_ARGUMENT, "no heartbeat");
-        std::getline(words, waits.what);
-        waits.what = shown(waits.what, 100);
-        waits.waited = std::chrono::milliseconds(waited);
-        waits.altogether = std::chrono::milliseconds(altogether);
-        members().beat(*c.rank, waits, now);
+      if (has_failed() && !ends && !c.knows_failure && c.method != methods::form_again)
+        return out.refuse(c, ABORTED, members().failure());
+      if (c.method == methods::set) return set(c, received, out);
+      if (c.method == methods::get) return get(c, received, out);
+      if (!is_member(c))
+        return out.refuse(c, INVALID_ARGUMENT, detail::text_of({"only a member may call ", printable(c.method, 100)}));
+      if (c.method == methods::get_all) return get_all(c, received, out, now);
+      if (c.method == methods::beat) {
+        beat.waits.what = printable(beat.waits.what, 100);
+        members().beat(c.from.rank, beat.waits, now);
         return wait(c, out, now + options_.heartbeat.interval);
       }
-      if (c.method == detail::fail_method) {
-        std::istringstream words(c.value);
-        int on = -1;
-        std::string why;
-        words >> on >> std::ws;
-        std::getline(words, why, '\0');
-        members().fail(*c.rank, on, shown(why, 2000), now);
-        return out.add(c, members().failure());
+      if (c.method == methods::fail) {
+        const auto report = received.body<failure_report>();
+        members().fail(c.from.rank, report.blames, printable(report.why, 2000), now);
+        return out.add(c, value_answer{members().failure()});
       }
-      if (c.method == detail::leave_method) {
-        members().leave(*c.rank, now);
+      if (c.method == methods::leave) {
+        members().leave(c.from.rank, now);
         return out.add(c);
       }
-      if (c.method == detail::form_again_method && generations_.is_elastic()) {
-        generations_.come(*c.rank, now);
+      if (c.method == methods::form_again && generations_.is_elastic()) {
+        generations_.come(c.from.rank, now);
         return wait(c, out, clock::time_point::max());
       }
-      out.refuse(c, UNIMPLEMENTED, "unknown method");
+      out.refuse(c, UNIMPLEMENTED, detail::text_of({"the coordinator has no method ", printable(c.method, 100)}));
     }
-    /// What a join says, and how long it waits; nothing if it says something else.
-    static std::optional<std::pair<member, std::chrono::milliseconds>> read_member(const call& c) {
-      std::istringstream words(c.value);
-      member m;
-      long timeout = 0;
-      words >> m.rank >> m.size >> m.pid >> timeout >> std::ws;
-      std::getline(words, m.name);
-      std::getline(words, m.host);
-      std::getline(words, m.agreement, '\0');
-      if (!words || !c.rank || m.rank != *c.rank) return {};
-      m.incarnation = c.incarnation;
-      m.name = shown(m.name, 100), m.host = shown(m.host, 300), m.agreement = shown(m.agreement, 10'000);
-      return std::pair(std::move(m), std::chrono::milliseconds(std::clamp(timeout, 0l, 86'400'000l)));
+    void time_is_up(call& c, answers& out, clock::time_point now) {
+      if (c.method == methods::enter) {
+        out.refuse(c, grpc::StatusCode::DEADLINE_EXCEEDED,
+                   "the others have not come to the end of a step, or another process has its place");
+      } else if (c.method == methods::join) {
+        out.add(c, join_answer{.missing = members().missing()});
+        if (!refused(c)) members().leave(c.from.rank, now);
+      } else if (c.method == methods::get_all) {
+        out.add(c, missing(c));
+      } else {
+        out.add(c);
+      }
     }
-    void join(call& c, answers& out, clock::time_point now) {
-      const auto read = read_member(c);
-      if (!read) return out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, "no member");
-      if (const auto why = members().join(read->first, now)) return out.refuse(c, grpc::StatusCode::FAILED_PRECONDITION, *why);
-      wait(c, out, now + read->second);
+
+    /// What a process says of itself when it joins, and how long it waits.
+    static std::pair<member, std::chrono::milliseconds> read_member(const call& c, const wire::envelope& received) {
+      auto [m, timeout] = received.body<join_request>();
+      m.rank = c.from.rank, m.incarnation = c.from.incarnation;
+      m.name = printable(m.name, 100), m.host = printable(m.host, 300), m.agreement = printable(m.agreement, 10'000);
+      return {std::move(m), bounded(timeout)};
+    }
+    void join(call& c, const wire::envelope& received, answers& out, clock::time_point now) {
+      const auto [who, timeout] = read_member(c, received);
+      if (const auto why = members().join(who, now)) return out.refuse(c, grpc::StatusCode::FAILED_PRECONDITION, *why);
+      wait(c, out, now + timeout);
       if (!members().is_complete()) return;
-      const std::string all = to_string(generations_.current());
-      for (call* w : take_waiting([](const call& w) { return w.method == detail::join_method; })) out.add(*w, all);
+      for (call* w : take_waiting([](const call& w) { return w.method == methods::join; })) out.add(*w, joined());
     }
-    /// Whoever comes when the first generation is complete, and is not in it.
+    /// Whether a process asks to take part after the first generation was complete, and is not in it.
     bool is_late(const call& c) const {
-      if (!generations_.is_elastic() || !generations_.now().is_complete() || !c.rank) return false;
-      return c.method == detail::enter_method || (c.method == detail::join_method && refused(c));
+      if (!generations_.is_elastic() || !generations_.now().is_complete() || !is_member(c)) return false;
+      return c.method == methods::enter || (c.method == methods::join && refused(c));
     }
-    void come_late(call& c, answers& out, clock::time_point now) {
-      const auto read = read_member(c);
-      if (!read) return out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, "no member");
-      if (const auto why = generations_.refuses_late(read->first)) return out.refuse(c, grpc::StatusCode::FAILED_PRECONDITION, *why);
-      if (c.method == detail::join_method) return out.add(c, detail::is_late);
-      if (!refused(c) && !members().is_gone(*c.rank, now)) return out.add(c, to_string(generations_.current()));  // asks again
-      c.who = read->first;
-      wait(c, out, now + read->second);
+    void come_late(call& c, const wire::envelope& received, answers& out, clock::time_point now) {
+      const auto [who, timeout] = read_member(c, received);
+      if (const auto why = generations_.refuses_late(who)) return out.refuse(c, grpc::StatusCode::FAILED_PRECONDITION, *why);
+      if (c.method == methods::join) return out.add(c, join_answer{});
+      if (!refused(c) && !members().is_gone(c.from.rank, now)) return out.add(c, joined());  // asks again
+      c.who = who;
+      wait(c, out, now + timeout);
     }
-    /// What follows from a message, or from time that has passed.
+    join_answer joined() const { return {.all = generations_.current()}; }
+
+    /// Draws the consequences of a message, or of time that has passed.
     void settle(answers& out, clock::time_point now) {
       std::vector<member> late;
       for (const call* w : waiting_)
-        if (w->method == detail::enter_method && generations_.has_place_for(w->who, now)) late.push_back(w->who);
+        if (w->method == methods::enter && generations_.has_place_for(w->who, now)) late.push_back(w->who);
       late_one_waits_.store(!late.empty(), std::memory_order_relaxed);
       if (const auto change = generations_.form(late, now)) {
         news_.push_back(*change);
         stir_.notify_all();
         values_.clear();
         kept_ = 0;
-        told_last_ = {};
-        const std::string all = to_string(generations_.current());
-        for (call* c : take_waiting([&](const call& w) { return w.method != detail::enter_method || !refused(w); })) {
-          if (c->method == detail::form_again_method || c->method == detail::enter_method)
-            out.add(*c, all);
+        shared_ = {};
+        for (call* c : take_waiting([&](const call& w) { return w.method != methods::enter || !refused(w); })) {
+          if (c->method == methods::form_again || c->method == methods::enter)
+            out.add(*c, joined());
           else
             out.refuse(*c, grpc::StatusCode::FAILED_PRECONDITION, not_this_generation(*c));
         }
       }
       tell_failure(out);
     }
-    void set(call& c, answers& out) {
-      const auto found = values_.find(c.key);
-      const std::size_t before = found == values_.end() ? 0 : c.key.size() + found->second.size();
-      const std::size_t kept = kept_ - before + c.key.size() + c.value.size();
+
+    static bool is_key(const std::string& key) { return !key.empty() && key.size() <= longest_key; }
+    static std::string no_key(const std::string& key) {
+      return detail::text_of({"a key has 1 to ", longest_key, " bytes, not ", key.size()});
+    }
+    void set(call& c, const wire::envelope& received, answers& out) {
+      auto [key, value] = received.body<set_request>();
+      if (!is_key(key)) return out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, no_key(key));
+      const auto found = values_.find(key);
+      const std::size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
+      const std::size_t kept = kept_ - before + key.size() + value.size();
       if (kept > most_kept || (found == values_.end() && values_.size() >= most_keys))
         return out.refuse(c, grpc::StatusCode::RESOURCE_EXHAUSTED, "the store is full");
       kept_ = kept;
-      values_[c.key] = c.value;
-      if (c.key.starts_with(told_last_.prefix)) told_last_ = {};
-      for (call* w : take_waiting([&](const call& w) { return w.awaited == c.key; }))
-        w->method == detail::get_method ? out.add(*w, c.value) : get_all(*w, out);
+      const std::string& kept_value = values_[key] = std::move(value);
+      if (key.starts_with(shared_.prefix)) shared_ = {};
+      for (call* w : take_waiting([&, &key = key](const call& w) { return w.awaited == key; }))
+        w->method == methods::get ? out.add(*w, value_answer{kept_value}) : find_all(*w, out);
       out.add(c);
     }
-    void get(call& c, answers& out) {
-      if (const auto found = values_.find(c.key); found != values_.end()) return out.add(c, found->second);
-      c.awaited = c.key;
+    void get(call& c, const wire::envelope& received, answers& out) {
+      const auto [key] = received.body<get_request>();
+      if (!is_key(key)) return out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, no_key(key));
+      if (const auto found = values_.find(key); found != values_.end()) return out.add(c, value_answer{found->second});
+      c.awaited = key;
       wait(c, out, clock::time_point::max());
     }
-    /// It waits for the first one that is missing, and so on.
-    void get_all(call& c, answers& out) {
+    void get_all(call& c, const wire::envelope& received, answers& out, clock::time_point now) {
       using enum grpc::StatusCode;
-      if (told_last_.prefix == c.key && told_last_.count == c.count) return out.add(c, told_last_.values);
-      while (c.found < c.count && values_.contains(key_of(c, c.found))) ++c.found;
-      if (c.found < c.count) {
+      c.wanted = received.body<get_all_request>();
+      if (c.wanted.count < 1 || c.wanted.count > membership::most_members)
+        return out.refuse(c, INVALID_ARGUMENT,
+                          detail::text_of({"get_all wants 1 to ", membership::most_members, " values, not ", c.wanted.count}));
+      if (const std::string last = key_of(c, c.wanted.count - 1); c.wanted.prefix.empty() || !is_key(last))
+        return out.refuse(c, INVALID_ARGUMENT, no_key(c.wanted.prefix.empty() ? c.wanted.prefix : last));
+      c.due = now + bounded(c.wanted.timeout);
+      find_all(c, out);
+    }
+    /// Answers get_all, or waits for the first value that is missing.
+    void find_all(call& c, answers& out) {
+      using enum grpc::StatusCode;
+      const auto& [prefix, count, timeout] = c.wanted;
+      if (shared_.prefix == prefix && shared_.count == count) return out.add_sealed(c, shared_.answer);
+      while (c.found < count && values_.contains(key_of(c, c.found))) ++c.found;
+      if (c.found < count) {
         c.awaited = key_of(c, c.found);
         return wait(c, out, c.due);
       }
-      std::size_t bytes = 1;
-      for (int i = 0; i < c.count; ++i) bytes += detail::bytes_in_list(values_[key_of(c, i)]);
-      if (bytes > detail::largest_answer)
-        return out.refuse(c, RESOURCE_EXHAUSTED, std::to_string(c.count) + " values have " + std::to_string(bytes) +
-                                                     " bytes, of at most " + std::to_string(detail::largest_answer));
-      if (*under_way_ + bytes > most_under_way) return out.refuse(c, UNAVAILABLE, "too much to tell others");  // asks again
-      std::string all = detail::all_are_here;
-      all.reserve(bytes);
-      for (int i = 0; i < c.count; ++i) detail::append_to_list(all, values_[key_of(c, i)]);
-      told_last_ = {c.key, c.count, counted(std::move(all))};
-      out.add(c, told_last_.values);
+      get_all_answer all;
+      for (int i = 0; i < count; ++i) all.values.push_back(values_[key_of(c, i)]);
+      std::string sealed = wire::sealed_text(all);
+      if (sealed.size() > largest_answer)
+        return out.refuse(c, RESOURCE_EXHAUSTED,
+                          detail::text_of({count, " values have ", sealed.size(), " bytes, of at most ", largest_answer}));
+      if (*under_way_ + sealed.size() > most_under_way)  // the client asks again
+        return out.refuse(c, UNAVAILABLE, "the coordinator is still sending values to other processes");
+      shared_ = {prefix, count, counted(std::move(sealed))};
+      out.add_sealed(c, shared_.answer);
     }
-    static std::string key_of(const call& c, int number) { return c.key + std::to_string(number); }
-    /// How many, and the first of them: "3 0 2 5".
-    std::string missing(const call& c) const {
-      std::size_t count = 0;
-      std::string numbers;
-      for (int i = c.found; i < c.count; ++i)
-        if (!values_.contains(key_of(c, i)) && ++count <= missing_values::most_named) numbers += ' ' + std::to_string(i);
-      return std::to_string(count) + numbers;
+    static std::string key_of(const call& c, int index) { return detail::text_of({c.wanted.prefix, index}); }
+    get_all_answer missing(const call& c) const {
+      get_all_answer answer;
+      for (int i = c.found; i < c.wanted.count; ++i)
+        if (!values_.contains(key_of(c, i)) && std::size_t(++answer.missing) <= missing_values::most_named)
+          answer.first_missing.push_back(i);
+      return answer;
     }
-    /// Its bytes count as under way until the last call that is told them has ended.
+    /// Its bytes count as under way until the last call that it answers has ended.
     grpc::Slice counted(std::string text) const {
-      struct shared {
+      struct counted_text {
         std::string text;
         std::shared_ptr<std::atomic<std::size_t>> under_way;
       };
-      auto all = std::make_unique<shared>(shared{std::move(text), under_way_});
+      auto all = std::make_unique<counted_text>(counted_text{std::move(text), under_way_});
       *under_way_ += all->text.size();
       const auto end = [](void* ended) {
-        const std::unique_ptr<shared> all(static_cast<shared*>(ended));
+        const std::unique_ptr<counted_text> all(static_cast<counted_text*>(ended));
         *all->under_way -= all->text.size();
       };
-      shared* const raw = all.release();
+      counted_text* const raw = all.release();
       return grpc::Slice(raw->text.data(), raw->text.size(), end, raw);
     }
+
     void wait(call& c, answers& out, clock::time_point due) {
-      if (c.is_cancelled()) return out.refuse(c, grpc::StatusCode::CANCELLED, "");  // or nobody would end it
+      if (c.is_cancelled()) return out.refuse(c, grpc::StatusCode::CANCELLED, "");  // OnCancel came too early to end it
       c.due = due;
       waiting_.push_back(&c);
     }
@@ -415,22 +423,28 @@ class coordinator {
       if (const std::string why = generations_.end(); !why.empty()) {
         for (call* c : take_waiting([](const call&) { return true; })) out.refuse(*c, grpc::StatusCode::ABORTED, why);
       } else if (has_failed()) {
-        const auto unaware = [](const call& w) { return !w.awaited.empty() || (w.method == detail::beat_method && !w.knows); };
-        for (call* c : take_waiting(unaware)) out.refuse(*c, grpc::StatusCode::ABORTED, members().failure());
+        const auto is_unaware = [](const call& w) {
+          return !w.awaited.empty() || (w.method == methods::beat && !w.knows_failure);
+        };
+        for (call* c : take_waiting(is_unaware)) out.refuse(*c, grpc::StatusCode::ABORTED, members().failure());
       }
     }
     bool has_failed() const { return !generations_.now().failure().empty(); }
     membership& members() { return generations_.now(); }
-    std::string generation() const { return std::to_string(generations_.current().generation); }
+    std::uint64_t generation() const { return generations_.current().generation; }
     std::string not_this_generation(const call& c) const {
-      if (generations_.is_elastic() && std::strtoull(c.generation.c_str(), nullptr, 10) < generations_.current().generation)
-        return "the training goes on as generation " + generation() +
-               " of the cluster without this process, which is still in generation " + shown(c.generation, 20) +
-               ": it was lost to the others, but may be started again";
-      return "this is generation " + generation() + " of the cluster, not " + shown(c.generation, 20);
+      const std::string now = std::to_string(generation()), its = std::to_string(c.from.generation);
+      if (generations_.is_elastic() && c.from.generation < generation())
+        return detail::text_of({"the training goes on as generation ", now,
+                                " of the cluster without this process, which is still in generation ", its,
+                                ": it was lost to the others, but may be started again"});
+      return detail::text_of({"this is generation ", now, " of the cluster, not ", its});
     }
-    /// Why a message is not listened to: it comes from a process whose place another one has taken, or that never joined.
-    std::optional<std::string> refused(const call& c) const { return generations_.now().refuses(*c.rank, c.incarnation); }
+    static bool is_member(const call& c) { return c.from.rank >= 0; }
+    /// Why a message is refused: its sender never joined, or another process has its rank.
+    std::optional<std::string> refused(const call& c) const {
+      return generations_.now().refuses(c.from.rank, c.from.incarnation);
+    }
 
     template <class F>
     std::vector<call*> take_waiting(F&& which) {
@@ -440,8 +454,11 @@ class coordinator {
       return taken;
     }
 
-    /// Text from outside, short and without control characters.
-    static std::string shown(std::string text, std::size_t most) {
+    static std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
+      return std::clamp<std::chrono::milliseconds>(timeout, std::chrono::milliseconds(0), std::chrono::hours(24));
+    }
+    /// Text from another process, shortened and without control characters.
+    static std::string printable(std::string text, std::size_t most) {
       text.resize(std::min(text.size(), most));
       for (char& c : text)
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
@@ -455,16 +472,16 @@ class coordinator {
     const control_options options_;
     const std::function<void(const std::string&)> on_change_;
     std::mutex mutex_;
-    std::condition_variable stir_;  // there is something to do before time has passed
+    std::condition_variable stir_;  // wakes the watching thread before its pause is over
     std::map<std::string, std::string> values_;
-    std::size_t kept_ = 0;
-    /// All ask for the same, and share the answer.
+    std::size_t kept_ = 0;  // bytes of keys and values
+    /// The last answer to get_all: all members ask for the same and share it.
     struct {
       std::string prefix;
       int count = 0;
-      grpc::Slice values;
-    } told_last_;
-    /// Bytes of such answers; calls of a server that ends may outlive this.
+      grpc::Slice answer;
+    } shared_;
+    /// Bytes of such answers. gRPC may hold them for longer than this service lives.
     const std::shared_ptr<std::atomic<std::size_t>> under_way_ = std::make_shared<std::atomic<std::size_t>>(0);
     generations generations_;
     std::vector<std::string> news_;
@@ -473,11 +490,9 @@ class coordinator {
     bool closed_ = false;
   };
 
-  static constexpr int most_calls = 1 << 12;
-
   service service_;
   detail::guarded_server server_;
   std::thread watch_;
 };
 
-}  // namespace strata
+}  // namespace strata::control

@@ -1,5 +1,5 @@
-// What a process asks of the coordinator, from any machine. Needs gRPC.
-// needs: grpc
+// The connection of a process to the coordinator. Needs gRPC and protozero.
+// needs: grpc protozero
 #pragma once
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -13,23 +13,22 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
-#include <sstream>
+#include <strata/base/text.hpp>
 #include <strata/distribute/control/control_channel.hpp>
-#include <strata/distribute/control/generations.hpp>
+#include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
-#include <strata/distribute/control/value_list.hpp>
+#include <strata/distribute/random_token.hpp>
+#include <strata/distribute/wire/envelope.hpp>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::control {
 
-/// The coordinator's store, and the place of this process in its membership. It may be used before the coordinator is there.
-/// All members throw communication_error, with the reason, if the coordinator refuses, is not there in time, or is lost.
+/// The coordinator's key/value store, and this process as one of its members. It may be used before the coordinator is started.
+/// All functions throw communication_error, with the reason, if the coordinator refuses, cannot be reached in time, or is lost.
 class coordinator_client final : public key_value_store {
   using clock = std::chrono::steady_clock;
 
@@ -38,110 +37,109 @@ class coordinator_client final : public key_value_store {
 
   /// Throws strata::error if the address is open to other machines without TLS.
   coordinator_client(endpoint where, std::string run, const control_options& options = {}, std::uint64_t generation = 0)
-      : where_(std::move(where)), run_(std::move(run)), generation_(std::to_string(generation)), heartbeat_(options.heartbeat) {
+      : where_(std::move(where)), from_{.run = std::move(run), .generation = generation}, heartbeat_(options.heartbeat) {
     detail::refuse_unprotected(where_, options);
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
-    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes: a get may wait for minutes
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit: a get may wait for minutes
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-    arguments.SetMaxReceiveMessageSize(int(detail::largest_answer));
+    arguments.SetMaxReceiveMessageSize(int(largest_answer));
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // two clients of one process share no connection
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each client has a connection of its own
     channel_ = grpc::CreateCustomChannel(to_string(where_), detail::client_credentials(options), arguments);
     stub_ = std::make_unique<grpc::GenericStub>(channel_);
   }
-  /// The same process, over the same connection, in another generation.
+  /// The same process in another generation, over the same connection.
   coordinator_client(const coordinator_client& before, std::uint64_t generation)
-      : where_(before.where_), run_(before.run_), generation_(std::to_string(generation)), member_(before.member_),
-        heartbeat_(before.heartbeat_), channel_(before.channel_), stub_(std::make_unique<grpc::GenericStub>(channel_)) {
+      : where_(before.where_),
+        from_(before.from_),
+        heartbeat_(before.heartbeat_),
+        channel_(before.channel_),
+        stub_(std::make_unique<grpc::GenericStub>(channel_)) {
+    from_.generation = generation;
     was_there_ = true;
     connected_ = clock::now();
   }
 
   void set(const std::string& key, const std::string& value) override {
-    exchange(detail::set_method, key, always(value), default_timeout, "did not take '" + key + "'");
+    exchange<empty_message>(methods::set, always(set_request{key, value}), default_timeout,
+                            detail::text_of({"did not take '", key, "'"}));
   }
   std::string get(const std::string& key, milliseconds timeout) override {
-    return exchange(detail::get_method, key, always({}), timeout, "did not hand out '" + key + "'");
+    return exchange<value_answer>(methods::get, always(get_request{key}), timeout,
+                                  detail::text_of({"did not hand out '", key, "'"}))
+        .value;
   }
-  /// In one message. The coordinator says who is missing, and only members may ask.
+  /// In one message. Only members may ask; the coordinator names the values that are missing.
   std::vector<std::string> get_all(const std::string& prefix, int count, milliseconds timeout) override {
-    // The prefix is no header, which may neither end in a space nor hold every character.
-    const auto wanted = [&](milliseconds left) {
-      return std::to_string(count) + ' ' + std::to_string(left.count()) + '\n' + prefix;
-    };
-    const std::string answer =
-        exchange(detail::get_all_method, {}, wanted, timeout, "did not hand out '" + prefix + "0', ...", for_answer);
-    if (answer.starts_with(detail::some_are_missing)) {
-      std::istringstream words(answer.substr(1));
-      std::size_t all_missing = 0;
-      words >> all_missing;
-      std::vector<int> first;
-      for (int i; words >> i;) first.push_back(i);
-      if (first.empty() || first.size() > all_missing) throw_no_answer();
-      throw missing_values(prefix, first, all_missing, timeout);
-    }
-    auto values = detail::read_list(std::string_view(answer).substr(std::min<std::size_t>(answer.size(), 1)));
-    if (!answer.starts_with(detail::all_are_here) || !values || values->size() != std::size_t(count)) throw_no_answer();
-    return std::move(*values);
+    const auto wanted = [&](milliseconds left) { return sealed(get_all_request{prefix, count, left}); };
+    auto answer = exchange<get_all_answer>(methods::get_all, wanted, timeout,
+                                           detail::text_of({"did not hand out '", prefix, "0', ..."}), for_answer);
+    if (answer.missing > 0 && !answer.first_missing.empty() && answer.first_missing.size() <= std::size_t(answer.missing))
+      throw missing_values(prefix, answer.first_missing, std::size_t(answer.missing), timeout);
+    if (answer.missing != 0 || answer.values.size() != std::size_t(count))
+      throw communication_error(detail::text_of(
+          {"the coordinator at ", to_string(where_), " sent ", answer.values.size(), " values instead of ", count}));
+    return std::move(answer.values);
   }
 
-  /// Returns when all have joined and say the same. `name_of` tells what a rank is called. Nothing is returned if the training is
-  /// under way without this process: then it may `enter`.
+  /// Returns when all processes have joined and agree. `name_of(rank)` names a process in errors. Returns nothing if the training
+  /// is under way without this process, which may then `enter`.
   std::optional<formation> join(member m, milliseconds timeout, const std::function<std::string(int)>& name_of) {
-    std::random_device random;
-    m.incarnation = std::uint64_t(random()) << 32 | random();
-    member_ = std::to_string(m.rank) + ' ' + std::to_string(m.incarnation);
-    const auto wanted = [&](milliseconds left) { return text_of(m, left); };
-    const auto [status, answer] = insist(detail::join_method, {}, wanted, timeout, for_answer);
-    if (status.ok()) return answer == detail::is_late ? std::nullopt : std::optional(understood(answer));
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      std::istringstream ranks(status.error_message());
-      std::string missing;
-      for (int r; ranks >> r;) missing += (missing.empty() ? "" : ", ") + name_of(r);
-      if (!missing.empty())
-        throw communication_error(missing + " did not come to the coordinator at " + to_string(where_) + " within " + in_words(timeout));
+    m.incarnation = detail::random_token();
+    from_.rank = m.rank, from_.incarnation = m.incarnation;
+    const auto wanted = [&](milliseconds left) { return sealed(join_request{m, left}); };
+    const auto [status, received] = insist(methods::join, wanted, timeout, for_answer);
+    if (!status.ok()) {
+      throw_reason(status);
+      throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " in"}));
     }
-    throw_reason(status);
-    throw refusal(status, timeout, "did not let " + m.name + " in");
+    auto answer = understood<join_answer>(received);
+    std::string missing;
+    for (const int r : answer.missing) missing += detail::text_of({missing.empty() ? "" : ", ", name_of(r)});
+    if (!missing.empty())
+      throw communication_error(
+          detail::text_of({missing, " did not come to the coordinator at ", to_string(where_), " within ", in_words(timeout)}));
+    if (answer.all.ranks.empty()) return std::nullopt;
+    return std::move(answer.all);
   }
-  /// Of a late process: returns when it is in a generation of the training.
+  /// A late process asks to be taken in. Returns when it is in a generation of the training.
   formation enter(const member& m, milliseconds timeout) {
-    const auto wanted = [&](milliseconds left) { return text_of(m, left); };
-    const auto [status, answer] = insist(detail::enter_method, {}, wanted, timeout, for_answer);
-    if (status.ok()) return understood(answer);
+    const auto wanted = [&](milliseconds left) { return sealed(join_request{m, left}); };
+    const auto [status, answer] = insist(methods::enter, wanted, timeout, for_answer);
+    if (status.ok()) return formation_in(answer);
     throw_reason(status);
-    throw refusal(status, timeout, "did not let " + m.name + " into the training that is under way");
+    throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " into the training that is under way"}));
   }
-  /// Of a member of a generation that has failed, or takes others in: returns when there is the next one, with this process in it.
+  /// A member asks for the next generation, after a failure or to take others in. Returns when that generation has begun.
   formation form_again(milliseconds timeout) {
-    connected_ = clock::now() - (heartbeat_.missed - 1) * heartbeat_.interval;  // that much patience is left for a lost connection
-    const auto [status, answer] = insist(detail::form_again_method, {}, always({}), timeout);
-    if (status.ok()) return understood(answer);
+    // One interval of patience is left for a lost connection.
+    connected_ = clock::now() - (heartbeat_.missed - 1) * heartbeat_.interval;
+    const auto [status, answer] = insist(methods::form_again, always(empty_message{}), timeout);
+    if (status.ok()) return formation_in(answer);
     throw_reason(status);
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
-      throw communication_error("the coordinator at " + to_string(where_) + " is lost: " + status.error_message());
+      throw communication_error(
+          detail::text_of({"the coordinator at ", to_string(where_), " is lost: ", status.error_message()}));
     throw refusal(status, timeout, "did not form another generation of the cluster");
   }
 
-  /// Says that this process is alive, what it waits for, and listens until the next time to do so. `knows`: that its generation has
-  /// failed; it will come to the next one.
-  grpc::Status beat(const wait_state::report& waits, bool knows, clock::time_point deadline) {
-    const std::string text = (knows ? detail::failure_is_known : "") + std::to_string(waits.on) + ' ' +
-                             std::to_string(waits.waited.count()) + ' ' +
-                             std::to_string(waits.altogether.count()) + '\n' + (waits.what.empty() ? "-" : waits.what);
-    return attempt(detail::beat_method, {}, text, deadline).first;
+  /// Says that this process is alive and what it waits for. Returns when the next heartbeat is due or something has happened.
+  /// `knows_failure`: it knows that its generation has failed, and will ask for the next one.
+  grpc::Status beat(const wait_state::report& waits, bool knows_failure, clock::time_point deadline) {
+    return attempt(methods::beat, sealed(heartbeat_message{waits, knows_failure}), deadline).first;
   }
-  /// Reports what went wrong here; returns what went wrong first, as the coordinator sees it. Says nothing if it is lost as well.
-  std::string fail(int on, const std::string& why) {
-    const auto [status, answer] = attempt(detail::fail_method, {}, std::to_string(on) + '\n' + why, clock::now() + std::chrono::seconds(1));
-    return status.ok() ? answer : "";
+  /// Reports an error of this process. Returns what went wrong first, as the coordinator knows it; empty if it cannot be reached.
+  std::string fail(int blames, const std::string& why) {
+    const auto [status, answer] =
+        attempt(methods::fail, sealed(failure_report{blames, why}), clock::now() + std::chrono::seconds(1));
+    return status.ok() ? understood<value_answer>(answer).value : "";
   }
-  void leave() { attempt(detail::leave_method, {}, {}, clock::now() + std::chrono::seconds(1)); }
-  /// Ends a beat that another thread is in, and all later ones.
+  void leave() { attempt(methods::leave, sealed(empty_message{}), clock::now() + std::chrono::seconds(1)); }
+  /// Ends the beat that another thread waits in, and all later ones.
   void stop_beating() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -152,48 +150,60 @@ class coordinator_client final : public key_value_store {
   const heartbeat_options& heartbeat() const { return heartbeat_; }
 
  private:
+  using methods = coordinator_methods;
   static constexpr milliseconds default_timeout = std::chrono::seconds(30);
-  /// A coordinator that is asked to wait says who is missing when time is up: that is worth waiting for.
+  /// When time is up, the coordinator answers which processes are missing: the client waits that much longer for it.
   static constexpr milliseconds for_answer = std::chrono::seconds(3);
 
-  /// The text of a message, given the time that is left.
-  using message = std::function<std::string(milliseconds)>;
-  static message always(std::string text) {
-    return [text = std::move(text)](milliseconds) { return text; };
+  /// The request, given the time that is left.
+  using request = std::function<grpc::ByteBuffer(milliseconds)>;
+  template <wire::message M>
+  grpc::ByteBuffer sealed(const M& body) const {
+    return wire::sealed(from_, body);
+  }
+  template <wire::message M>
+  request always(const M& body) const {
+    return [message = sealed(body)](milliseconds) { return message; };
   }
 
-  std::string exchange(const char* method, const std::string& key, const message& value, milliseconds timeout,
-                       const std::string& what, milliseconds after = {}) {
-    auto [status, answer] = insist(method, key, value, timeout, after);
+  template <wire::message Answer>
+  Answer exchange(const char* method, const request& wanted, milliseconds timeout, const std::string& what,
+                  milliseconds after = {}) {
+    const auto [status, answer] = insist(method, wanted, timeout, after);
     if (!status.ok()) throw refusal(status, timeout, what);
-    return std::move(answer);
+    return understood<Answer>(answer);
   }
   communication_error refusal(const grpc::Status& status, milliseconds timeout, const std::string& what) const {
-    const bool in_vain = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || status.error_code() == grpc::StatusCode::UNAVAILABLE;
-    return communication_error("the coordinator at " + to_string(where_) + ' ' + what + (in_vain ? " within " + in_words(timeout) : "") + ": " +
-                               status.error_message());
+    const bool is_timeout =
+        status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    return communication_error(
+        detail::text_of({"the coordinator at ", to_string(where_), ' ', what,
+                         is_timeout ? detail::text_of({" within ", in_words(timeout)}) : "", ": ", status.error_message()}));
   }
   static void throw_reason(const grpc::Status& status) {
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION || status.error_code() == grpc::StatusCode::ABORTED)
       throw communication_error(status.error_message());
   }
-  formation understood(const std::string& answer) const {
-    if (auto all = read_formation(answer)) return std::move(*all);
-    throw_no_answer();
+  template <wire::message Answer>
+  Answer understood(const grpc::ByteBuffer& answer) const {
+    try {
+      return wire::envelope(answer).body<Answer>();
+    } catch (const wire::malformed_message& e) {
+      throw communication_error(detail::text_of({"the coordinator at ", to_string(where_), " sent a ", e.what()}));
+    }
   }
-  [[noreturn]] void throw_no_answer() const {
-    throw communication_error("the coordinator at " + to_string(where_) + " gave an answer that is none");
+  formation formation_in(const grpc::ByteBuffer& answer) const {
+    formation all = understood<join_answer>(answer).all;
+    if (all.ranks.empty())
+      throw communication_error(detail::text_of({"the coordinator at ", to_string(where_), " answered without a generation"}));
+    return all;
   }
-  static std::string text_of(const member& m, milliseconds timeout) {
-    return std::to_string(m.rank) + ' ' + std::to_string(m.size) + ' ' + std::to_string(m.pid) + ' ' +
-           std::to_string(timeout.count()) + '\n' + m.name + '\n' + m.host + '\n' + m.agreement;
-  }
-  static std::string in_words(milliseconds time) { return std::to_string(time.count()) + " ms"; }
+  static std::string in_words(milliseconds time) { return detail::text_of({time.count(), " ms"}); }
 
-  /// Tries until the coordinator is there; but once it was, only until it counts as dead. The last answer may come that much
-  /// `after` time is up.
-  std::pair<grpc::Status, std::string> insist(const char* method, const std::string& key, const message& value,
-                                              milliseconds timeout, milliseconds after = {}) {
+  /// Repeats the request until the coordinator answers; once it has been reached, only until it counts as dead. The answer may
+  /// come by `after` later than the time is up.
+  std::pair<grpc::Status, grpc::ByteBuffer> insist(const char* method, const request& wanted, milliseconds timeout,
+                                                   milliseconds after = {}) {
     const auto deadline = clock::now() + timeout;
     grpc::Status reason;
     detail::refused_connections refused;
@@ -202,50 +212,48 @@ class coordinator_client final : public key_value_store {
         was_there_ = true;
         connected_ = clock::now();
       }
-      auto result = attempt(method, key, value(left(deadline)), deadline + after);
+      auto result = attempt(method, wanted(left(deadline)), deadline + after);
       refused.add(result.first, clock::now());
       if (result.first.error_code() == grpc::StatusCode::UNAVAILABLE) {
-        // Why a connection broke says more than that there is none afterwards.
+        // Why a connection broke says more than that later ones were refused.
         if (reason.ok() || !detail::refused_connections::is_one(result.first)) reason = result.first;
-      } else if (result.first.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED || result.first.error_message() != "Deadline Exceeded" || was_there_) {
+      } else if (result.first.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
+                 result.first.error_message() != "Deadline Exceeded" || was_there_) {
         return result;
       }
       const auto now = clock::now();
-      // Until all are there, the coordinator may be started again; after that it would know nobody.
+      // Until all have joined, the coordinator may be restarted; a later restart would know no member.
       const bool is_gone = now - connected_.load() > heartbeat_.missed * heartbeat_.interval ||
-                           (method == detail::form_again_method && refused.are_final(now));
+                           (method == methods::form_again && refused.are_final(now));
       if (now >= deadline || (was_there_ && is_gone)) return {reason.ok() ? result.first : reason, {}};
       std::this_thread::sleep_for(std::min(left(deadline), milliseconds(50)));
     }
   }
 
-  std::pair<grpc::Status, std::string> attempt(const char* method, const std::string& key, const std::string& value, clock::time_point deadline) {
+  std::pair<grpc::Status, grpc::ByteBuffer> attempt(const char* method, const grpc::ByteBuffer& message,
+                                                    clock::time_point deadline) {
     grpc::ClientContext context;
-    context.AddMetadata(detail::run_header, run_);
-    context.AddMetadata(detail::generation_header, generation_);
-    context.AddMetadata(detail::key_header, key);
-    if (!member_.empty()) context.AddMetadata(detail::member_header, member_);
     context.set_deadline(std::chrono::system_clock::now() + left(deadline));
-    const bool beats = method == detail::beat_method;
+    const bool beats = method == methods::beat;
     if (beats) {
       const std::lock_guard lock(mutex_);
       if (stopped_) return {grpc::Status::CANCELLED, {}};
       beating_ = &context;
     }
     grpc::ByteBuffer answer;
-    const grpc::Status status = detail::unary_call(*stub_, context, method, detail::buffer_of(value), answer);
+    const grpc::Status status = detail::unary_call(*stub_, context, method, message, answer);
     if (beats) {
       const std::lock_guard lock(mutex_);
       beating_ = nullptr;
     }
-    return {status, status.ok() ? detail::text_of(answer) : std::string()};
+    return {status, answer};
   }
   static milliseconds left(clock::time_point deadline) {
     return std::max(std::chrono::duration_cast<milliseconds>(deadline - clock::now()), milliseconds(0));
   }
 
   endpoint where_;
-  std::string run_, generation_, member_;
+  wire::sender from_;
   heartbeat_options heartbeat_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::GenericStub> stub_;
@@ -256,4 +264,4 @@ class coordinator_client final : public key_value_store {
   bool stopped_ = false;
 };
 
-}  // namespace strata
+}  // namespace strata::control

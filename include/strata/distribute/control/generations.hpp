@@ -1,60 +1,32 @@
-// The generations of a run, one after the other: who is in the next one, when members are lost or somebody comes late.
+// The generations of an elastic training: which processes form the next one after members were lost or others joined late.
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <set>
-#include <sstream>
+#include <strata/base/text.hpp>
+#include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/membership.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::control {
 
-/// What a process is told of the generation that it is in.
-struct formation {
-  std::uint64_t generation = 0;
-  std::vector<int> ranks{};      // in the first generation; a process's rank in this one is its place here
-  std::vector<int> newcomers{};  // places of those that were not in the generation before
-
-  friend bool operator==(const formation&, const formation&) = default;
-};
-
-/// "3: 0 1 +2": generation 3 of the processes 0, 1 and, newly come, 2.
-inline std::string to_string(const formation& f) {
-  std::string text = std::to_string(f.generation) + ':';
-  for (std::size_t i = 0; i < f.ranks.size(); ++i)
-    text += (std::ranges::find(f.newcomers, int(i)) != f.newcomers.end() ? " +" : " ") + std::to_string(f.ranks[i]);
-  return text;
-}
-inline std::optional<formation> read_formation(const std::string& text) {
-  std::istringstream words(text);
-  formation f;
-  char colon = 0;
-  if (!(words >> f.generation >> colon) || colon != ':') return {};
-  for (std::string word; words >> word;) {
-    if (word[0] == '+') f.newcomers.push_back(int(f.ranks.size()));
-    f.ranks.push_back(std::atoi(word.c_str()));
-  }
-  return f;
-}
-
-/// The members of one generation, and those that have come to be in the next one. That begins when all have come that are
-/// alive, so that no process is in two; whoever is alive but does not come for too long is left out. Late ones get in when
-/// nobody is lost, since only then all others are between the same steps. Knows no clock and no network; not for several
-/// threads at once.
+/// The members of the current generation, and those that have asked for the next one. The next generation begins when all living
+/// members have asked, so that no process is in two; a living member that does not ask within `patience` is left out. Late
+/// processes are taken in only when no member is lost, because only then all members are between the same two steps. It reads no
+/// clock and uses no network; it is not thread-safe.
 class generations {
  public:
   using time = membership::time;
 
-  /// `least`: members that a generation needs; 0: there is only one generation.
+  /// `least`: how many members a generation needs; 0: there is only one generation.
   generations(heartbeat_options options, std::uint64_t number, int least, std::chrono::milliseconds patience)
       : options_(options), who_{.generation = number}, least_(least), patience_(patience), now_(options) {}
 
-  /// The ranks are known once all are there.
+  /// Its ranks are known once all have joined.
   formation current() const {
     formation f = who_;
     if (f.ranks.empty())
@@ -64,37 +36,35 @@ class generations {
   membership& now() { return now_; }
   const membership& now() const { return now_; }
   bool is_elastic() const { return least_ > 0; }
-  /// Why the run has failed and does not go on, or nothing.
+  /// Why the run has ended; empty while it goes on.
   std::string end() const {
     if (!end_.empty()) return end_;
     return is_elastic() && now_.is_complete() ? "" : now_.failure();
   }
 
-  /// A member of this generation wants to be in the next one.
+  /// A member asks for the next generation.
   void come(int rank, time now) {
     if (coming_.empty()) began_ = now;
     coming_.insert(rank);
   }
-  /// It is gone after all.
+  /// A member that had asked is lost.
   void withdraw(int rank) { coming_.erase(rank); }
 
-  /// Why a process that comes when all were there cannot take part at all, or nothing.
+  /// Why a process that comes after the first generation was complete cannot take part, or nothing.
   std::optional<std::string> refuses_late(const member& m) const {
     const member known = now_.all().front();
     if (m.size != known.size || m.rank <= 0 || m.rank >= m.size)
-      return to_string(m) + " of " + std::to_string(m.size) + " cannot join a training of " + std::to_string(known.size) +
-             " that is under way";
-    if (m.agreement != known.agreement)
-      return to_string(m) + " does not train what the others do: '" + known.agreement + "' there, '" + m.agreement + "' here";
+      return detail::text_of({to_string(m), " of ", m.size, " cannot join a training of ", known.size, " that is under way"});
+    if (m.agreement != known.agreement) return disagreement(to_string(m), "the others do", known.agreement, m.agreement);
     return {};
   }
-  /// Whether there is a place for a late one: nobody else with that rank is alive.
+  /// Whether a late process may have its rank: no other process with that rank is alive.
   bool has_place_for(const member& m, time now) const {
     return !now_.contains(m.rank) || (now_.is_gone(m.rank, now) && !coming_.contains(m.rank));
   }
 
-  /// Begins the next generation, which is the current one from then on, and says in words what has changed. Nothing as long as
-  /// somebody is awaited, or if the run ends.
+  /// Begins the next generation, which is the current one from then on, and returns a sentence about what has changed. Returns
+  /// nothing while a living member has not asked, or if the run ends.
   std::optional<std::string> form(const std::vector<member>& late, time now) {
     if (coming_.empty() || !end_.empty()) return {};
     std::vector<member> members;
@@ -105,18 +75,18 @@ class generations {
         continue;
       }
       if (!now_.is_gone(m.rank, now) && now - began_ < patience_) return {};
-      lost += (lost.empty() ? "lost " : ", ") + to_string(m);
+      lost += detail::text_of({lost.empty() ? "lost " : ", ", to_string(m)});
     }
-    const std::string why = now_.failure().empty() ? "" : " (" + now_.failure() + ")";
-    if (members.front().rank != 0) return end_with(lost + ": the training does not go on without the chief" + why);
+    const std::string why = now_.failure().empty() ? "" : detail::text_of({" (", now_.failure(), ")"});
+    if (members.front().rank != 0)
+      return end_with(detail::text_of({lost, ": the training does not go on without the chief", why}));
     if (int(members.size()) < least_)
-      return end_with(lost + ": the training needs " + std::to_string(least_) + " workers, and has " +
-                      std::to_string(members.size()) + why);
-    const bool nobody_is_lost = lost.empty() && why.empty();
+      return end_with(detail::text_of({lost, ": the training needs ", least_, " workers, and has ", members.size(), why}));
+    const bool none_is_lost = lost.empty() && why.empty();
     for (const member& m : late)
-      if (nobody_is_lost && std::ranges::find(members, m.rank, &member::rank) == members.end()) {
+      if (none_is_lost && std::ranges::find(members, m.rank, &member::rank) == members.end()) {
         members.push_back(m);
-        come += (come.empty() ? "taken in " : ", ") + to_string(m);
+        come += detail::text_of({come.empty() ? "taken in " : ", ", to_string(m)});
       }
     std::ranges::sort(members, {}, &member::rank);
     who_ = {.generation = who_.generation + 1};
@@ -126,9 +96,9 @@ class generations {
     }
     now_ = membership(options_, members, now);
     coming_.clear();
-    return "generation " + std::to_string(who_.generation) + " of the cluster: " + lost + come +
-           (lost.empty() && come.empty() ? "" : "; ") + std::to_string(members.size()) +
-           (members.size() == 1 ? " worker goes on" : " workers go on");
+    return detail::text_of({"generation ", who_.generation, " of the cluster: ", lost, come,
+                            lost.empty() && come.empty() ? "" : "; ", members.size(),
+                            members.size() == 1 ? " worker goes on" : " workers go on"});
   }
 
  private:
@@ -142,9 +112,9 @@ class generations {
   int least_;
   std::chrono::milliseconds patience_;
   membership now_;
-  std::set<int> coming_;
-  time began_{};  // since when the next one is awaited
+  std::set<int> coming_;  // ranks that have asked
+  time began_{};          // when the first member asked
   std::string end_;
 };
 
-}  // namespace strata
+}  // namespace strata::control

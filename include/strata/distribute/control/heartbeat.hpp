@@ -1,40 +1,44 @@
-// A thread that tells the coordinator every few seconds that this process is alive, and ends its waiting when the run has failed.
-// needs: grpc
+// A thread that sends heartbeats to the coordinator, and interrupts this process when the run has failed. Needs gRPC and
+// protozero.
+// needs: grpc protozero
 #pragma once
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <strata/base/text.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/coordinator_client.hpp>
 #include <string>
 #include <thread>
 #include <utility>
 
-namespace strata {
+namespace strata::control {
 
-/// From a member that has joined, until it is destroyed; then the member leaves.
+/// Sends heartbeats of a member that has joined. When it is destroyed, the member leaves.
 class heartbeat {
   using clock = std::chrono::steady_clock;
 
  public:
-  /// `interrupt` is called from another thread, with the reason, if another member or the coordinator dies or reports a failure. One
-  /// that `survives` the failure of its generation says that it is alive until it is in the next one.
-  heartbeat(coordinator_client& client, std::shared_ptr<const wait_state> waits, std::function<void(const std::string&)> interrupt,
-            bool survives = false)
-      : client_(client), waits_(std::move(waits)), interrupt_(std::move(interrupt)), survives_(survives), thread_([this] { beat_on(); }) {}
+  /// `interrupt` is called from another thread, with the reason, if a member reports a failure, or a member or the coordinator
+  /// dies. A member that `survives` the failure of its generation sends heartbeats until it is in the next one.
+  heartbeat(coordinator_client& client, std::shared_ptr<const wait_state> waits,
+            std::function<void(const std::string&)> interrupt, bool survives = false)
+      : client_(client), waits_(std::move(waits)), interrupt_(std::move(interrupt)), survives_(survives), thread_([this] {
+          beat_on();
+        }) {}
   ~heartbeat() {
     if (!thread_.joinable()) return;
     client_.leave();
     stop();
   }
-  /// Without leaving.
+  /// Ends the heartbeats without leaving.
   void stop() {
     client_.stop_beating();
     thread_.join();
   }
-  /// There is nobody who would listen any more.
+  /// Whether the thread has ended, because the coordinator or the run has.
   bool has_ended() const { return ended_; }
   heartbeat(const heartbeat&) = delete;
   heartbeat& operator=(const heartbeat&) = delete;
@@ -45,12 +49,12 @@ class heartbeat {
     ended_ = true;
     if (!why.empty()) interrupt_(why);
   }
-  /// Returns why it cannot go on, or nothing where the end is in good order.
+  /// Returns why the heartbeats end; empty: in good order.
   std::string run() {
     const auto interval = client_.heartbeat().interval, patience = client_.heartbeat().missed * interval;
     auto answered = clock::now();
     constexpr auto never = clock::time_point::max();
-    auto unreachable = never;  // since when
+    auto unreachable = never;  // since this time
     detail::refused_connections refused;
     bool asks_again = false, knows = false;
     for (;;) {
@@ -63,15 +67,17 @@ class heartbeat {
           answered = now, asks_again = false;
           unreachable = never;
           continue;
-        case grpc::StatusCode::CANCELLED:  // this process ends,
-        case grpc::StatusCode::OUT_OF_RANGE: return {};  // or the coordinator does, in good order
+        case grpc::StatusCode::CANCELLED:     // this process ends in good order,
+        case grpc::StatusCode::OUT_OF_RANGE:  // or the coordinator does
+          return {};
         case grpc::StatusCode::ABORTED:
           if (!survives_ || std::exchange(knows, true)) return status.error_message();
           interrupt_(status.error_message());
           continue;
-        case grpc::StatusCode::FAILED_PRECONDITION: return status.error_message();
+        case grpc::StatusCode::FAILED_PRECONDITION:
+          return status.error_message();
         case grpc::StatusCode::DEADLINE_EXCEEDED:
-          if (!std::exchange(asks_again, true)) continue;  // it may have been this process that stood still
+          if (!std::exchange(asks_again, true)) continue;  // this process itself may have been stopped
           break;
         default:
           unreachable = std::min(unreachable, now);
@@ -81,8 +87,8 @@ class heartbeat {
           }
       }
       const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - answered);
-      return "the coordinator at " + to_string(client_.where()) + " is lost: no answer for " + std::to_string(silence.count()) + " ms (" +
-             status.error_message() + ")";
+      return detail::text_of({"the coordinator at ", to_string(client_.where()), " is lost: no answer for ", silence.count(),
+                              " ms (", status.error_message(), ")"});
     }
   }
 
@@ -91,7 +97,7 @@ class heartbeat {
   std::function<void(const std::string&)> interrupt_;
   bool survives_;
   std::atomic<bool> ended_{false};
-  std::thread thread_;  // begins when all else is there
+  std::thread thread_;  // the last member: it uses the others
 };
 
-}  // namespace strata
+}  // namespace strata::control

@@ -1,5 +1,5 @@
-// The connections of one worker of a synchronous training: to the coordinator, and to the other workers. Needs gRPC.
-// needs: grpc
+// A worker's connections in a synchronous training: to the coordinator and to the other workers. Needs gRPC and protozero.
+// needs: grpc protozero
 #pragma once
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/communicators/between_processes.hpp>
 #include <strata/distribute/control/coordinator.hpp>
@@ -20,25 +21,25 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::control {
 
-/// What a strategy has been told of connections.
+/// The options of a strategy that concern connections.
 struct connection_options {
   communication_options communication{};
   control_options control{};
   elastic_options elastic{};
-  std::chrono::milliseconds start_timeout{};  // until all workers are there, or a late one is taken in
+  std::chrono::milliseconds start_timeout{};  // until all workers have joined, or a late one is taken in
 };
 
-/// A communicator between the workers of a cluster; the chief's keeps the coordinator alive as well. Copies are the same
-/// connections. With elastic options it survives its generation, and a worker that comes late waits until it may enter.
+/// A communicator between the workers of a cluster. That of the chief also runs the coordinator. Copies are the same connections.
+/// With elastic options it survives its generation, and a late worker waits until it is taken in.
 class worker_connections {
  public:
   using memory = between_processes::memory;
   using mark = between_processes::mark;
 
-  /// `program` says what is trained: all workers have to say the same. Throws communication_error if a worker does not come, or
-  /// trains something else, and strata::error for elastic options that make no sense.
+  /// `program` describes what is trained; it must be the same in all workers. Throws communication_error if a worker does not
+  /// join or trains another program, and strata::error for elastic options that are not valid.
   worker_connections(const cluster& members, const std::string& program, const connection_options& options)
       : state_(std::make_shared<state>()) {
     state& s = *state_;
@@ -46,10 +47,10 @@ class worker_connections {
     s.self.rank = members.rank(), s.self.size = members.size();
     const int least = options.elastic.least_workers;
     if (least < 0 || least > s.self.size)
-      throw error("elastic_options: least_workers is " + std::to_string(least) + ", but the cluster has " +
-                  std::to_string(s.self.size) + " workers");
-    if (least > 0 && options.communication.implementation == communication_implementation::mpi)
-      throw error("elastic_options: MPI ends all processes when one of them dies; leave communication_options.implementation as it is");
+      throw error({"elastic_options: least_workers is ", least, ", but the cluster has ", s.self.size, " workers"});
+    if (least > 0 && !options.communication.implementation.elastic)
+      throw error(
+          "elastic_options: MPI ends all processes when one of them dies; leave communication_options.implementation as it is");
     if (s.self.size == 1) {
       s.is_alone = true;
       in_process_store store;
@@ -57,15 +58,15 @@ class worker_connections {
       s.now->processes = std::make_unique<between_processes>(store, 0, 1, "", options.communication);
       return;
     }
-    // Who has not been given the name of the run may still belong to it: whether all mean the same cluster is told below.
+    // A process that does not know the name of the run may still belong to it: `agreement` compares the clusters.
     const std::string run = members.has_named_run() ? members.run_id() : "";
     const auto own = members.address(members.task());
     s.self.name = to_string(members.task()), s.self.host = own ? own->host : "127.0.0.1", s.self.pid = int(::getpid());
-    s.self.agreement = "cluster " + to_string(members.spec()) + "; " + program;
-    if (is_elastic()) s.self.agreement += "; elastic from " + std::to_string(least) + " workers on";
+    s.self.agreement = detail::text_of({"cluster ", to_string(members.spec()), "; ", program});
+    if (is_elastic()) s.self.agreement += detail::text_of({"; elastic from ", least, " workers on"});
     if (members.is_chief())
-      s.server = std::make_unique<coordinator>(members.coordinator(), run, options.control, members.generation(),
-                                               options.elastic, patience(), s.self.size);
+      s.server = std::make_unique<coordinator>(members.coordinator(), run, options.control, members.generation(), options.elastic,
+                                               patience(), s.self.size);
     s.client = std::make_shared<coordinator_client>(members.coordinator(), run, options.control, members.generation());
     const auto all = s.client->join(s.self, options.start_timeout, [&](int r) { return to_string(members.task_of_rank(r)); });
     if (all) connect(*all);
@@ -95,7 +96,7 @@ class worker_connections {
   bool late_one_waits() const { return state_->server && state_->server->late_one_waits(); }
   bool is_late() const { return !state_->now; }
 
-  /// Throws communication_error if the training does not go on, for this process: `why`, if the coordinator is lost.
+  /// Connects the members of the next generation. Throws communication_error if the training does not go on for this process.
   void form_again(const std::string& why) {
     state& s = *state_;
     const heartbeat_options& beats = s.options.control.heartbeat;
@@ -105,30 +106,30 @@ class worker_connections {
       const formation all = s.client->form_again(patience() + beats.missed * beats.interval);
       try {
         return connect(all);
-      } catch (const communication_error& e) {  // another one is lost
+      } catch (const communication_error& e) {  // another process was lost meanwhile
         last = e.what();
       }
     }
     throw communication_error(last);
   }
-  /// Throws communication_error if the others do not take it in.
+  /// A late worker joins. Throws communication_error if the others do not take it in.
   void enter() {
     state& s = *state_;
-    s.now = nullptr;  // leaves, if it was in a generation that failed before it knew what the others know
+    s.now = nullptr;  // leaves a generation that failed before this worker was up to date
     connect(s.client->enter(s.self, s.options.start_timeout));
   }
 
  private:
-  /// Who is connected as long as nobody is lost. What refers to an earlier one is refused by all of a later one.
+  /// The connections of one generation. All members of a later generation refuse messages of an earlier one.
   struct generation {
     const int rank, size;
     std::shared_ptr<wait_state> waits = std::make_shared<wait_state>();
     std::shared_ptr<coordinator_client> client;
-    std::mutex mutex;  // of what follows
+    std::mutex mutex;  // of the members below
     std::condition_variable has_heard;
-    std::optional<std::string> heard;  // from the coordinator: why the generation has failed
+    std::optional<std::string> heard;  // why the generation has failed, from the coordinator
     std::unique_ptr<between_processes> processes;
-    std::unique_ptr<heartbeat> alive;  // ends first
+    std::unique_ptr<heartbeat> alive;  // is destroyed first
 
     generation(int rank, int size) : rank(rank), size(size) {}
 
@@ -154,24 +155,24 @@ class worker_connections {
     member self;
     bool is_alone = false;
     std::unique_ptr<coordinator> server;
-    std::shared_ptr<coordinator_client> client;  // of the generation that this process has heard of last
+    std::shared_ptr<coordinator_client> client;  // of the last generation that this process knows
     std::vector<int> newcomers;
     std::unique_ptr<generation> now;
   };
 
   static constexpr int most_attempts = 16;
 
-  /// Throws communication_error if this process has been left without any.
+  /// Throws communication_error if this process is in no generation.
   between_processes& others() const {
     if (!state_->now || !state_->now->processes)
-      throw communication_error("this process is in no generation of the training any more");
+      throw communication_error("this process is not in a generation of the training any more");
     return *state_->now->processes;
   }
 
-  /// How long those that have come wait for one that is alive: it may be computing.
+  /// How long the members wait for one that is alive but does not ask for the next generation: it may be computing.
   std::chrono::milliseconds patience() const { return state_->options.communication.timeout; }
 
-  /// Takes the place of the generation before, if there is one.
+  /// Replaces the current generation, if there is one.
   void connect(const formation& all) {
     state& s = *state_;
     const auto place = std::ranges::find(all.ranks, s.self.rank);
@@ -183,13 +184,13 @@ class worker_connections {
     generation& g = *next;
     g.client = s.client;
     g.alive = std::make_unique<heartbeat>(*g.client, g.waits, [&g](const std::string& why) { g.interrupt(why); }, is_elastic());
-    s.now = std::move(next);  // memory and connections of the one before end here
+    s.now = std::move(next);  // memory and connections of the former one end here
     or_first_error([&] {
       g.begin(std::make_unique<between_processes>(*g.client, g.rank, g.size, s.self.host, s.options.communication, g.waits));
     });
   }
 
-  /// Errors of several processes follow from each other: the coordinator knows which came first.
+  /// One error causes others in other processes. Throws the first one, which the coordinator knows.
   template <class F>
   void or_first_error(F&& f) {
     try {
@@ -198,7 +199,7 @@ class worker_connections {
       generation& g = *state_->now;
       if (!g.client) throw;
       std::string first = g.client->fail(g.waits->culprit(), e.what());
-      if (first.empty()) first = g.what_was_heard().value_or("");  // the coordinator may have told it and ended
+      if (first.empty()) first = g.what_was_heard().value_or("");  // the coordinator may have sent the reason before it ended
       throw communication_error(first.empty() ? e.what() : first);
     }
   }
@@ -207,4 +208,4 @@ class worker_connections {
 };
 static_assert(elastic_communicator<worker_connections>);
 
-}  // namespace strata
+}  // namespace strata::control

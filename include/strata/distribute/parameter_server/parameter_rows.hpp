@@ -1,18 +1,20 @@
-// What travels of a shard with parts of tables, of which a batch reads few rows: these rows, and all that is no table.
+// Embedding tables at parameter servers: of a table, only the rows that a batch reads are sent.
 #pragma once
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <strata/cpu/update.hpp>
+#include <strata/base/text.hpp>
 #include <strata/distribute/parameter_server/parameter_shards.hpp>
+#include <strata/network/parameter_ranges.hpp>
 #include <strata/program/row_tables.hpp>
+#include <string>
 #include <vector>
 
 namespace strata {
 
-/// Elements [begin, end) of a shard, counted from its first one.
+/// Elements [begin, end) of a shard.
 struct element_run {
   long begin = 0, end = 0;
 
@@ -25,15 +27,15 @@ inline long count_elements(std::span<const element_run> runs) {
   return sum;
 }
 
-/// The elements of some runs of `from`, one behind the other.
+/// Copies some runs of `from`, one after the other. Returns the end of the copy.
 template <class T>
 T* pack(const T* from, std::span<const element_run> runs, T* to) {
   for (const element_run& r : runs) to = std::copy(from + r.begin, from + r.end, to);
   return to;
 }
 
-/// The tables of a program whose rows travel one by one. One with a regularizer is not among them: every step needs all of its
-/// rows for the penalty.
+/// The tables of a program of which only rows are sent. Tables with a regularizer are not among them, because each step needs all
+/// of their rows for the penalty.
 template <class Program>
 struct travelling_tables {
   static constexpr auto all = row_tables_of_program<Program>;
@@ -51,23 +53,24 @@ struct travelling_tables {
   }();
 };
 
-/// The rows that some samples name, in order, each once. `numbers` are rows: see refuse_other_rows.
+/// The rows that some samples read, in ascending order, each once. `indices` are rows: see refuse_other_rows.
 template <class T>
-void find_rows(std::span<const T> numbers, std::vector<std::uint32_t>& rows) {
-  rows.resize(numbers.size());
-  std::ranges::transform(numbers, rows.begin(), [](T number) { return std::uint32_t(number); });
+void find_rows(std::span<const T> indices, std::vector<std::uint32_t>& rows) {
+  rows.resize(indices.size());
+  std::ranges::transform(indices, rows.begin(), [](T index) { return std::uint32_t(index); });
   std::ranges::sort(rows);
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
 }
 
-/// How a shard travels: first the rest, which is no table, then the pieces of rows that a message names. Shards are cut without
-/// regard to rows, so it may begin with the end of a row, and end with the begin of one. A shard without tables is all rest.
+/// Which elements of a shard a message has: first the rest, which belongs to no table, then the pieces of the rows that the
+/// message names. Shards are cut without regard to rows, so a shard may begin and end within a row. A shard without tables is all
+/// rest.
 class shard_contents {
-  /// What the shard has of a table.
+  /// The part of a table that the shard has.
   struct part {
     long begin, end;  // elements of the shard
-    long first;       // the element of the table that lies at `begin`
-    int width;
+    long first;       // element of the table at `begin`
+    int width;        // elements of a row
 
     std::uint32_t begin_row() const { return std::uint32_t(first / width); }
     std::uint32_t end_row() const { return std::uint32_t((first + end - begin + width - 1) / width); }
@@ -75,7 +78,7 @@ class shard_contents {
       const long at = begin - first + long(row) * width;
       return {std::max(begin, at), std::min(end, at + width)};
     }
-    /// Those of a sorted list that the shard has a piece of.
+    /// The rows of an ascending list that the part has a piece of.
     std::span<const std::uint32_t> among(std::span<const std::uint32_t> rows) const {
       const auto from = std::ranges::lower_bound(rows, begin_row()), to = std::ranges::lower_bound(rows, end_row());
       return {from, to};
@@ -86,7 +89,7 @@ class shard_contents {
   std::vector<element_run> rest_;
 
  public:
-  /// `tables` are those of the whole program, in their order.
+  /// `tables`: all of the program, in ascending order.
   shard_contents(const parameter_shard& place, std::span<const row_table> tables) : size_(place.size()) {
     long at = 0;
     for (const row_table& t : tables) {
@@ -100,13 +103,13 @@ class shard_contents {
   }
 
   bool has_tables() const { return !parts_.empty(); }
-  /// What is no table.
+  /// The elements that belong to no table.
   std::span<const element_run> rest() const { return rest_; }
 
   bool has_any(std::span<const std::uint32_t> rows) const {
     return std::ranges::any_of(parts_, [&](const part& p) { return !p.among(rows).empty(); });
   }
-  /// What the shard has of these rows of all tables. `rows` are in order, each once.
+  /// The elements of these rows, of all tables. `rows` are in ascending order, each once.
   std::vector<element_run> pieces_of(std::span<const std::uint32_t> rows) const {
     std::vector<element_run> pieces;
     for (const part& p : parts_)
@@ -114,40 +117,31 @@ class shard_contents {
     return pieces;
   }
 
-  /// How a message names rows: of each table how many, then which. `rows` are in order, each once.
-  std::vector<std::uint32_t> names_of(std::span<const std::uint32_t> rows) const {
-    std::vector<std::uint32_t> names;
+  /// Of these rows, those that the shard has a piece of. `rows` are in ascending order, each once.
+  std::vector<std::uint32_t> rows_among(std::span<const std::uint32_t> rows) const {
+    std::vector<std::uint32_t> mine;
     for (const part& p : parts_) {
-      const auto mine = p.among(rows);
-      names.push_back(std::uint32_t(mine.size()));
-      names.insert(names.end(), mine.begin(), mine.end());
+      const auto some = p.among(rows);
+      mine.insert(mine.end(), some.begin(), some.end());
     }
-    return names;
+    if (parts_.size() > 1) {
+      std::ranges::sort(mine);
+      mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
+    }
+    return mine;
   }
-  /// Takes the names from the front of a message with `left` bytes; `pieces` become what the shard has of these rows. Returns
-  /// what is wrong with the names; nullptr: nothing.
-  template <class Read>
-  const char* read_names(Read& read, std::size_t& left, std::vector<element_run>& pieces) const {
-    for (const part& p : parts_) {
-      std::uint32_t count = 0;
-      if (left < sizeof count) return "the size of the message is wrong";
-      read(&count, sizeof count);
-      left -= sizeof count;
-      if (count > p.end_row() - p.begin_row() || left < count * sizeof(std::uint32_t))
-        return "the message names more rows than the shard has, or than it holds";
-      std::vector<std::uint32_t> rows(count);
-      read(rows.data(), count * sizeof(std::uint32_t));
-      left -= count * sizeof(std::uint32_t);
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (rows[i] < p.begin_row() || rows[i] >= p.end_row()) return "the message names a row that the shard does not have";
-        if (i > 0 && rows[i] <= rows[i - 1]) return "the rows of the message are not in order, each once";
-        pieces.push_back(p.piece(rows[i]));
-      }
+  /// Why a message may not name these rows; empty: it may.
+  std::string what_is_wrong(std::span<const std::uint32_t> rows) const {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i > 0 && rows[i] <= rows[i - 1])
+        return detail::text_of({"row ", rows[i], " after row ", rows[i - 1], ": rows are named in ascending order, each once"});
+      const auto has = [&](const part& p) { return rows[i] >= p.begin_row() && rows[i] < p.end_row(); };
+      if (std::ranges::none_of(parts_, has)) return detail::text_of({"the shard has no part of row ", rows[i]});
     }
-    return nullptr;
+    return "";
   }
 
-  /// Slices, at multiples of slice_alignment, that hold the rest and these pieces, which may be in any order, and overlap.
+  /// Slices at multiples of slice_alignment that hold the rest and these pieces. The pieces may be in any order and overlap.
   std::vector<element_run> slices_around(std::vector<element_run> pieces) const {
     pieces.insert(pieces.end(), rest_.begin(), rest_.end());
     std::ranges::sort(pieces, {}, &element_run::begin);
@@ -164,7 +158,7 @@ class shard_contents {
   }
 };
 
-/// Of all shards, in their order.
+/// The contents of all shards, in their order.
 inline std::vector<shard_contents> contents_of(std::span<const parameter_shard> shards, std::span<const row_table> tables) {
   std::vector<shard_contents> all;
   for (const parameter_shard& place : shards) all.emplace_back(place, tables);

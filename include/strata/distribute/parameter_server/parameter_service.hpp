@@ -1,20 +1,23 @@
-// A parameter server on the network: the shards of a parameter_store behind a generic gRPC service.
-// needs: grpc
+// A parameter server on the network: gRPC calls that a parameter_store answers. Needs gRPC and protozero.
+// needs: grpc protozero
 #pragma once
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <strata/base/text.hpp>
 #include <strata/distribute/control/control_channel.hpp>
+#include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
-#include <strata/distribute/parameter_server/parameter_message.hpp>
+#include <strata/distribute/parameter_server/parameter_messages.hpp>
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
 #include <strata/distribute/parameter_server/parameter_store.hpp>
+#include <strata/distribute/wire/envelope.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,57 +25,17 @@
 
 namespace strata {
 
-namespace detail {
-
-/// Reads a message front to back without making it contiguous first.
-class message_reader {
-  std::vector<grpc::Slice> slices_;
-  std::size_t slice_ = 0, at_ = 0, left_ = 0;
-
- public:
-  explicit message_reader(const grpc::ByteBuffer& message) {
-    if (message.Valid() && message.Dump(&slices_).ok())
-      for (const grpc::Slice& s : slices_) left_ += s.size();
-  }
-  std::size_t left() const { return left_; }
-  /// At most what is left.
-  void operator()(void* to, std::size_t bytes) {
-    auto* out = static_cast<std::byte*>(to);
-    for (left_ -= bytes; bytes > 0;) {
-      const grpc::Slice& s = slices_[slice_];
-      const std::size_t some = std::min(bytes, s.size() - at_);
-      if (some > 0) std::memcpy(out, s.begin() + at_, some);
-      out += some, at_ += some, bytes -= some;
-      if (at_ == s.size()) ++slice_, at_ = 0;
-    }
-  }
-};
-
-template <class T>
-grpc::Slice slice_of(const T& value) {
-  return grpc::Slice(&value, sizeof value);
-}
-/// Of memory that lives as long as somebody may still send it: nothing is copied.
-template <class T>
-grpc::Slice slice_of_shared(std::shared_ptr<const T> owner, const T* begin, std::size_t count) {
-  auto held = std::make_unique<std::shared_ptr<const T>>(std::move(owner));
-  return grpc::Slice(
-      const_cast<T*>(begin), count * sizeof(T), [](void* p) { delete static_cast<std::shared_ptr<const T>*>(p); },
-      held.release());
-}
-}  // namespace detail
-
-/// Serves one store until the training is over.
+/// Serves one store until it is destroyed.
 template <class T, optimizer Optimizer>
 class parameter_service {
  public:
   using store = parameter_store<T, Optimizer>;
 
-  /// `program` says what is trained, where: a worker that says something else is refused.
-  /// Throws strata::error if nobody can listen there, or if the address is open to other machines without TLS.
+  /// `program` describes what is trained; workers of another program are refused.
+  /// Throws strata::error if it cannot listen at `where`, or if the address is open to other machines without TLS.
   parameter_service(const endpoint& where, std::string name, std::string run, std::string program, store& parameters,
-                    const control_options& control = {})
-      : service_(std::move(name), detail::hash_of(run), std::move(program), parameters),
+                    const control_options& control = {}, std::uint64_t generation = 0)
+      : service_(std::move(name), std::move(run), generation, std::move(program), parameters),
         server_(where, "the parameter server", service_, control, limits_of(parameters)) {}
   ~parameter_service() { service_.close(); }
   parameter_service(const parameter_service&) = delete;
@@ -87,88 +50,113 @@ class parameter_service {
         StartRead(&message_);
       }
       void OnReadDone(bool ok) override {
-        if (!ok) return end({grpc::StatusCode::INVALID_ARGUMENT, "no message"});
-        detail::message_reader read(message_);
-        if (read.left() < sizeof header_) return end({grpc::StatusCode::INVALID_ARGUMENT, "the message is too short"});
-        read(&header_, sizeof header_);
-        if (!header_.is_ours()) return end({grpc::StatusCode::INVALID_ARGUMENT, "this is no message to a parameter server"});
-        if (header_.run != owner_.run_)
-          return end({grpc::StatusCode::FAILED_PRECONDITION,
-                      owner_.name_ + " belongs to another run: the clusters differ, or STRATA_RUN_ID does"});
-        if (header_.worker >= owner_.workers()) return end({grpc::StatusCode::INVALID_ARGUMENT, "there is no such worker"});
-        if (method_ == detail::parameter_methods::join)
-          join(read);
-        else if (method_ == detail::parameter_methods::leave)
-          leave();
-        else if (method_ == detail::parameter_methods::assign)
-          answer(owner_.store_.assign(worker(), header_.incarnation, header_.shard, (header_.flags & detail::initial_flag) != 0,
-                                      read.left(), read));
-        else if (method_ == detail::parameter_methods::pull)
-          pull(read);
-        else if (method_ == detail::parameter_methods::push)
-          push(read);
-        else
-          end({grpc::StatusCode::UNIMPLEMENTED, "unknown method"});
+        if (!ok) return end({grpc::StatusCode::INVALID_ARGUMENT, "the call has no message"});
+        try {
+          wire::envelope received(message_);
+          from_ = received.from();
+          dispatch(received);
+        } catch (const wire::malformed_message& e) {
+          end({grpc::StatusCode::INVALID_ARGUMENT, e.what()});
+        }
       }
       void OnCancel() override {
         if (joined_) {
           owner_.forget_joined(this);
-          owner_.store_.lose(worker(), header_.incarnation, connection_);
+          owner_.store_.lose(from_.rank, from_.incarnation, connection_);
           end(grpc::Status::CANCELLED);
-        } else if (holds_ && owner_.store_.forget(header_.shard, this)) {
+        } else if (holds_ && owner_.store_.forget(shard_, this)) {
           end(grpc::Status::CANCELLED);
         }
       }
       void OnDone() override { delete this; }
-      /// Once.
+      /// Only the first status counts.
       void end(const grpc::Status& status) {
         if (!ended_.exchange(true)) Finish(status);
       }
 
      private:
-      int worker() const { return int(header_.worker); }
+      using methods = detail::parameter_methods;
+
+      void dispatch(wire::envelope& received) {
+        if (from_.run != owner_.run_ || from_.generation != owner_.generation_)
+          return end({grpc::StatusCode::FAILED_PRECONDITION,
+                      detail::text_of({owner_.name_, " belongs to another run: the clusters differ, or STRATA_RUN_ID does"})});
+        const int workers = int(owner_.store_.workers());
+        if (from_.rank < 0 || from_.rank >= workers)
+          return end({grpc::StatusCode::INVALID_ARGUMENT, detail::text_of({"there is no worker with rank ", from_.rank,
+                                                                           " among the ", workers, " of ", owner_.name_})});
+        if (method_ == methods::join)
+          join(received);
+        else if (method_ == methods::leave)
+          leave();
+        else if (method_ == methods::assign)
+          assign(received);
+        else if (method_ == methods::pull)
+          pull(received);
+        else if (method_ == methods::push)
+          push(received);
+        else
+          end({grpc::StatusCode::UNIMPLEMENTED, detail::text_of({owner_.name_, " has no such method"})});
+      }
       auto responder() {
         return [this](parameter_answer<T> a) { answer(std::move(a)); };
       }
-      /// What may wait: if the caller has hung up in the meantime, nobody else ends it.
+      static auto elements_of(wire::envelope& received) {
+        return [&received](void* to, std::size_t bytes) { received.read(to, bytes); };
+      }
+      /// A request that may wait. If its caller has hung up meanwhile, OnCancel came too early to end it.
       template <class F>
-      void hold(F&& f) {
+      void hold(std::uint32_t shard, F&& f) {
+        shard_ = shard;
         holds_ = true;
         f();
-        if (context_.IsCancelled() && owner_.store_.forget(header_.shard, this)) end(grpc::Status::CANCELLED);
+        if (context_.IsCancelled() && owner_.store_.forget(shard_, this)) end(grpc::Status::CANCELLED);
       }
-      void pull(detail::message_reader& read) {
-        const bool had_some = (header_.flags & detail::again_flag) != 0, some_rows = (header_.flags & detail::rows_flag) != 0;
-        hold([&] {
-          if (some_rows)
-            owner_.store_.pull_rows(worker(), header_.incarnation, header_.shard, this, read.left(), read, responder());
+      void assign(wire::envelope& received) {
+        const auto what = received.body<detail::assign_message>();
+        answer(owner_.store_.assign(from_.rank, from_.incarnation, what.shard, what.is_initial, received.left(),
+                                    elements_of(received)));
+      }
+      void pull(wire::envelope& received) {
+        const auto what = received.body<detail::pull_message>();
+        hold(what.shard, [&] {
+          if (what.wants_rows)
+            owner_.store_.pull_rows(from_.rank, from_.incarnation, what.shard, what.rows, this, responder());
           else
-            owner_.store_.pull(worker(), header_.incarnation, header_.shard, had_some, this, responder());
+            owner_.store_.pull(from_.rank, from_.incarnation, what.shard, what.had_weights, this, responder());
         });
       }
-      void push(detail::message_reader& read) {
-        const push_request what{worker(), header_.incarnation, header_.step, header_.learning_rate,
-                                header_.samples <= 1u << 30 ? int(header_.samples) : 0, header_.leaves};
-        hold([&] { owner_.store_.push(what, header_.shard, this, read.left(), read, responder()); });
+      void push(wire::envelope& received) {
+        auto what = received.body<detail::push_message>();
+        push_request p{.worker = from_.rank,
+                       .incarnation = from_.incarnation,
+                       .step = what.step,
+                       .learning_rate = what.learning_rate,
+                       .samples = what.samples,
+                       .leaves = what.leaves,
+                       .rows = std::move(what.rows),
+                       .metric_sums = std::move(what.metric_sums)};
+        hold(what.shard,
+             [&] { owner_.store_.push(std::move(p), what.shard, this, received.left(), elements_of(received), responder()); });
       }
-      void join(detail::message_reader& read) {
-        std::string theirs(std::min<std::size_t>(read.left(), 8192), '\0');
-        read(theirs.data(), theirs.size());
-        if (theirs != owner_.program_)
-          return end({grpc::StatusCode::FAILED_PRECONDITION, owner_.name_ + " does not train what this process does: '" +
-                                                                 owner_.program_ + "' there, '" + theirs + "' here"});
-        connection_ = owner_.store_.join(worker(), header_.incarnation);
+      void join(wire::envelope& received) {
+        control::member who = received.body<control::join_request>().who;
+        who.rank = from_.rank, who.incarnation = from_.incarnation;
+        if (who.agreement != owner_.program_)
+          return end({grpc::StatusCode::FAILED_PRECONDITION,
+                      control::disagreement(owner_.name_, "this process does", owner_.program_, who.agreement)});
+        connection_ = owner_.store_.join(std::move(who));
         if (connection_ < 0)
-          return end(
-              {grpc::StatusCode::FAILED_PRECONDITION, "this process has been replaced by another one at " + owner_.name_});
-        message_ = detail::buffer_of("welcome");
+          return end({grpc::StatusCode::FAILED_PRECONDITION,
+                      detail::text_of({"this process has been replaced by another one at ", owner_.name_})});
+        message_ = wire::sealed(control::empty_message{});
         StartWrite(&message_);
-        if (!owner_.remember_joined(this)) return end({grpc::StatusCode::UNAVAILABLE, owner_.name_ + " ends"});
+        if (!owner_.remember_joined(this)) return end({grpc::StatusCode::UNAVAILABLE, detail::text_of({owner_.name_, " ends"})});
         joined_ = true;
-        if (context_.IsCancelled()) OnCancel();  // the real one has come too early
+        if (context_.IsCancelled()) OnCancel();  // which gRPC may have called too early
       }
       void leave() {
-        owner_.store_.leave(worker(), header_.incarnation);
+        owner_.store_.leave(from_.rank, from_.incarnation);
         answer({});
       }
       void answer(parameter_answer<T> a) {
@@ -176,14 +164,11 @@ class parameter_service {
         if (a.why == refusal::empty) return end({grpc::StatusCode::NOT_FOUND, a.text});
         if (a.why == refusal::fenced) return end({grpc::StatusCode::FAILED_PRECONDITION, a.text});
         if (a.why == refusal::stalled) return end({grpc::StatusCode::ABORTED, a.text});
-        detail::parameter_header header = header_;
-        header.step = a.version;
-        std::vector<grpc::Slice> slices{detail::slice_of(header)};
+        std::vector<grpc::Slice> elements;
         const T* const weights = a.weights.get();
-        if (weights) slices.push_back(detail::slice_of_shared<T>(std::move(a.weights), weights, std::size_t(a.count)));
-        if (!a.tallies.empty()) slices.push_back(grpc::Slice(a.tallies.data(), a.tallies.size() * sizeof(double)));
+        if (weights) elements.push_back(wire::shared_slice<T>(std::move(a.weights), weights, std::size_t(a.count)));
         if (ended_.exchange(true)) return;
-        message_ = grpc::ByteBuffer(slices.data(), slices.size());
+        message_ = wire::sealed(detail::weights_answer{a.version, std::move(a.metric_sums)}, elements);
         StartWriteAndFinish(&message_, {}, grpc::Status::OK);
       }
 
@@ -191,14 +176,19 @@ class parameter_service {
       grpc::GenericCallbackServerContext& context_;
       std::string method_;
       grpc::ByteBuffer message_;
-      detail::parameter_header header_{};
+      wire::sender from_{};
+      std::uint32_t shard_ = 0;
       long connection_ = 0;
       std::atomic<bool> ended_ = false, joined_ = false, holds_ = false;
     };
 
    public:
-    service(std::string name, std::uint64_t run, std::string program, store& parameters)
-        : name_(std::move(name)), run_(run), program_(std::move(program)), store_(parameters) {}
+    service(std::string name, std::string run, std::uint64_t generation, std::string program, store& parameters)
+        : name_(std::move(name)),
+          run_(std::move(run)),
+          generation_(generation),
+          program_(std::move(program)),
+          store_(parameters) {}
 
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
       return new call(*this, *context);
@@ -206,13 +196,12 @@ class parameter_service {
 
     void close() {
       store_.close();
-      const std::lock_guard lock(mutex_);  // OnCancel waits for it, and a call is deleted only after that
+      const std::lock_guard lock(mutex_);  // a call is deleted only after its OnCancel, which waits for the lock
       closed_ = true;
       for (call* c : std::exchange(joined_, {})) c->end(grpc::Status::OK);
     }
 
    private:
-    std::size_t workers() const { return store_.workers(); }
     bool remember_joined(call* c) {
       const std::lock_guard lock(mutex_);
       if (!closed_) joined_.insert(c);
@@ -223,8 +212,8 @@ class parameter_service {
       joined_.erase(c);
     }
 
-    std::string name_;
-    std::uint64_t run_;
+    std::string name_, run_;
+    std::uint64_t generation_;
     std::string program_;
     store& store_;
     std::recursive_mutex mutex_;  // gRPC may call back at once
@@ -232,11 +221,11 @@ class parameter_service {
     bool closed_ = false;
   };
 
-  /// A worker calls once for each shard, and again what was interrupted; all may do so at once.
+  /// A worker makes one call per shard, and repeats calls that were interrupted. All workers may do so at once.
   static detail::server_limits limits_of(const store& parameters) {
-    // The names of rows take no more than the rows do, and tallies little.
+    // The list of rows needs less space than the rows, and the metric sums are few.
     const auto parts = std::size_t(parameters.most_parts() + 1);
-    const std::size_t message = parts * std::size_t(largest_shard_bytes) + (256 << 10);
+    const std::size_t message = std::min(parts * parameters.bytes_of_largest() + (256 << 10), std::size_t(INT_MAX));  // for gRPC
     return {.largest_message = message,
             .streams = 2 * parameters.shards() + 8,
             .memory = (std::size_t(64) << 20) + (parts + 3) * parameters.workers() * parameters.bytes(),
@@ -249,8 +238,8 @@ class parameter_service {
   detail::guarded_server server_;
 };
 
-/// Returns when the chief has left and all other workers have left or are gone; saves snapshots until then.
-/// Throws communication_error if nobody comes in time, or all are gone before the chief has left.
+/// Saves snapshots until the chief has left and all other workers have left or are lost; then returns.
+/// Throws communication_error if no worker joins in time, or if all are lost before the chief has left.
 template <class T, optimizer Optimizer>
 void serve_until_over(parameter_store<T, Optimizer>& parameters, const std::string& chief,
                       std::chrono::milliseconds start_timeout, parameter_snapshots snapshots = {}) {
@@ -261,11 +250,12 @@ void serve_until_over(parameter_store<T, Optimizer>& parameters, const std::stri
     snapshots.save_when_due(parameters);
     if (parameters.is_deserted()) {
       if (parameters.chief_has_left()) return snapshots.remove();
-      throw communication_error("all workers are gone, but " + chief + " has not said that the training is over");
+      throw communication_error(
+          detail::text_of({"all workers are gone, but ", chief, " has not said that the training is over"}));
     }
-    if (!parameters.anybody_came() && std::chrono::steady_clock::now() - began > start_timeout)
-      throw communication_error("no worker has come within " +
-                                std::to_string(std::chrono::duration_cast<std::chrono::seconds>(start_timeout).count()) + " s");
+    if (!parameters.has_had_members() && std::chrono::steady_clock::now() - began > start_timeout)
+      throw communication_error(detail::text_of(
+          {"no worker has come within ", std::chrono::duration_cast<std::chrono::seconds>(start_timeout).count(), " s"}));
   }
 }
 

@@ -1,15 +1,17 @@
-// What resolvers share: how they read the environment, and what its variables may hold.
+// What all resolvers share: reading environment variables and checking their values.
 #pragma once
 #include <charconv>
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <strata/base/hash.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <string>
 
 namespace strata {
 
-/// Looks a variable up; nothing if it is not set. Resolvers take one as an option, so that tests need not change their process.
+/// Returns the value of a variable; nothing if it is not set. Resolvers take it as an option, so that tests need no other
+/// process.
 using environment_reader = std::function<std::optional<std::string>(const std::string& name)>;
 
 inline std::optional<std::string> process_environment(const std::string& name) {
@@ -19,7 +21,7 @@ inline std::optional<std::string> process_environment(const std::string& name) {
 
 namespace detail {
 
-/// Calls `make`; an error begins with the resolver's name.
+/// Calls `make`. The resolver's name is put in front of its errors.
 template <class F>
 cluster resolved_by(const char* resolver, F&& make) {
   try {
@@ -29,7 +31,7 @@ cluster resolved_by(const char* resolver, F&& make) {
   }
 }
 
-/// Variables by name. One that is empty counts as not set.
+/// Variables by name. An empty variable counts as not set.
 class variables {
  public:
   explicit variables(const environment_reader& read) : read_(read) {}
@@ -38,7 +40,7 @@ class variables {
     std::optional<std::string> value = read_(name);
     return value && value->empty() ? std::nullopt : value;
   }
-  /// The first of them that is set.
+  /// The value of the first variable that is set.
   template <class... Names>
   std::optional<std::string> first_of(const Names&... names) const {
     std::optional<std::string> value;
@@ -51,10 +53,10 @@ class variables {
     int number = 0;
     const auto [end, failed] = std::from_chars(value->data(), value->data() + value->size(), number);
     if (failed != std::errc() || end != value->data() + value->size() || number < low || number > high)
-      throw error(formatted("%s is '%s', which is no number from %d to %d", name.c_str(), value->c_str(), low, high));
+      throw error(formatted("%s is '%s', which is not a number from %d to %d", name.c_str(), value->c_str(), low, high));
     return number;
   }
-  /// Throws strata::error that says what to do about a variable that is not set.
+  /// Throws strata::error with `advice` if the variable is not set.
   int number(const std::string& name, int low, int high, const std::string& advice) const {
     const std::optional<int> value = number(name, low, high);
     if (!value) throw error(name + " is not set: " + advice);
@@ -74,17 +76,15 @@ class variables {
   const environment_reader& read_;
 };
 
-/// Variables that every resolver heeds.
+/// Variables that every resolver reads.
 inline constexpr auto run_id_variable = "STRATA_RUN_ID", coordinator_variable = "STRATA_COORDINATOR";
 
 inline constexpr int most_processes = 1'000'000, highest_port = 65'535;
 
-/// A port for the coordinator of a run about which nothing but a name is known. Ports of outgoing connections, which the system
-/// gives out from 32768 to 60999, could be taken; those below 10000 belong to well-known services.
+/// A port for the coordinator of a run of which only the name is known, from 10000 to 29999: lower ports belong to well-known
+/// services, and from 32768 on Linux gives ports to outgoing connections.
 inline std::uint16_t port_of_run(const std::string& run_id) {
-  std::uint32_t hash = 2'166'136'261u;  // FNV-1a
-  for (const char c : run_id) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619u;
-  return static_cast<std::uint16_t>(10'000 + hash % 20'000);
+  return static_cast<std::uint16_t>(10'000 + hash_of<std::uint32_t>(run_id) % 20'000);
 }
 
 }  // namespace detail

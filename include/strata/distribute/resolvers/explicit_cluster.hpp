@@ -1,4 +1,4 @@
-// explicit_cluster: the cluster that the program itself names.
+// explicit_cluster: the program itself gives all addresses.
 #pragma once
 #include <strata/distribute/cluster.hpp>
 
@@ -8,7 +8,7 @@ namespace strata {
 ///
 ///     explicit_cluster{.worker = {"a:2222", "b:2222"}, .task = {role::worker, 1}}
 ///
-/// Addresses are host:port. Throws strata::error for what a cluster refuses.
+/// Addresses are host:port. Throws strata::error for an address or a cluster that is not valid.
 struct explicit_cluster {
   std::vector<std::string> chief{}, worker{}, ps{}, evaluator{};
   cluster_task task{};

@@ -1,4 +1,4 @@
-// The compressed lists in which Slurm names hosts and counts tasks: "node[01-03,07],gpu-[1-2]" and "2(x3),1".
+// Slurm's compressed lists of hosts, "node[01-03,07],gpu-[1-2]", and of tasks per host, "2(x3),1".
 #pragma once
 #include <charconv>
 #include <strata/base/error.hpp>
@@ -11,13 +11,14 @@ namespace strata::detail {
 
 inline constexpr std::size_t most_hosts = 65'536;
 
-/// Reads a number of digits only; returns whether there was one.
+/// Reads a number that consists of digits only. Returns false for any other text.
 inline bool read_digits(std::string_view text, int& number) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   return failed == std::errc() && end == text.data() + text.size() && text.front() != '-';
 }
 
-/// Expands what is between brackets, "01-03,07", each number as wide as the first of its range.
+/// Expands the text between brackets: "01-03,07" is {"01", "02", "03", "07"}. Numbers have as many digits as the first of the
+/// range.
 inline std::vector<std::string> expand_ranges(std::string_view list) {
   std::vector<std::string> out;
   while (true) {
@@ -26,17 +27,17 @@ inline std::vector<std::string> expand_ranges(std::string_view list) {
     const std::string_view high = low.size() == range.size() ? low : range.substr(low.size() + 1);
     int first = 0, last = 0;
     if (!read_digits(low, first) || !read_digits(high, last) || last < first)
-      throw error("'" + std::string(range) + "' is no range of numbers such as 01-03");
-    if (static_cast<std::size_t>(last - first) >= most_hosts) throw error("'" + std::string(range) + "' are too many hosts");
+      throw error({"'", range, "' is not a range of numbers such as 01-03"});
+    if (static_cast<std::size_t>(last - first) >= most_hosts) throw error({"'", range, "' has more than 65536 hosts"});
     for (int i = first; i <= last; ++i) out.push_back(formatted("%0*d", static_cast<int>(low.size()), i));
     if (range.size() == list.size()) return out;
     list.remove_prefix(range.size() + 1);
   }
 }
 
-/// All hosts of a list, in its order. Several brackets in one name multiply, the last one runs fastest.
+/// All hosts of a list, in its order. A name with several brackets stands for all combinations; the last bracket varies fastest.
 inline std::vector<std::string> expand_hosts(const std::string& list) {
-  const auto refuse = [&](const std::string& why) -> void { throw error("the host list '" + list + "': " + why); };
+  const auto refuse = [&](const std::string& why) -> void { throw error({"the host list '", list, "': ", why}); };
   std::vector<std::string> out, names{""};
   const auto finish = [&] {
     if (names.front().empty()) refuse("a name is empty");
@@ -52,21 +53,21 @@ inline std::vector<std::string> expand_hosts(const std::string& list) {
       if (rest.empty()) refuse("a name is empty");
     } else if (c == '[') {
       const std::size_t end = rest.find(']');
-      if (end == rest.npos) refuse("a '[' is not closed");
+      if (end == rest.npos) refuse("a '[' has no ']'");
       std::vector<std::string> parts, product;
       try {
         parts = expand_ranges(rest.substr(0, end));
       } catch (const error& e) {
         refuse(e.what());
       }
-      if (out.size() + names.size() * parts.size() > most_hosts) refuse("these are too many hosts");
+      if (out.size() + names.size() * parts.size() > most_hosts) refuse("it has more than 65536 hosts");
       for (const std::string& name : names) {
         for (const std::string& part : parts) product.push_back(name + part);
       }
       names = std::move(product);
       rest.remove_prefix(end + 1);
     } else if (c == ']') {
-      refuse("a ']' was not opened");
+      refuse("a ']' has no '['");
     } else {
       for (std::string& name : names) name += c;
     }
@@ -75,7 +76,7 @@ inline std::vector<std::string> expand_hosts(const std::string& list) {
   return out;
 }
 
-/// "2(x3),1" is {2, 2, 2, 1}: how many tasks each host has.
+/// Tasks per host: "2(x3),1" is {2, 2, 2, 1}.
 inline std::vector<int> expand_counts(const std::string& list) {
   std::vector<int> out;
   for (std::string_view rest = list; true;) {
@@ -85,9 +86,9 @@ inline std::vector<int> expand_counts(const std::string& list) {
     int count = 0, repeated = 0;
     const bool bracketed = times.size() > 3 && times.starts_with("(x") && times.ends_with(')');
     if (!read_digits(number, count) || !bracketed || !read_digits(times.substr(2, times.size() - 3), repeated) || repeated < 1)
-      throw error("the task counts '" + list + "' are none such as 2(x3),1");
+      throw error({"the task counts '", list, "' are not a list such as 2(x3),1"});
     if (out.size() + static_cast<std::size_t>(repeated) > most_hosts)
-      throw error("the task counts '" + list + "' are too many");
+      throw error({"the task counts '", list, "' are of more than 65536 hosts"});
     out.insert(out.end(), static_cast<std::size_t>(repeated), count);
     if (entry.size() == rest.size()) return out;
     rest.remove_prefix(entry.size() + 1);

@@ -1,13 +1,14 @@
-// kubernetes: the cluster of pods of an Indexed Job or a StatefulSet behind a headless Service.
+// kubernetes: the pods of an Indexed Job or a StatefulSet with a headless Service.
 #pragma once
+#include <strata/base/text.hpp>
 #include <strata/distribute/resolvers/numbered.hpp>
 
 namespace strata {
 
-/// Pods are named "training-0", "training-1", ...: HOSTNAME says which of them this is, and the others are found as
-/// training-N.SERVICE. What is left out is read from the environment: STRATA_SERVICE (the headless Service), STRATA_REPLICAS
-/// (how many pods), STRATA_PORT (default 2222) and POD_NAMESPACE, which is needed only where pods do not search their own
-/// namespace. Throws strata::error that names the variable.
+/// Pods are named "training-0", "training-1", ...: HOSTNAME names this one, and training-N.SERVICE is the address of another.
+/// Options that are left out are read from the environment: STRATA_SERVICE (the headless Service), STRATA_REPLICAS (the number of
+/// pods), STRATA_PORT (default 2222), and POD_NAMESPACE, needed only where pods do not search their own namespace. Throws
+/// strata::error that names the variable.
 /// https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#stable-network-id
 struct kubernetes {
   std::string service{};
@@ -25,7 +26,7 @@ struct kubernetes {
                                      : variables.number("STRATA_REPLICAS", 1, most_processes,
                                                         "set it to the number of pods, 'replicas' of the StatefulSet or "
                                                         "'completions' of the Job");
-      if (pods < 1) throw error("replicas is " + std::to_string(pods) + ", but there must be a pod");
+      if (pods < 1) throw error({"replicas is ", pods, ", but a cluster has at least one pod"});
       const std::string name_of_service = service.empty() ? variables.text("STRATA_SERVICE").value_or("") : service;
       if (name_of_service.empty())
         throw error("STRATA_SERVICE is not set: set it to the name of the headless Service of the pods");
@@ -36,18 +37,19 @@ struct kubernetes {
 
       cluster_spec spec = numbered_spec(ordinal, pods, roles);
       const std::string space = pod_namespace.empty() ? variables.text("POD_NAMESPACE").value_or("") : pod_namespace;
-      const std::string domain = '.' + name_of_service + (space.empty() ? "" : '.' + space + ".svc");
+      const std::string domain =
+          detail::text_of({'.', name_of_service, space.empty() ? "" : detail::text_of({'.', space, ".svc"})});
       const int listening = port ? port : variables.number("STRATA_PORT", 1, highest_port).value_or(2222);
       for (int i = 0; i < pods; ++i)
         numbered_address(spec, static_cast<std::size_t>(i)) =
-            parse_endpoint(set + '-' + std::to_string(i) + domain + ':' + std::to_string(listening));
+            parse_endpoint(detail::text_of({set, '-', i, domain, ':', listening}));
       spec.run_id = variables.text(run_id_variable).value_or("");
       return spec;
     });
   }
 
  private:
-  /// "training-3" is {"training", 3}; so is "training-3.service", which a pod with its full name as host name has.
+  /// "training-3" is {"training", 3}; so is "training-3.service", for pods whose host name is the full name.
   static std::pair<std::string, int> split(const std::string& hostname) {
     const std::string name = hostname.substr(0, hostname.find('.'));
     const std::size_t dash = name.rfind('-');
@@ -57,8 +59,8 @@ struct kubernetes {
       if (failed != std::errc() || end != name.data() + name.size()) ordinal = -1;
     }
     if (ordinal < 0)
-      throw error("HOSTNAME is '" + hostname +
-                  "', which does not end in -N: the pod must belong to a StatefulSet, or to a Job with completionMode Indexed");
+      throw error({"HOSTNAME is '", hostname,
+                   "', which does not end in -N: the pod must belong to a StatefulSet, or to a Job with completionMode Indexed"});
     return {name.substr(0, dash), ordinal};
   }
 };

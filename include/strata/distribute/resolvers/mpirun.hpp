@@ -1,13 +1,14 @@
-// mpirun: the cluster of processes that mpirun or mpiexec starts, whether or not they call MPI.
+// mpirun: the processes that mpirun or mpiexec starts, whether or not they call MPI.
 #pragma once
+#include <strata/base/text.hpp>
 #include <strata/distribute/resolvers/numbered.hpp>
 
 namespace strata {
 
-/// Reads what Open MPI (OMPI_COMM_WORLD_RANK), MPICH and its kin (PMI_RANK) or PMIx under Slurm (PMIX_RANK) give to each
-/// process. The coordinator is process 0. MPI does not say on which host that runs, so `coordinator` or the variable
-/// STRATA_COORDINATOR, both host:port, must; only where Open MPI runs on one host the loopback address serves. The other
-/// addresses are unknown until rendezvous. Throws strata::error that names the variable.
+/// Reads the variables of Open MPI (OMPI_COMM_WORLD_RANK), of MPICH and its relatives (PMI_RANK), or of PMIx under Slurm
+/// (PMIX_RANK). The coordinator is process 0. MPI does not tell its host, so `coordinator` or the variable STRATA_COORDINATOR has
+/// to give host:port; under Open MPI on one host, the loopback address is the default. The other addresses are unknown until
+/// rendezvous. Throws strata::error that names the variable.
 struct mpirun {
   numbered_roles roles{};
   std::string coordinator{};
@@ -18,7 +19,8 @@ struct mpirun {
       using namespace detail;
       const variables variables(environment);
       const names& known = names_in(variables);
-      const int size = variables.number(known.size, 1, most_processes, "it comes with " + std::string(known.rank));
+      const int size =
+          variables.number(known.size, 1, most_processes, detail::text_of({"mpirun sets it together with ", known.rank}));
       cluster_spec spec = numbered_spec(*variables.number(known.rank, 0, size - 1), size, roles);
       spec.local_rank = variables.number(known.local_rank, 0, size - 1);
       spec.local_size = variables.number(known.local_size, 1, size);
@@ -27,7 +29,7 @@ struct mpirun {
       spec.coordinator = coordinator.empty() ? variables.address(coordinator_variable) : parse_endpoint(coordinator);
       if (!spec.coordinator && job && spec.local_size == size) spec.coordinator = endpoint{"127.0.0.1", port_of_run(*job)};
       if (!spec.coordinator && size > 1)
-        throw error("nobody says where process 0 listens: set STRATA_COORDINATOR to its host:port, for example with mpirun -x");
+        throw error("the address of process 0 is unknown: set STRATA_COORDINATOR to its host:port, for example with mpirun -x");
       numbered_address(spec, 0) = spec.coordinator;
       spec.run_id = variables.first_of(run_id_variable, "PMIX_NAMESPACE").value_or("");
       return spec;

@@ -1,10 +1,11 @@
-// Which roles processes take that a launcher only numbers.
+// Roles of processes that a launcher only numbers.
 #pragma once
+#include <strata/base/text.hpp>
 #include <strata/distribute/resolvers/environment.hpp>
 
 namespace strata {
 
-/// The first processes train, then come the parameter servers, and the evaluator is the last. Process 0 is the coordinator.
+/// The first processes train, the next ones are parameter servers, and the last one is the evaluator. Process 0 coordinates.
 struct numbered_roles {
   bool chief = false;  // whether process 0 is a chief instead of worker 0
   int ps = 0;          // how many parameter servers
@@ -13,12 +14,12 @@ struct numbered_roles {
 
 namespace detail {
 
-/// Process `number` of `size`, all addresses unknown.
+/// The cluster as process `number` of `size` sees it, without addresses.
 inline cluster_spec numbered_spec(int number, int size, const numbered_roles& roles) {
   const int trainers = size - roles.ps - roles.evaluator;
-  if (roles.ps < 0) throw error("there cannot be " + std::to_string(roles.ps) + " parameter servers");
+  if (roles.ps < 0) throw error({"there cannot be ", roles.ps, " parameter servers"});
   if (trainers < 1)
-    throw error(formatted("of %d processes, %d parameter servers%s leave none to train", size, roles.ps,
+    throw error(formatted("of %d processes, %d parameter servers%s leave no process that trains", size, roles.ps,
                           roles.evaluator ? " and the evaluator" : ""));
   if (number >= size) throw error(formatted("process number %d is not among %d processes", number, size));
   cluster_spec spec;
@@ -35,13 +36,13 @@ inline cluster_spec numbered_spec(int number, int size, const numbered_roles& ro
   return spec;
 }
 
-/// The address of process `number`, to be filled in.
+/// A reference to the address of process `number`.
 inline std::optional<endpoint>& numbered_address(cluster_spec& spec, std::size_t number) {
   for (const role r : all_roles) {
     if (number < spec[r].size()) return spec[r][number];
     number -= spec[r].size();
   }
-  throw error("process number out of range");
+  throw error({"process number ", number, " is out of range"});
 }
 
 }  // namespace detail

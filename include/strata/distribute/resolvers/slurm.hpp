@@ -1,4 +1,4 @@
-// slurm: the cluster of tasks that srun starts.
+// slurm: the tasks that srun starts.
 #pragma once
 #include <algorithm>
 #include <strata/distribute/resolvers/host_list.hpp>
@@ -8,10 +8,10 @@ namespace strata {
 
 /// Reads SLURM_PROCID, SLURM_STEP_NUM_TASKS (or SLURM_NTASKS), SLURM_STEP_NODELIST (or SLURM_JOB_NODELIST) and
 /// SLURM_STEP_TASKS_PER_NODE (or SLURM_TASKS_PER_NODE, SLURM_NTASKS_PER_NODE). Task 0, on the first host, is the coordinator.
-/// Each task of a host has the next port, from `base_port` on; left out, that follows from the job id, so that jobs that share
-/// a host do not meet. With the default distribution of tasks, "block", all addresses are known; otherwise they are unknown
-/// until rendezvous but the coordinator's. STRATA_COORDINATOR overrules where that is. The run id is job and step, the
-/// generation counts how often the job was requeued. Throws strata::error that names the variable.
+/// The tasks of a host have consecutive ports from `base_port` on; left out, it follows from the job id, so that jobs on one host
+/// do not collide. With the default distribution of tasks, "block", all addresses are known; otherwise only the coordinator's is
+/// known before rendezvous. STRATA_COORDINATOR overrides the coordinator's address. The run id is job and step; the generation is
+/// the number of requeues. Throws strata::error that names the variable.
 /// https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES
 struct slurm {
   numbered_roles roles{};
@@ -30,15 +30,14 @@ struct slurm {
       cluster_spec spec = numbered_spec(number, size, roles);
       spec.local_rank = variables.number("SLURM_LOCALID", 0, size - 1);
 
-      const std::optional<std::string> hosts =
-          variables.first_of("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST");
+      const std::optional<std::string> hosts = variables.first_of("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST");
       if (!hosts) throw error("SLURM_STEP_NODELIST is not set: " + advice);
       const std::string job = variables.first_of("SLURM_JOB_ID", "SLURM_JOBID").value_or("0");
       const std::string step = variables.first_of("SLURM_STEP_ID", "SLURM_STEPID").value_or("0");
       fill_addresses(spec, variables, number, size, expand_hosts(*hosts), base_port ? base_port : port_of_job(job, step));
       if (const auto address = variables.address(coordinator_variable)) spec.coordinator = address;
       if (!spec.coordinator && size > 1 && !numbered_address(spec, 0))
-        throw error("tasks are distributed arbitrarily: set STRATA_COORDINATOR to the host:port where task 0 shall listen");
+        throw error("the distribution of tasks is arbitrary: set STRATA_COORDINATOR to the host:port where task 0 is to listen");
 
       spec.run_id = variables.text(run_id_variable).value_or(job + '.' + step);
       spec.generation = static_cast<std::uint64_t>(variables.number("SLURM_RESTART_COUNT", 0, most_processes).value_or(0));
@@ -48,17 +47,17 @@ struct slurm {
 
  private:
   static void refuse_other_launchers(const detail::variables& variables, int number, int size) {
-    // The batch script itself has the variables of task 0, too: it would wait for the others forever.
+    // The batch script has the variables of task 0 as well; it would wait for the others without end.
     if (size > 1 && !variables.first_of("SLURM_STEP_ID", "SLURM_STEPID"))
       throw error("SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
-    // The daemons of mpirun are tasks of Slurm, and their children inherit the numbers.
+    // The daemons of mpirun are tasks of Slurm, and their children inherit these variables.
     const std::optional<int> of_mpi = variables.number("OMPI_COMM_WORLD_RANK", 0, detail::most_processes);
     if (of_mpi && *of_mpi != number)
       throw error(detail::formatted("this process is number %d to Slurm, but %d to mpirun, which started it: use mpirun()",
                                     number, *of_mpi));
   }
 
-  /// Job numbers follow one another: those of 300 jobs in a row are 64 ports apart.
+  /// Job ids are consecutive: the ports of 300 jobs in a row are 64 apart.
   static std::uint16_t port_of_job(const std::string& job, const std::string& step) {
     const auto number = [](const std::string& text) {
       std::uint64_t n = 0;
@@ -90,7 +89,7 @@ struct slurm {
     for (const int count : counts) sum += count, most = std::max(most, count);
     if (base + most - 1 > detail::highest_port)
       throw error(detail::formatted("%d tasks of one host need ports from %d on, which end at 65535", most, base));
-    // Fewer hosts or other counts than the step's: what is set belongs to the whole job.
+    // Another number of hosts or tasks than the step has: the variables describe the whole job.
     if (!distribution.starts_with("block") || counts.size() != hosts.size() || sum != size) return;
     for (std::size_t host = 0, task = 0; host < hosts.size(); ++host) {
       for (int local = 0; local < counts[host]; ++local, ++task) {

@@ -1,19 +1,20 @@
-// tf_config: the cluster that the environment variable TF_CONFIG describes.
+// tf_config: the environment variable TF_CONFIG describes the cluster.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <set>
+#include <strata/base/text.hpp>
 #include <strata/distribute/resolvers/environment.hpp>
 
 namespace strata {
 
-/// TF_CONFIG is what TensorFlow documents:
+/// TF_CONFIG as TensorFlow documents it:
 ///
 ///     {"cluster": {"chief": ["a:2222"], "worker": ["b:2222", "c:2222"], "ps": ["d:2222"], "evaluator": ["e:2222"]},
 ///      "task": {"type": "worker", "index": 0}}
 ///
-/// Without a chief, worker 0 leads. The evaluator may be left out of "cluster". Without "cluster" the process is the only
-/// worker. Other top-level keys, such as "environment", belong to other programs. STRATA_RUN_ID names the run; left out, the
-/// addresses do. Throws strata::error for anything else.  https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
+/// Without a chief, worker 0 is the chief. The evaluator may be left out of "cluster". Without "cluster" the process is the only
+/// worker. Other top-level keys, such as "environment", are ignored. STRATA_RUN_ID names the run; left out, the addresses do.
+/// Throws strata::error for any other content.  https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
 struct tf_config {
   environment_reader environment = process_environment;
 
@@ -22,9 +23,8 @@ struct tf_config {
       const detail::variables variables(environment);
       const std::optional<std::string> text = variables.text("TF_CONFIG");
       if (!text)
-        throw error(
-            R"(the variable is not set: set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",)"
-            R"( "index": N}} in each process, or to {} to train alone)");
+        throw error(R"(the variable is not set: set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",)"
+                    R"( "index": N}} in each process, or to {} to train alone)");
       cluster_spec spec = spec_of(parse(*text));
       spec.run_id = variables.text(detail::run_id_variable).value_or("");
       return spec;
@@ -34,7 +34,7 @@ struct tf_config {
  private:
   using json = nlohmann::json;
 
-  /// The parser alone would take the last of two equal keys for the only one.
+  /// Refuses a key that comes twice in one object: the parser itself would silently take the last one.
   static json parse(const std::string& text) {
     std::vector<std::set<std::string>> keys;
     const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -42,32 +42,32 @@ struct tf_config {
       if (event == json::parse_event_t::object_start) keys.emplace_back();
       if (event == json::parse_event_t::object_end) keys.pop_back();
       if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-        throw error("the key '" + parsed.get<std::string>() + "' comes twice in one object");
+        throw error({"the key '", parsed.get<std::string>(), "' comes twice in one object"});
       return true;
     };
     try {
       return json::parse(text, watch);
     } catch (const json::parse_error& e) {
-      throw error("not JSON, as its character " + std::to_string(e.byte) + " shows: " + text);
+      throw error({"not JSON, as its character ", e.byte, " shows: ", text});
     } catch (const json::exception&) {
-      throw error("not JSON: " + text);
+      throw error({"not JSON: ", text});
     }
   }
 
   static std::string shown(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
   static cluster_spec spec_of(const json& config) {
-    if (!config.is_object()) throw error(shown(config) + " is no object with the keys 'cluster' and 'task'");
+    if (!config.is_object()) throw error({shown(config), " is not an object with the keys 'cluster' and 'task'"});
     cluster_spec spec;
     if (!config.contains("cluster")) {
       refuse_misspelt_keys(config);
       spec.worker.emplace_back();
       if (config.contains("task") && task_of(config["task"]) != cluster_task{})
-        throw error("'task' says " + to_string(task_of(config["task"])) + ", but there is no 'cluster'");
+        throw error({"'task' says ", to_string(task_of(config["task"])), ", but there is no 'cluster'"});
       return spec;
     }
     const json& members = config["cluster"];
-    if (!members.is_object()) throw error("'cluster' is " + shown(members) + ", not an object of address lists");
+    if (!members.is_object()) throw error({"'cluster' is ", shown(members), ", not an object of address lists"});
     for (const auto& [name, addresses] : members.items()) spec[role_of(name, "'cluster'")] = addresses_of(name, addresses);
     if (!config.contains("task"))
       throw error(R"('task' is missing: add "task": {"type": "worker", "index": N}, with another N in each process)");
@@ -75,12 +75,12 @@ struct tf_config {
     return spec;
   }
 
-  /// With "clusters" in place of "cluster", each process would train alone.
+  /// With "clusters" instead of "cluster" each process would train alone.
   static void refuse_misspelt_keys(const json& config) {
-    static const std::set<std::string> known = {
-        "task", "environment", "rpc_layer", "session_master", "eval_session_master", "model_dir", "job", "service"};
+    static const std::set<std::string> known = {"task",      "environment", "rpc_layer", "session_master", "eval_session_master",
+                                                "model_dir", "job",         "service"};
     for (const auto& [key, value] : config.items()) {
-      if (!known.contains(key)) throw error("there is no 'cluster', but an unknown key '" + key + "'");
+      if (!known.contains(key)) throw error({"there is no 'cluster', but an unknown key '", key, "'"});
     }
   }
 
@@ -88,42 +88,40 @@ struct tf_config {
     for (const role r : all_roles) {
       if (name == name_of(r)) return r;
     }
-    throw error(where + " names '" + name + "', which is none of chief, worker, ps and evaluator");
+    throw error({where, " names '", name, "', which is none of chief, worker, ps and evaluator"});
   }
 
   static cluster_spec::addresses addresses_of(const std::string& name, const json& list) {
-    if (!list.is_array()) throw error("'" + name + "' is " + shown(list) + R"(, not a list such as ["host:port", ...])");
-    if (list.empty()) throw error("'" + name + "' is an empty list: name a host:port, or leave '" + name + "' out");
+    if (!list.is_array()) throw error({"'", name, "' is ", shown(list), R"(, not a list such as ["host:port", ...])"});
+    if (list.empty()) throw error({"'", name, "' is an empty list: name a host:port, or leave '", name, "' out"});
     cluster_spec::addresses addresses;
     for (const json& entry : list) {
-      const std::string which = name + ' ' + std::to_string(addresses.size());
-      if (!entry.is_string()) throw error(which + " is " + shown(entry) + R"(, not a text such as "host:port")");
+      const std::string which = detail::text_of({name, ' ', addresses.size()});
+      if (!entry.is_string()) throw error({which, " is ", shown(entry), R"(, not a text such as "host:port")"});
       try {
         addresses.emplace_back(parse_endpoint(entry.get<std::string>()));
       } catch (const error& e) {
-        throw error(which + ": " + e.what());
+        throw error({which, ": ", e.what()});
       }
     }
     return addresses;
   }
 
   static cluster_task task_of(const json& task) {
-    if (!task.is_object())
-      throw error("'task' is " + shown(task) + R"(, not an object such as {"type": "worker", "index": 0})");
+    if (!task.is_object()) throw error({"'task' is ", shown(task), R"(, not an object such as {"type": "worker", "index": 0})"});
     if (!task.contains("type")) throw error("'task' has no 'type': chief, worker, ps or evaluator");
-    if (!task["type"].is_string())
-      throw error("'type' of 'task' is " + shown(task["type"]) + ", not a text such as \"worker\"");
+    if (!task["type"].is_string()) throw error({"'type' of 'task' is ", shown(task["type"]), ", not a text such as \"worker\""});
     if (!task.contains("index")) throw error("'task' has no 'index'");
     return {role_of(task["type"].get<std::string>(), "'type' of 'task'"), index_of(task["index"])};
   }
 
-  /// Like TensorFlow, takes a number in quotes, too: scripts often write one.
+  /// Accepts a number in quotes, as TensorFlow does, because scripts often write one.
   static int index_of(const json& index) {
     const std::string text = index.is_string() ? index.get<std::string>() : index.is_number_integer() ? index.dump() : "";
     int number = -1;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failed != std::errc() || end != text.data() + text.size() || number < 0)
-      throw error("'index' of 'task' is " + shown(index) + ", not a number from 0");
+      throw error({"'index' of 'task' is ", shown(index), ", not a number from 0"});
     return number;
   }
 };

@@ -1,13 +1,13 @@
-// torchrun: the cluster of processes that torchrun, or any launcher with the same variables, starts.
+// torchrun: the processes that torchrun, or another launcher with the same variables, starts.
 #pragma once
 #include <strata/distribute/resolvers/numbered.hpp>
 
 namespace strata {
 
-/// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and LOCAL_RANK and LOCAL_WORLD_SIZE if they are there. Addresses other
-/// than the coordinator's are unknown until rendezvous. torchrun itself listens on MASTER_PORT: under it
-/// (TORCHELASTIC_USE_AGENT_STORE) the coordinator's port follows from the run id instead, unless `port` says which. The
-/// generation is the number of restarts. Throws strata::error that names the variable.
+/// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and LOCAL_RANK and LOCAL_WORLD_SIZE if they are set. Only the address of
+/// the coordinator is known before rendezvous. If torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE), the
+/// coordinator's port follows from the run id unless `port` is given. The generation is the number of restarts. Throws
+/// strata::error that names the variable.
 /// https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
 struct torchrun {
   numbered_roles roles{};
@@ -32,8 +32,7 @@ struct torchrun {
       spec.coordinator = endpoint{*host, port ? port : is_taken ? port_of_run(name) : static_cast<std::uint16_t>(master_port)};
       numbered_address(spec, 0) = spec.coordinator;
       spec.run_id = variables.text(run_id_variable).value_or(name);
-      spec.generation =
-          static_cast<std::uint64_t>(variables.number("TORCHELASTIC_RESTART_COUNT", 0, most_processes).value_or(0));
+      spec.generation = static_cast<std::uint64_t>(variables.number("TORCHELASTIC_RESTART_COUNT", 0, most_processes).value_or(0));
       return spec;
     });
   }

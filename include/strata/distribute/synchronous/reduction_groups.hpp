@@ -1,7 +1,7 @@
-// Who adds gradients up with whom: all processes with each other, or first those of a machine and then machine with machine.
+// Which processes add gradients up together: all of them, or first those of each machine and then one of each machine.
 #pragma once
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/leaves/leaf_share.hpp>
+#include <strata/network/leaves.hpp>
 #include <vector>
 
 namespace strata {
@@ -37,7 +37,8 @@ int processes_per_machine(const C& c) {
   return 1;
 }
 
-/// One sum after the other. Between machines, those that have the same place on theirs add up what their machines have.
+/// The groups of one sum, in the order in which they add. Between machines, processes with the same place on their machines add
+/// up the sums of these.
 template <communicator C>
 std::vector<reduction_group> reduction_groups(const C& c) {
   const int near = processes_per_machine(c), machines = c.size() / near;

@@ -8,11 +8,11 @@
 #include <memory>
 #include <strata/base/arena.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/cpu/update.hpp>
-#include <strata/distribute/leaves/leaf_share.hpp>
-#include <strata/distribute/leaves/team.hpp>
 #include <strata/distribute/synchronous/reduction_groups.hpp>
 #include <strata/distribute/synchronous/rounded_gradients.hpp>
+#include <strata/network/leaves.hpp>
+#include <strata/network/parameter_ranges.hpp>
+#include <strata/program/engine_for.hpp>
 #include <utility>
 #include <vector>
 
@@ -26,17 +26,17 @@ struct gradient_bucket {
 };
 
 /// Each process adds up the leaves of its subtrees, sends every other process the slice that this one shall finish, finishes its
-/// own slice, and sends it to all: 2 (P - 1) / P of the numbers leave each process, in two rounds (a reduce-scatter and an
+/// own slice, and sends it to all: 2 (P - 1) / P of the elements leave each process, in two rounds (a reduce-scatter and an
 /// all-gather, cf. Thakur et al., "Optimization of collective communication operations in MPICH", 2005), as long as the shares
 /// are whole subtrees. Where machines have several processes each, slices are added up inside a machine first and then sent to
-/// the process that has the same slice on each other machine: 2 (M - 1) / M of the numbers leave a machine, not a process.
+/// the process that has the same slice on each other machine: 2 (M - 1) / M of the elements leave a machine, not a process.
 ///
-/// The numbers come in buckets. Each is sent while the gradients of the next ones are computed: whoever completes a bucket sends
-/// it, and goes on with those before it, in an order of messages that does not depend on threads. Memory is made by prepare; a
-/// sum allocates nothing. After a communication_error only prepare may follow, with whatever communicator: nothing of before is
-/// left.
-template <class T, communicator C>
+/// Gradients come in buckets. Each is sent while the gradients of the next ones are computed: the thread that completes a bucket
+/// sends it and advances the buckets before it. The order of messages does not depend on threads. prepare allocates all memory, a
+/// sum allocates nothing. After a communication_error only prepare may follow, also with another communicator: it starts afresh.
+template <class T, communicator C, class Host = host_arithmetic<default_backend>>
 class tree_reduction {
+  using team_type = typename Host::team;
   using memory = typename C::memory;
   struct range {
     long begin = 0, end = 0;
@@ -72,15 +72,15 @@ class tree_reduction {
   memory sum_, rounded_sum_;
   arena<T> residue_;
   std::unique_ptr<progress> progress_;
-  // Of the sum at hand.
+  // Of the current sum.
   std::vector<const T*> leaves_at_{};  // those of this process
-  int count_ = 0;  // of leaves
-  int tick_ = 0;   // stage s of bucket b comes at tick s + b
+  int count_ = 0;                      // of leaves
+  int tick_ = 0;                       // stage s of bucket b comes at tick s + b
   std::exception_ptr failed_;
 
  public:
-  /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are completed:
-  /// the last elements first. With `rounds` messages are rounded to bfloat16.
+  /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are
+  /// completed: the last elements first. With `rounds` messages are rounded to bfloat16.
   void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds) {
     leaves_ = leaves;
     rounds_ = rounds = rounds && c.size() > 1;
@@ -106,12 +106,13 @@ class tree_reduction {
     rounded_sum_ = c.allocate(bytes(size_));
     residue_ = arena<T>(std::size_t(size_));
   }
-  /// In one piece: for sums of up to `size` numbers.
+  /// In one piece: for sums of up to `size` elements.
   void prepare(C& c, long size, int leaves) {
     if (size > size_ || leaves > leaves_) prepare(c, {{0, std::max(size, size_)}}, std::max(leaves, leaves_), false);
   }
 
-  /// Begins a sum over `count` leaves. `own` are the numbers of each leaf of this process's share; they need not be complete yet.
+  /// Begins a sum over `count` leaves. `own` are the gradients of each leaf of this process's share; they need not be complete
+  /// yet.
   void begin(const C& c, const T* const* own, int count) {
     const int share = share_of(count, c.rank(), c.size()).size();
     leaves_at_.assign(own, own + share);
@@ -124,18 +125,14 @@ class tree_reduction {
     for (int b = 0; b + 1 < buckets(); ++b)
       if (buckets_[std::size_t(b)].group == group) complete(c, b);
   }
-  /// The same for a leaf without samples.
-  void passed_all(C& c) {
-    for (int b = 0; b + 1 < buckets(); ++b) complete(c, b);
-  }
-  /// When nothing else is at it: sends what all leaves have completed down to that group, but for the last bucket. All processes
-  /// have to come here between the same other messages.
-  void advance(C& c, thread_team& team, int group = 0) {
+  /// Not while `passed` may be called: sends what all leaves have completed down to that group, except for the last bucket. All
+  /// processes call it between the same other messages.
+  void advance(C& c, team_type& team, int group = 0) {
     if (failed_) std::rethrow_exception(failed_);
     while (tick_ + 1 < buckets() && buckets_[std::size_t(tick_)].group >= group) tick(c, &team);
   }
   /// The sum lives until the next one is begun.
-  T* finish(C& c, thread_team& team) {
+  T* finish(C& c, team_type& team) {
     advance(c, team);
     while (tick_ < buckets() + stages() - 1) tick(c, &team);
     for (int b = 0; b < buckets(); ++b) c.wait_received(name(b), marks_[std::size_t(b)]);
@@ -148,13 +145,13 @@ class tree_reduction {
   }
 
   /// What rounding has left of earlier sums is not added to the next ones.
-  void forget_rounding() {
+  void drop_rounding_errors() {
     for (level& l : levels_) std::ranges::fill(l.residue.span(), T{});
     std::ranges::fill(residue_.span(), T{});
   }
 
-  /// All at once and in one piece, of numbers that are there.
-  T* operator()(C& c, thread_team& team, const T* const* own, int count, long size) {
+  /// All at once and in one piece, of gradients that are complete.
+  T* operator()(C& c, team_type& team, const T* const* own, int count, long size) {
     if (buckets() != 1 || buckets_.front().end != size) divide({{0, size}});
     begin(c, own, count);
     return finish(c, team);
@@ -206,7 +203,7 @@ class tree_reduction {
     }
   }
 
-  /// Threads do not wait for each other here: whoever comes while another one is at it leaves the bucket to that one.
+  /// Threads do not wait for each other here: if another thread is sending, that one also sends this bucket.
   void complete(C& c, int bucket) {
     if (progress_->missing[std::size_t(bucket)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     if (progress_->waiting.fetch_add(1, std::memory_order_acq_rel) != 0) return;
@@ -220,12 +217,12 @@ class tree_reduction {
     } while (progress_->waiting.fetch_sub(1, std::memory_order_acq_rel) != 1);
   }
 
-  void tick(C& c, thread_team* team) {
+  void tick(C& c, team_type* team) {
     for (int s = 0; s < stages(); ++s)
       if (const int b = tick_ - s; b >= 0 && b < buckets()) stage(c, team, s, b);
     ++tick_;
   }
-  void stage(C& c, thread_team* team, int s, int b) {
+  void stage(C& c, team_type* team, int s, int b) {
     const int depth = int(levels_.size());
     if (s == 0)
       add_own_leaves(c, team, b);
@@ -239,17 +236,18 @@ class tree_reduction {
     marks_[std::size_t(b)] = c.begun();
   }
 
-  void add_own_leaves(C& c, thread_team* team, int b) {
+  void add_own_leaves(C& c, team_type* team, int b) {
     level& l = levels_.front();
     const subtrees own = parts(l, l.group.place, c.size());
     in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
       for (int k = 0; k < own.count(); ++k)
-        sum_leaves(numbers(l.sums) + k * size_, leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), begin, end);
+        Host::sum_leaves(numbers(l.sums) + k * size_, leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), begin,
+                         end);
     });
   }
 
   /// Sends each of the group its slice.
-  void scatter(C& c, thread_team* team, level& l, int b) {
+  void scatter(C& c, team_type* team, level& l, int b) {
     const subtrees own = parts(l, l.group.place, c.size());
     const range mine = slice(l, b, l.group.place);
     if (rounds_)
@@ -275,7 +273,7 @@ class tree_reduction {
   }
 
   /// Of this process's slice: what the group has, in the tree, as far as it is complete with that.
-  void add_theirs(C& c, thread_team* team, int depth, int b) {
+  void add_theirs(C& c, team_type* team, int depth, int b) {
     level& l = levels_[std::size_t(depth)];
     const bool last = depth + 1 == int(levels_.size());
     const range mine = slice(l, b, l.group.place);
@@ -302,12 +300,13 @@ class tree_reduction {
           expand_rounded(halves(l.theirs) + at, l.expanded.data() + at, end - begin);
         }
       for (int k = 0, first = 0; k < results; ++k) {
-        int behind = last ? n : first;
-        while (behind < n && nodes[std::size_t(behind)].end <= of_all[k].end) ++behind;
-        add_in_tree([&](int i) { return nodes[std::size_t(first + i)]; }, behind - first, [&](int to, int from) {
-          const T* const two[2] = {sums[std::size_t(first + to)], sums[std::size_t(first + from)]};
-          sum_leaves(sums[std::size_t(first + to)], two, 2, begin, end);
-        });
+        int end_of_result = last ? n : first;
+        while (end_of_result < n && nodes[std::size_t(end_of_result)].end <= of_all[k].end) ++end_of_result;
+        add_in_tree([&](int i) { return nodes[std::size_t(first + i)]; }, end_of_result - first,
+                    [&](int to, int from) {
+                      const T* const two[2] = {sums[std::size_t(first + to)], sums[std::size_t(first + from)]};
+                      Host::sum_leaves(sums[std::size_t(first + to)], two, 2, begin, end);
+                    });
         const T* const result = sums[std::size_t(first)] + begin;
         const long element = mine.begin + begin;
         if (!last)
@@ -316,7 +315,7 @@ class tree_reduction {
           round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + element, end - begin);
         else
           std::copy_n(result, end - begin, numbers(sum_) + element);
-        first = behind;
+        first = end_of_result;
       }
     });
   }
@@ -336,7 +335,7 @@ class tree_reduction {
 
   /// Without a team: by the calling thread.
   template <class F>
-  static void in_slices(thread_team* team, range all, F&& f) {
+  static void in_slices(team_type* team, range all, F&& f) {
     if (!team) return all.size() > 0 ? f(all.begin, all.end) : void();
     const int slices = team->size();
     team->for_tasks(slices, [&](int i, int) {
@@ -347,8 +346,8 @@ class tree_reduction {
   }
 };
 
-/// Few numbers per leaf, which everybody wants to have of all leaves: tallies, statistics. `begin`, then the communicator's wait,
-/// then `finish`; `numbers(l)` are the `width` numbers of leaf l of `count`.
+/// All processes get the few numbers of each leaf: metric sums, statistics. `begin`, then the communicator's wait, then `finish`;
+/// `numbers(l)` are the `width` numbers of leaf l of `count`.
 template <communicator C>
 class leaf_exchange {
   typename C::memory all_;

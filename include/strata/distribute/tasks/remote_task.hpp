@@ -1,4 +1,4 @@
-// A function that a coordinator has executed in a worker, what travels for it, and the value that comes back.
+// A task that a worker executes for the coordinator: its argument, its result, and the value that the chief waits for.
 #pragma once
 #include <concepts>
 #include <condition_variable>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,19 +15,19 @@
 
 namespace strata {
 
-/// What fits into a message: a text, or a plain value without pointers, as it lies in memory.
+/// An argument or a result: a std::string, or a value without pointers that is sent as it lies in memory.
 template <class T>
 concept remote_data = std::same_as<T, std::string> || (std::is_trivially_copyable_v<T> && std::default_initializable<T>);
 
-/// A type with a `name`, an `argument`, a `result` and an operator() from one to the other. Workers have objects of it, whose
-/// members may be as large as they like; only the name and the argument travel to them. It may be executed more than once: in a
-/// worker that is lost before it has said the result, and again in another.
+/// A type with a `name`, an `argument`, a `result`, and an operator() from one to the other. Each worker has an object of it,
+/// with members of any size; only the name and the argument are sent. A task may be executed more than once: another worker
+/// repeats it if the first is lost before its result arrived.
 template <class Task>
 concept remote_task = remote_data<typename Task::argument> && remote_data<typename Task::result> &&
-    requires(Task& task, typename Task::argument argument) {
-      { Task::name } -> std::convertible_to<std::string_view>;
-      { task(std::move(argument)) } -> std::convertible_to<typename Task::result>;
-    };
+                      requires(Task& task, typename Task::argument argument) {
+                        { Task::name } -> std::convertible_to<std::string_view>;
+                        { task(std::move(argument)) } -> std::convertible_to<typename Task::result>;
+                      };
 
 namespace detail {
 template <remote_data T>
@@ -36,22 +37,20 @@ std::string packed(const T& value) {
   else
     return {reinterpret_cast<const char*>(&value), sizeof value};
 }
-/// Throws strata::error if the other side has another type of that name.
+/// Throws strata::error if chief and worker do not have the same type under that name.
 template <remote_data T>
 T unpacked(std::string_view bytes, std::string_view task) {
   if constexpr (std::same_as<T, std::string>) {
     return std::string(bytes);
   } else {
     T value{};
-    if (bytes.size() != sizeof value)
-      throw error(std::string(task) + ": " + std::to_string(bytes.size()) + " bytes came instead of " +
-                  std::to_string(sizeof value));
+    if (bytes.size() != sizeof value) throw error({task, ": received ", bytes.size(), " bytes instead of ", sizeof value});
     std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof value);
     return value;
   }
 }
 
-/// Where the result goes, once.
+/// The result of one task, or why there is none; set once.
 class remote_outcome {
   std::mutex mutex_;
   std::condition_variable there_;
@@ -78,7 +77,7 @@ class remote_outcome {
 };
 }  // namespace detail
 
-/// What a scheduled task will have returned.
+/// The result of a scheduled task, perhaps in the future.
 template <remote_task Task>
 class remote_value {
   std::shared_ptr<detail::remote_outcome> outcome_;
@@ -86,8 +85,8 @@ class remote_value {
  public:
   explicit remote_value(std::shared_ptr<detail::remote_outcome> outcome) : outcome_(std::move(outcome)) {}
   bool is_ready() const { return outcome_->is_there(); }
-  /// Waits, for ever if no worker comes: only cluster_coordinator::join notices that. Throws what the task threw, or
-  /// strata::error if it has been cancelled because another one failed.
+  /// Waits for the result, without end if no worker connects: only cluster_coordinator::join notices that. Throws the error of
+  /// the task, and strata::error if it was cancelled because another task failed.
   typename Task::result fetch() const { return detail::unpacked<typename Task::result>(outcome_->wait(), Task::name); }
 };
 

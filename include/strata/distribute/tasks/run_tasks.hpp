@@ -1,5 +1,5 @@
-// run_tasks: a worker executes what the chief's cluster_coordinator schedules. Needs gRPC.
-// needs: grpc
+// run_tasks: a worker executes the tasks that the chief's cluster_coordinator schedules. Needs gRPC and protozero.
+// needs: grpc protozero
 #pragma once
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <strata/base/text.hpp>
 #include <strata/distribute/tasks/cluster_coordinator.hpp>
 #include <string>
 #include <thread>
@@ -18,27 +19,27 @@ namespace strata {
 
 struct run_tasks_options {
   control_options control{};
-  std::chrono::milliseconds start_timeout = std::chrono::minutes(5);  // until the chief is there
-  std::chrono::milliseconds retry_for = std::chrono::seconds(3);      // how long it may be out of reach, each time
+  std::chrono::milliseconds start_timeout = std::chrono::minutes(5);  // until the chief answers
+  std::chrono::milliseconds retry_for = std::chrono::seconds(3);      // how long the chief may be out of reach, each time
 };
 
 namespace detail {
-/// An open call to the coordinator. gRPC's own threads answer pings while a task runs.
+/// An open call to the coordinator. gRPC's threads answer pings while a task runs.
 class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
   grpc::ClientContext context_;
   std::mutex mutex_;
   std::condition_variable changed_;
   grpc::ByteBuffer incoming_, outgoing_;
-  std::optional<std::string> task_;
+  std::optional<grpc::ByteBuffer> task_;
   bool written_ = false, was_connected_ = false, ended_ = false, is_held_ = true, is_over_ = false;
   grpc::Status status_;
 
  public:
-  task_session(grpc::GenericStub& stub, const std::string& greeting, std::chrono::system_clock::time_point until)
-      : outgoing_(buffer_of(greeting)) {
+  task_session(grpc::GenericStub& stub, const wire::sender& self, std::chrono::system_clock::time_point until)
+      : outgoing_(wire::sealed(self, task_worker{})) {
     context_.set_wait_for_ready(true);
     stub.PrepareBidiStreamingCall(&context_, tasks_method, {}, this);
-    AddHold();  // OnDone would end the call that an answer is just written to
+    AddHold();  // or OnDone could come while a result is being written
     StartRead(&incoming_);
     StartWrite(&outgoing_);
     StartCall();
@@ -52,7 +53,7 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
   void OnReadDone(bool ok) override {
     const std::lock_guard lock(mutex_);
     if (ok) {
-      task_ = text_of(incoming_);
+      task_ = incoming_;
       StartRead(&incoming_);
     } else {
       ended_ = true;
@@ -71,26 +72,26 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
     changed_.notify_all();
   }
 
-  /// The next task; nothing when the call has ended: then somebody else gets what has not been answered.
-  std::optional<std::string> next() {
+  /// The next task; nothing when the call has ended: another worker then gets the task that was not answered.
+  std::optional<grpc::ByteBuffer> next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return task_ || ended_; });
     return ended_ ? std::nullopt : std::exchange(task_, std::nullopt);
   }
-  void answer(const std::string& text) {
+  void answer(const task_result& result) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return written_ || ended_; });
     if (ended_) return;
     written_ = false;
-    outgoing_ = buffer_of(text);
+    outgoing_ = wire::sealed(result);
     StartWrite(&outgoing_);
   }
-  /// Whether there has been somebody to take the greeting.
+  /// Whether the coordinator was connected.
   bool was_connected() {
     const std::lock_guard lock(mutex_);
     return was_connected_;
   }
-  /// Why there is no next task.
+  /// Why the call has ended.
   grpc::Status finish() {
     if (std::exchange(is_held_, false)) RemoveHold();
     std::unique_lock lock(mutex_);
@@ -100,53 +101,56 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
 };
 }  // namespace detail
 
-/// Executes tasks until the coordinator is destroyed. What a task throws is thrown in the chief.
+/// Executes tasks until the coordinator is destroyed. An error that a task throws is thrown in the chief.
 ///     run_tasks(tf_config()(), {}, train_steps{&model}, evaluate{&model});
-/// Throws communication_error if the chief does not come, or stays away; strata::error if it belongs to another run.
+/// Throws communication_error if the chief does not answer or is lost, and strata::error if it belongs to another run or this
+/// process is not a worker.
 template <remote_task... Tasks>
 void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&... tasks) {
   const cluster_task chief = members.task_of_rank(0);
   const auto& address = members.address(chief);
-  if (!address) throw error("run_tasks: nobody knows the address of " + to_string(chief));
-  const std::string where = to_string(chief) + " at " + to_string(*address),
-                    greeting = detail::greeting_of(members, members.task());
-  grpc::GenericStub stub(detail::watched_channel(*address, options.control, detail::largest_task));
+  if (!address) throw error({"run_tasks: the address of ", to_string(chief), " is unknown"});
+  const std::string where = detail::text_of({to_string(chief), " at ", to_string(*address)});
+  const wire::sender self{.run = members.run_id(), .generation = members.generation(), .rank = members.rank()};
+  grpc::GenericStub stub(detail::watched_channel(*address, options.control, detail::largest_task + (4 << 10)));
 
-  const auto execute = [&](const std::string& text) {
-    const std::pair<std::string, std::string> call = detail::split(text);  // name and argument
-    std::string result = detail::joined("failed", "this worker knows no such task");
-    const auto attempt = [&]<class Task>(Task& task) {
-      if (call.first != Task::name) return;
-      const typename Task::result value = task(detail::unpacked<typename Task::argument>(call.second, call.first));
-      result = detail::joined("done", detail::packed(value));
-    };
+  const auto execute = [&](const grpc::ByteBuffer& message) {
+    using detail::task_outcome, detail::task_result;
+    task_result result{task_outcome::failed, "this worker has no such task"};
     try {
+      const auto call = wire::envelope(message).body<detail::task_call>();
+      const auto attempt = [&]<class Task>(Task& task) {
+        if (call.name != Task::name) return;
+        const typename Task::result value = task(detail::unpacked<typename Task::argument>(call.argument, call.name));
+        result = {task_outcome::done, detail::packed(value)};
+      };
       (attempt(tasks), ...);
     } catch (const communication_error& e) {
-      result = detail::joined("lost", e.what());
+      result = {task_outcome::disconnected, e.what()};
     } catch (const std::exception& e) {
-      result = detail::joined("failed", e.what());
+      result = {task_outcome::failed, e.what()};
     }
-    if (result.size() <= detail::largest_task) return result;
-    return detail::joined("failed", "a result of " + std::to_string(result.size()) + " bytes is too large to be sent");
+    if (result.bytes.size() <= detail::largest_task) return result;
+    return task_result{task_outcome::failed,
+                       detail::text_of({"a result of ", result.bytes.size(), " bytes; the limit is ", detail::largest_task})};
   };
 
   bool was_there = false;
   auto until = std::chrono::system_clock::now() + options.start_timeout;
   for (;;) {
-    detail::task_session session(stub, greeting, until);
-    while (const std::optional<std::string> task = session.next()) session.answer(execute(*task));
+    detail::task_session session(stub, self, until);
+    while (const std::optional<grpc::ByteBuffer> task = session.next()) session.answer(execute(*task));
     const grpc::Status status = session.finish();
     if (status.ok()) return;
-    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw error("run_tasks: " + where + " schedules no tasks");
+    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw error({"run_tasks: ", where, " schedules no tasks"});
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION)
-      throw error("run_tasks: " + where + ": " + status.error_message());
+      throw error({"run_tasks: ", where, ": ", status.error_message()});
     const auto now = std::chrono::system_clock::now();
     if (session.was_connected())
       was_there = true, until = now + options.retry_for;
     else if (now >= until)
-      throw communication_error("run_tasks: " + where + (was_there ? " is gone: " : " does not answer: ") +
-                                status.error_message());
+      throw communication_error(
+          detail::text_of({"run_tasks: ", where, was_there ? " is gone: " : " does not answer: ", status.error_message()}));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }

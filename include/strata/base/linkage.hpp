@@ -1,0 +1,17 @@
+// Two ways to be included. By default everything is in the headers. With STRATA_COMPILED, what does not depend on a network is
+// only declared, and is linked from the library in compiled/: docs/compile_time.md.
+#pragma once
+
+#ifdef STRATA_COMPILED
+/// Before a function that is defined in a .ipp file.
+#define STRATA_FUNCTION
+#else
+#define STRATA_FUNCTION inline
+#endif
+
+/// Whether headers include their .ipp files: in a program without the library, and in the library itself.
+#if !defined(STRATA_COMPILED) || defined(STRATA_LIBRARY)
+#define STRATA_DEFINES 1
+#else
+#define STRATA_DEFINES 0
+#endif

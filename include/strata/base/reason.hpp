@@ -1,0 +1,27 @@
+// The parts of compile errors that read as sentences: none of the templates is ever defined, so that the error is its name.
+#pragma once
+
+namespace strata {
+
+/// A reason is a named object: its NAME appears in compile errors, its words in run-time messages.
+struct reason {
+  const char* words;
+};
+template <const reason& Why>
+struct because;
+
+/// A model of a concept lacks a member.
+template <class Model, class Why>
+struct incomplete_model;
+
+namespace detail {
+/// What a verdict is when nothing is wrong.
+struct no_complaint {};
+/// What a verdict is when a model lacks a member.
+template <class Model, const reason& Why>
+struct lacks {
+  using type = incomplete_model<Model, because<Why>>;
+};
+}  // namespace detail
+
+}  // namespace strata

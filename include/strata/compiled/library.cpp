@@ -1,0 +1,7 @@
+// What does not depend on a network, compiled once: link it, and define STRATA_COMPILED before strata's headers.
+#define STRATA_LIBRARY
+#include <strata/strata.hpp>
+
+namespace strata::compiled_library {
+extern const int STRATA_TARGET = 0;
+}

@@ -1,0 +1,195 @@
+// An engine computes the gradients of a program on one device, and updates the parameters that it keeps there.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <strata/base/random.hpp>
+#include <strata/base/reason.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/device.hpp>
+#include <strata/optimizers/gradient.hpp>
+
+namespace strata {
+
+namespace detail {
+struct any_callback {
+  void operator()(int) const {}
+};
+}  // namespace detail
+
+struct leaf_policy;
+enum class purpose;
+
+/// What an executor needs from a device. An engine knows neither strategies nor processes: an executor decides which leaves the
+/// engine computes, exchanges sums with other processes, forms the tree over leaves, and decides when to update.
+/// It is constructed from (options, leaf_policy, number of slots of the optimizer). Its types are `E::program`, `E::options`,
+/// `E::value_type` and `E::device`. A training step calls
+///   `begin(purpose, batch, random, rank, processes)`
+///       The engine computes the share of process `rank`. The batch stays in host memory until the step ends.
+///   `forward(k)`
+///       For each segment k of the plan but the last.
+///   `forward_backward(done)`
+///       The last segment. In a plan of one segment, any thread calls done(g) when the gradients of one more leaf are complete
+///       from the last group down to group g. In a plan of several segments done is not called: the gradients are complete from
+///       the last group down to the one after the group that opens segment k when forward_backward (k: the last segment) or
+///       backward(k) returns.
+///   `backward(k)`
+///       For each segment but the last, in descending order.
+///   `update(optimizer, step, rate, gradient)`, then `update_state()` if the plan has several segments
+/// Between two segments the executor adds up statistics:
+///   `sums(l)`
+///       Of leaf l, on the host: statistics, then (sum, count) of the loss and of each metric. They are complete for leaves of
+///       this engine; for leaves of other processes the executor fills them in.
+///   `set_statistics(first, values)`
+///       Statistics of the whole batch.
+/// Other members:
+///   `prepare(batch, purpose, processes)`  allocates memory; returns the largest number of leaves of such a batch, or 0 if the
+///                                         memory was large enough
+///   `share_among(processes)`  allocates memory for training after the number of processes has changed
+///   `leaves()`     number of leaves of the global batch of this step
+///   `gradients()`  leaf_gradients of its leaves of this step
+///   `on()`         its device
+///   `queue()`      the queue on which it works
+///   `penalties()`  the penalty of each trained parameter, which is added to the loss; on the host
+///   `measure()`    computes loss and metrics of its leaves, after begin(purpose::inference, ...)
+///   `predict(out)` writes the output for each sample of the batch to host memory
+///   `read_parameters(to)`, `write_parameters(from)`, `read_slots(to)`, `write_slots(from)`  copy whole arenas to and from the
+///                                                                                          host
+template <class E>
+concept engine = device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
+                 requires(E e, const E& k, typename E::value_type* out, samples<typename E::value_type> batch, purpose why,
+                          std::span<typename E::value_type> values, std::span<const typename E::value_type> constants,
+                          std::span<const double> statistics, const typename E::program::optimizer& optimizer,
+                          const global_gradient<typename E::value_type, typename E::device>& gradient) {
+                   { e.prepare(1, why, 1) } -> std::same_as<int>;
+                   e.share_among(1);
+                   e.begin(why, batch, philox{}, 0, 1);
+                   e.forward(0);
+                   e.forward_backward(detail::any_callback{});
+                   e.backward(0);
+                   { e.sums(0) } -> std::same_as<double*>;
+                   e.set_statistics(0, statistics);
+                   { k.leaves() } -> std::same_as<int>;
+                   { k.on() } -> std::convertible_to<typename E::device>;
+                   { k.queue() } -> std::convertible_to<typename E::device::queue>;
+                   { e.gradients() } -> std::same_as<leaf_gradients<typename E::value_type, typename E::device>>;
+                   { e.penalties() } -> std::convertible_to<std::span<const double>>;
+                   e.update(optimizer, 0L, 0.1, gradient);
+                   e.update_state();
+                   e.measure();
+                   e.predict(out);
+                   e.read_parameters(values);
+                   e.write_parameters(constants);
+                   e.read_slots(values);
+                   e.write_slots(constants);
+                 };
+
+inline constexpr reason engines_have_a_program_options_a_value_type_and_a_device{
+    "an engine has the types program, options, value_type and device, which is a device"};
+inline constexpr reason engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots{
+    "an engine is made from (options, leaf_policy, slots)"};
+inline constexpr reason engines_have_prepare_which_returns_a_number_of_leaves_and_share_among{
+    "an engine has prepare(batch, purpose, processes) and share_among(processes)"};
+inline constexpr reason engines_have_begin_forward_forward_backward_and_backward{
+    "an engine has begin, forward(k), forward_backward(done) and backward(k)"};
+inline constexpr reason engines_have_sums_set_statistics_leaves_and_penalties{
+    "an engine has sums(l), set_statistics(first, values), leaves() and penalties()"};
+inline constexpr reason engines_have_on_and_queue{"an engine has on(), its device, and queue()"};
+inline constexpr reason engines_have_gradients_as_leaf_gradients{"an engine has gradients(), which returns leaf_gradients"};
+inline constexpr reason engines_have_update_of_a_global_gradient_and_update_state{
+    "an engine has update(optimizer, step, rate, global_gradient) and update_state()"};
+inline constexpr reason engines_have_measure_and_predict{"an engine has measure() and predict(out)"};
+inline constexpr reason engines_read_and_write_parameters_and_slots{
+    "an engine has read_parameters, write_parameters, read_slots and write_slots"};
+
+namespace detail {
+/// no_complaint, or the first member that an engine should have.
+template <class E, bool Complete = engine<E>>
+struct engine_verdict {
+  using type = no_complaint;
+};
+template <class E>
+struct engine_verdict<E, false> {
+  static auto sentence() {
+    if constexpr (!requires {
+                    typename E::program;
+                    typename E::options;
+                    typename E::value_type;
+                    requires device<typename E::device>;
+                  })
+      return lacks<E, engines_have_a_program_options_a_value_type_and_a_device>{};
+    else
+      return sentence_on_members<typename E::value_type>();
+  }
+  template <class T>
+  static auto sentence_on_members() {
+    if constexpr (!std::constructible_from<E, typename E::options, leaf_policy, int>)
+      return lacks<E, engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots>{};
+    else if constexpr (!requires(E e, purpose why) {
+                         { e.prepare(1, why, 1) } -> std::same_as<int>;
+                         e.share_among(1);
+                       })
+      return lacks<E, engines_have_prepare_which_returns_a_number_of_leaves_and_share_among>{};
+    else if constexpr (!requires(E e, samples<T> batch, purpose why) {
+                         e.begin(why, batch, philox{}, 0, 1);
+                         e.forward(0);
+                         e.forward_backward(any_callback{});
+                         e.backward(0);
+                       })
+      return lacks<E, engines_have_begin_forward_forward_backward_and_backward>{};
+    else if constexpr (!requires(E e, const E& k, std::span<const double> statistics) {
+                         { e.sums(0) } -> std::same_as<double*>;
+                         e.set_statistics(0, statistics);
+                         { k.leaves() } -> std::same_as<int>;
+                         { e.penalties() } -> std::convertible_to<std::span<const double>>;
+                       })
+      return lacks<E, engines_have_sums_set_statistics_leaves_and_penalties>{};
+    else if constexpr (!requires(const E& k) {
+                         { k.on() } -> std::convertible_to<typename E::device>;
+                         { k.queue() } -> std::convertible_to<typename E::device::queue>;
+                       })
+      return lacks<E, engines_have_on_and_queue>{};
+    else if constexpr (!requires(E e) {
+                         { e.gradients() } -> std::same_as<leaf_gradients<T, typename E::device>>;
+                       })
+      return lacks<E, engines_have_gradients_as_leaf_gradients>{};
+    else if constexpr (!requires(E e, const typename E::program::optimizer& optimizer,
+                                 const global_gradient<T, typename E::device>& gradient) {
+                         e.update(optimizer, 0L, 0.1, gradient);
+                         e.update_state();
+                       })
+      return lacks<E, engines_have_update_of_a_global_gradient_and_update_state>{};
+    else if constexpr (!requires(E e, T* out) {
+                         e.measure();
+                         e.predict(out);
+                       })
+      return lacks<E, engines_have_measure_and_predict>{};
+    else
+      return lacks<E, engines_read_and_write_parameters_and_slots>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+}  // namespace detail
+
+/// An engine on the host gives access to its arenas without a copy, and to its threads.
+///   `parameters()`, `slots()`  after writing to them, call `parameters_changed()`
+///   `team()`                   its threads
+template <class E>
+concept host_engine = engine<E> && E::device::is_host && requires(E e) {
+  { e.parameters() } -> std::same_as<std::span<typename E::value_type>>;
+  { e.slots() } -> std::same_as<std::span<typename E::value_type>>;
+  e.parameters_changed();
+  e.team();
+};
+
+/// An engine that can update each parameter while its gradient is in the cache. This needs a batch of one leaf.
+///   `updates_at_once(optimizer)`  whether it can do so for the current batch
+///   `train_at_once(optimizer, step, rate, reduction)`  forward, backward and update; reduction.reduce(leaf_gradients, samples)
+///                                 returns the global_gradient of each piece
+template <class E>
+concept fusing_engine = engine<E> && requires(E e, const E& k, const typename E::program::optimizer& o) {
+  { k.updates_at_once(o) } -> std::same_as<bool>;
+  e.train_at_once(o, 0L, 0.1, whole_batch_reduction{});
+};
+
+}  // namespace strata

@@ -1,0 +1,127 @@
+// The processes of one training, and what they do together besides adding gradients.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <strata/base/reason.hpp>
+#include <type_traits>
+#include <vector>
+
+namespace strata {
+
+/// The processes that train together. Unless said otherwise, all of them call an operation, in the same order.
+///   `rank()`, `size()`   this process is `rank()` of 0 ... `size()` - 1
+///   `is_chief()`         whether this process writes files and prints progress: true in exactly one process of a training
+///   `gather(values)`     returns the values of all processes, in the order of their ranks. All bring equally many
+///   `broadcast(bytes)`   overwrites `bytes` with those of rank 0
+///   `vote(yes)`          the vote of this process from the next step on; it travels with the gradients
+///   `vote_result()`      whether a process voted yes in the last step: the same answer in all processes. Local
+///   `barrier()`          returns after all processes have called it
+/// All throw communication_error when a process is lost.
+template <class G>
+concept process_group = requires(G g, const G& k, std::span<const double> values, std::span<std::byte> bytes) {
+  { k.rank() } -> std::same_as<int>;
+  { k.size() } -> std::same_as<int>;
+  { k.is_chief() } -> std::same_as<bool>;
+  { g.gather(values) } -> std::same_as<std::vector<double>>;
+  g.broadcast(bytes);
+  g.vote(true);
+  { k.vote_result() } -> std::same_as<bool>;
+  g.barrier();
+};
+
+/// A process group whose members may change between two steps. A group that never changes derives from fixed_membership.
+///   `is_late()`                       this process started when the others were training, and has not caught up yet
+///   `join()`                          of a late process: returns when the others have admitted it
+///   `has_caught_up()`                 of a late process: it knows all that the others know
+///   `admit()`                         admits the processes that wait to join, if there are any. Returns whether one was admitted
+///   `broadcast_to_newcomers(bytes)`   the processes just admitted get the bytes of the chief; the others return at once
+///   `finished_fits()`                 how many calls of fit have ended
+///   `leave()`                         the end of a fit: returns when no process needs anything more from this one
+template <class G>
+concept elastic_group = process_group<G> && requires(G g, const G& k, std::span<std::byte> bytes) {
+  { k.is_late() } -> std::same_as<bool>;
+  g.join();
+  g.has_caught_up();
+  { g.admit() } -> std::same_as<bool>;
+  g.broadcast_to_newcomers(bytes);
+  { k.finished_fits() } -> std::same_as<int>;
+  g.leave();
+};
+
+inline constexpr reason process_groups_have_rank_size_and_is_chief{"a process group has rank(), size() and is_chief()"};
+inline constexpr reason process_groups_have_gather_which_returns_the_values_of_all{
+    "a process group has gather(values), which returns a std::vector<double>"};
+inline constexpr reason process_groups_have_broadcast_of_bytes{"a process group has broadcast(bytes)"};
+inline constexpr reason process_groups_have_vote_and_vote_result{"a process group has vote(yes) and vote_result()"};
+inline constexpr reason process_groups_have_a_barrier{"a process group has barrier()"};
+inline constexpr reason groups_whose_members_never_change_derive_from_fixed_membership{
+    "an elastic_group has is_late, join, has_caught_up, admit, broadcast_to_newcomers, finished_fits and leave"};
+
+namespace detail {
+/// no_complaint, or the first member that an elastic_group should have.
+template <class G, bool Complete = elastic_group<G>>
+struct process_group_verdict {
+  using type = no_complaint;
+};
+template <class G>
+struct process_group_verdict<G, false> {
+  static auto sentence() {
+    if constexpr (!requires(const G& k) {
+                    { k.rank() } -> std::same_as<int>;
+                    { k.size() } -> std::same_as<int>;
+                    { k.is_chief() } -> std::same_as<bool>;
+                  })
+      return lacks<G, process_groups_have_rank_size_and_is_chief>{};
+    else if constexpr (!requires(G g, std::span<const double> values) {
+                         { g.gather(values) } -> std::same_as<std::vector<double>>;
+                       })
+      return lacks<G, process_groups_have_gather_which_returns_the_values_of_all>{};
+    else if constexpr (!requires(G g, std::span<std::byte> bytes) { g.broadcast(bytes); })
+      return lacks<G, process_groups_have_broadcast_of_bytes>{};
+    else if constexpr (!requires(G g, const G& k) {
+                         g.vote(true);
+                         { k.vote_result() } -> std::same_as<bool>;
+                       })
+      return lacks<G, process_groups_have_vote_and_vote_result>{};
+    else if constexpr (!requires(G g) { g.barrier(); })
+      return lacks<G, process_groups_have_a_barrier>{};
+    else
+      return lacks<G, groups_whose_members_never_change_derive_from_fixed_membership>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+}  // namespace detail
+
+/// The membership of a group that never changes.
+struct fixed_membership {
+  static constexpr bool is_late() { return false; }
+  static void join() {}
+  static void has_caught_up() {}
+  static constexpr bool admit() { return false; }
+  static void broadcast_to_newcomers(std::span<std::byte>) {}
+  static constexpr int finished_fits() { return 0; }
+  static void leave() {}
+};
+
+/// The group of a single process: what it gathers are its own values. It is also the group of each worker of an asynchronous
+/// training, where workers agree on nothing; there `chief` is set in one of them.
+class solo_group : public fixed_membership {
+ public:
+  constexpr explicit solo_group(bool chief = true) : chief_(chief) {}
+
+  static constexpr int rank() { return 0; }
+  static constexpr int size() { return 1; }
+  constexpr bool is_chief() const { return chief_; }
+  static std::vector<double> gather(std::span<const double> values) { return {values.begin(), values.end()}; }
+  static void broadcast(std::span<std::byte>) {}
+  constexpr void vote(bool yes) { vote_ = yes; }
+  constexpr bool vote_result() const { return vote_; }
+  static void barrier() {}
+
+ private:
+  bool chief_, vote_ = false;
+};
+static_assert(elastic_group<solo_group>);
+
+}  // namespace strata

@@ -1,0 +1,647 @@
+// Convolution + relu + max pooling of 2x2 windows in one kernel. Only outputs that a window reads are computed, and backward
+// follows the winners that relu left alive.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <strata/cpu/convolution/conv2d.hpp>
+#include <strata/cpu/convolution/pooled_masks.hpp>
+#include <strata/cpu/convolution/winograd_convolution.hpp>
+#include <strata/cpu/products/gemm.hpp>
+#include <strata/layers/max_pool2d.hpp>
+
+namespace strata {
+
+namespace simd {
+
+/// relu(max of the window) and its winner. Of equal elements the first one wins; nan wins over all, so that no layer hides it.
+/// MayBeNan: whether to look for nan, which doubles the comparisons.
+template <class T, bool MayBeNan = true>
+STRATA_INLINE inline void best_of_window(const vec<T> (&pixel)[4], vec<T>& top, integers<T>& id) {
+  const auto larger = [](vec<T> a, vec<T> b) STRATA_INLINE {
+    if constexpr (MayBeNan)
+      return integers<T>((b > a) | (b != b));
+    else
+      return integers<T>(b > a);
+  };
+  const integers<T> upper_right = larger(pixel[0], pixel[1]), lower_right = larger(pixel[2], pixel[3]);
+  const vec<T> upper = upper_right ? pixel[1] : pixel[0], lower = lower_right ? pixel[3] : pixel[2];
+  const integers<T> below = larger(upper, lower);
+  top = below ? lower : upper;
+  if constexpr (MayBeNan)
+    top = top <= vec<T>{} ? vec<T>{} : top;
+  else
+    top = top > vec<T>{} ? top : vec<T>{};
+  id = below ? (lower_right ? broadcast_integer<T>(3) : broadcast_integer<T>(2))
+             : (upper_right ? broadcast_integer<T>(1) : broadcast_integer<T>(0));
+  id = top > vec<T>{} ? id : broadcast_integer<T>(dead);
+}
+
+/// The same, stored for n filters.
+template <class T, bool Whole = true, bool MayBeNan = true>
+STRATA_INLINE inline void store_window(const vec<T> (&pixel)[4], T* y, std::int8_t* winner, int n = lanes<T>) {
+  vec<T> top;
+  integers<T> id;
+  best_of_window<T, MayBeNan>(pixel, top, id);
+  if constexpr (Whole) {
+    store(y, top);
+    store_bytes<T>(winner, id);
+  } else {
+    store_first(y, top, n);
+    std::int8_t bytes[lanes<T>];
+    store_bytes<T>(bytes, id);
+    std::memcpy(winner, bytes, static_cast<std::size_t>(n));
+  }
+}
+
+/// Few filters: the lanes are windows. The four pixels of each window lie in four consecutive planes. The first plane becomes
+/// relu(max), the second the winner.
+template <class T>
+[[gnu::noinline]] void pool_planes(T* planes, std::ptrdiff_t plane, int windows) {
+  for (int i = 0; i < windows; i += lanes<T>, planes += lanes<T>) {
+    const vec<T> pixel[4] = {load(planes), load(planes + plane), load(planes + 2 * plane), load(planes + 3 * plane)};
+    vec<T> top;
+    integers<T> id;
+    best_of_window<T>(pixel, top, id);
+    store(planes, top), store(planes + plane, __builtin_convertvector(id, vec<T>));
+  }
+}
+
+/// What the kernels below know of a sample: its windows, `across` of them in a row, its filters and channels, and the row stride
+/// of x.
+/// It is passed by value: a reference could alias the winners, which are bytes, so each store would force another load.
+struct pooled_image {
+  int windows, across, filters, channels;
+  std::ptrdiff_t x_row;
+
+  constexpr row_grid window_grid() const { return {2 * channels, across, 2 * x_row}; }
+};
+
+/// Direct forward of a column panel. Each row of `product` is a window; its four pixels are rows of the register block.
+template <class T, int Windows, int V, int Last>
+[[gnu::noinline]] void pooled_panel(const product<T>& p, const pooled_image& image, std::int8_t* winner, int column) {
+  constexpr int L = lanes<T>, R = 4 * Windows;
+  const std::ptrdiff_t right = image.channels, down = image.x_row;
+  const T* const bias = p.bias ? p.bias + column : detail::zeros<T>;
+  detail::row_walk walk{p.a_rows};
+  for (int window = 0; window < p.rows; window += Windows) {
+    const T* corner[Windows];
+    const T* a[R];
+    detail::next_rows(corner, p.a, walk, p.rows - window);
+    unroll<R>([&](auto r) STRATA_INLINE { a[r] = corner[r / 4] + (r % 4 / 2 == 1 ? down : 0) + (r % 2 == 1 ? right : 0); });
+    vec<T> sum[R][V];
+    unroll<R * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = load < i % V + 1 == V ? Last : L > (bias + i % V * L); });
+    detail::accumulate<R, V, Last>(sum, a, p, p.b + column);
+    unroll<Windows * V>([&](auto i) STRATA_INLINE {
+      constexpr int w = i / V, v = i % V;
+      if (window + w < p.rows) {
+        const std::ptrdiff_t to = std::ptrdiff_t(window + w) * image.filters + column + v * L;
+        const vec<T> pixel[4] = {sum[4 * w][v], sum[4 * w + 1][v], sum[4 * w + 2][v], sum[4 * w + 3][v]};
+        store_window<T, (v + 1 < V || Last == L)>(pixel, p.c + to, winner + to, Last);
+      }
+    });
+  }
+}
+constexpr int windows_of(int vectors) { return std::max(1, std::min(2, ((registers - 1) / vectors - 1) / 4)); }
+
+template <int F, class T>
+void pooled_product(const product<T>& p, const pooled_image& image, std::int8_t* winner) {
+  using cut = panels<T, F>;
+  constexpr int L = lanes<T>, each = cut::each, rest = cut::rest;
+  for (int i = 0; i + 1 < cut::count; ++i) pooled_panel<T, windows_of(each), each, L>(p, image, winner, i * each * L);
+  pooled_panel<T, windows_of(rest), rest, cut::last_lanes>(p, image, winner, (cut::count - 1) * each * L);
+}
+
+/// One input channel: the weights stay in registers. Each pixel of the (KH + 1) x (KW + 1) patch under a window is broadcast once
+/// for all its (pixel, tap) pairs. Returns whether no sum is nan; without MayBeNan, only then are the results valid. (Infinities
+/// of both signs count as nan here.)
+template <class T, int KH, int KW, int V, int Last, bool MayBeNan>
+[[gnu::noinline]] bool one_channel_forward(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, pooled_image image) {
+  constexpr int L = lanes<T>, taps = KH * KW, width = KW + 1;
+  constexpr bool resident = taps * V + 4 * V + 1 <= registers;
+  const auto weight = [&](int t, auto v) STRATA_INLINE { return load < v + 1 == V ? Last : L > (w + t * image.filters + v * L); };
+  vec<T> held[resident ? taps : 1][V], b[V];
+  if constexpr (resident)
+    unroll<taps>([&](auto t) STRATA_INLINE {
+      unroll<V>([&](auto v) STRATA_INLINE {
+        held[t][v] = weight(t, v);
+        keep(held[t][v]);
+      });
+    });
+  unroll<V>([&](auto v) STRATA_INLINE { b[v] = bias ? load < v + 1 == V ? Last : L > (bias + v * L) : vec<T>{}; });
+  vec<T> all{};
+  for (int top = 0, window = 0; window < image.windows; ++top)
+    for (int column = 0; column < image.across; ++column, ++window) {
+      const T* const corner = x + 2 * top * image.x_row + 2 * column;
+      const T* line[KH + 1];
+      unroll<KH + 1>([&](auto i) STRATA_INLINE { line[i] = corner + i * image.x_row; });
+      vec<T> sum[V][4];
+      unroll<4 * V>([&](auto i) STRATA_INLINE { sum[i / 4][i % 4] = b[i / 4]; });
+      // Taps are the outermost loop, so that each sum has the order of all other kernels.
+      unroll<(KH + 1) * width>([&](auto i) STRATA_INLINE {
+        vec<T> pixel = broadcast(line[i / width][i % width]);
+        keep(pixel);
+        unroll<4>([&](auto q) STRATA_INLINE {
+          constexpr int kh = i / width - q / 2, kw = i % width - q % 2;
+          if constexpr (kh >= 0 && kh < KH && kw >= 0 && kw < KW)
+            unroll<V>([&](auto v) STRATA_INLINE {
+              if constexpr (resident)
+                sum[v][q] = pixel * held[kh * KW + kw][v] + sum[v][q];
+              else
+                sum[v][q] = pixel * weight(kh * KW + kw, v) + sum[v][q];
+            });
+        });
+      });
+      unroll<V>([&](auto v) STRATA_INLINE {
+        const std::ptrdiff_t to = std::ptrdiff_t(window) * image.filters + v * L;
+        all += (sum[v][0] + sum[v][1]) + (sum[v][2] + sum[v][3]);
+        store_window<T, (v + 1 < V || Last == L), MayBeNan>(sum[v], y + to, winner + to, Last);
+      });
+    }
+  const integers<T> nan = all != all;
+  bool found = false;
+  for (int i = 0; i < L; ++i) found |= nan[i] != 0;
+  return !found;
+}
+
+#if defined(__AVX2__)
+/// The 4x4 pixels under a window of a 3x3 convolution. Each lane picks the pixels that its winner sees.
+struct window_patch {
+  static constexpr int vectors = vector_bytes == 64 ? 1 : 3;  // all four rows; or the two rows that a row of taps may see
+  vec<float> pixels[vectors];
+  integers<float> first;
+
+  STRATA_INLINE window_patch(const float* corner, std::ptrdiff_t row, integers<float> winner)
+      : first(winner + (winner & broadcast_integer<float>(2))) {  // 0 ... 3 becomes 0, 1, 4, 5
+#if defined(STRATA_AVX512)
+    __m512 all = _mm512_castps128_ps512(_mm_loadu_ps(corner));
+    all = _mm512_mask_broadcast_f32x4(all, 0x00f0, _mm_loadu_ps(corner + row));
+    all = _mm512_mask_broadcast_f32x4(all, 0x0f00, _mm_loadu_ps(corner + 2 * row));
+    all = _mm512_mask_broadcast_f32x4(all, 0xf000, _mm_loadu_ps(corner + 3 * row));
+    pixels[0] = (vec<float>)all;
+#else
+    unroll<3>([&](auto i) STRATA_INLINE {
+      const __m256 upper = _mm256_castps128_ps256(_mm_loadu_ps(corner + i * row));
+      pixels[i] = (vec<float>)_mm256_insertf128_ps(upper, _mm_loadu_ps(corner + (i + 1) * row), 1);
+    });
+#endif
+  }
+  template <int Row, int Column>
+  STRATA_INLINE vec<float> tap() const {
+#if defined(STRATA_AVX512)
+    const __m512i lane = (__m512i)(first + broadcast_integer<float>(Row * 4 + Column));
+    return (vec<float>)_mm512_maskz_permutexvar_ps(__mmask16(0xffff), lane, (__m512)pixels[0]);
+#else
+    return (vec<float>)_mm256_permutevar8x32_ps((__m256)pixels[Row], (__m256i)(first + broadcast_integer<float>(Column)));
+#endif
+  }
+};
+#endif
+
+/// The weight gradient and the bias gradient (db, or null) for one vector of filters. Each lane follows its own winner.
+template <class T, int KH, int KW, int Lanes>
+[[gnu::noinline]] void one_channel_weights(const T* x, const T* dy, const std::int8_t* winner, T* dw, T* db, bool add,
+                                           pooled_image image) {
+  constexpr int taps = KH * KW;
+  vec<T> sum[taps], bias_sum = db && add ? load<Lanes>(db) : vec<T>{};
+  unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = add ? load<Lanes>(dw + t * image.filters) : vec<T>{}; });
+  for (int top = 0, window = 0; window < image.windows; ++top)
+    for (int column = 0; column < image.across; ++column, ++window) {
+      const T* const corner = x + 2 * top * image.x_row + 2 * column;
+      const std::ptrdiff_t at = std::ptrdiff_t(window) * image.filters;
+      const vec<T> g = load<Lanes>(dy + at);
+      const integers<T> id = load_bytes<T, Lanes>(winner + at);
+#if defined(__AVX2__)
+      if constexpr (KH == 3 && KW == 3 && sizeof(T) == 4) {
+        const vec<T> alive = id < broadcast_integer<T>(dead) ? g : vec<T>{};
+        bias_sum += alive;
+        const window_patch patch(corner, image.x_row, id);
+        unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = patch.template tap<t / KW, t % KW>() * alive + sum[t]; });
+        continue;
+      }
+#endif
+      unroll<4>([&](auto q) STRATA_INLINE {
+        const vec<T> part = id == broadcast_integer<T>(q) ? g : vec<T>{};
+        bias_sum += part;
+        in_grid<KH, KW>(corner + q / 2 * image.x_row + q % 2, 1, image.x_row,
+                        [&](auto t, const T* p) STRATA_INLINE { sum[t] = broadcast(*p) * part + sum[t]; });
+      });
+    }
+  // A sum that has underflowed to -0 becomes 0, as where losing pixels are multiplied by zero.
+  unroll<taps>([&](auto t) STRATA_INLINE { store<Lanes>(dw + t * image.filters, sum[t] + vec<T>{}); });
+  if (db) store<Lanes>(db, bias_sum);
+}
+
+/// db[f] (+)= dy of the windows where f is alive, for one vector of filters.
+template <class T, int Lanes>
+[[gnu::noinline]] void pooled_bias(const T* dy, const std::int8_t* winner, int windows, int filters, T* db, bool add) {
+  vec<T> sum = add ? load<Lanes>(db) : vec<T>{};
+  for (int i = 0; i < windows; ++i, dy += filters, winner += filters)
+    sum += load_bytes<T, Lanes>(winner) < broadcast_integer<T>(dead) ? load<Lanes>(dy) : vec<T>{};
+  store<Lanes>(db, sum);
+}
+
+/// offset[window][filter]: the position in x of the winner's patch. For dead windows, any position in the window.
+[[gnu::noinline]] inline void winner_offsets(const std::int8_t* winner, const int* corner, std::int32_t* offset,
+                                             pooled_image image) {
+  using I = integers<float>;
+  constexpr int L = lanes<float>;
+  const int right = image.channels, down = int(image.x_row);
+  for (int window = 0; window < image.windows; ++window, winner += image.filters, offset += image.filters) {
+    const int start = corner[window];
+    int f = 0;
+    for (; f + L <= image.filters; f += L) {
+      const I q = load_bytes<float>(winner + f), at = start + (q & 1) * right + (q >> 1 & 1) * down;  // pixel q of the window
+      std::memcpy(offset + f, &at, sizeof at);
+    }
+    for (; f < image.filters; ++f) offset[f] = start + (winner[f] & 1) * right + (winner[f] >> 1 & 1) * down;
+  }
+}
+
+/// The sparse weight gradient of one sample. For each filter, the Rows x V vectors of a block of its kernel stay in registers
+/// while its living windows pass. `block`: the block of filter 0 in the layout [filter][kernel row][row_size].
+template <class T, int Rows, int V, int Last>
+[[gnu::noinline]] void pooled_weights(const T* x, const T* dy, const std::int32_t* offset, const std::uint32_t* alive, T* block,
+                                      std::ptrdiff_t row_size, std::ptrdiff_t filter_size, pooled_image image) {
+  constexpr int L = lanes<T>;
+  const int words = (image.windows + 31) / 32;
+  for (int f = 0; f < image.filters; ++f, block += filter_size) {
+    vec<T> sum[Rows * V];
+    in_grid<Rows, V>(block, L, row_size, [&](auto i, const T* p) STRATA_INLINE { sum[i] = load(p); });
+    for (int word = 0; word < words; ++word)
+      for (std::uint32_t bits = alive[word * image.filters + f]; bits != 0; bits &= bits - 1) {
+        const int at = (word * 32 + std::countr_zero(bits)) * image.filters + f;
+        vec<T> g = broadcast(dy[at]);
+        in_grid<Rows, V>(x + offset[at], L, image.x_row,
+                         [&](auto i, const T* p) STRATA_INLINE { sum[i] = load < i % V + 1 == V ? Last : L > (p)*g + sum[i]; });
+      }
+    in_grid<Rows, V>(block, L, row_size, [&](auto i, T* p) STRATA_INLINE { store(p, sum[i]); });
+  }
+}
+
+/// The sparse input gradient of one vector of channels, added to an image whose pixels lie dx_pixel apart. Weights:
+/// [filter][tap][lanes].
+template <class T, int KH, int KW>
+[[gnu::noinline]] void pooled_input(const T* w, const T* dy, const std::uint64_t* alive, T* dx, std::ptrdiff_t dx_pixel,
+                                    std::ptrdiff_t dx_row, pooled_image image) {
+  constexpr int L = lanes<T>, taps = KH * KW, width = KW + 1;
+  // What stays in registers: all pixels under a window; or those under its upper two outputs, then under its lower two; or those
+  // under one kernel position; or those under one row of it.
+  constexpr int patch = (KH + 1) * width + 2 <= registers ? 2 : KH * width + 2 <= registers ? 1 : 0;
+  constexpr int rows = taps + 2 <= registers ? KH : 1;
+  const int words = filter_words(image.filters);
+  const auto each_filter = [&](const std::uint64_t* bits, auto&& f) STRATA_INLINE {
+    for (int word = 0; word < words; ++word)
+      for (std::uint64_t b = bits[word]; b != 0; b &= b - 1) f(word * 64 + std::countr_zero(b));
+  };
+  int column = 0;
+  for (int window = 0; window < image.windows; ++window, dy += image.filters, alive += 4 * words) {
+    T* const corner = dx + column * 2 * dx_pixel;
+    if (++column == image.across) column = 0, dx += 2 * dx_row;
+    if constexpr (patch > 0) {
+      unroll<2 / patch>([&](auto half) STRATA_INLINE {
+        constexpr int height = KH + patch - 1;
+        T* const to = corner + half * dx_row;
+        vec<T> sum[height * width];
+        in_grid<height, width>(to, dx_pixel, dx_row, [&](auto i, const T* p) STRATA_INLINE { sum[i] = load(p); });
+        unroll<2 * patch>([&](auto q) STRATA_INLINE {
+          each_filter(alive + (2 * half + q) * words, [&](int f) STRATA_INLINE {
+            const T* from = w + std::ptrdiff_t(f) * taps * L;
+            vec<T> g = broadcast(dy[f]);
+            unroll<taps>([&](auto t) STRATA_INLINE {
+              constexpr int i = (t / KW + q / 2) * width + t % KW + q % 2;
+              sum[i] = load(from + t * L) * g + sum[i];
+            });
+          });
+        });
+        in_grid<height, width>(to, dx_pixel, dx_row, [&](auto i, T* p) STRATA_INLINE { store(p, sum[i]); });
+      });
+    } else {
+      for (int q = 0; q < 4; ++q)
+        for (int row = 0; row < KH; row += rows) {
+          T* const to = corner + (q / 2 + row) * dx_row + q % 2 * dx_pixel;
+          vec<T> sum[rows * KW];
+          in_grid<rows, KW>(to, dx_pixel, dx_row, [&](auto t, const T* p) STRATA_INLINE { sum[t] = load(p); });
+          each_filter(alive + q * words, [&](int f) STRATA_INLINE {
+            const T* from = w + (std::ptrdiff_t(f) * taps + row * KW) * L;
+            vec<T> g = broadcast(dy[f]);
+            unroll<rows * KW>([&](auto t) STRATA_INLINE { sum[t] = load(from + t * L) * g + sum[t]; });
+          });
+          in_grid<rows, KW>(to, dx_pixel, dx_row, [&](auto t, T* p) STRATA_INLINE { store(p, sum[t]); });
+        }
+    }
+  }
+}
+
+/// Copies the image from a frame of pixels x lanes into n channels of dx.
+template <class T>
+[[gnu::noinline]] void take_from_frame(const T* from, const frame& f, T* dx, int channels, int n, bool add) {
+  constexpr int L = lanes<T>;
+  for (int i = 0; i < f.height; ++i) {
+    const T* line = from + (std::ptrdiff_t(f.top + i) * f.outer_width + f.left) * L;
+    for (int j = 0; j < f.width; ++j, line += L, dx += channels) {
+      if (n == L)
+        store(dx, add ? load(dx) + load(line) : load(line));
+      else
+        store_first(dx, add ? load_first(dx, n) + load(line) : load(line), n);
+    }
+  }
+}
+
+/// The weights of pooled_input: [vector of channels][filter][tap][lanes], with zeros after the last channel.
+template <class T>
+[[gnu::noinline]] void pooled_input_weights(const T* w, int taps, int C, int F, T* to) {
+  constexpr int L = lanes<T>;
+  for (int c = 0; c < C; c += L, to += std::ptrdiff_t(F) * taps * L)
+    for (int t = 0; t < taps; ++t)
+      transpose(w + (std::ptrdiff_t(t) * C + c) * F, F, to + t * L, std::ptrdiff_t(taps) * L, std::min(L, C - c), F, true);
+}
+
+/// The fusion covers what nearly all such networks use: no strides, dilation or groups, and pooling of 2x2 windows in steps of 2.
+template <conv_settings S, pool_settings Pool>
+concept pools_in_registers =
+    S.stride_height == 1 && S.stride_width == 1 && S.dilation_height == 1 && S.dilation_width == 1 && S.groups == 1 &&
+    S.kernel_height <= 11 && S.kernel_width <= 11 && Pool.window_height == 2 && Pool.window_width == 2 &&
+    (Pool.stride_height == 0 || Pool.stride_height == 2) && (Pool.stride_width == 0 || Pool.stride_width == 2) && !Pool.same;
+
+}  // namespace simd
+
+/// x, dx: (count, H, W, C); kernel: (KH, KW, C, F); bias: (F); y, dy: (count, OH / 2, OW / 2, F). saved: the winner of each
+/// window as one byte.
+template <conv_settings S, pool_settings Pool, class P, shape In>
+  requires simd::pools_in_registers<S, Pool>
+struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kernel_defaults {
+  using T = typename P::value_type;
+  using at = simd::convolution_geometry<S, In>;
+  static constexpr int L = simd::lanes<T>, C = at::C, F = at::F, KH = at::KH, KW = at::KW, taps = at::taps;
+  static constexpr int windows_down = at::OH / 2, windows_across = at::OW / 2, windows = windows_down * windows_across,
+                       out_size = windows * F;
+  static constexpr simd::pooled_image image{
+      .windows = windows, .across = windows_across, .filters = F, .channels = C, .x_row = at::x_row};
+
+  static constexpr int numbers(int bytes) { return simd::aligned_size<T>((bytes + int(sizeof(T)) - 1) / int(sizeof(T))); }
+  static constexpr int saved = (out_size + int(sizeof(T)) - 1) / int(sizeof(T));
+
+  // The shape alone decides, so that every target computes the same bits.
+  static constexpr bool one_channel = C == 1 && KH <= 5 && KW <= 5;
+  static constexpr bool winograd = KH == 3 && KW == 3 && C >= 16 && F >= 16;
+
+  /// Few filters: the lanes are windows. Their four pixels come from planes of even and odd lines and columns.
+  static constexpr auto planes = simd::planar_layout::of<T>(at::x, C, 2, 2);
+  static constexpr int turned = C == 1 ? 0 : at::H * 2 * ((at::W / 2 + 15) / 16) * ((C + 15) / 16);
+  static constexpr bool planar =
+      !winograd &&
+      simd::planes_pay<T>(4l * taps * C * windows, turned + 2 * windows_down * ((windows_across + 15) / 16) * ((F + 15) / 16), F,
+                          windows_across, planes.width);
+  static constexpr int plane_row = simd::planar_row(windows_down * planes.width),
+                       plane_windows = (windows_down - 1) * planes.width + windows_across;
+  static constexpr bool lanes_follow_winners = C == 1 && taps + 7 <= simd::registers;
+
+  /// Winograd: rows of tiles are stored in a band of whole windows, which is pooled when it is complete.
+  static constexpr int tile = simd::winograd_tile(C, F, 2 * windows_down, 2 * windows_across), band_rows = tile % 2 + 1;
+  static constexpr simd::winograd_convolution<T, tile> by_tiles{.C = C,
+                                                                .F = F,
+                                                                .out_height = 2 * windows_down,
+                                                                .out_width = 2 * windows_across,
+                                                                .image = {at::H, at::W, at::top, at::left}};
+  static constexpr int band_line = 2 * windows_across * F, band = simd::aligned_size<T>(band_rows * tile * band_line);
+  // The transposed weight gradient, [filter][kernel row][row_size], where windows are sparse.
+  static constexpr int row = KW * C, row_size = simd::padded<T>(row), filter_size = KH * row_size;
+
+  static constexpr int for_x = at::x.needed() ? simd::aligned_size<T>(at::x.pixels() * C) : 0;
+  static constexpr int for_forward =
+      winograd ? by_tiles.scratch() + band
+      : planar ? simd::aligned_size<T>(planes.size()) + 4 * F * plane_row + simd::aligned_size<T>(windows_across * F)
+               : 0;
+  static constexpr int for_weights =
+      lanes_follow_winners ? 0 : simd::aligned_size<T>(F * filter_size) + numbers(((windows + 31) / 32 + windows) * F * 4);
+  static constexpr int for_input = at::x.pixels() * L;
+  static constexpr int scratch = for_x + std::max(for_forward, std::max(for_weights, simd::aligned_size<T>(for_input)));
+  static constexpr int scratch_per_sample = numbers(windows * 4 * simd::filter_words(F) * 8);
+  static constexpr int input_weights = simd::aligned_size<T>(simd::padded<T>(C) * F * taps),
+                       derived = input_weights + (winograd ? by_tiles.weights(C, F) : 0);
+
+  static void derive(const T* const* w, T* derived) {
+    simd::pooled_input_weights(w[0], taps, C, F, derived);
+    if constexpr (winograd) simd::winograd_panel_weights<tile>(w[0], C, F, derived + input_weights);
+  }
+
+  static std::int8_t* winners(const operands<T>& o, int n) {
+    return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * saved);
+  }
+  static const T* framed(const operands<T>& o, int n) {
+    const T* x = o.x[0] + std::ptrdiff_t(n) * at::in_size;
+    if constexpr (!at::x.needed()) return x;
+    simd::put_into_frame(x, at::x, C, o.scratch);
+    return o.scratch;
+  }
+
+  static void forward(const operands<T>& o) {
+    const T* const bias = S.bias ? o.w[1] : nullptr;
+    if constexpr (winograd)
+      return by_tiles(o.x[0], o.count, o.derived + input_weights, o.scratch + band,
+                      [&](const T* m, int element, int m_row, int n, simd::tile_walk& walk, int first, int filters) {
+                        winograd_windows(o, m, element, m_row, n, walk, bias, first, filters);
+                      });
+    for (int n = 0; n < o.count; ++n) {
+      const T* x = planar ? nullptr : framed(o, n);
+      T* y = o.y + std::ptrdiff_t(n) * out_size;
+      if constexpr (planar)
+        forward_planar(o.x[0] + std::ptrdiff_t(n) * at::in_size, o.w[0], bias, y, winners(o, n), o.scratch + for_x);
+      else if constexpr (one_channel)
+        forward_one_channel(x, o.w[0], bias, y, winners(o, n));
+      else
+        simd::pooled_product<F>(simd::product<T>{.rows = windows,
+                                                 .a = x,
+                                                 .a_rows = image.window_grid(),
+                                                 .run_at = at::run_at.begin(),
+                                                 .runs = at::run_count,
+                                                 .length = at::run_length,
+                                                 .b = o.w[0],
+                                                 .b_stride = F,
+                                                 .c = y,
+                                                 .c_rows = {F},
+                                                 .bias = bias},
+                                image, winners(o, n));
+    }
+  }
+
+  static constexpr auto plane_taps = [] {
+    typename at::template offsets<4 * taps> o{};
+    for (int i = 0; i < 4 * taps; ++i) o.at[i] = planes.tap(i / taps / 2 + i % taps / KW, i / taps % 2 + i % taps % KW);
+    return o;
+  }();
+
+  static void forward_planar(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, T* scratch) {
+    T *const out = scratch + simd::aligned_size<T>(planes.size()), *const line = out + 4 * F * plane_row;
+    simd::to_planes(x, planes, scratch);
+    for (int q = 0; q < 4; ++q)
+      simd::planar_multiply<F, linear>(simd::planar_product<T>{.x = scratch,
+                                                               .run_at = plane_taps.begin() + q * taps,
+                                                               .runs = taps,
+                                                               .planes = C,
+                                                               .plane = planes.plane,
+                                                               .w = w,
+                                                               .rows = F,
+                                                               .out = out + q * plane_row,
+                                                               .out_row = 4 * plane_row,
+                                                               .pixels = plane_windows,
+                                                               .bias = bias});
+    for (int f = 0; f < F; ++f) simd::pool_planes(out + f * 4 * plane_row, plane_row, plane_windows);
+    for (int i = 0; i < windows_down; ++i, winner += windows_across * F, y += windows_across * F) {
+      const T* const from = out + i * planes.width;
+      simd::from_planes(from, 4 * plane_row, 0, F, 1, windows_across, y, F, 0, false, line);
+      simd::from_planes(from + plane_row, 4 * plane_row, 0, F, 1, windows_across, line, F, 0, false, line);
+      for (int k = 0; k < windows_across * F; ++k) winner[k] = std::int8_t(line[k]);
+    }
+  }
+
+  static void forward_one_channel(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner) {
+    constexpr int V = simd::registers == 32 ? 2 : 1, last = (F - 1) % (V * L) + 1;
+    const auto some = [&](auto vectors, auto lanes, int f) {
+      const auto run = [&](auto may_be_nan) {
+        return simd::one_channel_forward<T, KH, KW, vectors, lanes, may_be_nan>(x, w + f, bias ? bias + f : nullptr, y + f,
+                                                                                winner + f, image);
+      };
+      if (!run(std::false_type{})) run(std::true_type{});
+    };
+    for (int f = 0; f + V * L < F; f += V * L) some(std::integral_constant<int, V>{}, std::integral_constant<int, L>{}, f);
+    some(std::integral_constant<int, (last + L - 1) / L>{}, std::integral_constant<int, (last - 1) % L + 1>{}, F - last);
+  }
+
+  static void winograd_windows(const operands<T>& o, const T* m, int element, int m_row, int n, simd::tile_walk& walk,
+                               const T* bias, int first, int filters) {
+    T* const lines = o.scratch + first;
+    for (int t = 0; t < n; ++t, m += m_row, walk.skip(1)) {
+      const int row = walk.row % band_rows,  // in the band
+          rows = by_tiles.out_height - tile * walk.row, columns = by_tiles.out_width - tile * walk.column;
+      simd::winograd_store_tile<tile, linear>(m, element, filters, bias ? bias + first : nullptr,
+                                              lines + tile * (row * band_line + walk.column * F), F, band_line, rows, columns,
+                                              false);
+      if (walk.column + 1 == walk.across && (row + 1 == band_rows || walk.row + 1 == walk.down)) {
+        const int begin = (walk.row - row) * tile / 2, end = std::min(begin + band_rows * tile / 2, windows_down);
+        const std::ptrdiff_t to = std::ptrdiff_t(begin) * windows_across * F + first;
+        pool_band(lines, end - begin, filters, o.y + std::ptrdiff_t(walk.image) * out_size + to, winners(o, walk.image) + to);
+      }
+    }
+  }
+
+  /// Some rows of windows, from lines of outputs.
+  [[gnu::noinline]] static void pool_band(const T* lines, int rows, int filters, T* y, std::int8_t* winner) {
+    for (int i = 0; i < rows; ++i, lines += band_line)
+      for (int j = 0; j < windows_across; ++j, lines += 2 * F, y += F, winner += F) {
+        const auto some = [&](int f, auto whole, int n) STRATA_INLINE {
+          const auto get = [&](const T* p) STRATA_INLINE { return simd::detail::load_lanes<whole>(p + f, n); };
+          const simd::vec<T> pixel[4] = {get(lines), get(lines + F), get(lines + band_line), get(lines + band_line + F)};
+          simd::store_window<T, whole>(pixel, y + f, winner + f, n);
+        };
+        int f = 0;
+        for (; f + L <= filters; f += L) some(f, std::true_type{}, L);
+        if constexpr (F % L != 0)
+          if (f < filters) some(f, std::false_type{}, filters - f);
+      }
+  }
+
+  static void each_vector_of_filters(auto&& f) {
+    for (int i = 0; i + L <= F; i += L) f(std::integral_constant<int, L>{}, i);
+    if constexpr (F % L != 0) f(std::integral_constant<int, F % L>{}, F - F % L);
+  }
+
+  static void backward(const operands<T>& o) {
+    const bool bias_apart = !lanes_follow_winners || !o.dw[0];
+    if (S.bias && o.dw[1] && bias_apart)
+      for (int n = 0; n < o.count; ++n)
+        each_vector_of_filters([&](auto width, int f) {
+          simd::pooled_bias<T, width>(o.dy + std::ptrdiff_t(n) * out_size + f, winners(o, n) + f, windows, F, o.dw[1] + f,
+                                      o.adds_dw || n > 0);
+        });
+    if (o.dw[0]) {
+      if constexpr (lanes_follow_winners)
+        weight_gradient_one_channel(o);
+      else
+        weight_gradient(o);
+    }
+    if (o.dx[0]) input_gradient(o);
+  }
+
+  static void weight_gradient_one_channel(const operands<T>& o) {
+    for (int n = 0; n < o.count; ++n) {
+      const T *x = framed(o, n), *dy = o.dy + std::ptrdiff_t(n) * out_size;
+      const bool add = o.adds_dw || n > 0;
+      each_vector_of_filters([&](auto width, int f) {
+        T* const db = S.bias && o.dw[1] ? o.dw[1] + f : nullptr;
+        simd::one_channel_weights<T, KH, KW, width>(x, dy + f, winners(o, n) + f, o.dw[0] + f, db, add, image);
+      });
+    }
+  }
+
+  // The register block of the sparse weight gradient: as many kernel rows as fit, or a part of one.
+  static constexpr int row_vectors = row_size / L;
+  static constexpr int block_rows() {
+    for (int r = KH; r > 1; --r)
+      if (KH % r == 0 && r * row_vectors + 2 <= simd::registers) return r;
+    return 1;
+  }
+  static constexpr int row_parts = (row_vectors + simd::registers - 4) / (simd::registers - 3),
+                       part = (row_vectors + row_parts - 1) / row_parts;
+  static constexpr auto corners = [] {
+    typename at::template offsets<windows> c{};
+    for (int p = 0; p < windows; ++p) c.at[p] = (p / windows_across * at::x_row + p % windows_across * C) * 2;
+    return c;
+  }();
+
+  static void weight_gradient(const operands<T>& o) {
+    T* const transposed = o.scratch + for_x;
+    auto* const alive = reinterpret_cast<std::uint32_t*>(transposed + simd::aligned_size<T>(F * filter_size));
+    auto* const offsets = reinterpret_cast<std::int32_t*>(alive + (windows + 31) / 32 * F);
+    if (o.adds_dw)
+      for (int k = 0; k < KH; ++k) simd::transpose(o.dw[0] + k * row * F, F, transposed + k * row_size, filter_size, row, F);
+    else
+      std::fill_n(transposed, F * filter_size, T{});
+    for (int n = 0; n < o.count; ++n) {
+      const T *x = framed(o, n), *dy = o.dy + std::ptrdiff_t(n) * out_size;
+      simd::alive_windows(winners(o, n), windows, F, alive);
+      simd::winner_offsets(winners(o, n), corners.begin(), offsets, image);
+      const auto block = [&](auto vectors, auto last, int k, int v) {
+        simd::pooled_weights<T, block_rows(), vectors, last>(x + k * at::x_row + v * L, dy, offsets, alive,
+                                                             transposed + k * row_size + v * L, row_size, filter_size, image);
+      };
+      for (int k = 0; k < KH; k += block_rows()) {
+        int v = 0;
+        for (; v + part < row_vectors; v += part)
+          block(std::integral_constant<int, part>{}, std::integral_constant<int, L>{}, k, v);
+        block(std::integral_constant<int, row_vectors - (row_parts - 1) * part>{},
+              std::integral_constant<int, (row - 1) % L + 1>{}, k, v);
+      }
+    }
+    for (int k = 0; k < KH; ++k) simd::transpose(transposed + k * row_size, filter_size, o.dw[0] + k * row * F, F, F, row);
+  }
+
+  /// One vector of channels at a time, for all samples: its weights stay in the first-level cache. It is summed in dx itself if
+  /// all taps and the vectors of every target lie within the image, otherwise in a frame of pixels x lanes: what is added to dx
+  /// is added in another order.
+  static void input_gradient(const operands<T>& o) {
+    constexpr bool in_place = !at::x.needed() && C == simd::aligned_size<T>(C);
+    T* const frame = o.scratch + for_x;
+    const auto alive = [&](int n) {
+      return reinterpret_cast<std::uint64_t*>(o.scratch + scratch + std::ptrdiff_t(n) * scratch_per_sample);
+    };
+    for (int n = 0; n < o.count; ++n) simd::alive_filters(winners(o, n), windows, F, alive(n));
+    for (int c = 0; c < C; c += L)
+      for (int n = 0; n < o.count; ++n) {
+        const T *const w = o.derived + std::ptrdiff_t(c) * F * taps, *const dy = o.dy + std::ptrdiff_t(n) * out_size;
+        T* const dx = o.dx[0] + std::ptrdiff_t(n) * at::in_size + c;
+        if constexpr (in_place) {
+          if (!o.adds_dx[0])
+            for (int i = 0; i < at::in_size; i += C) simd::store(dx + i, simd::vec<T>{});
+          simd::pooled_input<T, KH, KW>(w, dy, alive(n), dx, C, at::x_row, image);
+        } else {
+          std::fill_n(frame, for_input, T{});
+          simd::pooled_input<T, KH, KW>(w, dy, alive(n), frame, L, at::x.outer_width * L, image);
+          simd::take_from_frame(frame, at::x, dx, C, std::min(L, C - c), o.adds_dx[0]);
+        }
+      }
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,342 @@
+// The engine of backends on the host: a team of threads computes the leaves of a batch, each with sums of its own.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <strata/concepts/engine.hpp>
+#include <strata/cpu/engine/host_arithmetic.hpp>
+#include <strata/cpu/engine/prepared_plan.hpp>
+#include <strata/network/leaves.hpp>
+#include <strata/program/engine_for.hpp>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// The sums of a leaf follow from its samples alone, so they have the same bits on any number of threads.
+template <class Program, class Backend>
+class cpu_engine {
+  using T = typename Program::value_type;
+  using optimizer_type = typename Program::optimizer;
+  static constexpr const auto& layout = layout_of_program<Program>;
+  static constexpr const auto& plan = plan_of<Program, Backend>;
+  static constexpr auto trained = trained_ranges(layout);
+  static constexpr long input_size = Program::network::input_shape.size(), output_size = Program::network::output_shape.size();
+
+  /// If training and inference have the same plan, they share its memory.
+  static constexpr bool one_plan = !infers_differently<Program>;
+  static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
+  struct nothing {};
+  using training_pass = detail::pass<Program, Backend, purpose::training>;
+  using inference_pass = detail::pass<Program, Backend, inferring>;
+  using leaf = leaf_sums<Program, Backend>;
+  using update_type = weight_update<T, optimizer_type>;
+
+  /// The distance between the sums of two leaves, in doubles. Threads do not share cache lines.
+  static constexpr std::size_t sums_stride = (leaf::size + 7) / 8 * 8;
+
+  compute_options options_;
+  leaf_policy policy_;
+  std::unique_ptr<thread_team> team_;
+  prepared_plan<Program, Backend, purpose::training> training_;
+  [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
+  arena<T> weights_, slots_;
+  arena<double> sums_;               // of all leaves
+  std::vector<arena<T>> gradients_;  // of the leaves that this process computes,
+  std::vector<T*> gradients_at_;     // and where they are
+  arena<double> statistics_, penalties_, norms_;
+  batch_division most_;       // of all batches that there is room to train with
+  int prepared_for_[2] = {};  // the largest batch of each purpose
+
+  // Of the current step.
+  samples<T> batch_;
+  step_context<T, host_device> context_;
+  batch_division now_;
+  leaf_range own_;  // leaves that this process computes
+
+ public:
+  using program = Program;
+  using backend = Backend;
+  using device = host_device;
+  using value_type = T;
+  using options = compute_options;
+
+  cpu_engine(compute_options how, leaf_policy policy, int slots)
+      : options_(how),
+        policy_(policy),
+        team_(std::make_unique<thread_team>(how.threads > 0 ? how.threads : available_cores())),
+        weights_(std::size_t(layout.size)),
+        slots_(std::size_t(layout.trainable) * std::size_t(slots)),
+        statistics_(leaf::statistics),
+        penalties_(std::size_t(trained.count)),
+        norms_(std::size_t(update_type::norm_count(trained.span()))) {}
+
+  thread_team& team() const { return *team_; }
+  static constexpr device on() { return {}; }
+  static constexpr device::queue queue() { return {}; }
+
+  std::span<T> parameters() { return weights_.span(); }
+  std::span<T> slots() { return slots_.span(); }
+  void parameters_changed() {
+    training_.weights_changed();
+    inference().weights_changed();
+  }
+  void read_parameters(std::span<T> to) const { std::ranges::copy(weights_.span(), to.begin()); }
+  void write_parameters(std::span<const T> from) {
+    std::ranges::copy(from, weights_.data());
+    parameters_changed();
+  }
+  void read_slots(std::span<T> to) const { std::ranges::copy(slots_.span(), to.begin()); }
+  void write_slots(std::span<const T> from) { std::ranges::copy(from, slots_.data()); }
+
+  int prepare(int batch, purpose why, int processes) {
+    if (batch <= prepared_for_[int(why)]) return 0;
+    prepared_for_[int(why)] = batch;
+    const batch_division most = policy_.most(batch);
+    sums_.grow(sums_stride * std::size_t(most.leaves));
+    if (why == purpose::inference) {
+      inference().prepare(0, most.capacity, team_->size(), options_.micro_batch);  // needs no whole leaves
+    } else {
+      most_ = most;
+      share_among(processes);
+    }
+    return most.leaves;
+  }
+  void share_among(int processes) {
+    const int share = (most_.leaves + processes - 1) / processes;
+    if (share > int(gradients_.size())) gradients_.resize(std::size_t(share));
+    gradients_at_.clear();
+    for (arena<T>& each : gradients_) {
+      if (each.grow(std::size_t(layout.trainable)))  // padding stays zero
+        for (const parameter_range& p : trained.span())
+          detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
+      gradients_at_.push_back(each.data());
+    }
+    training_.prepare(share, most_.capacity, team_->size(), options_.micro_batch);
+  }
+
+  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    batch_ = batch;
+    now_ = policy_(batch.count);
+    own_ = share_of(now_.leaves, rank, processes);
+    context_ = {weights_.data(), nullptr, statistics_.data(), double(batch.count), random};
+    if (why == purpose::inference) {
+      inference().derive(*team_, weights_.data());
+      context_.derived = inference().derived();
+      return;
+    }
+    training_.derive(*team_, weights_.data());
+    context_.derived = training_.derived();
+    if constexpr (plan.needs_whole_leaf())
+      for (int l = own_.begin; l < own_.end; ++l) {
+        clear_sums(l);
+        if (share(l).count == 0) clear_gradient(l);
+      }
+  }
+  int leaves() const { return now_.leaves; }
+
+  void forward(int segment) {
+    for_whole_leaves(segment, [&](training_pass& pass, leaf, const samples<T>&, bool) { pass.forward(segment); });
+  }
+  template <class Done>
+  void forward_backward(Done&& done) {
+    penalize();
+    if constexpr (plan.needs_whole_leaf()) {
+      constexpr int last = plan.segment_count - 1;
+      for_whole_leaves(last, [&](training_pass& pass, leaf to, const samples<T>& some, bool adds) {
+        pass.forward(last);
+        detail::measure<Program>(pass.predictions(), some, to.metric_sum_at(1));
+        pass.backward(last, adds);
+      });
+    } else {
+      for_own_leaves([&](int l, int thread) { micro_batches(l, thread, done); });
+    }
+  }
+  void backward(int segment) {
+    for_whole_leaves(segment, [&](training_pass& pass, leaf, const samples<T>&, bool adds) { pass.backward(segment, adds); });
+  }
+
+  double* sums(int l) { return sums_.data() + std::size_t(l) * sums_stride; }
+  void set_statistics(int first, std::span<const double> values) { std::ranges::copy(values, statistics_.data() + first); }
+  leaf_gradients<T, host_device> gradients() const {
+    return {gradients_at_.data(), own_.size(), own_.begin, own_.end, now_.leaves};
+  }
+  std::span<const double> penalties() const { return penalties_.span(); }
+
+  void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
+    rules.template with_rule<T>(step, rate, [&](const auto& rule) { apply(rules, rule, rate, gradient); });
+    parameters_changed();
+  }
+  void update_state() {
+    for (int k = 1; k < plan.segment_count; ++k)
+      training_pass(context_, training_.work_of(0), sums_of(0), batch_, 0)
+          .update_state(plan.first_of_segment[k], weights_.data());
+    parameters_changed();
+  }
+
+  void measure() {
+    penalize();
+    for_own_leaves([&](int l, int thread) {
+      clear_sums(l);
+      in_micro_batches(inference(), l, 0, [&](samples<T> some, long first) {
+        inference_pass pass(context_, inference().work_of(thread), sums_of(l), some, first);
+        pass.infer();
+        detail::measure<Program>(pass.predictions(), some, sums_of(l).metric_sum_at(1));
+      });
+    });
+  }
+  /// Labels are not needed.
+  void predict(T* out) {
+    const int occupied = (batch_.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
+    team_->for_tasks(occupied, [&](int l, int thread) {
+      in_micro_batches(inference(), l, 0, [&](samples<T> some, long first) {
+        auto& work = inference().work_of(thread);
+        inference_pass pass(context_, work, sums_of(l), some, first);
+        pass.predict();
+        std::copy_n(work.predictions(), some.count * output_size, out + first * output_size);
+      });
+    });
+  }
+
+  /// For one leaf, one micro-batch and one thread: gradients need not be stored, and the update works on them while they are in
+  /// the cache.
+  bool updates_at_once(const optimizer_type& rules) const {
+    if constexpr (plan.needs_whole_leaf()) return false;
+    return now_.leaves == 1 && own_.size() == 1 && batch_.count <= training_.micro_batch(0) && team_->size() == 1 &&
+           !takes_norms(rules);
+  }
+  template <class Reduction>
+  void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
+    penalize();
+    const flush_denormals scope;
+    clear_sums(0);
+    training_pass pass(context_, training_.work_of(0), sums_of(0), batch_, 0);
+    pass.forward(0);
+    detail::measure<Program>(pass.predictions(), batch_, sums_of(0).metric_sum_at(1));
+    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
+      if constexpr (!parameterwise_rule<Rule, T>) {  // for those, updates_at_once is false
+        slot_pointers<Rule::slots> slots(*this);
+        const update_type all{rules, rate, trained.span(), weights_.data(), slots.at};
+        const auto whole = [&](T* const* array) {
+          return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, batch_.count);
+        };
+        pass.backward_and_update(
+            [&](long begin, long end, const T* sums) {
+              T* const array[1] = {const_cast<T*>(sums) - begin};
+              all.apply(rule, whole(array), begin, end);
+            },
+            [&](const gradient_product<T>& product, long begin) {
+              all.apply_product(rule, product, whole(nullptr).mean(), begin);
+            });
+        all.template clear_padding<Rule>(0, layout.trainable);
+      }
+    });
+    parameters_changed();
+  }
+
+ private:
+  template <int Count>
+  struct slot_pointers {
+    T* at[Count + 1] = {};
+    explicit slot_pointers(cpu_engine& of) {
+      for (int k = 0; k < Count; ++k) at[k] = of.slots_.data() + k * layout.trainable;
+    }
+  };
+
+  auto& inference() {
+    if constexpr (one_plan)
+      return training_;
+    else
+      return inference_;
+  }
+
+  leaf sums_of(int l) {
+    const int i = l - own_.begin;
+    return {i >= 0 && i < int(gradients_at_.size()) ? gradients_at_[std::size_t(i)] : nullptr, sums(l)};
+  }
+  void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
+  void clear_gradient(int l) { std::fill_n(gradients_at_[std::size_t(l - own_.begin)], layout.trainable, T{}); }
+
+  /// Leaf l holds the samples [l, l + 1) * capacity, as far as they exist.
+  samples<T> share(int l) const { return slice(batch_, l * now_.capacity, now_.capacity); }
+  static samples<T> slice(const samples<T>& batch, int first, int count) {
+    first = std::min(first, batch.count);
+    return {batch.x + first * input_size, batch.labels ? batch.labels + first : nullptr,
+            batch.targets ? batch.targets + first * output_size : nullptr, std::min(count, batch.count - first)};
+  }
+  /// Calls f(samples, index of the first one in the global batch).
+  template <class F>
+  void in_micro_batches(const auto& prepared, int l, int segment, F&& f) const {
+    const samples<T> mine = share(l);
+    const int size = prepared.micro_batch(segment);
+    for (int at = 0; at < mine.count; at += size) f(slice(mine, at, size), long(l) * now_.capacity + at);
+  }
+  template <class F>
+  void for_own_leaves(F&& f) {
+    team_->for_tasks(own_.size(), [&](int i, int thread) { f(own_.begin + i, thread); });
+  }
+  /// Calls f(pass, sums of the leaf, its samples, whether the micro-batch is not the first one of its leaf).
+  template <class F>
+  void for_whole_leaves(int segment, F&& f) {
+    for_own_leaves([&](int l, int thread) {
+      const long start = long(l) * now_.capacity;
+      in_micro_batches(training_, l, segment, [&](samples<T> some, long first) {
+        training_pass pass(context_, training_.work_of(thread, l - own_.begin), sums_of(l), some, first, int(first - start));
+        f(pass, sums_of(l), some, first > start);
+      });
+    });
+  }
+
+  /// Depth first: a micro-batch goes through the whole network and back while it stays in the cache.
+  template <class Done>
+  void micro_batches(int l, int thread, Done&& done) {
+    const leaf to = sums_of(l);
+    clear_sums(l);
+    bool adds = false;
+    in_micro_batches(training_, l, 0, [&](samples<T> some, long first) {
+      training_pass pass(context_, training_.work_of(thread), to, some, first);
+      pass.forward(0);
+      detail::measure<Program>(pass.predictions(), some, to.metric_sum_at(1));
+      const bool is_last = first + some.count == std::min(long(l + 1) * now_.capacity, long(batch_.count));
+      pass.backward(0, adds, [&](int g) {
+        if (is_last) done(g);
+      });
+      adds = true;
+    });
+    if (adds) return;
+    clear_gradient(l);
+    for (int g = plan.group_count - 1; g >= 0; --g)
+      if (plan.groups[g].trains) done(g);
+  }
+
+  /// The penalties of the regularizers. One thread computes each parameter.
+  void penalize() {
+    if constexpr (layout.has_regularizers())
+      team_->for_tasks(trained.count, [&](int k, int) {
+        const parameter_range& p = trained.ranges[k];
+        penalties_[std::size_t(k)] = update_type::penalty_of(p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
+      });
+  }
+
+  template <class Rule>
+  void apply(const optimizer_type& rules, const Rule& rule, double rate, const global_gradient<T, host_device>& gradient) {
+    slot_pointers<Rule::slots> slots(*this);
+    const update_type all{rules, rate, trained.span(), weights_.data(), slots.at, norms_.data()};
+    const auto in_slices = [&](auto&& f) {
+      const int slices = team_->size();
+      team_->for_tasks(
+          slices, [&](int i, int) { f(slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices)); });
+    };
+    all.run(rule, gradient, in_slices);
+  }
+};
+
+/// Every backend whose device is the host, such as cpu, unfused<cpu> and reference.
+template <class Program, class Backend>
+  requires(device_of<Backend>::is_host)
+struct engine_for<Program, Backend> {
+  using type = cpu_engine<Program, Backend>;
+};
+
+}  // namespace strata

@@ -1,0 +1,187 @@
+// The threads of an engine.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <utility>
+#include <vector>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+namespace strata {
+
+/// Denormal numbers are computed as zero during the lifetime of an object. Adam's moments of rarely used inputs decay to denormal
+/// numbers, each of which would cost a hundred cycles.
+class flush_denormals {
+#if defined(__SSE2__)
+  unsigned int before_ = _mm_getcsr();
+
+ public:
+  flush_denormals() { _mm_setcsr(before_ | 0x8040u); }
+  ~flush_denormals() { _mm_setcsr(before_); }
+#elif defined(__aarch64__)
+  unsigned long before_ = read();
+  static unsigned long read() {
+    unsigned long value;
+    asm volatile("mrs %0, fpcr" : "=r"(value));
+    return value;
+  }
+
+ public:
+  flush_denormals() { asm volatile("msr fpcr, %0" ::"r"(before_ | 1ul << 24)); }
+  ~flush_denormals() { asm volatile("msr fpcr, %0" ::"r"(before_)); }
+#else
+ public:
+  flush_denormals() {}
+#endif
+  flush_denormals(const flush_denormals&) = delete;
+  flush_denormals& operator=(const flush_denormals&) = delete;
+};
+
+/// `size` threads, including the caller, that share numbered tasks. A phase ends when its tasks are done, not when every thread
+/// has arrived: a thread that the system suspends delays the others only if it is in a task.
+///
+/// Each thread begins with the tasks of its own share, which are the same in every phase with that number of tasks, and helps the
+/// others afterwards. What it wrote in one phase is still in its cache in the next one.
+class thread_team {
+  /// The tasks that are left of a share, in one integer: the phase (its last 16 bits), the end and the next task. Because of the
+  /// phase, a late thread cannot take a task of the next phase.
+  struct tickets {
+    static constexpr int bits = 24;
+    static constexpr std::uint64_t mask = (1u << bits) - 1;
+    std::uint64_t value = 0;
+
+    static tickets of(unsigned phase, int begin, int end) {
+      return {std::uint64_t(phase) << 2 * bits | std::uint64_t(end) << bits | std::uint64_t(begin)};
+    }
+    bool are_of(unsigned phase) const { return value >> 2 * bits == (phase & 0xFFFF); }
+    bool any() const { return (value & mask) < (value >> bits & mask); }
+    int next() const { return int(value & mask); }
+    tickets rest() const { return {value + 1}; }
+  };
+
+  /// The tasks of one thread, on a cache line of its own.
+  struct alignas(64) share {
+    std::atomic<tickets> left{tickets{}};
+  };
+
+  int size_;
+  int spins_;  // pauses before a thread sleeps
+  void (*run_task_)(void*, int task, int rank) = nullptr;
+  void* context_ = nullptr;
+  std::vector<share> shares_;
+  std::vector<std::thread> others_;
+  // Each on a cache line of its own.
+  alignas(64) std::atomic<int> unfinished_{0};  // tasks of the phase
+  alignas(64) std::atomic<unsigned> phase_{0};
+  std::atomic<bool> stop_{false};
+
+  static void pause() {
+#if defined(__SSE2__)
+    _mm_pause();
+#endif
+  }
+
+  /// Pauses that take longer than the time between two phases of a step, and far less than a user notices. They are measured,
+  /// because a pause takes 4 cycles on some processors and 140 on others.
+  static int spins_for(std::chrono::microseconds time) {
+    using clock = std::chrono::steady_clock;
+    constexpr int some = 256;
+    clock::duration fastest = clock::duration::max();
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      const auto start = clock::now();
+      for (int i = 0; i < some; ++i) pause();
+      fastest = std::min(fastest, clock::now() - start);
+    }
+    return static_cast<int>(std::clamp<std::int64_t>(some * (time / std::max(fastest, clock::duration(1))), 1'000, 1'000'000));
+  }
+
+  /// Rounded up: if there are fewer tasks than threads, the caller, which is awake, has one.
+  int share_begin(int count, int rank) const { return int((std::int64_t(count) * rank + size_ - 1) / size_); }
+
+  /// Takes tasks of a phase, its own first. Each look at the share of another thread costs a cache line, so a thread stops when
+  /// the phase is over. A late thread may be wrong about that, but the caller is not, and takes the tasks that are left.
+  void help(int rank, unsigned phase) {
+    for (int i = 0; i < size_; ++i) {
+      const int other = rank + i < size_ ? rank + i : rank + i - size_;
+      if (!take(shares_[std::size_t(other)], rank, phase)) return;
+    }
+  }
+  /// Returns whether tasks of the phase may be left in other shares.
+  bool take(share& from, int rank, unsigned phase) {
+    for (tickets seen = from.left.load(std::memory_order_relaxed);;) {
+      if (!seen.are_of(phase)) return false;
+      if (!seen.any()) return unfinished_.load(std::memory_order_relaxed) > 0;
+      // Acquires what the caller wrote before it stored the tickets: run_task_, context_ and unfinished_.
+      if (!from.left.compare_exchange_weak(seen, seen.rest(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      run_task_(context_, seen.next(), rank);
+      // From here on the caller may return, and start the next phase.
+      if (unfinished_.fetch_sub(1, std::memory_order_release) == 1) return false;
+      seen = from.left.load(std::memory_order_relaxed);
+    }
+  }
+
+  void work(int rank) {
+    const flush_denormals scope;
+    for (unsigned seen = 0;;) {
+      bool waits = true;
+      for (int i = 0; i < spins_ && waits; ++i) {
+        pause();
+        waits = phase_.load(std::memory_order_acquire) == seen;
+      }
+      if (waits) phase_.wait(seen, std::memory_order_acquire);  // waking a thread costs the caller a system call
+      if (stop_.load(std::memory_order_relaxed)) return;
+      seen = phase_.load(std::memory_order_acquire);
+      help(rank, seen);
+    }
+  }
+
+ public:
+  explicit thread_team(int size)
+      : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))), shares_(std::size_t(size_)) {
+    for (int rank = 1; rank < size_; ++rank) others_.emplace_back([this, rank] { work(rank); });
+  }
+  thread_team(const thread_team&) = delete;
+  thread_team& operator=(const thread_team&) = delete;
+  ~thread_team() {
+    stop_.store(true, std::memory_order_relaxed);
+    phase_.fetch_add(1, std::memory_order_release);
+    phase_.notify_all();
+    for (std::thread& t : others_) t.join();
+  }
+
+  int size() const { return size_; }
+
+  /// Calls f(task, rank) for tasks 0 ... count-1, each on one thread, and returns when all are done. There may be up to 2^24 - 1
+  /// tasks. f must not throw.
+  template <class F>
+  void for_tasks(int count, F&& f) {
+    const flush_denormals scope;
+    if (size_ == 1 || count <= 1) {
+      for (int task = 0; task < count; ++task) f(task, 0);
+      return;
+    }
+    run_task_ = [](void* context, int task, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(task, rank); };
+    context_ = &f;
+    unfinished_.store(count, std::memory_order_relaxed);
+    const unsigned phase = phase_.load(std::memory_order_relaxed) + 1;
+    for (int rank = 0; rank < size_; ++rank)
+      shares_[std::size_t(rank)].left.store(tickets::of(phase, share_begin(count, rank), share_begin(count, rank + 1)),
+                                            std::memory_order_release);
+    phase_.store(phase, std::memory_order_release);
+    phase_.notify_all();
+    help(0, phase);
+    while (unfinished_.load(std::memory_order_acquire) > 0) pause();
+  }
+};
+
+/// The number of threads that this process may use.
+inline int available_cores() {
+  const unsigned n = std::thread::hardware_concurrency();
+  return n == 0 ? 1 : int(n);
+}
+
+}  // namespace strata

@@ -1,0 +1,524 @@
+// The update after a step, slice by slice of the arenas: leaf gradients are added in a fixed tree, reduced and clipped, and the
+// optimizer's rule is applied. Elements are independent, so the bits depend neither on slices nor on the width of vectors.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <strata/concepts/device.hpp>
+#include <strata/concepts/optimizer.hpp>
+#include <strata/cpu/simd/doubles.hpp>
+#include <strata/kernel/gradient_sink.hpp>
+#include <strata/network/parameter_ranges.hpp>
+#include <strata/optimizers/clipping.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace strata {
+
+/// Leaves that are added up in one pass.
+inline constexpr int leaves_in_a_pass = 16;
+
+/// What changes the mean gradient of some elements before the rule sees it, and their weights.
+template <class T>
+struct gradient_modifiers {
+  T l1 = 0, l2 = 0;    // adds the derivative of l1 * |w| + l2 * w^2
+  T clip_factor = 1;   // of a norm: clipnorm_factor, global_clipnorm_factor
+  T clip_value = 0;    // 0: off
+  T weight_decay = 0;  // w -= w * weight_decay; includes the learning rate
+
+  /// The rule sees the mean gradient.
+  constexpr bool keep_gradient() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0; }
+};
+
+namespace detail {
+
+template <>
+struct elementwise<simd::vec<float>> {
+  static simd::vec<float> square_root(simd::vec<float> x) { return simd::sqrt<float>(x); }
+  static simd::vec<float> rounded(simd::vec<float> x) {
+    simd::keep(x);
+    return x;
+  }
+};
+template <>
+struct elementwise<simd::vec<double>> {
+  static simd::vec<double> square_root(simd::vec<double> x) { return simd::sqrt<double>(x); }
+  static simd::vec<double> rounded(simd::vec<double> x) {
+    simd::keep(x);
+    return x;
+  }
+};
+
+/// ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)) ... of element i.
+template <int Leaves, class T>
+STRATA_INLINE inline simd::vec<T> tree_sum(const T* const* leaves, long i) {
+  if constexpr (Leaves == 1)
+    return simd::load(leaves[0] + i);
+  else
+    return tree_sum<Leaves / 2>(leaves, i) + tree_sum<Leaves / 2>(leaves + Leaves / 2, i);
+}
+
+/// The same for any number of leaves up to leaves_in_a_pass. A sum without a partner joins in a later round.
+template <class T>
+simd::vec<T> tree_sum_of_any(const T* const* leaves, int count, long i) {
+  simd::vec<T> sum[leaves_in_a_pass] = {};
+  for (int l = 0; l < count; ++l) sum[l] = simd::load(leaves[l] + i);
+  for (int distance = 1; distance < count; distance *= 2)
+    for (int l = 0; l + distance < count; l += 2 * distance) sum[l] += sum[l + distance];
+  return sum[0];
+}
+
+/// Elements that stay in the first-level cache between adding up leaves and the rule.
+inline constexpr long update_block = 512;
+
+/// Other cores have just read the weights, so a store must wait until their copies of the cache line are invalidated. The update
+/// requests lines this many elements ahead.
+inline constexpr long weights_ahead = 256;
+
+template <class T>
+void add_many_leaves(T* to, const T* const* leaves, int count, long begin, long end);
+
+/// to[0 ...] = elements [begin, end) of the sum over leaves.
+template <class T>
+void add_leaves(T* to, const T* const* leaves, int count, long begin, long end) {
+  const auto store_all = [&](auto sum) STRATA_INLINE {
+    for (long i = begin; i < end; i += simd::lanes<T>) simd::store(to + (i - begin), sum(i));
+  };
+  switch (count) {
+    case 1:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<1>(leaves, i); });
+    case 2:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<2>(leaves, i); });
+    case 4:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<4>(leaves, i); });
+    case 8:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<8>(leaves, i); });
+    case 16:
+      return store_all([=](long i) STRATA_INLINE { return tree_sum<16>(leaves, i); });
+    default:
+      if (count <= leaves_in_a_pass) return store_all([=](long i) { return tree_sum_of_any(leaves, count, i); });
+  }
+  for (long at = begin; at < end; at += update_block)
+    add_many_leaves(to + (at - begin), leaves, count, at, std::min(at + update_block, end));
+}
+
+/// The same for one block: the two subtrees below the root, one after the other. `to` may be one of the leaves, so the first
+/// subtree is added last.
+template <class T>
+void add_many_leaves(T* to, const T* const* leaves, int count, long begin, long end) {
+  if (count <= leaves_in_a_pass) return add_leaves(to, leaves, count, begin, end);
+  const int first = int(std::bit_floor(unsigned(count - 1)));
+  alignas(64) T rest[update_block];
+  add_many_leaves(rest, leaves + first, count - first, begin, end);
+  add_many_leaves(to, leaves, first, begin, end);
+  for (long i = 0; i < end - begin; i += simd::lanes<T>) simd::store(to + i, simd::load(to + i) + simd::load(rest + i));
+}
+
+/// Calls f(sums, begin, end) for blocks of the slice. sums[0] belongs to element `begin`.
+template <class T, class F>
+void for_blocks(const T* const* leaves, int count, long begin, long end, F&& f) {
+  alignas(64) T sums[update_block];
+  for (long at = begin; at < end; at += update_block) {
+    const long stop = std::min(at + update_block, end);
+    if (count == 1) {
+      f(leaves[0] + at, at, stop);
+    } else {
+      add_leaves(sums, leaves, count, at, stop);
+      f(sums, at, stop);
+    }
+  }
+}
+
+template <class V, class T>
+constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l1, T l2) {
+  return after_reduction::transformed(gradient, [=](V g) {
+    const V up = spread<V>(l1), down = spread<V>(-l1), zero{};
+    const V slope = w > zero ? up : w < zero ? down : zero;
+    return g + (product(w, l2 + l2) + slope);
+  });
+}
+
+/// Decays one vector of weights. Returns its gradient as the rule sees it.
+template <bool Modified, class T>
+STRATA_INLINE inline reduced_gradient<simd::vec<T>> prepare_gradient(simd::vec<T>& weight, simd::vec<T> sum, sample_mean<T> mean,
+                                                                     const gradient_modifiers<T>& m) {
+  reduced_gradient<simd::vec<T>> gradient = mean.of(sum);
+  if constexpr (Modified) {
+    gradient = add_penalty(gradient, weight, m.l1, m.l2);
+    gradient = clip_by_factor(gradient, m.clip_factor);
+    gradient = clip_by_value(gradient, m.clip_value);
+  }
+  weight -= product(weight, m.weight_decay);
+  return gradient;
+}
+
+/// Updates one vector of weights and state, from the sums of its gradient.
+template <bool Modified, class T, class Rule, int... Slot>
+STRATA_INLINE inline void apply_rule_at(const Rule& rule, T* w, [[maybe_unused]] T* const* slot, simd::vec<T> sum,
+                                        sample_mean<T> mean, const gradient_modifiers<T>& m, long i) {
+  using V = simd::vec<T>;
+  V weight = simd::load(w + i);
+  const reduced_gradient<V> gradient = prepare_gradient<Modified>(weight, sum, mean, m);
+  V state[sizeof...(Slot) + 1] = {simd::load(slot[Slot] + i)...};
+  rule(weight, gradient, state[Slot]...);
+  (simd::store(slot[Slot] + i, state[Slot]), ...);
+  simd::store(w + i, weight);
+}
+
+/// The first pass of a parameterwise_rule: decays weights, updates slots, stores directions.
+template <bool Modified, class T, class Rule, int... Slot>
+void propose_directions(Rule rule, T* w, T* const* slots, const T* sums, T* directions, sample_mean<T> mean,
+                        gradient_modifiers<T> m, long begin, long end, std::integer_sequence<int, Slot...>) {
+  using V = simd::vec<T>;
+  T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};
+  for (long i = begin; i < end; i += simd::lanes<T>) {
+    V weight = simd::load(w + i);
+    const reduced_gradient<V> gradient = prepare_gradient<Modified>(weight, simd::load(sums + (i - begin)), mean, m);
+    V state[sizeof...(Slot) + 1] = {simd::load(slot[Slot] + i)...};
+    simd::store(directions + i, rule.propose(weight, gradient, state[Slot]...));
+    (simd::store(slot[Slot] + i, state[Slot]), ...);
+    simd::store(w + i, weight);
+  }
+}
+
+template <bool Modified, class T, class Rule, int... Slot>
+void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, sample_mean<T> mean, gradient_modifiers<T> m, long begin,
+                long end, std::integer_sequence<int, Slot...>) {
+  T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};  // copies that no store can change
+  for (long i = begin; i < end; i += simd::lanes<T>) {
+    __builtin_prefetch(w + i + weights_ahead, 1);
+    apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, simd::load(sums + (i - begin)), mean, m, i);
+  }
+}
+
+/// The second pass of a parameterwise_rule.
+template <class T, class Rule, class Scale, int... Slot>
+void apply_directions(Rule rule, T* w, [[maybe_unused]] T* const* slots, const T* directions, Scale scale, long begin, long end,
+                      std::integer_sequence<int, Slot...>) {
+  [[maybe_unused]] T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};
+  for (long i = begin; i < end; i += simd::lanes<T>) {
+    simd::vec<T> weight = simd::load(w + i), state[sizeof...(Slot) + 1] = {simd::load(slot[Slot] + i)...};
+    rule.apply(weight, simd::load(directions + i), scale, state[Slot]...);
+    (simd::store(slot[Slot] + i, state[Slot]), ...);
+    simd::store(w + i, weight);
+  }
+}
+
+/// The matrix that begins at element `begin`. If there are fewer than Count samples, the last one repeats with x = 0. A zero sum
+/// has no sign, as in the gradients that dense layers store.
+template <bool Modified, int Count, class T, class Rule, int... Slot>
+void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T> p, sample_mean<T> mean, gradient_modifiers<T> m,
+                           long begin, std::integer_sequence<int, Slot...>) {
+  using V = simd::vec<T>;
+  T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};
+  const T* dz[Count];
+  for (int n = 0; n < Count; ++n) dz[n] = p.dz + std::min(n, p.count - 1) * std::ptrdiff_t(p.columns);
+  for (int k = 0; k < p.rows; ++k, begin += p.columns) {
+    V x[Count];
+    simd::unroll<Count>([&](auto n)
+                            STRATA_INLINE { x[n] = n < p.count ? simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + k]) : V{}; });
+    for (int j = 0; j < p.columns; j += simd::lanes<T>) {
+      V sum{};
+      simd::unroll<Count>([&](auto n) STRATA_INLINE { sum = x[n] * simd::load(dz[n] + j) + sum; });
+      apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, sum + V{}, mean, m, begin + j);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// to[i] = the sum over leaves of element i, in one process, before it is reduced with others. `to` may be one of the leaves.
+template <class T>
+void sum_leaves(T* to, const T* const* leaves, int count, long begin, long end) {
+  detail::add_leaves(to + begin, leaves, count, begin, end);
+}
+
+/// The sum of f(element) in double over [begin, end), always in the same order: 16 partial sums, then the sum of these. f takes a
+/// vector of doubles, and f(0) must be 0.
+template <class T, class F>
+double sum_over(const T* values, long begin, long end, F f) {
+  constexpr int width = simd::lanes<double>, vectors = int(slice_alignment) / width;
+  simd::vec<double> sums[vectors] = {};
+  long i = begin;
+  for (; i + slice_alignment <= end; i += slice_alignment)
+    simd::unroll<vectors>([&](auto k) STRATA_INLINE { sums[k] += f(simd::load_as_doubles(values + i + k * width, width)); });
+  simd::unroll<vectors>([&](auto k) STRATA_INLINE {
+    if (const long at = i + k * width; at < end)
+      sums[k] += f(simd::load_as_doubles(values + at, int(std::min<long>(width, end - at))));
+  });
+  double sum[slice_alignment];
+  std::memcpy(sum, sums, sizeof sum);
+  for (long distance = 1; distance < slice_alignment; distance *= 2)
+    for (long l = 0; l < slice_alignment; l += 2 * distance) sum[l] += sum[l + distance];
+  return sum[0];
+}
+
+/// Replaces the first array of the gradient by the mean, with the derivative of the penalty. Norms are taken of this.
+template <class T>
+void reduce_slice(const global_gradient<T, host_device>& gradient, const T* w, penalty regularizer, long begin, long end) {
+  using V = simd::vec<T>;
+  T* const to = gradient.arrays()[0];
+  detail::for_blocks(gradient.arrays(), gradient.count(), begin, end, [&](const T* sums, long from, long stop) {
+    for (long i = from; i < stop; i += simd::lanes<T>) {
+      reduced_gradient<V> mean = gradient.mean().of(simd::load(sums + (i - from)));
+      if (!regularizer.empty()) mean = detail::add_penalty(mean, simd::load(w + i), T(regularizer.l1), T(regularizer.l2));
+      simd::store(to + i, mean.value());
+    }
+  });
+}
+
+/// Updates elements [begin, end) of weights `w` and of the rule's slots. All pointers are to whole arenas.
+template <class T, class Rule>
+void update_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const global_gradient<T, host_device>& gradient,
+                  std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
+  constexpr bool is_rule = elementwise_rule<Rule, T>;
+  static_assert(
+      is_rule,
+      "the rule of an optimizer is called with (V& weight, reduced_gradient<V>, V& of each slot), and is const; or it is "
+      "a parameterwise_rule with propose, scale and apply");
+  if constexpr (is_rule) {
+    using slot_indices = std::make_integer_sequence<int, Rule::slots>;
+    const bool as_it_is = modifiers.keep_gradient();
+    if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
+    detail::for_blocks(gradient.arrays(), gradient.count(), begin, end, [&](const T* sums, long from, long to) {
+      if (as_it_is)
+        detail::apply_rule<false>(rule, w, slots, sums, gradient.mean(), modifiers, from, to, slot_indices{});
+      else
+        detail::apply_rule<true>(rule, w, slots, sums, gradient.mean(), modifiers, from, to, slot_indices{});
+    });
+  }
+}
+
+/// The first pass of a parameterwise_rule over elements [begin, end). The first array of the gradient becomes the direction.
+template <class T, class Rule>
+void propose_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const global_gradient<T, host_device>& gradient,
+                   std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
+  const detail::slots_of_rule<Rule> slot_indices;
+  const bool as_it_is = modifiers.keep_gradient();
+  if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
+  T* const directions = gradient.arrays()[0];
+  detail::for_blocks(gradient.arrays(), gradient.count(), begin, end, [&](const T* sums, long from, long to) {
+    if (as_it_is)
+      detail::propose_directions<false>(rule, w, slots, sums, directions, gradient.mean(), modifiers, from, to, slot_indices);
+    else
+      detail::propose_directions<true>(rule, w, slots, sums, directions, gradient.mean(), modifiers, from, to, slot_indices);
+  });
+}
+
+/// The same for one matrix of weights, from the factors of its gradient: at most 8 samples, and rows of whole vectors.
+template <class T, class Rule>
+void update_from_product(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const gradient_product<T>& p,
+                         sample_mean<T> mean, std::type_identity_t<gradient_modifiers<T>> modifiers, long begin) {
+  const std::make_integer_sequence<int, Rule::slots> slot_indices;
+  const bool as_it_is = modifiers.keep_gradient();
+  if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
+  if (as_it_is && p.count == 1)
+    detail::apply_rule_to_product<false, 1>(rule, w, slots, p, mean, modifiers, begin, slot_indices);
+  else if (as_it_is)
+    detail::apply_rule_to_product<false, 8>(rule, w, slots, p, mean, modifiers, begin, slot_indices);
+  else
+    detail::apply_rule_to_product<true, 8>(rule, w, slots, p, mean, modifiers, begin, slot_indices);
+}
+
+/// Everything between the gradient of the global batch and the new weights. `run` makes all passes over the arrays that the
+/// settings and the rule need; the members that it calls are the passes, each for one slice of slice_begin.
+template <class T, optimizer Optimizer>
+struct weight_update {
+  using gradient = global_gradient<T, host_device>;
+
+  const Optimizer& rules;
+  double rate;  // learning rate of this step
+  std::span<const parameter_range> parameters;
+  T* weights;
+  T* const* slots;
+  double* norms = nullptr;  // where takes_norms(rules): norm_count(parameters, origin) elements
+  long origin = 0;          // where the arrays begin in the arena: norms are added up in the pieces of the arena
+
+  static constexpr long norm_count(std::span<const parameter_range> parameters, long origin = 0) {
+    return 3 * piece_count(parameters, origin);
+  }
+
+  bool clips_by_norm() const { return rules.clipnorm > 0 || rules.global_clipnorm > 0; }
+
+  /// in_slices(f) calls f(begin, end) for each slice of the arrays, on any threads, and returns when all calls have returned.
+  template <class Rule, class InSlices>
+  void run(const Rule& rule, const gradient& g, InSlices&& in_slices) const {
+    if (clips_by_norm()) in_slices([&](long begin, long end) { reduce(g, begin, end); });
+    if constexpr (parameterwise_rule<Rule, T>) {
+      constexpr bool says_so = norm_optimizer<Optimizer>;
+      static_assert(says_so, "an optimizer with a parameterwise_rule has `bool needs_norms() const`");
+      in_slices([&](long begin, long end) { propose(rule, g, begin, end); });
+      in_slices([&](long begin, long end) {
+        apply_directions(rule, g, begin, end);
+        clear_padding<Rule>(begin, end);
+      });
+    } else {
+      in_slices([&](long begin, long end) {
+        apply(rule, g, begin, end);
+        clear_padding<Rule>(begin, end);
+      });
+    }
+  }
+
+  /// Where clips_by_norm(): the first array of the gradient becomes the mean, and its norms are taken.
+  void reduce(const gradient& g, long begin, long end) const {
+    for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
+      for_pieces(k, from, to, [&](long id, long at, long stop) {
+        reduce_slice(g, weights, p.regularizer, at, stop);
+        gradient_norms()[id] = squares(g.arrays()[0], p, at, stop);
+      });
+    });
+  }
+
+  /// The only pass of an elementwise_rule, unless clips_by_norm(). clear_padding comes after it.
+  template <class Rule>
+  void apply(const Rule& rule, const gradient& g, long begin, long end) const {
+    const gradient_modifiers<T> m = modifiers();
+    bool same_for_all = !(rules.clipnorm > 0);
+    for (const parameter_range& p : parameters) same_for_all = same_for_all && p.regularizer.empty();
+    if (same_for_all) return update_slice(rule, weights, slots, prepared(g), m, begin, end);
+
+    for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
+      update_slice(rule, weights, slots, prepared(g), modifiers(m, p, k), from, to);
+    });
+  }
+
+  /// The first pass of a parameterwise_rule: the first array of the gradient becomes the direction, and norms are taken.
+  template <class Rule>
+  void propose(const Rule& rule, const gradient& g, long begin, long end) const {
+    const gradient_modifiers<T> common = modifiers();
+    for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
+      const gradient_modifiers<T> m = modifiers(common, p, k);
+      for_pieces(k, from, to, [&](long id, long at, long stop) {
+        propose_slice(rule, weights, slots, prepared(g), m, at, stop);
+        weight_norms()[id] = squares(weights, p, at, stop);
+        direction_norms()[id] = squares(g.arrays()[0], p, at, stop);
+      });
+      std::fill(g.arrays()[0] + std::min(to, padding_of(p, from)), g.arrays()[0] + to, T{});  // see clear_padding
+    });
+  }
+
+  /// Only for its compile error.
+  template <class Rule, class Device>
+  void apply(const Rule&, const leaf_gradients<T, Device>&, long, long) const {
+    static_assert(sizeof(reduction_is_missing_between<leaf_gradients<T, Device>, gradient>) > 0,
+                  "an update takes a global_gradient: a gradient_reduction makes it of leaf_gradients");
+  }
+
+  /// The second pass of a parameterwise_rule.
+  template <class Rule>
+  void apply_directions(const Rule& rule, const gradient& g, long begin, long end) const {
+    constexpr bool with_slots = detail::applies_with_slots<Rule, T, detail::slots_of_rule<Rule>>;
+    const std::make_integer_sequence<int, with_slots ? Rule::slots : 0> slot_indices;
+    for_parameters(begin, end, [&](const parameter_range&, long k, long from, long to) {
+      const auto scale =
+          rule.scale({std::sqrt(sum_of_pieces(weight_norms(), k)), std::sqrt(sum_of_pieces(direction_norms(), k))});
+      detail::apply_directions(rule, weights, slots, g.arrays()[0], scale, from, to, slot_indices);
+    });
+  }
+
+  /// The same for the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm().
+  template <class Rule>
+  void apply_product(const Rule& rule, const gradient_product<T>& p, sample_mean<T> mean, long begin) const {
+    gradient_modifiers<T> m = modifiers();
+    for (const parameter_range& at : parameters)
+      if (at.begin == begin) m.l1 = T(at.regularizer.l1), m.l2 = T(at.regularizer.l2);
+    update_from_product(rule, weights, slots, p, mean, m, begin);
+  }
+
+  /// A factor that is not finite turns padding into NaN, because 0 * NaN is NaN: for example the clip factor after training has
+  /// diverged. This makes padding of the weights and of the rule's slots zero again. All padding of a parameter has the same
+  /// value, so it looks at one element.
+  template <class Rule>
+  void clear_padding(long begin, long end) const {
+    constexpr double overflows = 1e30;  // in products with settings of the optimizer, as float
+    if (!parameterwise_rule<Rule, T> && !clips_by_norm() && std::abs(rate) < overflows) return;  // all factors are finite
+    for_parameters(begin, end, [&](const parameter_range& p, long, long from, long to) {
+      const long padding = padding_of(p, from);
+      if (padding >= to) return;
+      bool is_zero = weights[padding] == 0;
+      for (int k = 0; k < Rule::slots; ++k) is_zero = bool(is_zero & (slots[k][padding] == 0));
+      if (is_zero) [[likely]]
+        return;
+      std::fill(weights + padding, weights + to, T{});
+      for (int k = 0; k < Rule::slots; ++k) std::fill(slots[k] + padding, slots[k] + to, T{});
+    });
+  }
+
+  /// What a regularizer adds to the loss, for some weights.
+  static double penalty_of(penalty p, const T* w, long begin, long end) {
+    return p.empty() ? 0 : sum_over(w, begin, end, [p](simd::vec<double> v) {
+      return detail::product(v < 0. ? -v : v, p.l1) + detail::product(detail::product(v, v), p.l2);
+    });
+  }
+
+ private:
+  /// Where the padding of a parameter begins in a slice that begins at `from`.
+  static long padding_of(const parameter_range& p, long from) { return std::max(from, p.begin + p.elements); }
+
+  /// The index of a piece. A piece belongs to one parameter, so two pieces may lie in the same norm_piece elements of the arena.
+  static constexpr long piece(long parameter, long element, long origin) {
+    return (element + origin % norm_piece) / norm_piece + parameter;
+  }
+  static constexpr long piece_count(std::span<const parameter_range> parameters, long origin) {
+    return parameters.empty() ? 0 : piece(long(parameters.size()) - 1, parameters.back().end - 1, origin) + 1;
+  }
+  // Sums of squares, a number for each piece.
+  double* gradient_norms() const { return norms; }
+  double* weight_norms() const { return norms + piece_count(parameters, origin); }
+  double* direction_norms() const { return norms + 2 * piece_count(parameters, origin); }
+
+  static double squares(const T* values, const parameter_range& p, long begin, long end) {
+    return sum_over(values, begin, std::min(end, p.begin + p.elements),
+                    [](simd::vec<double> x) { return detail::product(x, x); });
+  }
+  /// Added up in order, for parameter k.
+  double sum_of_pieces(const double* squares, long k) const {
+    const parameter_range& p = parameters[std::size_t(k)];
+    double sum = 0;
+    for (long id = piece(k, p.begin, origin); id <= piece(k, p.end - 1, origin); ++id) sum += squares[id];
+    return sum;
+  }
+
+  /// The gradient for the pass after `reduce`, if there was one.
+  gradient prepared(const gradient& g) const { return clips_by_norm() ? g.in_first_array() : g; }
+
+  /// What is the same for all parameters.
+  gradient_modifiers<T> modifiers() const {
+    gradient_modifiers<T> m{.clip_value = T(rules.clipvalue), .weight_decay = T(rules.weight_decay * rate)};
+    if (rules.global_clipnorm > 0) {
+      double sum = 0;
+      for (long k = 0; k < long(parameters.size()); ++k) sum += sum_of_pieces(gradient_norms(), k);
+      m.clip_factor = T(global_clipnorm_factor(sum, rules.global_clipnorm));
+    }
+    return m;
+  }
+  /// The same with what differs for parameter k.
+  gradient_modifiers<T> modifiers(gradient_modifiers<T> m, const parameter_range& p, long k) const {
+    if (rules.clipnorm > 0) m.clip_factor = T(clipnorm_factor(sum_of_pieces(gradient_norms(), k), rules.clipnorm));
+    if (!clips_by_norm()) m.l1 = T(p.regularizer.l1), m.l2 = T(p.regularizer.l2);
+    return m;
+  }
+
+  /// f(parameter, its index, begin, end) for the parts of parameters in the slice.
+  template <class F>
+  void for_parameters(long begin, long end, F f) const {
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      const long from = std::max(begin, parameters[k].begin), to = std::min(end, parameters[k].end);
+      if (from < to) f(parameters[k], long(k), from, to);
+    }
+  }
+  /// f(index of the piece, begin, end) for the pieces of a part of parameter k.
+  template <class F>
+  void for_pieces(long k, long begin, long end, F f) const {
+    const long shift = origin % norm_piece;
+    for (long at = begin, stop; at < end; at = stop) {
+      stop = std::min(end, ((at + shift) / norm_piece + 1) * norm_piece - shift);
+      f(piece(k, at, origin), at, stop);
+    }
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,275 @@
+// Dense layers, alone or with the activation that follows: y = f(x W + b).
+#pragma once
+#include <algorithm>
+#include <strata/cpu/backend.hpp>
+#include <strata/cpu/products/packed_product.hpp>
+#include <strata/cpu/products/skipped_zeros.hpp>
+#include <strata/kernel/gradient_sink.hpp>
+#include <strata/kernel/kernel.hpp>
+#include <strata/layers/dense.hpp>
+
+namespace strata {
+
+namespace simd {
+
+/// dx (+)= dz W^T for few samples: squares of W are transposed in registers and used at once.
+template <class T>
+struct squares_in_registers {
+  static constexpr int L = lanes<T>, most = registers == 32 ? 8 : 4;
+
+  static void input_gradient(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
+    for (; count > 0; count -= most, dz += most * std::ptrdiff_t(N), dx += most * std::ptrdiff_t(K))
+      if (count == 1)
+        some_samples<1>(dz, 1, w, K, N, dx, add);
+      else
+        some_samples<most>(dz, std::min(most, count), w, K, N, dx, add);
+  }
+
+ private:
+  template <int M>
+  [[gnu::noinline]] static void some_samples(const T* dz, int count, const T* w, int K, int N, T* dx, bool add);
+  /// Adds the products of a square of W. With fewer rows the last one repeats; its extra results are not stored.
+  template <int M>
+  STRATA_INLINE static void square(const T* w, std::ptrdiff_t stride, int rows, int columns, vec<T> (&sum)[M], auto d) {
+    vec<T> r[L];
+    if (rows == L && columns == L)
+      unroll<L>([&](auto i) STRATA_INLINE { r[i] = load(w + i * stride); });
+    else
+      unroll<L>([&](auto i) STRATA_INLINE { r[i] = load_first(w + std::min(int(i), rows - 1) * stride, columns); });
+    transpose<T>(r);
+    unroll<L>([&](auto j)
+                  STRATA_INLINE { unroll<M>([&](auto m) STRATA_INLINE { sum[m] = broadcast(d(m)[j]) * r[j] + sum[m]; }); });
+  }
+};
+
+template <class T>
+template <int M>
+[[gnu::noinline]] void squares_in_registers<T>::some_samples(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
+  const int whole = N / L * L, left = N - whole;
+  const T* d[M];
+  unroll<M>([&](auto m) STRATA_INLINE { d[m] = dz + std::min(int(m), count - 1) * std::ptrdiff_t(N); });
+  alignas(64) T ends[M][L] = {};  // the columns that do not fill a square
+  for (int m = 0; m < M; ++m) std::copy_n(d[m] + whole, left, ends[m]);
+  for (int k = 0; k < K; k += L, w += L * std::ptrdiff_t(N)) {
+    const int rows = std::min(L, K - k);
+    vec<T> sum[M] = {};
+    T* const to = dx + k;
+    if (add)
+      unroll<M>([&](auto m) STRATA_INLINE { sum[m] = load_first(to + std::min(int(m), count - 1) * std::ptrdiff_t(K), rows); });
+    for (int n = 0; n < whole; n += L) square<M>(w + n, N, rows, L, sum, [&](auto m) STRATA_INLINE { return d[m] + n; });
+    if (left > 0)
+      square<M>(w + whole, N, rows, left, sum, [&](auto m) STRATA_INLINE {
+        const T* end = ends[m];
+        asm("" : "+r"(end));  // otherwise all broadcasts are made in advance and spilled to the stack
+        return end;
+      });
+    unroll<M>([&](auto m) STRATA_INLINE {
+      if (m < count) store_first(to + m * std::ptrdiff_t(K), sum[m], rows);
+    });
+  }
+}
+
+/// dx (+)= dz W^T for W: (K, N), without a transposed copy of W: the lanes of a vector are samples. dz is transposed, and so are
+/// tiles of dx^T before they are stored.
+template <class T, int N>
+struct samples_as_vectors {
+  static constexpr int L = lanes<T>, most = most_vectors * L, tile_rows = 48, piece = 8 * 1024 / int(sizeof(T)) / most_vectors;
+  static constexpr int scratch = (N + tile_rows) * most;
+
+  [[gnu::noinline]] static void input_gradient(const T* dz, int count, const T* w, int K, T* dx, bool add, T* scratch) {
+    T* const tile = scratch + N * most;
+    for (int first = 0; first < count; first += most, dz += most * N, dx += most * std::ptrdiff_t(K)) {
+      const int samples = std::min(most, count - first), width = padded<T>(samples);
+      transpose(dz, N, scratch, width, samples, N, true);
+      for (int k = 0; k < K; k += tile_rows) {
+        const int rows = std::min(tile_rows, K - k);
+        const T* const from = w + std::ptrdiff_t(k) * N;
+        if (add) transpose(dx + k, K, tile, width, samples, rows, true);
+        switch (width / L) {
+          case 1:
+            one_vector(from, rows, scratch, tile, add);
+            break;
+          case 2:
+            some_vectors<2>(from, rows, scratch, tile, add);
+            break;
+          case 3:
+            some_vectors<std::min(3, most_vectors)>(from, rows, scratch, tile, add);
+            break;
+          default:
+            some_vectors<most_vectors>(from, rows, scratch, tile, add);
+        }
+        transpose(tile, width, dx + k, K, rows, samples);
+      }
+    }
+  }
+
+ private:
+  /// tile (+)= rows [0, rows) of W times dz^T, whose rows have V vectors.
+  template <int V>
+  [[gnu::noinline]] static void some_vectors(const T* w, int rows, const T* dz, T* tile, bool add) {
+    constexpr int width = V * L;
+    for (int n = 0; n < N; n += piece)
+      detail::panel<T, block_of(tile_rows, V).rows, V, L, linear>(
+          {rows, w + n, {N}, one_run, 1, std::min(piece, N - n), 1, dz + n * width, width, tile, {width}, nullptr, add || n > 0},
+          0);
+  }
+  /// some_vectors for rows of dz^T of one vector: takes more rows of W at a time, for enough work per load.
+  static void one_vector(const T* w, int rows, const T* dz, T* tile, bool add) {
+    constexpr int R = registers / 2;
+    int k = 0;
+    for (; k + R <= rows; k += R) columns<R>(w + k * N, dz, tile + k * L, add);
+    for (; k < rows; ++k) columns<1>(w + k * N, dz, tile + k * L, add);
+  }
+  template <int Rows>
+  [[gnu::noinline]] static void columns(const T* w, const T* dz, T* tile, bool add) {
+    vec<T> sum[Rows] = {};
+    if (add) unroll<Rows>([&](auto r) STRATA_INLINE { sum[r] = load(tile + r * L); });
+    for (int j = 0; j < N; ++j, dz += L) {
+      vec<T> d = load(dz);
+      keep(d);
+      unroll<Rows>([&](auto r) STRATA_INLINE { sum[r] = broadcast(w[r * N + j]) * d + sum[r]; });
+    }
+    unroll<Rows>([&](auto r) STRATA_INLINE { store(tile + r * L, sum[r]); });
+  }
+};
+
+/// The three products of a dense layer with K inputs and N outputs. The choice between algorithms was measured on Zen 5. All of
+/// them give the same bits for finite numbers. Where many elements of x are zero, these are skipped: they do not even multiply
+/// weights or gradients that are inf or nan.
+template <class T, int K, int N>
+struct dense_products {
+  static constexpr int L = lanes<T>;
+  /// Rows of a piece of the weight gradient. Pieces begin at multiples of 64 bytes.
+  static constexpr int piece_rows = 48, piece_columns = 8 * 1024 / int(sizeof(T)) / 16;
+  /// The layer is large enough for skipping zeros to pay.
+  static constexpr bool looks_for_zeros = K >= 64 && N >= 32;
+  static constexpr int scratch =
+      aligned_size<T>(std::max({packed_numbers<T>, samples_as_vectors<T, N>::scratch, piece_rows* std::min(N, piece_columns),
+                                looks_for_zeros ? std::max(skipping_scratch<T>, skipping_gradient_scratch<T, N>) : 0}));
+  /// W is larger than any second-level cache.
+  static constexpr bool large = double(K) * N * sizeof(T) > 4 * 1024 * 1024;
+  /// The widest panel: narrow where a wide one would use too few sets of the cache.
+  static constexpr int most = detail::spread_over_few_sets<T>(N) ? std::min(2, most_vectors) : most_vectors;
+
+  template <class Activation>
+  static void forward(const T* x, const T* w, const T* bias, T* y, int count, T* scratch) {
+    using epilogue = std::conditional_t<looks_for_zeros, of_unsigned_zeros<Activation>, Activation>;
+    const product<T> p{
+        .rows = count, .a = x, .a_rows = {K}, .length = K, .b = w, .b_stride = N, .c = y, .c_rows = {N}, .bias = bias};
+    if constexpr (looks_for_zeros)
+      if (skips(x, count)) return multiply_skipping<N, epilogue>(p, scratch);
+    if constexpr (large)
+      if (count >= 32) return multiply_packed<N, 0, epilogue>(p, storage::plain, scratch);
+    if (most < most_vectors && count >= 8) return multiply<N, 0, epilogue, most>(p);
+    multiply<N, 0, epilogue>(p);
+  }
+
+  static void weight_gradient(const T* x, const T* dz, T* dw, int count, bool add, T* scratch) {
+    gradient_of_rows<K>(x, K, dz, count, dw, add, skips(x, count), scratch);
+  }
+
+  /// Hands over the two factors, or pieces that are still in the first-level cache, or, if rows are too long for such pieces, the
+  /// whole gradient.
+  static void weight_gradient_into(const T* x, const T* dz, int count, T* dw, T* scratch, const gradient_sink<T>& take) {
+    if (take.wants_product(count, N)) return take.take_product(take.context, 0, x, dz, count, K, N);
+    if constexpr (N > piece_columns) {
+      weight_gradient(x, dz, dw, count, false, scratch);
+      take.take(take.context, 0, 0, long(K) * N, dw);
+    } else {
+      static_assert(skipping_gradient_scratch<T, N> == 0);
+      T* const piece = scratch;
+      const bool skipping = skips(x, count);
+      for (int k = 0; k < K; k += piece_rows) {
+        const int rows = std::min(piece_rows, K - k), size = rows * N;
+        gradient_of_rows<piece_rows>(x + k, rows, dz, count, piece, false, skipping, nullptr);
+        std::fill(piece + size, piece + aligned_size<T>(size), T{});
+        take.take(take.context, 0, long(k) * N, size, piece);
+      }
+    }
+  }
+
+  static void input_gradient(const T* dz, const T* w, T* dx, int count, bool add, T* scratch) {
+    if (count <= L / 2) return squares_in_registers<T>::input_gradient(dz, count, w, K, N, dx, add);
+    // Transposes the smaller one: dz and dx, or W.
+    if ((double(K) + N) * padded<T>(count) <= double(K) * N)
+      return samples_as_vectors<T, N>::input_gradient(dz, count, w, K, dx, add, scratch);
+    const product<T> p{
+        .rows = count, .a = dz, .a_rows = {N}, .length = N, .b = w, .b_stride = N, .c = dx, .c_rows = {K}, .add = add};
+    multiply_packed<K, 0>(p, storage::transposed, scratch);
+  }
+
+ private:
+  static bool skips(const T* x, int count) { return looks_for_zeros && many_zeros(x, count * std::ptrdiff_t(K), N); }
+
+  /// Rows: as in multiply.
+  template <int Rows>
+  static void gradient_of_rows(const T* x, int rows, const T* dz, int count, T* dw, bool add, bool skipping, T* scratch) {
+    if constexpr (looks_for_zeros)
+      if (skipping) return weight_gradient_skipping<N>(x, K, rows, dz, count, dw, add, scratch);
+    using epilogue = of_unsigned_zeros<linear>;  // as in apply_rule_to_product
+    multiply<N, Rows, epilogue>(product<T>{.rows = rows,
+                                           .a = x,
+                                           .a_rows = {1},
+                                           .length = count,
+                                           .step = K,
+                                           .b = dz,
+                                           .b_stride = N,
+                                           .c = dw,
+                                           .c_rows = {N},
+                                           .add = add});
+  }
+};
+
+/// A dense layer, then an activation; `linear` for none. x, dx: (count, K); W: (K, N); b: (N); y, dy: (count, N).
+template <dense_settings S, class Activation, class P, shape In>
+struct dense_kernel : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr int K = In[0], N = S.units;
+  using products = dense_products<T, K, N>;
+  static constexpr bool activated = !std::is_same_v<Activation, linear>;
+  static constexpr bool reads_output = activated;
+  static constexpr int scratch = products::scratch, scratch_per_sample = activated ? N : 0;
+
+  static void forward(const operands<T>& o) {
+    products::template forward<Activation>(o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count, o.scratch);
+  }
+
+  static void backward(const operands<T>& o) { gradients(o, gradient_of_sums(o)); }
+
+  /// Backward that stores no weight gradients: it hands them over in pieces as soon as they are known.
+  static void backward_into(const operands<T>& o, const gradient_sink<T>& take) { gradients_into(o, gradient_of_sums(o), take); }
+
+  /// The gradients of x, W and b from dz, the gradient of x W + b: (count, N). Losses that compute dz themselves call this.
+  static void gradients(const operands<T>& o, const T* dz) {
+    if (S.bias && o.dw[1]) column_sums(dz, o.count, N, o.dw[1], o.adds_dw);
+    if (o.dw[0]) products::weight_gradient(o.x[0], dz, o.dw[0], o.count, o.adds_dw, o.scratch);
+    if (o.dx[0]) products::input_gradient(dz, o.w[0], o.dx[0], o.count, o.adds_dx[0], o.scratch);
+  }
+  static void gradients_into(const operands<T>& o, const T* dz, const gradient_sink<T>& take) {
+    if (o.dx[0]) products::input_gradient(dz, o.w[0], o.dx[0], o.count, o.adds_dx[0], o.scratch);
+    if (S.bias && o.dw[1]) {
+      column_sums(dz, o.count, N, o.scratch, false);
+      std::fill(o.scratch + N, o.scratch + aligned_size<T>(N), T{});
+      take.take(take.context, 1, 0, N, o.scratch);
+    }
+    if (o.dw[0]) products::weight_gradient_into(o.x[0], dz, o.count, o.dw[0], o.scratch, take);
+  }
+
+ private:
+  static const T* gradient_of_sums(const operands<T>& o) {
+    if constexpr (!activated) return o.dy;
+    through_activation<Activation>(o.dy, o.y, o.scratch + scratch, o.count * N);
+    return o.scratch + scratch;
+  }
+};
+
+}  // namespace simd
+
+template <dense_settings S, class P, shape In>
+struct kernel<cpu, affine<S>, P, In> : simd::dense_kernel<S, linear, P, In> {};
+
+template <dense_settings S, class Activation, class P, shape In>
+  requires simd::follows_in_registers<Activation>
+struct kernel<cpu, fused<affine<S>, Activation>, P, In> : simd::dense_kernel<S, Activation, P, In> {};
+
+}  // namespace strata

@@ -1,0 +1,73 @@
+// Joins that work element by element, on vectors, alone or with the activation that follows.
+#pragma once
+#include <strata/cpu/backend.hpp>
+#include <strata/cpu/simd/elementwise.hpp>
+#include <strata/kernel/kernel.hpp>
+#include <strata/layers/elementwise_join.hpp>
+
+namespace strata {
+
+namespace simd {
+
+template <class T, int Branches>
+STRATA_INLINE inline void copy_pointers(T* const* from, T** to) {
+  unroll<Branches>([&](auto k) STRATA_INLINE { to[k] = from[k]; });
+}
+
+/// y = activation(join(x[0], x[1], ...)) for n elements.
+template <class T, class Join, int Branches, class Activation>
+[[gnu::noinline]] void join_arrays(const T* const* x, std::ptrdiff_t n, T* y) {
+  const T* from[Branches];
+  copy_pointers<const T, Branches>(x, from);
+  for_vectors_unrolled<T, 2>(n, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
+    vec<T> in[Branches];
+    unroll<Branches>([&](auto k) STRATA_INLINE { in[k] = lane.load(from[k] + i); });
+    lane.store(y + i, vector_activation<Activation>::template value<T>(Join::template value<T>(in)));
+  });
+}
+
+/// dx[k] (+)= the gradient of branch k, unless dx[k] is null. Two branches may have the same dx; then the second one adds.
+template <class T, class Join, int Branches, class Activation>
+[[gnu::noinline]] void join_gradients(const T* const* x, const T* y, const T* dy, std::ptrdiff_t n, T* const* dx,
+                                      const bool* adds) {
+  const T* from[Branches];
+  T* to[Branches];
+  bool add[Branches];
+  copy_pointers<const T, Branches>(x, from);
+  copy_pointers<T, Branches>(dx, to);
+  unroll<Branches>([&](auto k) STRATA_INLINE { add[k] = adds[k]; });
+  for_vectors<T>(n, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
+    vec<T> in[Branches] = {}, gradient[Branches];
+    if constexpr (Join::reads_input) unroll<Branches>([&](auto k) STRATA_INLINE { in[k] = lane.load(from[k] + i); });
+    const vec<T> after = lane.load(dy + i) * slope_at<Activation>(lane, y + i);
+    Join::template gradients<T>(in, after, gradient);
+    unroll<Branches>([&](auto k) STRATA_INLINE {
+      if (to[k]) put<T>(lane, to[k] + i, gradient[k], add[k]);
+    });
+  });
+}
+
+template <class Join, class Activation, class P, shape In, int Branches>
+struct join_kernel : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr bool reads_input = Join::reads_input, reads_output = !std::is_same_v<Activation, linear>;
+
+  static void forward(const operands<T>& o) {
+    join_arrays<T, Join, Branches, Activation>(o.x, std::ptrdiff_t(o.count) * In.size(), o.y);
+  }
+  static void backward(const operands<T>& o) {
+    join_gradients<T, Join, Branches, Activation>(o.x, o.y, o.dy, std::ptrdiff_t(o.count) * In.size(), o.dx, o.adds_dx);
+  }
+};
+
+}  // namespace simd
+
+template <elementwise_join Join, class P, shape First, shape... Rest>
+struct kernel<cpu, Join, P, First, Rest...> : simd::join_kernel<Join, linear, P, First, 1 + int(sizeof...(Rest))> {};
+
+template <elementwise_join Join, class Activation, class P, shape First, shape... Rest>
+  requires simd::follows_in_registers<Activation>
+struct kernel<cpu, fused<Join, Activation>, P, First, Rest...>
+    : simd::join_kernel<Join, Activation, P, First, 1 + int(sizeof...(Rest))> {};
+
+}  // namespace strata

@@ -1,0 +1,203 @@
+// Batch-reduce matrix products in register blocks. Sizes and strides are values and only the block is a type, so all layers of a
+// program share a few compiled loops.
+#pragma once
+#include <algorithm>
+#include <climits>
+#include <strata/cpu/simd/vector_activations.hpp>
+
+namespace strata::simd {
+
+/// The positions of rows: row r lies at (r / wrap) * outer + (r % wrap) * inner. A matrix has one stride, the pixels of an image
+/// have two.
+struct row_grid {
+  std::ptrdiff_t inner = 0;
+  int wrap = INT_MAX;
+  std::ptrdiff_t outer = 0;
+};
+
+/// The only run of a product of matrices.
+inline constexpr int one_run[1] = {0};
+
+/// C (op)= A B with C: (rows, N). The reduction goes through `runs` runs of `length` elements, in order:
+///   C[r][j] = bias[j], 0 or C[r][j], plus the sum of A[r][run_at[i] + k * step] * B[i * length + k][j], then an activation.
+template <class T>
+struct product {
+  int rows;
+  const T* a;
+  row_grid a_rows;
+  const int* run_at = one_run;
+  int runs = 1, length = 0;
+  std::ptrdiff_t step = 1;
+  const T* b;
+  std::ptrdiff_t b_stride;
+  T* c;
+  row_grid c_rows;
+  const T* bias = nullptr;
+  bool add = false;
+};
+
+/// A register block: rows * vectors sums, one row of B and one broadcast element must fit into the register file.
+struct block {
+  int rows, vectors;
+};
+inline constexpr int most_vectors = registers == 32 ? 4 : 2;
+
+/// The best block for `rows` rows, counting half a row of work per block. It has at most 8 rows (12 if they are one vector wide),
+/// because their addresses need registers, too, and at least 4, for enough independent sums. rows == 0: the number is not known
+/// at compile time; mostly it is a power of two.
+constexpr block block_of(int rows, int vectors) {
+  const int fitting = (registers - 1) / vectors - 1, most = std::min(vectors == 1 ? 12 : 8, fitting);
+  if (rows == 0) return {most >= 8 ? 8 : 4, vectors};
+  int best = most, least = INT_MAX;
+  for (int r = most; r >= 4; --r) {
+    const int cost = (rows + r - 1) / r * (2 * r + 1);
+    if (cost < least) least = cost, best = r;
+  }
+  return {best, vectors};
+}
+
+namespace detail {
+
+/// The initial sums of a product without bias.
+template <class T>
+alignas(64) inline constexpr T zeros[registers / 2 * lanes<T>] = {};
+
+/// Walks through a row_grid without divisions.
+struct row_walk {
+  row_grid grid;
+  int column = 0;
+  std::ptrdiff_t line = 0, at = 0;
+
+  STRATA_INLINE std::ptrdiff_t next() {
+    const std::ptrdiff_t here = at;
+    if (++column == grid.wrap)
+      column = 0, line += grid.outer, at = line;
+    else
+      at += grid.inner;
+    return here;
+  }
+};
+
+/// The addresses of the next R rows. After the last row, its address repeats: it is computed again with the same result.
+template <int R, class T, class Walk>
+STRATA_INLINE inline void next_rows(T* (&p)[R], T* base, Walk& walk, int left) {
+  unroll<R>([&](auto r) STRATA_INLINE {
+    if constexpr (r == 0)
+      p[r] = base + walk.next();
+    else
+      p[r] = r < left ? base + walk.next() : p[r - 1];
+  });
+  unroll<R>([&](auto r) STRATA_INLINE {
+    auto& row = p[r];
+    asm("" : "+r"(row));
+  });  // or g++ clones all that follows for repeated rows
+}
+
+/// The innermost loop, which takes nearly all of the time.
+template <int R, int V, int Last, class T>
+STRATA_INLINE inline void accumulate(vec<T> (&sum)[R][V], const T* const (&a)[R], const product<T>& p, const T* b) {
+  const std::ptrdiff_t step = p.step, b_stride = p.b_stride, reach = p.length * step;
+  for (int run = 0; run < p.runs; ++run) {
+    const std::ptrdiff_t begin = p.run_at[run], end = begin + reach;
+    for (std::ptrdiff_t k = begin; k != end; k += step, b += b_stride) {
+      vec<T> w[V];
+      unroll<V>([&](auto v) STRATA_INLINE {
+        w[v] = load < v + 1 == V ? Last : lanes < T >> (b + v * lanes<T>);
+        if constexpr (R > 1) keep(w[v]);
+      });
+      unroll<R>([&](auto r) STRATA_INLINE {
+        vec<T> x = broadcast(a[r][k]);
+        if constexpr (V > 1) keep(x);
+        unroll<V>([&](auto v) STRATA_INLINE { sum[r][v] = x * w[v] + sum[r][v]; });
+      });
+    }
+  }
+}
+
+/// All rows of a column panel of V vectors, the last of which has Last lanes.
+template <class T, int R, int V, int Last, class Activation>
+[[gnu::noinline]] void panel(const product<T>& p, int column) {
+  constexpr int L = lanes<T>;
+  row_walk a_walk{p.a_rows}, c_walk{p.c_rows};
+  T* const c_base = p.c + column;
+  const T* const bias = p.bias ? p.bias + column : zeros<T>;
+  for (int left = p.rows; left > 0; left -= R) {
+    const T* a[R];
+    T* c[R];
+    next_rows(a, p.a, a_walk, left);
+    next_rows(c, c_base, c_walk, left);
+    const T* start[R];
+    unroll<R>([&](auto r) STRATA_INLINE { start[r] = p.add ? c[r] : bias; });
+    vec<T> sum[R][V];
+    unroll<R * V>([&](auto i)
+                      STRATA_INLINE { sum[i / V][i % V] = load < i % V + 1 == V ? Last : L > (start[i / V] + i % V * L); });
+    accumulate<R, V, Last>(sum, a, p, p.b + column);
+    unroll<R * V>([&](auto i) STRATA_INLINE {
+      store<i % V + 1 == V ? Last : L>(c[i / V] + i % V * L, vector_activation<Activation>::template value<T>(sum[i / V][i % V]));
+    });
+  }
+}
+
+}  // namespace detail
+
+/// Divides N columns into panels of equal width, with a limit on their vectors.
+template <class T, int N, int Most = most_vectors>
+struct panels {
+  static constexpr int vectors = (N + lanes<T> - 1) / lanes<T>, count = (vectors + Most - 1) / Most;
+  static constexpr int each = (vectors + count - 1) / count, rest = vectors - each * (count - 1);
+  static constexpr int last_lanes = N - (vectors - 1) * lanes<T>;
+};
+
+namespace detail {
+/// For a single row. Panels are wider, for enough independent sums, and B is read in longer pieces.
+template <int N, class Activation, class T>
+void one_row(const product<T>& p) {
+  constexpr int L = lanes<T>, wide = registers / 2, half = wide / 2, quarter = wide / 4;
+  constexpr int vectors = panels<T, N>::vectors, behind_wide = (vectors - 1) % wide + 1;
+  constexpr int behind_half = behind_wide > half ? behind_wide - half : behind_wide;
+  constexpr int rest = behind_half > quarter ? behind_half - quarter : behind_half;
+  int column = 0;
+  const auto next = [&](auto width) STRATA_INLINE {
+    panel<T, 1, width, L, Activation>(p, column);
+    column += width * L;
+  };
+  if constexpr (vectors > wide)
+    while (column + wide * L < N) next(std::integral_constant<int, wide>{});
+  if constexpr (behind_wide > half) next(std::integral_constant<int, half>{});
+  if constexpr (behind_half > quarter) next(std::integral_constant<int, quarter>{});
+  panel<T, 1, rest, panels<T, N>::last_lanes, Activation>(p, column);
+}
+}  // namespace detail
+
+/// The product with N columns. Rows: their number, or 0 if it is known at run time only.
+template <int N, int Rows, class Activation = linear, int Most = most_vectors, class T>
+void multiply(const product<T>& p) {
+  using cut = panels<T, N, Most>;
+  constexpr int L = lanes<T>, each = cut::each, rest = cut::rest, width = each * L;
+  if constexpr (Rows == 0)
+    if (p.rows == 1) return detail::one_row<N, Activation>(p);
+  for (int i = 0; i + 1 < cut::count; ++i) detail::panel<T, block_of(Rows, each).rows, each, L, Activation>(p, i * width);
+  detail::panel<T, block_of(Rows, rest).rows, rest, cut::last_lanes, Activation>(p, (cut::count - 1) * width);
+}
+
+/// sums[j] (+)= the sum over rows of a[r][j], in order.
+template <class T>
+[[gnu::noinline]] void column_sums(const T* a, int rows, int columns, T* sums, bool add) {
+  constexpr int L = lanes<T>, V = 4;
+  int j = 0;
+  for (; j + V * L <= columns; j += V * L) {
+    vec<T> s[V];
+    unroll<V>([&](auto v) STRATA_INLINE { s[v] = add ? load(sums + j + v * L) : vec<T>{}; });
+    for (int r = 0; r < rows; ++r)
+      unroll<V>([&](auto v) STRATA_INLINE { s[v] += load(a + std::ptrdiff_t(r) * columns + j + v * L); });
+    unroll<V>([&](auto v) STRATA_INLINE { store(sums + j + v * L, s[v]); });
+  }
+  for (; j < columns; j += L) {
+    const int n = columns - j < L ? columns - j : L;
+    vec<T> s = add ? load_first(sums + j, n) : vec<T>{};
+    for (int r = 0; r < rows; ++r) s += load_first(a + std::ptrdiff_t(r) * columns + j, n);
+    store_first(sums + j, s, n);
+  }
+}
+
+}  // namespace strata::simd

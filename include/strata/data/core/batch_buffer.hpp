@@ -1,0 +1,58 @@
+// The memory of one batch.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <strata/base/arena.hpp>
+#include <strata/data/core/rows.hpp>
+
+namespace strata::data::detail {
+
+/// How many values a sample has in a batch.
+template <row_source Rows>
+struct sizes_of_sample {
+  static constexpr std::size_t x{Rows::sample_shape.size()}, label = Rows::labels == label_kind::sparse;
+  static constexpr std::size_t target = Rows::labels == label_kind::dense ? std::size_t{Rows::target_shape.size()} : 0;
+};
+
+/// places[k] is where sample k goes.
+template <row_source Rows, class T>
+struct sample_places {
+  sample_place<T> first;
+
+  sample_place<T> operator[](std::size_t k) const {
+    using sizes = sizes_of_sample<Rows>;
+    return {first.x + k * sizes::x, first.label + k * sizes::label, first.target + k * sizes::target};
+  }
+};
+
+/// Memory for the samples of a batch, aligned to cache lines.
+template <class T>
+class batch_buffer {
+ public:
+  /// For the whole batch; `values` and `target_values` count values of T. Allocates on the first call only.
+  void prepare(std::size_t values, std::size_t labels, std::size_t target_values) {
+    x_.grow(values), labels_.grow(labels), targets_.grow(target_values);
+  }
+  /// Where sample `first` and those after it go, if they are samples of Rows.
+  template <row_source Rows>
+  sample_places<Rows, T> places(std::size_t first) {
+    return {sample_places<Rows, T>{{x_.data(), labels_.data(), targets_.data()}}[first]};
+  }
+  /// Moves samples begin ... end - 1 to an earlier place.
+  template <row_source Rows>
+  void move(std::size_t begin, std::size_t end, std::size_t to) {
+    using sizes = sizes_of_sample<Rows>;
+    const auto move = [&](auto* first, std::size_t n) { std::copy(first + begin * n, first + end * n, first + to * n); };
+    move(x_.data(), sizes::x), move(labels_.data(), sizes::label), move(targets_.data(), sizes::target);
+  }
+  T* x() { return x_.data(); }
+  std::int32_t* labels() { return labels_.data(); }
+  T* targets() { return targets_.data(); }
+
+ private:
+  arena<T> x_, targets_;
+  arena<std::int32_t> labels_;
+};
+
+}  // namespace strata::data::detail

@@ -1,0 +1,79 @@
+// How stages are put together: `train | shuffle(10'000) | batch<64>`. C++20 lacks std::ranges::range_adaptor_closure.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+namespace strata::data {
+
+namespace detail {
+struct closure_base {};
+template <class C>
+concept some_closure = std::derived_from<C, closure_base>;
+
+template <std::size_t, class T>
+struct argument {
+  T value;
+};
+
+/// All arguments of F but the view.
+template <class Indices, class F, class... Arguments>
+class bound;
+template <std::size_t... I, class F, class... Arguments>
+class bound<std::index_sequence<I...>, F, Arguments...> : public closure_base, argument<I, Arguments>... {
+ public:
+  constexpr explicit bound(Arguments... arguments) : argument<I, Arguments>{std::move(arguments)}... {}
+
+  template <class V>
+  constexpr auto operator()(V&& view) const {
+    return F{}(std::forward<V>(view), static_cast<const argument<I, Arguments>&>(*this).value...);
+  }
+  template <class V>
+    requires std::ranges::range<std::remove_cvref_t<V>>  // const views, too: they are copied
+  friend constexpr auto operator|(V&& view, const bound& f) {
+    return F{}(std::forward<V>(view), static_cast<const argument<I, Arguments>&>(f).value...);
+  }
+};
+}  // namespace detail
+
+/// What may follow `|`: the function object F and its arguments but the view. `view | f` and `f(view)` are F{}(view,
+/// arguments...); `f | g` is f, then g. cf. https://en.cppreference.com/w/cpp/ranges/range_adaptor_closure
+template <class F, class... Arguments>
+class closure : public detail::bound<std::index_sequence_for<Arguments...>, F, Arguments...> {
+ public:
+  using detail::bound<std::index_sequence_for<Arguments...>, F, Arguments...>::bound;
+};
+/// Without arguments: F may also be called with arguments, which makes another closure, as in `cache` and `cache("file")`.
+template <class F>
+class closure<F> : public detail::closure_base, public F {
+ public:
+  template <class V>
+    requires std::ranges::range<std::remove_cvref_t<V>>
+  friend constexpr auto operator|(V&& view, const closure&) {
+    return F{}(std::forward<V>(view));
+  }
+};
+
+namespace detail {
+/// `partial(f, a, b)(view)` is `f(view, a, b)`.
+template <class F, class... Arguments>
+constexpr auto partial(F, Arguments... arguments) {
+  return closure<F, Arguments...>(std::move(arguments)...);
+}
+
+struct composed_fn {
+  template <class V, some_closure F, some_closure G>
+  constexpr auto operator()(V&& view, const F& f, const G& g) const {
+    return g(f(std::forward<V>(view)));
+  }
+};
+}  // namespace detail
+
+template <detail::some_closure F, detail::some_closure G>
+constexpr auto operator|(F f, G g) {
+  return detail::partial(detail::composed_fn{}, std::move(f), std::move(g));
+}
+
+}  // namespace strata::data

@@ -1,0 +1,107 @@
+// Gathers samples into a batch.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/batch_buffer.hpp>
+#include <strata/data/core/gather_team.hpp>
+#include <strata/data/core/left_out.hpp>
+#include <strata/data/core/rows.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata::data::detail {
+
+/// How many samples ahead a row is prefetched.
+inline constexpr std::size_t rows_ahead = 4;
+
+/// A smaller batch is written by one thread: waking another one would take longer.
+inline constexpr std::size_t bytes_worth_sharing = 32'768;
+
+/// The exceptions that were thrown while samples were written. The first one in the order of the samples counts, whichever thread
+/// met it when.
+class gather_failures {
+ public:
+  /// Samples from this one on need not be written. All before it are written: a thread skips a part only if it begins after a
+  /// failure, and leaves it early only at a failure of its own.
+  std::size_t end() const { return end_.load(std::memory_order_relaxed); }
+
+  /// Sample k has thrown the exception that is being handled.
+  void add(std::size_t k) {
+    const std::lock_guard lock(mutex_);
+    try {
+      throw;
+    } catch (const left_out& sample) {
+      left_out_.emplace_back(k, sample);
+    } catch (...) {
+      if (k >= end()) return;
+      end_.store(k, std::memory_order_relaxed);
+      first_ = std::current_exception();
+    }
+  }
+
+  /// After all threads are done: throws the first failure, or calls f(k) for each sample k that is left out, in order.
+  template <class F>
+  void settle(F&& f) {
+    std::sort(left_out_.begin(), left_out_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [k, sample] : left_out_)
+      if (k < end()) sample.count();
+    if (first_) std::rethrow_exception(first_);
+    for (const auto& [k, sample] : left_out_) f(k);
+  }
+
+ private:
+  std::atomic<std::size_t> end_{std::numeric_limits<std::size_t>::max()};
+  std::mutex mutex_;
+  std::exception_ptr first_;
+  std::vector<std::pair<std::size_t, left_out>> left_out_;
+};
+
+/// Writes samples first ... last - 1 of the first `count` indices into the rows of the buffer after the first `filled`; the
+/// indices after `count` are prefetched. Returns how many rows are filled then. A sample that is left out takes no row: rows that
+/// may leave out samples must all be written. The team writes if there is one, else the writers, else the calling thread.
+template <row_source Rows, class T>
+std::size_t gather(const Rows& rows, std::span<const sample_index> indices, std::size_t count, std::size_t first,
+                   std::size_t last, batch_buffer<T>& out, std::size_t filled, gather_team* team, int threads,
+                   const row_writers& writers) {
+  gather_failures failures;
+  const auto places = out.template places<Rows>(filled);
+  const auto write = [&failures, &rows, indices, places, first](std::size_t begin, std::size_t end) {
+    if (first + begin >= failures.end()) return;
+    for (std::size_t k = first + begin; k < first + end; ++k) {
+      const sample_index ahead = indices[k + rows_ahead < indices.size() ? k + rows_ahead : k];
+      try {
+        rows.write(indices[k], ahead, places[k], std::identity{});
+      } catch (...) {
+        failures.add(k);
+        if (failures.end() <= k) return;
+      }
+    }
+  };
+  if (team != nullptr)
+    team->for_parts(last - first, threads, write);
+  else if (writers && last - first > 1)
+    writers(last - first, std::ref(write));
+  else
+    write(0, last - first);
+
+  std::size_t kept = 0, next = 0;  // samples before `next` that are not left out have moved to the front
+  const auto keep_until = [&](std::size_t end) {
+    if (kept != next) out.template move<Rows>(filled + next, filled + end, filled + kept);
+    kept += end - next;
+  };
+  failures.settle([&](std::size_t k) {
+    keep_until(k);
+    next = k + 1;
+  });
+  keep_until(count);
+  return filled + kept;
+}
+
+}  // namespace strata::data::detail

@@ -1,0 +1,33 @@
+// A sample that ignore_errors leaves out.
+#pragma once
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/data/core/damage_report.hpp>
+#include <utility>
+
+namespace strata::data::detail {
+
+/// Thrown by rows after ignore_errors. The caller skips the sample, and counts it in the order of the samples.
+class left_out : public error {
+ public:
+  left_out(const error& why, std::shared_ptr<damage_report> report) : error(why), report_(std::move(report)) {}
+
+  void count() const { report_->add_sample(what()); }
+
+ private:
+  std::shared_ptr<damage_report> report_;
+};
+
+/// Calls f. False if f asks for a sample that is left out, which is counted.
+template <class F>
+bool unless_left_out(F&& f) {
+  try {
+    f();
+    return true;
+  } catch (const left_out& sample) {
+    sample.count();
+    return false;
+  }
+}
+
+}  // namespace strata::data::detail

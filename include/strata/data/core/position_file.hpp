@@ -1,0 +1,56 @@
+// How far a data set has been read, in a file beside the weights of a training.
+#pragma once
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <strata/base/error.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/sample_view.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace strata::data {
+
+/// Writes the position after the current batch of `source`, a pipeline that ends with batch or prefetch. The file is complete or
+/// absent.
+/// Throws strata::error if it cannot be written.
+template <class Source>
+void save_position(const Source& source, const std::filesystem::path& path) {
+  const data_position at = source.where();
+  io::write_file_atomically(path, "strata data position 1\nepoch " + std::to_string(at.epoch) + "\nsamples " +
+                                      std::to_string(at.samples) + "\norder " + detail::order_of(source) + "\n");
+}
+
+/// The next pass over `source` continues after the batch that was current when the file was written: the same samples in the
+/// same order, for any number of workers and threads and any size of batches. Only indices are skipped; streams are read again.
+/// Throws strata::error if the file cannot be read or is not a position, or if the source has other samples or another order.
+template <class Source>
+void restore_position(Source& source, const std::filesystem::path& path) {
+  std::ifstream file(path);
+  const auto refuse = [&](const std::string& why) { throw error({path.string(), ": ", why}); };
+  if (!file) refuse("cannot be read");
+  const auto field = [&](std::string_view name) {
+    std::string line;
+    std::getline(file, line);
+    if (!line.starts_with(name)) refuse("not a position of a data set: '" + std::string(name) + "' is missing");
+    return line.substr(name.size());
+  };
+  const auto number = [&]<class T>(std::string_view name, T value) {
+    const std::string text = field(name);
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure != std::errc{} || end != text.data() + text.size() || value < T{})
+      refuse("'" + text + "' is not a valid value of " + std::string(name.substr(0, name.size() - 1)));
+    return value;
+  };
+  field("strata data position 1");
+  const int epoch = number("epoch ", int{});
+  const auto samples = number("samples ", std::uint64_t{});
+  const std::string order = field("order "), here = detail::order_of(source);
+  if (order != here) refuse("the position is one in '" + order + "', but the data set is '" + here + "'");
+  source.resume_at({epoch, samples});
+}
+
+}  // namespace strata::data

@@ -1,0 +1,184 @@
+// What a sample index stands for: rows of samples that are written into a batch, or elements of any other type.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <strata/base/error.hpp>
+#include <strata/base/shape.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/sample.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace strata::data {
+
+/// What stages need to know about rows when they are compiled. Rows name what differs from the defaults, which are always safe:
+/// `static constexpr row_properties properties{.is_random = true};`
+struct row_properties {
+  bool is_random = false;             // a sample depends on a seed and the epoch
+  bool leaves_out = false;            // writing a sample may throw detail::left_out: the batch does without it
+  bool any_thread_may_write = false;  // writing calls no function of the user's, and the order of the calls does not matter
+};
+
+/// Rows of samples. `write(i, ahead, place, then)` converts sample i to the type of the place and passes each number of x
+/// through `then`, so that element-wise stages such as scale need no pass of their own. Meanwhile it may prefetch the sample
+/// `ahead`, which is written a little later. Several threads may write at once.
+template <class R>
+concept row_source = std::copyable<R> && requires(const R& rows, sample_index i, sample_place<float> place) {
+  typename R::value_type;  // of x, before the batch converts it
+  { R::sample_shape } -> std::convertible_to<shape>;
+  { R::labels } -> std::convertible_to<label_kind>;
+  { R::target_shape } -> std::convertible_to<shape>;
+  { R::properties } -> std::convertible_to<row_properties>;
+  rows.write(i, i, place, std::identity{});
+};
+
+/// Rows of any other type: records, paths, structs. `map` makes samples of them. `visit(i, f)` calls f with element i, which
+/// need not outlive the call; detail::elements_of makes it from a member get(i). Several threads may visit at once.
+template <class R>
+concept element_source = std::copyable<R> && requires(const R& rows, sample_index i) {
+  typename R::element;
+  { R::properties } -> std::convertible_to<row_properties>;
+  rows.visit(i, [](const typename R::element&) {});
+};
+
+namespace detail {
+
+/// Says which member rows lack. Views that hold rows check them at class scope.
+template <class R>
+struct checked_rows {
+  static constexpr bool value = std::copyable<R>;
+  static_assert(value, "rows are copied with their view: they need copy construction and assignment");
+
+  static constexpr bool has_properties = requires { requires std::convertible_to<decltype(R::properties), row_properties>; };
+  static_assert(has_properties, "rows need `static constexpr data::row_properties properties`");
+
+  static constexpr bool of_elements = requires { typename R::element; }, of_samples = requires { typename R::value_type; };
+  static constexpr bool has_a_type = of_elements || of_samples;
+  static_assert(has_a_type, "rows need `element`, the type of an element, or `value_type`, that of x of a sample");
+
+  static constexpr bool has_visit =
+      !of_elements || requires(const R& rows, sample_index i) { rows.visit(i, [](const typename R::element&) {}); };
+  static_assert(has_visit, "rows of elements need visit(i, f), which calls f with element i");
+
+  static constexpr bool has_constants = !of_samples || requires {
+    requires std::convertible_to<decltype(R::sample_shape), shape> && std::convertible_to<decltype(R::target_shape), shape> &&
+                 std::convertible_to<decltype(R::labels), label_kind>;
+  };
+  static_assert(has_constants, "rows of samples need the constants sample_shape, labels and target_shape");
+
+  static constexpr bool has_write = !of_samples || requires(const R& rows, sample_index i, sample_place<float> place) {
+    rows.write(i, i, place, std::identity{});
+  };
+  static_assert(has_write, "rows of samples need write(i, ahead, place, then), which writes sample i into a batch");
+};
+
+// Members that rows may have.
+
+/// The number of rows, if it is known before they are read.
+template <class R>
+concept sized = requires(const R& rows) {
+  { rows.size() } -> std::convertible_to<std::size_t>;
+};
+/// The label of a sample, if it can be read without x.
+template <class R>
+concept has_label = requires(const R& rows, sample_index i) { rows.label(i); };
+/// A pointer to x of a sample, if x lies in memory as value_type.
+template <class R>
+concept has_direct = requires(const R& rows, sample_index i) { rows.direct(i); };
+/// Rows of a stream: an index may be read until it is released, and its memory is used again afterwards.
+template <class R>
+concept releasable = requires(const R& rows, sample_index i) {
+  rows.release(i);
+  rows.release_all();
+};
+
+/// Index i will not be read any more.
+template <class Rows>
+void release(const Rows& rows, sample_index i) {
+  if constexpr (releasable<Rows>) rows.release(i);
+}
+/// No index will be read any more.
+template <class Rows>
+void release_all(const Rows& rows) {
+  if constexpr (releasable<Rows>) rows.release_all();
+}
+/// The place of a sample in its data set; rows may have ordinal(i) if that is not i.row.
+template <class Rows>
+std::size_t ordinal(const Rows& rows, sample_index i) {
+  if constexpr (requires { rows.ordinal(i); })
+    return rows.ordinal(i);
+  else
+    return i.row;
+}
+/// For errors: "sample 17"; rows may have describe(i) that says more: "record 17 of train.tfrecord".
+template <class Rows>
+std::string describe(const Rows& rows, sample_index i) {
+  if constexpr (requires { rows.describe(i); })
+    return rows.describe(i);
+  else
+    return "sample " + std::to_string(ordinal(rows, i));
+}
+/// The number of threads that the user wants for writing samples; 0: autotune.
+template <class Rows>
+int parallelism(const Rows& rows) {
+  if constexpr (requires { rows.parallelism(); })
+    return rows.parallelism();
+  else
+    return 1;
+}
+
+/// Of rows that read two others, whose threads know nothing of each other.
+constexpr row_properties both(row_properties a, row_properties b) {
+  return {.is_random = a.is_random || b.is_random, .leaves_out = a.leaves_out || b.leaves_out};
+}
+/// Of rows that add something to others: not any thread may write them unless they say so.
+constexpr row_properties around(row_properties base) { return both(base, {}); }
+
+/// The type of dense targets before the batch converts them; rows may have target_value_type. The default holds fractions.
+template <class Rows>
+struct target_value {
+  using type = std::conditional_t<std::floating_point<typename Rows::value_type>, typename Rows::value_type, float>;
+};
+template <class Rows>
+  requires requires { typename Rows::target_value_type; }
+struct target_value<Rows> {
+  using type = typename Rows::target_value_type;
+};
+/// Base of rows that have the targets of other rows.
+template <class Base>
+struct target_type_of {};
+template <class Base>
+  requires requires { typename Base::target_value_type; }
+struct target_type_of<Base> {
+  using target_value_type = typename Base::target_value_type;
+};
+
+/// A type that holds every value of A and of B.
+template <class A, class B>
+using common_value_t =
+    std::conditional_t<std::same_as<A, B>, A,
+                       std::conditional_t<sizeof(A) <= 2 || sizeof(B) <= 2 || (std::floating_point<A> && std::floating_point<B>),
+                                          std::common_type_t<A, B>, double>>;
+/// The type in which functions of the user see a sample, and in which cache keeps it: that of x, unless targets need more.
+template <class Rows>
+struct shown_value {
+  using type = typename Rows::value_type;
+};
+template <class Rows>
+  requires(Rows::labels == label_kind::dense)
+struct shown_value<Rows> {
+  using type = common_value_t<typename Rows::value_type, typename target_value<Rows>::type>;
+};
+template <class Rows>
+using shown_value_t = typename shown_value<Rows>::type;
+
+/// Throws strata::error if the label does not fit into 32 bits.
+std::int32_t label_number(std::integral auto label) {
+  if (!std::in_range<std::int32_t>(+label)) throw error({"label ", +label, " does not fit into 32 bits"});
+  return static_cast<std::int32_t>(label);
+}
+
+}  // namespace detail
+}  // namespace strata::data

@@ -1,0 +1,153 @@
+// Stages that change the samples: rows around the rows of the view before them.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <ranges>
+#include <strata/data/core/sample_view.hpp>
+#include <string>
+#include <utility>
+
+namespace strata::data {
+
+namespace detail {
+/// Base of rows that read other rows: passes on everything but the samples or elements.
+template <class Base>
+class rows_around : public target_type_of<Base> {
+ public:
+  static constexpr row_properties properties = around(Base::properties);
+
+  std::size_t size() const
+    requires sized<Base>
+  {
+    return base_.size();
+  }
+  void release(sample_index i) const
+    requires releasable<Base>
+  {
+    base_.release(i);
+  }
+  void release_all() const
+    requires releasable<Base>
+  {
+    base_.release_all();
+  }
+  std::size_t ordinal(sample_index i) const { return detail::ordinal(base_, i); }
+  std::string describe(sample_index i) const { return detail::describe(base_, i); }
+  int parallelism() const { return detail::parallelism(base_); }
+
+  const Base& base() const { return base_; }
+  /// Reads these rows from now on: a copied stream has a pool of its own.
+  void attach(const Base& base) { base_ = base; }
+
+ protected:
+  explicit rows_around(Base base) : base_(std::move(base)) {}
+
+  Base base_;
+};
+
+/// Base of rows whose samples have the shape, labels and targets of those that they read.
+template <row_source Base>
+class samples_around : public rows_around<Base> {
+ public:
+  using value_type = typename Base::value_type;
+  static constexpr shape sample_shape = Base::sample_shape, target_shape = Base::target_shape;
+  static constexpr label_kind labels = Base::labels;
+
+  std::int32_t label(sample_index i) const
+    requires has_label<Base>
+  {
+    return this->base_.label(i);
+  }
+
+ protected:
+  explicit samples_around(Base base) : rows_around<Base>(std::move(base)) {}
+};
+
+/// Base of rows of elements. Elements that are sample_like make Self a row_source, too. Self has get(i), or a visit of its own.
+template <class Self, class E>
+struct elements_of {
+  using element = E;
+
+  template <class F>
+  decltype(auto) visit(sample_index i, F&& f) const {
+    return f(static_cast<const Self&>(*this).get(i));
+  }
+};
+template <class Self, sample_like E>
+struct elements_of<Self, E> : target_type_of<sample_traits<E>> {
+  using element = E;
+
+  template <class F>
+  decltype(auto) visit(sample_index i, F&& f) const {
+    return f(static_cast<const Self&>(*this).get(i));
+  }
+  using traits = sample_traits<E>;
+  using value_type = typename numbers<typename traits::x_type>::value_type;
+  static constexpr shape sample_shape = numbers<typename traits::x_type>::extents;
+  static constexpr label_kind labels = traits::labels;
+  static constexpr shape target_shape = traits::target_shape;
+
+  template <class T, class Then>
+  void write(sample_index i, sample_index, sample_place<T> to, Then then) const {
+    static_cast<const Self&>(*this).visit(i, [&](const E& e) {
+      write_numbers(traits::x(e), to.x, then);
+      if constexpr (labels == label_kind::sparse) *to.label = label_number(traits::y(e));
+      if constexpr (labels == label_kind::dense) write_numbers(traits::y(e), to.target, std::identity{});
+    });
+  }
+};
+}  // namespace detail
+
+/// The indices of V in their order, read through other rows. Category and size are those of V.
+template <element_view V, class Rows>
+class rows_view : public std::ranges::view_base {
+  static_assert(detail::checked_rows<Rows>::value);
+
+ public:
+  static constexpr view_properties properties{};
+
+  rows_view(V base, Rows rows) : base_(std::move(base)), rows_(std::move(rows)) {}
+  rows_view(rows_view&&) = default;
+  rows_view& operator=(rows_view&&) = default;
+  rows_view(const rows_view& other) : base_(other.base_), rows_(other.rows_) {
+    if constexpr (detail::releasable<Rows>) rows_.attach(base_.rows());
+  }
+  rows_view& operator=(const rows_view& other) { return *this = rows_view(other); }
+
+  auto begin() { return std::ranges::begin(base_); }
+  auto end() { return std::ranges::end(base_); }
+  auto begin() const
+    requires std::ranges::range<const V>
+  {
+    return std::ranges::begin(base_);
+  }
+  auto end() const
+    requires std::ranges::range<const V>
+  {
+    return std::ranges::end(base_);
+  }
+  std::size_t size() const
+    requires detail::sized<V>
+  {
+    return base_.size();
+  }
+  const Rows& rows() const { return rows_; }
+  void set_epoch(int epoch) { base_.set_epoch(epoch); }
+  const V& base() const { return base_; }
+  V& base() { return base_; }
+
+ private:
+  V base_;
+  Rows rows_;
+};
+
+namespace detail {
+/// The view with rows Rows around its own, made of them and of the arguments.
+template <class Rows, element_view V, class... Arguments>
+auto with_rows(V view, Arguments&&... arguments) {
+  Rows rows(view.rows(), std::forward<Arguments>(arguments)...);
+  return rows_view<V, Rows>(std::move(view), std::move(rows));
+}
+}  // namespace detail
+
+}  // namespace strata::data

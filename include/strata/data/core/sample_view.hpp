@@ -1,0 +1,69 @@
+// The contract of all stages before `batch`: they move sample indices; rows() says what an index stands for.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <ranges>
+#include <strata/data/core/rows.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace strata::data {
+
+/// What stages need to know about a view when they are compiled, as row_properties for rows.
+struct view_properties {
+  bool same_on_all_workers = true;  // every worker sees the elements in the same order
+};
+
+template <class V>
+using rows_t = std::remove_cvref_t<decltype(std::declval<const V&>().rows())>;
+
+/// A view of the indices of elements or samples. begin() starts the next epoch; set_epoch chooses which one that is. It may have
+/// base(), the view before it; size(); order(), see detail::order_of; and shards(), among how many workers it divides its base.
+template <class V>
+concept element_view = std::ranges::view<V> && std::ranges::input_range<V> &&
+                       std::convertible_to<std::ranges::range_reference_t<V>, sample_index> && requires(V& v, int epoch) {
+                         { V::properties } -> std::convertible_to<view_properties>;
+                         v.set_epoch(epoch);
+                         requires row_source<rows_t<V>> || element_source<rows_t<V>>;
+                       };
+
+/// A view of the indices of samples: what `batch` takes.
+template <class V>
+concept sample_view = element_view<V> && row_source<rows_t<V>>;
+
+namespace detail {
+// For static_assert: of a concept it would print all requirements, in 20 lines.
+template <class V>
+inline constexpr bool is_element_view = element_view<V>;
+template <class V>
+inline constexpr bool is_sample_view = sample_view<V>;
+
+/// The number of workers that share the samples of a view.
+template <class V>
+std::size_t shards_of(const V& view) {
+  std::size_t shards = 1;
+  if constexpr (requires { view.shards(); }) shards = view.shards();
+  if constexpr (requires { view.base(); }) shards *= shards_of(view.base());
+  return shards;
+}
+/// Which samples come in which order, on any number of workers: "from_tensor_slices(60000 samples) | shuffle(10000, seed 7)".
+template <class V>
+std::string order_of(const V& view) {
+  std::string order;
+  if constexpr (requires { view.base(); }) order = order_of(view.base());
+  if constexpr (requires { view.order(); }) order += (order.empty() ? "" : " | ") + view.order();
+  return order;
+}
+/// Whether this view and all before it have the same order on every worker.
+template <class V>
+constexpr bool same_on_all_workers() {
+  bool same = true;
+  if constexpr (element_view<V>) same = view_properties(V::properties).same_on_all_workers;
+  if constexpr (requires(const V& view) { view.base(); })
+    same = same && same_on_all_workers<std::remove_cvref_t<decltype(std::declval<const V&>().base())>>();
+  return same;
+}
+}  // namespace detail
+
+}  // namespace strata::data

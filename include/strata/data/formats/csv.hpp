@@ -1,0 +1,474 @@
+// Tables in CSV files, as typed rows, as columns, or as samples. Needs zlib (-lz).
+#pragma once
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <strata/base/error.hpp>
+#include <strata/base/shape.hpp>
+#include <strata/base/shape_text.hpp>
+#include <strata/data/core/array.hpp>
+#include <strata/data/core/single_pass.hpp>
+#include <strata/data/formats/csv_reader.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+/// How to read a table.
+struct csv_options {
+  std::vector<std::string> columns = {};  // names, in the order of the types; none: all columns
+  char separator = ',';
+  bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
+  std::vector<std::string> na_values = {""};  // texts of missing values
+  std::optional<double> missing = {};         // the value to use instead; none: an error
+};
+
+namespace detail {
+
+/// How a C++ type is read from one column or several.
+template <class T>
+struct csv_type {
+  static constexpr bool valid = std::is_arithmetic_v<T> && !std::same_as<T, long double>;
+  static constexpr std::size_t columns = 1;
+};
+template <>
+struct csv_type<std::string> {
+  static constexpr bool valid = true;
+  static constexpr std::size_t columns = 1;
+};
+template <class T>
+struct csv_type<std::optional<T>> : csv_type<T> {};
+template <class T, std::size_t N>
+struct csv_type<std::array<T, N>> {
+  static constexpr bool valid = csv_type<T>::valid;
+  static constexpr std::size_t columns = N * csv_type<T>::columns;
+};
+
+/// "1 column", "3 columns"
+inline std::string counted(std::size_t n, const std::string& what) {
+  return std::to_string(n) + ' ' + what + (n == 1 ? "" : "s");
+}
+
+inline std::string_view without_blanks(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+enum class csv_number { good, no_number, too_large };
+
+/// Reads the whole text as a number. A number below the smallest one becomes 0, as in other programs.
+template <class T>
+csv_number parse_csv_number(std::string_view text, T& to) {
+  text = without_blanks(text);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const char *begin = text.data(), *end = begin + text.size();
+  if constexpr (std::same_as<T, bool>) {
+    const bool yes = text == "1" || text == "true" || text == "True" || text == "TRUE";
+    if (!yes && text != "0" && text != "false" && text != "False" && text != "FALSE") return csv_number::no_number;
+    to = yes;
+    return csv_number::good;
+  } else {
+    const auto [stop, code] = std::from_chars(begin, end, to);
+    if (stop != end || code == std::errc::invalid_argument) return csv_number::no_number;
+    if (code == std::errc{}) return csv_number::good;
+    if constexpr (std::floating_point<T>) {
+      // Too large or too small.
+      long double wide = 0;
+      if (std::from_chars(begin, end, wide).ec != std::errc{}) {
+        const std::size_t exponent = text.find_first_of("eE");
+        if (exponent == text.npos || exponent + 1 == text.size() || text[exponent + 1] != '-') return csv_number::too_large;
+        wide = 0;
+      }
+      if (wide > std::numeric_limits<T>::max() || wide < std::numeric_limits<T>::lowest()) return csv_number::too_large;
+      to = static_cast<T>(wide);
+      return csv_number::good;
+    }
+    return csv_number::too_large;
+  }
+}
+
+template <class T>
+constexpr const char* csv_type_name() {
+  if constexpr (std::same_as<T, bool>) return "true or false";
+  if constexpr (std::floating_point<T>) return "a number";
+  return std::is_signed_v<T> ? "a whole number" : "a whole number from 0";
+}
+
+/// Whether T has the value v.
+template <class T>
+bool is_a(double v) {
+  if constexpr (std::floating_point<T>)
+    return true;
+  else  // max + 1 is a power of two, and so a double, even if max is not
+    return v >= static_cast<double>(std::numeric_limits<T>::min()) &&
+           v < static_cast<double>(std::numeric_limits<T>::max()) + 1 && v == std::trunc(v);
+}
+
+/// Reads a table from first to last: its header, then one record at a time.
+class csv_table {
+ public:
+  csv_table(const std::filesystem::path& path, char separator, bool header, const std::vector<std::string>& na_values,
+            std::optional<double> missing)
+      : reader_(path, separator), na_values_(na_values), missing_(missing) {
+    has_first_ = reader_.next();
+    if (!has_first_ && header) throw error(path.string() + ": there is no header: the file is empty");
+    for (std::size_t i = 0; has_first_ && i < reader_.size(); ++i)
+      names_.push_back(header ? std::string(without_blanks(reader_[i])) : std::to_string(i));
+    if (header) has_first_ = false;
+  }
+
+  /// Reads the next record. False at the end.
+  bool next() {
+    if (!std::exchange(has_first_, false) && !reader_.next()) return false;
+    if (reader_.size() != names_.size())
+      reader_.fail("expected " + counted(names_.size(), "column") + ", got " + std::to_string(reader_.size()));
+    return true;
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+  /// The indices of some columns.
+  std::vector<std::size_t> find(const std::vector<std::string>& wanted) const {
+    std::vector<std::size_t> found;
+    for (const std::string& name : wanted) {
+      const auto at = std::find(names_.begin(), names_.end(), name);
+      if (at == names_.end())
+        throw error(reader_.path().string() + ": there is no column '" + name + "', but " + strata::detail::first_names(names_));
+      if (std::find(at + 1, names_.end(), name) != names_.end())
+        throw error(reader_.path().string() + ": there are several columns '" + name + "'");
+      found.push_back(static_cast<std::size_t>(at - names_.begin()));
+    }
+    return found;
+  }
+
+  std::string_view text(std::size_t column) const { return reader_[column]; }
+  bool is_missing(std::size_t column) const {
+    return std::find(na_values_.begin(), na_values_.end(), reader_[column]) != na_values_.end();
+  }
+  [[noreturn]] void fail(std::size_t column, const std::string& what) const {
+    reader_.fail("column " + std::to_string(column + 1) + " (" + names_[column] + "): " + what);
+  }
+  [[noreturn]] void fail(const std::string& what) const { reader_.fail(what); }
+  const std::filesystem::path& path() const { return reader_.path(); }
+
+  template <class T>
+  void read(std::size_t column, T& to) const {
+    if constexpr (std::same_as<T, std::string>) {
+      to = reader_[column];
+    } else if (is_missing(column)) {
+      if (!missing_) fail(column, std::string("the value is missing, expected ") + csv_type_name<T>());
+      if (!is_a<T>(*missing_))
+        fail(column, std::string("the value is missing, and `missing` is not ") + csv_type_name<T>() + " of this size");
+      to = static_cast<T>(*missing_);
+    } else {
+      const csv_number result = parse_csv_number(reader_[column], to);
+      const std::string expected = std::string("expected ") + csv_type_name<T>();
+      if (result == csv_number::too_large)
+        fail(column, expected + " of " + std::to_string(8 * sizeof(T)) + " bits, got " + csv_reader::quoted(reader_[column]));
+      if (result == csv_number::no_number) fail(column, expected + ", got " + csv_reader::quoted(reader_[column]));
+    }
+  }
+  template <class T>
+  void read(std::size_t column, std::optional<T>& to) const {
+    if (is_missing(column))
+      to.reset();
+    else
+      read(column, to.emplace());
+  }
+
+ private:
+  csv_reader reader_;
+  std::vector<std::string> names_, na_values_;
+  std::optional<double> missing_;
+  bool has_first_ = false;
+};
+
+/// A table whose columns have types.
+template <class... T>
+class csv_typed {
+ public:
+  csv_typed(const std::filesystem::path& path, const csv_options& o)
+      : table_(path, o.separator, o.header, o.na_values, o.missing),
+        which_(table_.find(o.columns.empty() ? table_.names() : o.columns)) {
+    // An empty file without a header has no columns to compare.
+    if (which_.size() != columns && !(table_.names().empty() && o.columns.empty()))
+      throw error(path.string() + ": expected " + counted(columns, "column") + ", got " + std::to_string(which_.size()) + ": " +
+                  strata::detail::first_names(o.columns.empty() ? table_.names() : o.columns));
+  }
+
+  bool next() { return table_.next(); }
+  /// Stores the record in variables of the types.
+  void read(T&... to) const {
+    std::size_t column = 0;
+    (read_one(column, to), ...);
+  }
+
+ private:
+  static constexpr std::size_t columns = (std::size_t{0} + ... + csv_type<T>::columns);
+
+  template <class U>
+  void read_one(std::size_t& column, U& to) const {
+    table_.read(which_[column++], to);
+  }
+  template <class U, std::size_t N>
+  void read_one(std::size_t& column, std::array<U, N>& to) const {
+    for (U& each : to) read_one(column, each);
+  }
+
+  csv_table table_;
+  std::vector<std::size_t> which_;
+};
+
+template <class... T>
+struct csv_row {
+  using type = std::tuple<T...>;
+};
+template <class T>
+struct csv_row<T> {
+  using type = T;
+};
+template <class X, class Y>
+struct csv_row<X, Y> {
+  using type = std::pair<X, Y>;
+};
+}  // namespace detail
+
+/// The rows of a CSV file, one after the other: `for (const auto& [name, price] : csv_rows<std::string, float>("fruit.csv"))`.
+/// A row of one type is a T, of two a std::pair, of more a std::tuple. Types are numbers, bool, std::string, std::optional of
+/// these (empty for a missing value) and std::array (as many columns). Input range; each begin() reads the file from its
+/// beginning. The file may be larger than the memory. As samples: `from_generator([] { return csv_rows<std::array<float, 4>,
+/// int>("large.csv"); })`. Throws strata::error with file, line, column and text: no such column, another number of them, a value
+/// that is missing or no such number, damaged quotes. https://www.rfc-editor.org/rfc/rfc4180
+template <class... T>
+class csv_rows : public detail::single_pass<csv_rows<T...>> {
+  static_assert(sizeof...(T) > 0 && (detail::csv_type<T>::valid && ...),
+                "columns of a CSV file are numbers, bool, std::string, or std::optional or std::array of these");
+  friend detail::single_pass<csv_rows>;
+
+ public:
+  using row = typename detail::csv_row<T...>::type;
+
+  explicit csv_rows(std::filesystem::path path, csv_options options = {})
+      : path_(std::move(path)), options_(std::move(options)) {}
+
+ private:
+  struct state {
+    std::unique_ptr<detail::csv_typed<T...>> table;
+    row current{};
+    bool done = false;
+  };
+
+  void start() {
+    state_.table = std::make_unique<detail::csv_typed<T...>>(path_, options_);
+    next();
+  }
+  const row& read() const { return state_.current; }
+  void next() {
+    state_.done = !state_.table->next();
+    if (state_.done) return;
+    if constexpr (sizeof...(T) == 1)
+      state_.table->read(state_.current);
+    else
+      std::apply([&](T&... to) { state_.table->read(to...); }, state_.current);
+  }
+  bool done() const { return state_.done; }
+
+  std::filesystem::path path_;
+  csv_options options_;
+  detail::own_state<state> state_;
+};
+
+/// The columns of a CSV file: `auto [name, price] = read_csv<std::string, float>("fruit.csv", {.columns = {"name", "price"}})`,
+/// a std::vector of each type. Types and errors are those of csv_rows.
+template <class... T>
+std::tuple<std::vector<T>...> read_csv(const std::filesystem::path& path, const csv_options& options = {}) {
+  static_assert(sizeof...(T) > 0 && (detail::csv_type<T>::valid && ...),
+                "columns of a CSV file are numbers, bool, std::string, or std::optional or std::array of these");
+  detail::csv_typed<T...> table(path, options);
+  std::tuple<std::vector<T>...> columns;
+  std::tuple<T...> row;
+  while (table.next()) {
+    std::apply([&](T&... to) { table.read(to...); }, row);
+    std::apply([&](std::vector<T>&... column) { std::apply([&](T&... value) { (column.push_back(value), ...); }, row); },
+               columns);
+  }
+  return columns;
+}
+
+/// How to make samples of a table.
+struct csv_sample_options {
+  std::vector<std::string> features = {};     // columns of x; none: all but labels and targets
+  std::string label = {};                     // the column of the classes
+  std::vector<std::string> targets = {};      // columns of targets
+  std::vector<std::string> class_names = {};  // labels in the order of their class numbers; none: found in the file
+  char separator = ',';
+  bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
+  std::vector<std::string> na_values = {""};  // texts of missing values
+  std::optional<double> missing = {};         // the value to use instead; none: an error
+};
+
+/// Samples and their class numbers; y is empty without a label. class_names has the text of each class.
+template <class T, shape S>
+struct csv_samples {
+  array<T, S> x;
+  std::vector<std::int32_t> y;
+  std::vector<std::string> class_names;
+};
+/// Samples and their targets.
+template <class T, shape S, shape Target>
+struct csv_targets {
+  array<T, S> x;
+  array<T, Target> y;
+};
+
+namespace detail {
+/// Collects label texts; they become class numbers when all are known.
+class csv_classes {
+ public:
+  explicit csv_classes(std::vector<std::string> names) : names_(std::move(names)), given_(!names_.empty()) {
+    for (std::size_t i = 0; i < names_.size(); ++i) number_of_.emplace(names_[i], static_cast<std::int32_t>(i));
+  }
+
+  void add(const csv_table& table, std::size_t column) {
+    if (table.is_missing(column)) table.fail(column, "the label is missing");
+    const std::string text(table.text(column));
+    if (const auto known = number_of_.find(text); known != number_of_.end()) {
+      labels_.push_back(known->second);
+      return;
+    }
+    if (given_)
+      table.fail(column,
+                 "expected one of the classes " + strata::detail::first_names(names_) + ", got " + csv_reader::quoted(text));
+    labels_.push_back(static_cast<std::int32_t>(names_.size()));
+    number_of_.emplace(text, labels_.back());
+    names_.push_back(text);
+  }
+
+  /// Labels and names of the classes.
+  std::pair<std::vector<std::int32_t>, std::vector<std::string>> finish() {
+    if (given_) return {std::move(labels_), std::move(names_)};
+    std::vector<double> values(names_.size());
+    std::vector<std::int32_t> numbers(names_.size());
+    bool whole = true, numeric = true;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      whole = whole && parse_csv_number(names_[i], numbers[i]) == csv_number::good && numbers[i] >= 0;
+      numeric = numeric && parse_csv_number(names_[i], values[i]) == csv_number::good;
+    }
+    if (whole) {
+      for (std::int32_t& label : labels_) label = numbers[static_cast<std::size_t>(label)];
+      return {std::move(labels_), {}};
+    }
+    std::vector<std::size_t> order(names_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return numeric && values[a] != values[b] ? values[a] < values[b] : names_[a] < names_[b];
+    });
+    std::vector<std::string> sorted;
+    for (std::size_t rank = 0; rank < order.size(); ++rank) {
+      numbers[order[rank]] = static_cast<std::int32_t>(rank);
+      sorted.push_back(names_[order[rank]]);
+    }
+    for (std::int32_t& label : labels_) label = numbers[static_cast<std::size_t>(label)];
+    return {std::move(labels_), std::move(sorted)};
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::int32_t> number_of_;
+  std::vector<std::int32_t> labels_;
+  bool given_;
+};
+
+/// Reads columns of a table as x, and calls also() for each record.
+template <class T, shape S, class Also>
+array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, const std::vector<std::string>& others,
+                              Also&& also) {
+  std::vector<std::string> names = o.features;
+  if (names.empty())
+    for (const std::string& name : table.names())
+      if (std::find(others.begin(), others.end(), name) == others.end()) names.push_back(name);
+  if (names.size() != std::size_t{S.size()})
+    throw error(table.path().string() + ": expected " + counted(std::size_t{S.size()}, "feature") + " for samples of shape " +
+                strata::detail::shape_text(S) + ", got " + std::to_string(names.size()) + ": " +
+                strata::detail::first_names(names));
+  const std::vector<std::size_t> columns = table.find(names);
+  std::vector<T> values;
+  while (table.next()) {
+    for (const std::size_t column : columns) table.read(column, values.emplace_back());
+    also();
+  }
+  return array<T, S>(std::move(values));
+}
+
+template <class T, shape S>
+csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_sample_options& o) {
+  csv_table table(path, o.separator, o.header, o.na_values, o.missing);
+  if (!o.targets.empty()) throw error(path.string() + ": csv<features> has no targets: csv<features, targets> has");
+  csv_classes classes(o.class_names);
+  std::vector<std::string> others;
+  std::optional<std::size_t> label;
+  if (!o.label.empty()) label = table.find(others = {o.label})[0];
+  csv_samples<T, S> samples;
+  samples.x = read_csv_features<T, S>(table, o, others, [&] {
+    if (label) classes.add(table, *label);
+  });
+  std::tie(samples.y, samples.class_names) = classes.finish();
+  return samples;
+}
+
+template <class T, shape S, shape Target>
+csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, const csv_sample_options& o) {
+  csv_table table(path, o.separator, o.header, o.na_values, o.missing);
+  if (!o.label.empty()) throw error(path.string() + ": csv<features, targets> has no label: csv<features> has");
+  if (o.targets.size() != std::size_t{Target.size()})
+    throw error(path.string() + ": expected " + counted(std::size_t{Target.size()}, "target") + ", got " +
+                std::to_string(o.targets.size()));
+  const std::vector<std::size_t> columns = table.find(o.targets);
+  std::vector<T> targets;
+  auto x = read_csv_features<T, S>(table, o, o.targets, [&] {
+    for (const std::size_t column : columns) table.read(column, targets.emplace_back());
+  });
+  return {std::move(x), array<T, Target>(std::move(targets))};
+}
+}  // namespace detail
+
+/// Samples of a CSV file, with class numbers: `auto iris = csv<4>("iris.csv", {.label = "species"})`, then
+/// `from_tensor_slices(iris.x, iris.y)`; for images `csv<shape{28, 28, 1}>`. If all labels are whole numbers from 0, they are the
+/// class numbers. Other labels are sorted, as numbers or texts, and numbered in this order, unless class_names gives an order:
+/// `csv<4>("test.csv", {.label = "species", .class_names = iris.class_names})` gives another file the same class numbers. Throws
+/// strata::error with file, line, column and text as csv_rows does, and for a label that is not in class_names.
+template <shape S, class T = float>
+csv_samples<T, S> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+  return detail::read_csv_samples<T, S>(path, options);
+}
+template <int Features, class T = float>
+csv_samples<T, shape{Features}> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+  return detail::read_csv_samples<T, shape{Features}>(path, options);
+}
+
+/// Samples of a CSV file, with targets: `from_tensor_slices(csv<8, 1>("houses.csv", {.targets = {"price"}}))`.
+/// Throws strata::error as above.
+template <shape S, shape Target, class T = float>
+csv_targets<T, S, Target> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+  return detail::read_csv_targets<T, S, Target>(path, options);
+}
+template <int Features, int Targets, class T = float>
+csv_targets<T, shape{Features}, shape{Targets}> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+  return detail::read_csv_targets<T, shape{Features}, shape{Targets}>(path, options);
+}
+
+}  // namespace strata::data

@@ -1,0 +1,154 @@
+// Reads the records of a raw or gzipped CSV file (RFC 4180) from first to last. Needs zlib (-lz).
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <strata/base/error.hpp>
+#include <strata/io/unzipped_file.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+/// Splits a file into records, and those into fields. Lines end with LF or CRLF; a field in double quotes may hold separators,
+/// line ends and doubled quotes; quotes inside an unquoted field are text, as in most programs; empty lines and a UTF-8 byte
+/// order mark at the beginning are skipped. Holds one record and a megabyte in memory. Throws strata::error naming file and line
+/// if the file cannot be read, or if the closing quote of a field is missing or followed by other text.
+class csv_reader {
+ public:
+  explicit csv_reader(std::filesystem::path path, char separator = ',')
+      : path_(std::move(path)), separator_(separator), file_(path_), buffer_(std::size_t{1} << 20) {
+    if (separator == '"' || separator == '\n' || separator == '\r')
+      throw error(path_.string() + ": the separator of a CSV file can be neither a quote nor the end of a line");
+    fill();
+    if (std::string_view(buffer_.data(), end_).starts_with("\xEF\xBB\xBF")) at_ = 3;
+  }
+
+  /// Reads the next record. False at the end of the file.
+  bool next() {
+    do {
+      line_ += lines_;
+      while (!split()) fill();
+    } while (fields_.size() == 1 && fields_[0].size == 0 && !fields_[0].quoted);
+    for (field& f : fields_)
+      if (f.doubled) undouble(f);
+    return !fields_.empty();
+  }
+
+  // The fields of the record, until next().
+
+  std::size_t size() const { return fields_.size(); }
+  std::string_view operator[](std::size_t i) const { return {buffer_.data() + fields_[i].begin, fields_[i].size}; }
+  /// The line in which the record begins, from 1.
+  std::size_t line() const { return line_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  [[noreturn]] void fail(const std::string& what) const { fail(line_, what); }
+  /// A text of the file for an error: shortened, and without control characters.
+  static std::string quoted(std::string_view text) {
+    std::string out(text.substr(0, 40));
+    for (char& c : out)
+      if (static_cast<unsigned char>(c) < ' ') c = '?';
+    return "'" + out + (text.size() > 40 ? "...'" : "'");
+  }
+
+ private:
+  struct field {
+    std::size_t begin, size;
+    bool quoted, doubled;  // doubled: contains quotes that are written twice
+  };
+  static constexpr std::size_t largest_record = std::size_t{64} << 20;
+
+  [[noreturn]] void fail(std::size_t line, const std::string& what) const {
+    throw error(path_.string() + ": line " + std::to_string(line) + ": " + what);
+  }
+  std::size_t lines_before(std::size_t end) const {
+    return static_cast<std::size_t>(std::count(buffer_.data() + at_, buffer_.data() + end, '\n'));
+  }
+
+  /// Reads more of the file, after what is left in the buffer.
+  void fill() {
+    std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
+    end_ -= at_;
+    at_ = 0;
+    if (end_ == buffer_.size()) {
+      if (end_ >= largest_record)
+        fail("a record of more than " + std::to_string(largest_record) + " bytes: a quote that is never closed?");
+      buffer_.resize(2 * end_);
+    }
+    const std::size_t got = file_.read_some(buffer_.data() + end_, buffer_.size() - end_);
+    end_ += got;
+    complete_ = end_ < buffer_.size();
+  }
+
+  /// Splits one record; no fields at the end of the file. False if the record continues after the buffer.
+  bool split() {
+    fields_.clear();
+    lines_ = 0;
+    if (at_ == end_) return complete_;
+    const char* const first = buffer_.data();
+    const char* const end = first + end_;
+    const char* at = first + at_;
+    for (;; ++at) {
+      if (at != end && *at == '"') {
+        const char* const begin = ++at;
+        bool doubled = false;
+        for (;; ++at, doubled = true) {  // to the closing quote
+          const void* quote = at == end ? nullptr : std::memchr(at, '"', static_cast<std::size_t>(end - at));
+          if (quote == nullptr || static_cast<const char*>(quote) + 1 == end) {
+            if (!complete_) return false;
+            if (quote == nullptr)
+              fail(line_ + lines_before(static_cast<std::size_t>(begin - first)),
+                   "column " + std::to_string(fields_.size() + 1) + ": the quote is never closed");
+          }
+          at = static_cast<const char*>(quote) + 1;
+          if (at == end || *at != '"') break;
+        }
+        fields_.push_back({static_cast<std::size_t>(begin - first), static_cast<std::size_t>(at - 1 - begin), true, doubled});
+      } else {
+        const char* const begin = at;
+        while (at != end && *at != separator_ && *at != '\n' && *at != '\r') ++at;
+        fields_.push_back({static_cast<std::size_t>(begin - first), static_cast<std::size_t>(at - begin), false, false});
+      }
+      if (at == end && !complete_) return false;
+      if (at != end && *at == separator_) continue;
+      if (at != end && *at == '\r') {
+        if (at + 1 == end && !complete_) return false;
+        if (at + 1 != end && at[1] == '\n') ++at;
+      }
+      if (at != end && *at != '\n' && *at != '\r')
+        fail(line_ + lines_before(static_cast<std::size_t>(at - first)),
+             "column " + std::to_string(fields_.size()) + ": after the closing quote comes " + quoted({at, 1}) +
+                 ", expected a separator or the end of the line");
+      if (at != end) ++at;
+      const std::size_t next = static_cast<std::size_t>(at - first);
+      lines_ = lines_before(next);
+      at_ = next;
+      return true;
+    }
+  }
+
+  void undouble(field& f) {
+    char* const begin = buffer_.data() + f.begin;
+    char* to = begin;
+    for (const char *from = begin, *end = begin + f.size; from != end; ++from) {
+      *to++ = *from;
+      if (*from == '"') ++from;  // the second of two quotes
+    }
+    f.size = static_cast<std::size_t>(to - begin);
+  }
+
+  std::filesystem::path path_;
+  char separator_;
+  io::unzipped_file file_;
+  std::vector<char> buffer_;
+  std::size_t at_ = 0, end_ = 0;      // the part of the buffer that has not been split
+  bool complete_ = false;             // the buffer reaches the end of the file
+  std::size_t line_ = 1, lines_ = 0;  // of the record: its first line, and its number of lines
+  std::vector<field> fields_;
+};
+
+}  // namespace strata::data

@@ -1,0 +1,102 @@
+// Definitions of find_mnist.hpp.
+#pragma once
+
+namespace strata::data::detail {
+
+STRATA_FUNCTION std::vector<known_file> mnist_files() {
+  return {{"train-images-idx3-ubyte", 47'040'016, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
+          {"train-labels-idx1-ubyte", 60'008, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
+          {"t10k-images-idx3-ubyte", 7'840'016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
+          {"t10k-labels-idx1-ubyte", 10'008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"}};
+}
+
+STRATA_FUNCTION std::vector<std::string> mnist_mirrors() {
+  return {"https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"};
+}
+
+STRATA_FUNCTION std::pair<int, std::string> run_program(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (const int code = posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ); code != 0)
+    return {-1, strata::detail::text_of({words[0], " cannot be run: ", std::strerror(code)})};
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return {-1, strata::detail::text_of({words[0], ": ", std::strerror(errno)})};
+  if (WIFEXITED(status))
+    return {WEXITSTATUS(status), strata::detail::text_of({words[0], " ended with status ", WEXITSTATUS(status)})};
+  return {-1, strata::detail::text_of({words[0], " was ended by signal ", WTERMSIG(status)})};
+}
+
+STRATA_FUNCTION std::string difference(const std::filesystem::path& path, const known_file& known) {
+  try {
+    io::unzipped_file file(path);
+    std::vector<std::uint8_t> bytes(known.bytes + 1);
+    const std::size_t n = file.read_some(bytes.data(), bytes.size());
+    if (n != known.bytes)
+      return strata::detail::text_of({"expected ", known.bytes, " bytes, got ", n < known.bytes ? std::to_string(n) : "more"});
+    io::sha256 sum;
+    sum.update(std::span(bytes).first(n));
+    if (const std::string hex = sum.hex(); hex != known.sha256)
+      return strata::detail::text_of({"expected SHA-256 ", known.sha256, ", got ", hex});
+    return "";
+  } catch (const error& e) {
+    return e.what();
+  }
+}
+
+STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_search& search, const std::vector<known_file>& files,
+                                                                const std::vector<std::string>& mirrors) {
+  namespace fs = std::filesystem;
+  const auto log = [&](const std::string& line) {
+    if (search.log != nullptr) *search.log << "find_mnist: " << line << '\n';
+  };
+  const auto complete = [&](const fs::path& directory) {
+    for (const known_file& f : files) {
+      if (raw_or_zipped(directory, f.name)) continue;
+      log(strata::detail::text_of({directory.string(), " has no ", f.name, " and no ", f.name, ".gz"}));
+      return false;
+    }
+    return true;
+  };
+  const auto variable = [](const char* name) -> fs::path {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+
+  if (!search.directory.empty()) return complete(search.directory) ? std::optional(search.directory) : std::nullopt;
+  if (const fs::path directory = variable("STRATA_DATA"); !directory.empty())
+    for (const fs::path& d : {directory, directory / "mnist"})
+      if (complete(d)) return d;
+  fs::path cache = variable("XDG_CACHE_HOME");
+  if (!cache.is_absolute()) {  // the XDG specification ignores relative paths
+    if (variable("HOME").empty()) {
+      log("no place for a cache: neither XDG_CACHE_HOME nor HOME is set");
+      return std::nullopt;
+    }
+    cache = variable("HOME") / ".cache";
+  }
+  cache = cache / "strata" / "mnist";
+  if (complete(cache)) return cache;
+  if (!search.download) return std::nullopt;
+  try {
+    fs::create_directories(cache);
+    for (const known_file& f : files)
+      if (!raw_or_zipped(cache, f.name) && !download(f, mirrors, cache, search.time_limit, log)) return std::nullopt;
+  } catch (const std::exception& e) {
+    log(e.what());
+    return std::nullopt;
+  }
+  return cache;
+}
+
+}  // namespace strata::data::detail
+
+namespace strata::data {
+
+STRATA_FUNCTION std::optional<std::filesystem::path> find_mnist(const mnist_search& search) {
+  return detail::find_files(search, detail::mnist_files(), detail::mnist_mirrors());
+}
+
+}  // namespace strata::data

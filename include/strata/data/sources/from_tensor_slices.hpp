@@ -1,0 +1,254 @@
+// Samples in memory, with or without labels.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/data/core/array.hpp>
+#include <strata/data/core/indexed_view.hpp>
+#include <strata/data/core/sample_view.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+struct no_labels {};
+
+/// One class number per sample.
+class sparse_labels {
+ public:
+  /// Throws strata::error if a label does not fit into 32 bits.
+  template <std::ranges::input_range R>
+    requires std::integral<std::ranges::range_value_t<R>>
+  explicit sparse_labels(R&& labels) {
+    std::vector<std::int32_t> values;
+    if constexpr (std::ranges::sized_range<R>) values.reserve(static_cast<std::size_t>(std::ranges::size(labels)));
+    for (const auto label : labels) {
+      if (!std::in_range<std::int32_t>(+label))
+        throw error({"sparse labels: label ", +label, " of sample ", values.size(), " does not fit into 32 bits"});
+      values.push_back(static_cast<std::int32_t>(label));
+    }
+    values_ = std::make_shared<const std::vector<std::int32_t>>(std::move(values));
+  }
+
+  std::size_t size() const { return values_->size(); }
+  std::int32_t operator[](std::size_t i) const { return (*values_)[i]; }
+
+ private:
+  std::shared_ptr<const std::vector<std::int32_t>> values_;
+};
+
+namespace detail {
+template <class Labels>
+inline constexpr label_kind kind_of = label_kind::dense;
+template <>
+inline constexpr label_kind kind_of<no_labels> = label_kind::none;
+template <>
+inline constexpr label_kind kind_of<sparse_labels> = label_kind::sparse;
+
+template <class Labels>
+inline constexpr shape target_of = Labels::extents;
+template <>
+inline constexpr shape target_of<no_labels>{};
+template <>
+inline constexpr shape target_of<sparse_labels>{};
+
+template <class Labels>
+struct targets_of {};
+template <class Labels>
+  requires requires { typename Labels::value_type; }
+struct targets_of<Labels> {
+  using target_value_type = typename Labels::value_type;
+};
+
+/// A function, since clang heeds __restrict only on parameters.
+template <class U, class T, class Then>
+inline void convert(const U* __restrict from, int n, T* __restrict to, Then then) {
+  for (int i = 0; i < n; ++i) to[i] = then(static_cast<T>(from[i]));
+}
+template <class Labels>
+inline constexpr bool any_thread_may_read = Labels::properties.any_thread_may_write;
+template <>
+inline constexpr bool any_thread_may_read<no_labels> = true;
+template <>
+inline constexpr bool any_thread_may_read<sparse_labels> = true;
+
+/// The rows of from_tensor_slices: an array of samples with their labels.
+template <class X, class Labels>
+class tensor_rows : public targets_of<Labels> {
+ public:
+  using value_type = typename X::value_type;
+  static constexpr shape sample_shape = X::extents;
+  static constexpr label_kind labels = kind_of<Labels>;
+  static constexpr shape target_shape = target_of<Labels>;
+  static constexpr row_properties properties{.any_thread_may_write =
+                                                 X::properties.any_thread_may_write && any_thread_may_read<Labels>};
+
+  tensor_rows(X x, Labels y) : x_(std::move(x)), y_(std::move(y)) {}
+
+  std::size_t size() const { return x_.size(); }
+
+  template <class T, class Then>
+  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+    using U = value_type;
+    T* const x = to.x;
+    const U *from = x_.row(i.row), *coming = x_.row(ahead.row);
+    // Prefetches two cache lines at a time: all of the coming row at once would fill the queue of misses and stall the stores.
+    constexpr int size = sample_shape.size(), line = 64 / int{sizeof(U)}, step = 2 * line;
+    int k = 0;
+    for (; k + step <= size; k += step) {
+      __builtin_prefetch(coming + k);
+      __builtin_prefetch(coming + k + line);
+      convert(from + k, step, x + k, then);
+    }
+    for (int j = k; j < size; j += line) __builtin_prefetch(coming + j);
+    __builtin_prefetch(coming + size - 1);
+    convert(from + k, size - k, x + k, then);
+    if constexpr (labels == label_kind::sparse) *to.label = label(i);
+    if constexpr (labels == label_kind::dense) convert(y_.row(i.row), target_shape.size(), to.target, std::identity{});
+  }
+  std::int32_t label(sample_index i) const
+    requires(labels == label_kind::sparse)
+  {
+    return y_[i.row];
+  }
+  const value_type* direct(sample_index i) const { return x_.row(i.row); }
+
+  const X& x() const { return x_; }
+  const Labels& y() const { return y_; }
+
+ private:
+  X x_;
+  [[no_unique_address]] Labels y_;
+};
+}  // namespace detail
+
+/// Samples in memory. Random access and sized. Copies share the samples.
+template <class X, class Labels>
+class tensor_slices : public indexed_view<detail::tensor_rows<X, Labels>> {
+ public:
+  /// Throws strata::error if there are no samples, more than 2^32 - 1, or another number of labels.
+  tensor_slices(X x, Labels y)
+      : indexed_view<detail::tensor_rows<X, Labels>>("from_tensor_slices",
+                                                     detail::tensor_rows<X, Labels>(std::move(x), std::move(y))) {
+    const std::size_t n = this->size();
+    if constexpr (detail::kind_of<Labels> != label_kind::none)
+      if (this->rows().y().size() != n)
+        throw error({"from_tensor_slices: ", n, " samples, but ", this->rows().y().size(), " labels"});
+  }
+};
+
+namespace detail {
+/// Rows of values in memory: array, mapped_array.
+template <class X>
+concept row_array = std::copyable<X> && requires(const X& x, std::size_t i) {
+  { X::extents } -> std::convertible_to<shape>;
+  { X::properties } -> std::convertible_to<row_properties>;
+  { x.row(i) } -> std::same_as<const typename X::value_type*>;
+  { x.size() } -> std::convertible_to<std::size_t>;
+};
+
+template <class R>
+concept range_of_numbers = std::ranges::input_range<R> && numbers<std::ranges::range_value_t<R>>::valid;
+
+/// A vector or span of numbers, or of arrays of numbers, as rows, without a copy.
+template <class E>
+auto rows_of(std::vector<E> values) {
+  using row = numbers<E>;
+  const auto owner = std::make_shared<const std::vector<E>>(std::move(values));
+  const auto* first = owner->empty() ? nullptr : row::data(owner->front());
+  return array<typename row::value_type, row::extents>({owner, first}, owner->size());
+}
+template <class E>
+auto rows_of(std::span<const E> values) {
+  using row = numbers<E>;
+  const auto* first = values.empty() ? nullptr : row::data(values.front());
+  return array<typename row::value_type, row::extents>({std::shared_ptr<void>(), first}, values.size());
+}
+
+template <class X>
+auto samples_of(X x) {
+  if constexpr (row_array<X>) {
+    return x;
+  } else {
+    constexpr bool fits = requires { rows_of(std::move(x)); } || range_of_numbers<X>;
+    static_assert(fits, "data::from_tensor_slices takes a data::array, or a vector, span or range of numbers or std::arrays");
+    if constexpr (requires { rows_of(std::move(x)); })
+      return rows_of(std::move(x));
+    else if constexpr (requires { rows_of(std::span<const typename X::value_type>(x)); } && std::ranges::borrowed_range<X>)
+      return rows_of(std::span<const typename X::value_type>(x));
+    else if constexpr (fits)
+      return rows_of(std::vector(std::ranges::begin(x), std::ranges::end(x)));
+  }
+}
+template <class Y>
+auto labels_of(Y y) {
+  if constexpr (row_array<Y>) {
+    constexpr bool classes = std::integral<typename Y::value_type> && Y::extents.rank() == 0;
+    if constexpr (classes && requires { y.values(); })
+      return sparse_labels(y.values());
+    else
+      return y;
+  } else {
+    constexpr bool fits = range_of_numbers<Y>;
+    static_assert(fits, "labels are a range of integers (sparse), or a data::array or a range of numbers or std::arrays (dense)");
+    if constexpr (!fits)
+      return no_labels{};
+    else if constexpr (std::integral<std::ranges::range_value_t<Y>>)
+      return sparse_labels(y);
+    else
+      return samples_of(std::move(y));
+  }
+}
+
+/// Converts to any type: counts the members of an aggregate.
+struct any_member {
+  template <class T>
+  operator T() const;
+};
+template <class S>
+concept pair_of_members = std::is_aggregate_v<S> && !std::ranges::range<S> && requires { S{any_member{}, any_member{}}; } &&
+                          !requires { S{any_member{}, any_member{}, any_member{}}; };
+
+struct from_tensor_slices_fn {
+  template <class X>
+  auto operator()(X x) const {
+    if constexpr (requires { x.first, x.second; }) {
+      return (*this)(std::move(x.first), std::move(x.second));
+    } else if constexpr (pair_of_members<X>) {
+      auto& [first, second] = x;
+      return (*this)(std::move(first), std::move(second));
+    } else {
+      auto rows = samples_of(std::move(x));
+      return tensor_slices<decltype(rows), no_labels>(std::move(rows), {});
+    }
+  }
+  template <class X, class Y>
+  auto operator()(X x, Y y) const {
+    auto rows = samples_of(std::move(x));
+    auto labels = labels_of(std::move(y));
+    return tensor_slices<decltype(rows), decltype(labels)>(std::move(rows), std::move(labels));
+  }
+};
+}  // namespace detail
+
+/// in: samples: an array (samples, S...), or a vector, span or range of numbers (of shape (1)) or of std::arrays (of arrays ...);
+///     and labels: a range of integers (sparse; copied), an array or a range of numbers or std::arrays (dense), or nothing. An
+///     array of integers of shape () is sparse, too. A pair, or a struct of two such members, is samples and labels. Vectors are
+///     moved in, spans borrowed.
+/// out: a view of sample indices, random access and sized.
+/// Throws strata::error if there are no samples or if the numbers of samples and labels differ.
+/// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#from_tensor_slices
+inline constexpr detail::from_tensor_slices_fn from_tensor_slices{};
+
+}  // namespace strata::data
+
+template <class X, class Labels>
+inline constexpr bool std::ranges::enable_borrowed_range<strata::data::tensor_slices<X, Labels>> = true;

@@ -1,0 +1,251 @@
+// Samples become batches: the one place where they are copied, converted and scaled.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/autotune.hpp>
+#include <strata/data/core/batch_buffer.hpp>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/gather.hpp>
+#include <strata/data/core/gather_team.hpp>
+#include <strata/data/core/index_stage.hpp>
+#include <strata/data/core/sample_view.hpp>
+#include <strata/data/core/single_pass.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+/// Option of batch: drops the last batch if it is short.
+struct drop_remainder {};
+
+namespace detail {
+
+/// What batch does, whatever the size of a batch: pipelines that differ only in that size share it.
+template <sample_view V, std::floating_point T>
+class batch_maker {
+  using rows = rows_t<V>;
+
+ protected:
+  static constexpr row_properties properties = rows::properties;
+  static constexpr std::size_t sample_size = rows::sample_shape.size(),
+                               target_size = rows::labels == label_kind::dense ? rows::target_shape.size() : 0,
+                               label_size = rows::labels == label_kind::sparse ? 1 : 0;
+
+  batch_maker(V base, std::size_t batch_size, bool drops_remainder)
+      : base_(std::move(base)), batch_size_(batch_size), drops_remainder_(drops_remainder) {
+    if constexpr (sized<V>) refuse_fewer_than_a_batch(base_.size());
+  }
+
+ public:
+  void set_epoch(int epoch) {
+    epoch_ = epoch;
+    to_skip_ = 0;
+    state_.begun = false;
+  }
+  /// The position after the current batch.
+  data_position where() const {
+    const std::size_t shards = shards_of(base_);
+    return state_.begun ? data_position{state_.epoch, state_.taken * shards} : data_position{epoch_, to_skip_ * shards};
+  }
+  /// The next begin() continues from there. Samples before the position are skipped as indices, not gathered. Throws
+  /// strata::error if the number of workers does not divide the number of samples.
+  void resume_at(data_position from) {
+    const std::size_t shards = shards_of(base_);
+    if (from.samples % shards != 0)
+      throw error(
+          {"batch: ", from.samples, " samples of the epoch have been seen, which ", shards, " workers cannot share evenly"});
+    set_epoch(from.epoch);
+    to_skip_ = static_cast<std::size_t>(from.samples) / shards;
+  }
+
+  /// Until the next choice, only these rows of each batch are written; the others are not initialised.
+  void only_rows(row_choice which)
+    requires(!properties.leaves_out)
+  {
+    state_.wanted = std::move(which);
+  }
+
+  /// Until the next choice, these threads write the rows of each batch if it is large enough.
+  void written_by(row_writers who)
+    requires(properties.any_thread_may_write)
+  {
+    if (batch_size_ * (sample_size + rows::target_shape.size()) * sizeof(T) >= bytes_worth_sharing)
+      state_.writers = std::move(who);
+  }
+
+  const V& base() const { return base_; }
+
+  /// For stages that own their buffers: start_epoch(), then fill() until the count is 0.
+  void start_epoch() {
+    state_.indices.resize(batch_size_ + rows_ahead);
+    state_.known = 0;
+    release_all(base_.rows());
+    state_.begun = true;
+    state_.epoch = epoch_++;
+    if (state_.tuner) state_.tuner->pause();
+    base_.set_epoch(state_.epoch);
+    state_.start(base_);
+    state_.taken = 0;
+    for (; to_skip_ > 0 && !state_.done(base_); --to_skip_, ++state_.taken, ++*state_.at) release(base_.rows(), **state_.at);
+    to_skip_ = 0;
+  }
+  samples<T> fill(batch_buffer<T>& out) {
+    const int threads = threads_for_this_batch();
+    const bool is_first = state_.taken == 0;
+    std::size_t filled = 0;
+    do {  // once, unless samples are left out
+      const std::size_t missing = batch_size_ - filled, known = look_ahead(missing + rows_ahead);
+      const std::size_t count = std::min(missing, known);
+      if (count < missing && !is_first && (drops_remainder_ || filled + count == 0)) return {};
+      out.prepare(batch_size_ * sample_size, batch_size_ * label_size, batch_size_ * target_size);
+      const std::span<const sample_index> indices(state_.indices.data(), known);
+      const row_range wanted = state_.wanted ? state_.wanted(static_cast<int>(count)) : row_range{0, static_cast<int>(count)};
+      filled = gather(base_.rows(), indices, count, static_cast<std::size_t>(wanted.begin), static_cast<std::size_t>(wanted.end),
+                      out, filled, state_.team.get(), threads, state_.writers);
+      state_.taken += count;
+      for (const sample_index i : indices.first(count)) release(base_.rows(), i);
+      std::copy(indices.data() + count, indices.data() + known, state_.indices.data());
+      state_.known = known - count;
+    } while (filled < batch_size_ && state_.known > 0);
+    if (filled < batch_size_) {
+      if (is_first) refuse_fewer_than_a_batch(filled);
+      if (drops_remainder_) return {};
+    }
+    return {.x = out.x(), .labels = out.labels(), .targets = out.targets(), .count = static_cast<int>(filled)};
+  }
+
+ protected:
+  void start() {
+    start_epoch();
+    next();
+  }
+  samples<T> read() const { return state_.current; }
+  void next() {
+    state_.current = {};  // the end of the pass, if fill throws
+    state_.current = fill(state_.buffer);
+  }
+  bool done() const { return state_.current.count == 0; }
+
+ private:
+  struct state : position<V> {
+    std::vector<sample_index> indices;  // of a batch and of the next few samples
+    std::size_t known = 0;              // how many of them have been read
+    batch_buffer<T> buffer;
+    samples<T> current;
+    bool begun = false;
+    int epoch = 0;
+    std::size_t taken = 0;              // samples of this epoch
+    row_choice wanted;                  // empty: all rows
+    row_writers writers;                // empty: the caller
+    std::unique_ptr<gather_team> team;  // once there is more than one thread
+    std::optional<thread_tuner> tuner;  // with autotune
+  };
+
+  /// Reads indices until `wanted` are known or the view ends. Returns how many are known.
+  std::size_t look_ahead(std::size_t wanted) {
+    std::size_t known = state_.known;
+    sample_index* const indices = state_.indices.data();
+    for (; known < wanted && !state_.done(base_); ++*state_.at) indices[known++] = **state_.at;
+    return state_.known = known;
+  }
+  int threads_for_this_batch() {
+    int threads = parallelism(base_.rows());
+    if (threads == 0) {
+      if (!state_.tuner) state_.tuner.emplace();
+      threads = state_.tuner->threads_for_next_batch();
+    }
+    if (threads > 1 && !state_.team) state_.team = std::make_unique<gather_team>();
+    return threads;
+  }
+
+  void refuse_fewer_than_a_batch(std::size_t count) const {
+    if (count == 0) throw error({"batch<", batch_size_, ">: the data set is empty"});
+    if (count < batch_size_)
+      throw error(
+          {"batch<", batch_size_, ">: a batch of ", batch_size_, " samples is larger than the data set, which has ", count});
+  }
+
+  V base_;
+  std::size_t batch_size_;
+  bool drops_remainder_;
+  int epoch_ = 0;            // the next one
+  std::size_t to_skip_ = 0;  // samples at the beginning of the next epoch
+  own_state<state> state_;
+};
+
+}  // namespace detail
+
+template <sample_view V, int N, std::floating_point T, bool DropRemainder>
+class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>>, public detail::batch_maker<V, T> {
+  using rows = rows_t<V>;
+  using maker = detail::batch_maker<V, T>;
+  friend detail::single_pass<batch_view>;
+
+ public:
+  using value_type = samples<T>;
+  static constexpr int batch_size = N;
+  static constexpr shape sample_shape = rows::sample_shape;
+  static constexpr label_kind labels = rows::labels;
+  static constexpr shape target_shape = rows::target_shape;
+
+  /// Throws strata::error if the view has fewer than N samples (if it has no size: at the first batch).
+  explicit batch_view(V base) : maker(std::move(base), N, DropRemainder) {}
+
+  /// The number of batches.
+  std::size_t size() const
+    requires detail::sized<V>
+  {
+    return (this->base().size() + (DropRemainder ? 0 : N - 1)) / N;
+  }
+};
+
+namespace detail {
+template <class... Options>
+struct batch_value {
+  using type = float;
+};
+template <std::floating_point T, class... Rest>
+struct batch_value<T, Rest...> {
+  using type = T;
+};
+template <class Option, class... Rest>
+struct batch_value<Option, Rest...> : batch_value<Rest...> {};
+
+template <int N, class... Options>
+struct batch_fn {
+  static_assert(N > 0, "batch<N> needs at least one sample");
+  static_assert(((std::floating_point<Options> || std::same_as<Options, drop_remainder>) && ...),
+                "options of batch are the type of its values (float, double) and drop_remainder");
+
+  template <class V>
+  auto operator()(V view) const {
+    constexpr bool holds_samples = sample_view<V>;
+    static_assert(holds_samples, "data::batch takes a view of samples, such as data::from_tensor_slices(...)");
+    if constexpr (holds_samples)
+      return batch_view<V, N, typename batch_value<Options...>::type, (std::same_as<Options, drop_remainder> || ...)>(
+          std::move(view));
+  }
+};
+}  // namespace detail
+
+/// `batch<64>`, `batch<64, double>`, `batch<64, drop_remainder>`: N samples at a time, in float unless an option says otherwise;
+/// the last batch may be short. Models batch_source: input range, sized if the view is. A batch lives until the next ++. Nothing
+/// is allocated after the first batch.
+///
+/// A batch is written by the threads that a stage asks for (see parallel), which live as long as the view and sleep between
+/// batches; else by the threads of the training if the rows lie in an array; else by the calling thread. An exception of a stage
+/// arrives at begin() or ++ unchanged (of several, the first in the order of the samples) and ends the pass; the next begin()
+/// starts the next epoch. Throws strata::error if the data set has fewer than N samples.
+/// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
+template <int N, class... Options>
+inline constexpr closure<detail::batch_fn<N, Options...>> batch{};
+
+}  // namespace strata::data

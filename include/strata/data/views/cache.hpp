@@ -1,0 +1,344 @@
+// Keeps samples that have been made once, in memory or in a file.
+#pragma once
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <strata/base/aligned_memory.hpp>
+#include <strata/base/arena.hpp>
+#include <strata/base/error.hpp>
+#include <strata/base/shape_text.hpp>
+#include <strata/base/text.hpp>
+#include <strata/data/core/array.hpp>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/element.hpp>
+#include <strata/data/core/index_stage.hpp>
+#include <strata/data/core/indexed_view.hpp>
+#include <strata/data/core/left_out.hpp>
+#include <strata/data/core/rows_view.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/mapped_file.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+namespace detail {
+/// The memory of one sample: x and target in a type that holds both, and a label.
+template <row_source Base>
+struct kept_sample {
+  using value_type = shown_value_t<Base>;
+  static constexpr std::size_t x_size{Base::sample_shape.size()}, target_size{Base::target_shape.size()};
+  static constexpr bool sparse = Base::labels == label_kind::sparse;
+  static constexpr std::size_t label_at = (x_size + target_size) * sizeof(value_type);
+  static constexpr std::size_t bytes = (label_at + (sparse ? sizeof(std::int32_t) : 0) + 7) / 8 * 8;
+
+  static sample_place<value_type> place(std::byte* at) {
+    auto* const x = reinterpret_cast<value_type*>(at);
+    return {x, reinterpret_cast<std::int32_t*>(at + label_at), x + x_size};
+  }
+};
+
+/// Base of rows that keep samples as kept_sample.
+template <class Base>
+class kept_rows {
+  using kept = kept_sample<Base>;
+
+ public:
+  using value_type = typename kept::value_type;
+  static constexpr shape sample_shape = Base::sample_shape, target_shape = Base::target_shape;
+  static constexpr label_kind labels = Base::labels;
+
+ protected:
+  static const value_type* x(const std::byte* at) { return reinterpret_cast<const value_type*>(at); }
+  static std::int32_t label_at(const std::byte* at) {
+    std::int32_t label;
+    std::memcpy(&label, at + kept::label_at, sizeof label);
+    return label;
+  }
+  template <class T, class Then>
+  static void copy(const std::byte* at, sample_place<T> to, Then then) {
+    const value_type* from = x(at);
+    for (std::size_t k = 0; k < kept::x_size; ++k) to.x[k] = then(static_cast<T>(from[k]));
+    if constexpr (labels == label_kind::sparse) *to.label = label_at(at);
+    if constexpr (labels == label_kind::dense)
+      for (std::size_t k = 0; k < kept::target_size; ++k) to.target[k] = static_cast<T>(from[kept::x_size + k]);
+  }
+};
+
+/// Samples of rows with a known number: each is kept when it is read for the first time.
+template <row_source Base>
+class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
+  using kept = kept_sample<Base>;
+  using rows = kept_rows<Base>;
+
+ public:
+  explicit remembered_rows(Base base)
+      : rows_around<Base>(std::move(base)), memory_(std::make_shared<memory>(this->base_.size())) {}
+
+  template <class T, class Then>
+  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+    std::atomic<state>& known = memory_->states[i.row];
+    std::byte* const at = memory_->bytes.get() + i.row * kept::bytes;
+    state now = known.load(std::memory_order_acquire);
+    if (now == state::unknown && known.compare_exchange_strong(now, state::being_written, std::memory_order_acquire)) {
+      try {
+        this->base_.write(i, i, kept::place(at), std::identity{});
+      } catch (...) {
+        known.store(state::unknown, std::memory_order_release);
+        throw;
+      }
+      known.store(now = state::known, std::memory_order_release);
+    }
+    if (now == state::known) {
+      __builtin_prefetch(memory_->bytes.get() + ahead.row * kept::bytes);
+      rows::copy(at, to, then);
+    } else {  // another thread is writing it
+      this->base_.write(i, ahead, to, then);
+    }
+  }
+  std::int32_t label(sample_index i) const
+    requires has_label<Base>
+  {
+    return this->base_.label(i);
+  }
+
+ private:
+  enum class state : std::uint8_t { unknown, being_written, known };
+  struct memory {
+    explicit memory(std::size_t n) : bytes(strata::detail::allocate_shared_aligned<std::byte>(n * kept::bytes)), states(n) {}
+    std::shared_ptr<std::byte> bytes;
+    std::vector<std::atomic<state>> states;
+  };
+  std::shared_ptr<memory> memory_;
+};
+
+/// Samples in a file that save() has written.
+template <row_source Base>
+class cached_file_rows : public kept_rows<Base> {
+  using kept = kept_sample<Base>;
+  using rows = kept_rows<Base>;
+
+ public:
+  static constexpr row_properties properties{};
+  using typename rows::value_type;
+
+  /// Throws strata::error, naming the file, if it cannot be read or holds other samples.
+  cached_file_rows(const std::filesystem::path& path, const std::string& order)
+      : file_(std::make_shared<const io::mapped_file>(path)) {
+    const auto bytes = file_->bytes();
+    const std::string expected = header(order);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string_view found = text.substr(0, text.find('\n'));
+    if (std::string(found) + '\n' != expected)
+      throw error({"cache: ", path.string(), " holds '", found.substr(0, 200), "', but the data set is '",
+                   expected.substr(0, expected.size() - 1), "': remove the file, or give each data set its own"});
+    first_ = aligned(expected.size());
+    if (bytes.size() < first_ || (bytes.size() - first_) % kept::bytes != 0)
+      throw error({"cache: ", path.string(), " has ", bytes.size(), " bytes, which do not make whole samples of ", kept::bytes,
+                   " bytes after a header of ", first_});
+  }
+
+  std::size_t size() const { return (file_->bytes().size() - first_) / kept::bytes; }
+  template <class T, class Then>
+  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+    __builtin_prefetch(at(ahead));
+    rows::copy(at(i), to, then);
+  }
+  std::int32_t label(sample_index i) const
+    requires(rows::labels == label_kind::sparse)
+  {
+    return rows::label_at(at(i));
+  }
+  const value_type* direct(sample_index i) const { return rows::x(at(i)); }
+
+  /// Writes all samples of a view in their order. The file is complete or absent.
+  template <class V>
+  static void save(V& view, const std::filesystem::path& path, const std::string& order) {
+    io::atomic_file file(path);
+    std::string head = header(order);
+    head.resize(aligned(head.size()), '\n');
+    file.write(head);
+    constexpr std::size_t most = (std::size_t{1} << 20) / kept::bytes + 1;
+    arena<std::byte> chunk(most * kept::bytes);
+    std::size_t filled = 0;
+    const auto flush = [&] { file.write(std::span<const std::byte>(chunk.data(), std::exchange(filled, 0) * kept::bytes)); };
+    detail::release_all(view.rows());
+    for (const sample_index i : view) {
+      const auto place = kept::place(chunk.data() + filled * kept::bytes);
+      if (detail::unless_left_out([&] { view.rows().write(i, i, place, std::identity{}); })) ++filled;
+      detail::release(view.rows(), i);
+      if (filled == most) flush();
+    }
+    flush();
+    file.commit();
+  }
+
+ private:
+  static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  static std::string header(const std::string& order) {
+    constexpr const char* kind = std::floating_point<value_type> ? "float" : std::signed_integral<value_type> ? "int" : "uint";
+    return strata::detail::text_of(
+        {"strata cache 1: ", kind, 8 * sizeof(value_type), " ", strata::detail::shape_text(rows::sample_shape),
+         kept::sparse ? " with labels" : "",
+         rows::labels == label_kind::dense ? " with targets " + strata::detail::shape_text(rows::target_shape) : "", " of ",
+         order, "\n"});
+  }
+  const std::byte* at(sample_index i) const { return file_->bytes().data() + first_ + i.row * kept::bytes; }
+
+  std::shared_ptr<const io::mapped_file> file_;
+  std::size_t first_ = 0;
+};
+
+/// The kept elements of a stream.
+template <class E>
+class remembered_elements : public elements_of<remembered_elements<E>, E> {
+ public:
+  static constexpr row_properties properties{};
+
+  struct memory {
+    std::deque<E> elements;
+    bool complete = false;
+  };
+
+  const E& get(sample_index i) const { return memory_->elements[i.row]; }
+  memory& kept() const { return *memory_; }
+
+ private:
+  std::shared_ptr<memory> memory_ = std::make_shared<memory>();
+};
+}  // namespace detail
+
+/// The elements of a stream: read in the first epoch, and taken from memory afterwards. An epoch that is left early is discarded.
+template <element_view V>
+class cached_stream_view : public detail::single_pass<cached_stream_view<V>> {
+  friend detail::single_pass<cached_stream_view>;
+  using E = detail::stored_t<detail::element_t<rows_t<V>>>;
+
+ public:
+  static constexpr view_properties properties{};
+
+  explicit cached_stream_view(V base) : base_(std::move(base)) {}
+  cached_stream_view(cached_stream_view&&) = default;
+  cached_stream_view& operator=(cached_stream_view&&) = default;
+  cached_stream_view(const cached_stream_view& other) : base_(other.base_), epoch_(other.epoch_) {
+    if (other.rows_.kept().complete) rows_ = other.rows_;
+  }
+  cached_stream_view& operator=(const cached_stream_view& other) { return *this = cached_stream_view(other); }
+
+  const detail::remembered_elements<E>& rows() const { return rows_; }
+  void set_epoch(int epoch) { epoch_ = epoch; }
+  const V& base() const { return base_; }
+  V& base() { return base_; }
+
+ private:
+  struct state : detail::position<V> {
+    sample_index current;
+    bool reading = false;
+  };
+
+  void start() {
+    auto& kept = rows_.kept();
+    state_.current = {0, static_cast<std::uint32_t>(epoch_)};
+    state_.reading = !kept.complete;
+    if (state_.reading) {
+      kept.elements.clear();
+      detail::release_all(base_.rows());
+      base_.set_epoch(epoch_);
+      state_.start(base_);
+      read_one();
+    }
+    ++epoch_;
+  }
+  sample_index read() const { return state_.current; }
+  void next() {
+    ++state_.current.row;
+    if (!state_.reading) return;
+    ++*state_.at;
+    read_one();
+  }
+  bool done() const { return state_.current.row >= rows_.kept().elements.size(); }
+
+  void read_one() {
+    auto& kept = rows_.kept();
+    for (bool has_read = false; !has_read;) {
+      if (state_.done(base_)) {
+        kept.complete = true;
+        state_.reading = false;
+        return;
+      }
+      const sample_index i = **state_.at;
+      has_read = detail::unless_left_out([&] {
+        detail::visit(base_.rows(), i, [&](const detail::element_t<rows_t<V>>& e) { kept.elements.push_back(detail::store(e)); });
+      });
+      detail::release(base_.rows(), i);
+      if (!has_read) ++*state_.at;
+    }
+  }
+
+  V base_;
+  detail::remembered_elements<E> rows_;
+  int epoch_ = 0;
+  detail::own_state<state> state_;
+};
+
+namespace detail {
+struct cache_fn {
+  template <std::ranges::range V>
+  auto operator()(V view) const {
+    if constexpr (fits<V>()) {
+      if constexpr (sample_view<V> && sized<rows_t<V>>)
+        return with_rows<remembered_rows<rows_t<V>>>(std::move(view));
+      else
+        return cached_stream_view<V>(std::move(view));
+    }
+  }
+  template <std::ranges::range V>
+  auto operator()(V view, const std::filesystem::path& path) const {
+    if constexpr (fits<V>()) {
+      static_assert(is_sample_view<V>, "a cache file holds samples: put data::cache(path) after a data::map that makes them");
+      if constexpr (sample_view<V>) {
+        using rows = cached_file_rows<rows_t<V>>;
+        const std::string order = order_of(view);
+        if (!std::filesystem::exists(path)) rows::save(view, path, order);
+        return indexed_view("cache", rows(path, order));
+      }
+    }
+  }
+  auto operator()(std::filesystem::path path) const { return detail::partial(*this, std::move(path)); }
+
+ private:
+  template <class V>
+  static constexpr bool fits() {
+    static_assert(is_element_view<V>, "data::cache takes a view of samples or elements: put it before batch");
+    if constexpr (element_view<V>) {
+      constexpr bool is_random = row_properties(rows_t<V>::properties).is_random;
+      static_assert(!is_random,
+                    "data::cache after a random stage would keep the random numbers of the first epoch: "
+                    "put it before the random stage");
+      return !is_random;
+    }
+    return false;
+  }
+};
+}  // namespace detail
+
+/// `cache`, `cache("train.cache")`: the stages before it make each sample once.
+/// In memory: a sample is kept when it is read for the first time; each epoch still has its own order. The elements of a stream
+/// are kept in their order, once an epoch has read all of them.
+/// In a file: all samples are written at once, unless the file exists. It is complete or absent, holds the samples in their
+/// present order (put shuffle after it) in the number format of this machine, and is mapped, so it may be larger than the memory.
+/// Workers that read different samples need a file each. Throws strata::error if the file cannot be written, or was made from
+/// another data set. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
+inline constexpr closure<detail::cache_fn> cache{};
+
+}  // namespace strata::data

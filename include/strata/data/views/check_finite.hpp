@@ -1,0 +1,90 @@
+// Finds NaN and infinity in samples, and names the sample.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <ranges>
+#include <strata/base/error.hpp>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/rows_view.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace strata::data {
+
+namespace detail {
+/// True if all values are finite. Compares exponents as integers, which vectorises, and which -ffast-math cannot remove.
+template <std::floating_point T>
+bool all_finite(const T* x, std::size_t n) {
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
+    using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    constexpr bits sign = bits{1} << (8 * sizeof(T) - 1), infinity = std::bit_cast<bits>(std::numeric_limits<T>::infinity());
+    bits most = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const bits b = std::bit_cast<bits>(x[i]) & ~sign;
+      most = most < b ? b : most;
+    }
+    return most < infinity;
+  } else {
+    for (std::size_t i = 0; i < n; ++i)
+      if (!std::isfinite(x[i])) return false;
+    return true;
+  }
+}
+
+template <std::floating_point T>
+void refuse_not_finite(const T* x, std::size_t n, const char* what, std::size_t sample, const char* of = "") {
+  if (all_finite(x, n)) return;
+  std::size_t i = 0;
+  while (all_finite(x + i, 1)) ++i;
+  throw error({"check_finite: ", what, " ", i, " of sample ", sample, of, " is ", std::isnan(x[i]) ? "NaN" : "infinite"});
+}
+/// Throws strata::error at the first value that is not finite.
+template <row_source Base>
+class finite_rows : public samples_around<Base> {
+ public:
+  explicit finite_rows(Base base) : samples_around<Base>(std::move(base)) {}
+
+  template <class T, class Then>
+  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+    constexpr std::size_t n{Base::sample_shape.size()};
+    this->base_.write(i, ahead, to, std::identity{});
+    refuse_not_finite(to.x, n, "value", this->ordinal(i));
+    if constexpr (Base::labels == label_kind::dense)
+      refuse_not_finite(to.target, std::size_t{Base::target_shape.size()}, "target", this->ordinal(i));
+    if constexpr (!std::same_as<Then, std::identity>)
+      for (std::size_t k = 0; k < n; ++k) to.x[k] = then(to.x[k]);
+  }
+};
+
+struct check_finite_fn {
+  template <std::ranges::range V>
+  auto operator()(V view) const {
+    static_assert(is_sample_view<V>,
+                  "data::check_finite takes a view of samples (put it before batch) or one batch and its shapes");
+    if constexpr (sample_view<V>) return with_rows<finite_rows<rows_t<V>>>(std::move(view));
+  }
+  template <std::floating_point T>
+  void operator()(const samples<T>& batch, shape sample_shape, shape target_shape = {}) const {
+    const auto check = [&](const T* rows, shape s, const char* what) {
+      const std::size_t n{static_cast<std::size_t>(s.size())}, count = static_cast<std::size_t>(batch.count);
+      if (rows == nullptr || all_finite(rows, n * count)) return;
+      for (std::size_t k = 0; k < count; ++k) refuse_not_finite(rows + k * n, n, what, k, " of the batch");
+    };
+    check(batch.x, sample_shape, "value");
+    check(batch.targets, target_shape, "target");
+  }
+};
+}  // namespace detail
+
+/// `train | check_finite | batch<64>`: throws strata::error, with the sample and the place in it, if the stages before it make a
+/// value that is NaN or infinite. Category and size are those of the view. Costs one pass over values that are in the cache.
+/// `check_finite(batch, sample_shape)`: the same for one batch.
+inline constexpr closure<detail::check_finite_fn> check_finite{};
+
+}  // namespace strata::data

@@ -1,0 +1,280 @@
+// A background thread makes the next batches while one is in use.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <strata/base/error.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/batch_buffer.hpp>
+#include <strata/data/core/batch_stage.hpp>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/parallel.hpp>
+#include <strata/data/core/sample_view.hpp>
+#include <strata/data/core/single_pass.hpp>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace strata::data {
+
+namespace detail {
+/// The number of batches that are made ahead.
+struct prefetch_depth {
+  std::size_t at_first, most;
+};
+}  // namespace detail
+
+/// Batches of V, made ahead by one thread that lives as long as the view. There is a ring of buffers: one is in use, the others
+/// are full or being filled. Each pass has a number, so that no batch of an epoch that was left early is taken for one of the
+/// next epoch.
+///
+/// With autotune the ring grows as in tf.data: if it was full and is empty later, the thread is fast enough on average, and a
+/// longer ring evens out its batches. A thread that is too slow never fills the ring, so the ring keeps its size.
+template <std::ranges::view V>
+  requires batch_source<V>
+class prefetch_view : public detail::single_pass<prefetch_view<V>> {
+  friend detail::single_pass<prefetch_view>;
+
+ public:
+  using value_type = typename V::value_type;
+  static constexpr int batch_size = V::batch_size;
+  static constexpr shape sample_shape = V::sample_shape;
+  static constexpr label_kind labels = V::labels;
+  static constexpr shape target_shape = V::target_shape;
+
+  prefetch_view(V base, std::size_t buffer_size) : prefetch_view(std::move(base), {buffer_size, buffer_size}) {}
+  prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead}) {}
+
+  /// The number of batches.
+  std::size_t size() const
+    requires std::ranges::sized_range<V>
+  {
+    return size_;
+  }
+  void set_epoch(int epoch)
+    requires requires(V& v) { v.set_epoch(epoch); }
+  {
+    next_pass_ = {.from = {{.epoch = epoch}}};
+  }
+  /// Holds from the next pass on.
+  void only_rows(row_choice which)
+    requires detail::has_only_rows<V>
+  {
+    wanted_rows_ = std::move(which);
+  }
+  /// The position after the current batch; batches made ahead do not count.
+  data_position where() const
+    requires requires(const V& v) { v.where(); }
+  {
+    return next_pass_.from ? *next_pass_.from : worker_->current().where;
+  }
+  std::string order() const { return order_; }
+  /// The number of batches that are made ahead now.
+  std::size_t buffer_size() const { return worker_->buffers() - 1; }
+  void resume_at(data_position from)
+    requires requires(V& v) { v.resume_at(from); }
+  {
+    next_pass_ = {.from = from};
+  }
+
+ private:
+  using T = std::remove_cvref_t<decltype(*value_type::x)>;
+  static constexpr std::size_t values_of_batch =
+      std::size_t{batch_size} * std::size_t{sample_shape.size() + (labels == label_kind::dense ? target_shape.size() : 0)};
+  static constexpr std::size_t memory_of_autotune = std::size_t{256} << 20;
+  static constexpr std::size_t most_ahead = std::clamp<std::size_t>(memory_of_autotune / (values_of_batch * sizeof(T)), 2, 256);
+
+  prefetch_view(V base, detail::prefetch_depth depth) {
+    if (depth.at_first == 0) throw error("prefetch: buffer_size is 0, it must be at least 1");
+    order_ = detail::order_of(base);
+    if constexpr (std::ranges::sized_range<V>) size_ = static_cast<std::size_t>(std::ranges::size(base));
+    worker_ = std::make_unique<worker>(std::move(base), depth);
+  }
+
+  struct pass {
+    std::optional<data_position> from;  // none: V counts its epochs
+    row_choice wanted{};
+  };
+  struct slot {
+    detail::batch_buffer<T> buffer;
+    samples<T> batch;  // of count 0 at the end of a pass
+    data_position where;
+    std::exception_ptr failure;
+    std::uint32_t pass_number = 0;
+    std::size_t next = 0;  // the slot of the batch after this one
+  };
+
+  class worker {
+   public:
+    worker(V source, detail::prefetch_depth depth)
+        : source_(std::move(source)), ring_(depth.most + 1), buffers_(static_cast<std::uint32_t>(depth.at_first + 1)) {}
+    ~worker() {
+      quit_.store(true, std::memory_order_relaxed);
+      signal();
+      if (thread_.joinable()) thread_.join();
+    }
+
+    /// Called by the consumer. Waits for the first batch of the pass, so that passes cannot overtake one another.
+    void begin(const pass& wanted) {
+      wanted_ = wanted;
+      ++pass_number_;
+      begun_.store(pass_number_, std::memory_order_release);
+      signal();
+      if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+      was_full_.store(false, std::memory_order_relaxed);
+      take();
+    }
+    void next() {
+      const bool has_to_wait = made_.load(std::memory_order_relaxed) - released_.load(std::memory_order_relaxed) <= 1;
+      if (has_to_wait && was_full_.exchange(false, std::memory_order_relaxed)) {
+        const std::uint32_t ahead = buffers_.load(std::memory_order_relaxed) - 1;
+        buffers_.store(std::min(2 * ahead + 1, static_cast<std::uint32_t>(ring_.size())), std::memory_order_relaxed);
+      }
+      take();
+    }
+    slot& current() { return ring_[reading_]; }
+    std::size_t buffers() const { return buffers_.load(std::memory_order_relaxed); }
+
+   private:
+    void take() {
+      do {
+        if (holds_one_) release();
+        const std::uint32_t seen = released_.load(std::memory_order_relaxed);
+        made_.wait(seen, std::memory_order_acquire);
+        holds_one_ = true;
+      } while (current().pass_number != pass_number_);
+      if (current().failure) std::rethrow_exception(std::exchange(current().failure, nullptr));
+    }
+    void release() {
+      holds_one_ = false;
+      reading_ = current().next;
+      released_.fetch_add(1, std::memory_order_release);
+      signal();
+    }
+    void signal() {
+      signals_.fetch_add(1, std::memory_order_release);
+      signals_.notify_one();
+    }
+
+    void run() {
+      std::uint32_t made = 0, number = 0;
+      std::size_t writing = 0, buffers = this->buffers();
+      bool at_work = false;
+      for (;;) {
+        const std::uint32_t seen = signals_.load(std::memory_order_acquire);
+        if (quit_.load(std::memory_order_relaxed)) return;
+        const bool starts = begun_.load(std::memory_order_acquire) != number;
+        const bool full = made - released_.load(std::memory_order_acquire) == buffers;
+        if (full) was_full_.store(true, std::memory_order_relaxed);
+        if (full || !(starts || at_work)) {
+          signals_.wait(seen, std::memory_order_relaxed);
+          continue;
+        }
+        if (starts) number = begun_.load(std::memory_order_acquire);
+        slot& s = ring_[writing];
+        fill(s, starts);
+        s.pass_number = number;
+        at_work = s.batch.count > 0;
+        if (++writing == buffers) {  // only here can the ring become longer
+          buffers = this->buffers();
+          if (writing == buffers) writing = 0;
+        }
+        s.next = writing;
+        made_.store(++made, std::memory_order_release);
+        made_.notify_one();
+      }
+    }
+
+    void fill(slot& s, bool starts) {
+      s.batch = {};
+      s.failure = nullptr;
+      try {
+        if constexpr (detail::has_only_rows<V>)
+          if (starts) source_.only_rows(wanted_.wanted);
+        if (starts && wanted_.from) order(*wanted_.from);
+        if constexpr (requires { source_.fill(s.buffer); }) {  // no copy
+          if (starts) source_.start_epoch();
+          s.batch = source_.fill(s.buffer);
+        } else {
+          if (starts)
+            at_.emplace(std::ranges::begin(source_));
+          else
+            ++*at_;
+          if (*at_ != std::ranges::end(source_)) s.batch = detail::copy_batch<V>(**at_, s.buffer);
+        }
+      } catch (...) {
+        s.failure = std::current_exception();
+      }
+      if constexpr (requires { source_.where(); }) s.where = source_.where();
+    }
+    void order(data_position from) {
+      if constexpr (requires { source_.resume_at(from); })
+        source_.resume_at(from);
+      else if constexpr (requires { source_.set_epoch(from.epoch); })
+        source_.set_epoch(from.epoch);
+    }
+
+    V source_;  // owned by the thread
+    std::optional<std::ranges::iterator_t<V>> at_;
+    std::vector<slot> ring_;
+    pass wanted_;  // written before begun_ is raised, read after
+
+    std::uint32_t pass_number_ = 0;  // this and the next two are owned by the consumer
+    std::size_t reading_ = 0;
+    bool holds_one_ = false;
+
+    alignas(64) std::atomic<std::uint32_t> made_{0};      // slots, by the thread
+    alignas(64) std::atomic<std::uint32_t> released_{0};  // slots, by the consumer
+    std::atomic<std::uint32_t> begun_{0};                 // the latest pass
+    std::atomic<std::uint32_t> signals_{0};               // raised by the consumer when the two above or quit_ change
+    std::atomic<std::uint32_t> buffers_;                  // in the ring, by the consumer
+    std::atomic<bool> was_full_{false};                   // set by the thread, cleared by the consumer
+    std::atomic<bool> quit_{false};
+    std::thread thread_;
+  };
+
+  void start() {
+    next_pass_.wanted = wanted_rows_;
+    worker_->begin(std::exchange(next_pass_, {}));
+  }
+  const samples<T>& read() const { return worker_->current().batch; }
+  void next() {
+    if (!done()) worker_->next();
+  }
+  bool done() const { return worker_->current().batch.count == 0; }
+
+  std::unique_ptr<worker> worker_;  // does not move with the view: the thread refers to it
+  pass next_pass_;
+  row_choice wanted_rows_;
+  std::size_t size_ = 0;
+  std::string order_;
+};
+
+namespace detail {
+struct prefetch_fn {
+  template <std::ranges::range V, class Depth = std::size_t>
+  auto operator()(V view, Depth depth = 2) const {
+    static_assert(is_batches<V>, "data::prefetch takes a view of batches: put it after batch");
+    if constexpr (batches<V>) return prefetch_view<V>(std::move(view), depth);
+  }
+  constexpr auto operator()(std::size_t buffer_size = 2) const { return detail::partial(*this, buffer_size); }
+  constexpr auto operator()(autotune_t) const { return detail::partial(*this, autotune); }
+};
+}  // namespace detail
+
+/// `prefetch()`, `prefetch(4)`, `prefetch(autotune)`: one background thread makes up to buffer_size batches ahead. With autotune
+/// these are 2 at first, and twice as many each time the consumer finds no batch ready although the ring has been full before, up
+/// to 256 batches or 256 MB. in, out: batch_source.
+/// Input range, sized if the view is; move-only. A batch lives until the next ++. An exception of a stage before it arrives at
+/// begin() or ++ unchanged, and the next begin() starts the next epoch. Nothing is allocated once each buffer has been used.
+/// Throws strata::error if buffer_size is 0. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#prefetch
+inline constexpr closure<detail::prefetch_fn> prefetch{};
+
+}  // namespace strata::data

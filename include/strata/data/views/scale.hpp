@@ -1,0 +1,44 @@
+// Multiplies every value of x when a sample is written into its batch: bytes / 255.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/rows_view.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace strata::data {
+
+namespace detail {
+template <row_source Base>
+class scaled_rows : public samples_around<Base> {
+ public:
+  static constexpr row_properties properties = Base::properties;
+  using value_type = std::conditional_t<std::floating_point<typename Base::value_type>, typename Base::value_type, float>;
+
+  scaled_rows(Base base, double factor) : samples_around<Base>(std::move(base)), factor_(factor) {}
+
+  template <class T, class Then>
+  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+    this->base_.write(i, ahead, to, [then, factor = static_cast<T>(factor_)](T v) { return then(v * factor); });
+  }
+
+ private:
+  double factor_;
+};
+
+struct scale_fn {
+  template <class V>
+  auto operator()(V view, double factor) const {
+    static_assert(is_sample_view<V>, "data::scale takes a view of samples: put it before batch");
+    if constexpr (sample_view<V>) return with_rows<scaled_rows<rows_t<V>>>(std::move(view), factor);
+  }
+  constexpr auto operator()(double factor) const { return detail::partial(*this, factor); }
+};
+}  // namespace detail
+
+/// x * factor, computed in the value type of the batch; labels stay the same. Category and size are those of the view.
+/// https://keras.io/api/layers/preprocessing_layers/image_preprocessing/rescaling
+inline constexpr detail::scale_fn scale{};
+
+}  // namespace strata::data

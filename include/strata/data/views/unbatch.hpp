@@ -1,0 +1,93 @@
+// Batches become samples again.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <strata/base/shape.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/batch_stage.hpp>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/sample.hpp>
+#include <strata/data/core/single_pass.hpp>
+#include <strata/data/core/stage_stream.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace strata::data {
+
+namespace detail {
+/// The type in which a sample of a batch is kept.
+template <class B>
+struct unbatched {
+  using x = stored_tensor<batch_value_t<B>, B::sample_shape>;
+  using y = std::conditional_t<B::labels == label_kind::sparse, std::int32_t, stored_tensor<batch_value_t<B>, B::target_shape>>;
+  using type = std::conditional_t<B::labels == label_kind::none, x, sample<x, y>>;
+};
+
+/// The rows of batches, one by one.
+template <batch_source B>
+class unbatch_source {
+  static constexpr std::size_t x_size{B::sample_shape.size()}, target_size{B::target_shape.size()};
+
+ public:
+  using element = typename unbatched<B>::type;
+
+  explicit unbatch_source(B base) : base_(std::move(base)) {}
+
+  void start(int epoch) {
+    if constexpr (requires { base_.set_epoch(epoch); }) base_.set_epoch(epoch);
+    state_.at.emplace(std::ranges::begin(base_));
+    state_.row = 0;
+  }
+  bool next(element& e) {
+    for (; *state_.at != std::ranges::end(base_); ++*state_.at, state_.row = 0) {
+      const typename B::value_type batch = **state_.at;
+      if (state_.row == static_cast<std::size_t>(batch.count)) continue;
+      const std::size_t row = state_.row++;
+      const auto* const x = batch.x + row * x_size;
+      if constexpr (B::labels == label_kind::none)
+        std::copy_n(x, x_size, e.values.begin());
+      else
+        std::copy_n(x, x_size, e.x.values.begin());
+      if constexpr (B::labels == label_kind::sparse) e.y = batch.labels[row];
+      if constexpr (B::labels == label_kind::dense)
+        std::copy_n(batch.targets + row * target_size, target_size, e.y.values.begin());
+      return true;
+    }
+    return false;
+  }
+  const B& base() const { return base_; }
+  std::string order() const { return "unbatch"; }
+
+ private:
+  struct state {
+    std::optional<std::ranges::iterator_t<B>> at;
+    std::size_t row = 0;
+  };
+
+  B base_;
+  own_state<state> state_;
+};
+
+struct unbatch_fn {
+  template <std::ranges::range B>
+  auto operator()(B view) const {
+    static_assert(is_batches<B>, "data::unbatch takes a view of batches: put it after batch");
+    if constexpr (batches<B>) {
+      constexpr bool copies = std::copyable<B>;
+      static_assert(copies, "data::unbatch takes batches that can be copied: put data::prefetch after the last batch");
+      if constexpr (copies) return stage_stream(unbatch_source<B>(std::move(view)));
+    }
+  }
+};
+}  // namespace detail
+
+/// `train | batch<64> | map(mix_up) | unbatch | shuffle(1000) | batch<32>`: the samples of batches, with x and target in the
+/// value type of the batch. Input range without a size. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#unbatch
+inline constexpr closure<detail::unbatch_fn> unbatch{};
+
+}  // namespace strata::data

@@ -1,0 +1,107 @@
+// The messages between processes and their coordinator, method by method. Each is the body of a wire::envelope.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <strata/distribute/communicators/wait_state.hpp>
+#include <strata/distribute/control/member.hpp>
+#include <strata/distribute/wire/field.hpp>
+#include <string>
+#include <vector>
+
+namespace strata::control {
+
+/// One generation of a training.
+struct formation {
+  std::uint64_t generation = 0;
+  std::vector<int> ranks{};      // in the first generation; the place in this list is the rank in this generation
+  std::vector<int> newcomers{};  // places of those that were not in the generation before
+
+  static constexpr auto message_name = "formation";
+  using fields = wire::fields<wire::field<1, &formation::generation>, wire::field<2, &formation::ranks>,
+                              wire::field<3, &formation::newcomers>>;
+  friend bool operator==(const formation &, const formation &) = default;
+};
+
+inline constexpr std::size_t largest_value = 64 << 10, longest_key = 256;  // bytes of a stored value and of its key
+inline constexpr std::size_t largest_answer = 4 << 20;                     // to get_all: 4 KB for each of 1,024 processes
+
+struct coordinator_methods {
+  static constexpr const char *set = "/strata.Coordinator/Set", *get = "/strata.Coordinator/Get",
+                              *get_all = "/strata.Coordinator/GetAll", *join = "/strata.Coordinator/Join",
+                              *enter = "/strata.Coordinator/Enter", *beat = "/strata.Coordinator/Beat",
+                              *fail = "/strata.Coordinator/Fail", *leave = "/strata.Coordinator/Leave",
+                              *form_again = "/strata.Coordinator/FormAgain";
+};
+
+/// The request of `leave` and `form_again`, and answers without content.
+struct empty_message {
+  static constexpr auto message_name = "message";
+  using fields = wire::fields<>;
+};
+
+struct set_request {
+  std::string key{}, value{};
+  static constexpr auto message_name = "set request";
+  using fields = wire::fields<wire::field<1, &set_request::key>, wire::field<2, &set_request::value>>;
+};
+
+struct get_request {
+  std::string key{};
+  static constexpr auto message_name = "get request";
+  using fields = wire::fields<wire::field<1, &get_request::key>>;
+};
+/// The answer to `get`, and to `fail`: what went wrong first.
+struct value_answer {
+  std::string value{};
+  static constexpr auto message_name = "value";
+  using fields = wire::fields<wire::field<1, &value_answer::value>>;
+};
+
+/// Asks for the values of prefix + "0" to prefix + (count - 1).
+struct get_all_request {
+  std::string prefix{};
+  int count = 0;
+  std::chrono::milliseconds timeout{};
+  static constexpr auto message_name = "get_all request";
+  using fields = wire::fields<wire::field<1, &get_all_request::prefix>, wire::field<2, &get_all_request::count>,
+                              wire::field<3, &get_all_request::timeout>>;
+};
+struct get_all_answer {
+  std::vector<std::string> values{};
+  int missing = 0;                   // values; then there are none here
+  std::vector<int> first_missing{};  // their indices, as many as an error shows
+  static constexpr auto message_name = "get_all answer";
+  using fields = wire::fields<wire::field<1, &get_all_answer::values>, wire::field<2, &get_all_answer::missing>,
+                              wire::field<3, &get_all_answer::first_missing>>;
+};
+
+/// The request of `join` and `enter`.
+struct join_request {
+  member who{};
+  std::chrono::milliseconds timeout{};
+  static constexpr auto message_name = "join request";
+  using fields = wire::fields<wire::field<1, &join_request::who>, wire::field<2, &join_request::timeout>>;
+};
+/// The answer to `join`, `enter` and `form_again`.
+struct join_answer {
+  formation all{};             // without ranks: some did not come in time, or the process is late
+  std::vector<int> missing{};  // ranks that did not come
+  static constexpr auto message_name = "join answer";
+  using fields = wire::fields<wire::field<1, &join_answer::all>, wire::field<2, &join_answer::missing>>;
+};
+
+struct heartbeat_message {
+  wait_state::report waits{};
+  bool knows_failure = false;  // of its generation, and will come to the next one
+  static constexpr auto message_name = "heartbeat";
+  using fields = wire::fields<wire::field<1, &heartbeat_message::waits>, wire::field<2, &heartbeat_message::knows_failure>>;
+};
+
+struct failure_report {
+  int blames = -1;  // a process, as communicators number them; -1: none
+  std::string why{};
+  static constexpr auto message_name = "failure report";
+  using fields = wire::fields<wire::field<1, &failure_report::blames>, wire::field<2, &failure_report::why>>;
+};
+
+}  // namespace strata::control

@@ -1,0 +1,34 @@
+// An optimizer, the number of its updates, and the learning rate of the next one.
+#pragma once
+#include <optional>
+#include <utility>
+
+namespace strata {
+
+/// Part of an executor: the only place where the step and the learning rate are kept. The rate is the one set by hand, or else
+/// that of the optimizer's schedule at the current step.
+template <class Optimizer>
+class counted_optimizer {
+ public:
+  explicit counted_optimizer(Optimizer optimizer) : optimizer_(std::move(optimizer)) {}
+
+  const Optimizer& optimizer() const { return optimizer_; }
+
+  /// Updates so far of the parameters at hand.
+  long step() const { return step_; }
+  void set_step(long step) { step_ = step; }
+
+  /// The rate of the next update.
+  double learning_rate() const { return rate_by_hand_ ? *rate_by_hand_ : optimizer_.learning_rate(step_); }
+  /// Replaces the schedule by a constant rate.
+  void set_learning_rate(double rate) { rate_by_hand_ = rate; }
+  /// Empty while the schedule decides.
+  std::optional<double> learning_rate_by_hand() const { return rate_by_hand_; }
+
+ private:
+  Optimizer optimizer_;
+  long step_ = 0;
+  std::optional<double> rate_by_hand_;
+};
+
+}  // namespace strata

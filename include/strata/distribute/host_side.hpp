@@ -1,0 +1,83 @@
+// What an executor keeps on the host of an engine's arrays: nothing where the device is the host, copies otherwise.
+#pragma once
+#include <memory>
+#include <span>
+#include <strata/base/arena.hpp>
+#include <strata/concepts/engine.hpp>
+#include <strata/program/engine_for.hpp>
+#include <strata/program/program.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata::detail {
+
+template <class Engine>
+using host_arithmetic_of = host_arithmetic<typename host_backend_of<typename Engine::backend>::type>;
+
+/// Lends the arrays of an engine on the host.
+template <class Engine>
+class host_side {
+  using T = typename Engine::value_type;
+
+ public:
+  explicit host_side(int) {}
+  static std::span<T> parameters(Engine& e) { return e.parameters(); }
+  static std::span<T> slots(Engine& e) { return e.slots(); }
+  static void written(Engine& e) { e.parameters_changed(); }
+  static void updated() {}
+  static auto& team(const Engine& e) { return e.team(); }
+  static leaf_gradients<T, host_device> gradients(Engine& e) { return e.gradients(); }
+};
+
+/// Copies the arrays of another device when they are read, and back after they were written to.
+template <class Engine>
+  requires(!Engine::device::is_host)
+class host_side<Engine> {
+  using T = typename Engine::value_type;
+  static constexpr const auto& layout = layout_of_program<typename Engine::program>;
+  struct copy {
+    arena<T> values;
+    bool is_valid = false;
+  };
+  copy parameters_, slots_;
+  std::vector<arena<T>> gradients_;
+  std::vector<T*> gradients_at_;
+  std::unique_ptr<typename host_arithmetic_of<Engine>::team> team_ =
+      std::make_unique<typename host_arithmetic_of<Engine>::team>(1);
+
+ public:
+  explicit host_side(int slots)
+      : parameters_{arena<T>(std::size_t(layout.size))}, slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(slots))} {}
+
+  std::span<T> parameters(Engine& e) {
+    if (!std::exchange(parameters_.is_valid, true)) e.read_parameters(parameters_.values.span());
+    return parameters_.values.span();
+  }
+  std::span<T> slots(Engine& e) {
+    if (!std::exchange(slots_.is_valid, true)) e.read_slots(slots_.values.span());
+    return slots_.values.span();
+  }
+  /// The spans that are valid may have been written to.
+  void written(Engine& e) {
+    if (parameters_.is_valid) e.write_parameters(parameters_.values.span());
+    if (slots_.is_valid) e.write_slots(slots_.values.span());
+  }
+  /// The engine has changed its arrays.
+  void updated() { parameters_.is_valid = slots_.is_valid = false; }
+  auto& team(const Engine&) const { return *team_; }
+  leaf_gradients<T, host_device> gradients(Engine& e) {
+    const leaf_gradients<T, typename Engine::device> theirs = e.gradients();
+    if (theirs.count > int(gradients_.size())) gradients_.resize(std::size_t(theirs.count));
+    gradients_at_.clear();
+    for (int i = 0; i < theirs.count; ++i) {
+      arena<T>& to = gradients_[std::size_t(i)];
+      to.grow(std::size_t(layout.trainable));
+      e.on().copy_to_host(e.queue(), static_cast<const T*>(theirs.arrays[i]), to.span());
+      gradients_at_.push_back(to.data());
+    }
+    e.on().wait(e.queue());
+    return {gradients_at_.data(), theirs.count, theirs.begin, theirs.end, theirs.leaves};
+  }
+};
+
+}  // namespace strata::detail

@@ -1,0 +1,130 @@
+// The gradients that workers have pushed for one synchronous step of a shard, until all of them have come.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <strata/base/arena.hpp>
+#include <strata/distribute/parameter_server/parameter_rows.hpp>
+#include <strata/network/leaves.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// A push names a gradient: (worker, incarnation, step) is applied once to a shard, however often it arrives.
+struct push_request {
+  int worker = 0;
+  std::uint64_t incarnation = 0;
+  std::int64_t step = 0;
+  double learning_rate = 0;
+  int samples = 0;                    // of the batch; of the global one in a synchronous step
+  int leaves = 1;                     // of the global batch of a synchronous step
+  std::vector<std::uint32_t> rows{};  // of tables, that the gradient has; in ascending order, each once
+  std::vector<double> metric_sums{};  // of the worker's leaves; with the first shard of a synchronous step
+};
+
+namespace detail {
+
+/// Reads a gradient of the rest of a shard and of some pieces of its tables; `to` is the whole shard.
+template <class T>
+void read_gradient(auto& read, const shard_contents& contents, std::span<const element_run> pieces, T* to) {
+  for (const auto runs : {contents.rest(), pieces})
+    for (const element_run& r : runs) read(to + r.begin, std::size_t(r.size()) * sizeof(T));
+}
+template <class T>
+std::size_t gradient_bytes(const shard_contents& contents, std::span<const element_run> pieces) {
+  return std::size_t(count_elements(contents.rest()) + count_elements(pieces)) * sizeof(T);
+}
+template <class T>
+void clear_pieces(T* gradient, std::span<const element_run> pieces) {
+  for (const element_run& piece : pieces) std::fill(gradient + piece.begin, gradient + piece.end, T{});
+}
+
+/// Each worker has computed its share of the leaves. The gradients are added in the tree in which one process adds them, so the
+/// order of arrival does not matter. Not thread-safe.
+template <class T, class Host>
+class contributions {
+ public:
+  /// `size`: elements of the shard. `sums_per_leaf`: metric sums of each leaf that come with this shard.
+  contributions(std::size_t workers, long size, std::size_t sums_per_leaf)
+      : workers_(workers), size_(size), sums_per_leaf_(sums_per_leaf) {}
+
+  bool has(std::size_t worker) const { return workers_[worker].is_here; }
+  bool are_complete() const {
+    return std::ranges::all_of(workers_, [](const contribution& c) { return c.is_here; });
+  }
+
+  /// The right size of a push, in bytes of elements and in metric sums.
+  std::size_t bytes_of(const push_request& p, const shard_contents& contents, std::span<const element_run> pieces) const {
+    return std::size_t(subtrees(share(p, p.worker)).count()) * gradient_bytes<T>(contents, pieces);
+  }
+  std::size_t metric_sums_of(const push_request& p) const { return std::size_t(share(p, p.worker).size()) * sums_per_leaf_; }
+  /// The worker that has pushed for another batch than this one; -1: none.
+  int disagrees(const push_request& p) const {
+    for (std::size_t r = 0; r < workers_.size(); ++r)
+      if (workers_[r].is_here && (samples_ != p.samples || leaves_ != p.leaves)) return int(r);
+    return -1;
+  }
+  int samples() const { return samples_; }
+  int leaves() const { return leaves_; }
+
+  /// A push of the right size, of a worker that `has` none yet.
+  void add(push_request p, const shard_contents& contents, std::vector<element_run> pieces, auto& read) {
+    contribution& mine = workers_[std::size_t(p.worker)];
+    const int parts = subtrees(share(p, p.worker)).count();
+    mine.sums.grow(std::size_t(parts) * std::size_t(size_));
+    for (int k = 0; k < parts; ++k) read_gradient<T>(read, contents, pieces, mine.sums.data() + k * size_);
+    mine.pieces = std::move(pieces);
+    mine.metric_sums = std::move(p.metric_sums);
+    mine.is_here = true;
+    samples_ = p.samples, leaves_ = p.leaves;
+    if (p.worker == 0) learning_rate_ = p.learning_rate;
+  }
+
+  /// Once complete: calls apply(gradient, slices, samples, learning rate) with the sum of all gradients, which is zero outside of
+  /// the slices, and begins the next step. Returns the metric sums of all leaves.
+  template <class Apply>
+  std::vector<double> sum(const shard_contents& contents, Apply&& apply) {
+    std::vector<T*> sums;
+    std::vector<leaf_range> nodes;
+    std::vector<element_run> named;  // by any worker
+    std::vector<double> metric_sums;
+    for (std::size_t r = 0; r < workers_.size(); ++r) {
+      contribution& c = workers_[r];
+      named.insert(named.end(), c.pieces.begin(), c.pieces.end());
+      const subtrees parts(share_of(leaves_, int(r), int(workers_.size())));
+      for (int k = 0; k < parts.count(); ++k) nodes.push_back(parts[k]), sums.push_back(c.sums.data() + k * size_);
+      metric_sums.insert(metric_sums.end(), c.metric_sums.begin(), c.metric_sums.end());
+      c.is_here = false;
+    }
+    const std::vector<element_run> slices = contents.slices_around(named);
+    add_in_tree([&](int k) { return nodes[std::size_t(k)]; }, int(nodes.size()),
+                [&](int a, int b) {
+                  const T* const two[2] = {sums[std::size_t(a)], sums[std::size_t(b)]};
+                  for (const element_run& some : slices) Host::sum_leaves(sums[std::size_t(a)], two, 2, some.begin, some.end);
+                });
+    apply(sums[0], slices, samples_, learning_rate_);
+    for (T* const node : sums) clear_pieces(node, named);
+    return metric_sums;
+  }
+
+ private:
+  struct contribution {
+    bool is_here = false;
+    std::vector<element_run> pieces{};  // of tables, that the sums have
+    arena<T> sums{};                    // over subtrees of leaves; zero in the rows of tables that were not pushed
+    std::vector<double> metric_sums{};
+  };
+  leaf_range share(const push_request& p, int worker) const { return share_of(p.leaves, worker, int(workers_.size())); }
+
+  std::vector<contribution> workers_;
+  long size_;
+  std::size_t sums_per_leaf_;
+  int samples_ = 0, leaves_ = 1;  // of the step under way
+  double learning_rate_ = 0;      // that of the chief
+};
+
+}  // namespace detail
+}  // namespace strata

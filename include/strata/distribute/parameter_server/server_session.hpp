@@ -1,0 +1,191 @@
+// A worker's session with one parameter server: a call that stays open, and is opened again after the connection breaks or the
+// server is restarted. Needs gRPC and protozero.
+// needs: grpc protozero
+#pragma once
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <strata/base/text.hpp>
+#include <strata/concepts/communicator.hpp>
+#include <strata/distribute/control/control_channel.hpp>
+#include <strata/distribute/control/control_messages.hpp>
+#include <strata/distribute/parameter_server/parameter_messages.hpp>
+#include <strata/distribute/wire/envelope.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace strata::detail {
+
+/// When this process dies, the server sees the call end. A thread of this process waits for a second answer, which never comes,
+/// to see the end as well and join again at once: a worker that computes for a long time must not be taken for dead.
+class server_session {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  /// `name` names the server in errors: "ps 1 at node7:2222".
+  server_session(std::string name, grpc::GenericStub& stub, wire::sender self, control::member who,
+                 std::chrono::milliseconds retry_for)
+      : name_(std::move(name)), stub_(stub), self_(std::move(self)), who_(std::move(who)), retry_for_(retry_for) {}
+  ~server_session() { leave(); }
+  server_session(const server_session&) = delete;
+  server_session& operator=(const server_session&) = delete;
+
+  /// Joins for the first time. Throws communication_error if the server does not answer in time, strata::error if it refuses.
+  void join(std::chrono::milliseconds timeout) {
+    open(timeout, " does not answer within ");
+    joins_ = 1;
+    thread_ = std::thread([this] { stay(); });
+  }
+  /// How often this worker has joined.
+  long joins() {
+    const std::lock_guard lock(mutex_);
+    return joins_;
+  }
+  /// Whether this worker has joined more than `before` times. Waits up to `patience` for that; if the connection is broken, for
+  /// as long as a server may be out of reach. Throws communication_error if it stays broken, strata::error if the server refuses.
+  bool has_joined_again(long before, std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    news_.wait_for(lock, patience, [&] { return joins_ > before || away_; });
+    if (away_) news_.wait_until(lock, away_since_ + retry_for_, [&] { return !away_ || final_; });
+    if (away_) {
+      if (failure_ && final_) std::rethrow_exception(failure_);
+      throw communication_error(text_of({name_, " is gone: it accepted no connection within ", retry_for_.count(), " ms"}));
+    }
+    return joins_ > before;
+  }
+
+ private:
+  struct stream {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call;
+    grpc::ByteBuffer message;
+
+    /// Waits for the operation that was begun. Returns whether it succeeded in time.
+    bool done(std::chrono::system_clock::time_point until) {
+      void* tag = nullptr;
+      bool ok = false;
+      if (queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) return ok;
+      context.TryCancel();
+      queue.Next(&tag, &ok);
+      return false;
+    }
+    bool done() {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    }
+    /// The last operation.
+    grpc::Status finish() {
+      grpc::Status status;
+      call->Finish(&status, this);
+      done();
+      return status;
+    }
+  };
+
+  void open(std::chrono::milliseconds timeout, const char* failure) {
+    const auto until = std::chrono::system_clock::now() + timeout;
+    auto opened = std::make_shared<stream>();
+    stream& s = *opened;
+    {
+      const std::lock_guard lock(mutex_);
+      if (leaves_) throw communication_error(text_of({"this worker has left ", name_}));
+      stream_ = opened;
+    }
+    s.context.set_wait_for_ready(true);
+    s.call = stub_.PrepareCall(&s.context, parameter_methods::join, &s.queue);
+    s.call->StartCall(&s);
+    bool ok = s.done(until);
+    if (ok) {
+      s.call->Write(wire::sealed(self_, control::join_request{who_, timeout}), &s);
+      ok = s.done(until);
+    }
+    if (ok) {
+      s.call->Read(&s.message, &s);
+      ok = s.done(until);
+    }
+    if (ok) return s.call->Read(&s.message, &s);
+    const grpc::Status status = s.finish();
+    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) throw error(status.error_message());
+    throw communication_error(
+        text_of({name_, failure, timeout.count(), " ms",
+                 status.error_code() == grpc::StatusCode::CANCELLED ? "" : text_of({": ", status.error_message()})}));
+  }
+
+  void stay() {
+    for (;;) {
+      stream_->done();
+      stream_->finish();
+      {
+        const std::lock_guard lock(mutex_);
+        if (leaves_) return;
+        away_ = true;
+        away_since_ = clock::now();
+        news_.notify_all();
+      }
+      while (away_) try {
+          open(retry_for_, " accepted no connection within ");
+          const std::lock_guard lock(mutex_);
+          away_ = false;
+          ++joins_;
+          news_.notify_all();
+        } catch (const communication_error&) {  // the server may come back later
+          std::unique_lock lock(mutex_);
+          if (news_.wait_for(lock, std::chrono::milliseconds(50), [&] { return leaves_; })) return;
+        } catch (...) {
+          const std::lock_guard lock(mutex_);
+          failure_ = std::current_exception();
+          final_ = true;
+          news_.notify_all();
+          return;
+        }
+    }
+  }
+
+  /// Tells the server if it is there, or it would take this worker for lost.
+  void leave() noexcept {
+    if (!thread_.joinable()) return;
+    bool there = false;
+    {
+      const std::lock_guard lock(mutex_);
+      there = !away_;
+    }
+    if (there) {
+      grpc::ClientContext context;
+      // Servers are left one after the other; a server that hangs must not delay this for longer than its pings.
+      context.set_deadline(std::chrono::system_clock::now() + ping_after + ping_timeout);
+      grpc::ByteBuffer answer;
+      unary_call(stub_, context, parameter_methods::leave, wire::sealed(self_, control::empty_message{}), answer);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      leaves_ = true;
+      stream_->context.TryCancel();
+      news_.notify_all();
+    }
+    thread_.join();
+  }
+
+  const std::string name_;
+  grpc::GenericStub& stub_;
+  const wire::sender self_;
+  const control::member who_;
+  const std::chrono::milliseconds retry_for_;
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::shared_ptr<stream> stream_;
+  long joins_ = 0;
+  bool away_ = false, leaves_ = false, final_ = false;
+  clock::time_point away_since_{};
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace strata::detail

@@ -1,0 +1,13 @@
+// Random numbers that tell processes apart and that others cannot guess.
+#pragma once
+#include <cstdint>
+#include <random>
+
+namespace strata::detail {
+
+inline std::uint64_t random_token() {
+  std::random_device random;
+  return std::uint64_t(random()) << 32 | random();
+}
+
+}  // namespace strata::detail

@@ -1,0 +1,34 @@
+// average<branch<...>, branch<...>>: the mean of branches.
+#pragma once
+#include <strata/base/meta.hpp>
+#include <strata/layers/elementwise_join.hpp>
+
+namespace strata {
+
+inline constexpr reason average_takes_branches_of_equal_shape{"average takes branches of the same shape"};
+
+/// y = (x[0] + x[1] + ...) / N
+struct mean_of_branches : elementwise_join_base<average_takes_branches_of_equal_shape> {
+  static constexpr auto name = "average";
+
+  template <class T, class V, int N>
+  static constexpr V value(const V (&x)[N]) {
+    V sum = x[0];
+    for (int k = 1; k < N; ++k) sum += x[k];
+    return sum / T(N);
+  }
+  template <class T, class V, int N>
+  static constexpr void gradients(const V (&)[N], const V& dy, V (&dx)[N]) {
+    for (V& d : dx) d = dy / T(N);
+  }
+};
+
+/// in: equal shapes  out: the same shape.  https://keras.io/api/layers/merging_layers/average
+template <class... Branches>
+struct average {
+  static constexpr auto name = "average", class_name = "Average";
+  using join = mean_of_branches;
+  using operations = type_list<join>;
+};
+
+}  // namespace strata

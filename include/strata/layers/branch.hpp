@@ -1,0 +1,20 @@
+// branch<items...>: layers in a row, for the joins (add, average, concat, maximum, multiply, subtract).
+#pragma once
+#include <strata/base/shape.hpp>
+
+namespace strata {
+
+inline constexpr reason a_join_needs_at_least_one_branch{"a join needs at least one branch"};
+
+/// Layers in a row: one input of a join. All branches of a join share one input. An empty branch is the identity.
+template <class... Items>
+struct branch {};
+
+/// A layer that joins branches: `template <class... Branches> struct add`. Members:
+///   `join`        the operation; its `output_shape` takes the shapes of all branches
+///   `operations`  type_list<join>
+///   `name`, `class_name`  as for every layer
+template <class L>
+concept join_layer = requires { typename L::join; };
+
+}  // namespace strata

@@ -1,0 +1,49 @@
+// The place of each trained parameter in the arena, and the slices of an arena that threads and processes take.
+#pragma once
+#include <algorithm>
+#include <span>
+#include <strata/network/layout.hpp>
+
+namespace strata {
+
+/// Slices of arenas begin and end at multiples of this number of elements.
+inline constexpr long slice_alignment = 16;
+
+/// Norms are sums over pieces of this number of elements, which are added in order: for any device and number of threads the bits
+/// are the same. Slices end where a piece ends.
+inline constexpr long norm_piece = 1024;
+
+/// Where a parameter lies in the arenas: its elements, then padding up to `end`. Padding is zero before and after each step.
+struct parameter_range {
+  long begin, end;
+  penalty regularizer{};
+  long elements = end - begin;  // without padding
+};
+
+template <int Capacity>
+struct parameter_ranges {
+  parameter_range ranges[Capacity + 1] = {};
+  int count = 0;
+  constexpr std::span<const parameter_range> span() const { return {ranges, std::size_t(count)}; }
+};
+
+/// The trained parameters of a layout, in the order of the arena.
+template <int Count>
+constexpr parameter_ranges<Count> trained_ranges(const parameter_layout<Count>& layout) {
+  parameter_ranges<Count> trained;
+  for (int i = 0; i < Count; ++i)
+    if (layout.slots[i].what.trainable)
+      trained.ranges[trained.count++] = {layout.slots[i].offset, 0, layout.slots[i].what.regularizer,
+                                         layout.slots[i].what.extents.size()};
+  for (int i = 0; i < trained.count; ++i)
+    trained.ranges[i].end = i + 1 < trained.count ? trained.ranges[i + 1].begin : layout.trainable;
+  return trained;
+}
+
+/// Where the slice of thread or process `rank` of `ranks` begins. It ends where the next one begins.
+constexpr long slice_begin(long size, int rank, int ranks) {
+  const long pieces = (size + norm_piece - 1) / norm_piece;
+  return std::min(size, pieces * rank / ranks * norm_piece);
+}
+
+}  // namespace strata

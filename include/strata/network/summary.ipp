@@ -1,0 +1,214 @@
+// Definitions of summary.hpp.
+#pragma once
+
+namespace strata::detail {
+
+STRATA_FUNCTION std::string snake_case(std::string_view class_name) {
+  std::string word, split, out;
+  for (char c : class_name)
+    if (is_lower(c) || is_upper(c) || is_digit(c) || c == '_') word += c;
+  for (std::size_t i = 0; i < word.size();) {
+    split += word[i++];
+    if (i + 1 >= word.size() || !is_upper(word[i]) || !is_lower(word[i + 1])) continue;
+    split += '_';
+    split += word[i++];
+    while (i < word.size() && is_lower(word[i])) split += word[i++];
+  }
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    out += is_upper(split[i]) ? char(split[i] - 'A' + 'a') : split[i];
+    if (i + 1 < split.size() && is_lower(split[i]) && is_upper(split[i + 1])) out += '_';
+  }
+  return out;
+}
+
+STRATA_FUNCTION bool is_among(const std::string& name, std::span<const std::string> names) {
+  for (const std::string& n : names)
+    if (n == name) return true;
+  return false;
+}
+
+STRATA_FUNCTION std::string unique_name(const std::string& name, std::span<const std::string> taken) {
+  std::string candidate = name;
+  for (int k = 1; is_among(candidate, taken); ++k) candidate = text_of({name, '_', k});
+  return candidate;
+}
+
+STRATA_FUNCTION std::vector<std::string> layer_names(std::span<const tape_node> nodes) {
+  std::vector<std::string> names;
+  for (const tape_node& n : nodes)
+    if (n.layer_number == int(names.size())) names.push_back(unique_name(snake_case(n.layer->class_name), names));
+  return names;
+}
+
+STRATA_FUNCTION std::vector<std::string> parameter_names(std::span<const tape_node> nodes,
+                                                         std::span<const parameter_slot> slots) {
+  const std::vector<std::string> layers = layer_names(nodes);
+  std::vector<std::string> names;
+  for (const parameter_slot& s : slots)
+    names.push_back(
+        unique_name(text_of({layers[std::size_t(nodes[std::size_t(s.node)].layer_number)], '/', s.what.name}), names));
+  return names;
+}
+
+STRATA_FUNCTION std::string grouped(long n) {
+  std::string digits = std::to_string(n);
+  for (int at = int(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(std::size_t(at), ",");
+  return digits;
+}
+
+STRATA_FUNCTION std::string readable_memory(double bytes) {
+  static constexpr const char* units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+  int unit = 0;
+  for (; unit < 5 && bytes >= 1024; ++unit) bytes /= 1024;
+  return formatted("%.2f %s", bytes, units[unit]);
+}
+
+STRATA_FUNCTION int line_length_of_terminal(int wanted) {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    wanted = std::min(wanted, size.ws_col - 4);
+  return wanted;
+}
+
+/// A text table that looks like those of Python's rich, with which Keras prints. Cells hold ASCII.
+class summary_table {
+  struct column {
+    std::string_view header;
+    bool right;
+    int width;
+  };
+  std::vector<column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+
+ public:
+  /// `ends`: the end of each column, as a fraction of the line.
+  [[gnu::cold]] summary_table(std::span<const std::string_view> headers, std::span<const double> ends, int line_length) {
+    int at = 0, excess = int(headers.size()) + 1 - line_length;
+    for (std::size_t i = 0; i < headers.size(); ++i) {
+      const int end = int(ends[i] * line_length);
+      columns_.push_back({headers[i], headers[i] == "Param #", end - at + 2});
+      excess += end - at + 2;
+      at = end;
+    }
+    // Blanks and rules need room too. As in rich, all columns lose the same width, and halves are rounded to even.
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const int left = int(columns_.size() - i), share = int(std::nearbyint(double(excess) / left));
+      columns_[i].width -= share;
+      excess -= share;
+    }
+  }
+
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+
+  [[gnu::cold]] std::string text() const {
+    std::vector<std::string> headers;
+    for (const column& c : columns_) headers.emplace_back(c.header);
+    std::string out = text_of({rule("┏", "━", "┳", "┓"), row(headers, "┃"), rule("┡", "━", "╇", "┩")});
+    for (std::size_t i = 0; i < rows_.size(); ++i) out += text_of({i > 0 ? rule("├", "─", "┼", "┤") : "", row(rows_[i], "│")});
+    return out.append(rule("└", "─", "┴", "┘"));
+  }
+
+ private:
+  [[gnu::cold]] std::string rule(std::string_view left, std::string_view line, std::string_view cross,
+                                 std::string_view right) const {
+    std::string out;
+    for (const column& c : columns_) {
+      out += out.empty() ? left : cross;
+      for (int i = 0; i < c.width; ++i) out += line;
+    }
+    out.append(right) += '\n';
+    return out;
+  }
+
+  /// Breaks lines at blanks. A word that is too long ends in an ellipsis.
+  [[gnu::cold]] static std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+    std::vector<std::string> lines;
+    while (!text.empty()) {
+      const std::string_view word = text.substr(0, text.find(' '));
+      text.remove_prefix(std::min(text.size(), word.size() + 1));
+      if (!lines.empty() && lines.back().size() + 1 + word.size() <= width)
+        lines.back().append(" ").append(word);
+      else
+        lines.emplace_back(word);
+    }
+    for (std::string& line : lines)
+      if (line.size() > width) line = text_of({line.substr(0, width - 1), "…"});
+    return lines;
+  }
+
+  /// The number of code points; the ellipsis has three bytes.
+  static int characters(std::string_view text) {
+    int n = 0;
+    for (const char c : text) n += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    return n;
+  }
+
+  [[gnu::cold]] std::string row(std::span<const std::string> cells, std::string_view bar) const {
+    std::vector<std::vector<std::string>> lines;
+    std::size_t height = 1;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      lines.push_back(wrapped(cells[i], std::size_t(columns_[i].width - 2)));
+      height = std::max(height, lines.back().size());
+    }
+    std::string out;
+    for (std::size_t k = 0; k < height; ++k) {
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        const std::string line = k < lines[i].size() ? lines[i][k] : "";
+        const int width = columns_[i].width - 2;
+        const std::string blanks(std::size_t(std::max(0, width - characters(line))), ' ');
+        const bool right = columns_[i].right;
+        out += text_of({bar, ' ', right ? blanks : line, right ? line : blanks, ' '});
+      }
+      out.append(bar) += '\n';
+    }
+    return out;
+  }
+};
+
+STRATA_FUNCTION std::string summary_text(std::span<const tape_node> nodes, std::span<const parameter_slot> slots, long trainable,
+                                         long state, const summary_options& options) {
+  const std::vector<std::string> names = layer_names(nodes);
+  struct row {
+    const tape_node* last = nullptr;
+    std::string inputs;
+    long parameters = 0;
+  };
+  std::vector<row> rows(names.size());
+  bool chain = true;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const tape_node& n = nodes[i];
+    row& r = rows[std::size_t(n.layer_number)];
+    chain = chain && (i == 0 || (n.arity == 1 && n.input[0] == int(i) - 1));
+    for (int k = 0; k < n.arity; ++k)
+      if (const int from = nodes[std::size_t(n.input[k])].layer_number; from != n.layer_number)
+        r.inputs += text_of({r.inputs.empty() ? "" : ", ", names[std::size_t(from)], "[0][0]"});
+    r.last = &n;
+  }
+  for (const parameter_slot& s : slots)
+    rows[std::size_t(nodes[std::size_t(s.node)].layer_number)].parameters += s.what.extents.size();
+
+  static constexpr std::string_view headers[] = {"Layer (type)", "Output Shape", "Param #", "Connected to"};
+  static constexpr double ends[] = {0.45, 0.80, 1.0}, ends_with_inputs[] = {0.3, 0.56, 0.74, 1.0};
+  const int length = std::max(40, options.line_length > 0 ? options.line_length : line_length_of_terminal(chain ? 88 : 108));
+  summary_table table({headers, chain ? 3u : 4u}, chain ? std::span<const double>(ends) : ends_with_inputs, length);
+  for (std::size_t i = chain ? 1 : 0; i < rows.size(); ++i) {
+    const row& r = rows[i];
+    std::vector<std::string> cells = {text_of({names[i], " (", r.last->layer->class_name, ")"}), batch_shape_text(r.last->out),
+                                      grouped(r.parameters)};
+    if (!chain) cells.push_back(r.inputs.empty() ? "-" : r.inputs);
+    table.add(std::move(cells));
+  }
+
+  std::string out = text_of({"Model: \"", options.name.empty() ? std::string(chain ? "sequential" : "functional") : options.name,
+                             "\"\n", table.text()});
+  const auto total = [&](const char* what, long count) {
+    out += text_of({" ", what, " params: ", grouped(count), " (", readable_memory(double(count) * options.element_size), ")\n"});
+  };
+  total("Total", trainable + state + std::max(0L, options.optimizer_parameters));
+  total("Trainable", trainable);
+  total("Non-trainable", state);
+  if (options.optimizer_parameters >= 0) total("Optimizer", options.optimizer_parameters);
+  return out;
+}
+
+}  // namespace strata::detail

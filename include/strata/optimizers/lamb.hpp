@@ -1,0 +1,69 @@
+// LAMB (You et al. 2020, "Large batch optimization for deep learning: training BERT in 76 minutes").
+#pragma once
+#include <cmath>
+#include <strata/base/host_device.hpp>
+#include <strata/optimizers/elementwise.hpp>
+#include <strata/optimizers/gradient.hpp>
+#include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/parameter_norms.hpp>
+#include <strata/optimizers/validation.hpp>
+
+namespace strata {
+
+/// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2)
+/// d = (m / (1 - beta_1^t)) / (sqrt(v / (1 - beta_2^t)) + epsilon);  w -= rate * ||w|| / ||d|| * d
+/// where the norms are of the whole parameter; their quotient, the trust ratio, is 1 if one of them is 0.
+template <class T>
+struct lamb_rule {
+  static constexpr int slots = 2;
+  double rate;
+  T one_minus_beta_1, one_minus_beta_2, correction_1, correction_2, epsilon;
+
+  template <class V>
+  STRATA_HOST_DEVICE V propose(const V&, reduced_gradient<V> gradient, V& m, V& v) const {
+    const V g = gradient.value();
+    m += detail::product(g - m, one_minus_beta_1);
+    v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
+    return detail::product(m, correction_1) / (detail::square_root(detail::product(v, correction_2)) + epsilon);
+  }
+  STRATA_HOST_DEVICE T scale(const parameter_norms& norm) const {
+    const bool has_ratio = norm.weights > 0 && norm.direction > 0;
+    return T(has_ratio ? rate * (norm.weights / norm.direction) : rate);
+  }
+  template <class V>
+  STRATA_HOST_DEVICE void apply(V& w, const V& direction, T scale) const {
+    w -= detail::product(direction, scale);
+  }
+};
+
+/// Adam whose step in each parameter is as long as learning_rate times the norm of the parameter; for large batches.
+/// lamb{.learning_rate = 1e-3, .weight_decay = 0.01}.  https://keras.io/api/optimizers/lamb
+struct lamb {
+  static constexpr auto name = "lamb";
+
+  learning_rate_schedule learning_rate = 1e-3;
+  double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
+  double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
+
+  /// m and v.
+  static constexpr int slots() { return 2; }
+  static constexpr bool needs_norms() { return true; }
+
+  /// Throws strata::error.
+  void validate() const {
+    detail::check_common(*this);
+    detail::check_below_1(name, "beta_1", beta_1);
+    detail::check_below_1(name, "beta_2", beta_2);
+    detail::check_positive(name, "epsilon", epsilon);  // 0 would divide 0 by 0 where no gradient arrives
+  }
+
+  /// The corrections are for moments that start at zero; in double, because 1 - 0.999f is wrong by 1e-5.
+  template <class T, class F>
+  void with_rule(long step, double rate, F&& f) const {
+    const double t = static_cast<double>(step + 1);
+    f(lamb_rule<T>{rate, T(1 - beta_1), T(1 - beta_2), T(1 / (1 - std::pow(beta_1, t))), T(1 / (1 - std::pow(beta_2, t))),
+                   T(epsilon)});
+  }
+};
+
+}  // namespace strata

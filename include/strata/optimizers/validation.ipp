@@ -1,0 +1,28 @@
+// Definitions of validation.hpp.
+#pragma once
+
+namespace strata::detail {
+
+STRATA_FUNCTION void refuse(const char* who, const char* what, double value, const std::string& must) {
+  std::ostringstream text;
+  text << who << ": " << what << " = " << value << " must be " << must;
+  throw error(text.str());
+}
+
+STRATA_FUNCTION void check_at_least_0(const char* who, const char* what, double value) {
+  if (!(value >= 0 && value < std::numeric_limits<double>::infinity())) refuse(who, what, value, "at least 0 and finite");
+}
+
+STRATA_FUNCTION void check_positive(const char* who, const char* what, double value) {
+  if (!(value > 0 && value < std::numeric_limits<double>::infinity())) refuse(who, what, value, "greater than 0 and finite");
+}
+
+STRATA_FUNCTION void check_below_1(const char* who, const char* what, double value) {
+  if (!(value >= 0 && value < 1)) refuse(who, what, value, "at least 0 and below 1");
+}
+
+STRATA_FUNCTION void check_finite(const char* who, const char* what, double value) {
+  if (!std::isfinite(value)) refuse(who, what, value, "finite");
+}
+
+}  // namespace strata::detail

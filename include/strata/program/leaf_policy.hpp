@@ -1,0 +1,24 @@
+// How the batches of a program are cut into leaves.
+#pragma once
+#include <bit>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <strata/network/leaves.hpp>
+#include <strata/network/work.hpp>
+#include <strata/program/program.hpp>
+
+namespace strata {
+
+/// leaves: of each batch, 0 for default_leaves; a batch has at least one leaf for each of `processes` that share it.
+/// Throws strata::error for more leaves, or processes, than a batch can have leaves.
+template <class Program>
+leaf_policy leaf_policy_of(int leaves, int processes) {
+  if (leaves < 0 || leaves > max_leaves)
+    throw error({"compute_options: leaves is ", leaves, ", but a batch has 1 to ", max_leaves, " of them (0: as its size says)"});
+  if (processes > max_leaves)
+    throw error({processes, " processes cannot share the leaves of a batch: there are at most ", max_leaves});
+  return {leaves, int(std::bit_ceil(unsigned(processes))),
+          multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable};
+}
+
+}  // namespace strata

@@ -1,0 +1,276 @@
+// One pass of a plan over a micro-batch: which kernels run, and their operands. It is the same on every device: an engine
+// provides the memory and the queue.
+#pragma once
+#include <algorithm>
+#include <span>
+#include <strata/base/rounded.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/device.hpp>
+#include <strata/network/leaves.hpp>
+#include <strata/network/parameter_ranges.hpp>
+#include <strata/program/compiled.hpp>
+#include <strata/program/metric_sums.hpp>
+#include <tuple>
+
+namespace strata {
+
+/// The inputs of a step that are the same for all leaves. Addresses are those of the device.
+template <class T, class Device>
+struct step_context {
+  const T* weights = nullptr;
+  const T* derived = nullptr;
+  double* statistics = nullptr;  // of the whole batch, reduced
+  double total = 0;              // samples in the global batch
+  philox random{};
+  [[no_unique_address]] typename Device::queue queue{};
+};
+
+/// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
+template <class Program, class Backend, purpose Why>
+class workspace {
+  using T = typename Program::value_type;
+  using device = device_of<Backend>;
+  using buffer = typename device::template buffer<T>;
+  static constexpr const auto& plan = plan_of<Program, Backend, Why>;
+  buffer lasting_, passing_, scratch_;
+  int leaf_ = 0, micro_batch_ = 0;
+
+ public:
+  /// leaf: the number of samples whose activations are kept between passes, if the plan needs that.
+  void prepare(const device& on, int leaf, int micro_batch) {
+    leaf_ = std::max(leaf_, leaf), micro_batch_ = std::max(micro_batch_, micro_batch);
+    grow(on, lasting_, std::size_t(leaf_) * std::size_t(plan.workspace));
+    grow(on, passing_, std::size_t(micro_batch_) * std::size_t(plan.passing));
+    grow(on, scratch_, std::size_t(plan.scratch) + std::size_t(micro_batch_) * std::size_t(plan.scratch_per_sample));
+  }
+  /// Where a micro-batch begins in a buffer of `size` elements per sample. first: the index of its first sample in the leaf.
+  T* at(workspace_location where, int size, int first) {
+    if (where.offset < 0) return nullptr;
+    if (where.passes) return passing_.data() + std::size_t(where.offset) * std::size_t(micro_batch_);
+    return lasting_.data() + std::size_t(where.offset) * std::size_t(leaf_) + std::size_t(first) * std::size_t(size);
+  }
+  T* scratch() { return scratch_.data(); }
+  /// The predictions of the last forward or infer: (count, output shape).
+  const T* predictions() { return at(plan.groups[plan.group_count - 1].output, 0, 0); }
+
+ private:
+  static void grow(const device& on, buffer& memory, std::size_t size) {
+    if (size <= memory.size()) return;
+    memory = on.template allocate<T>(size);
+    if constexpr (device::is_host) detail::poison(memory.span());
+  }
+};
+
+/// The sums over the samples of a leaf: the gradient, and in `sums` statistics | (sum, count) of the loss and of each metric.
+/// Strategies add up these and nothing else.
+template <class Program, class Backend>
+struct leaf_sums {
+  using T = typename Program::value_type;
+  static constexpr std::size_t statistics = std::size_t(plan_of<Program, Backend>.statistics),
+                               metric_count = std::tuple_size_v<metric_sums<Program>>,
+                               size = statistics + 2 * metric_count;  // without the gradient
+
+  T* gradient = nullptr;  // null: another process computes this leaf
+  double* sums = nullptr;
+
+  double* statistics_at(int offset) const { return sums + offset; }
+  double* metric_sum_at(std::size_t k) const { return sums + statistics + 2 * k; }
+};
+
+/// The metric sums over all leaves of the current batch. The loss includes the penalties of regularizers for each sample.
+template <class Engine>
+metric_sums<typename Engine::program> add_metric_sums(Engine& engine) {
+  constexpr auto first = leaf_sums<typename Engine::program, typename Engine::backend>::statistics;
+  metric_sums<typename Engine::program> out;
+  const int leaves = engine.leaves();
+  const auto sum_of = [&](std::size_t i) { return sum_in_tree([&](int l) { return engine.sums(l)[first + i]; }, 0, leaves); };
+  for (std::size_t k = 0; k < out.size(); ++k) out[k] = {sum_of(2 * k), sum_of(2 * k + 1)};
+  if constexpr (layout_of_program<typename Engine::program>.has_regularizers())
+    for (const double penalty : engine.penalties()) out[0].sum += detail::rounded(penalty * out[0].count);
+  return out;
+}
+
+namespace detail {
+
+/// A callback that does nothing.
+struct no_callback {
+  constexpr void operator()(int) const {}
+};
+
+/// One pass of the plan over `batch`. first: the index of its first sample in the global batch; at: that in its leaf.
+template <class Program, class Backend, purpose Why>
+class pass {
+  using T = typename Program::value_type;
+  using device = device_of<Backend>;
+  static constexpr const auto& plan = plan_of<Program, Backend, Why>;
+  static constexpr const auto& code = code_table<Program, Backend, Why>;
+  const step_context<T, device>& step_;
+  workspace<Program, Backend, Why>& work_;
+  leaf_sums<Program, Backend> sums_;
+  samples<T> batch_;
+  std::int64_t first_;
+  int at_;
+
+ public:
+  pass(const step_context<T, device>& step, workspace<Program, Backend, Why>& work, leaf_sums<Program, Backend> sums,
+       samples<T> batch, std::int64_t first, int at = 0)
+      : step_(step), work_(work), sums_(sums), batch_(batch), first_(first), at_(at) {}
+
+  void forward(int segment) {
+    for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
+      run(code[std::size_t(g)].forward, of(g));
+    if (segment + 1 < plan.segment_count) {
+      const int next = plan.first_of_segment[segment + 1];
+      run(code[std::size_t(next)].collect, collecting(next));
+    }
+  }
+
+  /// From the whole-batch group after the segment down to the group after the one that opens it. The backward of the latter
+  /// needs the statistics of the whole batch, so it is part of the next pass. Calls passed(g) when the gradients of group g have
+  /// been added.
+  template <class Passed = no_callback>
+  void backward(int segment, bool adds, Passed&& passed = {}) {
+    const bool last = segment + 1 == plan.segment_count;
+    const int opens = segment > 0 ? plan.first_of_segment[segment] : -1;
+    for (int g = plan.first_of_segment[segment + 1] - (last ? 1 : 0); g > opens; --g) {
+      if (!plan.groups[g].trains) continue;
+      operands<T> o = of(g);
+      o.adds_dw = adds;
+      run(code[std::size_t(g)].backward, o);
+      passed(g);
+    }
+    if (segment > 0) run(code[std::size_t(opens)].collect_backward, collecting(opens));
+  }
+
+  /// Backward of the only micro-batch of the only leaf, with an update of each parameter as soon as its gradient is known:
+  /// update(begin, end, gradients of the elements [begin, end)), update_product(factors, first element)
+  template <class Update, class UpdateProduct>
+  void backward_and_update(Update&& update, UpdateProduct&& update_product) {
+    for (int g = plan.group_count - 1; g >= 0; --g) {
+      const kernel_group& it = plan.groups[g];
+      if (!it.trains) continue;
+      const operands<T> o = of(g);
+      if (const auto into = code[std::size_t(g)].backward_into) {
+        struct everything {
+          Update& update;
+          UpdateProduct& update_product;
+          const kernel_group& it;
+        } all{update, update_product, it};
+        const gradient_sink<T> sink{
+            &all,
+            [](void* context, int parameter, long first, long size, const T* sums) {
+              const everything& to = *static_cast<everything*>(context);
+              const long begin = to.it.parameters[parameter] + first;
+              constexpr long whole = gradient_sink<T>::alignment;  // the kernel has written zeros up to a multiple of this
+              to.update(begin, begin + (size + whole - 1) / whole * whole, sums);
+            },
+            [](void* context, int parameter, const T* x, const T* dz, int count, int rows, int columns) {
+              const everything& to = *static_cast<everything*>(context);
+              to.update_product(gradient_product<T>{x, dz, count, rows, columns}, to.it.parameters[parameter]);
+            }};
+        launch(step_.queue, into, o, sink);
+      } else {
+        run(code[std::size_t(g)].backward, o);
+        for (int k = 0; k < it.parameter_count; ++k)
+          if (it.trainable[k]) update(it.parameters[k], trained_end(it.parameters[k]), sums_.gradient + it.parameters[k]);
+      }
+    }
+  }
+
+  void infer() {
+    for (int g = 0; g < plan.group_count; ++g) run(code[std::size_t(g)].infer, of(g));
+  }
+
+  /// infer() without labels: the kernel of the loss only computes predictions.
+  void predict() {
+    for (int g = 0; g < plan.group_count; ++g) {
+      operands<T> o = of(g);
+      o.loss = nullptr;
+      run(code[std::size_t(g)].infer, o);
+    }
+  }
+
+  void update_state(int g, T* weights) {
+    T* w[max_group_parameters] = {};
+    for (int k = 0; k < plan.groups[g].parameter_count; ++k) w[k] = weights + plan.groups[g].parameters[k];
+    launch(step_.queue, code[std::size_t(g)].update_state, of(g), w);
+  }
+
+  /// (count, output shape), on the device
+  const T* predictions() { return place(plan.groups[plan.group_count - 1].output, int(Program::network::output_shape.size())); }
+
+ private:
+  void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o) { launch(step_.queue, call, o); }
+
+  /// The end of the trained parameter that begins at `begin`, padding included.
+  static long trained_end(long begin) {
+    static constexpr auto trained = trained_ranges(layout_of_program<Program>);
+    for (int i = 0; i < trained.count; ++i)
+      if (trained.ranges[i].begin == begin) return trained.ranges[i].end;
+    return begin;
+  }
+
+  T* place(workspace_location where, int size) { return work_.at(where, size, at_); }
+
+  [[gnu::noinline]] operands<T> of(int g) {
+    const kernel_group& it = plan.groups[g];
+    operands<T> o;
+    o.count = batch_.count;
+    for (int k = 0; k < it.arity; ++k) {
+      const int from = it.input[k];
+      o.x[k] = from < 0 ? batch_.x : place(plan.groups[from].output, plan.groups[from].size);
+      o.dx[k] = it.wants_dx[k] ? place(plan.groups[from].gradient, plan.groups[from].size) : nullptr;
+      o.adds_dx[k] = it.adds_dx[k];
+    }
+    for (int k = 0; k < it.parameter_count; ++k) {
+      o.w[k] = step_.weights + it.parameters[k];
+      if (it.trainable[k] && sums_.gradient) o.dw[k] = sums_.gradient + it.parameters[k];
+    }
+    o.y = place(it.output, it.size);
+    o.dy = place(it.gradient, it.size);
+    o.saved = place(it.saved, it.kernel.saved);
+    o.scratch = work_.scratch();
+    o.derived = step_.derived + it.derived;
+    o.statistics = step_.statistics + it.statistics;
+    o.total = step_.total;
+    o.random = step_.random.fork(std::uint64_t(it.first));
+    o.first_sample = first_;
+    o.labels = batch_.labels;
+    o.targets = batch_.targets;
+    o.loss = sums_.metric_sum_at(0);
+    return o;
+  }
+
+  /// The operands while statistics are collected: these are then the sums of the leaf.
+  operands<T> collecting(int g) {
+    operands<T> o = of(g);
+    o.statistics = sums_.statistics_at(plan.groups[g].statistics);
+    return o;
+  }
+};
+
+/// Adds the values of the metrics for each sample to the (sum, count) pairs at `to`, one pair per metric. The pair of the loss
+/// is not among them.
+template <class Program>
+void measure(const typename Program::value_type* predictions, const samples<typename Program::value_type>& batch, double* to) {
+  using T = typename Program::value_type;
+  const std::size_t size = std::size_t(Program::network::output_shape.size());
+  const auto add = [to](std::size_t k, double value) {
+    to[2 * k] += value;
+    to[2 * k + 1] += 1;
+  };
+  [&]<class... M>(type_list<M...>) {
+    for (int n = 0; n < batch.count; ++n) {
+      const std::span<const T> one(predictions + std::size_t(n) * size, size);
+      [[maybe_unused]] std::size_t k = 0;
+      if constexpr (Program::loss::labels == label_kind::sparse)
+        (add(k++, double(M::measure(one, batch.labels[n]))), ...);
+      else
+        (add(k++, double(M::measure(one, std::span<const T>(batch.targets + std::size_t(n) * size, size)))), ...);
+    }
+  }(typename Program::metrics{});
+}
+
+}  // namespace detail
+
+}  // namespace strata

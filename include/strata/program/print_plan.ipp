@@ -1,0 +1,123 @@
+// Definitions of print_plan.hpp.
+#pragma once
+
+namespace strata::detail {
+
+STRATA_FUNCTION std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  std::vector<bool> used;
+  bool header = true;
+  for (const auto& cells : rows) {
+    if (cells.size() == 1) continue;
+    widths.resize(cells.size());
+    used.resize(cells.size());
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      widths[i] = std::max(widths[i], cells[i].size());
+      used[i] = used[i] || (!header && !cells[i].empty());
+    }
+    header = false;
+  }
+  std::string out;
+  for (const auto& cells : rows) {
+    std::string line = cells.size() == 1 ? cells[0] : "";
+    for (std::size_t i = 0; cells.size() > 1 && i < cells.size(); ++i)
+      if (used[i]) line += detail::text_of({cells[i], std::string(widths[i] - cells[i].size() + 2, ' ')});
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return out;
+}
+
+STRATA_FUNCTION std::string layers_of_group(std::span<const tape_node> nodes, const std::vector<std::string>& names,
+                                            const kernel_group& g) {
+  std::string out;
+  for (int i = g.first; i < std::min(g.first + g.count, int(nodes.size()) - 1); ++i) {
+    const int layer = nodes[std::size_t(i)].layer_number;
+    if (i == g.first || layer != nodes[std::size_t(i) - 1].layer_number)
+      out += detail::text_of({i > g.first ? ", " : "", names[std::size_t(layer)]});
+  }
+  return out;
+}
+
+STRATA_FUNCTION std::string backward_of_group(const kernel_group& g) {
+  if (!g.trains) return "none";
+  std::string weights, stored, added;
+  for (int k = 0; k < g.parameter_count; ++k)
+    if (g.trainable[k]) weights = "dw";
+  for (int k = 0; k < g.arity; ++k) {
+    if (!g.wants_dx[k]) continue;
+    std::string& of = g.adds_dx[k] ? added : stored;
+    of += detail::text_of({of.empty() ? "%" : ", %", g.input[k]});
+  }
+  std::string out = weights;
+  if (!stored.empty()) out += detail::text_of({out.empty() ? "" : ", ", detail::text_of({"stores dx of ", stored})});
+  if (!added.empty()) out += detail::text_of({out.empty() ? "" : ", ", detail::text_of({"adds to dx of ", added})});
+  return out;
+}
+
+STRATA_FUNCTION std::string counted(std::size_t n, std::string_view what) {
+  return std::to_string(n).append(" ").append(what).append(n == 1 ? "" : "s");
+}
+
+STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size, std::span<const tape_node> nodes,
+                                      const layout_info& layout, const plan_info& plan) {
+  const std::vector<std::string> names = layer_names(nodes), parameters = parameter_names(nodes, layout.slots);
+  const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
+  const bool several = plan.first_of_segment.size() > 2;
+  const auto placed = [&](int size, workspace_location at) {
+    return at.offset < 0 ? std::string() : formatted("%d @ %d%s", size, at.offset, at.passes && several ? "*" : "");
+  };
+  const auto derived_size = [&](std::size_t g) {
+    return (g + 1 < plan.groups.size() ? plan.groups[g + 1].derived : plan.derived) - plan.groups[g].derived;
+  };
+
+  std::string out =
+      detail::text_of({plan.why == purpose::inference ? "plan of inference on " : "plan on ", backend, ": ",
+                       counted(nodes.size() - 1, "operation"), " in ", counted(plan.groups.size(), "group"), " and ",
+                       counted(plan.first_of_segment.size() - 1, "segment"), ", numbers of ", element_size, " bytes\n"});
+  out += detail::text_of({"  parameters  ", grouped(layout.trainable), " trained, ", grouped(layout.state), " state; arena ",
+                          bytes(layout.arena), ", gradient of a leaf ", bytes(layout.trainable_arena), "\n"});
+  if (plan.derived > 0) out += detail::text_of({"  derived layouts of weights  ", bytes(plan.derived), "\n"});
+  const std::string reuse = detail::text_of({" (", bytes(plan.unshared_workspace), " without reuse)"});
+  out += several ? detail::text_of({"  workspace   ", bytes(plan.workspace), " per sample of a leaf, and ", bytes(plan.passing),
+                                    " per sample of a micro-batch, with a *", reuse, "\n"})
+                 : detail::text_of(
+                       {"  workspace   ", bytes(plan.passing), " per sample", reuse, ", for the samples of a micro-batch\n"});
+  if (plan.scratch + plan.scratch_per_sample > 0)
+    out += detail::text_of({"  scratch     ", bytes(plan.scratch), " and ", bytes(plan.scratch_per_sample), " per sample\n"});
+  if (plan.statistics > 0) out += detail::text_of({"  statistics  ", plan.statistics, " doubles per leaf\n"});
+
+  // Places are element @ offset, of one sample in the workspace and of parameters in the arena.
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> owned;
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
+    const parameter_slot& s = layout.slots[i];
+    owned.push_back(
+        detail::text_of({parameters[i], ' ', shape_text(s.what.extents), " @ ", s.offset, s.what.trainable ? "" : ", state"}));
+  }
+  std::size_t segment = 0;
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    const kernel_group& it = plan.groups[g];
+    if (segment + 1 < plan.first_of_segment.size() && plan.first_of_segment[segment] == int(g)) {
+      if (several) rows.push_back({detail::text_of({"segment ", segment})});
+      if (segment++ == 0)
+        rows.push_back(
+            {"", "operations", "of", "output", "layers", "output @", "saved @", "gradient @", "derived @", "backward"});
+    }
+    std::string operations, inputs;
+    for (int k = 0; k < it.count; ++k)
+      operations += detail::text_of({k > 0 ? " + " : "", nodes[std::size_t(it.first + k)].operation->name});
+    for (int k = 0; k < it.arity; ++k)
+      inputs += detail::text_of({k > 0 ? ", " : "", it.input[k] < 0 ? "batch" : detail::text_of({'%', it.input[k]})});
+    rows.push_back({detail::text_of({'%', g}), detail::text_of({operations, it.kernel.exists ? "" : " (no kernel)"}), inputs,
+                    shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it),
+                    placed(it.size, it.output), placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),
+                    derived_size(g) > 0 ? formatted("%ld @ %ld", derived_size(g), it.derived) : "",
+                    plan.why == purpose::training ? backward_of_group(it) : ""});
+  }
+  out += aligned(rows);
+  if (!owned.empty()) out += "parameters\n";
+  for (const std::string& line : owned) out += detail::text_of({"  ", line, '\n'});
+  return out;
+}
+
+}  // namespace strata::detail

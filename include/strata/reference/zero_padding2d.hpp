@@ -1,0 +1,37 @@
+// Zero padding in plain loops.
+#pragma once
+#include <strata/layers/zero_padding2d.hpp>
+#include <strata/reference/backend.hpp>
+#include <strata/reference/gradients.hpp>
+
+namespace strata {
+
+/// x: (count, H, W, C); y: (count, top + H + bottom, left + W + right, C).
+template <padding_settings S, class P, shape In>
+struct kernel<reference, zero_padding<S>, P, In> : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr bool reads_input = false;
+  static constexpr shape Out = zero_padding<S>::output_shape(In).value;
+
+  /// f(index in y, in x) for every element of x of one sample.
+  static constexpr void for_each_element(auto&& f) {
+    for (int row = 0; row < In[0]; ++row)
+      for (int i = 0; i < In[1] * In[2]; ++i) f(((S.top + row) * Out[1] + S.left) * In[2] + i, row * In[1] * In[2] + i);
+  }
+
+  static constexpr void forward(const operands<T>& o) {
+    for (int n = 0; n < o.count; ++n) {
+      T* y = o.y + n * Out.size();
+      for (int i = 0; i < Out.size(); ++i) y[i] = T{};
+      for_each_element([&](int to, int from) { y[to] = o.x[0][n * In.size() + from]; });
+    }
+  }
+
+  static constexpr void backward(const operands<T>& o) {
+    T* const dx = detail::begin_input_gradient(o, 0, In.size());
+    for (int n = 0; dx && n < o.count; ++n)
+      for_each_element([&](int to, int from) { dx[n * In.size() + from] += o.dy[n * Out.size() + to]; });
+  }
+};
+
+}  // namespace strata

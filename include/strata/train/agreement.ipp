@@ -1,0 +1,59 @@
+// Definitions of agreement.hpp.
+#pragma once
+
+namespace strata::detail {
+
+STRATA_FUNCTION std::string to_string(const plan_of_fit& p) {
+  return formatted("batches of %.0f, %.0f in a pass, epochs %.0f to %.0f, steps_per_epoch %.0f", p.batch_size, p.batches,
+                   p.first_epoch, p.epochs, p.steps);
+}
+
+STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_fit& other, std::size_t rank,
+                                       std::string_view order) {
+  if (first == other) return;
+  std::string differences;
+  const auto compare = [&](const char* what, double here, double there) {
+    if (here != there)
+      differences += formatted("%s %s %g there and %g in process 0", differences.empty() ? ":" : ",", what, there, here);
+  };
+  compare("samples in a batch", first.batch_size, other.batch_size);
+  compare("batches in a pass", first.batches, other.batches);
+  compare("initial_epoch", first.first_epoch, other.first_epoch);
+  compare("epochs", first.epochs, other.epochs);
+  compare("steps_per_epoch", first.steps, other.steps);
+  compare("learning_rate", first.learning_rate, other.learning_rate);
+  if (first.order != other.order)
+    differences +=
+        text_of({differences.empty() ? ": " : ", ", text_of({"other samples or another order, which is '", order, "' here"})});
+  throw error({"fit: process ", rank, " does not train as process 0 does", differences});
+}
+
+STRATA_FUNCTION void refuse_other_plans(any_process_group& group, plan_of_fit mine, std::string_view order) {
+  if (group.is_late()) return;                // the others are training: late_workers compares the plans
+  mine.order = double(hash_of(order) >> 12);  // the 52 bits that a double holds
+  const std::vector<plan_of_fit> all = gather(group, mine);
+  for (std::size_t r = 1; r < all.size(); ++r) refuse_other_plan(all[0], all[r], r, order);
+}
+
+STRATA_FUNCTION void refuse_other_lengths(any_process_group& group, long batches) {
+  struct length {
+    double batches;
+  };
+  const std::vector<length> all = gather(group, length{double(batches)});
+  for (std::size_t r = 1; r < all.size(); ++r)
+    if (all[r].batches != all[0].batches)
+      throw error(formatted("evaluate: process %zu has %.0f batches, but process 0 has %.0f", r, all[r].batches, all[0].batches));
+}
+
+STRATA_FUNCTION void share_decisions(any_process_group& group, training_state& state) {
+  struct decisions {
+    double stops, sets_rate, rate;
+  };
+  const std::vector<decisions> all = gather(
+      group,
+      decisions{double(state.stop_training), double(state.new_learning_rate.has_value()), state.new_learning_rate.value_or(0)});
+  for (const decisions& each : all) state.stop_training = state.stop_training || each.stops != 0;
+  if (all.size() > 1) state.new_learning_rate = all[0].sets_rate != 0 ? std::optional(all[0].rate) : std::nullopt;
+}
+
+}  // namespace strata::detail

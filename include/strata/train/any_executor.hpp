@@ -1,0 +1,87 @@
+// An executor with its type erased, so that the loops of fit and evaluate are compiled once for all programs.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/metric.hpp>
+#include <strata/distribute/executor.hpp>
+#include <strata/train/any_process_group.hpp>
+#include <strata/train/checks.hpp>
+
+namespace strata {
+
+/// See the concept executor for what each member does. Metric sums are a span: the loss, then each metric.
+template <class T>
+class any_executor {
+ public:
+  struct program_info {
+    std::span<const char* const> metrics;  // names; the first is "loss"
+    int input_size, output_size;           // of a sample
+  };
+
+  virtual program_info about() const = 0;
+  virtual any_process_group& group() = 0;
+  /// Throws strata::error for labels that are no class and indices that are no row of an embedding.
+  virtual void check(const samples<T>& batch, row_range rows, long samples_before) = 0;
+  virtual void prepare(int batch_size, purpose) = 0;
+  virtual void train_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
+  virtual void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
+  virtual void finish(std::span<metric_sum> sums) = 0;
+  virtual long step() const = 0;
+  virtual double learning_rate() const = 0;
+  virtual void set_learning_rate(double rate) = 0;
+  virtual double communicating() const = 0;
+  virtual double waiting() const = 0;
+
+ protected:
+  any_executor() = default;
+  any_executor(const any_executor&) = default;
+  ~any_executor() = default;
+};
+
+namespace detail {
+
+template <class Metrics>
+struct metric_names;
+template <class... M>
+struct metric_names<type_list<M...>> {
+  static constexpr const char* names[] = {"loss", M::name...};
+};
+
+template <class Program, class Executor>
+class erased_executor final : public any_executor<typename Program::value_type> {
+  using T = typename Program::value_type;
+  using network = typename Program::network;
+  using group_type = std::remove_reference_t<decltype(std::declval<Executor&>().group())>;
+
+  Executor& executor_;
+  erased_group<group_type> group_;
+
+  static void copy(const metric_sums<Program>& from, std::span<metric_sum> to) {
+    for (std::size_t k = 0; k < from.size(); ++k) to[k] = from[k];
+  }
+
+ public:
+  explicit erased_executor(Executor& executor) : executor_(executor), group_(executor.group()) {}
+
+  typename any_executor<T>::program_info about() const override {
+    return {metric_names<typename Program::metrics>::names, network::input_shape.size(), network::output_shape.size()};
+  }
+  any_process_group& group() override { return group_; }
+  void check(const samples<T>& batch, row_range rows, long samples_before) override {
+    check_batch<Program>(batch, rows, samples_before);
+  }
+  void prepare(int batch_size, purpose why) override { executor_.prepare(batch_size, why); }
+  void train_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.train_step(batch), sums); }
+  void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.evaluate_step(batch), sums); }
+  void finish(std::span<metric_sum> sums) override { copy(executor_.finish(), sums); }
+  long step() const override { return executor_.step(); }
+  double learning_rate() const override { return executor_.learning_rate(); }
+  void set_learning_rate(double rate) override { executor_.set_learning_rate(rate); }
+  double communicating() const override { return executor_.communicating(); }
+  double waiting() const override { return executor_.waiting(); }
+};
+
+}  // namespace detail
+
+}  // namespace strata

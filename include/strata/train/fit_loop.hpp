@@ -1,0 +1,167 @@
+// The loop of fit: epochs of steps, with the hooks of callbacks between them.
+#pragma once
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <strata/base/error.hpp>
+#include <strata/base/stopwatch.hpp>
+#include <strata/base/text.hpp>
+#include <strata/train/agreement.hpp>
+#include <strata/train/any_executor.hpp>
+#include <strata/train/any_process_group.hpp>
+#include <strata/train/batch_stream.hpp>
+#include <strata/train/fit_options.hpp>
+#include <strata/train/progress.hpp>
+#include <strata/train/step_runner.hpp>
+#include <strata/train/training_position.hpp>
+#include <strata/train/training_state.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata::detail {
+
+struct fit_settings {
+  int first_epoch, epochs, batch_size;
+  long steps;  // of an epoch; 0: as many as a pass over the data has
+  verbosity how;
+};
+
+template <class T>
+class fit_loop {
+  any_executor<T>& executor_;
+  step_runner<T>& steps_;
+  batch_stream<T>& stream_;
+  fit_settings settings_;
+  std::vector<metric_sum> sums_;  // of one step
+
+ public:
+  // Callbacks see, save and replace these.
+  training_position at{};
+  training_state state{};
+  plan_of_fit plan{};
+
+  fit_loop(any_executor<T>& executor, step_runner<T>& steps, batch_stream<T>& stream, const fit_settings& settings)
+      : executor_(executor), steps_(steps), stream_(stream), settings_(settings), sums_(steps.metrics().size()) {}
+
+  /// `validate` adds its values to those of an epoch.
+  history run(hook_calls& hooks, const std::function<void(logs&)>& validate);
+
+ private:
+  /// As many batches as the settings say, or one pass over the data. With steps_per_epoch the pass of the last epoch continues;
+  /// an epoch that was interrupted continues in any case.
+  void train_epoch(progress_bar& progress, hook_calls& hooks);
+  void train_on(const samples<T>& batch);
+  bool begin_pass(samples<T>& batch);
+  bool next(samples<T>& batch);
+};
+
+template <class T>
+history fit_loop<T>::run(hook_calls& hooks, const std::function<void(logs&)>& validate) {
+  any_process_group& group = executor_.group();
+  steps_.time = {};
+  const double communicated = executor_.communicating(), waited = executor_.waiting();
+  std::optional<stopwatch> all(steps_.time.total);
+  progress_bar progress(std::cout, group.is_chief() ? settings_.how : verbosity::off);
+  executor_.prepare(settings_.batch_size, purpose::training);
+  plan = {.batch_size = double(settings_.batch_size),
+          .batches = double(stream_.length()),
+          .first_epoch = double(settings_.first_epoch),
+          .epochs = double(settings_.epochs),
+          .steps = double(settings_.steps),
+          .learning_rate = executor_.learning_rate()};
+  refuse_other_plans(group, plan, stream_.order());
+  state.epoch = at.next_pass = settings_.first_epoch;
+  state.epochs = settings_.epochs;
+  state.step = executor_.step();
+  state.learning_rate = executor_.learning_rate();
+  hooks.fit_begin();
+  hooks.train_begin(state);
+  for (; state.epoch < settings_.epochs && (!state.stop_training || at.in_epoch); ++state.epoch) {
+    state.values = {};
+    state.learning_rate = executor_.learning_rate();
+    hooks.epoch_begin(state);
+    progress.begin_epoch(state.epoch, settings_.epochs, settings_.steps > 0 ? settings_.steps : stream_.length());
+    train_epoch(progress, hooks);
+    if (state.interrupted) break;
+    report(state.values, at.metric_sums, steps_.metrics(), "");
+    validate(state.values);
+    progress.end_epoch(state.values);
+    hooks.epoch_end(state);
+    share_decisions(group, state);
+    at.past.add(state.epoch, state.values);
+    if (state.new_learning_rate) executor_.set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
+    hooks.fit_epoch_end();
+    if (state.interrupted) break;
+  }
+  hooks.train_end(state);
+  all.reset();
+  steps_.time.communication = executor_.communicating() - communicated;
+  steps_.time.waiting = executor_.waiting() - waited;
+  at.past.set_times(gather(group, steps_.time));
+  if (group.is_chief() && settings_.how != verbosity::off && steps_.time.communication + steps_.time.waiting > 0)
+    for (std::size_t r = 0; r < at.past.times().size(); ++r)
+      std::cout << "process " << r << ", " << at.past.times()[r] << std::endl;
+  hooks.fit_end();
+  return std::move(at.past);
+}
+
+template <class T>
+bool fit_loop<T>::begin_pass(samples<T>& batch) {
+  steps_.start_pass(stream_, at.next_pass++);
+  at.in_pass = true;
+  at.batches_of_pass = 0;
+  return steps_.next(stream_, batch);
+}
+
+template <class T>
+bool fit_loop<T>::next(samples<T>& batch) {
+  if (settings_.steps == 0) return steps_.next(stream_, batch);
+  return at.steps_of_epoch < settings_.steps && (steps_.next(stream_, batch) || begin_pass(batch));
+}
+
+template <class T>
+void fit_loop<T>::train_epoch(progress_bar& progress, hook_calls& hooks) {
+  samples<T> batch;
+  const bool resumes = std::exchange(at.in_epoch, true), has_steps = settings_.steps > 0;
+  if (!resumes) {
+    at.steps_of_epoch = at.samples_of_epoch = 0;
+    at.metric_sums.assign(sums_.size(), {});
+  }
+  for (bool more = resumes || (has_steps && at.in_pass) ? next(batch) : begin_pass(batch); more; more = next(batch)) {
+    train_on(batch);
+    hooks.batch_end(state);
+    hooks.step_end();
+    if (state.interrupted) return;
+    if (progress.due()) {
+      logs now;
+      report(now, at.metric_sums, steps_.metrics(), "");
+      progress.step(at.steps_of_epoch, now);
+    }
+  }
+  executor_.finish(sums_);
+  accumulate(at.metric_sums, sums_);
+  if (at.steps_of_epoch == 0) throw error({"epoch ", state.epoch + 1, ": the data set is empty"});
+  at.in_epoch = false;
+  if (!has_steps) at.in_pass = false;
+}
+
+template <class T>
+void fit_loop<T>::train_on(const samples<T>& batch) {
+  state.learning_rate = executor_.learning_rate();
+  steps_.train(batch, at.samples_of_epoch, sums_);
+  accumulate(at.metric_sums, sums_);
+  state.loss = sums_[0].mean();
+  if (!std::isfinite(state.loss)) {
+    const auto about = executor_.about();
+    report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), about.input_size, about.output_size, state.epoch,
+                    at.steps_of_epoch, at.samples_of_epoch);
+  }
+  state.step = executor_.step();
+  at.samples_of_epoch += batch.count;
+  ++at.steps_of_epoch;
+  ++at.batches_of_pass;
+}
+
+}  // namespace strata::detail

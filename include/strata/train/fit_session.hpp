@@ -1,0 +1,151 @@
+// The training_session of a trainer's fit.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/base/precision.hpp>
+#include <strata/base/shape_text.hpp>
+#include <strata/base/text.hpp>
+#include <strata/distribute/executor.hpp>
+#include <strata/network/summary.hpp>
+#include <strata/train/agreement.hpp>
+#include <strata/train/batch_stream.hpp>
+#include <strata/train/training_session.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// An executor whose state is complete in this process, so that a training can be saved and resumed.
+///   `slots()`                  what the optimizer keeps: one array of the layout's trainable size after the other
+///   `set_step(step)`           the number of updates that the parameters have seen
+///   `seed()`                   of the random numbers of a step
+///   `drop_rounding_errors()`   see resumable_fit
+template <class E, class Program>
+concept resumable_executor = executor<E, Program> && requires(E e, const E& k) {
+  { e.slots() } -> std::same_as<std::span<typename Program::value_type>>;
+  e.set_step(0L);
+  { k.learning_rate_by_hand() } -> std::same_as<std::optional<double>>;
+  { k.seed() } -> std::convertible_to<std::uint64_t>;
+  e.drop_rounding_errors();
+};
+
+namespace detail {
+
+/// What has to be equal in two trainings that continue each other, besides the data set.
+template <class Program>
+std::vector<std::string> description_of(std::uint64_t seed, long slots) {
+  using network = typename Program::network;
+  using policy = typename Program::precision;
+  using T = typename Program::value_type;
+  const auto name_of_loss = [] {
+    if constexpr (requires { std::string(Program::loss::name); })
+      return std::string(Program::loss::name);
+    else
+      return std::string("without a name");
+  };
+  const auto name_of_precision = [] {
+    if constexpr (std::same_as<policy, precision::mixed_bf16>)
+      return std::string("mixed_bf16");
+    else
+      return detail::text_of(
+          {text_of({"f", 8 * sizeof(T)}),
+           std::same_as<policy, precision::f32> || std::same_as<policy, precision::f64> ? "" : " by another policy"});
+  };
+  std::vector<std::string> lines{text_of({"optimizer ", Program::optimizer::name, " with ", slots, " slots"}),
+                                 text_of({"precision ", name_of_precision()}), text_of({"loss ", name_of_loss()})};
+  [&]<class... M>(type_list<M...>) { (lines.push_back(text_of({"metric ", M::name})), ...); }(typename Program::metrics{});
+  lines.push_back(text_of({"seed ", seed}));
+  const std::vector<std::string> names = parameter_names_of<network>();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    lines.push_back(text_of({"parameter ", names[i], ' ', shape_text(slots_of<network>()[i].what.extents)}));
+  return lines;
+}
+
+template <class Program, class Executor>
+class fit_in_program final : public resumable_fit {
+  using network = typename Program::network;
+  using T = typename Program::value_type;
+  static_assert(resumable_executor<Executor, Program>, "the executor of this strategy cannot be interrupted and resumed");
+
+  Executor& executor_;
+  batch_stream<T>& stream_;
+  training_position& at_;
+  training_state& state_;
+  const plan_of_fit& plan_;
+
+ public:
+  fit_in_program(Executor& executor, batch_stream<T>& stream, training_position& at, training_state& state,
+                 const plan_of_fit& plan)
+      : executor_(executor), stream_(stream), at_(at), state_(state), plan_(plan) {}
+
+  std::vector<std::string> description() const override {
+    std::vector<std::string> lines = description_of<Program>(executor_.seed(), slot_count());
+    lines.push_back(detail::text_of({"data set ", stream_.order()}));
+    return lines;
+  }
+  std::string plan() const override { return to_string(plan_); }
+  std::size_t element_size() const override { return sizeof(T); }
+
+  std::vector<array> arrays() override {
+    std::vector<array> out;
+    const std::vector<std::string> names = parameter_names_of<network>();
+    const auto add = [&](const std::string& prefix, std::span<T> arena, bool only_trained) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        const parameter_slot& slot = slots_of<network>()[i];
+        if (only_trained && slot.offset >= trained()) continue;
+        std::vector<std::uint64_t> extents;
+        for (int axis = 0; axis < slot.what.extents.rank(); ++axis) extents.push_back(std::uint64_t(slot.what.extents[axis]));
+        const std::size_t count = std::size_t(slot.what.extents.size());
+        out.push_back(
+            {prefix + names[i], std::move(extents), std::as_writable_bytes(arena.subspan(std::size_t(slot.offset), count))});
+      }
+    };
+    add("", executor_.parameters(), false);
+    for (long k = 0; k < slot_count(); ++k)
+      add(detail::text_of({"optimizer/", k, '/'}), executor_.slots().subspan(std::size_t(k * trained()), std::size_t(trained())),
+          true);
+    return out;
+  }
+
+  training_position position() override {
+    training_position now = at_;
+    now.step = executor_.step();
+    now.epoch = state_.epoch + (at_.in_epoch ? 0 : 1);
+    if (at_.in_pass) now.data = stream_.where();
+    now.learning_rate = executor_.learning_rate_by_hand();
+    now.new_learning_rate = state_.new_learning_rate;
+    now.stop_training = state_.stop_training;
+    return now;
+  }
+  void resume_at(const training_position& from) override {
+    constexpr std::size_t metrics = std::tuple_size_v<metric_sums<Program>>;
+    if (from.in_epoch && from.metric_sums.size() != metrics)
+      throw error(
+          text_of({"fit: the position has the sums of ", from.metric_sums.size(), " metrics, but this training has ", metrics}));
+    if (from.in_pass) stream_.resume(from.next_pass - 1, from.data, from.batches_of_pass);
+    at_ = from;
+    executor_.set_step(from.step);
+    executor_.parameters_changed();
+    if (from.learning_rate) executor_.set_learning_rate(*from.learning_rate);
+    state_.epoch = from.epoch;
+    state_.step = from.step;
+    state_.learning_rate = executor_.learning_rate();
+    state_.new_learning_rate = from.new_learning_rate;
+    state_.stop_training = from.stop_training;
+  }
+  void drop_rounding_errors() override { executor_.drop_rounding_errors(); }
+
+ private:
+  static constexpr long trained() { return layout_of_program<Program>.trainable; }
+  long slot_count() const { return executor_.optimizer().slots(); }
+};
+
+}  // namespace detail
+
+}  // namespace strata

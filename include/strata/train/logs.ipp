@@ -1,0 +1,62 @@
+// Definitions of logs.hpp.
+#pragma once
+
+namespace strata {
+
+STRATA_FUNCTION logs::logs(std::initializer_list<std::pair<std::string, double>> values) {
+  for (const auto& value : values) set(value.first, value.second);
+}
+
+STRATA_FUNCTION void logs::set(std::string_view name, double value) {
+  for (auto& known : values_)
+    if (known.first == name) {
+      known.second = value;
+      return;
+    }
+  values_.emplace_back(name, value);
+}
+
+STRATA_FUNCTION std::optional<double> logs::find(std::string_view name) const {
+  for (const auto& known : values_)
+    if (known.first == name) return known.second;
+  return {};
+}
+
+STRATA_FUNCTION double logs::operator[](std::string_view name) const {
+  if (const auto value = find(name)) return *value;
+  throw error({"there is no '", name, "' in the logs", empty() ? ": they are empty" : detail::text_of({", but ", names()})});
+}
+
+STRATA_FUNCTION std::string logs::names() const {
+  std::string out;
+  for (const auto& value : values_) {
+    if (!out.empty()) out += ", ";
+    out += value.first;
+  }
+  return out;
+}
+
+STRATA_FUNCTION void history::add(int epoch, logs of_epoch) {
+  epochs_.push_back(epoch);
+  logs_.push_back(std::move(of_epoch));
+}
+
+STRATA_FUNCTION std::vector<double> history::operator[](std::string_view name) const {
+  std::vector<double> out;
+  for (const logs& one : logs_)
+    if (const auto value = one.find(name)) out.push_back(*value);
+  if (!out.empty()) return out;
+  logs all;
+  for (const logs& one : logs_)
+    for (const auto& known : one) all.set(known.first, known.second);
+  throw error(
+      {"there is no '", name, "' in the history", all.empty() ? ": it is empty" : detail::text_of({", but ", all.names()})});
+}
+
+STRATA_FUNCTION bool history::contains(std::string_view name) const {
+  for (const logs& one : logs_)
+    if (one.contains(name)) return true;
+  return false;
+}
+
+}  // namespace strata

@@ -1,0 +1,137 @@
+// Definitions of progress.hpp.
+#pragma once
+
+namespace strata::detail {
+
+STRATA_FUNCTION double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace strata::detail
+
+namespace strata {
+
+STRATA_FUNCTION progress_bar::~progress_bar() {
+  if (!open_) return;
+  try {
+    out_ << std::endl;
+  } catch (...) {  // the stream throws: nothing can be reported
+  }
+}
+
+STRATA_FUNCTION void progress_bar::begin_epoch(int epoch, int epochs, long steps) {
+  epoch_ = epoch, epochs_ = epochs;
+  steps_ = steps > 0 ? steps : done_;
+  done_ = 0, width_shown_ = 0;
+  if (verbosity_ == verbosity::off) return;
+  start_ = now_ = first_step_ = clock_();
+  shown_ = start_ - 2 * interval;
+  if (verbosity_ == verbosity::bar && epochs_ > 1) out_ << detail::formatted("Epoch %d/%d", epoch_ + 1, epochs_) << std::endl;
+}
+
+STRATA_FUNCTION bool progress_bar::due() {
+  ++done_;
+  if (verbosity_ != verbosity::bar) return false;
+  now_ = clock_();
+  if (done_ == 1) first_step_ = now_;
+  return now_ - shown_ >= interval;
+}
+
+STRATA_FUNCTION void progress_bar::step(long done, const logs& values) {
+  done_ = done;
+  if (verbosity_ != verbosity::bar) return;
+  shown_ = now_;
+  line text;
+  write_bar(text);
+  if (steps_ > 0)
+    text.add(" ").add(remaining(seconds_per_step() * double(std::max(0L, steps_ - done_))), bold);
+  else
+    text.add(" ").add(detail::formatted("%.0fs", now_ - start_), bold);
+  text.add(detail::text_of({" ", per_step(seconds_per_step()), metrics(values)}));
+  // The last column stays free, because some terminals wrap as soon as it is used.
+  text.cut(terminal_.width > 1 ? terminal_.width - 1 : 0);
+  rewrite(text);
+}
+
+STRATA_FUNCTION void progress_bar::end_epoch(const logs& values) {
+  if (verbosity_ == verbosity::off) return;
+  now_ = clock_();
+  if (verbosity_ == verbosity::line) {
+    out_ << detail::formatted("Epoch %d/%d - %.0fs - ", epoch_ + 1, epochs_, now_ - start_)
+         << per_step((now_ - start_) / double(std::max(1L, done_))) << metrics(values) << std::endl;
+    return;
+  }
+  steps_ = done_;
+  line text;
+  write_bar(text);
+  text.add(" ")
+      .add(detail::formatted("%.0fs", now_ - start_), bold)
+      .add(detail::text_of({" ", per_step(seconds_per_step()), metrics(values)}));
+  rewrite(text);
+  out_ << std::endl;
+  open_ = false;
+}
+
+STRATA_FUNCTION void progress_bar::rewrite(const line& text) {
+  std::string bytes = "\r";
+  for (const line::piece& p : text.pieces)
+    bytes += p.colour && terminal_.colours && !p.text.empty() ? detail::text_of({p.colour, p.text, "\x1b[0m"}) : p.text;
+  const int width = text.width();
+  bytes.append(std::size_t(std::max(0, width_shown_ - width)), ' ');
+  width_shown_ = width;
+  open_ = true;
+  out_ << bytes << std::flush;
+}
+
+STRATA_FUNCTION void progress_bar::write_bar(line& text) const {
+  if (steps_ <= 0) {
+    text.add(detail::formatted("%7ld/Unknown", done_));
+    return;
+  }
+  const int full = int(std::min(cells * done_ / steps_, long{cells}));
+  text.add(detail::formatted("%*ld/%ld", int(std::to_string(steps_).size()), done_, steps_), bold).add(" ");
+  // Without colours, the rest of the bar is blank.
+  text.add(repeated("━", full), green).add(repeated(terminal_.colours ? "━" : " ", cells - full), white);
+}
+
+STRATA_FUNCTION std::string progress_bar::repeated(std::string_view what, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += what;
+  return out;
+}
+
+STRATA_FUNCTION double progress_bar::seconds_per_step() const {
+  return done_ > 1 ? (now_ - first_step_) / double(done_ - 1) : done_ == 1 ? now_ - start_ : 0;
+}
+
+STRATA_FUNCTION std::string progress_bar::remaining(double seconds) {
+  const long s = long(seconds);
+  if (seconds > 3600) return detail::formatted("%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
+  if (seconds > 60) return detail::formatted("%ld:%02ld", s / 60, s % 60);
+  return detail::formatted("%lds", s);
+}
+
+STRATA_FUNCTION std::string progress_bar::per_step(double seconds) {
+  if (seconds >= 1 || seconds == 0) return detail::formatted("%.0fs/step", seconds);
+  if (seconds >= 1e-3) return detail::formatted("%.0fms/step", seconds * 1e3);
+  return detail::formatted("%.0fus/step", seconds * 1e6);
+}
+
+STRATA_FUNCTION std::string progress_bar::metrics(const logs& values) {
+  std::string out;
+  for (const bool of_validation : {false, true}) {
+    const auto next_after = [&](std::string_view last) {
+      const std::pair<std::string, double>* next = nullptr;
+      for (const auto& v : values)
+        if (v.first.starts_with("val_") == of_validation && v.first > last && (!next || v.first < next->first)) next = &v;
+      return next;
+    };
+    for (auto* v = next_after(""); v; v = next_after(v->first))
+      out += detail::text_of({" - ", v->first, detail::formatted(std::abs(v->second) > 1e-3 ? ": %.4f" : ": %.4e", v->second)});
+  }
+  return out;
+}
+
+STRATA_FUNCTION verbosity default_verbosity() { return terminal::of(std::cout).moves ? verbosity::bar : verbosity::line; }
+
+}  // namespace strata

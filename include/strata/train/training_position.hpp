@@ -1,0 +1,31 @@
+// Where a fit stands between two steps.
+#pragma once
+#include <optional>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/metric.hpp>
+#include <strata/train/logs.hpp>
+#include <vector>
+
+namespace strata {
+
+/// Together with the weights and the optimizer's slots, all that decides how a fit continues.
+struct training_position {
+  long step = 0;            // updates so far, over all epochs
+  int epoch = 0;            // the current epoch or, between two epochs, the next one
+  bool in_epoch = false;    // an epoch has begun
+  long steps_of_epoch = 0;  // so far
+  long samples_of_epoch = 0;
+  std::vector<metric_sum> metric_sums;  // of the epoch so far: the loss, then each metric
+
+  int next_pass = 0;                  // over the data
+  bool in_pass = false;               // a pass has begun, and continues with the next batch
+  long batches_of_pass = 0;           // so far
+  std::optional<data_position> data;  // the same, where the source can tell it
+
+  std::optional<double> learning_rate;      // set by hand; empty: the optimizer's schedule
+  std::optional<double> new_learning_rate;  // after this epoch
+  bool stop_training = false;               // after this epoch
+  history past;                             // of the epochs before this one
+};
+
+}  // namespace strata

@@ -1,0 +1,159 @@
+"""One build folder of the tests: its options, what Meson knows of it, and what ninja has built of it so far."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import sources
+
+CPUS = len(os.sched_getaffinity(0))
+# Compilers give way to tests that run: some of those look at the clock.
+NICE = ["nice", "-n", "15"]
+# Twice as long with these, and with a way to go on after an error.
+SLOW_TO_COMPILE = "alignment,null,object-size,pointer-overflow,vptr"
+# Twice as long with this one of clang++'s. It finds calls through a pointer to another type of function: strata casts none.
+SLOW_TO_COMPILE_BY_CLANG = SLOW_TO_COMPILE + ",function"
+
+
+def run(*command, **options):
+    return subprocess.run(command, text=True, **options)
+
+
+def can_sanitize(compiler, sanitizer):
+    """Not every clang package brings the run-time libraries of its sanitizers."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [compiler, f"-fsanitize={sanitizer}", "-x", "c++", "-", "-o", f"{folder}/program"]
+        return run(*command, input="int main() {}", capture_output=True).returncode == 0
+
+
+def has_avx2():
+    words = Path("/proc/cpuinfo").read_text().split()
+    return "avx2" in words and "fma" in words
+
+
+class Test:
+    """One of Meson's tests. It can run as soon as no file is left in `unbuilt`."""
+
+    def __init__(self, build, introspected, files):
+        self.build, self.name, self.command = build, introspected["name"], introspected["cmd"]
+        self.kind = self.name.split("/")[0]
+        self.prints_tap = introspected["protocol"] == "tap"
+        self.alone = not introspected["is_parallel"]
+        self.timeout, self.folder, self.environment = introspected["timeout"], introspected["workdir"], introspected["env"]
+        self.files = frozenset(files)
+        self.unbuilt = set(files)
+
+    @property
+    def compiles(self):
+        """Rather than running something that was built before."""
+        return not self.files and not self.command[-1].endswith(".py")
+
+    @property
+    def waits(self):
+        """For processes, for time to pass: it leaves the processor to others."""
+        return self.kind in ("distributed", "interop")
+
+
+class Build:
+    def __init__(self, compiler, sanitizer="", compilers=None, newest="", suite=None):
+        self.compiler, self.sanitizer, self.suite = compiler, sanitizer, suite
+        self.label = f"{compiler} {sanitizer}".strip()
+        self.folder = Path("build/tests") / re.sub("[ ,]", "-", self.label)
+        self.options = ["-Dtests=enabled", f"-Dexamples={'disabled' if sanitizer else 'enabled'}", "-Dbench=disabled"]
+        self.options += ["-Dwerror=true", "-Ddebug=false", f"-Dcompilers={','.join(compilers or [compiler])}", f"-Dnewest={newest}"]
+        self.options += [f"-Doptimization={0 if sanitizer else 1}"]  # to compile takes three times as long otherwise
+        if sanitizer:
+            flags = ["-g1", "-gno-column-info"]
+            if "address" in sanitizer:
+                slow = SLOW_TO_COMPILE_BY_CLANG if "clang" in compiler else SLOW_TO_COMPILE
+                flags += [f"-fno-sanitize={slow}", "-fno-sanitize-recover=all"]
+                flags += ["-mavx2", "-mfma"] if has_avx2() else []
+            self.options += [f"-Db_sanitize={sanitizer}", "-Db_lundef=false", f"-Dcpp_args={' '.join(flags)}"]
+        self.tests = []
+        self.finished = False  # with building
+        self.says = ""  # ninja
+        self.before = None  # what ninja's log held before
+        self.logged = None  # (time, size) of that log when it was last read
+        self.compiled = {}  # file -> seconds, of this time
+
+    def configure(self):
+        """What went wrong, or "" if nothing."""
+        setup = self.set_up(*["--reconfigure"] if (self.folder / "build.ninja").exists() else [])
+        # Meson remembers that a library was missing when it looked for it before. If it is missing still, that is no news.
+        missing = "".join(re.findall(r".* is left out for want of .*\n", setup.stdout))
+        known = self.folder.with_name(self.folder.name + ".left_out")
+        if missing and setup.returncode == 0 and (not known.exists() or known.read_text() != missing):
+            setup = self.set_up("--wipe")
+            known.write_text("".join(re.findall(r".* is left out for want of .*\n", setup.stdout)))
+        return setup.stdout + setup.stderr if setup.returncode else ""
+
+    def set_up(self, *how):
+        environment = os.environ | {"CXX": f"ccache {self.compiler}"}
+        return run("meson", "setup", *how, self.folder, *self.options, capture_output=True, env=environment)
+
+    def introspect(self, what):
+        return json.loads((self.folder / f"meson-info/intro-{what}.json").read_text())
+
+    def select(self, filters):
+        """A program of several files is chosen only where all of them are; otherwise each file has its own."""
+        every = [t for t in self.introspect("tests") if not self.suite or t["name"].startswith(self.suite + "/")]
+        if self.sanitizer:
+            every = [t for t in every if self.is_for_sanitizer(t, filters)]
+        chosen = [t for t in every if not filters or any(f in t["name"] for f in filters)]
+        names = {t["name"] for t in chosen}
+        program = {t["name"]: t["depends"][0] for t in every if "strata:together" in t["suite"]}
+        partial = {program[t["name"]] for t in every if t["name"] in program and t["name"] not in names}
+        together = {name for name in names if name in program and program[name] not in partial}
+        chosen = [t for t in chosen if (t["name"] in together) == ("strata:together" in t["suite"])]
+        files = {t["id"]: [os.path.relpath(f, self.folder.resolve()) for f in t["filename"]] for t in self.introspect("targets")}
+        self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
+
+    def is_for_sanitizer(self, test, filters):
+        """Filters may ask AddressSanitizer for what takes it too long otherwise."""
+        file = Path(f"tests/{test['name']}.cpp")
+        if not file.exists():
+            return "thread" not in self.sanitizer
+        return sources.Source(Path(), file).is_for(self.sanitizer) or ("thread" not in self.sanitizer and bool(filters))
+
+    def compile(self):
+        """All that the tests depend on, with what waiting tests need first."""
+        first = {file for t in self.tests if t.waits for file in t.files}
+        rest = {file for t in self.tests for file in t.files} - first
+        self.before = self.read_log()
+        for files in (sorted(first), sorted(rest)):
+            if not files:
+                continue
+            ninja = ["ninja", "-C", self.folder]
+            planned = run(*ninja, "-n", *files, capture_output=True).stdout
+            self.strike(set(files) - set(re.findall(r"Linking target (\S+)", planned)))
+            self.says += run(*NICE, *ninja, "-j", str(CPUS), "-k", "0", *files, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+        self.finished = True
+
+    def strike(self, built):
+        for t in self.tests:
+            t.unbuilt -= built
+
+    def look(self):
+        """Notes what ninja has built since the last look: it writes a line for each file that it has built without an error."""
+        log = self.folder / ".ninja_log"
+        now = (log.stat().st_mtime_ns, log.stat().st_size) if log.exists() else None
+        if self.before is None or now == self.logged:
+            return
+        self.logged = now
+        self.compiled = {file: seconds for (file, *_), seconds in self.read_log().items() - self.before.items()}
+        self.strike(self.compiled.keys())
+
+    def read_log(self):
+        """{(file, begin, end): seconds}"""
+        log = self.folder / ".ninja_log"
+        lines = [line.split("\t") for line in log.read_text().splitlines()[1:]] if log.exists() else []
+        return {(line[3], line[0], line[1]): (int(line[1]) - int(line[0])) / 1000 for line in lines if len(line) == 5}
+
+    def why_unbuilt(self, test):
+        """What ninja printed of the files that the test lacks."""
+        blocks = re.findall(r"^FAILED: (\S+).*\n((?:(?!\[\d+/\d+\] |ninja: ).*\n)*)", self.says, re.M)
+        mine = [text for file, text in blocks if any(file == f or file.startswith(f + ".p/") for f in test.unbuilt)]
+        return "".join(mine or [text for _, text in blocks] or [self.says]).splitlines()

@@ -1,0 +1,16 @@
+// Reduced gradients for tests of what takes them: sums that a test declares to be those of the global batch.
+#pragma once
+#include <strata/concepts/device.hpp>
+#include <strata/optimizers/gradient.hpp>
+
+/// The sum over arrays, of `samples` samples.
+template <class T>
+constexpr auto reduced(T* const* arrays, int count, long samples) {
+  return strata::whole_batch_reduction::reduce(strata::leaf_gradients<T, strata::host_device>{arrays, count, 0, count, count},
+                                               samples);
+}
+/// One element of such a sum.
+template <class T>
+constexpr strata::reduced_gradient<T> reduced(strata::local_gradient<T> sum, long samples) {
+  return reduced<T>(nullptr, 1, samples).mean().of(sum.sum);
+}

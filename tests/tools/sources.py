@@ -1,0 +1,83 @@
+"""What the files of the tests say about themselves, and which of them are compiled together."""
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+MAIN = re.compile(r"^int main\(", re.M)
+# What ThreadSanitizer is for. Kernels know nothing of threads.
+THREADS = re.compile(r"thread|parallel|prefetch|autotune|trainer")
+KERNELS = re.compile(r"cpu_|many_leaves$|update_product$")
+# These take 30 seconds and more, to compile and to run: no sanitizer sees them.
+SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|winograd)|mixed_(residual|training))$")
+# A test that includes none of these computes nothing that -O1 would make faster.
+COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
+FILES_TOGETHER, LINES_TOGETHER = 6, 1200
+INCLUDE = re.compile(r"^#include .*", re.M)
+
+
+class Source:
+    def __init__(self, folder, path):
+        self.path = path
+        self.text = (folder / path).read_text(encoding="utf-8")
+        head = "\n".join(self.text.split("\n", 10)[:10])
+        self.needs, self.flags, self.uses = (self.directive(key, head) for key in ("needs", "flags", "uses"))
+        self.has_main = bool(MAIN.search(self.text))
+        self.group = ""
+
+    @staticmethod
+    def directive(key, head):
+        lines = re.findall(rf"^(?://|#) {key}: *(.*)", head, re.M)
+        return " ".join(" ".join(lines).split())
+
+    @property
+    def stem(self):
+        return self.path.stem
+
+    @property
+    def flavour(self):
+        """Files of one flavour are compiled with the same flags."""
+        return "kernels" if KERNELS.match(self.stem) else "computing" if COMPUTES.search(self.text) else "plain"
+
+    def split(self):
+        """The lines up to the last #include, and what follows."""
+        lines = self.text.splitlines()
+        last = max((i for i, line in enumerate(lines) if INCLUDE.match(line)), default=-1)
+        return lines[: last + 1], lines[last + 1 :]
+
+    def can_be_joined(self):
+        """It has to bear that its includes move to the top of a common file, and the rest into a namespace."""
+        if self.flags or self.uses or self.has_main or self.path.suffix != ".cpp" or "count_allocations.hpp" in self.text:
+            return False
+        head, body = self.split()
+        return not any(line.startswith("#") and not INCLUDE.match(line) for line in head) and not any(
+            re.match(r"namespace [a-z:_]+ \{|(template <.*> )?struct strata::", line) for line in body)
+
+    def is_for(self, sanitizer):
+        """gRPC is not built for ThreadSanitizer, which sees races in it."""
+        if "thread" in sanitizer:
+            return not KERNELS.match(self.stem) and bool(THREADS.search(self.text)) and "grpc" not in self.needs
+        return "address" not in sanitizer or not SLOW_WITH_ADDRESSES.match(self.stem)
+
+
+def read(folder, pattern):
+    folder = Path(folder)
+    return [Source(folder, f) for f in sorted(f.relative_to(folder) for f in folder.rglob(pattern) if f.is_file())]
+
+
+def group(sources, sanitizer):
+    """Names a group for each source that can be compiled together with others. Neighbours in the alphabet have most in common."""
+    alike = defaultdict(list)
+    for source in sources:
+        if source.can_be_joined() and source.is_for(sanitizer):
+            alike[source.flavour, source.needs].append(source)
+    for (flavour, needs), members in alike.items():
+        count = files = lines = 0
+        for source in members:
+            length = len(source.text.splitlines())
+            if count == 0 or files == FILES_TOGETHER or lines + length > LINES_TOGETHER:
+                count, files, lines = count + 1, 0, 0
+            files, lines = files + 1, lines + length
+            source.group = "_".join([flavour, *needs.split(), str(count)])
+        sizes = Counter(source.group for source in members)
+        for source in members:
+            source.group = source.group if sizes[source.group] > 1 else ""

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Which header includes which, held against the rooms of docs/design.md; and the umbrella headers, held against the folders."""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "include/strata"
+INCLUDE = re.compile(r"^ *# *include *<strata/([^>]+\.hpp)>", re.M)
+# Arrows that are still to be removed. One that is not found any more has to leave this list.
+KNOWN_ARROWS = set()
+KNOWN_CIRCLES = []
+# Headers that an umbrella leaves out, and why. Headers that need a library (`// needs:`) are left out by themselves.
+LEFT_OUT = {
+    "strata.hpp": {},
+    "data.hpp": {  # most programs read no TFRecord, so that those that do include it
+        "data/formats/file_list.hpp": "of TFRecord",
+        "data/formats/tf_record.hpp": "of TFRecord",
+        "data/formats/tf_record_element.hpp": "of TFRecord",
+        "data/formats/tf_record_reader.hpp": "of TFRecord",
+        "data/formats/tf_record_writer.hpp": "of TFRecord",
+    },
+}
+
+
+def read_headers():
+    """{header: [headers that it includes]}"""
+    files = {f.relative_to(HEADERS).as_posix(): f for f in sorted(HEADERS.rglob("*.hpp"))}
+    return {name: INCLUDE.findall(file.read_text(encoding="utf-8")) for name, file in files.items()}
+
+
+def read_rooms():
+    """{folder or header: (level, room)} from the block ```rooms of docs/design.md. A room is a folder, a header, or several headers
+    of a folder, as in train/{logs,time_split}.hpp."""
+    text = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    block = re.search(r"^```rooms\n(.*?)^```", text, re.M | re.S)
+    places = {}
+    for level, line in enumerate(block[1].splitlines() if block else []):
+        for room in line.split():
+            before, names, after = re.fullmatch(r"([^{]*)\{?([^}]*)\}?(.*)", room).groups()
+            places |= {before + name + after: (level, room) for name in names.split(",")}
+    return places
+
+
+def room_of(header, places):
+    """(level, name) of the nearest that is listed: the header itself, its folder, or one that the folder lies in."""
+    around = [header, *(p.as_posix() for p in Path(header).parents)]
+    return next((places[place] for place in around if place in places), None)
+
+
+def circles(headers):
+    """Each circle of includes once, as a list of headers, the first of them in the alphabet in front."""
+    found, done, path = set(), set(), []
+
+    def visit(header):
+        if header in path:
+            circle = path[path.index(header):]
+            first = circle.index(min(circle))
+            found.add(tuple(circle[first:] + circle[:first]))
+        elif header not in done:
+            path.append(header)
+            for included in headers.get(header, []):
+                visit(included)
+            path.pop()
+            done.add(header)
+
+    for header in headers:
+        visit(header)
+    return sorted(map(list, found))
+
+
+def reachable(header, headers):
+    seen, left = set(), [header]
+    while left:
+        for included in headers.get(left.pop(), []):
+            if included not in seen:
+                seen.add(included)
+                left.append(included)
+    return seen
+
+
+class Results:
+    def __init__(self):
+        self.all = []
+
+    def add(self, what, complaints):
+        self.all.append(not complaints)
+        print(f"{'not ok' if complaints else 'ok'} {len(self.all)} - {what}")
+        for complaint in complaints:
+            print(f"# {complaint}")
+
+
+def main():
+    headers, places, results = read_headers(), read_rooms(), Results()
+    results.add("docs/design.md lists the rooms in a block ```rooms", [] if places else ["there is none"])
+
+    rooms = {header: room_of(header, places) for header in headers}
+    results.add("each header lies in a room of that list", [f"{header} does not" for header, room in rooms.items() if room is None])
+    empty = [f"{place} of {room} does not exist" for place, (_, room) in places.items() if not (HEADERS / place).exists()]
+    results.add("each room of the list exists", empty)
+
+    arrows = [(a, b) for a, included in headers.items() for b in included]
+    results.add("each include names a header that exists", [f"{a} includes {b}, which does not" for a, b in arrows if b not in headers])
+
+    known = [(a, b) for a, b in arrows if rooms.get(a) and rooms.get(b)]
+    upward = {f"{a} -> {b}" for a, b in known if rooms[a] != rooms[b] and rooms[b][0] >= rooms[a][0]}
+    results.add("no include goes down the list, or to another room of the same line", sorted(upward - KNOWN_ARROWS))
+
+    found = circles(headers)
+    results.add("no circle of includes", [" -> ".join([*c, c[0]]) for c in found if c not in KNOWN_CIRCLES])
+    fixed = [f"{arrow} is gone: take it off the list" for arrow in sorted(KNOWN_ARROWS - upward)]
+    fixed += [f"{' -> '.join(c)} is gone: take it off the list" for c in KNOWN_CIRCLES if c not in found]
+    results.add("what tests/tree/test_includes.py excuses is still there", fixed)
+
+    needs = {h for h in headers if re.search(r"^// needs:", "\n".join((HEADERS / h).read_text().split("\n", 10)[:10]), re.M)}
+    public = {
+        "strata.hpp": {h for h in headers if h.split("/")[0] in ("layers", "initializers", "losses", "metrics", "optimizers") and h.count("/") == 1},
+        "data.hpp": {h for h in headers if h.startswith("data/") and not h.startswith("data/core/")},
+    }
+    for umbrella, expected in public.items():
+        left_out = LEFT_OUT[umbrella]
+        there = set(headers[umbrella]) | reachable(umbrella, headers)
+        missing = [f"{h} is not in {umbrella}: include it there, or name it in LEFT_OUT" for h in sorted(expected - there - needs - left_out.keys())]
+        listed = [f"{h} is in {umbrella} and in LEFT_OUT, or exists no more" for h in left_out if h in there or h not in headers]
+        listed += [f"{h} is in {umbrella}, though it needs a library" for h in sorted(needs & there)]
+        results.add(f"{umbrella} has the headers of its folders", missing + listed)
+
+    print(f"1..{len(results.all)}")
+    return not all(results.all)
+
+
+sys.exit(main())
