@@ -12,7 +12,7 @@ struct connection {
   double communicating() const { return 0; }
   double waiting() const { return 0; }
   void assign(const T*, bool) {}
-  long pull(T*) { return 0; }
+  long pull(T*, std::int64_t) { return 0; }
   void pull_rows(std::span<const std::uint32_t>, T*) {}
   long push(pushed_gradient<T>&, T*) { return 0; }
 };

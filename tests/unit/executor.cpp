@@ -22,6 +22,7 @@ struct with_three_others {
   struct state {
     std::vector<T> weights;
     std::vector<double> rates;  // that this worker has pushed
+    std::int64_t step = -1;     // of this worker, at its pull
     long updates = 0;
   };
   std::shared_ptr<state> kept = std::make_shared<state>();
@@ -32,7 +33,8 @@ struct with_three_others {
   double communicating() const { return 0; }
   double waiting() const { return 0; }
   void assign(const T* from, bool) { kept->weights.assign(from, from + layout_of<net::items>.size); }
-  long pull(T* to) {
+  long pull(T* to, std::int64_t step) {
+    kept->step = step;
     std::ranges::copy(kept->weights, to);
     return kept->updates;
   }
@@ -40,7 +42,8 @@ struct with_three_others {
   long push(pushed_gradient<T>& gradient, T* to) {
     kept->rates.push_back(gradient.learning_rate);
     kept->updates += 4;
-    return pull(to);
+    std::ranges::copy(kept->weights, to);
+    return kept->updates;
   }
 };
 
@@ -118,6 +121,14 @@ TEST_CASE("a worker that starts late reports the rate that it will use") {
   late.fit(batches(), epochs(2), steps_per_epoch(1), record_rates{at_begin, at_batch, steps}, verbosity::off);
   CHECK(at_begin == std::vector<double>{1. / 256, 1. / 4096});
   CHECK(at_begin == worker.servers.kept->rates);
+}
+
+TEST_CASE("a worker that goes on from a step tells its servers which") {
+  asynchronous_worker worker;
+  trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, worker};
+  model.executor().set_step(7);
+  model.fit(batches(), epochs(3), initial_epoch(2), steps_per_epoch(1), verbosity::off);
+  CHECK(worker.servers.kept->step == 8);
 }
 
 TEST_CASE("a rate set by hand or by a callback replaces the schedule, everywhere") {

@@ -408,7 +408,7 @@ struct kept_here {
   double communicating() const { return 0; }
   double waiting() const { return 0; }
   void assign(const T* from, bool) { weights->assign(from, from + layout_of_program<one_word_program>.size); }
-  long pull(T* to) {
+  long pull(T* to, std::int64_t) {
     std::ranges::copy(*weights, to);
     return 0;
   }

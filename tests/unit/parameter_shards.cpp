@@ -403,6 +403,11 @@ TEST_CASE("synchronous: all workers, the order of their arrival is nothing, and 
               ->value()
               .text == "worker 0 pushes step 5, but the servers are at step 1");
   }
+  bench b(1, synchronous{});
+  b.assign(all(1));
+  for (const std::int64_t step : {0, 1}) CHECK(b.push(of(0, step), all(1))->value().version == step + 1);
+  CHECK(b.push(of(0, 1), all(1))->value().version == 2);  // again
+  CHECK(b.push(of(0, 0), all(1))->value().text == "worker 0 pushes step 0, but the servers are at step 2");
 }
 
 TEST_CASE("synchronous: workers that read other batches, that leave or are gone, are named") {

@@ -214,6 +214,45 @@ TEST_CASE("a server that is started again goes on from its snapshot, and applies
   CHECK(w == std::vector<float>(size, -2.0f));
 }
 
+TEST_CASE("synchronous: a worker that is not at the step of its servers' snapshots is told so, and so are shards that differ") {
+  const test::scratch_folder folder("parameter-steps");
+  std::vector<float> w(size, 0.0f);
+  const auto of = [](const served& s) {
+    auto options = s.options();
+    options.synchronous = true;
+    return parameter_client<float>({s.where}, s.shards, options);
+  };
+  {
+    served s(1, synchronous{});
+    s.serve();
+    parameter_client<float> c = of(s);
+    c.assign(w.data(), true);
+    for (const std::int64_t step : {0, 1}) {
+      auto g = gradient(step);
+      c.push(g, w.data());
+    }
+    parameter_snapshots({.folder = folder.path, .updates = 1}, 0, "program").save_when_due(s.store);
+  }
+  served again(1, synchronous{});
+  REQUIRE(parameter_snapshots({.folder = folder.path}, 0, "program").restore(again.store));
+  again.serve();
+  const std::string of_server = " of ps 0 at " + to_string(again.where) + " is at step ";
+  parameter_client<float> c = of(again);
+  c.assign(w.data(), true);
+  CHECK(error_of([&] { c.pull(w.data(), 0); }) ==
+        "shard 0" + of_server +
+            "2, but this worker is at step 0: a synchronous training goes on from the step of its servers. Resume all workers at "
+            "that step, with executor().set_step and initial_epoch, or delete the snapshots of all servers");
+  CHECK(c.pull(w.data(), 2) == 2);
+  auto g = gradient(2);
+  CHECK(c.push(g, w.data()) == 3);
+  again.store.for_each_shard([](std::size_t k, auto& shard, auto&, auto&) { shard.set_version(k == 1 ? 2 : 3); });
+  CHECK(error_of([&] { c.pull(w.data(), 3); }) ==
+        "shard 1" + of_server + "2, but shard 0" + of_server +
+            "3: a synchronous training cannot go on from snapshots of different steps. Delete those of all servers and train "
+            "anew, or from weights that the program has saved");
+}
+
 TEST_CASE("rows of a table go there and back; a server that is started again goes on from a snapshot or those of the chief") {
   const std::vector<row_table> tables{{16, 70'000, 7, 0}};  // in two shards, with a row that both have a part of
   const test::scratch_folder folder("parameter-rows");

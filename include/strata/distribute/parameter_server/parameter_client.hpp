@@ -109,8 +109,9 @@ class parameter_client {
         [](std::size_t, const detail::weights_answer&, wire::envelope&) {});
   }
 
-  long pull(T* weights) {
-    long updates = 0;
+  /// Throws strata::error if the training is synchronous and a shard is not at `step`: its gradients would count for nothing.
+  long pull(T* weights, std::int64_t step = 0) {
+    std::vector<std::int64_t> versions(shards_.size());
     const auto message = [&](std::size_t k) {
       return wire::sealed(self_, detail::pull_message{.shard = std::uint32_t(k), .had_weights = has_weights_});
     };
@@ -119,11 +120,12 @@ class parameter_client {
         [&](std::size_t k, const detail::weights_answer& answer, wire::envelope& received) {
           const element_run all{0, shards_[k].size()};
           take(k, {&all, 1}, received, weights);
-          if (k == 0) updates = long(answer.version);
+          versions[k] = answer.version;
         },
         has_weights_ ? weights : nullptr);
     has_weights_ = true;
-    return updates;
+    if (options_.synchronous) refuse_other_steps(versions, step);
+    return long(versions[0]);
   }
 
   /// Asks only the shards that have any of the rows.
@@ -183,6 +185,21 @@ class parameter_client {
   }
   std::string name_of(std::size_t s) const {
     return detail::text_of({to_string(cluster_task{role::ps, int(s)}), " at ", to_string(servers_[s].where)});
+  }
+
+  void refuse_other_steps(std::span<const std::int64_t> versions, std::int64_t step) const {
+    const auto shard = [&](std::size_t k) {
+      return detail::text_of({"shard ", k, " of ", name_of(std::size_t(shards_[k].server)), " is at step ", versions[k]});
+    };
+    for (std::size_t k = 1; k < versions.size(); ++k)
+      if (versions[k] != versions[0])
+        throw error({shard(k), ", but ", shard(0),
+                     ": a synchronous training cannot go on from snapshots of different steps. Delete those of all servers and "
+                     "train anew, or from weights that the program has saved"});
+    if (versions[0] != step)
+      throw error({shard(0), ", but this worker is at step ", step,
+                   ": a synchronous training goes on from the step of its servers. Resume all workers at that step, with "
+                   "executor().set_step and initial_epoch, or delete the snapshots of all servers"});
   }
 
   grpc::ByteBuffer assignment(std::size_t k, const T* weights, bool initial) const {

@@ -62,7 +62,8 @@ struct pushed_gradient {
 ///   `rank()`, `size()`, `is_synchronous()`
 ///   `communicating()`, `waiting()`  seconds so far, in handing messages over and in waiting for answers
 ///   `assign(weights, initial)`  weights for all shards
-///   `pull(weights)`             waits for the first weights; returns how many updates the servers have made
+///   `pull(weights, step)`       waits for the first weights; returns how many updates the servers have made. In a synchronous
+///                               training it throws strata::error if a shard is not at `step`, that of this worker
 ///   `pull_rows(rows, weights)`  rows of all tables, in ascending order, each once; not before the first pull
 ///   `push(gradient, weights)`   returns when this worker may go on, as pull does, but without tables; gradient.metric_sums
 ///                               become those of all leaves
@@ -76,7 +77,7 @@ concept parameter_connection =
       { c.communicating() } -> std::same_as<double>;
       { c.waiting() } -> std::same_as<double>;
       c.assign(assigned, true);
-      { c.pull(weights) } -> std::same_as<long>;
+      { c.pull(weights, std::int64_t(0)) } -> std::same_as<long>;
       c.pull_rows(rows, weights);
       { c.push(gradient, weights) } -> std::same_as<long>;
     };
@@ -107,7 +108,7 @@ class parameter_executor : compiled<Program, Backend>,
   std::shared_ptr<arena<T>> gradient_;
   std::vector<std::uint32_t> rows_;  // that the batch reads of tables
   bool connected_ = false, assigns_ = false;
-  long steps_ = 0;  // of this worker; `step()` counts the updates of the servers, as of the weights at hand
+  std::int64_t steps_ = 0;  // of this worker; `step()` counts the updates of the servers, as of the weights at hand
 
  public:
   using backend = Backend;
@@ -150,6 +151,12 @@ class parameter_executor : compiled<Program, Backend>,
     assigns_ = true;
   }
   using counted::optimizer;
+  /// The steps that this worker has made so far. A synchronous training that goes on from snapshots of its servers begins at
+  /// their step.
+  void set_step(long step) {
+    counted::set_step(step);
+    steps_ = step;
+  }
   int threads() const { return local_.threads(); }
   /// Workers agree on nothing: each is a group of its own.
   solo_group& group() { return group_; }
@@ -198,7 +205,7 @@ class parameter_executor : compiled<Program, Backend>,
                                local_.metric_sums_of(l) + computation::metric_sums_width);
     }
     is_complete_ = !has_tables;
-    this->set_step(servers().push(out, weights()));
+    counted::set_step(servers().push(out, weights()));
     if (servers().is_synchronous())
       for (int l = 0; l < out.leaves; ++l)
         std::copy_n(out.metric_sums.data() + std::size_t(l) * computation::metric_sums_width, computation::metric_sums_width,
@@ -242,12 +249,12 @@ class parameter_executor : compiled<Program, Backend>,
 
   /// Returns how many updates the servers have made.
   long pull_weights() const {
-    const long updates = servers().pull(weights());
+    const long updates = servers().pull(weights(), steps_);
     local_.parameters_changed();
     is_complete_ = true;
     return updates;
   }
-  void pull() { this->set_step(pull_weights()); }
+  void pull() { counted::set_step(pull_weights()); }
   void complete() const {
     servers();  // or throws
     if (!is_complete_) pull_weights();

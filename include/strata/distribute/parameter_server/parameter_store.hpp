@@ -400,8 +400,8 @@ class parameter_store {
     if (const auto expected = s.pushed.metric_sums_of(p); p.metric_sums.size() != expected)
       return refuse(refusal::invalid,
                     detail::text_of({p.metric_sums.size(), " metric sums for shard ", number, " instead of ", expected}));
-    if (p.step < s.version()) return {};  // applied before
-    if (p.step > s.version())
+    if (p.step == s.version() - 1) return {};  // applied before
+    if (p.step != s.version())
       return refuse(refusal::invalid,
                     detail::text_of({name, " pushes step ", p.step, ", but the servers are at step ", s.version()}));
     if (s.pushed.has(std::size_t(p.worker))) return {};
