@@ -508,6 +508,31 @@ TEST_CASE(
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
+TEST_CASE("snapshots: arrays are written from where they lie, so that they may be larger than a message") {
+  bench<adam> b(1);
+  b.assign(all(10)), b.assign(all(20), 1);
+  std::vector<std::string_view> sections;
+  detail::save_snapshot(b.store, [&](std::string_view section) { sections.push_back(section); });
+  b.store.for_each_shard([&](std::size_t k, auto& shard, auto&, auto&) {
+    REQUIRE(sections.size() > 3 * k + 3);
+    CHECK(sections[3 * k + 2].size() == shard.weights().size_bytes());
+    CHECK((const void*)sections[3 * k + 2].data() == shard.weights().data());
+    CHECK(sections[3 * k + 3].size() == shard.slots().size_bytes());
+    CHECK((const void*)sections[3 * k + 3].data() == shard.slots().data());
+  });
+}
+
+TEST_CASE("snapshots: a file of malformed messages is named") {
+  const test::scratch_folder folder("parameter-malformed");
+  detail::section_writer write(folder / "ps_0.snapshot");
+  for (const auto section : {"strata parameter server, snapshot 4\nprogram", "no message", "end"}) write(section);
+  write.commit();
+  bench b(1);
+  CHECK(error_of([&] {
+          parameter_snapshots({.folder = folder.path}, 0, "program").restore(b.store);
+        }).starts_with((folder / "ps_0.snapshot").string() + ": malformed snapshot of a server: "));
+}
+
 TEST_CASE("a process that has been replaced does not come back") {
   bench b(2);
   CHECK(b.store.join(worker(1, 77)) > 0);

@@ -76,7 +76,7 @@ class section_reader {
 /// The snapshots of one server. A default-constructed object does nothing.
 class parameter_snapshots {
   using clock = std::chrono::steady_clock;
-  static constexpr std::string_view format = "strata parameter server, snapshot 3\n", end = "end";
+  static constexpr std::string_view format = "strata parameter server, snapshot 4\n", end = "end";
 
   snapshot_options options_{};
   std::filesystem::path file_{}, previous_{}, unfinished_{};  // unfinished_ is a folder
@@ -126,8 +126,12 @@ class parameter_snapshots {
                      "', this process '", program_, "'"});
       detail::section_reader read(file);
       read();
-      if (!detail::restore_snapshot(store, read)) throw error({file.string(), " is of another training: its shards are others"});
-      return true;
+      try {
+        if (detail::restore_snapshot(store, read)) return true;
+      } catch (const wire::malformed_message& e) {
+        throw error({file.string(), ": ", e.what()});
+      }
+      throw error({file.string(), " is of another training: its shards are others"});
     }
     return false;
   }

@@ -27,19 +27,16 @@ struct clock_snapshot {
   using fields = wire::fields<wire::field<1, &clock_snapshot::incarnation>, wire::field<2, &clock_snapshot::last_step>,
                               wire::field<3, &clock_snapshot::progress>>;
 };
+/// Weights and the optimizer's state follow, as they lie in memory: they may be larger than a message.
 struct shard_snapshot {
-  static constexpr std::size_t most_bytes = std::size_t(1) << 30;
-
   std::int64_t number = -1, begin = 0, end = 0, version = -1;
   std::vector<clock_snapshot> clocks{};
-  std::vector<double> metric_sums{};              // for a push that is repeated
-  std::string_view weights{}, optimizer_state{};  // as they lie in memory
+  std::vector<double> metric_sums{};  // for a push that is repeated
   static constexpr auto message_name = "snapshot of a shard";
-  using fields = wire::fields<wire::field<1, &shard_snapshot::number>, wire::field<2, &shard_snapshot::begin>,
-                              wire::field<3, &shard_snapshot::end>, wire::field<4, &shard_snapshot::version>,
-                              wire::field<5, &shard_snapshot::clocks>, wire::field<6, &shard_snapshot::metric_sums, most_bytes>,
-                              wire::field<7, &shard_snapshot::weights, most_bytes>,
-                              wire::field<8, &shard_snapshot::optimizer_state, most_bytes>>;
+  using fields =
+      wire::fields<wire::field<1, &shard_snapshot::number>, wire::field<2, &shard_snapshot::begin>,
+                   wire::field<3, &shard_snapshot::end>, wire::field<4, &shard_snapshot::version>,
+                   wire::field<5, &shard_snapshot::clocks>, wire::field<6, &shard_snapshot::metric_sums, std::size_t(1) << 30>>;
 };
 
 template <class T>
@@ -54,7 +51,7 @@ bool copy_bytes(std::string_view bytes, std::span<T> to) {
   return true;
 }
 
-/// Calls section(std::string_view) for the server, then for each of its shards.
+/// Calls section(std::string_view) once for the server, then three times for each of its shards.
 template <class Store, class Section>
 void save_snapshot(const Store& store, Section&& section) {
   section(std::string_view(wire::encode(server_snapshot{store.run(), store.chief_has_left()})));
@@ -65,13 +62,13 @@ void save_snapshot(const Store& store, Section&& section) {
                      .begin = shard.place().begin,
                      .end = shard.place().end,
                      .version = shard.version(),
-                     .metric_sums = metric_sums,
-                     .weights = bytes_of(shard.weights()),
-                     .optimizer_state = bytes_of(shard.slots())};
+                     .metric_sums = metric_sums};
     for (const worker_clock& c : clocks) s.clocks.push_back({c.incarnation, c.last_step, c.progress});
     bytes.clear();
     wire::encode(s, bytes);
     section(std::string_view(bytes));
+    section(bytes_of(shard.weights()));
+    section(bytes_of(shard.slots()));
   });
 }
 
@@ -85,8 +82,7 @@ bool restore_snapshot(Store& store, Section&& section) {
     if (!fits) return;
     const auto s = wire::decode<shard_snapshot>(section());
     fits = s.number == std::int64_t(number) && s.begin == shard.place().begin && s.end == shard.place().end &&
-           s.clocks.size() == clocks.size() && copy_bytes(s.weights, shard.overwrite()) &&
-           copy_bytes(s.optimizer_state, shard.slots());
+           s.clocks.size() == clocks.size() && copy_bytes(section(), shard.overwrite()) && copy_bytes(section(), shard.slots());
     if (!fits) return;
     shard.set_version(s.version);
     for (std::size_t w = 0; w < clocks.size(); ++w)
