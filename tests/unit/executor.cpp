@@ -123,6 +123,20 @@ TEST_CASE("a worker that starts late reports the rate that it will use") {
   CHECK(at_begin == worker.servers.kept->rates);
 }
 
+TEST_CASE("at the end of an epoch the step counts what other workers have done meanwhile") {
+  asynchronous_worker worker;
+  struct others_go_on {
+    asynchronous_worker& worker;
+    std::vector<long> steps{};
+    void on_batch_end(training_state&) { worker.servers.kept->updates += 10; }
+    void on_epoch_end(training_state& s) { steps.push_back(s.step); }
+  } others{worker};
+  trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, worker};
+  model.fit(batches(), epochs(2), steps_per_epoch(1), others, verbosity::off);
+  CHECK(others.steps == std::vector<long>{14, 28});
+  CHECK(model.executor().step() == 28);
+}
+
 TEST_CASE("a worker that goes on from a step tells its servers which") {
   asynchronous_worker worker;
   trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, worker};
