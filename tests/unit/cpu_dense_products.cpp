@@ -94,7 +94,7 @@ void check_pieces(int count, bool sparse = false) {
       if (philox{5}.uniform(std::uint64_t(i)) >= 0.1) x.data[i] = 0;
     CHECK((dense_products<T, K, N>::looks_for_zeros && many_zeros(x.data, x.size, N)));
   }
-  buffer<T> y(count * N), dx(count * K), dw(aligned_size<T>(K * N)), db(N), other_dx(count * K),
+  buffer<T> y(count * N), dx(count * K), dw(aligned_size<T>(K * N)), db(N), other_dx(count * K), room(aligned_size<T>(K * N)),
       scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN));
   buffer<T> pieces[2] = {buffer<T>(aligned_size<T>(K * N), T(NAN)), buffer<T>(aligned_size<T>(N), T(NAN))};
   operands<T> o;
@@ -102,17 +102,19 @@ void check_pieces(int count, bool sparse = false) {
   o.dx[0] = dx.data, o.dw[0] = dw.data, o.dw[1] = db.data;
   kernel::forward(o);
   kernel::backward(o);
-  o.dx[0] = other_dx.data;
-  const gradient_sink<T> sink{pieces,
-                              [](void* context, int parameter, long first, long size, const T* sums) {
-                                CHECK(first % alignment == 0);
-                                const long padded = (size + alignment - 1) / alignment * alignment;
-                                std::copy_n(sums, padded, static_cast<buffer<T>*>(context)[parameter].data + first);
-                              },
-                              [](void* context, int parameter, const T* samples, const T* dz, int n, int rows, int columns) {
-                                T* const to = static_cast<buffer<T>*>(context)[parameter].data;
-                                simd::multiply<N, K>(product<T>{rows, samples, {1}, one_run, 1, n, rows, dz, columns, to, {columns}});
-                              }};
+  o.dx[0] = other_dx.data, o.dw[0] = room.data;
+  const gradient_sink<T> sink{
+      pieces,
+      [](void* context, int parameter, long first, long size, T* sums) {
+        CHECK(first % alignment == 0);
+        const long padded = (size + alignment - 1) / alignment * alignment;
+        std::copy_n(sums, padded, static_cast<buffer<T>*>(context)[parameter].data + first);
+        std::fill_n(sums, padded, T(NAN));  // as an update may
+      },
+      [](void* context, int parameter, const T* samples, const T* dz, int n, int rows, int columns) {
+        T* const to = static_cast<buffer<T>*>(context)[parameter].data;
+        simd::multiply<N, K>(product<T>{rows, samples, {1}, one_run, 1, n, rows, dz, columns, to, {columns}});
+      }};
   kernel::backward_into(o, sink);
   CHECK(same(dx, other_dx));
   CHECK(std::equal(dw.data, dw.data + K * N, pieces[0].data));

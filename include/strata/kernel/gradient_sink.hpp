@@ -20,8 +20,8 @@ struct gradient_sink {
   static constexpr int alignment = 64 / int(sizeof(T));
 
   /// Gradients of the elements [first, first + size), followed by zeros up to a multiple of `alignment` elements. Elements after
-  /// those are undefined.
-  void (*take)(void* context, int parameter, long first, long size, const T* sums);
+  /// those are undefined. The receiver may overwrite them.
+  void (*take)(void* context, int parameter, long first, long size, T* sums);
   /// The gradient of a matrix as its factors: the sum over n of x[n * rows + k] * dz[n * columns + j] at (k, j).
   void (*take_product)(void* context, int parameter, const T* x, const T* dz, int count, int rows, int columns);
 

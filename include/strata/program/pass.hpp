@@ -158,7 +158,7 @@ class pass {
         } all{update, update_product, it};
         const gradient_sink<T> sink{
             &all,
-            [](void* context, int parameter, long first, long size, const T* sums) {
+            [](void* context, int parameter, long first, long size, T* sums) {
               const everything& to = *static_cast<everything*>(context);
               const long begin = to.it.parameters[parameter] + first;
               constexpr long whole = gradient_sink<T>::alignment;  // the kernel has written zeros up to a multiple of this

@@ -222,8 +222,8 @@ class cpu_engine {
           return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, batch_.count);
         };
         pass.backward_and_update(
-            [&](long begin, long end, const T* sums) {
-              T* const array[1] = {const_cast<T*>(sums) - begin};
+            [&](long begin, long end, T* sums) {
+              T* const array[1] = {sums - begin};
               all.apply(rule, whole(array), begin, end);
             },
             [&](const gradient_product<T>& product, long begin) {
