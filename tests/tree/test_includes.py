@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/strata"
-INCLUDE = re.compile(r"^ *# *include *<strata/([^>]+\.hpp)>", re.M)
+INCLUDE = re.compile(r"^ *# *include *<strata/([^>]+\.[hi]pp)>", re.M)
 # Arrows that are still to be removed. One that is not found any more has to leave this list.
 KNOWN_ARROWS = set()
 KNOWN_CIRCLES = []
@@ -24,8 +24,8 @@ LEFT_OUT = {
 
 
 def read_headers():
-    """{header: [headers that it includes]}"""
-    files = {f.relative_to(HEADERS).as_posix(): f for f in sorted(HEADERS.rglob("*.hpp"))}
+    """{header: [headers that it includes]}, where a header is a .hpp or an .ipp file"""
+    files = {f.relative_to(HEADERS).as_posix(): f for f in sorted(HEADERS.rglob("*.[hi]pp"))}
     return {name: INCLUDE.findall(file.read_text(encoding="utf-8")) for name, file in files.items()}
 
 
@@ -43,8 +43,9 @@ def read_rooms():
 
 
 def room_of(header, places):
-    """(level, name) of the nearest that is listed: the header itself, its folder, or one that the folder lies in."""
-    around = [header, *(p.as_posix() for p in Path(header).parents)]
+    """(level, name) of the nearest that is listed: the header itself, its folder, or one that the folder lies in. An .ipp file lies
+    where the header of its name does."""
+    around = [re.sub(r"\.ipp$", ".hpp", header), *(p.as_posix() for p in Path(header).parents)]
     return next((places[place] for place in around if place in places), None)
 
 
@@ -101,6 +102,9 @@ def main():
 
     arrows = [(a, b) for a, included in headers.items() for b in included]
     results.add("each include names a header that exists", [f"{a} includes {b}, which does not" for a, b in arrows if b not in headers])
+
+    targets = {b for _, b in arrows}
+    results.add("each .ipp file is included", [f"{h} is not" for h in headers if h.endswith(".ipp") and h not in targets])
 
     known = [(a, b) for a, b in arrows if rooms.get(a) and rooms.get(b)]
     upward = {f"{a} -> {b}" for a, b in known if rooms[a] != rooms[b] and rooms[b][0] >= rooms[a][0]}
