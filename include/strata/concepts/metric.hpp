@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
 
 namespace strata {
@@ -19,10 +20,13 @@ struct metric_sum {
 
 namespace detail {
 template <class M, class Truth>
-concept measures_against = requires(std::span<const double> prediction, Truth truth) {
-  { M::name } -> std::convertible_to<const char*>;
+concept has_measure = requires(std::span<const double> prediction, Truth truth) {
   { M::measure(prediction, truth) } -> std::convertible_to<double>;
 };
+template <class M, class Truth>
+concept measures_against = requires {
+  { M::name } -> std::convertible_to<const char*>;
+} && has_measure<M, Truth>;
 }  // namespace detail
 
 ///   `name`
@@ -31,6 +35,10 @@ concept measures_against = requires(std::span<const double> prediction, Truth tr
 /// Losses are metrics, too.
 template <class M>
 concept metric = detail::measures_against<M, std::int32_t> || detail::measures_against<M, std::span<const double>>;
+
+inline constexpr reason metrics_have_a_name{"a metric has a static member name"};
+inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label{
+    "a metric has measure(prediction, truth), where truth is a std::int32_t or a std::span, which returns a number"};
 
 /// Whether a metric goes with the labels that the loss takes.
 template <class M, label_kind Kind>

@@ -3,6 +3,7 @@
 #include <array>
 #include <concepts>
 #include <span>
+#include <strata/base/reason.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/initializer.hpp>
 
@@ -40,6 +41,23 @@ concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
 } && (requires(shape one) { { Op::output_shape(one) } -> std::convertible_to<expected_shape>; } ||
       requires(std::span<const shape> many) { { Op::output_shape(many) } -> std::convertible_to<expected_shape>; });
+
+inline constexpr reason operations_have_a_name{"an operation has a static member name"};
+inline constexpr reason operations_have_output_shape_of_the_shape_of_their_input{
+    "an operation has output_shape(shape), and a join output_shape(std::span<const shape>), which return an expected_shape"};
+
+namespace detail {
+template <class T>
+concept named = requires {
+  { T::name } -> std::convertible_to<const char*>;
+};
+
+/// The member that an incomplete operation lacks.
+template <class Op>
+inline constexpr const reason& lacking_of_operation = operations_have_a_name;
+template <named Op>
+inline constexpr const reason& lacking_of_operation<Op> = operations_have_output_shape_of_the_shape_of_their_input;
+}  // namespace detail
 
 template <class Op>
 constexpr auto parameters_of(shape in) {
@@ -88,8 +106,14 @@ constexpr int write_parameters_of(shape in, parameter* out) {
 }
 }  // namespace detail
 
-template <operation Op>
+/// An incomplete operation refuses every shape.
+template <class Op>
 inline constexpr operation_info info_of = {
+    .name = "",
+    .output_shape = [](std::span<const shape>) -> expected_shape { return detail::lacking_of_operation<Op>; },
+};
+template <operation Op>
+inline constexpr operation_info info_of<Op> = {
     .name = Op::name,
     .output_shape = detail::output_shape_of<Op>,
     .parameters = detail::write_parameters_of<Op>,

@@ -112,14 +112,30 @@ struct node_type {
 
 inline constexpr reason items_of_a_network_are_layers{
     "an item of a network is a layer, a branch of layers, or a join of branches such as add or concat"};
+inline constexpr reason layers_have_a_name{"a layer has a static member name"};
+inline constexpr reason layers_have_operations_and_operations_have_output_shape{
+    "a layer has operations, a type_list; an operation has output_shape(shape), which returns an expected_shape"};
 inline constexpr reason input_stands_first_and_once{"input stands first, and only once"};
 
 namespace detail {
+/// Why an item is none of these.
+template <class Item>
+constexpr const reason& why_no_layer() {
+  if constexpr (named<Item>)
+    return layers_have_operations_and_operations_have_output_shape;
+  else if constexpr (requires { typename Item::operations; })
+    return layers_have_a_name;
+  else if constexpr (requires(shape in) { Item::output_shape(in); })
+    return operations_have_a_name;
+  else
+    return items_of_a_network_are_layers;
+}
+
 /// How an item of a network becomes a part of the tape: `types`, a list of node_type, and `record`, which appends the nodes in
 /// the same order.
 template <class Item>
 struct structure {
-  using operation = refused<items_of_a_network_are_layers>;
+  using operation = refused<why_no_layer<Item>()>;
   using types = type_list<node_type<operation, Item>>;
   static constexpr int record(recorder& r, int in) {
     return r.add(info_of<operation>, info_of_layer<operation>, std::span<const int>(&in, 1));

@@ -4,21 +4,23 @@
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/metric.hpp>
 #include <strata/network/layout.hpp>
+#include <type_traits>
 
 namespace strata {
 
 /// Metrics: type_list<...>.
-template <network Network, loss_function Loss, class Optimizer, class Metrics, precision_policy Precision = precision::f32>
+template <network Network, class Loss, class Optimizer, class Metrics, precision_policy Precision = precision::f32>
 struct program {
   using network = Network;
-  using loss = Loss;
+  using loss = std::conditional_t<loss_function<Loss>, Loss, detail::stand_in_loss<Loss>>;
+  using loss_verdict = detail::loss_verdict<Loss>;  // the trainer tells its sentence
   using optimizer = Optimizer;
   using metrics = Metrics;
   using precision = Precision;
   using value_type = typename Precision::value_type;
 
   /// The loss is one more item: the tape ends with it.
-  using items = branch<typename Network::items, Loss>;
+  using items = branch<typename Network::items, loss>;
 };
 
 /// What a step needs to know of the program without its types: a constant.

@@ -44,6 +44,7 @@ class trainer {
   using network = typename Program::network;
   using executor_type = typename Strategy::template executor<Program>;
 
+  static_assert(sizeof(typename Program::loss_verdict::type) > 0, "the loss lacks a member");
   using unfit_metrics = decltype(detail::metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
   static_assert(sizeof(typename detail::metric_verdict<Program::loss::labels, unfit_metrics>::type) > 0,
                 "a metric does not go with the labels that the loss takes");

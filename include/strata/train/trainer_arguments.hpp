@@ -41,6 +41,8 @@ inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_an
     "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
 inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
     "after network, optimizer and loss come metrics, a strategy, a precision and a seed"};
+inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor{
+    "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
 
 namespace detail {
 template <class T>
@@ -161,6 +163,10 @@ template <label_kind Kind, class First, class... More>
 struct metric_verdict<Kind, type_list<First, More...>> {
   using type = metric_does_not_go_with_labels<First, Kind>;
 };
+template <label_kind Kind, class First, class... More>
+  requires(!metric<First>)
+struct metric_verdict<Kind, type_list<First, More...>>
+    : lacks<First, named<First> ? metrics_have_measure_of_a_prediction_and_its_label : metrics_have_a_name> {};
 template <label_kind Kind, class... M>
 auto metrics_unfit_for(type_list<M...>) -> filter_t<unfit_for<Kind>::template predicate, M...>;
 
@@ -189,6 +195,14 @@ struct extra_verdict : argument_verdict<Refused, a_trainer_takes_metrics_a_strat
 template <class First, class... More>
   requires has_executor<First>
 struct extra_verdict<type_list<First, More...>> : lacks<First, a_strategy_is_copyable_and_has_a_name> {};
+template <class First, class... More>
+  requires(has_measure<First, std::int32_t> || has_measure<First, std::span<const double>>)
+struct extra_verdict<type_list<First, More...>> : lacks<First, metrics_have_a_name> {};
+/// Probably a metric, or a strategy without options: it has a name, and nothing but static members.
+template <class First, class... More>
+  requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First>)
+struct extra_verdict<type_list<First, More...>>
+    : lacks<First, metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor> {};
 
 }  // namespace detail
 
