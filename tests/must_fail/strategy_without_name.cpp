@@ -1,32 +1,14 @@
 // error: incomplete_model<.*strategy_of_mine.*because<.*a_strategy_is_copyable_and_has_a_name>
 #include <strata/strata.hpp>
 
+#include <must_fail/complete_models.hpp>
+
 using namespace strata;
-using net = sequential<input<8>, dense<10, softmax>>;
 template <class P>
-struct executor_of_mine : executor_defaults, counted_optimizer<typename P::optimizer> {
-  explicit executor_of_mine(typename P::optimizer o) : counted_optimizer<typename P::optimizer>(o) {}
-  void prepare(int, purpose) {}
-  metric_sums<P> train_step(samples<float>) { return {}; }
-  metric_sums<P> finish() { return {}; }
-  metric_sums<P> evaluate_step(samples<float>) { return {}; }
-  void predict(samples<float>, float*) {}
-  std::span<float> parameters() { return {}; }
-  std::span<const float> parameters() const { return {}; }
-  void parameters_changed() {}
-  solo_group& group() { return group_; }
-  const solo_group& group() const { return group_; }
-  solo_group group_;
-};
-struct strategy_of_mine {
-#ifdef TWIN
-  static constexpr auto name = "strategy_of_mine";
+using executor_of_mine = test::complete_executor<P>;
+struct strategy_of_mine : test::complete_strategy<executor_of_mine> {
+#ifndef TWIN
+  void name();
 #endif
-  template <class P>
-  using executor = executor_of_mine<P>;
-  template <class P>
-  executor_of_mine<P> make(typename P::optimizer o, std::uint64_t) const {
-    return executor_of_mine<P>(o);
-  }
 };
-void train() { trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, strategy_of_mine{}}; }
+void train() { trainer model{test::small_net{}, adam{}, sparse_categorical_crossentropy{}, strategy_of_mine{}}; }
