@@ -45,11 +45,11 @@ void step(const char* name, const settings& s) {
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = std::int32_t(uniform(3, i) * double(out));
   std::size_t at = 0;
   const auto run = [&] {
-    samples<float> batch{x.get() + Batch * in * at, nullptr, nullptr, Batch};
+    samples<float> batch{x.get() + Batch * in * at, Batch};
     if constexpr (Loss::labels == label_kind::sparse)
-      batch.labels = labels.data() + Batch * at;
+      batch.truths[0].labels = labels.data() + Batch * at;
     else
-      batch.targets = targets.get() + Batch * out * at;
+      batch.truths[0].targets = targets.get() + Batch * out * at;
     executor.train_step(batch);
     at = (at + 1) % batches;
   };

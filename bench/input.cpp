@@ -45,7 +45,7 @@ class endless {
 
   void next() {
     if (at_ == view_.end()) at_ = view_.begin();
-    [[maybe_unused]] volatile float first = (*at_).x[0];
+    [[maybe_unused]] volatile float first = (*at_).x()[0];
     ++at_;
   }
   /// Seconds of a batch, on average.
@@ -164,7 +164,7 @@ void hide(const char* name, const settings& s, Make&& make, Step&& step) {
     int n = 0;
     for (const auto& b : view) {
       if (n == 0) start = now();  // the first batch cannot be hidden
-      step(b.x[0]);
+      step(b.x()[0]);
       if (++n == batches) break;
     }
     return (now() - start) / n;

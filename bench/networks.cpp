@@ -79,7 +79,7 @@ static std::vector<float> pixels(const char* directory) {
   constexpr int size = 28 * 28;
   std::vector<float> values;
   for (const auto& batch : data::mnist(directory).train | data::batch<100>)
-    values.insert(values.end(), batch.x, batch.x + batch.count * size);
+    values.insert(values.end(), batch.x(), batch.x() + batch.count * size);
   return values;
 }
 

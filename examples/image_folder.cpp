@@ -29,9 +29,9 @@ void write_images(const fs::path& folder, std::size_t n) {
   auto digits = data::synthetic_digits(n, 1) | data::scale(255) | data::batch<1>;
   std::map<int, int> written;
   for (const auto& digit : digits) {
-    const fs::path sub_folder = folder / std::to_string(digit.labels[0]);
+    const fs::path sub_folder = folder / std::to_string(digit.labels()[0]);
     fs::create_directories(sub_folder);
-    data::write_png(sub_folder / (std::to_string(written[digit.labels[0]]++) + ".png"), tensor<const float, image>{digit.x});
+    data::write_png(sub_folder / (std::to_string(written[digit.labels()[0]]++) + ".png"), tensor<const float, image>{digit.x()});
   }
   std::cout << "wrote " << n << " images into " << folder.string() << '\n';
 }

@@ -18,7 +18,7 @@ class two_numbers : public std::ranges::view_base {
 
  private:
   static constexpr float x_[2] = {1, 2};
-  samples<float> batch_{.x = x_, .count = 2};
+  samples<float> batch_{x_, 2};
 };
 
 void check() { two_numbers{} | data::prefetch(); }

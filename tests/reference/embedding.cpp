@@ -27,7 +27,7 @@ class embedding_check {
   std::vector<T> rows_;
   std::vector<std::int32_t> labels_;
 
-  samples<T> batch_number(int n) const { return {rows_.data() + n * batch * length, labels_.data() + n * batch, nullptr, batch}; }
+  samples<T> batch_number(int n) const { return {rows_.data() + n * batch * length, labels_.data() + n * batch, batch}; }
 
   synchronous_executor<P, Backend> start(const some_optimizer& optimizer) {
     synchronous_executor<P, Backend> executor(optimizer, 1, {.threads = 1, .leaves = 2, .micro_batch = 2});

@@ -119,8 +119,10 @@ class model_check {
 
  private:
   samples<T> batch_number(std::size_t n) const {
-    return {inputs_.data() + n * batch * model_.input_size, model_.one_hot ? nullptr : labels_.data() + n * batch,
-            model_.one_hot ? targets_.data() + n * batch * model_.classes : nullptr, int(batch)};
+    return {inputs_.data() + n * batch * model_.input_size,
+            {model_.one_hot ? nullptr : labels_.data() + n * batch,
+             model_.one_hot ? targets_.data() + n * batch * model_.classes : nullptr},
+            int(batch)};
   }
 
   std::unique_ptr<any_executor<T>> start(const some_optimizer& optimizer) {

@@ -41,7 +41,7 @@ void check(recording& recorded, const std::string& name) {
   for (std::size_t i = 0; i < truth.size(); ++i)
     if (truth[i] == 1) labels.push_back(std::int32_t(i % classes));
   constexpr bool sparse = Loss::labels == label_kind::sparse;
-  const samples<T> all{x.data(), sparse ? labels.data() : nullptr, sparse ? nullptr : truth.data(), batch};
+  const samples<T> all{x.data(), {sparse ? labels.data() : nullptr, sparse ? nullptr : truth.data()}, batch};
 
   synchronous_executor<P, Backend> executor(keep_gradient{}, 1, {.threads = 1, .leaves = 2, .micro_batch = 2});
   executor.prepare(batch, purpose::training);
@@ -103,7 +103,7 @@ TEST_CASE_TEMPLATE("the logit is 40 and the truth 0: the loss is 40, its gradien
     synchronous_executor<P, cpu> executor(keep_gradient{}, 1, {.threads = 1});
     executor.prepare(1, purpose::training);
     executor.parameters()[0] = logit;
-    CHECK(executor.train_step({&one, nullptr, &truth, 1})[0].mean() == 40);
+    CHECK(executor.train_step({&one, &truth, 1})[0].mean() == 40);
     CHECK(executor.slots()[0] == (logit < 0 ? T(-1) : T(1)));
   }
 }

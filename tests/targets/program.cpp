@@ -85,7 +85,7 @@ void train(const std::string& name) {
   const std::vector<float> x = random_numbers<float>(count * size, 3);
   std::vector<std::int32_t> labels(count);
   for (int n = 0; n < count; ++n) labels[std::size_t(n)] = n % 10;
-  const samples<float> batch{x.data(), labels.data(), x.data(), count};
+  const samples<float> batch{x.data(), {labels.data(), x.data()}, count};
   hash parameters, reported[metric_sums<P>().size()];
   metric_sums<P> last;
   const auto report = [&](const metric_sums<P>& all) {

@@ -158,7 +158,7 @@ TEST_CASE("prefetch(autotune) makes more batches ahead once the consumer had to 
   auto at = view.begin();
   float expected = 0;
   const auto step = [&] {
-    CHECK(*(*at).x == expected++);
+    CHECK(*(*at).x() == expected++);
     ++at;
   };
 

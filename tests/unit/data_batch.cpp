@@ -44,7 +44,7 @@ std::vector<int> sizes(auto&& view) {
 }
 std::vector<std::int32_t> all_labels(auto& view) {
   std::vector<std::int32_t> y;
-  for (const auto& b : view) y.insert(y.end(), b.labels, b.labels + b.count);
+  for (const auto& b : view) y.insert(y.end(), b.labels(), b.labels() + b.count);
   return y;
 }
 }  // namespace
@@ -55,12 +55,12 @@ TEST_CASE("batches are rows, converted, with their labels; the last one may be s
   int next = 0;
   for (const samples<float>& b : view) {
     CHECK(b.count == (next < 8 ? 4 : 2));
-    CHECK(b.targets == nullptr);
-    CHECK(reinterpret_cast<std::uintptr_t>(b.x) % 64 == 0);
+    CHECK(b.targets() == nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(b.x()) % 64 == 0);
     for (int k = 0; k < b.count; ++k, ++next) {
-      CHECK(2 * b.x[2 * k] == float(10 * next));
-      CHECK(2 * b.x[2 * k + 1] == float(10 * next + 1));
-      CHECK(b.labels[k] == next + 100);
+      CHECK(2 * b.x()[2 * k] == float(10 * next));
+      CHECK(2 * b.x()[2 * k + 1] == float(10 * next + 1));
+      CHECK(b.labels()[k] == next + 100);
     }
   }
   CHECK(next == 10);
@@ -69,15 +69,15 @@ TEST_CASE("batches are rows, converted, with their labels; the last one may be s
 TEST_CASE("dense labels and none") {
   auto hot = counted(3) | data::one_hot<103> | data::batch<2>;
   for (const samples<float>& b : hot) {
-    CHECK(b.labels == nullptr);
+    CHECK(b.labels() == nullptr);
     for (int k = 0; k < b.count; ++k)
-      for (int c = 0; c < 103; ++c) CHECK(b.targets[103 * k + c] == (c == 100 + int(b.x[2 * k]) / 10));
+      for (int c = 0; c < 103; ++c) CHECK(b.targets()[103 * k + c] == (c == 100 + int(b.x()[2 * k]) / 10));
   }
   auto bare = data::from_tensor_slices(data::array<double, shape{}>({1, 2, 3})) | data::batch<3, double>;
   const samples<double> b = *bare.begin();
-  CHECK(b.labels == nullptr);
-  CHECK(b.targets == nullptr);
-  CHECK(b.x[2] == 3);
+  CHECK(b.labels() == nullptr);
+  CHECK(b.targets() == nullptr);
+  CHECK(b.x()[2] == 3);
 }
 
 TEST_CASE("sizes with and without drop_remainder") {
@@ -148,7 +148,7 @@ TEST_CASE("check_finite names sample and place") {
                        "check_finite: value 2 of sample 7 is infinite", error);
   CHECK_THROWS_WITH_AS(sizes(with(0) | data::scale(10) | data::check_finite | data::batch<20>),
                        "check_finite: value 0 of sample 0 is infinite", error);
-  CHECK((*(with(4) | data::check_finite | data::scale(0.5) | data::batch<20>).begin()).x[3 * 7 + 2] == 2);
+  CHECK((*(with(4) | data::check_finite | data::scale(0.5) | data::batch<20>).begin()).x()[3 * 7 + 2] == 2);
 
   const auto targets =
       data::from_tensor_slices(data::array<float, shape{}>({1, 2}), data::array<float, shape{2}>({1, 2, 3, nan}));

@@ -33,7 +33,7 @@ auto counted(int n) {
 /// The labels of the next epoch, batch by batch.
 std::vector<std::vector<int>> labels(auto& view) {
   std::vector<std::vector<int>> all;
-  for (const auto& b : view) all.emplace_back(b.labels, b.labels + b.count);
+  for (const auto& b : view) all.emplace_back(b.labels(), b.labels() + b.count);
   return all;
 }
 /// The same of the first n batches of the next epoch.
@@ -42,7 +42,7 @@ std::vector<std::vector<int>> labels(auto& view, std::size_t n) {
   auto at = view.begin();
   for (std::size_t k = 0; k < n; ++k) {
     if (k > 0) ++at;
-    all.emplace_back((*at).labels, (*at).labels + (*at).count);
+    all.emplace_back((*at).labels(), (*at).labels() + (*at).count);
   }
   return all;
 }
@@ -146,7 +146,7 @@ TEST_CASE("map changes batches in place") {
   negative.set_epoch(7);
   CHECK(labels(negative)[1] == std::vector{714, 715});
   for (const samples<float>& b : negative)
-    for (int k = 0; k < b.count; ++k) CHECK(b.x[2 * k] == -b.x[2 * k + 1]);
+    for (int k = 0; k < b.count; ++k) CHECK(b.x()[2 * k] == -b.x()[2 * k + 1]);
 
   // By value, with dense targets, behind prefetch, whose buffers it must not touch.
   auto mixed = counted(6) | data::one_hot<6> | data::batch<3, double> | data::prefetch() | data::map([](auto b) {
@@ -157,10 +157,10 @@ TEST_CASE("map changes batches in place") {
   for (int epoch = 0; epoch < 3; ++epoch) {
     int n = 0;
     for (const samples<double>& b : mixed) {
-      CHECK(b.targets[3 * n] == .5);
-      CHECK(b.targets[17] == 9);
-      CHECK(b.x[0] == 9);
-      CHECK(b.x[2] == 3 * n + 1);
+      CHECK(b.targets()[3 * n] == .5);
+      CHECK(b.targets()[17] == 9);
+      CHECK(b.x()[0] == 9);
+      CHECK(b.x()[2] == 3 * n + 1);
       ++n;
     }
     CHECK(n == 2);

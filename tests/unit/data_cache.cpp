@@ -52,8 +52,8 @@ struct pairs {
 pairs all(auto&& source) {
   pairs p;
   for (const auto& batch : source) {
-    p.x.insert(p.x.end(), batch.x, batch.x + 2 * batch.count);
-    p.y.insert(p.y.end(), batch.targets, batch.targets + 2 * batch.count);
+    p.x.insert(p.x.end(), batch.x(), batch.x() + 2 * batch.count);
+    p.y.insert(p.y.end(), batch.targets(), batch.targets() + 2 * batch.count);
   }
   return p;
 }
@@ -69,7 +69,7 @@ TEST_CASE("in memory: each sample is made once, whatever the order") {
     CHECK(calls == n * (epoch + 2));
   }
   auto doubles = data::from_tensor_slices(upto()) | data::scale(1. / 3) | data::cache | data::batch<40, double>;
-  CHECK((*doubles.begin()).x[1] == double(1.f / 3));
+  CHECK((*doubles.begin()).x()[1] == double(1.f / 3));
 }
 
 TEST_CASE("in memory: a sample that cannot be made is tried again") {
@@ -158,8 +158,8 @@ TEST_CASE("in a file: labels, bytes and their order") {
     auto batches = view | data::scale(2) | data::batch<100>;
     const auto batch = *batches.begin();
     for (int k = 0; k < 100; ++k) {
-      REQUIRE(batch.x[3 * k + 2] == 4 * float(k));
-      REQUIRE(batch.labels[k] == k - 50);
+      REQUIRE(batch.x()[3 * k + 2] == 4 * float(k));
+      REQUIRE(batch.labels()[k] == k - 50);
     }
   }
 }

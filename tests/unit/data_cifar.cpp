@@ -33,12 +33,12 @@ void check(View view, const std::vector<int>& images, const std::vector<int>& la
   REQUIRE(view.size() == images.size());
   std::size_t at = 0;
   for (const auto& b : view | data::batch<1, double>) {
-    CHECK(b.labels[0] == labels[at]);
+    CHECK(b.labels()[0] == labels[at]);
     bool same = true;
     for (int row = 0; row < 32; ++row)
       for (int column = 0; column < 32; ++column)
         for (int channel = 0; channel < 3; ++channel)
-          same = same && b.x[(row * 32 + column) * 3 + channel] == pixel(images[at], row, column, channel) * (1.0 / 255);
+          same = same && b.x()[(row * 32 + column) * 3 + channel] == pixel(images[at], row, column, channel) * (1.0 / 255);
     CHECK(same);
     ++at;
   }

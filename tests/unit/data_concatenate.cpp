@@ -64,8 +64,8 @@ TEST_CASE("samples: each view is read in its own epoch order, and batches do not
       std::vector<int> seen;
       for (const samples<float>& s : batches)
         for (int k = 0; k < s.count; ++k) {
-          CHECK(s.x[k] == float(s.labels[k]));
-          seen.push_back(s.labels[k]);
+          CHECK(s.x()[k] == float(s.labels()[k]));
+          seen.push_back(s.labels()[k]);
         }
       REQUIRE(seen.size() == 7);
       std::sort(seen.begin(), seen.begin() + 3), std::sort(seen.begin() + 3, seen.end());
@@ -79,7 +79,7 @@ TEST_CASE("numbers of different types become those of the batch") {
   const auto floats = data::from_tensor_slices(data::array<float, shape{1}>({.5f, 1.5f}));
   auto batches = bytes | data::concatenate(floats) | data::batch<4>;
   const samples<float> b = *batches.begin();
-  CHECK(std::vector(b.x, b.x + 4) == std::vector{250.f, 251.f, .5f, 1.5f});
+  CHECK(std::vector(b.x(), b.x() + 4) == std::vector{250.f, 251.f, .5f, 1.5f});
 }
 
 TEST_CASE("elements of any type") {

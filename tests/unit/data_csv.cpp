@@ -263,8 +263,8 @@ TEST_CASE("rows one after the other, again and again") {
   for (int epoch = 0; epoch < 2; ++epoch)
     for (const auto& b :
          data::from_generator([path] { return data::csv_rows<std::array<float, 4>, int>(path); }) | data::batch<2>) {
-      x.insert(x.end(), b.x, b.x + 4 * b.count);
-      y.insert(y.end(), b.labels, b.labels + b.count);
+      x.insert(x.end(), b.x(), b.x() + 4 * b.count);
+      y.insert(y.end(), b.labels(), b.labels() + b.count);
     }
   CHECK(y == std::vector<int>{0, 2, 1, 0, 2, 1});
   CHECK(x[23] == 12);
@@ -299,7 +299,7 @@ TEST_CASE("samples with classes") {
   CHECK(labels("10.0 2.0").class_names == std::vector<std::string>{"2.0", "10.0"});
   CHECK(labels("10 2 x").class_names == std::vector<std::string>{"10", "2", "x"});
   int seen = 0;
-  for (const auto& b : data::from_tensor_slices(all.x, all.y) | data::batch<4>) seen += b.labels[1];
+  for (const auto& b : data::from_tensor_slices(all.x, all.y) | data::batch<4>) seen += b.labels()[1];
   CHECK(seen == 2);
 
   const auto complaint = [&](const data::csv_sample_options& o) {
@@ -327,7 +327,7 @@ TEST_CASE("samples with numbers to be learnt") {
   const auto other = data::csv<shape{1}, shape{2}, double>(path, {.targets = {"area", "price"}, .missing = 0});
   CHECK(values_of(other.y) == std::vector<double>{70, 100.5, 0, 200});
   int seen = 0;
-  for (const auto& b : data::from_tensor_slices(houses) | data::batch<2>) seen += b.targets[1] == 200;
+  for (const auto& b : data::from_tensor_slices(houses) | data::batch<2>) seen += b.targets()[1] == 200;
   CHECK(seen == 1);
   const auto complaint = [&](const data::csv_sample_options& o) {
     return f.without_folder(error_of([&] { (void)data::csv<2, 1>(path, o); }));

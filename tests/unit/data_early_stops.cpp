@@ -63,7 +63,7 @@ bool read(auto& view, int most) {
     int n = 0;
     for (auto at = view.begin(); at != view.end() && n < most; ++at, ++n)
       for (int k = 0; k < (*at).count; ++k)
-        if ((*at).x[2 * k] != static_cast<float>((*at).labels[k])) throw error("a sample is not whole");
+        if ((*at).x()[2 * k] != static_cast<float>((*at).labels()[k])) throw error("a sample is not whole");
     return true;
   } catch (const own_failure&) {
     return false;
@@ -72,7 +72,7 @@ bool read(auto& view, int most) {
 /// The labels of a pass that nothing disturbs.
 std::vector<int> whole(auto& view) {
   std::vector<int> labels;
-  for (const auto& b : view) labels.insert(labels.end(), b.labels, b.labels + b.count);
+  for (const auto& b : view) labels.insert(labels.end(), b.labels(), b.labels() + b.count);
   return labels;
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("unbatch: the samples of batches, in the type of the batch") {
 
   auto hot = slices() | data::one_hot<10> | data::batch<2> | data::unbatch | data::batch<3> | data::prefetch();
   const samples<float> b = *hot.begin();
-  CHECK(b.targets[10 + 8] == 1);
+  CHECK(b.targets()[10 + 8] == 1);
   auto plain = data::range(5) | data::batch<2> | data::unbatch | data::shuffle(5);
   static_assert(data::rows_t<decltype(plain)>::labels == label_kind::none);
   float sum = 0;
@@ -127,7 +127,7 @@ TEST_CASE("views of the standard before and behind") {
 
   auto there_and_back = data::from_generator([] { return slices() | data::elements | std::views::drop(1); }) | data::batch<2>;
   const samples<float> b = *there_and_back.begin();
-  CHECK(b.x[3] == 6);
-  CHECK(b.labels[1] == 9);
+  CHECK(b.x()[3] == 6);
+  CHECK(b.labels()[1] == 9);
 }
 #endif

@@ -59,8 +59,8 @@ TEST_CASE("f(index, x, y) and f(index, element)") {
   CHECK(values(slices | data::enumerate() | data::map(sum)) == std::vector<float>{9, 13});
   auto batches = mapped | data::batch<2>;
   const samples<float> b = *batches.begin();
-  CHECK(b.x[1] == 4);
-  CHECK(b.labels[1] == 10);
+  CHECK(b.x()[1] == 4);
+  CHECK(b.labels()[1] == 10);
 }
 
 TEST_CASE("errors name the element, not its number") {

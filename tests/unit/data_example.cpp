@@ -230,12 +230,12 @@ TEST_CASE("samples of records") {
                data::batch<10>;
   for (const auto& batch : pairs)
     for (int i = 0; i < 10; ++i) {
-      CHECK(batch.x[2 * i + 1] == float(i) + 0.5f);
-      CHECK(batch.labels[i] == i % 3);
+      CHECK(batch.x()[2 * i + 1] == float(i) + 0.5f);
+      CHECK(batch.labels()[i] == i % 3);
     }
   auto straight =
       data::from_range(records) |
       data::map_to<shape{2}>([](const std::string& record, auto out) { data::example(bytes_of(record)).floats("x", out); }) |
       data::batch<10>;
-  for (const auto& batch : straight) CHECK(batch.x[19] == 9.5f);
+  for (const auto& batch : straight) CHECK(batch.x()[19] == 9.5f);
 }

@@ -24,7 +24,7 @@ using namespace strata;
 namespace {
 std::vector<float> all(auto&& source) {
   std::vector<float> x;
-  for (const auto& batch : source) x.insert(x.end(), batch.x, batch.x + batch.count);
+  for (const auto& batch : source) x.insert(x.end(), batch.x(), batch.x() + batch.count);
   return x;
 }
 std::vector<float> sorted(std::vector<float> x) {
@@ -122,8 +122,8 @@ TEST_CASE("copies of a stream read for themselves, also while the other one is b
   auto i = first.begin();
   auto j = second.begin();
   for (; i != first.end(); ++i, ++j) {
-    a.insert(a.end(), (*i).x, (*i).x + (*i).count);
-    b.insert(b.end(), (*j).x, (*j).x + (*j).count);
+    a.insert(a.end(), (*i).x(), (*i).x() + (*i).count);
+    b.insert(b.end(), (*j).x(), (*j).x() + (*j).count);
   }
   CHECK(a == expected);
   CHECK(b == expected);

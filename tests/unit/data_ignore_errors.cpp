@@ -48,9 +48,9 @@ std::vector<int> labels(auto& view) {
   for (const auto& b : view) {
     CHECK((b.count == view.batch_size || all.size() % static_cast<std::size_t>(view.batch_size) == 0));
     for (int k = 0; k < b.count; ++k) {
-      const int i = b.labels != nullptr ? b.labels[k] : static_cast<int>(b.x[2 * k]);
-      CHECK(b.x[2 * k] == static_cast<float>(i));
-      CHECK(b.x[2 * k + 1] == static_cast<float>(-i));
+      const int i = b.labels() != nullptr ? b.labels()[k] : static_cast<int>(b.x()[2 * k]);
+      CHECK(b.x()[2 * k] == static_cast<float>(i));
+      CHECK(b.x()[2 * k + 1] == static_cast<float>(-i));
       all.push_back(i);
     }
   }
@@ -145,8 +145,8 @@ TEST_CASE("streams, labels without samples, dense targets") {
   int expected = 1;
   for (const auto& b : hot)
     for (int k = 0; k < b.count; ++k, expected += 2) {
-      CHECK(b.x[2 * k] == static_cast<float>(expected));
-      for (int c = 0; c < 60; ++c) CHECK(b.targets[60 * k + c] == (c == expected));
+      CHECK(b.x()[2 * k] == static_cast<float>(expected));
+      for (int c = 0; c < 60; ++c) CHECK(b.targets()[60 * k + c] == (c == expected));
     }
   CHECK(expected == 61);
 }

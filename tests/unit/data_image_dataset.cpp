@@ -112,9 +112,9 @@ TEST_CASE("what comes out: decoded, resized, shuffled without being read") {
   std::map<float, int> seen;
   for (const auto& b : open(f) | data::shuffle(12, {.seed = 5}) | data::random_flip() | data::scale(0.05) | data::batch<5>)
     for (int i = 0; i < b.count; ++i) {
-      const float* x = b.x + i * 16;
+      const float* x = b.x() + i * 16;
       CHECK(std::all_of(x, x + 16, [&](float v) { return v == doctest::Approx(x[0]); }));
-      seen[std::round(x[0])] = b.labels[i];
+      seen[std::round(x[0])] = b.labels()[i];
     }
   CHECK(seen.size() == 12);
   for (const auto& [value, label] : seen) CHECK(label == int(value) % 2);
@@ -130,8 +130,8 @@ TEST_CASE("what comes out: decoded, resized, shuffled without being read") {
     std::vector<float> values;
     for (const auto& b : data::image_dataset_from_directory<shape{2, 2, 3}>(one.path, options) | data::batch<1>)
       for (int i = 0; i < 4; ++i) {
-        values.push_back(b.x[3 * i]);
-        CHECK((b.x[3 * i + 2] == 7 || options.pad_to_aspect_ratio));
+        values.push_back(b.x()[3 * i]);
+        CHECK((b.x()[3 * i + 2] == 7 || options.pad_to_aspect_ratio));
       }
     return values;
   };
@@ -140,9 +140,9 @@ TEST_CASE("what comes out: decoded, resized, shuffled without being read") {
   CHECK(red({.crop_to_aspect_ratio = true}) == std::vector<float>{10, 20, 10, 20});
   CHECK(red({.pad_to_aspect_ratio = true}) == std::vector<float>{5, 25, 0, 0});
   for (const auto& b : data::image_dataset_from_directory<shape{2, 4, 4}>(one.path) | data::batch<1>) {
-    CHECK(b.x[4] == 10);
-    CHECK(b.x[17] == 100);
-    CHECK(b.x[3] == 255);
+    CHECK(b.x()[4] == 10);
+    CHECK(b.x()[17] == 100);
+    CHECK(b.x()[3] == 255);
   }
 
   // Bytes are rounded when they are kept, and when they are not.
@@ -150,13 +150,13 @@ TEST_CASE("what comes out: decoded, resized, shuffled without being read") {
   static_assert(std::same_as<data::rows_t<as_bytes>::value_type, std::uint8_t>);
   static_assert(std::ranges::random_access_range<as_bytes> && data::sample_view<as_bytes>);
   float fraction = 0;
-  for (const auto& b : data::image_dataset_from_directory<shape{1, 3, 3}>(one.path) | data::batch<1>) fraction = b.x[0];
+  for (const auto& b : data::image_dataset_from_directory<shape{1, 3, 3}>(one.path) | data::batch<1>) fraction = b.x()[0];
   CHECK(fraction == doctest::Approx(10. / 6));
   for (const auto& b : data::image_dataset_from_directory<shape{1, 3, 3}, std::uint8_t>(one.path) | data::batch<1>)
-    CHECK(b.x[0] == 2);
+    CHECK(b.x()[0] == 2);
   for (const auto& b : open(f, {.class_names = {"odd", "even"}}) | data::one_hot<2> | data::batch<12>) {
-    CHECK(b.targets[0] == 1);
-    CHECK(b.targets[23] == 1);
+    CHECK(b.targets()[0] == 1);
+    CHECK(b.targets()[23] == 1);
   }
 }
 

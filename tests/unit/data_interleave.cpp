@@ -156,7 +156,7 @@ TEST_CASE("f may return ranges, views of samples, and functions") {
     auto batches = view | data::batch<4>;
     static_assert(decltype(batches)::sample_shape == shape{2} && decltype(batches)::labels == label_kind::sparse);
     for (const samples<float>& b : batches)
-      for (int k = 0; k < b.count; ++k) rows.emplace_back(b.x[2 * k + 1], b.labels[k]);
+      for (int k = 0; k < b.count; ++k) rows.emplace_back(b.x()[2 * k + 1], b.labels()[k]);
     return rows;
   };
   using rows = std::vector<std::pair<float, int>>;

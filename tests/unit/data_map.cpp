@@ -42,14 +42,14 @@ struct seen {
 template <class Source>
 auto all(Source&& source) {
   using S = std::remove_cvref_t<Source>;
-  using T = std::remove_cvref_t<decltype(*std::declval<typename S::value_type>().x)>;
+  using T = std::remove_cvref_t<decltype(*std::declval<typename S::value_type>().x())>;
   seen<T> s;
   for (const auto& batch : source) {
     const auto n = static_cast<std::size_t>(batch.count);
-    s.x.insert(s.x.end(), batch.x, batch.x + n * std::size_t{S::sample_shape.size()});
-    if (S::labels == label_kind::sparse) s.labels.insert(s.labels.end(), batch.labels, batch.labels + n);
+    s.x.insert(s.x.end(), batch.x(), batch.x() + n * std::size_t{S::sample_shape.size()});
+    if (S::labels == label_kind::sparse) s.labels.insert(s.labels.end(), batch.labels(), batch.labels() + n);
     if (S::labels == label_kind::dense)
-      s.targets.insert(s.targets.end(), batch.targets, batch.targets + n * std::size_t{S::target_shape.size()});
+      s.targets.insert(s.targets.end(), batch.targets(), batch.targets() + n * std::size_t{S::target_shape.size()});
   }
   return s;
 }

@@ -84,11 +84,11 @@ TEST_CASE("mnist gives two views, scaled, with labels") {
   CHECK(test.size() == 2);
   auto batches = train | data::batch<3>;
   const samples<float> b = *batches.begin();
-  CHECK(b.x[0] == doctest::Approx(1));
-  CHECK(b.x[3 * 784 - 1] == doctest::Approx(1));
-  CHECK(std::vector<int>(b.labels, b.labels + 3) == std::vector{0, 9, 5});
+  CHECK(b.x()[0] == doctest::Approx(1));
+  CHECK(b.x()[3 * 784 - 1] == doctest::Approx(1));
+  CHECK(std::vector<int>(b.labels(), b.labels() + 3) == std::vector{0, 9, 5});
   auto tests = test | data::batch<2>;
-  CHECK((*tests.begin()).x[5] == doctest::Approx(0.2));
+  CHECK((*tests.begin()).x()[5] == doctest::Approx(0.2));
 }
 
 TEST_CASE("mnist says what is missing or does not fit") {

@@ -310,8 +310,8 @@ TEST_CASE("a file as the start of a pipeline") {
   int seen = 0;
   for (const auto& b : batches) {
     ++seen;
-    CHECK(b.x[3] == 4);
-    CHECK(b.labels[0] == 2);
+    CHECK(b.x()[3] == 4);
+    CHECK(b.labels()[0] == 2);
   }
   CHECK(seen == 1);
 }

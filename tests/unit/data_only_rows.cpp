@@ -24,8 +24,8 @@ void check_middle(auto& batches, std::vector<int> expected) {
   std::vector<int> found;
   for (const auto& b : batches)
     for (int k = middle(b.count).begin; k < middle(b.count).end; ++k) {
-      CHECK(b.x[k] == float(b.labels[k]));
-      found.push_back(b.labels[k]);
+      CHECK(b.x()[k] == float(b.labels()[k]));
+      found.push_back(b.labels()[k]);
     }
   CHECK(found == expected);
 }
@@ -83,14 +83,14 @@ TEST_CASE("random order and random numbers are those of whole batches, on any nu
   auto whole = source(1);
   for (int epoch = 0; epoch < 2; ++epoch)
     for (const auto& b : whole)
-      for (int k = middle(b.count).begin; k < middle(b.count).end; ++k) expected.push_back(b.labels[k]);
+      for (int k = middle(b.count).begin; k < middle(b.count).end; ++k) expected.push_back(b.labels()[k]);
   for (const int threads : {1, 3}) {
     std::vector<int> found;
     auto some = source(threads);
     some.only_rows(middle);
     for (int epoch = 0; epoch < 2; ++epoch)
       for (const auto& b : some)
-        for (int k = middle(b.count).begin; k < middle(b.count).end; ++k) found.push_back(b.labels[k]);
+        for (int k = middle(b.count).begin; k < middle(b.count).end; ++k) found.push_back(b.labels()[k]);
     CHECK(found == expected);
   }
 }

@@ -52,9 +52,9 @@ everything pass(auto& view) {
   for (const auto& b : view) {
     const auto n = static_cast<std::size_t>(b.count);
     all.counts.push_back(b.count);
-    all.x.insert(all.x.end(), b.x, b.x + n * x_size);
-    if (b.labels != nullptr) all.labels.insert(all.labels.end(), b.labels, b.labels + n);
-    if (b.targets != nullptr) all.targets.insert(all.targets.end(), b.targets, b.targets + n * y_size);
+    all.x.insert(all.x.end(), b.x(), b.x() + n * x_size);
+    if (b.labels() != nullptr) all.labels.insert(all.labels.end(), b.labels(), b.labels() + n);
+    if (b.targets() != nullptr) all.targets.insert(all.targets.end(), b.targets(), b.targets() + n * y_size);
   }
   return all;
 }
@@ -165,7 +165,7 @@ TEST_CASE("exceptions arrive as they are, and the next epoch is whole") {
       auto at = view.begin();
       try {
         for (; at != view.end(); ++at) {
-          CHECK(std::equal((*at).x, (*at).x + (*at).count, expected.x.begin() + static_cast<std::ptrdiff_t>(seen)));
+          CHECK(std::equal((*at).x(), (*at).x() + (*at).count, expected.x.begin() + static_cast<std::ptrdiff_t>(seen)));
           seen += static_cast<std::size_t>((*at).count);
         }
       } catch (const own& failure) {

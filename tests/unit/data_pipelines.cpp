@@ -329,7 +329,7 @@ TEST_CASE("random pipelines do what plain loops do, epoch by epoch") {
     batches.set_epoch(2);
     numbers rows;
     for (const auto& b : batches)
-      for (int k = 0; k < b.count; ++k) rows.push_back(static_cast<std::int64_t>(b.x[k]));
+      for (int k = 0; k < b.count; ++k) rows.push_back(static_cast<std::int64_t>(b.x()[k]));
     REQUIRE(rows == expected);
   }
 }

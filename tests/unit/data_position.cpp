@@ -24,7 +24,7 @@ std::list<float> upto(int n) {
   for (int k = 0; k < n; ++k) x.push_back(float(k));
   return x;
 }
-void append(std::vector<float>& to, const samples<float>& batch) { to.insert(to.end(), batch.x, batch.x + batch.count); }
+void append(std::vector<float>& to, const samples<float>& batch) { to.insert(to.end(), batch.x(), batch.x() + batch.count); }
 
 /// Three epochs; stops after `batches` of them and goes on in a pipeline of its own, with the position from a file.
 template <class Make>
@@ -83,7 +83,7 @@ TEST_CASE("a position does not depend on the size of batches, nor on how many ar
   CHECK(fours.where() == data_position{0, 16});
   ++at;
   auto four = fours.begin();
-  CHECK(std::vector((*four).x, (*four).x + 4) == std::vector((*at).x, (*at).x + 4));
+  CHECK(std::vector((*four).x(), (*four).x() + 4) == std::vector((*at).x(), (*at).x() + 4));
   while (at != eights.end()) ++at;
   CHECK(eights.where() == data_position{0, 50});
   eights.set_epoch(9);

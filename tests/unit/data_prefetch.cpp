@@ -36,8 +36,8 @@ std::vector<std::int32_t> pass(auto&& batches) {
   std::vector<std::int32_t> y;
   for (const auto& b : batches)
     for (int k = 0; k < b.count; ++k) {
-      CHECK(b.x[k] == float(b.labels[k]));
-      y.push_back(b.labels[k]);
+      CHECK(b.x()[k] == float(b.labels()[k]));
+      y.push_back(b.labels()[k]);
     }
   return y;
 }
@@ -53,7 +53,7 @@ struct own_source : std::ranges::view_base {
     using difference_type = std::ptrdiff_t;
     using value_type = samples<double>;
     own_source* from = nullptr;
-    samples<double> operator*() const { return {.x = from->x, .targets = from->y, .count = from->batch == 4 ? 1 : 2}; }
+    samples<double> operator*() const { return {from->x, from->y, from->batch == 4 ? 1 : 2}; }
     iterator& operator++() {
       from->go(from->batch + 1);
       return *this;
@@ -107,9 +107,9 @@ TEST_CASE("a batch stays as it is until the next ++, whatever the thread does me
   auto view = shuffled(400) | data::prefetch(1);
   for (auto i = view.begin(); i != view.end(); ++i) {
     const samples<float> b = *i;
-    const std::vector<float> before(b.x, b.x + b.count);
-    if (b.labels[0] % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK(std::vector<float>(b.x, b.x + b.count) == before);
+    const std::vector<float> before(b.x(), b.x() + b.count);
+    if (b.labels()[0] % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(std::vector<float>(b.x(), b.x() + b.count) == before);
   }
 }
 
@@ -141,9 +141,9 @@ TEST_CASE("batches of any source are copied, with all that belongs to them") {
     int batch = 0;
     for (const samples<double>& b : view) {
       CHECK(b.count == (batch == 4 ? 1 : 2));
-      CHECK(b.labels == nullptr);
-      for (int k = 0; k < 2 * b.count; ++k) CHECK(b.x[k] == 100 * epoch + 10 * batch + k);
-      for (int k = 0; k < b.count; ++k) CHECK(b.targets[k] == -b.x[2 * k]);
+      CHECK(b.labels() == nullptr);
+      for (int k = 0; k < 2 * b.count; ++k) CHECK(b.x()[k] == 100 * epoch + 10 * batch + k);
+      for (int k = 0; k < b.count; ++k) CHECK(b.targets()[k] == -b.x()[2 * k]);
       ++batch;
     }
     CHECK(batch == 5);
@@ -163,7 +163,7 @@ TEST_CASE("an exception of the source arrives after the batches before it, and t
     CHECK(error_of([&] { (void)epoch_1(); }) == "own_source: batch " + std::to_string(bad) + " is missing");
     CHECK(batches == bad);
     batches = 0;
-    for (const auto& b : view) CHECK(b.x[0] == 200 + 10 * batches++);
+    for (const auto& b : view) CHECK(b.x()[0] == 200 + 10 * batches++);
     CHECK(batches == 5);
   }
 }
@@ -177,7 +177,7 @@ TEST_CASE("a failure that nobody waited for is gone with its epoch") {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // long enough, else the test is only weaker
   for (int epoch = 2; epoch < 6; ++epoch) {
     int batches = 0;
-    for (const auto& b : view) CHECK(b.x[0] == 100 * epoch + 10 * batches++);
+    for (const auto& b : view) CHECK(b.x()[0] == 100 * epoch + 10 * batches++);
     CHECK(batches == 5);
   }
 }

@@ -87,8 +87,8 @@ TEST_CASE("epoch after epoch, in batches") {
     const auto expected = pixels_of(view, epoch);
     for (const auto& b : batches)
       for (int i = 0; i < b.count; ++i) {
-        const std::vector<float>& values = expected.at(b.labels[i]);
-        REQUIRE(std::equal(values.begin(), values.end(), b.x + i * small.size()));
+        const std::vector<float>& values = expected.at(b.labels()[i]);
+        REQUIRE(std::equal(values.begin(), values.end(), b.x() + i * small.size()));
       }
   }
 }
@@ -159,7 +159,7 @@ TEST_CASE("random_flip: half of all, each way by itself") {
   const auto count = [&](flip_mode mode) {
     std::map<std::vector<float>, int> found;
     for (const auto& b : from_tensor_slices(array<float, s>(many)) | random_flip(mode) | batch<1>)
-      ++found[std::vector<float>(b.x, b.x + 6)];
+      ++found[std::vector<float>(b.x(), b.x() + 6)];
     return found;
   };
   auto horizontal = count(flip_mode::horizontal), vertical = count(flip_mode::vertical),
@@ -224,7 +224,7 @@ TEST_CASE("factors mean what they mean in Keras") {
   double least = 9, most = -9, sum = 0;
   for (const auto& b : from_tensor_slices(array<float, shape{1, 10, 1}>(many)) | random_translation(0, {-0.2, 0.3}) | batch<1>) {
     double mass = 0, place = 0;
-    for (int x = 0; x < 10; ++x) mass += b.x[x], place += double(b.x[x]) * x;
+    for (int x = 0; x < 10; ++x) mass += b.x()[x], place += double(b.x()[x]) * x;
     CHECK(mass == doctest::Approx(100));
     const double shift = place / mass - 5;
     least = std::min(least, shift), most = std::max(most, shift), sum += shift;
@@ -240,8 +240,8 @@ TEST_CASE("factors mean what they mean in Keras") {
   for (int i = 0; i < 3000; ++i) many.insert(many.end(), {1, -1});
   for (const auto& b : from_tensor_slices(array<float, shape{1, 2, 1}>(many)) |
                            random_contrast({0.25, 0.5}, {.value_range = {-2, 2}}) | batch<1>) {
-    least = std::min(least, double(b.x[0])), most = std::max(most, double(b.x[0]));
-    CHECK(b.x[1] == -b.x[0]);
+    least = std::min(least, double(b.x()[0])), most = std::max(most, double(b.x()[0]));
+    CHECK(b.x()[1] == -b.x()[0]);
   }
   CHECK(least == doctest::Approx(0.75).epsilon(0.01));
   CHECK(least >= 0.7499);

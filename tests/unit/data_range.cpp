@@ -40,5 +40,5 @@ TEST_CASE("integers are samples of one number") {
   auto batches = data::range(10, 16) | data::batch<4>;
   static_assert(decltype(batches)::sample_shape == shape{1} && decltype(batches)::labels == label_kind::none);
   const samples<float> first = *batches.begin();
-  CHECK(first.x[3] == 13);
+  CHECK(first.x()[3] == 13);
 }

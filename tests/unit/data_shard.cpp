@@ -32,7 +32,7 @@ auto stream(int n) {
 }
 std::vector<float> all(auto&& source) {
   std::vector<float> x;
-  for (const auto& batch : source) x.insert(x.end(), batch.x, batch.x + batch.count);
+  for (const auto& batch : source) x.insert(x.end(), batch.x(), batch.x() + batch.count);
   return x;
 }
 std::vector<float> sorted(std::vector<float> x) {
@@ -125,7 +125,7 @@ TEST_CASE("a training that stops and goes on with another number of workers sees
     auto at = view.begin();
     for (int batch = 0; batch < 2; ++batch) {
       if (batch > 0) ++at;
-      before.insert(before.end(), (*at).x, (*at).x + (*at).count);
+      before.insert(before.end(), (*at).x(), (*at).x() + (*at).count);
     }
     stopped = view.where();
     CHECK(stopped == data_position{0, 24});

@@ -64,9 +64,9 @@ TEST_CASE("a linear classifier learns the digits, but not all of them") {
   for (int epoch = 0; epoch < 3; ++epoch)  // the perceptron of several classes: no libm, no tuning
     for (const auto& b : train)
       for (int s = 0; s < b.count; ++s) {
-        const float* x = b.x + 784 * s;
+        const float* x = b.x() + 784 * s;
         const auto z = score(x);
-        const auto guess = std::size_t(std::ranges::max_element(z) - z.begin()), right = std::size_t(b.labels[s]);
+        const auto guess = std::size_t(std::ranges::max_element(z) - z.begin()), right = std::size_t(b.labels()[s]);
         if (guess == right) continue;
         for (std::size_t i = 0; i < 784; ++i) w[right * 784 + i] += x[i], w[guess * 784 + i] -= x[i];
       }
@@ -74,8 +74,8 @@ TEST_CASE("a linear classifier learns the digits, but not all of them") {
   auto test = data::synthetic_digits(1000, 4) | data::batch<50>;
   for (const auto& b : test)
     for (int s = 0; s < b.count; ++s) {
-      const auto z = score(b.x + 784 * s);
-      correct += std::ranges::max_element(z) - z.begin() == b.labels[s];
+      const auto z = score(b.x() + 784 * s);
+      correct += std::ranges::max_element(z) - z.begin() == b.labels()[s];
     }
   MESSAGE("linear classifier: ", correct, " of 1000");
   CHECK(correct > 700);

@@ -304,8 +304,8 @@ TEST_CASE("records in a pipeline") {
     float before = -1;
     for (const auto& b : train)
       for (int i = 0; i < b.count; ++i) {
-        in_order = in_order && b.x[i] >= before;
-        before = b.x[i];
+        in_order = in_order && b.x()[i] >= before;
+        before = b.x()[i];
         sum += before;
         ++count;
       }
@@ -328,17 +328,17 @@ TEST_CASE("records in a pipeline") {
   const fs::path second = f.put(std::vector<std::string>{"3"}, {}, "2");
   const auto by_file = data::shard_by<data::auto_shard::file>(2, 1);
   auto shared = data::tf_record({first, second}) | data::map(number) | by_file | data::batch<1>;
-  for (const auto& b : shared) CHECK((b.count == 1 && b.x[0] == 3));
+  for (const auto& b : shared) CHECK((b.count == 1 && b.x()[0] == 3));
   CHECK(error_of([&] { (void)(data::tf_record(first) | by_file); }) ==
         "auto_shard::file: 1 files are too few for 2 workers; auto_shard::data shares the samples instead");
   // a reader as any other range
   auto generated = data::from_generator([file] { return data::tf_record_reader(file); }) | data::map(number) | data::batch<100>;
-  for (const auto& b : generated) CHECK(b.x[99] == 99);
+  for (const auto& b : generated) CHECK(b.x()[99] == 99);
   const auto records_of = [](const fs::path& path) { return data::tf_record_reader(path); };
   const auto numbers_of = [&](auto view) {
     std::vector<float> numbers;
     auto batches = std::move(view) | data::map(number) | data::batch<64>;
-    for (const auto& b : batches) numbers.insert(numbers.end(), b.x, b.x + b.count);
+    for (const auto& b : batches) numbers.insert(numbers.end(), b.x(), b.x() + b.count);
     return numbers;
   };
   const auto files = data::from_range(std::vector{first, second, file});

@@ -68,17 +68,17 @@ TEST_CASE("samples of shape (Size, S...) with the label of the last one, also sh
   for (const samples<float>& b : batches)
     for (int k = 0; k < b.count; ++k, ++count)
       for (int row = 0; row < 3; ++row) {
-        CHECK(b.x[6 * k + 2 * row] == float(2 * (b.labels[k] - 2 + row)));
-        CHECK(b.x[6 * k + 2 * row + 1] == -b.x[6 * k + 2 * row]);
+        CHECK(b.x()[6 * k + 2 * row] == float(2 * (b.labels()[k] - 2 + row)));
+        CHECK(b.x()[6 * k + 2 * row + 1] == -b.x()[6 * k + 2 * row]);
       }
   CHECK(count == 7);
   auto hot = series(5) | data::one_hot<5> | data::window<2>() | data::batch<2>;
   const samples<float> b = *hot.begin();
-  CHECK(b.targets[1] == 1);
-  CHECK(b.targets[5 + 3] == 1);
-  CHECK(b.targets[5 + 2] == 0);
+  CHECK(b.targets()[1] == 1);
+  CHECK(b.targets()[5 + 3] == 1);
+  CHECK(b.targets()[5 + 2] == 0);
   auto later = series(5) | data::window<2>() | data::one_hot<4> | data::batch<2>;
-  CHECK((*later.begin()).targets[4 + 3] == 1);
+  CHECK((*later.begin()).targets()[4 + 3] == 1);
 }
 
 TEST_CASE("windows of windows, of concatenated views, and beside targets of their own") {
@@ -89,7 +89,7 @@ TEST_CASE("windows of windows, of concatenated views, and beside targets of thei
   CHECK(windows(nested) == std::vector<std::vector<int>>{{0, 1, 1, 2}, {1, 2, 2, 3}});
   auto forecast = data::zip(data::range(6) | data::window<3>({.shift = 1}), data::range(3, 6)) | data::batch<3>;
   const samples<float> b = *forecast.begin();
-  for (int k = 0; k < 3; ++k) CHECK(b.labels[k] == int(b.x[3 * k + 2]) + 1);
+  for (int k = 0; k < 3; ++k) CHECK(b.labels()[k] == int(b.x()[3 * k + 2]) + 1);
 }
 
 TEST_CASE("what does not fit is refused") {

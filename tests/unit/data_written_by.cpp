@@ -70,8 +70,8 @@ std::vector<float> pass(auto& batches) {
   std::vector<float> all;
   batches.set_epoch(2);
   for (const samples<float>& batch : batches) {
-    all.insert(all.end(), batch.x, batch.x + batch.count * size);
-    all.insert(all.end(), batch.labels, batch.labels + batch.count);
+    all.insert(all.end(), batch.x(), batch.x() + batch.count * size);
+    all.insert(all.end(), batch.labels(), batch.labels() + batch.count);
   }
   return all;
 }

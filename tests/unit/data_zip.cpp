@@ -66,8 +66,8 @@ TEST_CASE("x and labels of two views are samples, also behind shuffle and in cop
       for (int epoch = 0; epoch < 3; ++epoch)
         for (const samples<float>& s : b)
           for (int k = 0; k < 3; ++k) {
-            CHECK(s.x[2 * k] + 1 == s.x[2 * k + 1]);
-            CHECK(s.labels[k] == int(s.x[2 * k]) / 2 + 10);
+            CHECK(s.x()[2 * k] + 1 == s.x()[2 * k + 1]);
+            CHECK(s.labels()[k] == int(s.x()[2 * k]) / 2 + 10);
           }
     }
   };
@@ -85,8 +85,8 @@ TEST_CASE("dense targets go to their place in the type of the batch") {
   auto batches = data::zip(x | data::scale(2), y) | data::batch<3>;
   static_assert(decltype(batches)::labels == label_kind::dense && decltype(batches)::target_shape == shape{2});
   const samples<float> b = *batches.begin();
-  CHECK(b.x[2] == 6);
-  CHECK(b.targets[5] == 5.5f);
+  CHECK(b.x()[2] == 6);
+  CHECK(b.targets()[5] == 5.5f);
   const auto kept = values(data::zip(x, y));
   CHECK(kept[1].first(0) == 2);
   CHECK(kept[1].second(1) == 3.5f);

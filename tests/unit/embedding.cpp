@@ -156,7 +156,7 @@ TEST_CASE("a row that nobody reads moves as its optimizer says for a gradient of
   const auto row_11 = [&](const auto& optimizer, int steps) {  // words are 0 to 10
     trainer model{two_words{}, optimizer, sparse_categorical_crossentropy{}, one_device{{.threads = 1}}};
     const std::vector<float> before(model.parameters().begin() + 88, model.parameters().begin() + 96);
-    for (int i = 0; i < steps; ++i) model.train_step({data.x.data(), data.labels.data(), nullptr, 60});
+    for (int i = 0; i < steps; ++i) model.train_step({data.x.data(), data.labels.data(), 60});
     const std::vector<float> after(model.parameters().begin() + 88, model.parameters().begin() + 96);
     return std::pair(before, after);
   };
@@ -169,9 +169,9 @@ TEST_CASE("a row that nobody reads moves as its optimizer says for a gradient of
     trainer model{two_words{}, optimizer, sparse_categorical_crossentropy{}, one_device{{.threads = 1}}};
     sentences with_11(60);
     std::ranges::fill(with_11.x, 11.f);
-    model.train_step({with_11.x.data(), with_11.labels.data(), nullptr, 60});
+    model.train_step({with_11.x.data(), with_11.labels.data(), 60});
     const std::vector<float> before(model.parameters().begin() + 88, model.parameters().begin() + 96);
-    model.train_step({data.x.data(), data.labels.data(), nullptr, 60});
+    model.train_step({data.x.data(), data.labels.data(), 60});
     return !std::equal(before.begin(), before.end(), model.parameters().begin() + 88);
   };
   CHECK(moves_on(adam{}));
@@ -230,7 +230,7 @@ TEST_CASE("a number that is no row is refused before anything is computed") {
     refused("37", [&] { model.evaluate(source); });
     refused("37", [&] { model.predict(source); });
     refused("37", [&] { model.predict(data.x, out); });
-    refused("37", [&] { model.train_step({data.x.data(), data.labels.data(), nullptr, 40}); });
+    refused("37", [&] { model.train_step({data.x.data(), data.labels.data(), 40}); });
     CHECK(same_bits<float>(before, model.parameters()));
     auto fitted = make_trainer(one_device{{.threads = 2}});
     refused("37", [&] { fitted.fit(source, verbosity::off); });
@@ -240,7 +240,7 @@ TEST_CASE("a number that is no row is refused before anything is computed") {
   data.x[7] = 11;
   CHECK(model.evaluate(data.view() | data::batch<16>)["loss"] > 0);
   CHECK(error_of([&] {
-          data.labels[3] = 3, model.train_step({data.x.data(), data.labels.data(), nullptr, 40});
+          data.labels[3] = 3, model.train_step({data.x.data(), data.labels.data(), 40});
         }).starts_with("sample 3 has the label 3"));
 }
 

@@ -47,12 +47,10 @@ outcome trained(const auto& strategy) {
   outcome out;
   for (int epoch = 0; epoch < 3; ++epoch)
     for (std::size_t at = 0; at < count; at += 20)
-      out.loss =
-          model.train_step({x.data() + at * size, labels.data() + at, nullptr, int(std::min<std::size_t>(20, count - at))})[0]
-              .sum;
+      out.loss = model.train_step({x.data() + at * size, labels.data() + at, int(std::min<std::size_t>(20, count - at))})[0].sum;
   auto& executor = const_cast<std::remove_const_t<std::remove_reference_t<decltype(model.executor())>>&>(model.executor());
   executor.prepare(int(count), purpose::inference);
-  out.val_accuracy = executor.evaluate_step({x.data(), labels.data(), nullptr, int(count)})[1].mean();
+  out.val_accuracy = executor.evaluate_step({x.data(), labels.data(), int(count)})[1].mean();
   out.predictions.resize(count * 3);
   model.predict(x, out.predictions);
   const auto w = executor.parameters(), s = executor.slots();

@@ -68,7 +68,8 @@ struct random_batch {
     }
   }
   samples<T> view() const {
-    return {x.data(), labels.empty() ? nullptr : labels.data(), targets.empty() ? nullptr : targets.data(),
+    return {x.data(),
+            {labels.empty() ? nullptr : labels.data(), targets.empty() ? nullptr : targets.data()},
             int(x.size()) / Program::network::input_shape.size()};
   }
 };

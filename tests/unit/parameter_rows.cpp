@@ -428,7 +428,7 @@ TEST_CASE("between two steps parameters, predictions and losses are those of the
   for (const purpose why : {purpose::training, purpose::inference}) worker.prepare(1, why);
   const float three = 3, five = 5;
   const std::int32_t label = 0;
-  const samples<float> read{&three, &label, nullptr, 1}, other{&five, &label, nullptr, 1};
+  const samples<float> read{&three, &label, 1}, other{&five, &label, 1};
   const auto another_worker_changes_row_5 = [&] {
     for (int i = 0; i < 16; ++i) (*servers.weights)[std::size_t(16 * 5 + i)] += 0.02f * float(i);
   };

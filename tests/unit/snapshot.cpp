@@ -56,7 +56,7 @@ struct own_source {
   own_source() {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{8}.uniform(i));
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = int(i % 3);
-    for (int i = 0; i < 7; ++i) batches.push_back({x.data() + i * 30, y.data() + i * 5, nullptr, 5});
+    for (int i = 0; i < 7; ++i) batches.push_back({x.data() + i * 30, y.data() + i * 5, 5});
   }
   own_source(const own_source&) = delete;
   auto begin() { return batches.begin(); }

@@ -20,7 +20,8 @@ class toy_engine {
   static constexpr const auto& layout = layout_of_program<Program>;
   static constexpr const auto& plan = plan_of<Program, toy>;
   static constexpr purpose inferring = infers_differently<Program> ? purpose::inference : purpose::training;
-  static constexpr long input_size = Program::network::input_shape.size(), output_size = Program::network::output_shape.size();
+  static constexpr const end_sizes& ends = ends_of_program<Program>;
+  static constexpr long input_size = ends.inputs[0], output_size = ends.outputs[0];
   static_assert(plan.derived == 0, "the kernels of the reference derive nothing");
   template <class V>
   using buffer = toy_device::buffer<V>;
@@ -105,8 +106,9 @@ class toy_engine {
     now_ = policy_(batch.count);
     own_ = share_of(now_.leaves, rank, processes);
     host_batch_ = batch;
-    batch_ = {copied(x_, batch.x, batch.count * input_size), copied(labels_, batch.labels, batch.count),
-              copied(targets_, batch.targets, batch.count * output_size), batch.count};
+    batch_ = {copied(x_, batch.x(), batch.count * input_size),
+              {copied(labels_, batch.labels(), batch.count), copied(targets_, batch.targets(), batch.count * output_size)},
+              batch.count};
     context_ = {weights_.data(), nullptr, statistics_.data(), double(batch.count), random, queue_};
     std::ranges::fill(host_sums_, 0.0);
     on_.copy_to_device(queue_, std::span<const double>(host_sums_), sums_.data());
@@ -208,11 +210,7 @@ class toy_engine {
     const std::vector<T> zeros(b.size());
     on_.copy_to_device(queue_, std::span<const T>(zeros), b.data());
   }
-  samples<T> share(const samples<T>& of, int l) const {
-    const int first = std::min(l * now_.capacity, of.count);
-    return {of.x + first * input_size, of.labels ? of.labels + first : nullptr,
-            of.targets ? of.targets + first * output_size : nullptr, std::min(now_.capacity, of.count - first)};
-  }
+  samples<T> share(const samples<T>& of, int l) const { return of.rows(l * now_.capacity, now_.capacity, ends); }
   sums_of_leaf sums_at(int l) const {
     const int i = l - own_.begin;
     return {i >= 0 && i < own_.size() && std::size_t(i) < gradients_at_.size() ? gradients_at_[std::size_t(i)] : nullptr,

@@ -225,7 +225,7 @@ TEST_CASE("P9: shards of a shuffled data set never overlap, and each epoch has a
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::vector<float> all;
     for (auto& shard : shards)
-      for (const auto& batch : shard) all.insert(all.end(), batch.x, batch.x + batch.count);
+      for (const auto& batch : shard) all.insert(all.end(), batch.x(), batch.x() + batch.count);
     orders.push_back(all);
     std::ranges::sort(all);
     CHECK(all == x);
@@ -427,7 +427,7 @@ TEST_CASE("P17: statistics of batch_norm are those of the global batch, in every
   auto whole = set | data::batch<count>;
   for (const samples<float>& batch : whole)
     for (std::size_t i = 0; i < count * 6; ++i)
-      mean[i % 6] += double(batch.x[i]) / count, square[i % 6] += double(batch.x[i]) * double(batch.x[i]) / count;
+      mean[i % 6] += double(batch.x()[i]) / count, square[i % 6] += double(batch.x()[i]) * double(batch.x()[i]) / count;
   CHECK(among(3, [&](const in_process& m) {
           auto model = make<normalized>(synchronous_among{m, {.threads = 1, .leaves = leaves}});
           model.fit(set | data::batch<count>, verbose::off);

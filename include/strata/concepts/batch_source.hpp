@@ -12,13 +12,55 @@ namespace strata {
 /// What comes with each sample: nothing, a class index, or a row of values (one-hot rows, regression targets).
 enum class label_kind { none, sparse, dense };
 
-/// Samples of a batch, row after row. At most one of labels and targets is set.
+/// The most inputs of a network, and the most outputs.
+inline constexpr int max_ends = 8;
+
+/// The ends of a network: how many inputs and outputs it has, and how many numbers a sample has in each of them.
+struct end_sizes {
+  int input_count = 1, output_count = 1;
+  long inputs[max_ends] = {}, outputs[max_ends] = {};
+};
+
+/// What the samples of a batch are compared with at one output. A loss reads one of the two.
 template <class T>
-struct samples {
-  const T* x = nullptr;                  // (count, sample shape...)
+struct truth_rows {
   const std::int32_t* labels = nullptr;  // (count)
   const T* targets = nullptr;            // (count, target shape...)
+};
+
+/// Samples of a batch, row after row: for each input of the network their numbers, and for each output the truth.
+template <class T>
+struct samples {
+  using value_type = T;
+
+  const T* inputs[max_ends] = {};  // each (count, shape of the input...)
+  truth_rows<T> truths[max_ends] = {};
   int count = 0;
+
+  constexpr samples() = default;
+  /// Of a network with one input and one output.
+  constexpr samples(const T* x, int count) : inputs{x}, count(count) {}
+  constexpr samples(const T* x, truth_rows<T> y, int count) : inputs{x}, truths{y}, count(count) {}
+  constexpr samples(const T* x, const std::int32_t* labels, int count) : samples(x, {labels, nullptr}, count) {}
+  constexpr samples(const T* x, const T* targets, int count) : samples(x, {nullptr, targets}, count) {}
+
+  /// The only input, and the truth at the only output.
+  constexpr const T* x() const { return inputs[0]; }
+  constexpr const std::int32_t* labels() const { return truths[0].labels; }
+  constexpr const T* targets() const { return truths[0].targets; }
+
+  /// Up to `most` rows from row `begin` on, as far as they exist.
+  constexpr samples rows(int begin, int most, const end_sizes& sizes) const {
+    samples some;
+    const int first = begin < count ? begin : count;
+    some.count = most < count - first ? most : count - first;
+    for (int k = 0; k < sizes.input_count; ++k) some.inputs[k] = inputs[k] + first * sizes.inputs[k];
+    for (int k = 0; k < sizes.output_count; ++k) {
+      if (truths[k].labels) some.truths[k].labels = truths[k].labels + first;
+      if (truths[k].targets) some.truths[k].targets = truths[k].targets + first * sizes.outputs[k];
+    }
+    return some;
+  }
 };
 
 /// How far a training has read a data set: what a snapshot stores of it. Independent of batch size, threads and workers.

@@ -107,13 +107,13 @@ class pass {
   const step_context<T, device>& step_;
   workspace<Program, Backend, Why>& work_;
   leaf_sums<Program, Backend> sums_;
-  samples<T> batch_;
+  const samples<T>& batch_;
   std::int64_t first_;
   int at_;
 
  public:
   pass(const step_context<T, device>& step, workspace<Program, Backend, Why>& work, leaf_sums<Program, Backend> sums,
-       samples<T> batch, std::int64_t first, int at = 0)
+       const samples<T>& batch, std::int64_t first, int at = 0)
       : step_(step), work_(work), sums_(sums), batch_(batch), first_(first), at_(at) {}
 
   void forward(int segment) {
@@ -218,7 +218,7 @@ class pass {
     o.count = batch_.count;
     for (int k = 0; k < it.arity; ++k) {
       const int from = it.input[k];
-      o.x[k] = from < 0 ? batch_.x : place(plan.groups[from].output, plan.groups[from].size);
+      o.x[k] = from < 0 ? batch_.x() : place(plan.groups[from].output, plan.groups[from].size);
       o.dx[k] = it.wants_dx[k] ? place(plan.groups[from].gradient, plan.groups[from].size) : nullptr;
       o.adds_dx[k] = it.adds_dx[k];
     }
@@ -235,8 +235,8 @@ class pass {
     o.total = step_.total;
     o.random = step_.random.fork(std::uint64_t(it.first));
     o.first_sample = first_;
-    o.labels = batch_.labels;
-    o.targets = batch_.targets;
+    o.labels = batch_.labels();
+    o.targets = batch_.targets();
     o.loss = sums_.metric_sum_at(0);
     return o;
   }
@@ -264,9 +264,9 @@ void measure(const typename Program::value_type* predictions, const samples<type
       const std::span<const T> one(predictions + std::size_t(n) * size, size);
       [[maybe_unused]] std::size_t k = 0;
       if constexpr (Program::loss::labels == label_kind::sparse)
-        (add(k++, double(M::measure(one, batch.labels[n]))), ...);
+        (add(k++, double(M::measure(one, batch.labels()[n]))), ...);
       else
-        (add(k++, double(M::measure(one, std::span<const T>(batch.targets + std::size_t(n) * size, size)))), ...);
+        (add(k++, double(M::measure(one, std::span<const T>(batch.targets() + std::size_t(n) * size, size)))), ...);
     }
   }(typename Program::metrics{});
 }

@@ -23,6 +23,11 @@ struct program {
   using items = branch<typename Network::items, loss>;
 };
 
+/// What a batch of the program has for each input and each output of its network.
+template <class Program>
+inline constexpr end_sizes ends_of_program = {.inputs = {Program::network::input_shape.size()},
+                                              .outputs = {Program::network::output_shape.size()}};
+
 /// What a step needs to know of the program without its types: a constant.
 template <class Program>
 inline constexpr const auto& layout_of_program = layout_of<typename Program::network::items>;

@@ -13,15 +13,15 @@ namespace strata::detail {
 template <class T>
 void check_labels(const samples<T>& batch, row_range rows, int classes, long samples_before) {
   for (int n = rows.begin; n < rows.end; ++n)
-    if (batch.labels[n] < 0 || batch.labels[n] >= classes)
-      throw error({"sample ", samples_before + n, " has the label ", batch.labels[n], ", but the network has ", classes,
+    if (batch.labels()[n] < 0 || batch.labels()[n] >= classes)
+      throw error({"sample ", samples_before + n, " has the label ", batch.labels()[n], ", but the network has ", classes,
                    " classes: labels must be 0 to ", classes - 1});
 }
 
 /// An index outside the rows of an embedding would read beyond its table.
 template <class Program>
 void check_indices(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
-  refuse_other_rows<Program>(batch.x, rows, samples_before);
+  refuse_other_rows<Program>(batch.x(), rows, samples_before);
 }
 
 /// Before anything is computed: the labels, and the indices of embeddings, of some rows of a batch.
@@ -39,13 +39,13 @@ template <class T>
   const std::string where = text_of({"epoch ", epoch + 1, ", step ", step + 1, ": the loss is ", loss});
   for (int n = rows.begin; n < rows.end; ++n) {
     for (int i = 0; i < input_size; ++i)
-      if (!std::isfinite(batch.x[long(n) * input_size + i]))
+      if (!std::isfinite(batch.x()[long(n) * input_size + i]))
         throw error({where, ", because element ", i, " of the input of sample ", samples_before + n, " is ",
-                     double(batch.x[long(n) * input_size + i])});
-    for (int i = 0; batch.targets && i < target_size; ++i)
-      if (!std::isfinite(batch.targets[long(n) * target_size + i]))
+                     double(batch.x()[long(n) * input_size + i])});
+    for (int i = 0; batch.targets() && i < target_size; ++i)
+      if (!std::isfinite(batch.targets()[long(n) * target_size + i]))
         throw error({where, ", because element ", i, " of the target of sample ", samples_before + n, " is ",
-                     double(batch.targets[long(n) * target_size + i])});
+                     double(batch.targets()[long(n) * target_size + i])});
   }
   const bool saw_all = rows.begin == 0 && rows.end == batch.count;
   throw error({where, ", although all inputs ", saw_all ? "" : "of this process ",

@@ -126,7 +126,7 @@ class trainer {
         const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
         detail::check_indices<Program>(batch, {0, batch.count}, long(before / size));
         out.values.resize(before + std::size_t(batch.count) * size);
-        executor_.predict({batch.x, nullptr, nullptr, batch.count}, out.values.data() + before);
+        executor_.predict({batch.x(), batch.count}, out.values.data() + before);
       }
     });
     return out;
@@ -142,7 +142,7 @@ class trainer {
                                    in_size, " and ", out_size}));
     executor_.prepare(int(std::min(count, most)), purpose::inference);
     for (std::size_t at = 0; at < count; at += most) {
-      const samples<T> some{x.data() + at * in_size, nullptr, nullptr, int(std::min(count - at, most))};
+      const samples<T> some{x.data() + at * in_size, int(std::min(count - at, most))};
       detail::check_indices<Program>(some, {0, some.count}, long(at));
       executor_.predict(some, out.data() + at * out_size);
     }

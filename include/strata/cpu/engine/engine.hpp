@@ -22,7 +22,7 @@ class cpu_engine {
   static constexpr const auto& layout = layout_of_program<Program>;
   static constexpr const auto& plan = plan_of<Program, Backend>;
   static constexpr auto trained = trained_ranges(layout);
-  static constexpr long input_size = Program::network::input_shape.size(), output_size = Program::network::output_shape.size();
+  static constexpr const end_sizes& ends = ends_of_program<Program>;
 
   /// If training and inference have the same plan, they share its memory.
   static constexpr bool one_plan = !infers_differently<Program>;
@@ -179,7 +179,7 @@ class cpu_engine {
     penalize();
     for_own_leaves([&](int l, int thread) {
       clear_sums(l);
-      in_micro_batches(inference(), l, 0, [&](samples<T> some, long first) {
+      in_micro_batches(inference(), l, 0, [&](const samples<T>& some, long first) {
         inference_pass pass(context_, inference().work_of(thread), sums_of(l), some, first);
         pass.infer();
         detail::measure<Program>(pass.predictions(), some, sums_of(l).metric_sum_at(1));
@@ -190,11 +190,11 @@ class cpu_engine {
   void predict(T* out) {
     const int occupied = (batch_.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
     team_->for_tasks(occupied, [&](int l, int thread) {
-      in_micro_batches(inference(), l, 0, [&](samples<T> some, long first) {
+      in_micro_batches(inference(), l, 0, [&](const samples<T>& some, long first) {
         auto& work = inference().work_of(thread);
         inference_pass pass(context_, work, sums_of(l), some, first);
         pass.predict();
-        std::copy_n(work.predictions(), some.count * output_size, out + first * output_size);
+        std::copy_n(work.predictions(), some.count * ends.outputs[0], out + first * ends.outputs[0]);
       });
     });
   }
@@ -259,18 +259,13 @@ class cpu_engine {
   void clear_gradient(int l) { std::fill_n(gradients_at_[std::size_t(l - own_.begin)], layout.trainable, T{}); }
 
   /// Leaf l holds the samples [l, l + 1) * capacity, as far as they exist.
-  samples<T> share(int l) const { return slice(batch_, l * now_.capacity, now_.capacity); }
-  static samples<T> slice(const samples<T>& batch, int first, int count) {
-    first = std::min(first, batch.count);
-    return {batch.x + first * input_size, batch.labels ? batch.labels + first : nullptr,
-            batch.targets ? batch.targets + first * output_size : nullptr, std::min(count, batch.count - first)};
-  }
+  samples<T> share(int l) const { return batch_.rows(l * now_.capacity, now_.capacity, ends); }
   /// Calls f(samples, index of the first one in the global batch).
   template <class F>
   void in_micro_batches(const auto& prepared, int l, int segment, F&& f) const {
     const samples<T> mine = share(l);
     const int size = prepared.micro_batch(segment);
-    for (int at = 0; at < mine.count; at += size) f(slice(mine, at, size), long(l) * now_.capacity + at);
+    for (int at = 0; at < mine.count; at += size) f(mine.rows(at, size, ends), long(l) * now_.capacity + at);
   }
   template <class F>
   void for_own_leaves(F&& f) {
@@ -281,7 +276,7 @@ class cpu_engine {
   void for_whole_leaves(int segment, F&& f) {
     for_own_leaves([&](int l, int thread) {
       const long start = long(l) * now_.capacity;
-      in_micro_batches(training_, l, segment, [&](samples<T> some, long first) {
+      in_micro_batches(training_, l, segment, [&](const samples<T>& some, long first) {
         training_pass pass(context_, training_.work_of(thread, l - own_.begin), sums_of(l), some, first, int(first - start));
         f(pass, sums_of(l), some, first > start);
       });
@@ -294,7 +289,7 @@ class cpu_engine {
     const leaf to = sums_of(l);
     clear_sums(l);
     bool adds = false;
-    in_micro_batches(training_, l, 0, [&](samples<T> some, long first) {
+    in_micro_batches(training_, l, 0, [&](const samples<T>& some, long first) {
       training_pass pass(context_, training_.work_of(thread), to, some, first);
       pass.forward(0);
       detail::measure<Program>(pass.predictions(), some, to.metric_sum_at(1));

@@ -22,7 +22,7 @@ template <class B>
 inline constexpr bool is_batches = batches<B>;  // for static_assert, as is_element_view
 /// The type of the values in a batch of B.
 template <class B>
-using batch_value_t = std::remove_cvref_t<decltype(*B::value_type::x)>;
+using batch_value_t = typename B::value_type::value_type;
 
 // Members that a batch source may have, see batch_source.
 
@@ -51,10 +51,10 @@ samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to) {
   constexpr bool sparse = B::labels == label_kind::sparse, dense = B::labels == label_kind::dense;
   const auto n = static_cast<std::size_t>(from.count);
   to.prepare(most * x_size, sparse ? most : 0, dense ? most * target_size : 0);
-  std::copy_n(from.x, n * x_size, to.x());
-  if constexpr (sparse) std::copy_n(from.labels, n, to.labels());
-  if constexpr (dense) std::copy_n(from.targets, n * target_size, to.targets());
-  return {.x = to.x(), .labels = sparse ? to.labels() : nullptr, .targets = dense ? to.targets() : nullptr, .count = from.count};
+  std::copy_n(from.x(), n * x_size, to.x());
+  if constexpr (sparse) std::copy_n(from.labels(), n, to.labels());
+  if constexpr (dense) std::copy_n(from.targets(), n * target_size, to.targets());
+  return {to.x(), {sparse ? to.labels() : nullptr, dense ? to.targets() : nullptr}, from.count};
 }
 
 /// Base of Self, which has `start_pass()` and `make(buffer)`. make returns the next batch, in the buffer or in memory of B, or a

@@ -119,7 +119,7 @@ class batch_maker {
       if (is_first) refuse_fewer_than_a_batch(filled);
       if (drops_remainder_) return {};
     }
-    return {.x = out.x(), .labels = out.labels(), .targets = out.targets(), .count = static_cast<int>(filled)};
+    return {out.x(), {out.labels(), out.targets()}, static_cast<int>(filled)};
   }
 
  protected:

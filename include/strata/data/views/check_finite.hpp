@@ -76,8 +76,8 @@ struct check_finite_fn {
       if (rows == nullptr || all_finite(rows, n * count)) return;
       for (std::size_t k = 0; k < count; ++k) refuse_not_finite(rows + k * n, n, what, k, " of the batch");
     };
-    check(batch.x, sample_shape, "value");
-    check(batch.targets, target_shape, "target");
+    check(batch.x(), sample_shape, "value");
+    check(batch.targets(), target_shape, "target");
   }
 };
 }  // namespace detail

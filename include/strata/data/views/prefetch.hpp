@@ -85,7 +85,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
   }
 
  private:
-  using T = std::remove_cvref_t<decltype(*value_type::x)>;
+  using T = typename value_type::value_type;
   static constexpr std::size_t values_of_batch =
       std::size_t{batch_size} * std::size_t{sample_shape.size() + (labels == label_kind::dense ? target_shape.size() : 0)};
   static constexpr std::size_t memory_of_autotune = std::size_t{256} << 20;

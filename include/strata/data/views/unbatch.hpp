@@ -48,14 +48,14 @@ class unbatch_source {
       const typename B::value_type batch = **state_.at;
       if (state_.row == static_cast<std::size_t>(batch.count)) continue;
       const std::size_t row = state_.row++;
-      const auto* const x = batch.x + row * x_size;
+      const auto* const x = batch.x() + row * x_size;
       if constexpr (B::labels == label_kind::none)
         std::copy_n(x, x_size, e.values.begin());
       else
         std::copy_n(x, x_size, e.x.values.begin());
-      if constexpr (B::labels == label_kind::sparse) e.y = batch.labels[row];
+      if constexpr (B::labels == label_kind::sparse) e.y = batch.labels()[row];
       if constexpr (B::labels == label_kind::dense)
-        std::copy_n(batch.targets + row * target_size, target_size, e.y.values.begin());
+        std::copy_n(batch.targets() + row * target_size, target_size, e.y.values.begin());
       return true;
     }
     return false;
