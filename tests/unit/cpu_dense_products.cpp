@@ -71,7 +71,7 @@ void check_input_gradient(int count) {
     buffer<T> samples(count * K, T(2)), squares(count * K, T(2)), packed(count * K, T(2));
     buffer<T> scratch(std::max(packed_numbers<T>, samples_as_vectors<T, N>::scratch), T(NAN));
     samples_as_vectors<T, N>::input_gradient(dz.data, count, w.data, K, samples.data, add, scratch.data);
-    squares_in_registers<T>::input_gradient(dz.data, count, w.data, K, N, squares.data, add);
+    few_samples<T>::input_gradient(dz.data, count, w.data, K, N, squares.data, add);
     multiply_packed<K, 0>(product<T>{count, dz.data, {N}, one_run, 1, N, 1, w.data, N, packed.data, {K}, nullptr, add},
                           storage::transposed, scratch.data);
     CHECK(same(samples, squares));

@@ -72,10 +72,9 @@ STRATA_INSTANCE void simd::detail::panel<STRATA_T, 12, 1, 10 % simd::lanes<STRAT
 
 STRATA_INSTANCE void simd::transpose<STRATA_T>(const STRATA_T*, std::ptrdiff_t, STRATA_T*, std::ptrdiff_t, int, int, bool);
 STRATA_INSTANCE void simd::column_sums<STRATA_T>(const STRATA_T*, int, int, STRATA_T*, bool);
-STRATA_INSTANCE void simd::squares_in_registers<STRATA_T>::some_samples<1>(const STRATA_T*, int, const STRATA_T*, int, int,
-                                                                           STRATA_T*, bool);
-STRATA_INSTANCE void simd::squares_in_registers<STRATA_T>::some_samples<simd::squares_in_registers<STRATA_T>::most>(
-    const STRATA_T*, int, const STRATA_T*, int, int, STRATA_T*, bool);
+STRATA_INSTANCE void simd::few_samples<STRATA_T>::some<1>(const STRATA_T*, int, const STRATA_T*, int, int, STRATA_T*, bool);
+STRATA_INSTANCE void simd::few_samples<STRATA_T>::some<simd::few_samples<STRATA_T>::most>(const STRATA_T*, int, const STRATA_T*,
+                                                                                          int, int, STRATA_T*, bool);
 STRATA_INSTANCE simd::softmax_sum<STRATA_T> simd::softmax_sum_of<STRATA_T>(const STRATA_T*, int, STRATA_T*);
 STRATA_INSTANCE simd::softmax_sum<STRATA_T> simd::softmax_of<STRATA_T>(const STRATA_T*, int, STRATA_T*);
 STRATA_INSTANCE void simd::through_activation<relu, STRATA_T>(const STRATA_T*, const STRATA_T*, STRATA_T*, int);

@@ -88,9 +88,11 @@ template <class T, int Windows, int V, int Last>
     const T* corner[Windows];
     const T* a[R];
     detail::next_rows(corner, p.a, walk, p.rows - window);
-    unroll<R>([&](auto r) STRATA_INLINE { a[r] = corner[r / 4] + (r % 4 / 2 == 1 ? down : 0) + (r % 2 == 1 ? right : 0); });
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) a[r] = corner[r / 4] + (r % 4 / 2 == 1 ? down : 0) + (r % 2 == 1 ? right : 0);
     vec<T> sum[R][V];
-    unroll<R * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = load < i % V + 1 == V ? Last : L > (bias + i % V * L); });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = load_end<Last>(i % V + 1 == V, bias + i % V * L);
     detail::accumulate<R, V, Last>(sum, a, p, p.b + column);
     unroll<Windows * V>([&](auto i) STRATA_INLINE {
       constexpr int w = i / V, v = i % V;
@@ -119,44 +121,60 @@ template <class T, int KH, int KW, int V, int Last, bool MayBeNan>
 [[gnu::noinline]] bool one_channel_forward(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, pooled_image image) {
   constexpr int L = lanes<T>, taps = KH * KW, width = KW + 1;
   constexpr bool resident = taps * V + 4 * V + 1 <= registers;
-  const auto weight = [&](int t, auto v) STRATA_INLINE { return load < v + 1 == V ? Last : L > (w + t * image.filters + v * L); };
+  const auto weight = [&](int t, int v) STRATA_INLINE { return load_end<Last>(v + 1 == V, w + t * image.filters + v * L); };
   vec<T> held[resident ? taps : 1][V], b[V];
-  if constexpr (resident)
-    unroll<taps>([&](auto t) STRATA_INLINE {
-      unroll<V>([&](auto v) STRATA_INLINE {
+  if constexpr (resident) {
+    STRATA_UNROLL
+    for (int t = 0; t < taps; ++t) {
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) {
         held[t][v] = weight(t, v);
         keep(held[t][v]);
-      });
-    });
-  unroll<V>([&](auto v) STRATA_INLINE { b[v] = bias ? load < v + 1 == V ? Last : L > (bias + v * L) : vec<T>{}; });
+      }
+    }
+  }
+  STRATA_UNROLL
+  for (int v = 0; v < V; ++v) {
+    b[v] = bias ? load_end<Last>(v + 1 == V, bias + v * L) : vec<T>{};
+  }
   vec<T> all{};
   for (int top = 0, window = 0; window < image.windows; ++top)
     for (int column = 0; column < image.across; ++column, ++window) {
       const T* const corner = x + 2 * top * image.x_row + 2 * column;
       const T* line[KH + 1];
-      unroll<KH + 1>([&](auto i) STRATA_INLINE { line[i] = corner + i * image.x_row; });
+      STRATA_UNROLL
+      for (int i = 0; i < KH + 1; ++i) line[i] = corner + i * image.x_row;
       vec<T> sum[V][4];
-      unroll<4 * V>([&](auto i) STRATA_INLINE { sum[i / 4][i % 4] = b[i / 4]; });
+      STRATA_UNROLL
+      for (int i = 0; i < 4 * V; ++i) sum[i / 4][i % 4] = b[i / 4];
       // Taps are the outermost loop, so that each sum has the order of all other kernels.
-      unroll<(KH + 1) * width>([&](auto i) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int i = 0; i < (KH + 1) * width; ++i) {
         vec<T> pixel = broadcast(line[i / width][i % width]);
         keep(pixel);
-        unroll<4>([&](auto q) STRATA_INLINE {
-          constexpr int kh = i / width - q / 2, kw = i % width - q % 2;
-          if constexpr (kh >= 0 && kh < KH && kw >= 0 && kw < KW)
-            unroll<V>([&](auto v) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int q = 0; q < 4; ++q) {
+          const int kh = i / width - q / 2, kw = i % width - q % 2;
+          if (kh >= 0 && kh < KH && kw >= 0 && kw < KW) {
+            STRATA_UNROLL
+            for (int v = 0; v < V; ++v) {
               if constexpr (resident)
                 sum[v][q] = pixel * held[kh * KW + kw][v] + sum[v][q];
               else
                 sum[v][q] = pixel * weight(kh * KW + kw, v) + sum[v][q];
-            });
-        });
-      });
-      unroll<V>([&](auto v) STRATA_INLINE {
+            }
+          }
+        }
+      }
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) {
         const std::ptrdiff_t to = std::ptrdiff_t(window) * image.filters + v * L;
         all += (sum[v][0] + sum[v][1]) + (sum[v][2] + sum[v][3]);
-        store_window<T, (v + 1 < V || Last == L), MayBeNan>(sum[v], y + to, winner + to, Last);
-      });
+        if (Last == L || v + 1 < V)
+          store_window<T, true, MayBeNan>(sum[v], y + to, winner + to, Last);
+        else
+          store_window<T, Last == L, MayBeNan>(sum[v], y + to, winner + to, Last);
+      }
     }
   const integers<T> nan = all != all;
   bool found = false;
@@ -180,19 +198,19 @@ struct window_patch {
     all = _mm512_mask_broadcast_f32x4(all, 0xf000, _mm_loadu_ps(corner + 3 * row));
     pixels[0] = (vec<float>)all;
 #else
-    unroll<3>([&](auto i) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int i = 0; i < 3; ++i) {
       const __m256 upper = _mm256_castps128_ps256(_mm_loadu_ps(corner + i * row));
       pixels[i] = (vec<float>)_mm256_insertf128_ps(upper, _mm_loadu_ps(corner + (i + 1) * row), 1);
-    });
+    }
 #endif
   }
-  template <int Row, int Column>
-  STRATA_INLINE vec<float> tap() const {
+  STRATA_INLINE vec<float> tap(int row, int column) const {
 #if defined(STRATA_AVX512)
-    const __m512i lane = (__m512i)(first + broadcast_integer<float>(Row * 4 + Column));
+    const __m512i lane = (__m512i)(first + broadcast_integer<float>(row * 4 + column));
     return (vec<float>)_mm512_maskz_permutexvar_ps(__mmask16(0xffff), lane, (__m512)pixels[0]);
 #else
-    return (vec<float>)_mm256_permutevar8x32_ps((__m256)pixels[Row], (__m256i)(first + broadcast_integer<float>(Column)));
+    return (vec<float>)_mm256_permutevar8x32_ps((__m256)pixels[row], (__m256i)(first + broadcast_integer<float>(column)));
 #endif
   }
 };
@@ -204,7 +222,10 @@ template <class T, int KH, int KW, int Lanes>
                                            pooled_image image) {
   constexpr int taps = KH * KW;
   vec<T> sum[taps], bias_sum = db && add ? load<Lanes>(db) : vec<T>{};
-  unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = add ? load<Lanes>(dw + t * image.filters) : vec<T>{}; });
+  STRATA_UNROLL
+  for (int t = 0; t < taps; ++t) {
+    sum[t] = add ? load<Lanes>(dw + t * image.filters) : vec<T>{};
+  }
   for (int top = 0, window = 0; window < image.windows; ++top)
     for (int column = 0; column < image.across; ++column, ++window) {
       const T* const corner = x + 2 * top * image.x_row + 2 * column;
@@ -216,19 +237,24 @@ template <class T, int KH, int KW, int Lanes>
         const vec<T> alive = id < broadcast_integer<T>(dead) ? g : vec<T>{};
         bias_sum += alive;
         const window_patch patch(corner, image.x_row, id);
-        unroll<taps>([&](auto t) STRATA_INLINE { sum[t] = patch.template tap<t / KW, t % KW>() * alive + sum[t]; });
+        STRATA_UNROLL
+        for (int t = 0; t < taps; ++t) sum[t] = patch.tap(t / KW, t % KW) * alive + sum[t];
         continue;
       }
 #endif
-      unroll<4>([&](auto q) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int q = 0; q < 4; ++q) {
         const vec<T> part = id == broadcast_integer<T>(q) ? g : vec<T>{};
         bias_sum += part;
         in_grid<KH, KW>(corner + q / 2 * image.x_row + q % 2, 1, image.x_row,
                         [&](auto t, const T* p) STRATA_INLINE { sum[t] = broadcast(*p) * part + sum[t]; });
-      });
+      }
     }
   // A sum that has underflowed to -0 becomes 0, as where losing pixels are multiplied by zero.
-  unroll<taps>([&](auto t) STRATA_INLINE { store<Lanes>(dw + t * image.filters, sum[t] + vec<T>{}); });
+  STRATA_UNROLL
+  for (int t = 0; t < taps; ++t) {
+    store<Lanes>(dw + t * image.filters, sum[t] + vec<T>{});
+  }
   if (db) store<Lanes>(db, bias_sum);
 }
 
@@ -273,7 +299,7 @@ template <class T, int Rows, int V, int Last>
         const int at = (word * 32 + std::countr_zero(bits)) * image.filters + f;
         vec<T> g = broadcast(dy[at]);
         in_grid<Rows, V>(x + offset[at], L, image.x_row,
-                         [&](auto i, const T* p) STRATA_INLINE { sum[i] = load < i % V + 1 == V ? Last : L > (p)*g + sum[i]; });
+                         [&](auto i, const T* p) STRATA_INLINE { sum[i] = load_end<Last>(i % V + 1 == V, p) * g + sum[i]; });
       }
     in_grid<Rows, V>(block, L, row_size, [&](auto i, T* p) STRATA_INLINE { store(p, sum[i]); });
   }
@@ -308,10 +334,11 @@ template <class T, int KH, int KW>
           each_filter(alive + (2 * half + q) * words, [&](int f) STRATA_INLINE {
             const T* from = w + std::ptrdiff_t(f) * taps * L;
             vec<T> g = broadcast(dy[f]);
-            unroll<taps>([&](auto t) STRATA_INLINE {
-              constexpr int i = (t / KW + q / 2) * width + t % KW + q % 2;
+            STRATA_UNROLL
+            for (int t = 0; t < taps; ++t) {
+              const int i = (t / KW + q / 2) * width + t % KW + q % 2;
               sum[i] = load(from + t * L) * g + sum[i];
-            });
+            }
           });
         });
         in_grid<height, width>(to, dx_pixel, dx_row, [&](auto i, T* p) STRATA_INLINE { store(p, sum[i]); });
@@ -325,7 +352,8 @@ template <class T, int KH, int KW>
           each_filter(alive + q * words, [&](int f) STRATA_INLINE {
             const T* from = w + (std::ptrdiff_t(f) * taps + row * KW) * L;
             vec<T> g = broadcast(dy[f]);
-            unroll<rows * KW>([&](auto t) STRATA_INLINE { sum[t] = load(from + t * L) * g + sum[t]; });
+            STRATA_UNROLL
+            for (int t = 0; t < rows * KW; ++t) sum[t] = load(from + t * L) * g + sum[t];
           });
           in_grid<rows, KW>(to, dx_pixel, dx_row, [&](auto t, T* p) STRATA_INLINE { store(p, sum[t]); });
         }

@@ -40,16 +40,17 @@ STRATA_INLINE inline void in_blocks(int n, F&& f) {
   }
 }
 
-/// Calls f(integral_constant i, vector) for those vectors at p, p + step, ... that `used` names.
+/// Calls f(i, vector) for those vectors at p, p + step, ... that `used` names.
 template <int N, bool Whole, class T, class Used, class F>
 STRATA_INLINE inline void each_column(const T* p, std::ptrdiff_t step, int n, Used, F&& f) {
-  unroll<N>([&](auto i) STRATA_INLINE {
-    if constexpr (Used::of(i)) f(i, detail::load_lanes<Whole>(p, n));
-    if constexpr (i + 1 < N) {
+  STRATA_UNROLL
+  for (int i = 0; i < N; ++i) {
+    if (Used::of(i)) f(i, detail::load_lanes<Whole>(p, n));
+    if (i + 1 < N) {
       p += step;
       asm("" : "+r"(p));  // one address, not N
     }
-  });
+  }
 }
 
 /// The columns of x that some output of a block reads.
@@ -67,33 +68,37 @@ template <class T, int KW, int Stride, class Activation, bool Whole>
       const T *const x_line = p.x + line * p.x_line + v * L, *const weights = p.w + v * L;
       T* const y_line = p.y + line * p.y_line + v * L;
       const vec<T> bias = p.bias ? detail::load_lanes<Whole>(p.bias + v * L, n) : vec<T>{};
-      in_blocks<most>(p.columns, [&](auto R, int at) STRATA_INLINE {
+      in_blocks<most>(p.columns, [&](auto block, int at) STRATA_INLINE {
+        constexpr int R = block;
         T* const y = y_line + at * p.y_column;
         vec<T> sum[R];
-        unroll<R>([&](auto r) STRATA_INLINE { sum[r] = p.add ? detail::load_lanes<Whole>(y + r * p.y_column, n) : bias; });
+        STRATA_UNROLL
+        for (int r = 0; r < R; ++r) sum[r] = p.add ? detail::load_lanes<Whole>(y + r * p.y_column, n) : bias;
         for (int run = 0; run < p.runs; ++run) {
           const T* x = x_line + at * Stride * p.x_column + p.run_at[run];
           const T* w = weights + run * p.w_run;
           for (int d = 0; d < p.depth; ++d, x += p.x_depth, w += p.w_depth) {
             vec<T> tap[KW];
-            unroll<KW>([&](auto k) STRATA_INLINE {
+            STRATA_UNROLL
+            for (int k = 0; k < KW; ++k) {
               tap[k] = detail::load_lanes<Whole>(w + k * p.w_tap, n);
               keep(tap[k]);
-            });
+            }
             each_column<(R - 1) * Stride + KW, Whole>(x, p.x_column, n, columns_used<KW, Stride>{},
-                                                      [&](auto i, vec<T> value) STRATA_INLINE {
+                                                      [&](int i, vec<T> value) STRATA_INLINE {
                                                         if constexpr (KW > 1) keep(value);
-                                                        unroll<KW>([&](auto k) STRATA_INLINE {
-                                                          constexpr int r = (i - k) / Stride;
-                                                          if constexpr (i >= k && (i - k) % Stride == 0 && r < R)
+                                                        STRATA_UNROLL
+                                                        for (int k = 0; k < KW; ++k) {
+                                                          const int r = (i - k) / Stride;
+                                                          if (i >= k && (i - k) % Stride == 0 && r < R)
                                                             sum[r] = value * tap[k] + sum[r];
-                                                        });
+                                                        }
                                                       });
           }
         }
-        unroll<R>([&](auto r) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int r = 0; r < R; ++r)
           detail::store_lanes<Whole>(y + r * p.y_column, vector_activation<Activation>::template value<T>(sum[r]), n);
-        });
       });
     }
 }
@@ -107,36 +112,43 @@ template <class T, int KW, int Stride, bool Whole>
       for (int first = 0; first < p.runs; first += rows) {
         T* w[rows];
         const T* x[rows];
-        unroll<rows>([&](auto i) STRATA_INLINE {  // after the end the last row repeats, with the same result
-          const int run = std::min(first + i, p.runs - 1);
+        STRATA_UNROLL
+        for (int i = 0; i < rows; ++i) {  // after the end the last row repeats, with the same result
+          const int run = first + i < p.runs ? first + i : p.runs - 1;
           w[i] = p.w + run * p.w_run + d * p.w_depth + v * L, x[i] = p.x + p.run_at[run] + d * p.x_depth + v * L;
-        });
+        }
         vec<T> sum[rows * KW];
-        unroll<rows * KW>([&](auto i) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int i = 0; i < rows * KW; ++i) {
           sum[i] = p.add ? detail::load_lanes<Whole>(w[i / KW] + i % KW * p.w_tap, n) : vec<T>{};
-        });
+        }
         for (int line = 0; line < p.lines; ++line) {
           const T* const y_line = p.y + line * p.y_line + v * L;
-          in_blocks<4>(p.columns, [&](auto R, int at) STRATA_INLINE {
+          in_blocks<4>(p.columns, [&](auto block, int at) STRATA_INLINE {
+            constexpr int R = block;
             vec<T> y[R];
-            unroll<R>([&](auto r) STRATA_INLINE {
+            STRATA_UNROLL
+            for (int r = 0; r < R; ++r) {
               y[r] = detail::load_lanes<Whole>(y_line + (at + r) * p.y_column, n);
               keep(y[r]);
-            });
-            unroll<rows>([&](auto row) STRATA_INLINE {
+            }
+            STRATA_UNROLL
+            for (int row = 0; row < rows; ++row) {
               each_column<(R - 1) * Stride + KW, Whole>(x[row] + line * p.x_line + at * Stride * p.x_column, p.x_column, n,
-                                                        columns_used<KW, Stride>{}, [&](auto i, vec<T> value) STRATA_INLINE {
+                                                        columns_used<KW, Stride>{}, [&](int i, vec<T> value) STRATA_INLINE {
                                                           if constexpr (KW > 1) keep(value);
-                                                          unroll<KW>([&](auto k) STRATA_INLINE {
-                                                            constexpr int r = (i - k) / Stride;
-                                                            if constexpr (i >= k && (i - k) % Stride == 0 && r < R)
+                                                          STRATA_UNROLL
+                                                          for (int k = 0; k < KW; ++k) {
+                                                            const int r = (i - k) / Stride;
+                                                            if (i >= k && (i - k) % Stride == 0 && r < R)
                                                               sum[row * KW + k] = value * y[r] + sum[row * KW + k];
-                                                          });
+                                                          }
                                                         });
-            });
+            }
           });
         }
-        unroll<rows * KW>([&](auto i) STRATA_INLINE { detail::store_lanes<Whole>(w[i / KW] + i % KW * p.w_tap, sum[i], n); });
+        STRATA_UNROLL
+        for (int i = 0; i < rows * KW; ++i) detail::store_lanes<Whole>(w[i / KW] + i % KW * p.w_tap, sum[i], n);
       }
 }
 

@@ -99,30 +99,35 @@ template <class T, int R, class Activation>
   constexpr int L = lanes<T>, V = planar_vectors(R);
   for (int pixel = 0; pixel < p.pixels; pixel += V * L) {
     vec<T> sum[R][V];
-    unroll<R>([&](auto r) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) {
       const vec<T> bias = broadcast(p.bias ? p.bias[row + r] : T(0));
-      unroll<V>([&](auto v) STRATA_INLINE { sum[r][v] = bias; });
-    });
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) sum[r][v] = bias;
+    }
     const T* w = p.w + row;
     for (int run = 0; run < p.runs; ++run) {
       const T* x = p.x + p.run_at[run] + pixel;
       for (int c = 0; c < p.planes; ++c, x += p.plane, w += p.rows) {
         vec<T> value[V];
-        unroll<V>([&](auto v) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int v = 0; v < V; ++v) {
           value[v] = load(x + v * L);
           if constexpr (R > 1) keep(value[v]);
-        });
-        unroll<R>([&](auto r) STRATA_INLINE {
+        }
+        STRATA_UNROLL
+        for (int r = 0; r < R; ++r) {
           vec<T> weight = broadcast(w[r]);
           keep(weight);
-          unroll<V>([&](auto v) STRATA_INLINE { sum[r][v] = weight * value[v] + sum[r][v]; });
-        });
+          STRATA_UNROLL
+          for (int v = 0; v < V; ++v) sum[r][v] = weight * value[v] + sum[r][v];
+        }
       }
     }
-    unroll<R * V>([&](auto i) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i)
       store(p.out + (row + i / V) * p.out_row + pixel + i % V * L,
             vector_activation<Activation>::template value<T>(sum[i / V][i % V]));
-    });
   }
 }
 template <int Rows, class Activation, class T>
@@ -144,7 +149,8 @@ template <class T>
     vec<T> all[G];
     for (int g = 0; g < G; g += L) {
       vec<T> r[L];
-      unroll<L>([&](auto k) STRATA_INLINE { r[k] = load(part + k * G + g); });
+      STRATA_UNROLL
+      for (int k = 0; k < L; ++k) r[k] = load(part + k * G + g);
       transpose<T>(r);
       for (int k = 0; k < L; ++k) all[g + k] = r[k];
     }
@@ -172,27 +178,35 @@ template <class T, int Q>
   std::fill_n(part, padded_sums * G, T{});
   for (int k = 0; k < all; k += R) {
     const T* x[R];
-    unroll<R>([&](auto r) STRATA_INLINE {
-      const int mine = std::min(k + r, all - 1);
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const int mine = k + r < all ? k + r : all - 1;
       x[r] = p.x + p.run_at[mine / p.planes] + mine % p.planes * p.plane;
-    });
+    }
     for (int lane = 0; lane < G; lane += L) {
       vec<T> sum[R][Q];
-      unroll<R * Q>([&](auto i) STRATA_INLINE { sum[i / Q][i % Q] = vec<T>{}; });
+      STRATA_UNROLL
+      for (int i = 0; i < R * Q; ++i) {
+        sum[i / Q][i % Q] = vec<T>{};
+      }
       const T* const dz = p.out + first * p.out_row;
       for (std::ptrdiff_t pixel = lane; pixel < p.pixels; pixel += G) {
         vec<T> value[R];
-        unroll<R>([&](auto r) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int r = 0; r < R; ++r) {
           value[r] = load(x[r] + pixel);
           if constexpr (Q > 1) keep(value[r]);
-        });
-        unroll<Q>([&](auto q) STRATA_INLINE {
+        }
+        STRATA_UNROLL
+        for (int q = 0; q < Q; ++q) {
           vec<T> d = load(dz + q * p.out_row + pixel);
           keep(d);
-          unroll<R>([&](auto r) STRATA_INLINE { sum[r][q] = value[r] * d + sum[r][q]; });
-        });
+          STRATA_UNROLL
+          for (int r = 0; r < R; ++r) sum[r][q] = value[r] * d + sum[r][q];
+        }
       }
-      unroll<R * Q>([&](auto i) STRATA_INLINE { store(part + i * G + lane, sum[i / Q][i % Q]); });
+      STRATA_UNROLL
+      for (int i = 0; i < R * Q; ++i) store(part + i * G + lane, sum[i / Q][i % Q]);
     }
     planar_totals(part, R * Q, totals);
     for (int r = 0; r < R && k + r < all; ++r)

@@ -53,6 +53,24 @@ struct winograd_points {
     }
     return c;
   }
+  template <int Without>
+  static constexpr std::array<double, pairs + 1> polynomial = vanishing(Without);
+  /// The sum of every other vector from d[First] on times the coefficients of a polynomial.
+  template <int Without, int First, class T>
+  STRATA_INLINE static vec<T> times_polynomial(const vec<T> (&d)[count]) {
+    constexpr int terms = Without < 0 ? pairs : pairs - 1;
+    vec<T> s = d[First + 2 * terms];
+    STRATA_UNROLL
+    for (int i = terms - 1; i >= 0; --i) s = T(polynomial<Without>[std::size_t(i)]) * d[First + 2 * i] + s;
+    return s;
+  }
+  /// powers[pair][n] = at(pair)^n.
+  static constexpr auto powers = [] {
+    std::array<std::array<double, count>, pairs> a{};
+    for (int p = 0; p < pairs; ++p)
+      for (int n = 0; n < count; ++n) a[std::size_t(p)][std::size_t(n)] = power(at(p), n);
+    return a;
+  }();
   /// The divisor of the product at a point.
   static constexpr double divisor(int point) {
     if (point == count - 1) return 1;
@@ -64,53 +82,49 @@ struct winograd_points {
     return value * 2 * a * (zero == 1 ? a : 1);
   }
   /// 1 / divisor at a point, and for element (i, j) of a tile.
-  template <class T>
-  static consteval T scale(int i) {
-    return T(1 / divisor(i));
-  }
-  template <class T>
-  static consteval T scale(int i, int j) {
-    return T(1 / (divisor(i) * divisor(j)));
-  }
+  static constexpr auto scale = [] {
+    std::array<double, count> s{};
+    for (int i = 0; i < count; ++i) s[std::size_t(i)] = 1 / divisor(i);
+    return s;
+  }();
+  static constexpr auto scale_of_tile = [] {
+    std::array<double, elements> s{};
+    for (int i = 0; i < elements; ++i) s[std::size_t(i)] = 1 / (divisor(i / count) * divisor(i % count));
+    return s;
+  }();
 
   /// B^T d of `count` vectors of data.
   template <class T>
   STRATA_INLINE static void data(vec<T> (&d)[count]) {
-    const auto sum = [&]<int Without, int First>() STRATA_INLINE {
-      constexpr int terms = Without < 0 ? pairs : pairs - 1;
-      vec<T> s = d[First + 2 * terms];
-      unroll<terms>([&](auto i) STRATA_INLINE {
-        constexpr T c = T(vanishing(Without)[std::size_t(terms - 1 - i)]);
-        s = c * d[First + 2 * (terms - 1 - i)] + s;
-      });
-      return s;
-    };
     vec<T> out[count];
-    if constexpr (zero == 1) out[0] = sum.template operator()<-1, 0>();
+    if constexpr (zero == 1) out[0] = times_polynomial<-1, 0, T>(d);
     unroll<pairs>([&](auto p) STRATA_INLINE {
       constexpr T a = T(at(p));
-      const vec<T> low = sum.template operator()<p, zero>(), high = sum.template operator()<p, zero + 1>();
+      const vec<T> low = times_polynomial<p, zero, T>(d), high = times_polynomial<p, zero + 1, T>(d);
       out[zero + 2 * p] = a * low + high, out[zero + 2 * p + 1] = high - a * low;
     });
-    out[count - 1] = sum.template operator()<-1, zero>();
-    unroll<count>([&](auto i) STRATA_INLINE { d[i] = out[i]; });
+    out[count - 1] = times_polynomial<-1, zero, T>(d);
+    STRATA_UNROLL
+    for (int i = 0; i < count; ++i) d[i] = out[i];
   }
 
   /// The values of a polynomial with N coefficients at all points. Multiplied by the scales, this is G c.
   template <int N, class T>
   STRATA_INLINE static void values(const vec<T> (&c)[N], vec<T> (&out)[count]) {
     if constexpr (zero == 1) out[0] = c[0];
-    unroll<pairs>([&](auto p) STRATA_INLINE {
-      vec<T> even = c[0], odd = T(at(p)) * c[1];
-      unroll<N - 2>([&](auto i) STRATA_INLINE {
-        constexpr T a = T(power(at(p), i + 2));
-        if constexpr (i % 2 == 0)
-          even = a * c[i + 2] + even;
+    STRATA_UNROLL
+    for (int p = 0; p < pairs; ++p) {
+      const auto& a = powers[std::size_t(p)];
+      vec<T> even = c[0], odd = T(a[1]) * c[1];
+      STRATA_UNROLL
+      for (int i = 2; i < N; ++i) {
+        if (i % 2 == 0)
+          even = T(a[std::size_t(i)]) * c[i] + even;
         else
-          odd = a * c[i + 2] + odd;
-      });
+          odd = T(a[std::size_t(i)]) * c[i] + odd;
+      }
       out[zero + 2 * p] = even + odd, out[zero + 2 * p + 1] = even - odd;
-    });
+    }
     out[count - 1] = c[N - 1];
   }
 
@@ -118,20 +132,18 @@ struct winograd_points {
   template <int N, class T>
   STRATA_INLINE static void sums(const vec<T> (&m)[count], vec<T> (&out)[N]) {
     vec<T> both[pairs], apart[pairs];
-    unroll<pairs>([&](auto p) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int p = 0; p < pairs; ++p)
       both[p] = m[zero + 2 * p] + m[zero + 2 * p + 1], apart[p] = m[zero + 2 * p] - m[zero + 2 * p + 1];
-    });
-    unroll<N>([&](auto n) STRATA_INLINE {
-      const auto& part = n % 2 == 0 ? both : apart;
-      vec<T> s = part[0];
-      unroll<pairs - 1>([&](auto p) STRATA_INLINE {
-        constexpr T a = T(power(at(p + 1), n));
-        s = a * part[p + 1] + s;
-      });
-      if constexpr (n == 0 && zero == 1) s = s + m[0];
-      if constexpr (n == N - 1) s = s + m[count - 1];
+    STRATA_UNROLL
+    for (int n = 0; n < N; ++n) {
+      vec<T> s = n % 2 == 0 ? both[0] : apart[0];
+      STRATA_UNROLL
+      for (int p = 1; p < pairs; ++p) s = T(powers[std::size_t(p)][std::size_t(n)]) * (n % 2 == 0 ? both[p] : apart[p]) + s;
+      if (n == 0 && zero == 1) s = s + m[0];
+      if (n == N - 1) s = s + m[count - 1];
       out[n] = s;
-    });
+    }
   }
 };
 
@@ -167,17 +179,21 @@ STRATA_INLINE inline void winograd_kernel(const T* g, std::ptrdiff_t tap, int n,
   using points = winograd_points<M>;
   constexpr int N = points::count;
   vec<T> along[3][N];
-  unroll<3>([&](auto j) STRATA_INLINE {
+  STRATA_UNROLL
+  for (int j = 0; j < 3; ++j) {
     vec<T> column[3];
-    unroll<3>([&](auto i) STRATA_INLINE { column[i] = load_first(g + (i * 3 + j) * tap, n); });
+    STRATA_UNROLL
+    for (int i = 0; i < 3; ++i) column[i] = load_first(g + (i * 3 + j) * tap, n);
     points::template values<3, T>(column, along[j]);
-  });
-  unroll<N>([&](auto i) STRATA_INLINE {
+  }
+  STRATA_UNROLL
+  for (int i = 0; i < N; ++i) {
     const vec<T> row[3] = {along[0][i], along[1][i], along[2][i]};
     vec<T> out[N];
     points::template values<3, T>(row, out);
-    unroll<N>([&](auto j) STRATA_INLINE { store(u + (i * N + j) * element, points::template scale<T>(i, j) * out[j]); });
-  });
+    STRATA_UNROLL
+    for (int j = 0; j < N; ++j) store(u + (i * N + j) * element, T(points::scale_of_tile[std::size_t(i * N + j)]) * out[j]);
+  }
 }
 }  // namespace detail
 
@@ -239,28 +255,36 @@ STRATA_INLINE inline void winograd_strip(const T* x, const tiled_image& image, i
   const bool inside = row >= 0 && row + N <= image.height;
   const std::ptrdiff_t line = image.width * C;
   for (int k = 0; k < count * M + 2; ++k, ++column) {
-    vec<T> d[N] = {};
+    vec<T> d[N];
+    STRATA_UNROLL
+    for (int i = 0; i < N; ++i) d[i] = vec<T>{};
     if (column >= 0 && column < image.width) {
       const std::ptrdiff_t at = row * line + column * C;
-      if (inside)
-        unroll<N>([&](auto i) STRATA_INLINE { d[i] = load_lanes<Whole>(x + at + i * line, n); });
-      else
-        unroll<N>([&](auto i) STRATA_INLINE {
+      if (inside) {
+        STRATA_UNROLL
+        for (int i = 0; i < N; ++i) d[i] = load_lanes<Whole>(x + at + i * line, n);
+      } else {
+        STRATA_UNROLL
+        for (int i = 0; i < N; ++i)
           if (row + i >= 0 && row + i < image.height) d[i] = load_lanes<Whole>(x + at + i * line, n);
-        });
+      }
     }
     // Otherwise compilers move products into the branches, away from the additions that they are fused with, which changes bits.
-    unroll<N>([&](auto i) STRATA_INLINE { keep(d[i]); });
+    STRATA_UNROLL
+    for (int i = 0; i < N; ++i) keep(d[i]);
     points::template data<T>(d);
-    unroll<N>([&](auto i) STRATA_INLINE { strip[k * N + i] = d[i]; });
+    STRATA_UNROLL
+    for (int i = 0; i < N; ++i) strip[k * N + i] = d[i];
   }
   for (int t = 0; t < count; ++t, strip += M * N, v += v_row) {
     T* to = v;
     for (int i = 0; i < N; ++i) {
       vec<T> d[N];
-      unroll<N>([&](auto j) STRATA_INLINE { d[j] = strip[j * N + i]; });
+      STRATA_UNROLL
+      for (int j = 0; j < N; ++j) d[j] = strip[j * N + i];
       points::template data<T>(d);
-      unroll<N>([&](auto j) STRATA_INLINE { store(to, d[j]), to += element; });
+      STRATA_UNROLL
+      for (int j = 0; j < N; ++j) store(to, d[j]), to += element;
     }
   }
 }
@@ -294,17 +318,24 @@ template <class T, int V>
   for (int q = 0; q < elements; ++q, v += v_element, u += u_element, m += m_element)
     for (int row = 0; row < rows; row += R) {
       const T* a[R];
-      unroll<R>([&](auto r) STRATA_INLINE { a[r] = v + (row + r) * v_row; });
+      STRATA_UNROLL
+      for (int r = 0; r < R; ++r) a[r] = v + (row + r) * v_row;
       vec<T> sum[R][V];
-      unroll<R * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = vec<T>{}; });
+      STRATA_UNROLL
+      for (int i = 0; i < R * V; ++i) {
+        sum[i / V][i % V] = vec<T>{};
+      }
       const T* b = u;
       std::ptrdiff_t k = 0;
       if constexpr (V == 1)
-        for (; k + 4 <= C; k += 4, b += 4 * L)
-          unroll<4>([&](auto i) STRATA_INLINE { detail::accumulate_row<R, V, true>(sum, a, k + i, b + i * L, L); });
+        for (; k + 4 <= C; k += 4, b += 4 * L) {
+          STRATA_UNROLL
+          for (int i = 0; i < 4; ++i) detail::accumulate_row<R, V, true>(sum, a, k + i, b + i * L, L);
+        }
       for (; k < C; ++k, b += V * L) detail::accumulate_row<R, V, true>(sum, a, k, b, L);
       T* to = m + row * (V * L);
-      unroll<R * V>([&](auto i) STRATA_INLINE { store(to + i * L, sum[i / V][i % V]); });
+      STRATA_UNROLL
+      for (int i = 0; i < R * V; ++i) store(to + i * L, sum[i / V][i % V]);
     }
 }
 
@@ -317,9 +348,11 @@ STRATA_INLINE inline void winograd_outputs(const T* m, std::ptrdiff_t element, F
   for (int j = 0; j < N; ++j, m += element) {
     vec<T> d[N], out[M];
     const T* from = m;
-    unroll<N>([&](auto i) STRATA_INLINE { d[i] = load(from), from += N * element; });
+    STRATA_UNROLL
+    for (int i = 0; i < N; ++i) d[i] = load(from), from += N * element;
     points::template sums<M, T>(d, out);
-    unroll<M>([&](auto i) STRATA_INLINE { along[i][j] = out[i]; });
+    STRATA_UNROLL
+    for (int i = 0; i < M; ++i) along[i][j] = out[i];
   }
   for (int i = 0; i < M; ++i) {
     vec<T> out[M];

@@ -86,13 +86,14 @@ template <int M, class Activation, class T>
       winograd_outputs<M>(m + f, element, [&](int i, const vec<T>(&out)[M]) STRATA_INLINE {
         if (i >= rows) return;
         T* to = y + f + i * line;
-        unroll<M>([&](auto j) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int j = 0; j < M; ++j) {
           if (j < columns) {
             const vec<T> sum = out[j] + (add ? detail::load_lanes<whole>(to, last) : b);
             detail::store_lanes<whole>(to, vector_activation<Activation>::template value<T>(sum), last);
           }
           to += pixel;
-        });
+        }
       });
     };
     if (last == L)

@@ -12,16 +12,20 @@ STRATA_INLINE inline void winograd_window(const vec<T> (&d)[M][M], T* z, std::pt
   using points = winograd_points<M>;
   constexpr int N = points::count;
   vec<T> along[N][M];
-  unroll<M>([&](auto j) STRATA_INLINE {
+  STRATA_UNROLL
+  for (int j = 0; j < M; ++j) {
     vec<T> column[M], out[N];
-    unroll<M>([&](auto i) STRATA_INLINE { column[i] = d[i][j]; });
+    STRATA_UNROLL
+    for (int i = 0; i < M; ++i) column[i] = d[i][j];
     points::template values<M, T>(column, out);
-    unroll<N>([&](auto i) STRATA_INLINE { along[i][j] = out[i]; });
-  });
+    STRATA_UNROLL
+    for (int i = 0; i < N; ++i) along[i][j] = out[i];
+  }
   for (int i = 0; i < N; ++i) {
     vec<T> out[N];
     points::template values<M, T>(along[i], out);
-    unroll<N>([&](auto j) STRATA_INLINE { store(z, out[j]), z += element; });
+    STRATA_UNROLL
+    for (int j = 0; j < N; ++j) store(z, out[j]), z += element;
   }
 }
 
@@ -32,21 +36,28 @@ template <class T, int R, int V>
   constexpr int L = lanes<T>;
   for (int q = 0; q < elements; ++q, v += v_element, z += z_element, m += R * V * L) {
     vec<T> sum[R][V];
-    unroll<R * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = vec<T>{}; });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) {
+      sum[i / V][i % V] = vec<T>{};
+    }
     const T *a = v, *b = z;
     for (int t = 0; t < tiles; ++t, a += v_row, b += z_row) {
       vec<T> d[V];
-      unroll<V>([&](auto j) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int j = 0; j < V; ++j) {
         d[j] = load(b + j * L);
         keep(d[j]);
-      });
-      unroll<R>([&](auto r) STRATA_INLINE {
+      }
+      STRATA_UNROLL
+      for (int r = 0; r < R; ++r) {
         vec<T> x = broadcast(a[r]);
         if constexpr (V > 1) keep(x);
-        unroll<V>([&](auto j) STRATA_INLINE { sum[r][j] = x * d[j] + sum[r][j]; });
-      });
+        STRATA_UNROLL
+        for (int j = 0; j < V; ++j) sum[r][j] = x * d[j] + sum[r][j];
+      }
     }
-    unroll<R * V>([&](auto i) STRATA_INLINE { store(m + i * L, sum[i / V][i % V]); });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) store(m + i * L, sum[i / V][i % V]);
   }
 }
 
@@ -62,28 +73,32 @@ template <int M, class T>
       for (int j = 0; j < N; ++j) {
         vec<T> d[N], out[3];
         const T* from = m + f + j * element;
-        unroll<N>([&](auto i) STRATA_INLINE {
-          d[i] = points::template scale<T>(i) * load(from), from += N * element;
+        STRATA_UNROLL
+        for (int i = 0; i < N; ++i) {
+          d[i] = T(points::scale[std::size_t(i)]) * load(from), from += N * element;
           keep(d[i]);  // or some compilers would fuse it with an addition
-        });
+        }
         points::template sums<3, T>(d, out);
-        unroll<3>([&](auto i) STRATA_INLINE { along[i][j] = out[i]; });
+        STRATA_UNROLL
+        for (int i = 0; i < 3; ++i) along[i][j] = out[i];
       }
       T* to = dw + f;
       for (int i = 0; i < 3; ++i) {
         vec<T> d[N], out[3];
-        unroll<N>([&](auto j) STRATA_INLINE {
-          d[j] = points::template scale<T>(j) * along[i][j];
+        STRATA_UNROLL
+        for (int j = 0; j < N; ++j) {
+          d[j] = T(points::scale[std::size_t(j)]) * along[i][j];
           keep(d[j]);
-        });
+        }
         points::template sums<3, T>(d, out);
-        unroll<3>([&](auto j) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int j = 0; j < 3; ++j) {
           if (n - f >= L)
             store(to, add ? load(to) + out[j] : out[j]);
           else
             store_first(to, add ? load_first(to, n - f) + out[j] : out[j], n - f);
           to += tap;
-        });
+        }
       }
     }
 }
@@ -126,10 +141,12 @@ struct winograd_weight_gradient {
         const int n = std::min(L, F() - f);
         vec<T> d[M][M];
         const T* line = corner + f;
-        for (int i = 0; i < M; ++i, line += dz_row)
-          unroll<M>([&](auto j) STRATA_INLINE {
+        for (int i = 0; i < M; ++i, line += dz_row) {
+          STRATA_UNROLL
+          for (int j = 0; j < M; ++j) {
             d[i][j] = i >= rows || j >= columns ? vec<T>{} : n == L ? load(line + j * f_row) : load_first(line + j * f_row, n);
-          });
+          }
+        }
         winograd_window<M, T>(d, z + (f / width) * elements * std::ptrdiff_t(z_element()) + f % width, z_element());
       }
     }

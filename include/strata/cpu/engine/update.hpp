@@ -217,11 +217,14 @@ void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T>
   for (int n = 0; n < Count; ++n) dz[n] = p.dz + std::min(n, p.count - 1) * std::ptrdiff_t(p.columns);
   for (int k = 0; k < p.rows; ++k, begin += p.columns) {
     V x[Count];
-    simd::unroll<Count>([&](auto n)
-                            STRATA_INLINE { x[n] = n < p.count ? simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + k]) : V{}; });
+    STRATA_UNROLL
+    for (int n = 0; n < Count; ++n) {
+      x[n] = n < p.count ? simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + k]) : V{};
+    }
     for (int j = 0; j < p.columns; j += simd::lanes<T>) {
       V sum{};
-      simd::unroll<Count>([&](auto n) STRATA_INLINE { sum = x[n] * simd::load(dz[n] + j) + sum; });
+      STRATA_UNROLL
+      for (int n = 0; n < Count; ++n) sum = x[n] * simd::load(dz[n] + j) + sum;
       apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, sum + V{}, mean, m, begin + j);
     }
   }
@@ -242,12 +245,15 @@ double sum_over(const T* values, long begin, long end, F f) {
   constexpr int width = simd::lanes<double>, vectors = int(slice_alignment) / width;
   simd::vec<double> sums[vectors] = {};
   long i = begin;
-  for (; i + slice_alignment <= end; i += slice_alignment)
-    simd::unroll<vectors>([&](auto k) STRATA_INLINE { sums[k] += f(simd::load_as_doubles(values + i + k * width, width)); });
-  simd::unroll<vectors>([&](auto k) STRATA_INLINE {
+  for (; i + slice_alignment <= end; i += slice_alignment) {
+    STRATA_UNROLL
+    for (int k = 0; k < vectors; ++k) sums[k] += f(simd::load_as_doubles(values + i + k * width, width));
+  }
+  STRATA_UNROLL
+  for (int k = 0; k < vectors; ++k) {
     if (const long at = i + k * width; at < end)
       sums[k] += f(simd::load_as_doubles(values + at, int(std::min<long>(width, end - at))));
-  });
+  }
   double sum[slice_alignment];
   std::memcpy(sum, sums, sizeof sum);
   for (long distance = 1; distance < slice_alignment; distance *= 2)

@@ -36,10 +36,11 @@ template <class T, class Activation>
     for_vectors<T>(columns, [&](std::ptrdiff_t j, auto lane) STRATA_INLINE {
       const auto inside = [&](int k) STRATA_INLINE { return std::clamp(lane.count - k * D, 0, D); };
       vec<double> sum[parts], product[parts];
-      unroll<parts>([&](auto k) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int k = 0; k < parts; ++k) {
         sum[k] = load_first(sums + j + k * D, inside(k));
         product[k] = load_first(sums + width + j + k * D, inside(k));
-      });
+      }
       std::ptrdiff_t at = from + j;
       for (int r = 0; r < rows; ++r, at += width) {
         const vec<T> z = lane.load(x + at);
@@ -53,10 +54,11 @@ template <class T, class Activation>
           product[k] = gradient * wide + product[k];
         });
       }
-      unroll<parts>([&](auto k) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int k = 0; k < parts; ++k) {
         store_first(sums + j + k * D, sum[k], inside(k));
         store_first(sums + width + j + k * D, product[k], inside(k));
-      });
+      }
     });
   };
   std::ptrdiff_t at = 0;

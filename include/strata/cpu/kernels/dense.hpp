@@ -14,60 +14,61 @@ namespace simd {
 
 /// dx (+)= dz W^T for few samples: squares of W are transposed in registers and used at once.
 template <class T>
-struct squares_in_registers {
+struct few_samples {
   static constexpr int L = lanes<T>, most = registers == 32 ? 8 : 4;
 
   static void input_gradient(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
     for (; count > 0; count -= most, dz += most * std::ptrdiff_t(N), dx += most * std::ptrdiff_t(K))
       if (count == 1)
-        some_samples<1>(dz, 1, w, K, N, dx, add);
+        some<1>(dz, 1, w, K, N, dx, add);
       else
-        some_samples<most>(dz, std::min(most, count), w, K, N, dx, add);
+        some<most>(dz, std::min(most, count), w, K, N, dx, add);
   }
 
  private:
+  /// With fewer than M samples, and with fewer than L rows of W, the last one repeats; the extra results are not stored.
   template <int M>
-  [[gnu::noinline]] static void some_samples(const T* dz, int count, const T* w, int K, int N, T* dx, bool add);
-  /// Adds the products of a square of W. With fewer rows the last one repeats; its extra results are not stored.
-  template <int M>
-  STRATA_INLINE static void square(const T* w, std::ptrdiff_t stride, int rows, int columns, vec<T> (&sum)[M], auto d) {
-    vec<T> r[L];
-    if (rows == L && columns == L)
-      unroll<L>([&](auto i) STRATA_INLINE { r[i] = load(w + i * stride); });
-    else
-      unroll<L>([&](auto i) STRATA_INLINE { r[i] = load_first(w + std::min(int(i), rows - 1) * stride, columns); });
-    transpose<T>(r);
-    unroll<L>([&](auto j)
-                  STRATA_INLINE { unroll<M>([&](auto m) STRATA_INLINE { sum[m] = broadcast(d(m)[j]) * r[j] + sum[m]; }); });
+  [[gnu::noinline]] static void some(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
+    const int whole = N / L * L;
+    const T* d[M];
+    alignas(64) T ends[M][L] = {};  // the columns of dz that do not fill a square
+    for (int m = 0; m < M; ++m) {
+      d[m] = dz + std::min(m, count - 1) * std::ptrdiff_t(N);
+      std::copy_n(d[m] + whole, N - whole, ends[m]);
+    }
+    for (int k = 0; k < K; k += L, w += L * std::ptrdiff_t(N)) {
+      const int rows = K - k < L ? K - k : L;
+      T* const to = dx + k;
+      vec<T> sum[M];
+      STRATA_UNROLL
+      for (int m = 0; m < M; ++m)
+        sum[m] = add ? load_first(to + (m < count ? m : count - 1) * std::ptrdiff_t(K), rows) : vec<T>{};
+      for (int n = 0; n < N; n += L) {
+        const T* from[M];
+        STRATA_UNROLL
+        for (int m = 0; m < M; ++m) from[m] = n < whole ? d[m] + n : ends[m];
+        vec<T> r[L];
+        if (rows == L && n < whole) {
+          STRATA_UNROLL
+          for (int i = 0; i < L; ++i) r[i] = load(w + n + i * std::ptrdiff_t(N));
+        } else {
+          const int columns = N - n < L ? N - n : L;
+          STRATA_UNROLL
+          for (int i = 0; i < L; ++i) r[i] = load_first(w + n + (i < rows ? i : rows - 1) * std::ptrdiff_t(N), columns);
+        }
+        transpose<T>(r);
+        STRATA_UNROLL
+        for (int j = 0; j < L; ++j) {
+          STRATA_UNROLL
+          for (int m = 0; m < M; ++m) sum[m] = broadcast(from[m][j]) * r[j] + sum[m];
+        }
+      }
+      STRATA_UNROLL
+      for (int m = 0; m < M; ++m)
+        if (m < count) store_first(to + m * std::ptrdiff_t(K), sum[m], rows);
+    }
   }
 };
-
-template <class T>
-template <int M>
-[[gnu::noinline]] void squares_in_registers<T>::some_samples(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
-  const int whole = N / L * L, left = N - whole;
-  const T* d[M];
-  unroll<M>([&](auto m) STRATA_INLINE { d[m] = dz + std::min(int(m), count - 1) * std::ptrdiff_t(N); });
-  alignas(64) T ends[M][L] = {};  // the columns that do not fill a square
-  for (int m = 0; m < M; ++m) std::copy_n(d[m] + whole, left, ends[m]);
-  for (int k = 0; k < K; k += L, w += L * std::ptrdiff_t(N)) {
-    const int rows = std::min(L, K - k);
-    vec<T> sum[M] = {};
-    T* const to = dx + k;
-    if (add)
-      unroll<M>([&](auto m) STRATA_INLINE { sum[m] = load_first(to + std::min(int(m), count - 1) * std::ptrdiff_t(K), rows); });
-    for (int n = 0; n < whole; n += L) square<M>(w + n, N, rows, L, sum, [&](auto m) STRATA_INLINE { return d[m] + n; });
-    if (left > 0)
-      square<M>(w + whole, N, rows, left, sum, [&](auto m) STRATA_INLINE {
-        const T* end = ends[m];
-        asm("" : "+r"(end));  // otherwise all broadcasts are made in advance and spilled to the stack
-        return end;
-      });
-    unroll<M>([&](auto m) STRATA_INLINE {
-      if (m < count) store_first(to + m * std::ptrdiff_t(K), sum[m], rows);
-    });
-  }
-}
 
 /// dx (+)= dz W^T for W: (K, N), without a transposed copy of W: the lanes of a vector are samples. dz is transposed, and so are
 /// tiles of dx^T before they are stored.
@@ -123,13 +124,18 @@ struct samples_as_vectors {
   template <int Rows>
   [[gnu::noinline]] static void columns(const T* w, const T* dz, T* tile, bool add) {
     vec<T> sum[Rows] = {};
-    if (add) unroll<Rows>([&](auto r) STRATA_INLINE { sum[r] = load(tile + r * L); });
+    if (add) {
+      STRATA_UNROLL
+      for (int r = 0; r < Rows; ++r) sum[r] = load(tile + r * L);
+    }
     for (int j = 0; j < N; ++j, dz += L) {
       vec<T> d = load(dz);
       keep(d);
-      unroll<Rows>([&](auto r) STRATA_INLINE { sum[r] = broadcast(w[r * N + j]) * d + sum[r]; });
+      STRATA_UNROLL
+      for (int r = 0; r < Rows; ++r) sum[r] = broadcast(w[r * N + j]) * d + sum[r];
     }
-    unroll<Rows>([&](auto r) STRATA_INLINE { store(tile + r * L, sum[r]); });
+    STRATA_UNROLL
+    for (int r = 0; r < Rows; ++r) store(tile + r * L, sum[r]);
   }
 };
 
@@ -189,7 +195,7 @@ struct dense_products {
   }
 
   static void input_gradient(const T* dz, const T* w, T* dx, int count, bool add, T* scratch) {
-    if (count <= L / 2) return squares_in_registers<T>::input_gradient(dz, count, w, K, N, dx, add);
+    if (count <= L / 2) return few_samples<T>::input_gradient(dz, count, w, K, N, dx, add);
     // Transposes the smaller one: dz and dx, or W.
     if ((double(K) + N) * padded<T>(count) <= double(K) * N)
       return samples_as_vectors<T, N>::input_gradient(dz, count, w, K, dx, add, scratch);

@@ -35,9 +35,12 @@ template <class T>
       lane.store(y + first + i, lane.load(x + first + i) * (stays ? broadcast(scale) : vec<T>{}));
       store_indices<T>(kept + first + i, stays & 1, lane);
     };
-    if (first + words_at_a_time <= size)
-      unroll<words_at_a_time / L>([&](auto i) STRATA_INLINE { vector(i * L, whole_vector<T>{}); });
-    else
+    if (first + words_at_a_time <= size) {
+      STRATA_UNROLL
+      for (int i = 0; i < words_at_a_time / L; ++i) {
+        vector(i * L, whole_vector<T>{});
+      }
+    } else
       for_vectors<T>(size - first, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE { vector(int(i), lane); });
   }
 }

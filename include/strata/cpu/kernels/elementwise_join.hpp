@@ -11,7 +11,8 @@ namespace simd {
 
 template <class T, int Branches>
 STRATA_INLINE inline void copy_pointers(T* const* from, T** to) {
-  unroll<Branches>([&](auto k) STRATA_INLINE { to[k] = from[k]; });
+  STRATA_UNROLL
+  for (int k = 0; k < Branches; ++k) to[k] = from[k];
 }
 
 /// y = activation(join(x[0], x[1], ...)) for n elements.
@@ -21,7 +22,8 @@ template <class T, class Join, int Branches, class Activation>
   copy_pointers<const T, Branches>(x, from);
   for_vectors_unrolled<T, 2>(n, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
     vec<T> in[Branches];
-    unroll<Branches>([&](auto k) STRATA_INLINE { in[k] = lane.load(from[k] + i); });
+    STRATA_UNROLL
+    for (int k = 0; k < Branches; ++k) in[k] = lane.load(from[k] + i);
     lane.store(y + i, vector_activation<Activation>::template value<T>(Join::template value<T>(in)));
   });
 }
@@ -35,15 +37,19 @@ template <class T, class Join, int Branches, class Activation>
   bool add[Branches];
   copy_pointers<const T, Branches>(x, from);
   copy_pointers<T, Branches>(dx, to);
-  unroll<Branches>([&](auto k) STRATA_INLINE { add[k] = adds[k]; });
+  STRATA_UNROLL
+  for (int k = 0; k < Branches; ++k) add[k] = adds[k];
   for_vectors<T>(n, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
     vec<T> in[Branches] = {}, gradient[Branches];
-    if constexpr (Join::reads_input) unroll<Branches>([&](auto k) STRATA_INLINE { in[k] = lane.load(from[k] + i); });
+    if constexpr (Join::reads_input) {
+      STRATA_UNROLL
+      for (int k = 0; k < Branches; ++k) in[k] = lane.load(from[k] + i);
+    }
     const vec<T> after = lane.load(dy + i) * slope_at<Activation>(lane, y + i);
     Join::template gradients<T>(in, after, gradient);
-    unroll<Branches>([&](auto k) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int k = 0; k < Branches; ++k)
       if (to[k]) put<T>(lane, to[k] + i, gradient[k], add[k]);
-    });
   });
 }
 

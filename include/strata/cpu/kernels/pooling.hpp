@@ -67,7 +67,8 @@ STRATA_INLINE inline void for_taps(int height, int width, F&& f) {
 }
 template <int N, class F>
 STRATA_INLINE inline void for_taps(std::integral_constant<int, N>, std::integral_constant<int, N>, F&& f) {
-  unroll<N * N>([&](auto t) STRATA_INLINE { f(t / N, t % N); });
+  STRATA_UNROLL
+  for (int t = 0; t < N * N; ++t) f(t / N, t % N);
 }
 /// Calls f(height, width), with constants for windows of usual sizes.
 template <class F>
@@ -237,7 +238,10 @@ template <class T>
   for_vectors<T>(C, [&](std::ptrdiff_t c, auto lane) STRATA_INLINE {
     vec<T> sum[4] = {};
     int r = 0;
-    for (; r + 4 <= rows; r += 4) unroll<4>([&](auto k) STRATA_INLINE { sum[k] += lane.load(x + (r + k) * line + c); });
+    for (; r + 4 <= rows; r += 4) {
+      STRATA_UNROLL
+      for (int k = 0; k < 4; ++k) sum[k] += lane.load(x + (r + k) * line + c);
+    }
     for (; r < rows; ++r) sum[0] += lane.load(x + r * line + c);
     lane.store(y + c, ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (T(1) / T(rows)));
   });

@@ -86,13 +86,14 @@ struct mixed_tiles {
         const vec<float> b = bias ? load_first(bias + f, filters) : vec<float>{};
         vec<float> out[4];
         mixed_winograd_output(m + f, m_element(), out);
-        unroll<4>([&](auto q) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int q = 0; q < 4; ++q) {
           if (row + q / 2 < out_height && column + q % 2 < out_width) {
             float* const to = corner + q / 2 * y_row + q % 2 * std::ptrdiff_t(F) + f;
             const vec<float> sum = out[q] + (add ? load_first(to, filters) : b);
             store_first(to, vector_activation<Activation>::template value<float>(sum), filters);
           }
-        });
+        }
       }
     }
   }

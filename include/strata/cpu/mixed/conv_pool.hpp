@@ -118,7 +118,8 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
       vec<float> pixel[4];
       mixed_winograd_output(m + f, tiles * m_row, pixel);
       const vec<float> b = bias ? load_first(bias + f, n) : vec<float>{};
-      unroll<4>([&](auto q) STRATA_INLINE { pixel[q] = pixel[q] + b; });
+      STRATA_UNROLL
+      for (int q = 0; q < 4; ++q) pixel[q] = pixel[q] + b;
       store_window<float, whole>(pixel, y + f, winner + f, n);
     };
     for (int f = 0; f + L <= F; f += L) some(f, std::true_type{}, L);

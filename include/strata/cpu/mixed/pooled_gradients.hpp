@@ -66,11 +66,13 @@ template <class B, int Rows, int G>
         const std::ptrdiff_t one = first + p.one * filters, two = first + p.two * filters;
         const bf16_pairs both = gradient_pair(dy[one], dy[two], p.whole);
         const std::uint16_t *x_one = x + offset[one], *x_two = x + offset[two];
-        unroll<Rows>([&](auto row) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int row = 0; row < Rows; ++row) {
           asm("" : "+r"(x_one), "+r"(x_two));  // as in in_grid
-          unroll<G>([&](auto g) STRATA_INLINE { add_pair<B>(sum[row * G + g], x_one + g * width, x_two + g * width, both); });
+          STRATA_UNROLL
+          for (int g = 0; g < G; ++g) add_pair<B>(sum[row * G + g], x_one + g * width, x_two + g * width, both);
           x_one += image.x_row, x_two += image.x_row;
-        });
+        }
       });
     }
     in_grid<Rows, G>(block, width, row_size,
@@ -99,39 +101,46 @@ template <class B, int KH, int KW>
     float* const corner = dx + (window / image.across * 2) * dx_row + window % image.across * 2 * pixel;
     if constexpr (patch) {
       vec<float> sum[KH * width][2];
-      const auto load_row = [&](int row, auto to) STRATA_INLINE {
-        unroll<2 * width>([&](auto i) STRATA_INLINE { sum[to * width + i / 2][i % 2] = load(corner + row * dx_row + i * L); });
+      const auto load_row = [&](int row, int to) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int i = 0; i < 2 * width; ++i) sum[to * width + i / 2][i % 2] = load(corner + row * dx_row + i * L);
       };
-      const auto store_row = [&](int row, auto from) STRATA_INLINE {
-        unroll<2 * width>([&](auto i) STRATA_INLINE { store(corner + row * dx_row + i * L, sum[from * width + i / 2][i % 2]); });
+      const auto store_row = [&](int row, int from) STRATA_INLINE {
+        STRATA_UNROLL
+        for (int i = 0; i < 2 * width; ++i) store(corner + row * dx_row + i * L, sum[from * width + i / 2][i % 2]);
       };
-      unroll<KH>([&](auto row) STRATA_INLINE { load_row(row, row); });
+      STRATA_UNROLL
+      for (int row = 0; row < KH; ++row) load_row(row, row);
       unroll<2>([&](auto down) STRATA_INLINE {
         if constexpr (down == 1) {
-          store_row(0, std::integral_constant<int, 0>{});
-          unroll<2 * (KH - 1) * width>([&](auto i) STRATA_INLINE { sum[i / 2][i % 2] = sum[i / 2 + width][i % 2]; });
-          load_row(KH, std::integral_constant<int, KH - 1>{});
+          store_row(0, 0);
+          STRATA_UNROLL
+          for (int i = 0; i < 2 * (KH - 1) * width; ++i) sum[i / 2][i % 2] = sum[i / 2 + width][i % 2];
+          load_row(KH, KH - 1);
         }
         unroll<2>([&](auto right) STRATA_INLINE {
           each_pair(2 * down + right, [&](const std::uint16_t* one, const std::uint16_t* two, bf16_pairs g) STRATA_INLINE {
-            unroll<KH * KW>([&](auto t) STRATA_INLINE {
+            STRATA_UNROLL
+            for (int t = 0; t < KH * KW; ++t)
               add_pair<B>(sum[t / KW * width + t % KW + right], one + t * pixel, two + t * pixel, g);
-            });
           });
         });
       });
-      unroll<KH>([&](auto row) STRATA_INLINE { store_row(row + 1, row); });
+      STRATA_UNROLL
+      for (int row = 0; row < KH; ++row) store_row(row + 1, row);
     } else {
       for (int q = 0; q < 4; ++q)
         for (int row = 0; row < KH; ++row) {
           float* const to = corner + (q / 2 + row) * dx_row + q % 2 * pixel;
           vec<float> sum[KW][2];
-          unroll<2 * KW>([&](auto i) STRATA_INLINE { sum[i / 2][i % 2] = load(to + i * L); });
+          STRATA_UNROLL
+          for (int i = 0; i < 2 * KW; ++i) sum[i / 2][i % 2] = load(to + i * L);
           each_pair(q, [&](const std::uint16_t* one, const std::uint16_t* two, bf16_pairs g) STRATA_INLINE {
-            unroll<KW>([&](auto t)
-                           STRATA_INLINE { add_pair<B>(sum[t], one + (row * KW + t) * pixel, two + (row * KW + t) * pixel, g); });
+            STRATA_UNROLL
+            for (int t = 0; t < KW; ++t) add_pair<B>(sum[t], one + (row * KW + t) * pixel, two + (row * KW + t) * pixel, g);
           });
-          unroll<2 * KW>([&](auto i) STRATA_INLINE { store(to + i * L, sum[i / 2][i % 2]); });
+          STRATA_UNROLL
+          for (int i = 0; i < 2 * KW; ++i) store(to + i * L, sum[i / 2][i % 2]);
         }
     }
   }

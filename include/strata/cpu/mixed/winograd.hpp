@@ -12,16 +12,19 @@ template <class B>
   const std::ptrdiff_t tap = std::ptrdiff_t(C) * F, element = std::ptrdiff_t((C + 1) / 2) * width;
   const auto transform = [&](const float* from, int n, vec<float>* to) STRATA_INLINE {
     vec<float> g[9], h[12];
-    unroll<9>([&](auto t) STRATA_INLINE { g[t] = load_first(from + t * tap, n); });
-    unroll<3>([&](auto j) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int t = 0; t < 9; ++t) g[t] = load_first(from + t * tap, n);
+    STRATA_UNROLL
+    for (int j = 0; j < 3; ++j) {
       h[j] = g[j], h[9 + j] = g[6 + j];
       h[3 + j] = 0.5f * (g[j] + g[3 + j] + g[6 + j]), h[6 + j] = 0.5f * (g[j] - g[3 + j] + g[6 + j]);
-    });
-    unroll<4>([&](auto r) STRATA_INLINE {
+    }
+    STRATA_UNROLL
+    for (int r = 0; r < 4; ++r) {
       const vec<float>* q = h + r * 3;
       to[r * 4] = q[0], to[r * 4 + 1] = 0.5f * (q[0] + q[1] + q[2]);
       to[r * 4 + 2] = 0.5f * (q[0] - q[1] + q[2]), to[r * 4 + 3] = q[2];
-    });
+    }
   };
   for (int c = 0; c < C; c += 2, w += 2 * F, u += width)
     for (int f = 0; f < F; f += L) {
@@ -29,7 +32,8 @@ template <class B>
       vec<float> first[16], second[16] = {};
       transform(w + f, n, first);
       if (c + 1 < C) transform(w + F + f, n, second);
-      unroll<16>([&](auto i) STRATA_INLINE { store_pairs(u + i * element + f, make_pairs<B>(first[i], second[i])); });
+      STRATA_UNROLL
+      for (int i = 0; i < 16; ++i) store_pairs(u + i * element + f, make_pairs<B>(first[i], second[i]));
     }
 }
 
@@ -43,13 +47,23 @@ template <class B>
   };
   for (int c = 0; c < C; c += L) {
     vec<float> d[16];
-    if (C - c >= L)
-      unroll<16>([&](auto i) STRATA_INLINE { d[i] = load(x + (i / 4) * x_row + (i % 4) * C + c); });
-    else
-      unroll<16>([&](auto i) STRATA_INLINE { d[i] = load_first(x + (i / 4) * x_row + (i % 4) * C + c, C - c); });
-    unroll<4>([&](auto i) STRATA_INLINE { along(d + i, std::integral_constant<int, 4>{}); });
-    unroll<4>([&](auto i) STRATA_INLINE { along(d + i * 4, std::integral_constant<int, 1>{}); });
-    unroll<16>([&](auto i) STRATA_INLINE { B::store_row(v + i * element + c / 2, d[i]); });
+    if (C - c >= L) {
+      STRATA_UNROLL
+      for (int i = 0; i < 16; ++i) d[i] = load(x + (i / 4) * x_row + (i % 4) * C + c);
+    } else {
+      STRATA_UNROLL
+      for (int i = 0; i < 16; ++i) d[i] = load_first(x + (i / 4) * x_row + (i % 4) * C + c, C - c);
+    }
+    STRATA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      along(d + i, std::integral_constant<int, 4>{});
+    }
+    STRATA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      along(d + i * 4, std::integral_constant<int, 1>{});
+    }
+    STRATA_UNROLL
+    for (int i = 0; i < 16; ++i) B::store_row(v + i * element + c / 2, d[i]);
   }
 }
 
@@ -63,36 +77,46 @@ template <class B, int Tiles, int V>
     for (int column = from; column < to; column += V * L)
       for (int tile = 0; tile < tiles; tile += Tiles) {
         const bf16_pair* a[Tiles];
-        unroll<Tiles>([&](auto t) STRATA_INLINE { a[t] = v + std::ptrdiff_t(tile + t) * v_row; });
+        STRATA_UNROLL
+        for (int t = 0; t < Tiles; ++t) a[t] = v + std::ptrdiff_t(tile + t) * v_row;
         vec<float> sum[Tiles][V];
-        unroll<Tiles * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = vec<float>{}; });
+        STRATA_UNROLL
+        for (int i = 0; i < Tiles * V; ++i) {
+          sum[i / V][i % V] = vec<float>{};
+        }
         const bf16_pair* b = u + column;
         for (std::ptrdiff_t k = 0; k < K; ++k, b += m_row) {
           bf16_pairs w[V];
-          unroll<V>([&](auto j) STRATA_INLINE {
+          STRATA_UNROLL
+          for (int j = 0; j < V; ++j) {
             w[j] = load_pairs(b + j * L);
             keep(w[j]);
-          });
-          unroll<Tiles>([&](auto t) STRATA_INLINE {
+          }
+          STRATA_UNROLL
+          for (int t = 0; t < Tiles; ++t) {
             bf16_pairs x = broadcast_pair(a[t][k]);
             if constexpr (V > 1) keep(x);
-            unroll<V>([&](auto j) STRATA_INLINE { sum[t][j] = B::dot(sum[t][j], x, w[j]); });
-          });
+            STRATA_UNROLL
+            for (int j = 0; j < V; ++j) sum[t][j] = B::dot(sum[t][j], x, w[j]);
+          }
         }
         float* const c = m + std::ptrdiff_t(tile) * m_row + column;
-        unroll<Tiles * V>([&](auto i) STRATA_INLINE { store(c + (i / V) * m_row + (i % V) * L, sum[i / V][i % V]); });
+        STRATA_UNROLL
+        for (int i = 0; i < Tiles * V; ++i) store(c + (i / V) * m_row + (i % V) * L, sum[i / V][i % V]);
       }
 }
 
 /// The four outputs A^T m A, without bias, of one tile and a vector of filters at `m`, in row order.
 STRATA_INLINE inline void mixed_winograd_output(const float* m, std::ptrdiff_t element, vec<float> (&y)[4]) {
   vec<float> z[8];
-  unroll<4>([&](auto i) STRATA_INLINE {
+  STRATA_UNROLL
+  for (int i = 0; i < 4; ++i) {
     const float* r = m + i * 4 * element;
     const vec<float> m0 = load(r), m1 = load(r + element), m2 = load(r + 2 * element), m3 = load(r + 3 * element);
     z[i * 2] = m0 + m1 + m2, z[i * 2 + 1] = m1 - m2 - m3;
-  });
-  unroll<2>([&](auto j) STRATA_INLINE { y[j] = z[j] + z[2 + j] + z[4 + j], y[2 + j] = z[2 + j] - z[4 + j] - z[6 + j]; });
+  }
+  STRATA_UNROLL
+  for (int j = 0; j < 2; ++j) y[j] = z[j] + z[2 + j] + z[4 + j], y[2 + j] = z[2 + j] - z[4 + j] - z[6 + j];
 }
 
 }  // namespace strata::simd

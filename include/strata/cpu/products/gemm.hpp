@@ -81,16 +81,14 @@ struct row_walk {
 /// The addresses of the next R rows. After the last row, its address repeats: it is computed again with the same result.
 template <int R, class T, class Walk>
 STRATA_INLINE inline void next_rows(T* (&p)[R], T* base, Walk& walk, int left) {
-  unroll<R>([&](auto r) STRATA_INLINE {
-    if constexpr (r == 0)
-      p[r] = base + walk.next();
-    else
-      p[r] = r < left ? base + walk.next() : p[r - 1];
-  });
-  unroll<R>([&](auto r) STRATA_INLINE {
+  p[0] = base + walk.next();
+  STRATA_UNROLL
+  for (int r = 1; r < R; ++r) p[r] = r < left ? base + walk.next() : p[r - 1];
+  STRATA_UNROLL
+  for (int r = 0; r < R; ++r) {
     auto& row = p[r];
     asm("" : "+r"(row));
-  });  // or g++ clones all that follows for repeated rows
+  }  // or g++ clones all that follows for repeated rows
 }
 
 /// The innermost loop, which takes nearly all of the time.
@@ -101,15 +99,18 @@ STRATA_INLINE inline void accumulate(vec<T> (&sum)[R][V], const T* const (&a)[R]
     const std::ptrdiff_t begin = p.run_at[run], end = begin + reach;
     for (std::ptrdiff_t k = begin; k != end; k += step, b += b_stride) {
       vec<T> w[V];
-      unroll<V>([&](auto v) STRATA_INLINE {
-        w[v] = load < v + 1 == V ? Last : lanes < T >> (b + v * lanes<T>);
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) {
+        w[v] = load_end<Last>(v + 1 == V, b + v * lanes<T>);
         if constexpr (R > 1) keep(w[v]);
-      });
-      unroll<R>([&](auto r) STRATA_INLINE {
+      }
+      STRATA_UNROLL
+      for (int r = 0; r < R; ++r) {
         vec<T> x = broadcast(a[r][k]);
         if constexpr (V > 1) keep(x);
-        unroll<V>([&](auto v) STRATA_INLINE { sum[r][v] = x * w[v] + sum[r][v]; });
-      });
+        STRATA_UNROLL
+        for (int v = 0; v < V; ++v) sum[r][v] = x * w[v] + sum[r][v];
+      }
     }
   }
 }
@@ -127,14 +128,15 @@ template <class T, int R, int V, int Last, class Activation>
     next_rows(a, p.a, a_walk, left);
     next_rows(c, c_base, c_walk, left);
     const T* start[R];
-    unroll<R>([&](auto r) STRATA_INLINE { start[r] = p.add ? c[r] : bias; });
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) start[r] = p.add ? c[r] : bias;
     vec<T> sum[R][V];
-    unroll<R * V>([&](auto i)
-                      STRATA_INLINE { sum[i / V][i % V] = load < i % V + 1 == V ? Last : L > (start[i / V] + i % V * L); });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = load_end<Last>(i % V + 1 == V, start[i / V] + i % V * L);
     accumulate<R, V, Last>(sum, a, p, p.b + column);
-    unroll<R * V>([&](auto i) STRATA_INLINE {
-      store<i % V + 1 == V ? Last : L>(c[i / V] + i % V * L, vector_activation<Activation>::template value<T>(sum[i / V][i % V]));
-    });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i)
+      store_end<Last>(i % V + 1 == V, c[i / V] + i % V * L, vector_activation<Activation>::template value<T>(sum[i / V][i % V]));
   }
 }
 
@@ -187,10 +189,16 @@ template <class T>
   int j = 0;
   for (; j + V * L <= columns; j += V * L) {
     vec<T> s[V];
-    unroll<V>([&](auto v) STRATA_INLINE { s[v] = add ? load(sums + j + v * L) : vec<T>{}; });
-    for (int r = 0; r < rows; ++r)
-      unroll<V>([&](auto v) STRATA_INLINE { s[v] += load(a + std::ptrdiff_t(r) * columns + j + v * L); });
-    unroll<V>([&](auto v) STRATA_INLINE { store(sums + j + v * L, s[v]); });
+    STRATA_UNROLL
+    for (int v = 0; v < V; ++v) {
+      s[v] = add ? load(sums + j + v * L) : vec<T>{};
+    }
+    for (int r = 0; r < rows; ++r) {
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) s[v] += load(a + std::ptrdiff_t(r) * columns + j + v * L);
+    }
+    STRATA_UNROLL
+    for (int v = 0; v < V; ++v) store(sums + j + v * L, s[v]);
   }
   for (; j < columns; j += L) {
     const int n = columns - j < L ? columns - j : L;

@@ -18,12 +18,14 @@ struct image_grid {
 /// of a row is hidden from the compiler, which would otherwise keep, and spill, one pointer per place.
 template <int Rows = 4, int Columns = 4, class T, class F>
 STRATA_INLINE inline void in_grid(T* corner, std::ptrdiff_t right, std::ptrdiff_t down, F&& f) {
-  unroll<Rows>([&](auto i) STRATA_INLINE {
+  STRATA_UNROLL
+  for (int i = 0; i < Rows; ++i) {
     T* row = corner;
     asm("" : "+r"(row));
-    unroll<Columns>([&](auto j) STRATA_INLINE { f(std::integral_constant<int, i * Columns + j>{}, row + j * right); });
+    STRATA_UNROLL
+    for (int j = 0; j < Columns; ++j) f(i * Columns + j, row + j * right);
     corner = row + down;
-  });
+  }
 }
 
 /// C (op)= A B with C: (rows, N). The reduction goes through `runs` runs of `length` elements, in order:
@@ -72,6 +74,12 @@ STRATA_INLINE inline vec<T> load_lanes(const T* p, [[maybe_unused]] int n) {
   else
     return load_first(p, n);
 }
+/// The same for the vectors of a row, of which the last one has n lanes.
+template <bool Whole, class T>
+STRATA_INLINE inline vec<T> load_last_lanes(bool last, const T* p, [[maybe_unused]] int n) {
+  if constexpr (Whole) return load(p);
+  return last ? load_first(p, n) : load(p);
+}
 template <bool Whole, class T>
 STRATA_INLINE inline void store_lanes(T* p, std::type_identity_t<vec<T>> v, [[maybe_unused]] int n) {
   if constexpr (Whole)
@@ -84,15 +92,18 @@ STRATA_INLINE inline void store_lanes(T* p, std::type_identity_t<vec<T>> v, [[ma
 template <int R, int V, bool Whole, class T>
 STRATA_INLINE inline void accumulate_row(vec<T> (&sum)[R][V], const T* const (&a)[R], std::ptrdiff_t at, const T* b, int last) {
   vec<T> w[V];
-  unroll<V>([&](auto v) STRATA_INLINE {
-    w[v] = load_lanes<(Whole || v + 1 < V)>(b + v * lanes<T>, last);
+  STRATA_UNROLL
+  for (int v = 0; v < V; ++v) {
+    w[v] = load_last_lanes<Whole>(v + 1 == V, b + v * lanes<T>, last);
     keep(w[v]);
-  });
-  unroll<R>([&](auto r) STRATA_INLINE {
+  }
+  STRATA_UNROLL
+  for (int r = 0; r < R; ++r) {
     vec<T> x = broadcast(a[r][at]);
     if constexpr (V > 1) keep(x);
-    unroll<V>([&](auto v) STRATA_INLINE { sum[r][v] = x * w[v] + sum[r][v]; });
-  });
+    STRATA_UNROLL
+    for (int v = 0; v < V; ++v) sum[r][v] = x * w[v] + sum[r][v];
+  }
 }
 
 /// The innermost loop, which takes nearly all of the time.
@@ -119,15 +130,20 @@ template <class T, int R, int V, bool Whole, class Activation>
     next_rows(a, p.a, a_walk, left);
     next_rows(c, c_base, c_walk, left);
     const T* start[R];
-    unroll<R>([&](auto r) STRATA_INLINE { start[r] = p.add ? c[r] : bias; });
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) start[r] = p.add ? c[r] : bias;
     vec<T> sum[R][V];
-    unroll<R * V>(
-        [&](auto i) STRATA_INLINE { sum[i / V][i % V] = load_lanes<(Whole || i % V + 1 < V)>(start[i / V] + i % V * L, last); });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = load_last_lanes<Whole>(i % V + 1 == V, start[i / V] + i % V * L, last);
     accumulate_runs<R, V, Whole>(sum, a, p, p.b + column, last);
-    unroll<R * V>([&](auto i) STRATA_INLINE {
-      store_lanes<(Whole || i % V + 1 < V)>(c[i / V] + i % V * L,
-                                            vector_activation<Activation>::template value<T>(sum[i / V][i % V]), last);
-    });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) {
+      const vec<T> y = vector_activation<Activation>::template value<T>(sum[i / V][i % V]);
+      if (Whole || i % V + 1 < V)
+        store(c[i / V] + i % V * L, y);
+      else
+        store_first(c[i / V] + i % V * L, y, last);
+    }
   }
 }
 
@@ -177,8 +193,10 @@ template <class T>
     for (int i = 0; i < images; ++i) {
       vec<T> s[4] = {};
       int r = 0;
-      for (; r + 4 <= pixels; r += 4, p += 4 * std::ptrdiff_t(columns))
-        unroll<4>([&](auto k) STRATA_INLINE { s[k] += get(p + k * std::ptrdiff_t(columns)); });
+      for (; r + 4 <= pixels; r += 4, p += 4 * std::ptrdiff_t(columns)) {
+        STRATA_UNROLL
+        for (int k = 0; k < 4; ++k) s[k] += get(p + k * std::ptrdiff_t(columns));
+      }
       for (; r < pixels; ++r, p += columns) s[0] += get(p);
       total += (s[0] + s[1]) + (s[2] + s[3]);
     }

@@ -24,43 +24,51 @@ namespace detail {
 template <class B, int R, int V, class Activation>
 [[gnu::noinline]] void mixed_panel(const mixed_product& p, int column, int n) {
   constexpr int L = lanes<float>;
-  const auto get = [&](const float* from, auto v)
+  const auto get = [&](const float* from, int v)
                        STRATA_INLINE { return v + 1 == V && n < L ? load_first(from + v * L, n) : load(from + v * L); };
   for (int row = 0; row < p.rows; row += R) {
     const bf16_pair* a[R];
     float* c[R];
-    unroll<R>([&](auto r) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) {
       const std::ptrdiff_t at = row + r < p.rows ? row + r : p.rows - 1;  // the last row repeats, with the same result
       a[r] = p.a + at * p.a_row, c[r] = p.c + at * p.c_row + column;
-    });
+    }
     vec<float> sum[R][V];
-    if (p.add)
-      unroll<R * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = get(c[i / V], std::integral_constant<int, i % V>{}); });
-    else
-      unroll<R * V>([&](auto i) STRATA_INLINE {
-        sum[i / V][i % V] = p.bias ? get(p.bias + column, std::integral_constant<int, i % V>{}) : vec<float>{};
-      });
+    if (p.add) {
+      STRATA_UNROLL
+      for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = get(c[i / V], i % V);
+    } else {
+      STRATA_UNROLL
+      for (int i = 0; i < R * V; ++i) {
+        sum[i / V][i % V] = p.bias ? get(p.bias + column, i % V) : vec<float>{};
+      }
+    }
     const bf16_pair* b = p.b + column;
     for (std::ptrdiff_t k = 0, end = p.length * p.a_step; k != end; k += p.a_step, b += p.b_row) {
       bf16_pairs w[V];
-      unroll<V>([&](auto v) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) {
         w[v] = load_pairs(b + v * L);
         keep(w[v]);
-      });
-      unroll<R>([&](auto r) STRATA_INLINE {
+      }
+      STRATA_UNROLL
+      for (int r = 0; r < R; ++r) {
         bf16_pairs x = broadcast_pair(a[r][k]);
         if constexpr (V > 1) keep(x);
-        unroll<V>([&](auto v) STRATA_INLINE { sum[r][v] = B::dot(sum[r][v], x, w[v]); });
-      });
+        STRATA_UNROLL
+        for (int v = 0; v < V; ++v) sum[r][v] = B::dot(sum[r][v], x, w[v]);
+      }
     }
-    unroll<R * V>([&](auto i) STRATA_INLINE {
-      constexpr int v = i % V;
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) {
+      const int v = i % V;
       const vec<float> y = vector_activation<Activation>::template value<float>(sum[i / V][v]);
       if (v + 1 == V && n < L)
         store_first(c[i / V] + v * L, y, n);
       else
         store(c[i / V] + v * L, y);
-    });
+    }
   }
 }
 template <class B, int R, class Activation>
@@ -113,23 +121,26 @@ template <class B>
       const float* const corner = from + std::ptrdiff_t(i) * columns + j;
       const int height = std::min(L, rows - i), low = std::min(L, columns - j), high = std::min(L, columns - j - low);
       vec<float> r[L];
-      if (height == L && high == L)
-        unroll<L>([&](auto k) STRATA_INLINE {
+      if (height == L && high == L) {
+        STRATA_UNROLL
+        for (int k = 0; k < L; ++k) {
           const float* const row = corner + k * std::ptrdiff_t(columns);
           r[k] = (vec<float>)B::row(load(row), load(row + L));
-        });
-      else
-        unroll<L>([&](auto k) STRATA_INLINE {
+        }
+      } else {
+        STRATA_UNROLL
+        for (int k = 0; k < L; ++k) {
           const float* const row = corner + k * std::ptrdiff_t(columns);
           r[k] = k < height ? (vec<float>)B::row(load_first(row, low), high > 0 ? load_first(row + L, high) : vec<float>{})
                             : vec<float>{};
-        });
+        }
+      }
       transpose<float>(r);
       const int pairs = (low + high + 1) / 2;
       bf16_pair* const corner_to = to + j / 2 * to_row + i;
-      unroll<L>([&](auto k) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int k = 0; k < L; ++k)
         if (k < pairs) store_pairs(corner_to + k * to_row, (bf16_pairs)r[k]);
-      });
     }
 }
 

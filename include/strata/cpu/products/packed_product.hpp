@@ -20,14 +20,17 @@ template <class T, int V>
 [[gnu::noinline]] void pack(const T* from, std::ptrdiff_t stride, T* to, int rows, int columns) {
   constexpr int L = lanes<T>, width = V * L;
   if (columns == width)
-    for (const T* const end = from + rows * stride; from != end; from += stride, to += width)
-      unroll<V>([&](auto v) STRATA_INLINE {
+    for (const T* const end = from + rows * stride; from != end; from += stride, to += width) {
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) {
         store(to + v * L, load(from + v * L));
         __builtin_prefetch(from + width + v * L, 0, 2);
-      });
+      }
+    }
   else
     for (int r = 0; r < rows; ++r, from += stride, to += width) {
-      unroll<V - 1>([&](auto v) STRATA_INLINE { store(to + v * L, load(from + v * L)); });
+      STRATA_UNROLL
+      for (int v = 0; v < V - 1; ++v) store(to + v * L, load(from + v * L));
       store(to + (V - 1) * L, load_first(from + (V - 1) * L, columns - (V - 1) * L));
     }
 }

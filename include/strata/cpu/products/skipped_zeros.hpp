@@ -50,9 +50,10 @@ template <class T>
 STRATA_INLINE inline std::uint64_t nonzeros(const T* x, int count) {
   constexpr int L = lanes<T>;
   std::uint64_t bits = 0;
-  if (count >= 64)
-    unroll<64 / L>([&](auto i) STRATA_INLINE { bits |= detail::nonzeros_of_vector(x + i * L, L) << (i * L); });
-  else
+  if (count >= 64) {
+    STRATA_UNROLL
+    for (int i = 0; i < 64 / L; ++i) bits |= detail::nonzeros_of_vector(x + i * L, L) << (i * L);
+  } else
     for (int i = 0; i < count; i += L) bits |= detail::nonzeros_of_vector(x + i, std::min(count - i, L)) << i;
   return bits;
 }
@@ -91,33 +92,38 @@ template <class T, int R, int V, int Last, class Activation>
     const T *a[R], *start[R];
     T* c[R];
     std::uint64_t left = 0;
-    unroll<R>([&](auto r) STRATA_INLINE {
-      const int row = std::min(first + r, p.rows - 1);
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const int row = first + r < p.rows ? first + r : p.rows - 1;
       a[r] = p.a + row * p.a_rows.inner, c[r] = p.c + row * p.c_rows.inner;
       start[r] = p.add ? c[r] : p.bias ? p.bias : zeros<T>;
       left |= nonzeros(a[r], p.length);
-    });
+    }
     vec<T> sum[R][V];
-    unroll<R * V>([&](auto i)
-                      STRATA_INLINE { sum[i / V][i % V] = load < i % V + 1 == V ? Last : L > (start[i / V] + i % V * L); });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = load_end<Last>(i % V + 1 == V, start[i / V] + i % V * L);
     for (; left != 0; left &= left - 1) {
       const int k = std::countr_zero(left);
       const T* const b = p.b + k * p.b_stride;
       vec<T> x[R];
-      unroll<R>([&](auto r) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int r = 0; r < R; ++r) {
         x[r] = broadcast(a[r][k]);
         keep(x[r]);
-      });
-      unroll<V>([&](auto v) STRATA_INLINE {
-        vec<T> w = load < v + 1 == V ? Last : L > (b + v * L);
+      }
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) {
+        vec<T> w = load_end<Last>(v + 1 == V, b + v * L);
         if constexpr (R > 1) keep(w);
-        unroll<R>([&](auto r) STRATA_INLINE { sum[r][v] = x[r] * w + sum[r][v]; });
-      });
+        STRATA_UNROLL
+        for (int r = 0; r < R; ++r) sum[r][v] = x[r] * w + sum[r][v];
+      }
     }
-    unroll<R * V>([&](auto i) STRATA_INLINE {
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) {
       const vec<T> y = vector_activation<Activation>::template value<T>(sum[i / V][i % V]);
-      store<i % V + 1 == V ? Last : L>(c[i / V] + i % V * L, y);
-    });
+      store_end<Last>(i % V + 1 == V, c[i / V] + i % V * L, y);
+    }
   }
 }
 
@@ -196,24 +202,31 @@ template <class T, int V, int Last>
     T* const c[R] = {dw + k * columns, dw + next * columns};
     std::uint64_t left = used.at(k) | used.at(next);
     vec<T> sum[R][V] = {};
-    if (add)
-      unroll<R * V>([&](auto i) STRATA_INLINE { sum[i / V][i % V] = load < i % V + 1 == V ? Last : L > (c[i / V] + i % V * L); });
+    if (add) {
+      STRATA_UNROLL
+      for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = load_end<Last>(i % V + 1 == V, c[i / V] + i % V * L);
+    }
     for (; left != 0; left &= left - 1) {
       const int s = std::countr_zero(left);
       const T* const row = d + s * d_stride;
       vec<T> b[R];
-      unroll<R>([&](auto r) STRATA_INLINE {
+      STRATA_UNROLL
+      for (int r = 0; r < R; ++r) {
         b[r] = broadcast(a[r][s * x_stride]);
         keep(b[r]);
-      });
-      unroll<V>([&](auto v) STRATA_INLINE {
-        vec<T> w = load < v + 1 == V ? Last : L > (row + v * L);
+      }
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) {
+        vec<T> w = load_end<Last>(v + 1 == V, row + v * L);
         keep(w);
-        unroll<R>([&](auto r) STRATA_INLINE { sum[r][v] = b[r] * w + sum[r][v]; });
-      });
+        STRATA_UNROLL
+        for (int r = 0; r < R; ++r) sum[r][v] = b[r] * w + sum[r][v];
+      }
     }
-    unroll<R * V>([&](auto i)
-                      STRATA_INLINE { store<i % V + 1 == V ? Last : L>(c[i / V] + i % V * L, sum[i / V][i % V] + vec<T>{}); });
+    STRATA_UNROLL
+    for (int i = 0; i < R * V; ++i) {
+      store_end<Last>(i % V + 1 == V, c[i / V] + i % V * L, sum[i / V][i % V] + vec<T>{});
+    }
   }
 }
 

@@ -9,7 +9,8 @@ namespace strata::simd {
 template <class T>
 STRATA_INLINE inline integers<T> lane_numbers() {
   integers<T> v{};
-  unroll<lanes<T>>([&](auto i) STRATA_INLINE { v[int(i)] = int(i); });
+  STRATA_UNROLL
+  for (int i = 0; i < lanes<T>; ++i) v[int(i)] = int(i);
   return v;
 }
 
@@ -48,7 +49,12 @@ template <class T, int Unroll, class F>
 STRATA_INLINE inline void for_vectors_unrolled(std::ptrdiff_t n, F&& f) {
   constexpr int L = lanes<T>;
   std::ptrdiff_t i = 0;
-  for (; i + Unroll * L <= n; i += Unroll * L) unroll<Unroll>([&](auto k) STRATA_INLINE { f(i + k * L, whole_vector<T>{}); });
+  for (; i + Unroll * L <= n; i += Unroll * L) {
+    STRATA_UNROLL
+    for (int k = 0; k < Unroll; ++k) {
+      f(i + k * L, whole_vector<T>{});
+    }
+  }
   for (; i + L <= n; i += L) f(i, whole_vector<T>{});
   if (i < n) f(i, part_of_vector<T>{int(n - i)});
 }

@@ -33,15 +33,20 @@ STRATA_INLINE inline void sums_over(int n, T (&total)[K], F&& f) {
   constexpr int L = lanes<T>, V = side_by_side / L;
   vec<T> sum[V][K] = {};
   int i = 0;
-  for (; i + side_by_side <= n; i += side_by_side)
-    unroll<V>([&](auto v) STRATA_INLINE { f(i + v * L, whole_vector<T>{}, sum[v]); });
-  unroll<V>([&](auto v) STRATA_INLINE {
+  for (; i + side_by_side <= n; i += side_by_side) {
+    STRATA_UNROLL
+    for (int v = 0; v < V; ++v) {
+      f(i + v * L, whole_vector<T>{}, sum[v]);
+    }
+  }
+  STRATA_UNROLL
+  for (int v = 0; v < V; ++v) {
     const int at = i + v * L, rest = n - at;
     if (rest >= L)
       f(at, whole_vector<T>{}, sum[v]);
     else if (rest > 0)
       f(at, part_of_vector<T>{rest}, sum[v]);
-  });
+  }
   unroll<K>([&](auto k) STRATA_INLINE {
     for (int half = V / 2; half > 0; half /= 2)
       for (int v = 0; v < half; ++v) sum[v][k] += sum[v + half][k];
@@ -65,7 +70,10 @@ STRATA_INLINE inline T largest_of(const T* x, int n) {
   const vec<T> first = broadcast(x[0]);
   vec<T> top[2] = {first, first};
   int i = 0;
-  for (; i + 2 * L <= n; i += 2 * L) unroll<2>([&](auto v) STRATA_INLINE { top[v] = max<T>(load(x + i + v * L), top[v]); });
+  for (; i + 2 * L <= n; i += 2 * L) {
+    STRATA_UNROLL
+    for (int v = 0; v < 2; ++v) top[v] = max<T>(load(x + i + v * L), top[v]);
+  }
   for_vectors<T>(n - i, [&](std::ptrdiff_t j, auto lane)
                             STRATA_INLINE { top[0] = max<T>(lane.select(lane.load(x + i + j), first), top[0]); });
   return fold_lanes<T>(max<T>(top[0], top[1]), [](vec<T> a, vec<T> b) STRATA_INLINE { return max<T>(a, b); });

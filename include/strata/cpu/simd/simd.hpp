@@ -22,6 +22,14 @@
 /// name otherwise.
 #define STRATA_INLINE __attribute__((always_inline))
 
+/// In front of a loop over the vectors of a register block, whose number of iterations is a constant: from -O2 on, compilers
+/// replace it by copies of its body, so that arrays of vectors stay in registers.
+#if defined(__clang__)
+#define STRATA_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define STRATA_UNROLL _Pragma("GCC unroll 64")
+#endif
+
 namespace strata::simd {
 
 /// The width of a vector and the number of vector registers of the target.
@@ -173,6 +181,20 @@ STRATA_INLINE inline void store(T* p, std::type_identity_t<vec<T>> v) {
   store<lanes<T>>(p, v);
 }
 
+/// The same for vectors of a row, of which the last one has N elements.
+template <int N, class T>
+STRATA_INLINE inline vec<T> load_end(bool last, const T* p) {
+  if constexpr (N == lanes<T>) return load(p);
+  return last ? load<N>(p) : load(p);
+}
+template <int N, class T>
+STRATA_INLINE inline void store_end(bool last, T* p, std::type_identity_t<vec<T>> v) {
+  if (N == lanes<T> || !last)
+    store(p, v);
+  else
+    store<N>(p, v);
+}
+
 /// Loads n small indices that are stored as bytes, widened to integers<T>.
 template <class T>
 STRATA_INLINE inline integers<T> load_first_bytes(const std::int8_t* p, int n) {
@@ -221,13 +243,15 @@ STRATA_INLINE inline void store_bytes(std::int8_t* p, integers<T> v) {
 /// Keeps a value in a register. Otherwise g++ loads a value that is used n times from memory n times.
 template <class V>
 STRATA_INLINE inline void keep(V& x) {
+  V value = x;  // an element of an array would stay in memory
 #if defined(__AVX512F__)
-  asm("" : "+v"(x));
+  asm("" : "+v"(value));
 #elif defined(__x86_64__)
-  asm("" : "+x"(x));
+  asm("" : "+x"(value));
 #elif defined(__aarch64__)
-  asm("" : "+w"(x));
+  asm("" : "+w"(value));
 #endif
+  x = value;
 }
 
 namespace detail {
@@ -237,7 +261,7 @@ STRATA_INLINE inline void for_indices(F& f, std::integer_sequence<int, I...>) {
 }
 }  // namespace detail
 
-/// Calls f(integral_constant i) for i < N without a loop. Unlike unrolling pragmas, this keeps register blocks fast even at -O1.
+/// Calls f(integral_constant i) for i < N, where i has to be a constant; otherwise STRATA_UNROLL compiles in less time.
 template <int N, class F>
 STRATA_INLINE inline void unroll(F&& f) {
   detail::for_indices(f, std::make_integer_sequence<int, N>{});
@@ -356,17 +380,24 @@ template <class T>
       T* t = to + j * to_stride + i;
       const int height = rows - i < L ? rows - i : L, width = columns - j < L ? columns - j : L;
       vec<T> r[L];
-      if (height == L && width == L)
-        unroll<L>([&](auto k) STRATA_INLINE { r[k] = load(f + k * from_stride); });
-      else
-        unroll<L>([&](auto k) STRATA_INLINE { r[k] = k < height ? load_first(f + k * from_stride, width) : vec<T>{}; });
+      if (height == L && width == L) {
+        STRATA_UNROLL
+        for (int k = 0; k < L; ++k) r[k] = load(f + k * from_stride);
+      } else {
+        STRATA_UNROLL
+        for (int k = 0; k < L; ++k) {
+          r[k] = k < height ? load_first(f + k * from_stride, width) : vec<T>{};
+        }
+      }
       transpose<T>(r);
-      if (width == L && (height == L || pad))
-        unroll<L>([&](auto k) STRATA_INLINE { store(t + k * to_stride, r[k]); });
-      else
-        unroll<L>([&](auto k) STRATA_INLINE {
+      if (width == L && (height == L || pad)) {
+        STRATA_UNROLL
+        for (int k = 0; k < L; ++k) store(t + k * to_stride, r[k]);
+      } else {
+        STRATA_UNROLL
+        for (int k = 0; k < L; ++k)
           if (k < width) store_first(t + k * to_stride, r[k], pad ? L : height);
-        });
+      }
     }
 }
 

@@ -33,7 +33,8 @@ STRATA_INLINE inline void philox_words(philox generator, std::uint32_t low, std:
   constexpr int n = vector_bytes / 8;
   // Only the lower half of each lane is read.
   counters c0{}, c1{}, c2 = counters{} + (high & 0xffffffffu), c3 = counters{} + (high >> 32);
-  unroll<n>([&](auto i) STRATA_INLINE { c0[int(i)] = low + std::uint32_t(i); });
+  STRATA_UNROLL
+  for (int i = 0; i < n; ++i) c0[int(i)] = low + std::uint32_t(i);
   auto k0 = std::uint32_t(generator.key), k1 = std::uint32_t(generator.key >> 32);
   for (int round = 0; round < 10; ++round) {
     const counters a = detail::multiply_halves(c0, 0xD2511F53u), b = detail::multiply_halves(c2, 0xCD9E8D57u);
