@@ -4,7 +4,7 @@
 
 using namespace strata;
 struct communicator_of_mine {
-  using memory = alone::memory;
+  using memory = detail::alone::memory;
   int rank() const { return 0; }
   int size() const { return 1; }
   memory allocate(std::size_t) { return {}; }

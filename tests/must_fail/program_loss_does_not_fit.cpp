@@ -7,4 +7,4 @@ using net = sequential<input<8, 8, 1>, conv2d<4, 3>, flatten, dense<4, softmax>>
 #else
 using net = sequential<input<8, 8, 1>, conv2d<4, 3>>;
 #endif
-compiled<program<net, sparse_categorical_crossentropy<>, adam, type_list<>>, cpu> check;
+detail::compiled<program<net, sparse_categorical_crossentropy<>, adam, type_list<>>, cpu> check;

@@ -15,4 +15,4 @@ using activation_of_mine = twice;
 #endif
 using net = sequential<input<8>, dense<4, activation_of_mine>, dense<1>>;
 using whole = program<net, mean_squared_error, adam, type_list<>>;
-compiled<whole, cpu> check;
+detail::compiled<whole, cpu> check;

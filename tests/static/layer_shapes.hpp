@@ -31,14 +31,14 @@ constexpr bool refuses(shape in, const reason& why) {
 template <class Layer>
 constexpr parameter parameter_of(shape in, int k) {
   parameter owned[max_parameters] = {};
-  info_of<at_t<0, operations_of<Layer>>>.parameters(in, owned);
+  info_of<detail::at_t<0, operations_of<Layer>>>.parameters(in, owned);
   info_of_layer<Layer>.adjust(owned[k]);
   return owned[k];
 }
 template <class Layer>
 constexpr int parameter_count(shape in) {
   parameter owned[max_parameters] = {};
-  return info_of<at_t<0, operations_of<Layer>>>.parameters(in, owned);
+  return info_of<detail::at_t<0, operations_of<Layer>>>.parameters(in, owned);
 }
 
 constexpr bool is(const parameter& p, std::string_view name, shape extents, std::string_view start, bool trainable = true) {

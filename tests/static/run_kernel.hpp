@@ -61,6 +61,6 @@ struct run {
 };
 
 template <class Layer>
-using operation_of = at_t<0, operations_of<Layer>>;
+using operation_of = detail::at_t<0, operations_of<Layer>>;
 
 }  // namespace strata::test

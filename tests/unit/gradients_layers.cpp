@@ -14,7 +14,7 @@ using strata::test::check_gradients;
 using strata::test::gradient_complaints;
 
 template <class Layer>
-using operation_of = at_t<0, operations_of<Layer>>;
+using operation_of = detail::at_t<0, operations_of<Layer>>;
 
 TEST_CASE("dense") {
   check_gradients<reference, operation_of<dense<5>>, shape{7}>();

@@ -166,7 +166,7 @@ TEST_CASE("a process has room for the gradients of its own leaves") {
     one.prepare(64, purpose::training);
     return double(bytes_allocated - before) / gradient;
   };
-  CHECK(gradients_of(alone{}) > 64);
+  CHECK(gradients_of(detail::alone{}) > 64);
   const double own = 8, added_up = 1, to_be_added = 1, sum = 1;
   CHECK(gradients_of(all[3]) < own + added_up + to_be_added + sum + 2);
 }
@@ -179,7 +179,7 @@ TEST_CASE("no more leaves, or processes, than there can be") {
   CHECK(with(one_device{{.threads = 1, .leaves = 1024}}) == "no error");
   CHECK(contains(with(one_device{{.threads = 1, .leaves = 1025}}), "leaves is 1025, but a batch has 1 to 1024 of them"));
   CHECK(contains(with(one_device{{.threads = 1, .leaves = -1}}), "leaves is -1"));
-  struct crowd : alone {
+  struct crowd : detail::alone {
     static constexpr int size() { return 1025; }
   };
   CHECK(contains(with(synchronous_among{crowd{}, {.threads = 1}}),

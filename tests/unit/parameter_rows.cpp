@@ -66,7 +66,7 @@ struct random_numbers {
     std::vector<float> named(below(most + 1));
     for (float& x : named) x = float(below(std::uint32_t(e.rows)));
     numbers rows;
-    find_rows<float>(named, rows);
+    detail::find_rows<float>(named, rows);
     return rows;
   }
 };
@@ -88,9 +88,9 @@ std::string bytes_of(const auto& values) {
 
 TEST_CASE("the rows that samples name: in order, each once") {
   numbers rows{9, 9};
-  find_rows<float>(std::vector<float>{5, 0, 16777215, 5, 3, 0}, rows);
+  detail::find_rows<float>(std::vector<float>{5, 0, 16777215, 5, 3, 0}, rows);
   CHECK(rows == numbers{0, 3, 5, 16777215});
-  find_rows<double>(std::vector<double>{}, rows);
+  detail::find_rows<double>(std::vector<double>{}, rows);
   CHECK(rows.empty());
 }
 
@@ -194,7 +194,7 @@ struct two_stores {
     for (store_type* store : {by_rows.get(), whole.get()}) {
       for (std::uint32_t k = 0; k < shards.size(); ++k) {
         message_of_bytes message{bytes_of(std::vector(weights.begin() + shards[k].begin, weights.begin() + shards[k].end))};
-        REQUIRE(store->assign(0, 1, k, true, message.bytes.size(), message).why == refusal::none);
+        REQUIRE(store->assign(0, 1, k, true, message.bytes.size(), message).why == detail::refusal::none);
       }
     }
   }
@@ -240,7 +240,7 @@ struct two_stores {
         std::vector<float> gradient(std::size_t(shards[k].size()), 0.0f), packed(std::size_t(count_elements(runs)));
         for (const element_run& r : runs)
           for (long i = r.begin; i < r.end; ++i) gradient[std::size_t(i)] = random.below(9) == 0 ? -0.0f : random.number();
-        pack<float>(gradient.data(), runs, packed.data());
+        detail::pack<float>(gradient.data(), runs, packed.data());
         all += bytes_of(gradient), few += bytes_of(packed);
       }
       message_of_bytes of_rows{few}, of_all{all};
@@ -302,7 +302,7 @@ TEST_CASE("a pull of rows gives these, the answer of a push what is no table, an
     s.answers.clear();
     s.by_rows->pull_rows(0, 1, k, s.contents[k].rows_among(rows), &s, s.keep());
     REQUIRE(s.answers.size() == 1);
-    REQUIRE(s.answers[0].why == refusal::none);
+    REQUIRE(s.answers[0].why == detail::refusal::none);
     const float* at = s.answers[0].weights.get();
     for (const element_run& piece : s.contents[k].pieces_of(rows))
       for (long i = piece.begin; i < piece.end; ++i, ++elements) REQUIRE(*at++ == all[std::size_t(s.shards[k].begin + i)]);
@@ -317,7 +317,7 @@ TEST_CASE("a pull of rows gives these, the answer of a push what is no table, an
     REQUIRE(of_rows.count == count_elements(s.contents[k].rest()));
     REQUIRE(of_all.count == s.shards[k].size());
     std::vector<float> rest(std::size_t(of_rows.count));
-    pack(of_all.weights.get(), s.contents[k].rest(), rest.data());
+    detail::pack(of_all.weights.get(), s.contents[k].rest(), rest.data());
     REQUIRE(rest == std::vector<float>(of_rows.weights.get(), of_rows.weights.get() + of_rows.count));
   }
 }
@@ -377,7 +377,7 @@ TEST_CASE("rows out of range, in disorder or repeated, and gradients of any othe
     s.by_rows->pull_rows(0, 2, shard, right, &s, s.keep());
     s.by_rows->pull_rows(0, 1, 1000, right, &s, s.keep());
     REQUIRE(s.answers.size() == 2);
-    CHECK(s.answers[0].why == refusal::fenced);
+    CHECK(s.answers[0].why == detail::refusal::fenced);
     CHECK(s.answers[1].text == "server 0 has no shard 1000");
     CHECK(s.pulled(*s.by_rows) == before);
     CHECK(push(right, values) == "");

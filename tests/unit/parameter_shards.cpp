@@ -186,20 +186,20 @@ TEST_CASE("a process that has been replaced, or never joined, changes nothing; i
   b.assign(all(10));
   b.push(of(1, 5), all(1));
   b.store.join(worker(1, 77));
-  CHECK(b.push(of(1, 6), all(1))->value().why == refusal::fenced);
-  CHECK(b.pull(1, 2)->value().why == refusal::fenced);
+  CHECK(b.push(of(1, 6), all(1))->value().why == detail::refusal::fenced);
+  CHECK(b.pull(1, 2)->value().why == detail::refusal::fenced);
   CHECK(b.pull(1, 77)->value().version == 1);
   CHECK(*b.push({1, 77, 0, 1, 1, 1}, all(1))->value().weights == 8);
-  CHECK(b.push({1, 78, 0, 1, 1, 1}, all(1))->value().why == refusal::fenced);
+  CHECK(b.push({1, 78, 0, 1, 1, 1}, all(1))->value().why == detail::refusal::fenced);
   b.store.leave(1, 77);
-  CHECK(b.push({1, 77, 1, 1, 1, 1}, all(1))->value().why == refusal::fenced);
+  CHECK(b.push({1, 77, 1, 1, 1, 1}, all(1))->value().why == detail::refusal::fenced);
   CHECK(*b.pull(0, 1)->value().weights == 8);
 }
 
 TEST_CASE("requests that make no sense are refused and change nothing") {
   bench b(2);
   CHECK(b.push(of(0, 0), all(1))->value().text == "a gradient for shard 0, which has no weights");
-  CHECK(b.assign(all(10, size - 1)).why == refusal::invalid);
+  CHECK(b.assign(all(10, size - 1)).why == detail::refusal::invalid);
   CHECK(b.store.assign(1, 2, 0, true, size * sizeof(float), [](void*, std::size_t) { FAIL("read"); }).text ==
         "only worker 0 assigns weights");
   b.assign(all(10));
@@ -209,7 +209,7 @@ TEST_CASE("requests that make no sense are refused and change nothing") {
         p, shard, &b, bytes, [](void*, std::size_t) { FAIL("read"); },
         [&](parameter_answer<float> a) {
           answered = true;
-          CHECK(a.why != refusal::none);
+          CHECK(a.why != detail::refusal::none);
           CHECK(a.weights == nullptr);
         });
     CHECK(answered);
@@ -594,7 +594,7 @@ TEST_CASE("synchronous: a server that is started again answers a repeated push w
     push_request p{0, 1, 0, 1, 1, 1};
     p.metric_sums = metric_sums;
     to.push(p, 0, &answer, gradient.size() * sizeof(float), bench<>::reader(gradient), respond);
-    REQUIRE(answer->why == refusal::none);
+    REQUIRE(answer->why == detail::refusal::none);
     return answer->metric_sums;
   };
   auto first = store(), again = store();

@@ -14,7 +14,7 @@ namespace {
 double fake_now = 0;
 double fake_clock() { return fake_now; }
 
-constexpr terminal colour_terminal{true, true, 0}, plain_terminal{true, false, 0}, no_terminal{};
+constexpr detail::terminal colour_terminal{true, true, 0}, plain_terminal{true, false, 0}, no_terminal{};
 
 struct scenario {
   int epoch = 0, epochs = 1;
@@ -34,7 +34,8 @@ void run(progress_bar& bar, const scenario& s, const std::function<logs(long)>& 
   bar.end_epoch(last);
 }
 
-std::string printed(verbosity v, terminal t, const scenario& s, const std::function<logs(long)>& values, const logs& last) {
+std::string printed(verbosity v, detail::terminal t, const scenario& s, const std::function<logs(long)>& values,
+                    const logs& last) {
   std::ostringstream out;
   progress_bar bar(out, v, t, &fake_clock);
   run(bar, s, values, last);
@@ -117,11 +118,11 @@ TEST_CASE("what is no terminal gets one plain line per epoch") {
   CHECK(printed(verbosity::line, no_terminal, s, falling, falling(8)) == expected);
   CHECK(printed(verbosity::line, colour_terminal, s, falling, falling(8)) == expected);
   CHECK(printed(verbosity::off, colour_terminal, s, falling, falling(8)).empty());
-  CHECK_FALSE(terminal::of(std::ostringstream()).moves);
+  CHECK_FALSE(detail::terminal::of(std::ostringstream()).moves);
 }
 
 TEST_CASE("a line that moves is never wider than the terminal, the last one is complete") {
-  const terminal narrow{true, true, 31};  // of which the last column stays free
+  const detail::terminal narrow{true, true, 31};  // of which the last column stays free
   const std::string text =
       printed(verbosity::bar, narrow, {.known_steps = 8, .steps = 1, .first_step = 1.5}, falling, falling(1));
   const std::string moving = text.substr(0, text.find('\r', 1));

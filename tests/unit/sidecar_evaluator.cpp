@@ -34,13 +34,12 @@ auto test_data() { return data::synthetic_digits(64, 2) | data::batch<32>; }
 TEST_CASE("each snapshot gives what the model that wrote it gives, and the end of the training ends the evaluator") {
   const scratch_folder at("sidecar");
   const fs::path backup = at / "backup";
-  std::vector<evaluation> seen;
+  std::vector<sidecar_evaluator::evaluation> seen;
   std::atomic<int> evaluated = 0;
   std::thread beside([&] {
     auto model = make_model();
-    seen = sidecar_evaluator(backup / "snapshot.safetensors", {.interval = 2ms}).run(model, test_data(), [&](const evaluation&) {
-      ++evaluated;
-    });
+    seen = sidecar_evaluator(backup / "snapshot.safetensors", {.interval = 2ms})
+               .run(model, test_data(), [&](const sidecar_evaluator::evaluation&) { ++evaluated; });
   });
 
   struct slow_down {
@@ -73,7 +72,7 @@ TEST_CASE("weights files: as many evaluations as wanted") {
   model.save_weights(at / "weights.safetensors");
   auto other = make_model();
   const auto seen = sidecar_evaluator(at / "weights.safetensors", {.max_evaluations = 3, .interval = 1ms})
-                        .run(other, test_data(), [&](const evaluation&) {
+                        .run(other, test_data(), [&](const sidecar_evaluator::evaluation&) {
                           model.fit(train_data(), verbose::off);
                           model.save_weights(at / "weights.safetensors");
                         });
@@ -87,7 +86,7 @@ TEST_CASE("no new weights for too long, or none at all") {
   auto model = make_model();
   CHECK(sidecar_evaluator(at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}).run(model, test_data()).empty());
   model.save_weights(at / "weights.safetensors");
-  const auto quiet = [](const evaluation&) {};
+  const auto quiet = [](const sidecar_evaluator::evaluation&) {};
   CHECK(sidecar_evaluator(at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}).run(model, test_data(), quiet).size() ==
         1);
 }
@@ -97,7 +96,7 @@ TEST_CASE("SIGTERM ends it") {
   auto model = make_model();
   model.save_weights(at / "weights.safetensors");
   CHECK(sidecar_evaluator(at / "weights.safetensors", {.interval = 1ms})
-            .run(model, test_data(), [](const evaluation&) { std::raise(SIGTERM); })
+            .run(model, test_data(), [](const sidecar_evaluator::evaluation&) { std::raise(SIGTERM); })
             .size() == 1);
 }
 

@@ -8,12 +8,12 @@ namespace strata {
 template <class... T>
 struct type_list {};
 
+namespace detail {
 template <class... T>
 constexpr int length(type_list<T...>) {
   return sizeof...(T);
 }
 
-namespace detail {
 template <class... Lists>
 struct join {
   using type = type_list<>;
@@ -50,17 +50,17 @@ template <class... T>
 struct indexed<type_list<T...>> {
   using type = slots<std::make_integer_sequence<int, sizeof...(T)>, T...>;
 };
-}  // namespace detail
 
 template <class... Lists>
-using join_t = typename detail::join<Lists...>::type;
+using join_t = typename join<Lists...>::type;
 
 /// Element I, by overload resolution over numbered bases: one instantiation per look-up.
 template <int I, class List>
-using at_t = typename decltype(detail::find_slot<I>(static_cast<typename detail::indexed<List>::type*>(nullptr)))::type;
+using at_t = typename decltype(find_slot<I>(static_cast<typename indexed<List>::type*>(nullptr)))::type;
 
 /// Those of T... for which Predicate<T>::value holds, in order.
 template <template <class> class Predicate, class... T>
 using filter_t = join_t<std::conditional_t<Predicate<T>::value, type_list<T>, type_list<>>...>;
+}  // namespace detail
 
 }  // namespace strata

@@ -85,6 +85,7 @@ concept knows_machines = communicator<C> && requires(const C& k, int rank) {
   { k.machine_of(rank) } -> std::same_as<int>;
 };
 
+namespace detail {
 /// The communicator of a single process.
 struct alone {
   struct memory {
@@ -100,5 +101,6 @@ struct alone {
   static constexpr int begun() { return 0; }
   static void wait_received(const char*, int) {}
 };
+}  // namespace detail
 
 }  // namespace strata

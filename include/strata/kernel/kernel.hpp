@@ -88,6 +88,7 @@ struct kernel_call<Queue, Arguments...> {
 template <class Queue, class... Arguments>
 using kernel_call = typename detail::kernel_call<Queue, Arguments...>::type;
 
+namespace detail {
 template <class Queue, class Call, class... Arguments>
 void launch([[maybe_unused]] Queue queue, Call call, Arguments&&... arguments) {
   if constexpr (std::is_empty_v<Queue>)
@@ -95,6 +96,7 @@ void launch([[maybe_unused]] Queue queue, Call call, Arguments&&... arguments) {
   else
     call(queue, static_cast<Arguments&&>(arguments)...);
 }
+}  // namespace detail
 
 /// A kernel with its type erased. An engine loops over a table of these, so that its code is compiled once and not per layer.
 template <class T, class Queue = host_device::queue>

@@ -74,9 +74,9 @@ struct kernel_size {
 template <int Filters, int Kernel, class... Options>
 struct conv2d : layer_options<conv_settings, Options...> {
   static constexpr auto name = "conv2d", class_name = "Conv2D";
-  using operations = join_t<type_list<convolution<conv2d::configured(
-                                conv_settings{.filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel})>>,
-                            typename conv2d::activations>;
+  using operations = detail::join_t<type_list<convolution<conv2d::configured(
+                                        conv_settings{.filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel})>>,
+                                    typename conv2d::activations>;
 };
 
 }  // namespace strata

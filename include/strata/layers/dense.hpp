@@ -44,7 +44,8 @@ struct affine {
 template <int Units, class... Options>
 struct dense : layer_options<dense_settings, Options...> {
   static constexpr auto name = "dense", class_name = "Dense";
-  using operations = join_t<type_list<affine<dense::configured(dense_settings{.units = Units})>>, typename dense::activations>;
+  using operations =
+      detail::join_t<type_list<affine<dense::configured(dense_settings{.units = Units})>>, typename dense::activations>;
 };
 
 }  // namespace strata

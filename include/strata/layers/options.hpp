@@ -221,7 +221,7 @@ struct layer_options {
 
  protected:
   /// The activation among the options, as a list of no or one operation.
-  using activations = filter_t<is_activation, Options...>;
+  using activations = detail::filter_t<is_activation, Options...>;
 };
 
 }  // namespace strata

@@ -35,6 +35,7 @@ struct tape_failure {
   bool misused_option = false;
 };
 
+namespace detail {
 template <int N>
 struct tape {
   static constexpr int size = N;
@@ -45,6 +46,7 @@ struct tape {
   /// The shape of input k of node i.
   constexpr shape in(int i, int k = 0) const { return nodes[nodes[i].input[k]].out; }
 };
+}  // namespace detail
 
 inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
 inline constexpr reason embedding_takes_the_row_indices_of_the_batch{

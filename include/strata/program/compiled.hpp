@@ -174,14 +174,14 @@ template <class Program, class Backend>
 struct kernel_verdict<Program, Backend, -1> {
   using type = no_complaint;
 };
-}  // namespace detail
 
 /// Base of executors. Its instantiation checks that the loss fits the network and that the backend has all kernels.
 template <class Program, class Backend>
 struct compiled {
-  static_assert(sizeof(typename detail::verdict<typename Program::items>::type) > 0, "the network does not fit the loss");
-  static_assert(sizeof(typename detail::kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type) > 0,
+  static_assert(sizeof(typename verdict<typename Program::items>::type) > 0, "the network does not fit the loss");
+  static_assert(sizeof(typename kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type) > 0,
                 "the backend has no kernel for an operation of the network");
 };
+}  // namespace detail
 
 }  // namespace strata

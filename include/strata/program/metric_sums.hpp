@@ -8,6 +8,6 @@ namespace strata {
 
 /// (sum, count) of the loss, then of each metric, over the global batch.
 template <class Program>
-using metric_sums = std::array<metric_sum, std::size_t(1 + length(typename Program::metrics{}))>;
+using metric_sums = std::array<metric_sum, std::size_t(1 + detail::length(typename Program::metrics{}))>;
 
 }  // namespace strata

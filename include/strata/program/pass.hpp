@@ -168,7 +168,7 @@ class pass {
               const everything& to = *static_cast<everything*>(context);
               to.update_product(gradient_product<T>{x, dz, count, rows, columns}, to.it.parameters[parameter]);
             }};
-        launch(step_.queue, into, o, sink);
+        detail::launch(step_.queue, into, o, sink);
       } else {
         run(code[std::size_t(g)].backward, o);
         for (int k = 0; k < it.parameter_count; ++k)
@@ -193,14 +193,16 @@ class pass {
   void update_state(int g, T* weights) {
     T* w[max_group_parameters] = {};
     for (int k = 0; k < plan.groups[g].parameter_count; ++k) w[k] = weights + plan.groups[g].parameters[k];
-    launch(step_.queue, code[std::size_t(g)].update_state, of(g), w);
+    detail::launch(step_.queue, code[std::size_t(g)].update_state, of(g), w);
   }
 
   /// (count, output shape), on the device
   const T* predictions() { return place(plan.groups[plan.group_count - 1].output, int(Program::network::output_shape.size())); }
 
  private:
-  void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o) { launch(step_.queue, call, o); }
+  void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o) {
+    detail::launch(step_.queue, call, o);
+  }
 
   /// The end of the trained parameter that begins at `begin`, padding included.
   static long trained_end(long begin) {

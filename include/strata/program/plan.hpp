@@ -43,6 +43,7 @@ struct kernel_group {
   kernel_info kernel;
 };
 
+namespace detail {
 template <int Nodes>
 struct plan {
   int group_count = 0, segment_count = 1;
@@ -58,6 +59,7 @@ struct plan {
   /// With several segments, saved values must live for all samples of a leaf, not only for a micro-batch.
   constexpr bool needs_whole_leaf() const { return segment_count > 1; }
 };
+}  // namespace detail
 
 constexpr bool is_view(const operation_info& operation, purpose why) {
   return operation.is_view || (why == purpose::inference && operation.only_trains);
@@ -68,7 +70,7 @@ constexpr bool opens_segment(const operation_info& operation, purpose why) {
 
 /// The length of the longest chain of operations from a node on, in which each operation is the only reader of the one before.
 template <int N>
-constexpr int chain_length(const tape<N>& t, int first, purpose why = purpose::training) {
+constexpr int chain_length(const detail::tape<N>& t, int first, purpose why = purpose::training) {
   if (is_view(*t.nodes[first].operation, why)) return 0;
   int n = 1;
   for (int i = first; n < max_fusion && i + 1 < N; ++i, ++n) {
@@ -83,7 +85,7 @@ constexpr int chain_length(const tape<N>& t, int first, purpose why = purpose::t
 /// The operation that one kernel may compute together with the loss: the last one, or the one before the last views. It commutes
 /// with these views, so that they can be views of the logits: flatten(sigmoid(z)) is sigmoid(flatten(z)). 0: there is none.
 template <int N>
-constexpr int operation_before_loss(const tape<N>& t) {
+constexpr int operation_before_loss(const detail::tape<N>& t) {
   constexpr int loss = N - 1;
   int i = loss;
   do {
@@ -100,7 +102,7 @@ constexpr int operation_before_loss(const tape<N>& t) {
 /// sigmoid(40) is 1 in float, so a crossentropy that sees the probability has to clamp it.
 /// joint: that operation, or 0.
 template <int N>
-constexpr bool may_fuse(const tape<N>&, int first, int count, int joint) {
+constexpr bool may_fuse(const detail::tape<N>&, int first, int count, int joint) {
   const int end = first + count;
   return joint == 0 || end <= joint || end == N;
 }
@@ -216,8 +218,9 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
 }  // namespace detail
 
 template <int N, int Count>
-constexpr plan<N> make_plan(const tape<N>& t, const parameter_layout<Count>& l, const kernel_match* matches, purpose why) {
-  plan<N> p;
+constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_layout<Count>& l, const kernel_match* matches,
+                                    purpose why) {
+  detail::plan<N> p;
   if (!t.well_shaped()) return p;
   detail::form_groups(t, matches, why, p);
   detail::find_parameters(l, p);

@@ -22,6 +22,7 @@ enum class verbosity { off, bar, line };
 /// fit(..., verbose::line)
 using verbose = verbosity;
 
+namespace detail {
 /// What an output stream can show.
 struct terminal {
   bool moves = false;  // lines can be rewritten
@@ -38,7 +39,6 @@ struct terminal {
   }
 };
 
-namespace detail {
 double steady_seconds();
 }  // namespace detail
 
@@ -50,7 +50,7 @@ class progress_bar {
 
   std::ostream& out_;
   verbosity verbosity_;
-  terminal terminal_;
+  detail::terminal terminal_;
   double (*clock_)();
   int epoch_ = 0, epochs_ = 0;
   long steps_ = 0, done_ = 0;
@@ -59,9 +59,9 @@ class progress_bar {
   bool open_ = false;  // the current line is unfinished
 
  public:
-  explicit progress_bar(std::ostream& out, verbosity v = verbosity::bar) : progress_bar(out, v, terminal::of(out)) {}
+  explicit progress_bar(std::ostream& out, verbosity v = verbosity::bar) : progress_bar(out, v, detail::terminal::of(out)) {}
   /// For tests and unusual terminals: `clock` returns seconds.
-  progress_bar(std::ostream& out, verbosity v, terminal t, double (*clock)() = &detail::steady_seconds)
+  progress_bar(std::ostream& out, verbosity v, detail::terminal t, double (*clock)() = &detail::steady_seconds)
       : out_(out), verbosity_(v == verbosity::bar && !t.moves ? verbosity::line : v), terminal_(t), clock_(clock) {}
   progress_bar(const progress_bar&) = delete;
   progress_bar& operator=(const progress_bar&) = delete;

@@ -132,6 +132,6 @@ STRATA_FUNCTION std::string progress_bar::metrics(const logs& values) {
   return out;
 }
 
-STRATA_FUNCTION verbosity default_verbosity() { return terminal::of(std::cout).moves ? verbosity::bar : verbosity::line; }
+STRATA_FUNCTION verbosity default_verbosity() { return detail::terminal::of(std::cout).moves ? verbosity::bar : verbosity::line; }
 
 }  // namespace strata

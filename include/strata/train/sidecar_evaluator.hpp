@@ -29,18 +29,6 @@ struct sidecar_options {
   std::chrono::milliseconds interval = std::chrono::seconds(1);  // between two checks of the file
 };
 
-/// The result for one set of weights.
-struct evaluation {
-  std::optional<long> step;  // of the training, if the file is a snapshot
-  logs values;
-
-  /// step 1200 - loss: 0.2811 - accuracy: 0.9123
-  friend std::ostream& operator<<(std::ostream& out, const evaluation& e) {
-    if (e.step) out << "step " << *e.step << " - ";
-    return out << e.values;
-  }
-};
-
 /// `sidecar_evaluator{"backup/snapshot.safetensors"}.run(model, test)`: evaluates the model each time that a training replaces
 /// the weights in that file: snapshots of backup_and_restore, or files of save_weights. The training does not wait for it;
 /// weights that are replaced during an evaluation are skipped. It ends when the file is removed (backup_and_restore does so at
@@ -48,6 +36,18 @@ struct evaluation {
 /// https://www.tensorflow.org/api_docs/python/tf/keras/utils/SidecarEvaluator
 class sidecar_evaluator {
  public:
+  /// The result for one set of weights.
+  struct evaluation {
+    std::optional<long> step;  // of the training, if the file is a snapshot
+    logs values;
+
+    /// step 1200 - loss: 0.2811 - accuracy: 0.9123
+    friend std::ostream& operator<<(std::ostream& out, const evaluation& e) {
+      if (e.step) out << "step " << *e.step << " - ";
+      return out << e.values;
+    }
+  };
+
   /// The file need not exist yet.
   explicit sidecar_evaluator(std::filesystem::path weights, sidecar_options options = {})
       : file_(std::move(weights)), options_(options) {

@@ -66,7 +66,7 @@ class trainer {
   explicit trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
       : executor_(detail::pick_or_make<Strategy>(extra...).template make<Program>((optimizer.validate(), std::move(optimizer)),
                                                                                   detail::pick(seed(1), extra...).value)) {
-    using refused = filter_t<detail::is_no_trainer_extra, Extra...>;
+    using refused = detail::filter_t<detail::is_no_trainer_extra, Extra...>;
     static_assert(sizeof(typename detail::extra_verdict<refused>::type) > 0, "the trainer does not know one of its arguments");
   }
 
@@ -77,7 +77,7 @@ class trainer {
   template <class Source, class... Options>
   history fit(Source&& source, Options&&... options) {
     static_assert(sizeof(verdict_on<Source>) > 0, "the data set does not fit the network");
-    using refused = filter_t<detail::is_no_fit_option, std::remove_cvref_t<Options>...>;
+    using refused = detail::filter_t<detail::is_no_fit_option, std::remove_cvref_t<Options>...>;
     static_assert(sizeof(typename detail::fit_option_verdict<refused>::type) > 0, "fit does not know one of its arguments");
     static_assert(!(... || (session_callback<std::remove_cvref_t<Options>> && std::is_const_v<std::remove_reference_t<Options>>)),
                   "a session_callback, such as backup_and_restore, changes during fit: it cannot be const");

@@ -238,6 +238,7 @@ void sum_leaves(T* to, const T* const* leaves, int count, long begin, long end) 
   detail::add_leaves(to + begin, leaves, count, begin, end);
 }
 
+namespace detail {
 /// The sum of f(element) in double over [begin, end), always in the same order: 16 partial sums, then the sum of these. f takes a
 /// vector of doubles, and f(0) must be 0.
 template <class T, class F>
@@ -260,6 +261,7 @@ double sum_over(const T* values, long begin, long end, F f) {
     for (long l = 0; l < slice_alignment; l += 2 * distance) sum[l] += sum[l + distance];
   return sum[0];
 }
+}  // namespace detail
 
 /// Replaces the first array of the gradient by the mean, with the derivative of the penalty. Norms are taken of this.
 template <class T>
@@ -455,7 +457,7 @@ struct weight_update {
 
   /// What a regularizer adds to the loss, for some weights.
   static double penalty_of(penalty p, const T* w, long begin, long end) {
-    return p.empty() ? 0 : sum_over(w, begin, end, [p](simd::vec<double> v) {
+    return p.empty() ? 0 : detail::sum_over(w, begin, end, [p](simd::vec<double> v) {
       return detail::product(v < 0. ? -v : v, p.l1) + detail::product(detail::product(v, v), p.l2);
     });
   }
@@ -477,8 +479,8 @@ struct weight_update {
   double* direction_norms() const { return norms + 2 * piece_count(parameters, origin); }
 
   static double squares(const T* values, const parameter_range& p, long begin, long end) {
-    return sum_over(values, begin, std::min(end, p.begin + p.elements),
-                    [](simd::vec<double> x) { return detail::product(x, x); });
+    return detail::sum_over(values, begin, std::min(end, p.begin + p.elements),
+                            [](simd::vec<double> x) { return detail::product(x, x); });
   }
   /// Added up in order, for parameter k.
   double sum_of_pieces(const double* squares, long k) const {

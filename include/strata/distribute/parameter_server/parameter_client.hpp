@@ -213,7 +213,7 @@ class parameter_client {
     runs.insert(runs.begin(), contents_[k].rest().begin(), contents_[k].rest().end());
     const auto count = std::size_t(count_elements(runs));
     const auto copy = std::make_shared<T[]>(count);
-    pack(begin, runs, copy.get());
+    detail::pack(begin, runs, copy.get());
     return wire::shared_slice<T>({copy, copy.get()}, copy.get(), count);
   }
   void take(std::size_t k, std::span<const element_run> runs, wire::envelope& received, T* weights) const {

@@ -84,7 +84,7 @@ concept parameter_connection =
 
 /// `Connection<T>` is a parameter_connection.
 template <class Program, template <class> class Connection, class Backend = default_backend>
-class parameter_executor : compiled<Program, Backend>,
+class parameter_executor : detail::compiled<Program, Backend>,
                            public executor_defaults,
                            public counted_optimizer<typename Program::optimizer> {
   using counted = counted_optimizer<typename Program::optimizer>;
@@ -264,7 +264,7 @@ class parameter_executor : compiled<Program, Backend>,
     if constexpr (has_tables) {
       constexpr long size = Program::network::input_shape.size();
       const row_range own = local_.own_samples(batch.count, rank);
-      find_rows(std::span(batch.x() + own.begin * size, batch.x() + own.end * size), rows_);
+      detail::find_rows(std::span(batch.x() + own.begin * size, batch.x() + own.end * size), rows_);
       if (is_complete_) return;
       servers().pull_rows(rows_, weights());
       local_.parameters_changed();

@@ -27,12 +27,14 @@ inline long count_elements(std::span<const element_run> runs) {
   return sum;
 }
 
+namespace detail {
 /// Copies some runs of `from`, one after the other. Returns the end of the copy.
 template <class T>
 T* pack(const T* from, std::span<const element_run> runs, T* to) {
   for (const element_run& r : runs) to = std::copy(from + r.begin, from + r.end, to);
   return to;
 }
+}  // namespace detail
 
 /// The tables of a program of which only rows are sent. Tables with a regularizer are not among them, because each step needs all
 /// of their rows for the penalty.
@@ -53,6 +55,7 @@ struct travelling_tables {
   }();
 };
 
+namespace detail {
 /// The rows that some samples read, in ascending order, each once. `indices` are rows: see refuse_other_rows.
 template <class T>
 void find_rows(std::span<const T> indices, std::vector<std::uint32_t>& rows) {
@@ -61,6 +64,7 @@ void find_rows(std::span<const T> indices, std::vector<std::uint32_t>& rows) {
   std::ranges::sort(rows);
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
 }
+}  // namespace detail
 
 /// Which elements of a shard a message has: first the rest, which belongs to no table, then the pieces of the rows that the
 /// message names. Shards are cut without regard to rows, so a shard may begin and end within a row. A shard without tables is all

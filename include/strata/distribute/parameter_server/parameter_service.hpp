@@ -160,10 +160,10 @@ class parameter_service {
         answer({});
       }
       void answer(parameter_answer<T> a) {
-        if (a.why == refusal::invalid) return end({grpc::StatusCode::INVALID_ARGUMENT, a.text});
-        if (a.why == refusal::empty) return end({grpc::StatusCode::NOT_FOUND, a.text});
-        if (a.why == refusal::fenced) return end({grpc::StatusCode::FAILED_PRECONDITION, a.text});
-        if (a.why == refusal::stalled) return end({grpc::StatusCode::ABORTED, a.text});
+        if (a.why == detail::refusal::invalid) return end({grpc::StatusCode::INVALID_ARGUMENT, a.text});
+        if (a.why == detail::refusal::empty) return end({grpc::StatusCode::NOT_FOUND, a.text});
+        if (a.why == detail::refusal::fenced) return end({grpc::StatusCode::FAILED_PRECONDITION, a.text});
+        if (a.why == detail::refusal::stalled) return end({grpc::StatusCode::ABORTED, a.text});
         std::vector<grpc::Slice> elements;
         const T* const weights = a.weights.get();
         if (weights) elements.push_back(wire::shared_slice<T>(std::move(a.weights), weights, std::size_t(a.count)));

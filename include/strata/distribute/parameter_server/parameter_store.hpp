@@ -29,6 +29,7 @@
 
 namespace strata {
 
+namespace detail {
 /// Why a request is refused.
 enum class refusal : std::uint8_t {
   none,
@@ -37,12 +38,13 @@ enum class refusal : std::uint8_t {
   fenced,   // its sender never joined, or has been replaced
   stalled,  // a worker that it waits for does not come
 };
+}  // namespace detail
 
 /// The weights of a shard after `version` updates: all, or those that were asked for, one run after the other. They stay as they
 /// are while the answer lives.
 template <class T>
 struct parameter_answer {
-  refusal why = refusal::none;
+  detail::refusal why = detail::refusal::none;
   std::string text{};
   std::int64_t version = -1;
   std::shared_ptr<const T> weights{};
@@ -66,6 +68,7 @@ struct parameter_store_options {
 template <class T, optimizer Optimizer, class Host = host_arithmetic<default_backend>>
 class parameter_store {
   using stored = detail::stored_shard<T, Optimizer, Host>;
+  using refusal = detail::refusal;
 
  public:
   using answer = parameter_answer<T>;

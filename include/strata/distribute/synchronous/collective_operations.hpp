@@ -317,11 +317,11 @@ class collective_operations {
 
 /// One process: nothing to send.
 template <class Self>
-class collective_operations<Self, alone> {
+class collective_operations<Self, detail::alone> {
  protected:
   static constexpr bool among_processes = false, may_be_elastic = false;
   struct nothing {};
-  using connections = alone;
+  using connections = detail::alone;
 
  public:
   solo_group& group() { return group_; }
@@ -331,9 +331,9 @@ class collective_operations<Self, alone> {
   static constexpr bool is_elastic() { return false; }
 
  protected:
-  explicit collective_operations(alone) {}
+  explicit collective_operations(detail::alone) {}
 
-  [[no_unique_address]] alone processes_;
+  [[no_unique_address]] detail::alone processes_;
 
   template <class Operation>
   static void together(std::span<std::byte>, Operation&& operation) {
@@ -341,7 +341,7 @@ class collective_operations<Self, alone> {
   }
   static void announce_operation() {}
   static constexpr bool may_prepare_messages(int, purpose) { return true; }
-  static constexpr int first_size(alone) { return 1; }
+  static constexpr int first_size(detail::alone) { return 1; }
   static std::span<std::byte> bytes_of(auto& one) { return std::as_writable_bytes(std::span(&one, 1)); }
 
  private:

@@ -23,8 +23,8 @@
 
 namespace strata {
 
-template <class Program, class Backend, communicator Communicator = alone>
-class synchronous_executor : compiled<Program, Backend>,
+template <class Program, class Backend, communicator Communicator = detail::alone>
+class synchronous_executor : detail::compiled<Program, Backend>,
                              public executor_defaults,
                              public counted_optimizer<typename Program::optimizer>,
                              public collective_operations<synchronous_executor<Program, Backend, Communicator>, Communicator> {

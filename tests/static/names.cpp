@@ -1,0 +1,36 @@
+// General names that programs use beside `using namespace strata`: the library has them in inner namespaces.
+#include <strata/distribute/parameter_server/parameter_rows.hpp>
+#include <strata/distribute/parameter_server/parameter_store.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/sidecar_evaluator.hpp>
+
+using namespace strata;
+
+struct alone {};
+struct compiled {};
+struct evaluation {};
+struct plan {};
+struct refusal {};
+struct tape {};
+struct terminal {};
+template <int, class>
+struct at_t {};
+template <class...>
+struct filter_t {};
+template <class...>
+struct join_t {};
+constexpr int find_rows = 1, launch = 2, length = 3, pack = 4, sum_over = 5;
+
+struct program_of_a_user {
+  alone a;
+  compiled b;
+  evaluation c;
+  plan d;
+  refusal e;
+  tape f;
+  terminal g;
+  at_t<0, int> h;
+  filter_t<int> i;
+  join_t<int> j;
+};
+static_assert(find_rows + launch + length + pack + sum_over == 15 && sizeof(program_of_a_user) > 0);
