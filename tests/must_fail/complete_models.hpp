@@ -11,7 +11,7 @@ struct complete_executor : executor_defaults, counted_optimizer<typename P::opti
   metric_sums<P> train_step(samples<float>) { return {}; }
   metric_sums<P> finish() { return {}; }
   metric_sums<P> evaluate_step(samples<float>) { return {}; }
-  void predict(samples<float>, float*) {}
+  void predict(samples<float>, output_rows<float>) {}
   std::span<float> parameters() { return {}; }
   std::span<const float> parameters() const { return {}; }
   void parameters_changed() {}

@@ -47,7 +47,7 @@ struct some_engine {
     requires(Without != 7);
   void update_state();
   void measure();
-  void predict(float*)
+  void predict(output_rows<float>)
     requires(Without != 8);
   void read_parameters(std::span<float>);
   void write_parameters(std::span<const float>);

@@ -53,7 +53,7 @@ struct some_executor : std::conditional_t<Without == 7, nothing<0>, counted_opti
     requires(Without != 2);
   metric_sums<P> evaluate_step(samples<float>)
     requires(Without != 3);
-  void predict(samples<float>, float*)
+  void predict(samples<float>, output_rows<float>)
     requires(Without != 4);
   std::span<float> parameters();
   std::span<const float> parameters() const

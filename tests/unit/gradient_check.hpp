@@ -74,21 +74,20 @@ struct random_batch {
   }
 };
 
-/// Checks up to `probes` elements of each parameter. Biases start away from zero, so that no gradient vanishes by symmetry.
-template <class Network, class Loss, class Backend>
-void check_gradients(int count, int probes = 6, double tolerance = 1e-6) {
-  using P = program<Network, Loss, keep_gradient, type_list<>, precision::f64>;
+/// Checks up to `probes` elements of each parameter of a program with the optimizer keep_gradient. Biases start away from zero,
+/// so that no gradient vanishes by symmetry.
+template <class P, class Backend>
+void check_gradients_of(const samples<double>& batch, int probes = 6, double tolerance = 1e-6) {
   constexpr const auto& layout = layout_of_program<P>;
   synchronous_executor<P, Backend> executor(keep_gradient{}, 3, {.threads = 1, .leaves = 2, .micro_batch = 2});
-  const random_batch<P> batch(count);
-  executor.prepare(count, purpose::training);
+  executor.prepare(batch.count, purpose::training);
   for (double& w : executor.parameters()) w += 0.05;
   executor.parameters_changed();
 
   const auto loss = [&] {
     executor.set_step(0);
     executor.parameters_changed();
-    return executor.train_step(batch.view())[0].mean();
+    return executor.train_step(batch)[0].mean();
   };
   loss();
   const std::vector<double> gradient(executor.slots().begin(), executor.slots().end());
@@ -113,6 +112,13 @@ void check_gradients(int count, int probes = 6, double tolerance = 1e-6) {
       CHECK(gradient[at] == doctest::Approx(expected).epsilon(tolerance).scale(0.1));
     }
   }
+}
+
+template <class Network, class Loss, class Backend>
+void check_gradients(int count, int probes = 6, double tolerance = 1e-6) {
+  using P = program<Network, Loss, keep_gradient, type_list<>, precision::f64>;
+  const random_batch<P> batch(count);
+  check_gradients_of<P, Backend>(batch.view(), probes, tolerance);
 }
 
 }  // namespace strata::test

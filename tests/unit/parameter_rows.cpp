@@ -66,7 +66,7 @@ struct random_numbers {
     std::vector<float> named(below(most + 1));
     for (float& x : named) x = float(below(std::uint32_t(e.rows)));
     numbers rows;
-    detail::find_rows<float>(named, rows);
+    rows.clear(), detail::append_rows<float>(named, rows), detail::keep_each_once(rows);
     return rows;
   }
 };
@@ -88,9 +88,9 @@ std::string bytes_of(const auto& values) {
 
 TEST_CASE("the rows that samples name: in order, each once") {
   numbers rows{9, 9};
-  detail::find_rows<float>(std::vector<float>{5, 0, 16777215, 5, 3, 0}, rows);
+  rows.clear(), detail::append_rows<float>(std::vector<float>{5, 0, 16777215, 5, 3, 0}, rows), detail::keep_each_once(rows);
   CHECK(rows == numbers{0, 3, 5, 16777215});
-  detail::find_rows<double>(std::vector<double>{}, rows);
+  rows.clear(), detail::append_rows<double>(std::vector<double>{}, rows), detail::keep_each_once(rows);
   CHECK(rows.empty());
 }
 

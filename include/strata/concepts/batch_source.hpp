@@ -5,21 +5,13 @@
 #include <functional>
 #include <ranges>
 #include <strata/base/shape.hpp>
+#include <strata/concepts/ends.hpp>
 #include <type_traits>
 
 namespace strata {
 
 /// What comes with each sample: nothing, a class index, or a row of values (one-hot rows, regression targets).
 enum class label_kind { none, sparse, dense };
-
-/// The most inputs of a network, and the most outputs.
-inline constexpr int max_ends = 8;
-
-/// The ends of a network: how many inputs and outputs it has, and how many numbers a sample has in each of them.
-struct end_sizes {
-  int input_count = 1, output_count = 1;
-  long inputs[max_ends] = {}, outputs[max_ends] = {};
-};
 
 /// What the samples of a batch are compared with at one output. A loss reads one of the two.
 template <class T>
@@ -61,6 +53,16 @@ struct samples {
     }
     return some;
   }
+};
+
+/// For each output of a network the rows of a batch: (count, shape of the output...).
+template <class T>
+struct output_rows {
+  T* at[max_ends] = {};
+
+  constexpr output_rows() = default;
+  /// Of a network with one output.
+  constexpr output_rows(T* only) : at{only} {}
 };
 
 /// How far a training has read a data set: what a snapshot stores of it. Independent of batch size, threads and workers.

@@ -52,37 +52,38 @@ enum class purpose;
 ///   `queue()`      the queue on which it works
 ///   `penalties()`  the penalty of each trained parameter, which is added to the loss; on the host
 ///   `measure()`    computes loss and metrics of its leaves, after begin(purpose::inference, ...)
-///   `predict(out)` writes the output for each sample of the batch to host memory
+///   `predict(out)` writes each output for each sample of the batch to host memory, where output_rows says
 ///   `read_parameters(to)`, `write_parameters(from)`, `read_slots(to)`, `write_slots(from)`  copy whole arenas to and from the
 ///                                                                                          host
 template <class E>
-concept engine = device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
-                 requires(E e, const E& k, typename E::value_type* out, samples<typename E::value_type> batch, purpose why,
-                          std::span<typename E::value_type> values, std::span<const typename E::value_type> constants,
-                          std::span<const double> statistics, const typename E::program::optimizer& optimizer,
-                          const global_gradient<typename E::value_type, typename E::device>& gradient) {
-                   { e.prepare(1, why, 1) } -> std::same_as<int>;
-                   e.share_among(1);
-                   e.begin(why, batch, philox{}, 0, 1);
-                   e.forward(0);
-                   e.forward_backward(detail::any_callback{});
-                   e.backward(0);
-                   { e.sums(0) } -> std::same_as<double*>;
-                   e.set_statistics(0, statistics);
-                   { k.leaves() } -> std::same_as<int>;
-                   { k.on() } -> std::convertible_to<typename E::device>;
-                   { k.queue() } -> std::convertible_to<typename E::device::queue>;
-                   { e.gradients() } -> std::same_as<leaf_gradients<typename E::value_type, typename E::device>>;
-                   { e.penalties() } -> std::convertible_to<std::span<const double>>;
-                   e.update(optimizer, 0L, 0.1, gradient);
-                   e.update_state();
-                   e.measure();
-                   e.predict(out);
-                   e.read_parameters(values);
-                   e.write_parameters(constants);
-                   e.read_slots(values);
-                   e.write_slots(constants);
-                 };
+concept engine =
+    device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
+    requires(E e, const E& k, const output_rows<typename E::value_type>& out, const samples<typename E::value_type>& batch,
+             purpose why, std::span<typename E::value_type> values, std::span<const typename E::value_type> constants,
+             std::span<const double> statistics, const typename E::program::optimizer& optimizer,
+             const global_gradient<typename E::value_type, typename E::device>& gradient) {
+      { e.prepare(1, why, 1) } -> std::same_as<int>;
+      e.share_among(1);
+      e.begin(why, batch, philox{}, 0, 1);
+      e.forward(0);
+      e.forward_backward(detail::any_callback{});
+      e.backward(0);
+      { e.sums(0) } -> std::same_as<double*>;
+      e.set_statistics(0, statistics);
+      { k.leaves() } -> std::same_as<int>;
+      { k.on() } -> std::convertible_to<typename E::device>;
+      { k.queue() } -> std::convertible_to<typename E::device::queue>;
+      { e.gradients() } -> std::same_as<leaf_gradients<typename E::value_type, typename E::device>>;
+      { e.penalties() } -> std::convertible_to<std::span<const double>>;
+      e.update(optimizer, 0L, 0.1, gradient);
+      e.update_state();
+      e.measure();
+      e.predict(out);
+      e.read_parameters(values);
+      e.write_parameters(constants);
+      e.read_slots(values);
+      e.write_slots(constants);
+    };
 
 inline constexpr reason engines_have_a_program_options_a_value_type_and_a_device{
     "an engine has the types program, options, value_type and device, which is a device"};
@@ -130,7 +131,7 @@ struct engine_verdict<E, false> {
                          e.share_among(1);
                        })
       return lacks<E, engines_have_prepare_which_returns_a_number_of_leaves_and_share_among>{};
-    else if constexpr (!requires(E e, samples<T> batch, purpose why) {
+    else if constexpr (!requires(E e, const samples<T>& batch, purpose why) {
                          e.begin(why, batch, philox{}, 0, 1);
                          e.forward(0);
                          e.forward_backward(any_callback{});
@@ -159,7 +160,7 @@ struct engine_verdict<E, false> {
                          e.update_state();
                        })
       return lacks<E, engines_have_update_of_a_global_gradient_and_update_state>{};
-    else if constexpr (!requires(E e, T* out) {
+    else if constexpr (!requires(E e, const output_rows<T>& out) {
                          e.measure();
                          e.predict(out);
                        })

@@ -35,6 +35,7 @@ struct parameter {
 ///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
 ///   `static constexpr bool elementwise = true`  an element of the output depends only on that element of the input (sigmoid)
 ///   `static constexpr bool over_last_axis = true`  a row along the last axis depends only on that row of the input (softmax)
+///   `static constexpr label_kind labels`        it is a loss: an output of the network ends with it (loss_function)
 ///   `static constexpr bool looks_up = true`     the values of the batch are row indices of its one parameter (embedding)
 template <class Op>
 concept operation = requires {
@@ -72,7 +73,7 @@ struct operation_info {
   const char* name;
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
-  bool whole_batch, is_view, only_trains, looks_up, elementwise, over_last_axis;
+  bool whole_batch, is_view, only_trains, looks_up, elementwise, over_last_axis, is_loss;
 };
 
 namespace detail {
@@ -88,6 +89,8 @@ template <class Op>
 inline constexpr bool is_elementwise = requires { requires Op::elementwise; };
 template <class Op>
 inline constexpr bool is_over_last_axis = requires { requires Op::over_last_axis; };
+template <class Op>
+inline constexpr bool is_loss_operation = requires { Op::labels; };
 
 template <class Op>
 constexpr expected_shape output_shape_of(std::span<const shape> in) {
@@ -123,6 +126,7 @@ inline constexpr operation_info info_of<Op> = {
     .looks_up = detail::is_look_up<Op>,
     .elementwise = detail::is_elementwise<Op>,
     .over_last_axis = detail::is_over_last_axis<Op>,
+    .is_loss = detail::is_loss_operation<Op>,
 };
 
 }  // namespace strata

@@ -27,7 +27,7 @@ struct executor_defaults {
 ///   `train_step(batch)`              one update; returns the metric sums of the global batch
 ///   `finish()`                       the end of an epoch; returns the metric sums that no step has returned yet
 ///   `evaluate_step(batch)`           metric sums without an update
-///   `predict(batch, out)`            out: (count, output shape)
+///   `predict(batch, out)`            output_rows: where each output goes
 ///   `parameters()`                   the arena that layout_of_program describes. A write to it is followed by
 ///   `parameters_changed()`
 /// Optimizer (a counted_optimizer has all of these):
@@ -42,28 +42,28 @@ struct executor_defaults {
 ///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
 /// executor_defaults has the last five for a single process.
 template <class E, class Program>
-concept executor =
-    requires(E e, const E& k, samples<typename Program::value_type> batch, typename Program::value_type* out, double rate) {
-      e.prepare(64, purpose::training);
-      { e.train_step(batch) } -> std::same_as<metric_sums<Program>>;
-      { e.finish() } -> std::same_as<metric_sums<Program>>;
-      { e.evaluate_step(batch) } -> std::same_as<metric_sums<Program>>;
-      e.predict(batch, out);
-      { e.parameters() } -> std::same_as<std::span<typename Program::value_type>>;
-      { k.parameters() } -> std::same_as<std::span<const typename Program::value_type>>;
-      e.parameters_changed();
-      { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
-      { k.step() } -> std::same_as<long>;
-      { k.learning_rate() } -> std::same_as<double>;
-      e.set_learning_rate(rate);
-      requires elastic_group<std::remove_cvref_t<decltype(e.group())>>;
-      { k.group().is_chief() } -> std::same_as<bool>;
-      { e.serve() } -> std::same_as<bool>;
-      { k.own_rows() } -> std::same_as<row_choice>;
-      { k.writers() } -> std::same_as<row_writers>;
-      { k.communicating() } -> std::same_as<double>;
-      { k.waiting() } -> std::same_as<double>;
-    };
+concept executor = requires(E e, const E& k, const samples<typename Program::value_type>& batch,
+                            const output_rows<typename Program::value_type>& out, double rate) {
+  e.prepare(64, purpose::training);
+  { e.train_step(batch) } -> std::same_as<metric_sums<Program>>;
+  { e.finish() } -> std::same_as<metric_sums<Program>>;
+  { e.evaluate_step(batch) } -> std::same_as<metric_sums<Program>>;
+  e.predict(batch, out);
+  { e.parameters() } -> std::same_as<std::span<typename Program::value_type>>;
+  { k.parameters() } -> std::same_as<std::span<const typename Program::value_type>>;
+  e.parameters_changed();
+  { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
+  { k.step() } -> std::same_as<long>;
+  { k.learning_rate() } -> std::same_as<double>;
+  e.set_learning_rate(rate);
+  requires elastic_group<std::remove_cvref_t<decltype(e.group())>>;
+  { k.group().is_chief() } -> std::same_as<bool>;
+  { e.serve() } -> std::same_as<bool>;
+  { k.own_rows() } -> std::same_as<row_choice>;
+  { k.writers() } -> std::same_as<row_writers>;
+  { k.communicating() } -> std::same_as<double>;
+  { k.waiting() } -> std::same_as<double>;
+};
 
 inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose{"an executor has prepare(batch_size, purpose)"};
 inline constexpr reason executors_have_train_step_which_returns_metric_sums{"an executor has train_step(batch)"};
@@ -91,7 +91,7 @@ struct executor_verdict<E, Program, false> {
   static auto sentence() {
     if constexpr (!requires(E e) { e.prepare(64, purpose::training); })
       return lacks<E, executors_have_prepare_of_a_batch_size_and_a_purpose>{};
-    else if constexpr (!requires(E e, samples<T> batch) {
+    else if constexpr (!requires(E e, const samples<T>& batch) {
                          { e.train_step(batch) } -> std::same_as<sums>;
                        })
       return lacks<E, executors_have_train_step_which_returns_metric_sums>{};
@@ -99,11 +99,11 @@ struct executor_verdict<E, Program, false> {
                          { e.finish() } -> std::same_as<sums>;
                        })
       return lacks<E, executors_have_finish_which_returns_metric_sums>{};
-    else if constexpr (!requires(E e, samples<T> batch) {
+    else if constexpr (!requires(E e, const samples<T>& batch) {
                          { e.evaluate_step(batch) } -> std::same_as<sums>;
                        })
       return lacks<E, executors_have_evaluate_step_which_returns_metric_sums>{};
-    else if constexpr (!requires(E e, samples<T> batch, T* out) { e.predict(batch, out); })
+    else if constexpr (!requires(E e, const samples<T>& batch, const output_rows<T>& out) { e.predict(batch, out); })
       return lacks<E, executors_have_predict_of_a_batch_and_its_outputs>{};
     else if constexpr (!requires(E e, const E& k) {
                          { e.parameters() } -> std::same_as<std::span<T>>;

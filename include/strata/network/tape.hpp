@@ -1,6 +1,7 @@
 // The tape: a network as a flat constexpr array of operations that name their inputs (SSA), and a flat list of their types.
 // Layers and kernels are types; between them, passes over the tape are ordinary constexpr functions of values.
 #pragma once
+#include <strata/concepts/ends.hpp>
 #include <strata/concepts/layer.hpp>
 #include <strata/layers/branch.hpp>
 #include <strata/layers/input.hpp>
@@ -15,7 +16,7 @@ struct item_path {
   int depth = 0;
 };
 
-/// One operation. Node 0 is the batch.
+/// One operation. The nodes without inputs are the inputs of the network: node 0, and further ones if it has several.
 struct tape_node {
   const operation_info* operation = nullptr;
   const layer_info* layer = nullptr;
@@ -24,6 +25,8 @@ struct tape_node {
   int arity = 0;
   int consumers = 0;  // how many inputs of later nodes read it
   shape out{};        // of one sample
+
+  constexpr bool is_input() const { return arity == 0; }
 };
 
 /// The first item that does not fit.
@@ -46,6 +49,31 @@ struct tape {
   /// The shape of input k of node i.
   constexpr shape in(int i, int k = 0) const { return nodes[nodes[i].input[k]].out; }
 };
+
+/// The number of the input of the network that a node is, or is a view of; -1: it is neither.
+constexpr int input_viewed_by(const tape_node* nodes, int id) {
+  while (!nodes[id].is_input() && nodes[id].operation->is_view) id = nodes[id].input[0];
+  if (!nodes[id].is_input()) return -1;
+  int number = 0;
+  for (int i = 0; i < id; ++i) number += nodes[i].is_input();
+  return number;
+}
+
+/// The nodes where a network begins and ends: inputs and losses, in the order of the tape, which is that of their numbers.
+struct tape_ends {
+  int input_count = 0, output_count = 0;
+  int inputs[max_ends] = {}, losses[max_ends] = {};
+};
+template <int N>
+constexpr tape_ends ends_of(const tape<N>& t) {
+  tape_ends ends;
+  if (!t.well_shaped()) return ends;
+  for (int i = 0; i < N; ++i) {
+    if (t.nodes[i].is_input()) ends.inputs[ends.input_count++] = i;
+    if (t.nodes[i].operation->is_loss) ends.losses[ends.output_count++] = i;
+  }
+  return ends;
+}
 }  // namespace detail
 
 inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
@@ -90,16 +118,9 @@ struct recorder {
     n.out = out.value;
     if (out.refused)
       *failed = {id, out.why, received, here, false};
-    else if (operation.looks_up && !is_batch(n.input[0]))
+    else if (operation.looks_up && input_viewed_by(nodes, n.input[0]) < 0)
       *failed = {id, &embedding_takes_the_row_indices_of_the_batch, received, here, false};
     return id;
-  }
-
- private:
-  /// Whether a node is the batch, or a view of it.
-  constexpr bool is_batch(int id) const {
-    while (id > 0 && nodes[id].operation->is_view) id = nodes[id].input[0];
-    return id == 0;
   }
 };
 

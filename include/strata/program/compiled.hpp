@@ -50,20 +50,26 @@ template <class Program, class Backend, int First, int Count>
 struct kernel_of<Program, Backend, First, Count, true> {
   using items = typename Program::items;
   using operation = typename at_t<First, node_types_of<items>>::operation;
-  using type = typename find_kernel<Backend, fused<operation, typename Program::loss>, typename Program::precision,
+  using loss = typename at_t<First + Count - 1, node_types_of<items>>::operation;
+  using type = typename find_kernel<Backend, fused<operation, loss>, typename Program::precision,
                                     tape_of<items>.in(First + Count - 1)>::type;
 };
 
-/// The operation that the backend computes together with the loss (operation_before_loss), or 0.
-template <class Program, class Backend>
-inline constexpr int joint_with_loss = [] {
-  constexpr const auto& t = tape_of<typename Program::items>;
-  if constexpr (t.well_shaped()) {
-    constexpr int before = operation_before_loss(t);
-    if constexpr (before > 0)
-      if constexpr (!std::is_void_v<typename kernel_of<Program, Backend, before, t.size - before>::type>) return before;
-  }
+/// The operation that the backend computes together with a loss (operation_before_loss), or 0.
+template <class Program, class Backend, int Loss>
+constexpr int joint_with_loss() {
+  constexpr int before = operation_before_loss(tape_of<typename Program::items>, Loss);
+  if constexpr (before > 0)
+    if constexpr (!std::is_void_v<typename kernel_of<Program, Backend, before, Loss + 1 - before>::type>) return before;
   return 0;
+}
+
+template <class Program, class Backend>
+inline constexpr joint_operations joint_with_losses = [] {
+  constexpr tape_ends ends = ends_of(tape_of<typename Program::items>);
+  return [&]<int... K>(std::integer_sequence<int, K...>) {
+    return joint_operations{ends, {joint_with_loss<Program, Backend, ends.losses[K]>()...}};
+  }(std::make_integer_sequence<int, ends.output_count>{});
 }();
 
 template <class K>
@@ -73,13 +79,13 @@ constexpr kernel_match match_of(int count) {
 
 template <class Program, class Backend, int First, int Count>
 constexpr kernel_match longest_match() {
-  constexpr const auto& t = tape_of<typename Program::items>;
-  constexpr int joint = joint_with_loss<Program, Backend>;
+  constexpr const joint_operations& joint = joint_with_losses<Program, Backend>;
+  constexpr int joint_end = joint.end_of(First);
   if constexpr (Count == 0) {
     return {};
-  } else if constexpr (First == joint) {
-    return match_of<typename kernel_of<Program, Backend, First, t.size - First>::type>(t.size - First);
-  } else if constexpr (!may_fuse(t, First, Count, joint)) {
+  } else if constexpr (joint_end > 0) {
+    return match_of<typename kernel_of<Program, Backend, First, joint_end - First>::type>(joint_end - First);
+  } else if constexpr (!may_fuse(First, Count, joint)) {
     return longest_match<Program, Backend, First, Count - 1>();
   } else {
     using K = typename kernel_of<Program, Backend, First, Count>::type;
@@ -181,6 +187,9 @@ struct compiled {
   static_assert(sizeof(typename verdict<typename Program::items>::type) > 0, "the network does not fit the loss");
   static_assert(sizeof(typename kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type) > 0,
                 "the backend has no kernel for an operation of the network");
+  static_assert(!tape_of<typename Program::items>.well_shaped() ||
+                    ends_of_program<Program>.output_count == length(typename Program::outputs{}),
+                "a program has one compared_output for each loss of its tape");
 };
 }  // namespace detail
 

@@ -50,8 +50,8 @@ class workspace {
     return lasting_.data() + std::size_t(where.offset) * std::size_t(leaf_) + std::size_t(first) * std::size_t(size);
   }
   T* scratch() { return scratch_.data(); }
-  /// The predictions of the last forward or infer: (count, output shape).
-  const T* predictions() { return at(plan.groups[plan.group_count - 1].output, 0, 0); }
+  /// The predictions of the last forward or infer, for output k: (count, output shape).
+  const T* predictions(int k) { return at(plan.groups[plan.output_group[k]].output, 0, 0); }
 
  private:
   static void grow(const device& on, buffer& memory, std::size_t size) {
@@ -61,30 +61,37 @@ class workspace {
   }
 };
 
-/// The sums over the samples of a leaf: the gradient, and in `sums` statistics | (sum, count) of the loss and of each metric.
-/// Strategies add up these and nothing else.
+/// The sums over the samples of a leaf: the gradient, and in `sums` statistics | (sum, count) of the loss of each output | of the
+/// metrics of each output. Strategies add up these and nothing else.
 template <class Program, class Backend>
 struct leaf_sums {
   using T = typename Program::value_type;
   static constexpr std::size_t statistics = std::size_t(plan_of<Program, Backend>.statistics),
-                               metric_count = std::tuple_size_v<metric_sums<Program>>,
+                               metric_count = detail::sum_counts<Program>::of_leaf,
                                size = statistics + 2 * metric_count;  // without the gradient
 
   T* gradient = nullptr;  // null: another process computes this leaf
   double* sums = nullptr;
 
   double* statistics_at(int offset) const { return sums + offset; }
-  double* metric_sum_at(std::size_t k) const { return sums + statistics + 2 * k; }
+  double* loss_at(int output) const { return sums + statistics + 2 * output; }
+  double* metrics() const { return sums + statistics + 2 * detail::sum_counts<Program>::outputs; }
 };
 
 /// The metric sums over all leaves of the current batch. The loss includes the penalties of regularizers for each sample.
 template <class Engine>
 metric_sums<typename Engine::program> add_metric_sums(Engine& engine) {
+  using counts = detail::sum_counts<typename Engine::program>;
   constexpr auto first = leaf_sums<typename Engine::program, typename Engine::backend>::statistics;
   metric_sums<typename Engine::program> out;
   const int leaves = engine.leaves();
   const auto sum_of = [&](std::size_t i) { return sum_in_tree([&](int l) { return engine.sums(l)[first + i]; }, 0, leaves); };
-  for (std::size_t k = 0; k < out.size(); ++k) out[k] = {sum_of(2 * k), sum_of(2 * k + 1)};
+  constexpr std::size_t total = counts::reported - counts::of_leaf;
+  for (std::size_t k = 0; k < counts::of_leaf; ++k) out[total + k] = {sum_of(2 * k), sum_of(2 * k + 1)};
+  if constexpr (total > 0) {
+    out[0].count = out[1].count;
+    for (std::size_t k = 0; k < counts::outputs; ++k) out[0].sum += out[total + k].sum;
+  }
   if constexpr (layout_of_program<typename Engine::program>.has_regularizers())
     for (const double penalty : engine.penalties()) out[0].sum += detail::rounded(penalty * out[0].count);
   return out;
@@ -196,8 +203,15 @@ class pass {
     detail::launch(step_.queue, code[std::size_t(g)].update_state, of(g), w);
   }
 
-  /// (count, output shape), on the device
-  const T* predictions() { return place(plan.groups[plan.group_count - 1].output, int(Program::network::output_shape.size())); }
+  /// Of each output, on the device.
+  output_rows<const T> predictions() {
+    output_rows<const T> all;
+    for (int k = 0; k < plan.output_count; ++k) {
+      const kernel_group& it = plan.groups[plan.output_group[k]];
+      all.at[k] = place(it.output, it.size);
+    }
+    return all;
+  }
 
  private:
   void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o) {
@@ -220,7 +234,7 @@ class pass {
     o.count = batch_.count;
     for (int k = 0; k < it.arity; ++k) {
       const int from = it.input[k];
-      o.x[k] = from < 0 ? batch_.x() : place(plan.groups[from].output, plan.groups[from].size);
+      o.x[k] = from < 0 ? batch_.inputs[-1 - from] : place(plan.groups[from].output, plan.groups[from].size);
       o.dx[k] = it.wants_dx[k] ? place(plan.groups[from].gradient, plan.groups[from].size) : nullptr;
       o.adds_dx[k] = it.adds_dx[k];
     }
@@ -237,9 +251,11 @@ class pass {
     o.total = step_.total;
     o.random = step_.random.fork(std::uint64_t(it.first));
     o.first_sample = first_;
-    o.labels = batch_.labels();
-    o.targets = batch_.targets();
-    o.loss = sums_.metric_sum_at(0);
+    if (const int k = it.number_of_output; k >= 0) {
+      o.labels = batch_.truths[k].labels;
+      o.targets = batch_.truths[k].targets;
+      o.loss = sums_.loss_at(k);
+    }
     return o;
   }
 
@@ -251,26 +267,37 @@ class pass {
   }
 };
 
-/// Adds the values of the metrics for each sample to the (sum, count) pairs at `to`, one pair per metric. The pair of the loss
-/// is not among them.
-template <class Program>
-void measure(const typename Program::value_type* predictions, const samples<typename Program::value_type>& batch, double* to) {
-  using T = typename Program::value_type;
-  const std::size_t size = std::size_t(Program::network::output_shape.size());
+/// Adds the values of the metrics of one output for each sample to the (sum, count) pairs at `to`.
+template <class Loss, class... M, class T>
+void measure_output(type_list<M...>, const T* predictions, std::size_t size, const truth_rows<T>& y, int count, double* to) {
   const auto add = [to](std::size_t k, double value) {
     to[2 * k] += value;
     to[2 * k + 1] += 1;
   };
-  [&]<class... M>(type_list<M...>) {
-    for (int n = 0; n < batch.count; ++n) {
-      const std::span<const T> one(predictions + std::size_t(n) * size, size);
-      [[maybe_unused]] std::size_t k = 0;
-      if constexpr (Program::loss::labels == label_kind::sparse)
-        (add(k++, double(M::measure(one, batch.labels()[n]))), ...);
-      else
-        (add(k++, double(M::measure(one, std::span<const T>(batch.targets() + std::size_t(n) * size, size)))), ...);
-    }
-  }(typename Program::metrics{});
+  for (int n = 0; n < count; ++n) {
+    const std::span<const T> one(predictions + std::size_t(n) * size, size);
+    [[maybe_unused]] std::size_t k = 0;
+    if constexpr (Loss::labels == label_kind::sparse)
+      (add(k++, double(M::measure(one, y.labels[n]))), ...);
+    else
+      (add(k++, double(M::measure(one, std::span<const T>(y.targets + std::size_t(n) * size, size)))), ...);
+  }
+}
+
+/// The same for all outputs, one after the other.
+template <class Program, class T = typename Program::value_type>
+void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to) {
+  static constexpr const end_sizes& ends = ends_of_program<Program>;
+  [&]<class... Output>(type_list<Output...>) {
+    [[maybe_unused]] int k = 0;
+    const auto next = [&]<class One>(std::type_identity<One>) {
+      measure_output<typename One::loss>(typename One::metrics{}, predictions.at[k], std::size_t(ends.outputs[k]),
+                                         batch.truths[k], batch.count, to);
+      to += 2 * length(typename One::metrics{});
+      ++k;
+    };
+    (next(std::type_identity<Output>{}), ...);
+  }(typename Program::outputs{});
 }
 
 }  // namespace detail

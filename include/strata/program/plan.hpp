@@ -29,7 +29,8 @@ struct kernel_match {
 /// One kernel call, for the nodes [first, first + count). Offsets count elements.
 struct kernel_group {
   int first = 0, count = 0;
-  int arity = 0, input[max_inputs] = {};  // the groups that it reads; -1: the batch
+  int arity = 0, input[max_inputs] = {};  // the groups that it reads; -1 - k: input k of the batch
+  int number_of_output = -1;              // the output whose loss it computes; -1: none
   int size = 0;                           // of one output
   int parameter_count = 0;
   long parameters[max_group_parameters] = {};  // offsets in the arena
@@ -53,7 +54,9 @@ struct plan {
   int scratch = 0, scratch_per_sample = 0;
   long derived = 0;
   kernel_group groups[Nodes];
-  int group_of[Nodes] = {};  // -1: the batch, or a view of it
+  int group_of[Nodes] = {};  // -1 - k: input k of the batch, or a view of it
+  int input_count = 0, output_count = 0;
+  int output_group[max_ends] = {};  // the groups with the losses, whose outputs are the predictions
   int first_of_segment[Nodes + 1] = {};
 
   /// With several segments, saved values must live for all samples of a leaf, not only for a micro-batch.
@@ -71,7 +74,7 @@ constexpr bool opens_segment(const operation_info& operation, purpose why) {
 /// The length of the longest chain of operations from a node on, in which each operation is the only reader of the one before.
 template <int N>
 constexpr int chain_length(const detail::tape<N>& t, int first, purpose why = purpose::training) {
-  if (is_view(*t.nodes[first].operation, why)) return 0;
+  if (t.nodes[first].is_input() || is_view(*t.nodes[first].operation, why)) return 0;
   int n = 1;
   for (int i = first; n < max_fusion && i + 1 < N; ++i, ++n) {
     const tape_node& next = t.nodes[i + 1];
@@ -82,11 +85,11 @@ constexpr int chain_length(const detail::tape<N>& t, int first, purpose why = pu
   return n;
 }
 
-/// The operation that one kernel may compute together with the loss: the last one, or the one before the last views. It commutes
-/// with these views, so that they can be views of the logits: flatten(sigmoid(z)) is sigmoid(flatten(z)). 0: there is none.
+/// The operation that one kernel may compute together with a loss: the one before it, or before the views that it reads. It
+/// commutes with these views, so that they can be views of the logits: flatten(sigmoid(z)) is sigmoid(flatten(z)). 0: there is
+/// none.
 template <int N>
-constexpr int operation_before_loss(const detail::tape<N>& t) {
-  constexpr int loss = N - 1;
+constexpr int operation_before_loss(const detail::tape<N>& t, int loss) {
   int i = loss;
   do {
     if (t.nodes[i].input[0] != i - 1 || t.nodes[i - 1].consumers != 1) return 0;
@@ -97,23 +100,39 @@ constexpr int operation_before_loss(const detail::tape<N>& t) {
   return i + 1 == loss || commutes ? i : 0;
 }
 
-/// Whether one kernel may take the nodes [first, first + count). Where the backend has a joint kernel for an operation and the
+namespace detail {
+/// The losses of a tape, and for each the operation that the backend computes together with it; 0: none.
+struct joint_operations {
+  tape_ends ends;
+  int with[max_ends] = {};
+
+  /// The end of the nodes that one kernel computes from this operation to a loss; 0: it is not joint.
+  constexpr int end_of(int operation) const {
+    for (int k = 0; operation > 0 && k < ends.output_count; ++k)
+      if (with[k] == operation) return ends.losses[k] + 1;
+    return 0;
+  }
+};
+
+/// Whether one kernel may take the nodes [first, first + count). Where the backend has a joint kernel for an operation and a
 /// loss, no kernel takes that operation without the loss: only together are they computed from the logits. For example
 /// sigmoid(40) is 1 in float, so a crossentropy that sees the probability has to clamp it.
-/// joint: that operation, or 0.
-template <int N>
-constexpr bool may_fuse(const detail::tape<N>&, int first, int count, int joint) {
+constexpr bool may_fuse(int first, int count, const joint_operations& joint) {
   const int end = first + count;
-  return joint == 0 || end <= joint || end == N;
+  for (int k = 0; k < joint.ends.output_count; ++k)
+    if (const int with = joint.with[k]; with > 0 && first <= with && with < end && end != joint.ends.losses[k] + 1) return false;
+  return true;
 }
 
-namespace detail {
 /// A node that needs the whole batch opens a segment: the nodes before it must be computed for every sample.
 template <int N>
 constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpose why, plan<N>& p) {
-  p.group_of[0] = -1;
-  for (int i = 1; i < N; i += matches[i].length) {
+  for (int i = 0; i < N; i += matches[i].length) {
     const tape_node& head = t.nodes[i];
+    if (head.is_input()) {
+      p.group_of[i] = -1 - p.input_count++;
+      continue;
+    }
     if (is_view(*head.operation, why)) {
       p.group_of[i] = p.group_of[head.input[0]];
       continue;
@@ -133,6 +152,10 @@ constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpos
     if (g.kernel.scratch > p.scratch) p.scratch = g.kernel.scratch;
     if (g.kernel.scratch_per_sample > p.scratch_per_sample) p.scratch_per_sample = g.kernel.scratch_per_sample;
     for (int k = 0; k < g.count; ++k) p.group_of[i + k] = p.group_count;
+    if (t.nodes[i + g.count - 1].operation->is_loss) {
+      g.number_of_output = p.output_count;
+      p.output_group[p.output_count++] = p.group_count;
+    }
     ++p.group_count;
   }
   p.first_of_segment[p.segment_count] = p.group_count;
@@ -178,7 +201,7 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   const auto back = [&](int g) { return 2 * G - 1 - g; };
   int last_read[N + 1] = {}, first_write[N + 1] = {};
   for (int g = 0; g < G; ++g) last_read[g] = g, first_write[g] = never;
-  last_read[G - 1] = G;  // the predictions: metrics read them between forward and backward
+  for (int k = 0; k < p.output_count; ++k) last_read[p.output_group[k]] = G;  // metrics read predictions before backward
   for (int g = G - 1; g >= 0; --g) {
     kernel_group& it = p.groups[g];
     if (trains && it.trains && it.kernel.reads_output) last_read[g] = back(g);

@@ -29,7 +29,7 @@ struct layout_info {
 /// one cell is printed as it is. Cells are ASCII.
 std::string aligned(const std::vector<std::vector<std::string>>& rows);
 
-/// The layers to which the operations of a group belong: "conv2d, max_pooling2d". The loss, the last node, is not a layer.
+/// The layers to which the operations of a group belong: "conv2d, max_pooling2d". A loss is not a layer.
 std::string layers_of_group(std::span<const tape_node> nodes, const std::vector<std::string>& names, const kernel_group& g);
 
 /// The gradients that backward of a group writes: "dw, stores dx of %1, adds to dx of %0". "none": neither the group nor those

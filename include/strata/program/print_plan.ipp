@@ -30,7 +30,7 @@ STRATA_FUNCTION std::string aligned(const std::vector<std::vector<std::string>>&
 STRATA_FUNCTION std::string layers_of_group(std::span<const tape_node> nodes, const std::vector<std::string>& names,
                                             const kernel_group& g) {
   std::string out;
-  for (int i = g.first; i < std::min(g.first + g.count, int(nodes.size()) - 1); ++i) {
+  for (int i = g.first; i < g.first + g.count && !nodes[std::size_t(i)].operation->is_loss; ++i) {
     const int layer = nodes[std::size_t(i)].layer_number;
     if (i == g.first || layer != nodes[std::size_t(i) - 1].layer_number)
       out += detail::text_of({i > g.first ? ", " : "", names[std::size_t(layer)]});
@@ -63,6 +63,11 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
   const std::vector<std::string> names = layer_names(nodes), parameters = parameter_names(nodes, layout.slots);
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
   const bool several = plan.first_of_segment.size() > 2;
+  const auto inputs_of_network = std::size_t(std::ranges::count_if(nodes, [](const tape_node& n) { return n.is_input(); }));
+  const auto read_by = [&](int group) {
+    if (group >= 0) return detail::text_of({'%', group});
+    return inputs_of_network == 1 ? "batch" : detail::text_of({"input ", -1 - group});
+  };
   const auto placed = [&](int size, workspace_location at) {
     return at.offset < 0 ? std::string() : formatted("%d @ %d%s", size, at.offset, at.passes && several ? "*" : "");
   };
@@ -72,8 +77,8 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
 
   std::string out =
       detail::text_of({plan.why == purpose::inference ? "plan of inference on " : "plan on ", backend, ": ",
-                       counted(nodes.size() - 1, "operation"), " in ", counted(plan.groups.size(), "group"), " and ",
-                       counted(plan.first_of_segment.size() - 1, "segment"), ", numbers of ", element_size, " bytes\n"});
+                       counted(nodes.size() - inputs_of_network, "operation"), " in ", counted(plan.groups.size(), "group"),
+                       " and ", counted(plan.first_of_segment.size() - 1, "segment"), ", numbers of ", element_size, " bytes\n"});
   out += detail::text_of({"  parameters  ", grouped(layout.trainable), " trained, ", grouped(layout.state), " state; arena ",
                           bytes(layout.arena), ", gradient of a leaf ", bytes(layout.trainable_arena), "\n"});
   if (plan.derived > 0) out += detail::text_of({"  derived layouts of weights  ", bytes(plan.derived), "\n"});
@@ -106,8 +111,7 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
     std::string operations, inputs;
     for (int k = 0; k < it.count; ++k)
       operations += detail::text_of({k > 0 ? " + " : "", nodes[std::size_t(it.first + k)].operation->name});
-    for (int k = 0; k < it.arity; ++k)
-      inputs += detail::text_of({k > 0 ? ", " : "", it.input[k] < 0 ? "batch" : detail::text_of({'%', it.input[k]})});
+    for (int k = 0; k < it.arity; ++k) inputs += detail::text_of({k > 0 ? ", " : "", read_by(it.input[k])});
     rows.push_back({detail::text_of({'%', g}), detail::text_of({operations, it.kernel.exists ? "" : " (no kernel)"}), inputs,
                     shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it),
                     placed(it.size, it.output), placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),

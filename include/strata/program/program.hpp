@@ -8,6 +8,13 @@
 
 namespace strata {
 
+/// What a program compares one output of its network with, and what it reports on it. Metrics: type_list<...>.
+template <loss_function Loss, class Metrics>
+struct compared_output {
+  using loss = Loss;
+  using metrics = Metrics;
+};
+
 /// Metrics: type_list<...>.
 template <network Network, class Loss, class Optimizer, class Metrics, precision_policy Precision = precision::f32>
 struct program {
@@ -19,14 +26,26 @@ struct program {
   using precision = Precision;
   using value_type = typename Precision::value_type;
 
-  /// The loss is one more item: the tape ends with it.
+  /// A loss is one more item, right after the output that it reads.
   using items = branch<typename Network::items, loss>;
+  /// One for each loss of the tape, in its order.
+  using outputs = type_list<compared_output<loss, Metrics>>;
 };
+
+namespace detail {
+template <int N>
+constexpr end_sizes sizes_of_ends(const tape<N>& t) {
+  const tape_ends ends = ends_of(t);
+  end_sizes sizes{.input_count = ends.input_count, .output_count = ends.output_count};
+  for (int k = 0; k < ends.input_count; ++k) sizes.inputs[k] = t.nodes[ends.inputs[k]].out.size();
+  for (int k = 0; k < ends.output_count; ++k) sizes.outputs[k] = t.nodes[ends.losses[k]].out.size();
+  return sizes;
+}
+}  // namespace detail
 
 /// What a batch of the program has for each input and each output of its network.
 template <class Program>
-inline constexpr end_sizes ends_of_program = {.inputs = {Program::network::input_shape.size()},
-                                              .outputs = {Program::network::output_shape.size()}};
+inline constexpr end_sizes ends_of_program = detail::sizes_of_ends(tape_of<typename Program::items>);
 
 /// What a step needs to know of the program without its types: a constant.
 template <class Program>

@@ -18,6 +18,7 @@ struct row_table {
   long begin;       // of its first element in the arena of trained parameters
   int rows, width;  // width: elements of a row
   int layer;        // its number
+  int input = 0;    // of the network: its numbers name rows
 };
 
 namespace detail {
@@ -37,34 +38,50 @@ constexpr auto find_row_tables() {
   for (int s = 0; s < l.count; ++s) {
     const parameter_slot& slot = l.slots[s];
     if (const tape_node& owner = t.nodes[slot.node]; owner.operation->looks_up)
-      tables[n++] = {slot.offset, slot.what.extents[0], slot.what.extents[1], owner.layer_number};
+      tables[n++] = {slot.offset, slot.what.extents[0], slot.what.extents[1], owner.layer_number,
+                     input_viewed_by(t.nodes, owner.input[0])};
   }
   return tables;
 }
 }  // namespace detail
 
-/// Those of a program, in the order of the arena. They read the batch itself: every number of a sample is a row of each table.
+/// Those of a program, in the order of the arena. Each reads an input of the network: every number of it is a row of the table.
 template <class Program>
 inline constexpr auto row_tables_of_program = detail::find_row_tables<Program>();
 
-/// Looks at the samples `which` of a batch x. `samples_before`: of other batches, so that the message counts as the user does.
+namespace detail {
+/// The smallest of the tables that read an input; null: there are none. What it has, all have.
+template <class Program>
+constexpr const row_table* smallest_table_of(int input) {
+  const row_table* found = nullptr;
+  for (const row_table& each : row_tables_of_program<Program>)
+    if (each.input == input && (!found || each.rows < found->rows)) found = &each;
+  return found;
+}
+}  // namespace detail
+
+/// Looks at the samples `which` of a batch. `samples_before`: of other batches, so that the message counts as the user does.
 /// Throws strata::error that names the layer as the summary does, the sample and the value, for a number that is no row: not
 /// whole, negative, too large, not finite.
 template <class Program>
-void refuse_other_rows(const typename Program::value_type* x, row_range which, long samples_before = 0) {
+void refuse_other_rows(const samples<typename Program::value_type>& batch, row_range which, long samples_before = 0) {
   if constexpr (!row_tables_of_program<Program>.empty()) {
     using T = typename Program::value_type;
-    // What the smallest one has, all have.
-    static constexpr row_table table = std::ranges::min(row_tables_of_program<Program>, {}, &row_table::rows);
-    constexpr T end = T(table.rows);
-    constexpr long size = Program::network::input_shape.size();
-    const auto is_row = [](T number) { return number >= 0 && number < end && number == T(int(number)); };
-    for (long i = which.begin * size; i < which.end * size; ++i)
-      if (!is_row(x[i]))
-        throw error({"sample ", samples_before + i / size, " has the number ",
-                     detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])), " in element ", i % size,
-                     ", but ", layer_names_of<typename Program::network>()[std::size_t(table.layer)], " has ", table.rows,
-                     " rows: it takes whole numbers from 0 to ", table.rows - 1});
+    constexpr const end_sizes& ends = ends_of_program<Program>;
+    for (int k = 0; k < ends.input_count; ++k) {
+      const row_table* const table = detail::smallest_table_of<Program>(k);
+      if (!table) continue;
+      const T* const x = batch.inputs[k];
+      const T end = T(table->rows);
+      const long size = ends.inputs[k];
+      const auto is_row = [end](T number) { return number >= 0 && number < end && number == T(int(number)); };
+      for (long i = which.begin * size; i < which.end * size; ++i)
+        if (!is_row(x[i]))
+          throw error({"sample ", samples_before + i / size, " has the number ",
+                       detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])), " in element ", i % size,
+                       ", but ", layer_names_of<typename Program::network>()[std::size_t(table->layer)], " has ", table->rows,
+                       " rows: it takes whole numbers from 0 to ", table->rows - 1});
+    }
   }
 }
 

@@ -16,7 +16,7 @@ class any_executor {
  public:
   struct program_info {
     std::span<const char* const> metrics;  // names; the first is "loss"
-    int input_size, output_size;           // of a sample
+    const end_sizes& ends;                 // of a sample
   };
 
   virtual program_info about() const = 0;
@@ -51,7 +51,6 @@ struct metric_names<type_list<M...>> {
 template <class Program, class Executor>
 class erased_executor final : public any_executor<typename Program::value_type> {
   using T = typename Program::value_type;
-  using network = typename Program::network;
   using group_type = std::remove_reference_t<decltype(std::declval<Executor&>().group())>;
 
   Executor& executor_;
@@ -65,7 +64,9 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   explicit erased_executor(Executor& executor) : executor_(executor), group_(executor.group()) {}
 
   typename any_executor<T>::program_info about() const override {
-    return {metric_names<typename Program::metrics>::names, network::input_shape.size(), network::output_shape.size()};
+    using names = metric_names<typename Program::metrics>;
+    static_assert(std::size(names::names) == std::tuple_size_v<metric_sums<Program>>, "each sum has a name");
+    return {names::names, ends_of_program<Program>};
   }
   any_process_group& group() override { return group_; }
   void check(const samples<T>& batch, row_range rows, long samples_before) override {

@@ -10,42 +10,49 @@
 namespace strata::detail {
 
 /// A label outside the classes would read beyond the predictions.
-template <class T>
-void check_labels(const samples<T>& batch, row_range rows, int classes, long samples_before) {
+inline void check_labels(const std::int32_t* labels, row_range rows, int classes, long samples_before) {
   for (int n = rows.begin; n < rows.end; ++n)
-    if (batch.labels()[n] < 0 || batch.labels()[n] >= classes)
-      throw error({"sample ", samples_before + n, " has the label ", batch.labels()[n], ", but the network has ", classes,
+    if (labels[n] < 0 || labels[n] >= classes)
+      throw error({"sample ", samples_before + n, " has the label ", labels[n], ", but the network has ", classes,
                    " classes: labels must be 0 to ", classes - 1});
-}
-
-/// An index outside the rows of an embedding would read beyond its table.
-template <class Program>
-void check_indices(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
-  refuse_other_rows<Program>(batch.x(), rows, samples_before);
 }
 
 /// Before anything is computed: the labels, and the indices of embeddings, of some rows of a batch.
 template <class Program>
 void check_batch(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
-  if constexpr (Program::loss::labels == label_kind::sparse)
-    check_labels(batch, rows, Program::network::output_shape.last(), samples_before);
-  check_indices<Program>(batch, rows, samples_before);
+  [&]<class... Output>(type_list<Output...>) {
+    constexpr const auto& t = tape_of<typename Program::items>;
+    static constexpr tape_ends ends = ends_of(t);
+    [[maybe_unused]] int k = 0;
+    const auto check = [&](label_kind kind) {
+      if (kind == label_kind::sparse)
+        check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), samples_before);
+      ++k;
+    };
+    (check(Output::loss::labels), ...);
+  }(typename Program::outputs{});
+  refuse_other_rows<Program>(batch, rows, samples_before);
+}
+
+/// Throws for an element that is nan or infinite among `size` elements of sample n.
+template <class T>
+void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, long samples_before) {
+  for (long i = 0; array && i < size; ++i)
+    if (!std::isfinite(array[n * size + i]))
+      throw error({where, ", because element ", i, " of the ", what, " of sample ", samples_before + n, " is ",
+                   double(array[n * size + i])});
 }
 
 /// The loss of a batch is nan or infinite: throws an error that says where that comes from.
 template <class T>
-[[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, row_range rows, int input_size,
-                                             int target_size, int epoch, long step, long samples_before) {
+[[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, row_range rows, const end_sizes& ends,
+                                             int epoch, long step, long samples_before) {
   const std::string where = text_of({"epoch ", epoch + 1, ", step ", step + 1, ": the loss is ", loss});
   for (int n = rows.begin; n < rows.end; ++n) {
-    for (int i = 0; i < input_size; ++i)
-      if (!std::isfinite(batch.x()[long(n) * input_size + i]))
-        throw error({where, ", because element ", i, " of the input of sample ", samples_before + n, " is ",
-                     double(batch.x()[long(n) * input_size + i])});
-    for (int i = 0; batch.targets() && i < target_size; ++i)
-      if (!std::isfinite(batch.targets()[long(n) * target_size + i]))
-        throw error({where, ", because element ", i, " of the target of sample ", samples_before + n, " is ",
-                     double(batch.targets()[long(n) * target_size + i])});
+    for (int k = 0; k < ends.input_count; ++k)
+      report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", samples_before);
+    for (int k = 0; k < ends.output_count; ++k)
+      report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", samples_before);
   }
   const bool saw_all = rows.begin == 0 && rows.end == batch.count;
   throw error({where, ", although all inputs ", saw_all ? "" : "of this process ",

@@ -155,9 +155,8 @@ void fit_loop<T>::train_on(const samples<T>& batch) {
   accumulate(at.metric_sums, sums_);
   state.loss = sums_[0].mean();
   if (!std::isfinite(state.loss)) {
-    const auto about = executor_.about();
-    report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), about.input_size, about.output_size, state.epoch,
-                    at.steps_of_epoch, at.samples_of_epoch);
+    report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
+                    at.samples_of_epoch);
   }
   state.step = executor_.step();
   at.samples_of_epoch += batch.count;

@@ -124,7 +124,7 @@ class trainer {
       stream.start(0);
       for (samples<T> batch; stream.next(batch);) {
         const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
-        detail::check_indices<Program>(batch, {0, batch.count}, long(before / size));
+        refuse_other_rows<Program>(batch, {0, batch.count}, long(before / size));
         out.values.resize(before + std::size_t(batch.count) * size);
         executor_.predict({batch.x(), batch.count}, out.values.data() + before);
       }
@@ -143,7 +143,7 @@ class trainer {
     executor_.prepare(int(std::min(count, most)), purpose::inference);
     for (std::size_t at = 0; at < count; at += most) {
       const samples<T> some{x.data() + at * in_size, int(std::min(count - at, most))};
-      detail::check_indices<Program>(some, {0, some.count}, long(at));
+      refuse_other_rows<Program>(some, {0, some.count}, long(at));
       executor_.predict(some, out.data() + at * out_size);
     }
   }

@@ -8,6 +8,7 @@
 #include <strata/cpu/engine/prepared_plan.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/program/engine_for.hpp>
+#include <strata/program/leaf_schedule.hpp>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -37,23 +38,15 @@ class cpu_engine {
   static constexpr std::size_t sums_stride = (leaf::size + 7) / 8 * 8;
 
   compute_options options_;
-  leaf_policy policy_;
+  leaf_schedule<T> leaves_;
   std::unique_ptr<thread_team> team_;
   prepared_plan<Program, Backend, purpose::training> training_;
   [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
   arena<T> weights_, slots_;
   arena<double> sums_;               // of all leaves
-  std::vector<arena<T>> gradients_;  // of the leaves that this process computes,
-  std::vector<T*> gradients_at_;     // and where they are
+  std::vector<arena<T>> gradients_;  // of the leaves that this process computes
   arena<double> statistics_, penalties_, norms_;
-  batch_division most_;       // of all batches that there is room to train with
-  int prepared_for_[2] = {};  // the largest batch of each purpose
-
-  // Of the current step.
-  samples<T> batch_;
-  step_context<T, host_device> context_;
-  batch_division now_;
-  leaf_range own_;  // leaves that this process computes
+  step_context<T, host_device> context_;  // of the current step
 
  public:
   using program = Program;
@@ -64,7 +57,7 @@ class cpu_engine {
 
   cpu_engine(compute_options how, leaf_policy policy, int slots)
       : options_(how),
-        policy_(policy),
+        leaves_(policy, ends),
         team_(std::make_unique<thread_team>(how.threads > 0 ? how.threads : available_cores())),
         weights_(std::size_t(layout.size)),
         slots_(std::size_t(layout.trainable) * std::size_t(slots)),
@@ -91,35 +84,31 @@ class cpu_engine {
   void write_slots(std::span<const T> from) { std::ranges::copy(from, slots_.data()); }
 
   int prepare(int batch, purpose why, int processes) {
-    if (batch <= prepared_for_[int(why)]) return 0;
-    prepared_for_[int(why)] = batch;
-    const batch_division most = policy_.most(batch);
+    const batch_division most = leaves_.grow(batch, why);
+    if (most.leaves == 0) return 0;
     sums_.grow(sums_stride * std::size_t(most.leaves));
     if (why == purpose::inference) {
       inference().prepare(0, most.capacity, team_->size(), options_.micro_batch);  // needs no whole leaves
     } else {
-      most_ = most;
       share_among(processes);
     }
     return most.leaves;
   }
   void share_among(int processes) {
-    const int share = (most_.leaves + processes - 1) / processes;
-    if (share > int(gradients_.size())) gradients_.resize(std::size_t(share));
-    gradients_at_.clear();
+    const batch_division most = leaves_.most_of_one(processes);
+    if (most.leaves > int(gradients_.size())) gradients_.resize(std::size_t(most.leaves));
+    leaves_.gradient_places().clear();
     for (arena<T>& each : gradients_) {
       if (each.grow(std::size_t(layout.trainable)))  // padding stays zero
         for (const parameter_range& p : trained.span())
           detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
-      gradients_at_.push_back(each.data());
+      leaves_.gradient_places().push_back(each.data());
     }
-    training_.prepare(share, most_.capacity, team_->size(), options_.micro_batch);
+    training_.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch);
   }
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
-    batch_ = batch;
-    now_ = policy_(batch.count);
-    own_ = share_of(now_.leaves, rank, processes);
+    leaves_.begin(batch, rank, processes);
     context_ = {weights_.data(), nullptr, statistics_.data(), double(batch.count), random};
     if (why == purpose::inference) {
       inference().derive(*team_, weights_.data());
@@ -129,12 +118,12 @@ class cpu_engine {
     training_.derive(*team_, weights_.data());
     context_.derived = training_.derived();
     if constexpr (plan.needs_whole_leaf())
-      for (int l = own_.begin; l < own_.end; ++l) {
+      for (int l = leaves_.own().begin; l < leaves_.own().end; ++l) {
         clear_sums(l);
-        if (share(l).count == 0) clear_gradient(l);
+        if (l >= leaves_.occupied()) clear_gradient(l);
       }
   }
-  int leaves() const { return now_.leaves; }
+  int leaves() const { return leaves_.leaves(); }
 
   void forward(int segment) {
     for_whole_leaves(segment, [&](training_pass& pass, leaf, const samples<T>&, bool) { pass.forward(segment); });
@@ -146,7 +135,7 @@ class cpu_engine {
       constexpr int last = plan.segment_count - 1;
       for_whole_leaves(last, [&](training_pass& pass, leaf to, const samples<T>& some, bool adds) {
         pass.forward(last);
-        detail::measure<Program>(pass.predictions(), some, to.metric_sum_at(1));
+        detail::measure<Program>(pass.predictions(), some, to.metrics());
         pass.backward(last, adds);
       });
     } else {
@@ -159,9 +148,7 @@ class cpu_engine {
 
   double* sums(int l) { return sums_.data() + std::size_t(l) * sums_stride; }
   void set_statistics(int first, std::span<const double> values) { std::ranges::copy(values, statistics_.data() + first); }
-  leaf_gradients<T, host_device> gradients() const {
-    return {gradients_at_.data(), own_.size(), own_.begin, own_.end, now_.leaves};
-  }
+  leaf_gradients<T, host_device> gradients() const { return leaves_.template gradients<host_device>(); }
   std::span<const double> penalties() const { return penalties_.span(); }
 
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
@@ -170,7 +157,7 @@ class cpu_engine {
   }
   void update_state() {
     for (int k = 1; k < plan.segment_count; ++k)
-      training_pass(context_, training_.work_of(0), sums_of(0), batch_, 0)
+      training_pass(context_, training_.work_of(0), sums_of(0), leaves_.batch(), 0)
           .update_state(plan.first_of_segment[k], weights_.data());
     parameters_changed();
   }
@@ -179,22 +166,22 @@ class cpu_engine {
     penalize();
     for_own_leaves([&](int l, int thread) {
       clear_sums(l);
-      in_micro_batches(inference(), l, 0, [&](const samples<T>& some, long first) {
+      leaves_.in_micro_batches(l, inference().micro_batch(), [&](const samples<T>& some, long first) {
         inference_pass pass(context_, inference().work_of(thread), sums_of(l), some, first);
         pass.infer();
-        detail::measure<Program>(pass.predictions(), some, sums_of(l).metric_sum_at(1));
+        detail::measure<Program>(pass.predictions(), some, sums_of(l).metrics());
       });
     });
   }
   /// Labels are not needed.
-  void predict(T* out) {
-    const int occupied = (batch_.count + now_.capacity - 1) / now_.capacity;  // one sample wakes no other thread
-    team_->for_tasks(occupied, [&](int l, int thread) {
-      in_micro_batches(inference(), l, 0, [&](const samples<T>& some, long first) {
+  void predict(const output_rows<T>& out) {
+    team_->for_tasks(leaves_.occupied(), [&](int l, int thread) {
+      leaves_.in_micro_batches(l, inference().micro_batch(), [&](const samples<T>& some, long first) {
         auto& work = inference().work_of(thread);
         inference_pass pass(context_, work, sums_of(l), some, first);
         pass.predict();
-        std::copy_n(work.predictions(), some.count * ends.outputs[0], out + first * ends.outputs[0]);
+        for (int k = 0; k < ends.output_count; ++k)
+          std::copy_n(work.predictions(k), some.count * ends.outputs[k], out.at[k] + first * ends.outputs[k]);
       });
     });
   }
@@ -203,23 +190,23 @@ class cpu_engine {
   /// the cache.
   bool updates_at_once(const optimizer_type& rules) const {
     if constexpr (plan.needs_whole_leaf()) return false;
-    return now_.leaves == 1 && own_.size() == 1 && batch_.count <= training_.micro_batch(0) && team_->size() == 1 &&
-           !takes_norms(rules);
+    return leaves() == 1 && leaves_.own().size() == 1 && leaves_.batch().count <= training_.micro_batch(0) &&
+           team_->size() == 1 && !takes_norms(rules);
   }
   template <class Reduction>
   void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
     penalize();
     const flush_denormals scope;
     clear_sums(0);
-    training_pass pass(context_, training_.work_of(0), sums_of(0), batch_, 0);
+    training_pass pass(context_, training_.work_of(0), sums_of(0), leaves_.batch(), 0);
     pass.forward(0);
-    detail::measure<Program>(pass.predictions(), batch_, sums_of(0).metric_sum_at(1));
+    detail::measure<Program>(pass.predictions(), leaves_.batch(), sums_of(0).metrics());
     rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
       if constexpr (!parameterwise_rule<Rule, T>) {  // for those, updates_at_once is false
         slot_pointers<Rule::slots> slots(*this);
         const update_type all{rules, rate, trained.span(), weights_.data(), slots.at};
         const auto whole = [&](T* const* array) {
-          return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, batch_.count);
+          return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, leaves_.batch().count);
         };
         pass.backward_and_update(
             [&](long begin, long end, T* sums) {
@@ -251,33 +238,22 @@ class cpu_engine {
       return inference_;
   }
 
-  leaf sums_of(int l) {
-    const int i = l - own_.begin;
-    return {i >= 0 && i < int(gradients_at_.size()) ? gradients_at_[std::size_t(i)] : nullptr, sums(l)};
-  }
+  leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
   void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
-  void clear_gradient(int l) { std::fill_n(gradients_at_[std::size_t(l - own_.begin)], layout.trainable, T{}); }
+  void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), layout.trainable, T{}); }
 
-  /// Leaf l holds the samples [l, l + 1) * capacity, as far as they exist.
-  samples<T> share(int l) const { return batch_.rows(l * now_.capacity, now_.capacity, ends); }
-  /// Calls f(samples, index of the first one in the global batch).
-  template <class F>
-  void in_micro_batches(const auto& prepared, int l, int segment, F&& f) const {
-    const samples<T> mine = share(l);
-    const int size = prepared.micro_batch(segment);
-    for (int at = 0; at < mine.count; at += size) f(mine.rows(at, size, ends), long(l) * now_.capacity + at);
-  }
   template <class F>
   void for_own_leaves(F&& f) {
-    team_->for_tasks(own_.size(), [&](int i, int thread) { f(own_.begin + i, thread); });
+    team_->for_tasks(leaves_.own().size(), [&](int i, int thread) { f(leaves_.own().begin + i, thread); });
   }
   /// Calls f(pass, sums of the leaf, its samples, whether the micro-batch is not the first one of its leaf).
   template <class F>
   void for_whole_leaves(int segment, F&& f) {
     for_own_leaves([&](int l, int thread) {
-      const long start = long(l) * now_.capacity;
-      in_micro_batches(training_, l, segment, [&](const samples<T>& some, long first) {
-        training_pass pass(context_, training_.work_of(thread, l - own_.begin), sums_of(l), some, first, int(first - start));
+      const long start = leaves_.first_of(l);
+      leaves_.in_micro_batches(l, training_.micro_batch(segment), [&](const samples<T>& some, long first) {
+        training_pass pass(context_, training_.work_of(thread, l - leaves_.own().begin), sums_of(l), some, first,
+                           int(first - start));
         f(pass, sums_of(l), some, first > start);
       });
     });
@@ -289,11 +265,12 @@ class cpu_engine {
     const leaf to = sums_of(l);
     clear_sums(l);
     bool adds = false;
-    in_micro_batches(training_, l, 0, [&](const samples<T>& some, long first) {
+    const long end = std::min(leaves_.first_of(l + 1), long(leaves_.batch().count));
+    leaves_.in_micro_batches(l, training_.micro_batch(), [&](const samples<T>& some, long first) {
       training_pass pass(context_, training_.work_of(thread), to, some, first);
       pass.forward(0);
-      detail::measure<Program>(pass.predictions(), some, to.metric_sum_at(1));
-      const bool is_last = first + some.count == std::min(long(l + 1) * now_.capacity, long(batch_.count));
+      detail::measure<Program>(pass.predictions(), some, to.metrics());
+      const bool is_last = first + some.count == end;
       pass.backward(0, adds, [&](int g) {
         if (is_last) done(g);
       });

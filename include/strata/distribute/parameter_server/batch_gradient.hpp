@@ -86,7 +86,7 @@ class batch_gradient {
     return sum_metrics();
   }
 
-  void predict(philox random, const samples<T>& batch, T* out) {
+  void predict(philox random, const samples<T>& batch, const output_rows<T>& out) {
     engine_.begin(purpose::inference, batch, random);
     engine_.predict(out);
   }

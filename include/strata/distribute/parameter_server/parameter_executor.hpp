@@ -178,7 +178,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
     local_.prepare(batch, why);
   }
 
-  metric_sums<Program> train_step(samples<T> batch) {
+  metric_sums<Program> train_step(const samples<T>& batch) {
     catch_up();
     const int rank = servers().is_synchronous() ? servers().rank() : 0;
     pull_rows_of(batch, rank);
@@ -229,11 +229,11 @@ class parameter_executor : detail::compiled<Program, Backend>,
     finish();
   }
 
-  metric_sums<Program> evaluate_step(samples<T> batch) {
+  metric_sums<Program> evaluate_step(const samples<T>& batch) {
     complete();
     return local_.evaluate(random(), batch);
   }
-  void predict(samples<T> batch, T* out) {
+  void predict(const samples<T>& batch, const output_rows<T>& out) {
     complete();
     local_.predict(random(), batch, out);
   }
@@ -262,9 +262,14 @@ class parameter_executor : detail::compiled<Program, Backend>,
   /// Pulls the rows of tables that this worker's part of a batch reads.
   void pull_rows_of([[maybe_unused]] const samples<T>& batch, [[maybe_unused]] int rank) {
     if constexpr (has_tables) {
-      constexpr long size = Program::network::input_shape.size();
+      static constexpr const end_sizes& ends = ends_of_program<Program>;
       const row_range own = local_.own_samples(batch.count, rank);
-      detail::find_rows(std::span(batch.x() + own.begin * size, batch.x() + own.end * size), rows_);
+      const samples<T> mine = batch.rows(own.begin, own.end - own.begin, ends);
+      rows_.clear();
+      for (int k = 0; k < ends.input_count; ++k)
+        if (travelling_tables<Program>::reads(k))
+          detail::append_rows(std::span(mine.inputs[k], std::size_t(mine.count * ends.inputs[k])), rows_);
+      detail::keep_each_once(rows_);
       if (is_complete_) return;
       servers().pull_rows(rows_, weights());
       local_.parameters_changed();

@@ -108,7 +108,7 @@ class synchronous_executor : detail::compiled<Program, Backend>,
     if (leaves > 0 && this->may_prepare_messages(leaves, why)) prepare_messages(leaves, why);
   }
 
-  metric_sums<Program> train_step(samples<T> batch) {
+  metric_sums<Program> train_step(const samples<T>& batch) {
     metric_sums<Program> out;
     this->together(this->bytes_of(out), [&] { out = try_step(batch); });
     return out;
@@ -116,7 +116,7 @@ class synchronous_executor : detail::compiled<Program, Backend>,
 
   metric_sums<Program> finish() { return {}; }
 
-  metric_sums<Program> evaluate_step(samples<T> batch) {
+  metric_sums<Program> evaluate_step(const samples<T>& batch) {
     metric_sums<Program> out;
     this->together(this->bytes_of(out), [&] {
       begin(purpose::inference, batch);
@@ -129,8 +129,8 @@ class synchronous_executor : detail::compiled<Program, Backend>,
     return out;
   }
 
-  /// Predictions of each sample, row after row. Labels are not needed.
-  void predict(samples<T> batch, T* out) {
+  /// For each output the predictions of each sample, row after row. Labels are not needed.
+  void predict(const samples<T>& batch, const output_rows<T>& out) {
     begin(purpose::inference, batch);
     engine_.predict(out);
   }
