@@ -36,7 +36,7 @@ std::vector<fs::path> write_files(const fs::path& folder) {
     auto digits = data::synthetic_digits(5'000, i) | data::batch<1>;
     for (const auto& digit : digits) {
       example.clear();
-      example.floats("image", std::span(digit.x, 28 * 28)).integer("label", digit.labels()[0]);
+      example.floats("image", std::span(digit.x(), 28 * 28)).integer("label", digit.labels()[0]);
       writer.write(example.serialized());
     }
     writer.close();
