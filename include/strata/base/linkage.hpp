@@ -6,7 +6,7 @@
 /// Before a function that is defined in a .ipp file.
 #define STRATA_FUNCTION
 #else
-#define STRATA_FUNCTION inline
+#define STRATA_FUNCTION __attribute__((cold)) inline
 #endif
 
 /// Whether headers include their .ipp files: in a program without the library, and in the library itself.

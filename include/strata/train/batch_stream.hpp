@@ -33,6 +33,7 @@ class batch_stream {
   ~batch_stream() = default;
 };
 
+/// What happens once in a pass is [[gnu::cold]] here and elsewhere: it is compiled for size, in less time.
 template <class T, class Source>
 class stream_over final : public batch_stream<T> {
   Source& source_;
@@ -51,11 +52,11 @@ class stream_over final : public batch_stream<T> {
   /// another stream may read the same source, for instance when a callback evaluates on it.
   explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {})
       : source_(source), rows_(std::move(rows)), writers_(std::move(writers)) {}
-  ~stream_over() { choose({}, {}); }
+  [[gnu::cold]] ~stream_over() { choose({}, {}); }
   stream_over(const stream_over&) = delete;
   stream_over& operator=(const stream_over&) = delete;
 
-  void start(int pass) override {
+  [[gnu::cold]] void start(int pass) override {
     choose(rows_, writers_);
     if constexpr (requires { source_.set_epoch(pass); }) source_.set_epoch(pass);
     at_ = std::ranges::begin(source_);
@@ -76,7 +77,7 @@ class stream_over final : public batch_stream<T> {
       return 0;
   }
 
-  std::string order() const override {
+  [[gnu::cold]] std::string order() const override {
     std::string order = data::detail::order_of(source_);
     if constexpr (!tells_position) order += text_of({order.empty() ? "" : " | ", "batch(", Source::batch_size, ")"});
     return order;
@@ -86,7 +87,7 @@ class stream_over final : public batch_stream<T> {
     if constexpr (tells_position) return std::as_const(source_).where();
     return {};
   }
-  void resume(int pass, const std::optional<data_position>& from, long batches) override {
+  [[gnu::cold]] void resume(int pass, const std::optional<data_position>& from, long batches) override {
     if constexpr (tells_position)
       if (from) {
         choose(rows_, writers_);
@@ -103,7 +104,7 @@ class stream_over final : public batch_stream<T> {
   }
 
  private:
-  void choose(row_choice rows, row_writers writers) {
+  [[gnu::cold]] void choose(row_choice rows, row_writers writers) {
     if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));
     if constexpr (requires { source_.written_by(writers); }) source_.written_by(std::move(writers));
   }

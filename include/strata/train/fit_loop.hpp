@@ -58,7 +58,7 @@ class fit_loop {
 };
 
 template <class T>
-history fit_loop<T>::run(hook_calls& hooks, const std::function<void(logs&)>& validate) {
+[[gnu::cold]] history fit_loop<T>::run(hook_calls& hooks, const std::function<void(logs&)>& validate) {
   any_process_group& group = executor_.group();
   steps_.time = {};
   const double communicated = executor_.communicating(), waited = executor_.waiting();
@@ -108,7 +108,7 @@ history fit_loop<T>::run(hook_calls& hooks, const std::function<void(logs&)>& va
 }
 
 template <class T>
-bool fit_loop<T>::begin_pass(samples<T>& batch) {
+[[gnu::cold]] bool fit_loop<T>::begin_pass(samples<T>& batch) {
   steps_.start_pass(stream_, at.next_pass++);
   at.in_pass = true;
   at.batches_of_pass = 0;

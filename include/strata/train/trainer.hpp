@@ -196,7 +196,7 @@ class trainer {
   static constexpr bool same_precision = std::same_as<typename std::remove_cvref_t<Source>::value_type, samples<T>>;
 
   template <class Source, class... Options>
-  history fit_checked(Source& source, Options&... options) {
+  [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
     static_assert(same_precision<Source>,
                   "the batches have another precision than the network: batch<N, double> goes with precision::f64");
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
@@ -222,13 +222,13 @@ class trainer {
   }
 
   template <class Source>
-  std::vector<metric_sum> evaluate_all(step_runner& steps, Source& source) {
+  [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner& steps, Source& source) {
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
     return steps.evaluate(stream, Source::batch_size);
   }
 
   template <class Option>
-  void add_validation(step_runner& steps, Option& option, logs& values) {
+  [[gnu::cold]] void add_validation(step_runner& steps, Option& option, logs& values) {
     if constexpr (detail::is_validation<std::remove_cvref_t<Option>>) {
       static_assert(sizeof(verdict_on<decltype(option.source)>) > 0, "the data set does not fit the network");
       detail::report(values, evaluate_all(steps, option.source), steps.metrics(), "val_");

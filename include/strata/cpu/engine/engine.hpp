@@ -55,7 +55,7 @@ class cpu_engine {
   using value_type = T;
   using options = compute_options;
 
-  cpu_engine(compute_options how, leaf_policy policy, int slots)
+  [[gnu::cold]] cpu_engine(compute_options how, leaf_policy policy, int slots)
       : options_(how),
         leaves_(policy, ends),
         team_(std::make_unique<thread_team>(how.threads > 0 ? how.threads : available_cores())),
@@ -85,7 +85,9 @@ class cpu_engine {
 
   int prepare(int batch, purpose why, int processes) {
     const batch_division most = leaves_.grow(batch, why);
-    if (most.leaves == 0) return 0;
+    return most.leaves == 0 ? 0 : make_room(most, why, processes);
+  }
+  [[gnu::cold]] int make_room(const batch_division& most, purpose why, int processes) {
     sums_.grow(sums_stride * std::size_t(most.leaves));
     if (why == purpose::inference) {
       inference().prepare(0, most.capacity, team_->size(), options_.micro_batch);  // needs no whole leaves
@@ -94,7 +96,7 @@ class cpu_engine {
     }
     return most.leaves;
   }
-  void share_among(int processes) {
+  [[gnu::cold]] void share_among(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
     if (most.leaves > int(gradients_.size())) gradients_.resize(std::size_t(most.leaves));
     leaves_.gradient_places().clear();

@@ -70,7 +70,7 @@ class thread_team {
 
   int size_;
   int spins_;  // pauses before a thread sleeps
-  void (*run_task_)(void*, int task, int rank) = nullptr;
+  void (*run_task_)(void* context, int task, int rank) = nullptr;
   void* context_ = nullptr;
   std::vector<share> shares_;
   std::vector<std::thread> others_;
@@ -159,13 +159,21 @@ class thread_team {
   /// tasks. f must not throw.
   template <class F>
   void for_tasks(int count, F&& f) {
+    for_tasks(
+        count, [](void* context, int task, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(task, rank); }, &f);
+  }
+
+ private:
+  using task_function = void (*)(void* context, int task, int rank);
+
+  void for_tasks(int count, task_function f, void* context) {
     const flush_denormals scope;
     if (size_ == 1 || count <= 1) {
-      for (int task = 0; task < count; ++task) f(task, 0);
+      for (int task = 0; task < count; ++task) f(context, task, 0);
       return;
     }
-    run_task_ = [](void* context, int task, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(task, rank); };
-    context_ = &f;
+    run_task_ = f;
+    context_ = context;
     unfinished_.store(count, std::memory_order_relaxed);
     const unsigned phase = phase_.load(std::memory_order_relaxed) + 1;
     for (int rank = 0; rank < size_; ++rank)

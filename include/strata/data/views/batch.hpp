@@ -57,7 +57,7 @@ class batch_maker {
   }
   /// The next begin() continues from there. Samples before the position are skipped as indices, not gathered. Throws
   /// strata::error if the number of workers does not divide the number of samples.
-  void resume_at(data_position from) {
+  [[gnu::cold]] void resume_at(data_position from) {
     const std::size_t shards = shards_of(base_);
     if (from.samples % shards != 0)
       throw error(
@@ -84,7 +84,7 @@ class batch_maker {
   const V& base() const { return base_; }
 
   /// For stages that own their buffers: start_epoch(), then fill() until the count is 0.
-  void start_epoch() {
+  [[gnu::cold]] void start_epoch() {
     state_.indices.resize(batch_size_ + rows_ahead);
     state_.known = 0;
     release_all(base_.rows());
@@ -123,7 +123,7 @@ class batch_maker {
   }
 
  protected:
-  void start() {
+  [[gnu::cold]] void start() {
     start_epoch();
     next();
   }
@@ -166,7 +166,7 @@ class batch_maker {
     return threads;
   }
 
-  void refuse_fewer_than_a_batch(std::size_t count) const {
+  [[gnu::cold]] void refuse_fewer_than_a_batch(std::size_t count) const {
     if (count == 0) throw error({"batch<", batch_size_, ">: the data set is empty"});
     if (count < batch_size_)
       throw error(
