@@ -67,6 +67,8 @@ class sample_mean {
   STRATA_HOST_DEVICE constexpr reduced_gradient<V> of(V sum) const {
     return reduced_gradient<V>(detail::product(sum, scale_));
   }
+  /// For elements that are the mean already.
+  STRATA_HOST_DEVICE constexpr sample_mean applied() const { return sample_mean(T(1)); }
 };
 
 /// The gradient of the global batch: arrays whose sum, in the tree over leaves, times `mean()` is the mean over all samples. An

@@ -140,56 +140,69 @@ constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l
   });
 }
 
-/// Decays one vector of weights. Returns its gradient as the rule sees it.
-template <bool Modified, class T>
-STRATA_INLINE inline reduced_gradient<simd::vec<T>> prepare_gradient(simd::vec<T>& weight, simd::vec<T> sum, sample_mean<T> mean,
-                                                                     const gradient_modifiers<T>& m) {
-  reduced_gradient<simd::vec<T>> gradient = mean.of(sum);
-  if constexpr (Modified) {
-    gradient = add_penalty(gradient, weight, m.l1, m.l2);
-    gradient = clip_by_factor(gradient, m.clip_factor);
-    gradient = clip_by_value(gradient, m.clip_value);
+/// to[i - begin] = the mean gradient of element i as the rule sees it. The rule's own loop is compiled for each rule, this one
+/// once.
+template <class T>
+[[gnu::noinline]] void modify_gradient(T* to, const T* w, const T* sums, sample_mean<T> mean, const gradient_modifiers<T>& m,
+                                       long begin, long end) {
+  using V = simd::vec<T>;
+  const T clip_value = m.clip_value == 0 ? std::numeric_limits<T>::infinity() : m.clip_value;
+  for (long i = begin; i < end; i += simd::lanes<T>) {
+    reduced_gradient<V> gradient = add_penalty(mean.of(V(simd::load(sums + (i - begin)))), simd::load(w + i), m.l1, m.l2);
+    gradient = clip_by_value(clip_by_factor(gradient, m.clip_factor), clip_value);
+    simd::store(to + (i - begin), gradient.value());
   }
-  weight -= product(weight, m.weight_decay);
-  return gradient;
 }
 
-/// Updates one vector of weights and state, from the sums of its gradient.
-template <bool Modified, class T, class Rule, int... Slot>
+/// Calls f(gradients, mean, begin, end) for blocks of the slice, with the gradients as the rule sees them once the mean is taken.
+template <class T, class F>
+void for_modified_blocks(const global_gradient<T, host_device>& gradient, const T* w, const gradient_modifiers<T>& m, long begin,
+                         long end, F&& f) {
+  const bool as_it_is = m.keep_gradient();
+  for_blocks(gradient.arrays(), gradient.count(), begin, end, [&](const T* sums, long from, long to) {
+    if (as_it_is) return f(sums, gradient.mean(), from, to);
+    alignas(64) T modified[update_block];
+    modify_gradient(modified, w, sums, gradient.mean(), m, from, to);
+    f(modified, gradient.mean().applied(), from, to);
+  });
+}
+
+/// Updates one vector of weights and state, from its gradient before the mean is taken. Decays the weights first.
+template <class T, class Rule, int... Slot>
 STRATA_INLINE inline void apply_rule_at(const Rule& rule, T* w, [[maybe_unused]] T* const* slot, simd::vec<T> sum,
-                                        sample_mean<T> mean, const gradient_modifiers<T>& m, long i) {
+                                        sample_mean<T> mean, T weight_decay, long i) {
   using V = simd::vec<T>;
   V weight = simd::load(w + i);
-  const reduced_gradient<V> gradient = prepare_gradient<Modified>(weight, sum, mean, m);
+  weight -= product(weight, weight_decay);
   V state[sizeof...(Slot) + 1] = {simd::load(slot[Slot] + i)...};
-  rule(weight, gradient, state[Slot]...);
+  rule(weight, mean.of(sum), state[Slot]...);
   (simd::store(slot[Slot] + i, state[Slot]), ...);
   simd::store(w + i, weight);
 }
 
 /// The first pass of a parameterwise_rule: decays weights, updates slots, stores directions.
-template <bool Modified, class T, class Rule, int... Slot>
-void propose_directions(Rule rule, T* w, T* const* slots, const T* sums, T* directions, sample_mean<T> mean,
-                        gradient_modifiers<T> m, long begin, long end, std::integer_sequence<int, Slot...>) {
+template <class T, class Rule, int... Slot>
+void propose_directions(Rule rule, T* w, T* const* slots, const T* sums, T* directions, sample_mean<T> mean, T weight_decay,
+                        long begin, long end, std::integer_sequence<int, Slot...>) {
   using V = simd::vec<T>;
   T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};
   for (long i = begin; i < end; i += simd::lanes<T>) {
     V weight = simd::load(w + i);
-    const reduced_gradient<V> gradient = prepare_gradient<Modified>(weight, simd::load(sums + (i - begin)), mean, m);
+    weight -= product(weight, weight_decay);
     V state[sizeof...(Slot) + 1] = {simd::load(slot[Slot] + i)...};
-    simd::store(directions + i, rule.propose(weight, gradient, state[Slot]...));
+    simd::store(directions + i, rule.propose(weight, mean.of(V(simd::load(sums + (i - begin)))), state[Slot]...));
     (simd::store(slot[Slot] + i, state[Slot]), ...);
     simd::store(w + i, weight);
   }
 }
 
-template <bool Modified, class T, class Rule, int... Slot>
-void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, sample_mean<T> mean, gradient_modifiers<T> m, long begin,
-                long end, std::integer_sequence<int, Slot...>) {
+template <class T, class Rule, int... Slot>
+void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, sample_mean<T> mean, T weight_decay, long begin, long end,
+                std::integer_sequence<int, Slot...>) {
   T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};  // copies that no store can change
   for (long i = begin; i < end; i += simd::lanes<T>) {
     __builtin_prefetch(w + i + weights_ahead, 1);
-    apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, simd::load(sums + (i - begin)), mean, m, i);
+    apply_rule_at<T, Rule, Slot...>(rule, w, slot, simd::load(sums + (i - begin)), mean, weight_decay, i);
   }
 }
 
@@ -208,8 +221,8 @@ void apply_directions(Rule rule, T* w, [[maybe_unused]] T* const* slots, const T
 
 /// The matrix that begins at element `begin`. If there are fewer than Count samples, the last one repeats with x = 0. A zero sum
 /// has no sign, as in the gradients that dense layers store.
-template <bool Modified, int Count, class T, class Rule, int... Slot>
-void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T> p, sample_mean<T> mean, gradient_modifiers<T> m,
+template <int Count, class T, class Rule, int... Slot>
+void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T> p, sample_mean<T> mean, T weight_decay,
                            long begin, std::integer_sequence<int, Slot...>) {
   using V = simd::vec<T>;
   T* const slot[sizeof...(Slot) + 1] = {slots[Slot]...};
@@ -218,15 +231,25 @@ void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T>
   for (int k = 0; k < p.rows; ++k, begin += p.columns) {
     V x[Count];
     STRATA_UNROLL
-    for (int n = 0; n < Count; ++n) {
-      x[n] = n < p.count ? simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + k]) : V{};
-    }
+    for (int n = 0; n < Count; ++n) x[n] = n < p.count ? simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + k]) : V{};
     for (int j = 0; j < p.columns; j += simd::lanes<T>) {
       V sum{};
       STRATA_UNROLL
       for (int n = 0; n < Count; ++n) sum = x[n] * simd::load(dz[n] + j) + sum;
-      apply_rule_at<Modified, T, Rule, Slot...>(rule, w, slot, sum + V{}, mean, m, begin + j);
+      apply_rule_at<T, Rule, Slot...>(rule, w, slot, sum + V{}, mean, weight_decay, begin + j);
     }
+  }
+}
+
+/// to[j - from] = element (row, j) of the same gradient, for columns [from, end).
+template <class T>
+void multiply_out(T* to, const gradient_product<T>& p, int row, int from, int end) {
+  using V = simd::vec<T>;
+  for (int j = from; j < end; j += simd::lanes<T>) {
+    V sum{};
+    for (int n = 0; n < p.count; ++n)
+      sum = simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + row]) * simd::load(p.dz + n * std::ptrdiff_t(p.columns) + j) + sum;
+    simd::store(to + (j - from), sum + V{});
   }
 }
 
@@ -288,13 +311,8 @@ void update_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots,
       "a parameterwise_rule with propose, scale and apply");
   if constexpr (is_rule) {
     using slot_indices = std::make_integer_sequence<int, Rule::slots>;
-    const bool as_it_is = modifiers.keep_gradient();
-    if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
-    detail::for_blocks(gradient.arrays(), gradient.count(), begin, end, [&](const T* sums, long from, long to) {
-      if (as_it_is)
-        detail::apply_rule<false>(rule, w, slots, sums, gradient.mean(), modifiers, from, to, slot_indices{});
-      else
-        detail::apply_rule<true>(rule, w, slots, sums, gradient.mean(), modifiers, from, to, slot_indices{});
+    detail::for_modified_blocks(gradient, w, modifiers, begin, end, [&](const T* sums, sample_mean<T> mean, long from, long to) {
+      detail::apply_rule(rule, w, slots, sums, mean, modifiers.weight_decay, from, to, slot_indices{});
     });
   }
 }
@@ -304,14 +322,9 @@ template <class T, class Rule>
 void propose_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const global_gradient<T, host_device>& gradient,
                    std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
   const detail::slots_of_rule<Rule> slot_indices;
-  const bool as_it_is = modifiers.keep_gradient();
-  if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
   T* const directions = gradient.arrays()[0];
-  detail::for_blocks(gradient.arrays(), gradient.count(), begin, end, [&](const T* sums, long from, long to) {
-    if (as_it_is)
-      detail::propose_directions<false>(rule, w, slots, sums, directions, gradient.mean(), modifiers, from, to, slot_indices);
-    else
-      detail::propose_directions<true>(rule, w, slots, sums, directions, gradient.mean(), modifiers, from, to, slot_indices);
+  detail::for_modified_blocks(gradient, w, modifiers, begin, end, [&](const T* sums, sample_mean<T> mean, long from, long to) {
+    detail::propose_directions(rule, w, slots, sums, directions, mean, modifiers.weight_decay, from, to, slot_indices);
   });
 }
 
@@ -320,14 +333,22 @@ template <class T, class Rule>
 void update_from_product(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const gradient_product<T>& p,
                          sample_mean<T> mean, std::type_identity_t<gradient_modifiers<T>> modifiers, long begin) {
   const std::make_integer_sequence<int, Rule::slots> slot_indices;
-  const bool as_it_is = modifiers.keep_gradient();
-  if (modifiers.clip_value == 0) modifiers.clip_value = std::numeric_limits<T>::infinity();
-  if (as_it_is && p.count == 1)
-    detail::apply_rule_to_product<false, 1>(rule, w, slots, p, mean, modifiers, begin, slot_indices);
-  else if (as_it_is)
-    detail::apply_rule_to_product<false, 8>(rule, w, slots, p, mean, modifiers, begin, slot_indices);
-  else
-    detail::apply_rule_to_product<true, 8>(rule, w, slots, p, mean, modifiers, begin, slot_indices);
+  const T decay = modifiers.weight_decay;
+  if (!modifiers.keep_gradient()) {
+    alignas(64) T sums[detail::update_block];
+    for (int row = 0; row < p.rows; ++row)
+      for (int from = 0; from < p.columns; from += int(detail::update_block)) {
+        const int to = std::min(from + int(detail::update_block), p.columns);
+        const long at = begin + std::ptrdiff_t(row) * p.columns;
+        detail::multiply_out(sums, p, row, from, to);
+        detail::modify_gradient(sums, w, sums, mean, modifiers, at + from, at + to);
+        detail::apply_rule(rule, w, slots, sums, mean.applied(), decay, at + from, at + to, slot_indices);
+      }
+  } else if (p.count == 1) {
+    detail::apply_rule_to_product<1>(rule, w, slots, p, mean, decay, begin, slot_indices);
+  } else {
+    detail::apply_rule_to_product<8>(rule, w, slots, p, mean, decay, begin, slot_indices);
+  }
 }
 
 /// Everything between the gradient of the global batch and the new weights. `run` makes all passes over the arrays that the

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <span>
 #include <strata/concepts/batch_source.hpp>
@@ -38,7 +39,7 @@ class gather_failures {
     try {
       throw;
     } catch (const left_out& sample) {
-      left_out_.emplace_back(k, sample);
+      left_out_.emplace(k, sample);
     } catch (...) {
       if (k >= end()) return;
       end_.store(k, std::memory_order_relaxed);
@@ -49,7 +50,6 @@ class gather_failures {
   /// After all threads are done: throws the first failure, or calls f(k) for each sample k that is left out, in order.
   template <class F>
   void settle(F&& f) {
-    std::sort(left_out_.begin(), left_out_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [k, sample] : left_out_)
       if (k < end()) sample.count();
     if (first_) std::rethrow_exception(first_);
@@ -60,7 +60,7 @@ class gather_failures {
   std::atomic<std::size_t> end_{std::numeric_limits<std::size_t>::max()};
   std::mutex mutex_;
   std::exception_ptr first_;
-  std::vector<std::pair<std::size_t, left_out>> left_out_;
+  std::map<std::size_t, left_out> left_out_;
 };
 
 /// Writes samples first ... last - 1 of the first `count` indices into the rows of the buffer after the first `filled`; the
