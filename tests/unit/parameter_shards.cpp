@@ -102,6 +102,9 @@ TEST_CASE("partitioners count as those of TensorFlow, over all parameters") {
         "parameter_server: the partitioner wants 0 shards; it needs at least one");
   CHECK(error_of([] { partition(160, 4, fixed_shards_partitioner{}, 0); }) ==
         "parameter_server: the cluster has no ps, so no process would keep the parameters");
+  const char* const no_parameters = "parameter_server: the network has no trained parameters, so the servers would keep nothing";
+  CHECK(error_of([] { partition(0, 4, fixed_shards_partitioner{}, 2); }) == no_parameters);
+  CHECK(error_of([] { partition_between({}, 4, fixed_shards_partitioner{}, 2); }) == no_parameters);
 }
 
 namespace {

@@ -328,7 +328,7 @@ void propose_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots
   });
 }
 
-/// The same for one matrix of weights, from the factors of its gradient: at most 8 samples, and rows of whole vectors.
+/// update_slice of one matrix of weights, from the factors of its gradient: at most 8 samples, and rows of whole vectors.
 template <class T, class Rule>
 void update_from_product(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const gradient_product<T>& p,
                          sample_mean<T> mean, std::type_identity_t<gradient_modifiers<T>> modifiers, long begin) {
@@ -448,7 +448,7 @@ struct weight_update {
     });
   }
 
-  /// The same for the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm().
+  /// `apply` to the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm().
   template <class Rule>
   void apply_product(const Rule& rule, const gradient_product<T>& p, sample_mean<T> mean, long begin) const {
     gradient_modifiers<T> m = modifiers();

@@ -23,7 +23,7 @@
 #define STRATA_INLINE __attribute__((always_inline))
 
 /// In front of a loop over the vectors of a register block, whose number of iterations is a constant: from -O2 on, compilers
-/// replace it by copies of its body, so that arrays of vectors stay in registers.
+/// replace it by copies of its body, so that arrays of vectors stay in registers. g++ does not if `std::min(i, ...)` is in it.
 #if defined(__clang__)
 #define STRATA_UNROLL _Pragma("clang loop unroll(full)")
 #else

@@ -25,8 +25,8 @@ inline constexpr std::size_t rows_ahead = 4;
 /// A smaller batch is written by one thread: waking another one would take longer.
 inline constexpr std::size_t bytes_worth_sharing = 32'768;
 
-/// The exceptions that were thrown while samples were written. The first one in the order of the samples counts, whichever thread
-/// met it when.
+/// The exceptions that were thrown while samples were written. The first one in the order of the samples counts, not the first
+/// one in time.
 class gather_failures {
  public:
   /// Samples from this one on need not be written. All before it are written: a thread skips a part only if it begins after a

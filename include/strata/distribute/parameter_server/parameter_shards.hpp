@@ -57,9 +57,10 @@ struct max_size_partitioner {
 using partitioner = std::function<int(long bytes)>;
 
 namespace detail {
-/// The number of shards that a partitioner wants. Throws strata::error for no server or no shard.
+/// The number of shards that a partitioner wants. Throws strata::error for no server, no parameter or no shard.
 inline int wanted_shards(long bytes, const partitioner& how, int servers) {
   if (servers < 1) throw error("parameter_server: the cluster has no ps, so no process would keep the parameters");
+  if (bytes < 1) throw error("parameter_server: the network has no trained parameters, so the servers would keep nothing");
   const int wanted = how(bytes);
   if (wanted < 1) throw error({"parameter_server: the partitioner wants ", wanted, " shards; it needs at least one"});
   return wanted;
@@ -77,7 +78,7 @@ inline void assign_servers(std::vector<parameter_shard>& shards, int servers) {
 }  // namespace detail
 
 /// Shards of equal size, rounded to slice_alignment, in the order of the arena; each goes to the server that has the fewest bytes
-/// so far. Throws strata::error for no server or no shard.
+/// so far. Throws strata::error for no server, no parameter or no shard.
 inline std::vector<parameter_shard> partition(long size, long element_bytes, const partitioner& how, int servers) {
   const int wanted = detail::wanted_shards(size * element_bytes, how, servers);
   const long units = (size + slice_alignment - 1) / slice_alignment;
