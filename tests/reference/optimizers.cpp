@@ -80,7 +80,7 @@ void check_in(const std::string& name, const some_optimizer& optimizer, std::spa
         const auto now = std::span(gradients[b]).subspan(step * blocks[b].size, blocks[b].size);
         x.insert(x.end(), now.begin(), now.end());
       }
-    executor.train_step({x.data(), nullptr, targets.data(), int(count)});
+    executor.train_step({x.data(), targets.data(), int(count)});
     for (std::size_t b = 0; b < 2; ++b)
       for (std::size_t i = 0; i < blocks[b].size; ++i) {
         INFO(blocks[b].name << '[' << i << "] after step " << step);

@@ -9,7 +9,9 @@ THREADS = re.compile(r"thread|parallel|prefetch|autotune|trainer")
 KERNELS = re.compile(r"cpu_|many_leaves$|update_product$")
 # These take 30 seconds and more, to compile and to run: no sanitizer sees them.
 SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|winograd)|mixed_(residual|training))$")
-# A test that includes none of these computes nothing that -O1 would make faster.
+# What computes for a minute at -O0.
+LONG = re.compile(r"cpu_(conv_pool|convolution_winograd)$")
+# Files that include much have most in common with each other.
 COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
 FILES_TOGETHER, LINES_TOGETHER = 6, 1200
 INCLUDE = re.compile(r"^#include .*", re.M)
@@ -35,7 +37,9 @@ class Source:
 
     @property
     def flavour(self):
-        """Files of one flavour are compiled with the same flags."""
+        """Files of one flavour are compiled together, with the same flags."""
+        if LONG.match(self.stem):
+            return "long"
         return "kernels" if KERNELS.match(self.stem) else "computing" if COMPUTES.search(self.text) else "plain"
 
     def split(self):

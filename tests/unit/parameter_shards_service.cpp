@@ -190,6 +190,24 @@ TEST_CASE("who trains something else, in another run, or nowhere, is told so") {
         }).find("can be reached from other machines") != std::string::npos);
 }
 
+TEST_CASE("a chief that ends because of an error does not end the training, which would delete the snapshots") {
+  std::vector<float> w(size, 0.0f);
+  served failed, ended;
+  for (served* s : {&failed, &ended}) s->serve();
+  try {
+    parameter_client<float> c = failed.client();
+    c.assign(w.data(), true);
+    throw error("the loss is nan");
+  } catch (const error&) {
+  }
+  {
+    parameter_client<float> c = ended.client();
+    c.assign(w.data(), true);
+  }
+  CHECK(!failed.store.chief_has_left());
+  CHECK(ended.store.chief_has_left());
+}
+
 TEST_CASE("a server that is started again goes on from its snapshot, and applies nothing twice") {
   const test::scratch_folder folder("parameter-server");
   parameter_snapshots snapshots({.folder = folder.path, .updates = 1}, 0, "program");

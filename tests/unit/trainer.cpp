@@ -183,6 +183,22 @@ TEST_CASE("a learning rate that is too high is named") {
         std::string::npos);
 }
 
+TEST_CASE("a batch that lacks something is refused before anything changes") {
+  const clouds data(48);
+  auto model = make_trainer();
+  auto source = data.view() | data::batch<16>;
+  const samples<float> batch = *std::ranges::begin(source);
+  model.train_step(batch);
+  const std::vector<float> before(model.parameters().begin(), model.parameters().end());
+  const auto refused = [&](const samples<float>& bad) { return error_of([&] { model.train_step(bad); }); };
+  CHECK(refused({batch.x(), batch.labels(), 0}) == "a batch of 0 samples: a step needs one at least");
+  CHECK(refused({batch.x(), batch.labels(), -1}) == "a batch of -1 samples: a step needs one at least");
+  CHECK(refused({nullptr, batch.labels(), 16}) == "the batch has no inputs");
+  CHECK(refused({batch.x(), 16}) == "the batch has no labels, with which the loss compares");
+  CHECK(refused({batch.x(), batch.x(), 16}) == "the batch has no labels, with which the loss compares");
+  CHECK(std::ranges::equal(model.parameters(), before));
+}
+
 TEST_CASE("a training loop of one's own") {
   const clouds data(48);
   auto a = make_trainer(), b = make_trainer();

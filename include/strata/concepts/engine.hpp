@@ -12,8 +12,9 @@
 namespace strata {
 
 namespace detail {
-struct any_callback {
-  void operator()(int) const {}
+/// A callback that does nothing.
+struct no_callback {
+  constexpr void operator()(int) const {}
 };
 }  // namespace detail
 
@@ -66,7 +67,7 @@ concept engine =
       e.share_among(1);
       e.begin(why, batch, philox{}, 0, 1);
       e.forward(0);
-      e.forward_backward(detail::any_callback{});
+      e.forward_backward(detail::no_callback{});
       e.backward(0);
       { e.sums(0) } -> std::same_as<double*>;
       e.set_statistics(0, statistics);
@@ -134,7 +135,7 @@ struct engine_verdict<E, false> {
     else if constexpr (!requires(E e, const samples<T>& batch, purpose why) {
                          e.begin(why, batch, philox{}, 0, 1);
                          e.forward(0);
-                         e.forward_backward(any_callback{});
+                         e.forward_backward(no_callback{});
                          e.backward(0);
                        })
       return lacks<E, engines_have_begin_forward_forward_backward_and_backward>{};

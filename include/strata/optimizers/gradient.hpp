@@ -25,6 +25,11 @@ struct after_reduction {
   STRATA_HOST_DEVICE static constexpr reduced_gradient<V> transformed(reduced_gradient<V> gradient, F&& f) {
     return reduced_gradient<V>(f(gradient.value()));
   }
+  /// For elements to which the mean has been applied.
+  template <class T>
+  STRATA_HOST_DEVICE static constexpr sample_mean<T> applied(sample_mean<T>) {
+    return sample_mean<T>(T(1));
+  }
 };
 }  // namespace detail
 
@@ -61,14 +66,13 @@ class sample_mean {
   constexpr explicit sample_mean(T scale) : scale_(scale) {}
   template <class, class>
   friend class global_gradient;
+  friend struct detail::after_reduction;
 
  public:
   template <class V>
   STRATA_HOST_DEVICE constexpr reduced_gradient<V> of(V sum) const {
     return reduced_gradient<V>(detail::product(sum, scale_));
   }
-  /// For elements that are the mean already.
-  STRATA_HOST_DEVICE constexpr sample_mean applied() const { return sample_mean(T(1)); }
 };
 
 /// The gradient of the global batch: arrays whose sum, in the tree over leaves, times `mean()` is the mean over all samples. An

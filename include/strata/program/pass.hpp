@@ -99,11 +99,6 @@ metric_sums<typename Engine::program> add_metric_sums(Engine& engine) {
 
 namespace detail {
 
-/// A callback that does nothing.
-struct no_callback {
-  constexpr void operator()(int) const {}
-};
-
 /// One pass of the plan over `batch`. first: the index of its first sample in the global batch; at: that in its leaf.
 template <class Program, class Backend, purpose Why>
 class pass {

@@ -87,15 +87,6 @@ class cpu_engine {
     const batch_division most = leaves_.grow(batch, why);
     return most.leaves == 0 ? 0 : make_room(most, why, processes);
   }
-  [[gnu::cold]] int make_room(const batch_division& most, purpose why, int processes) {
-    sums_.grow(sums_stride * std::size_t(most.leaves));
-    if (why == purpose::inference) {
-      inference().prepare(0, most.capacity, team_->size(), options_.micro_batch);  // needs no whole leaves
-    } else {
-      share_among(processes);
-    }
-    return most.leaves;
-  }
   [[gnu::cold]] void share_among(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
     if (most.leaves > int(gradients_.size())) gradients_.resize(std::size_t(most.leaves));
@@ -225,6 +216,16 @@ class cpu_engine {
   }
 
  private:
+  [[gnu::cold]] int make_room(const batch_division& most, purpose why, int processes) {
+    sums_.grow(sums_stride * std::size_t(most.leaves));
+    if (why == purpose::inference) {
+      inference().prepare(0, most.capacity, team_->size(), options_.micro_batch);  // needs no whole leaves
+    } else {
+      share_among(processes);
+    }
+    return most.leaves;
+  }
+
   template <int Count>
   struct slot_pointers {
     T* at[Count + 1] = {};

@@ -163,7 +163,7 @@ void for_modified_blocks(const global_gradient<T, host_device>& gradient, const 
     if (as_it_is) return f(sums, gradient.mean(), from, to);
     alignas(64) T modified[update_block];
     modify_gradient(modified, w, sums, gradient.mean(), m, from, to);
-    f(modified, gradient.mean().applied(), from, to);
+    f(modified, after_reduction::applied(gradient.mean()), from, to);
   });
 }
 
@@ -342,7 +342,7 @@ void update_from_product(const Rule& rule, T* w, std::type_identity_t<T* const*>
         const long at = begin + std::ptrdiff_t(row) * p.columns;
         detail::multiply_out(sums, p, row, from, to);
         detail::modify_gradient(sums, w, sums, mean, modifiers, at + from, at + to);
-        detail::apply_rule(rule, w, slots, sums, mean.applied(), decay, at + from, at + to, slot_indices);
+        detail::apply_rule(rule, w, slots, sums, detail::after_reduction::applied(mean), decay, at + from, at + to, slot_indices);
       }
   } else if (p.count == 1) {
     detail::apply_rule_to_product<1>(rule, w, slots, p, mean, decay, begin, slot_indices);

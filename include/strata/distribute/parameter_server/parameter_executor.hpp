@@ -152,8 +152,9 @@ class parameter_executor : detail::compiled<Program, Backend>,
   }
   using counted::optimizer;
   /// The steps that this worker has made so far. A synchronous training that goes on from snapshots of its servers begins at
-  /// their step.
+  /// their step. Throws strata::error if this worker has made more: servers know its pushes by their step and would drop them.
   void set_step(long step) {
+    if (step < steps_) throw error({"set_step(", step, "): this worker has made ", steps_, " steps already"});
     counted::set_step(step);
     steps_ = step;
   }

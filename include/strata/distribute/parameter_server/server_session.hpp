@@ -149,15 +149,16 @@ class server_session {
     }
   }
 
-  /// Tells the server if it is there, or it would take this worker for lost.
+  /// Tells the server if it is there, or it would take this worker for lost. A chief that ends because of an error is lost: if it
+  /// left, the training would be over, and the servers would delete their snapshots.
   void leave() noexcept {
     if (!thread_.joinable()) return;
-    bool there = false;
+    bool tells = who_.rank > 0 || std::uncaught_exceptions() == 0;
     {
       const std::lock_guard lock(mutex_);
-      there = !away_;
+      tells = tells && !away_;
     }
-    if (there) {
+    if (tells) {
       grpc::ClientContext context;
       // Servers are left one after the other; a server that hangs must not delay this for longer than its pings.
       context.set_deadline(std::chrono::system_clock::now() + ping_after + ping_timeout);
