@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <strata/base/no_callback.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -10,13 +11,6 @@
 #include <strata/optimizers/gradient.hpp>
 
 namespace strata {
-
-namespace detail {
-/// A callback that does nothing.
-struct no_callback {
-  constexpr void operator()(int) const {}
-};
-}  // namespace detail
 
 struct leaf_policy;
 enum class purpose;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <span>
+#include <strata/base/no_callback.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/device.hpp>

@@ -101,6 +101,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   philox seed_;
   solo_group group_;
   std::function<void()> serve_;  // empty in a worker
+  bool has_served_ = false;
   // The weights are a copy of those of the servers, which is refreshed when they are read.
   mutable std::optional<connection> servers_;  // empty in a process that serves
   mutable computation local_;
@@ -162,10 +163,12 @@ class parameter_executor : detail::compiled<Program, Backend>,
   /// Workers agree on nothing: each is a group of its own.
   solo_group& group() { return group_; }
   const solo_group& group() const { return group_; }
-  /// In a process that keeps parameters: returns true when the training is over. In a worker: returns false at once.
+  /// In a process that keeps parameters: returns true when the training is over, and from then on at once. In a worker: returns
+  /// false at once.
   bool serve() {
     if (!serve_) return false;
-    serve_();
+    if (!has_served_) serve_();
+    has_served_ = true;  // a second fit of the same program is over, too
     return true;
   }
   /// Seconds so far of sending messages to servers, and of waiting for their answers.
