@@ -70,7 +70,8 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   }
   any_process_group& group() override { return group_; }
   void check(const samples<T>& batch, row_range rows, long samples_before) override {
-    check_batch<Program>(batch, rows, samples_before);
+    check_arrays<Program>(batch);
+    check_rows<Program>(batch, rows, samples_before);
   }
   void prepare(int batch_size, purpose why) override { executor_.prepare(batch_size, why); }
   void train_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.train_step(batch), sums); }

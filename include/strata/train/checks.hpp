@@ -17,20 +17,31 @@ inline void check_labels(const std::int32_t* labels, row_range rows, int classes
                    " classes: labels must be 0 to ", classes - 1});
 }
 
-/// Before anything is computed: that the arrays are there, and the labels and the indices of embeddings of some rows of a batch.
+/// The batch has samples, and the arrays that the network and its losses read.
 template <class Program>
-void check_batch(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
+void check_arrays(const samples<typename Program::value_type>& batch) {
   if (batch.count < 1) throw error({"a batch of ", batch.count, " samples: a step needs one at least"});
   for (int k = 0; k < ends_of_program<Program>.input_count; ++k)
     if (!batch.inputs[k]) throw error("the batch has no inputs");
+  [&]<class... Output>(type_list<Output...>) {
+    [[maybe_unused]] int k = 0;
+    const auto check = [&](label_kind kind) {
+      const truth_rows<typename Program::value_type>& truth = batch.truths[k++];
+      if (kind == label_kind::sparse && !truth.labels) throw error("the batch has no labels, with which the loss compares");
+      if (kind == label_kind::dense && !truth.targets) throw error("the batch has no targets, with which the loss compares");
+    };
+    (check(Output::loss::labels), ...);
+  }(typename Program::outputs{});
+}
+
+/// Before anything is computed: the labels, and the indices of embeddings, of some rows of a batch.
+template <class Program>
+void check_rows(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
   [&]<class... Output>(type_list<Output...>) {
     constexpr const auto& t = tape_of<typename Program::items>;
     static constexpr tape_ends ends = ends_of(t);
     [[maybe_unused]] int k = 0;
     const auto check = [&](label_kind kind) {
-      const bool has_labels = batch.truths[k].labels, has_targets = batch.truths[k].targets;
-      if (kind == label_kind::sparse && !has_labels) throw error("the batch has no labels, with which the loss compares");
-      if (kind == label_kind::dense && !has_targets) throw error("the batch has no targets, with which the loss compares");
       if (kind == label_kind::sparse)
         check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), samples_before);
       ++k;

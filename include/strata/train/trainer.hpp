@@ -152,8 +152,9 @@ class trainer {
   /// Throws strata::error, before anything has changed, for an empty batch, arrays that are missing, labels that are no class and
   /// indices that are no row of an embedding.
   metric_sums<Program> train_step(const samples<T>& batch) {
-    executor_.prepare(std::max(batch.count, 1), purpose::training);
-    detail::check_batch<Program>(batch, own_rows_ && batch.count > 0 ? own_rows_(batch.count) : row_range{0, batch.count}, 0);
+    detail::check_arrays<Program>(batch);
+    executor_.prepare(batch.count, purpose::training);
+    detail::check_rows<Program>(batch, own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}, 0);
     return executor_.train_step(batch);
   }
 
