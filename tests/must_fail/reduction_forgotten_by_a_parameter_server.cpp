@@ -1,17 +1,18 @@
-// error: reduction_is_missing_between<strata::leaf_gradients<float, strata::host_device>, .*global_gradient<float, strata::host_device>
-#include <strata/cpu/engine/update.hpp>
-#include <strata/distribute/parameter_server/batch_gradient.hpp>
+// error: (cannot convert|could not convert|no (known|viable) conversion).*leaf_gradients.*global_gradient
+#include <strata/distribute/parameter_server/contributions.hpp>
 #include <strata/distribute/parameter_server/stored_shard.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;
-using net = sequential<input<4>, dense<2, softmax>>;
-using worker = batch_gradient<program<net, sparse_categorical_crossentropy<>, sgd, type_list<>>, cpu>;
-void push(worker& computation, const samples<float>& batch, float* to, const weight_update<float, sgd>& update) {
-  const auto gradients = computation.compute(philox{1}, batch, 0, to);
+using host = host_arithmetic<cpu>;
+using shard = detail::stored_shard<float, sgd, host>;
+void push(shard& kept, detail::single_contribution<float>& sent, const push_request& from, auto& read,
+          const leaf_gradients<float, host_device>& computed) {
 #ifdef TWIN
-  update.apply(sgd_rule<float>{0.1f}, detail::pushed_sums::reduce(gradients.arrays, batch.count), 0, 16);
+  kept.apply(sent.receive(from, kept.place().size(), kept.contents(), {}, read), kept.contents().rest(), from.learning_rate);
 #else
-  update.apply(sgd_rule<float>{0.1f}, gradients, 0, 16);
+  kept.apply(computed, kept.contents().rest(), from.learning_rate);
 #endif
 }
+template void push(shard&, detail::single_contribution<float>&, const push_request&, void (*&)(float*, std::size_t),
+                   const leaf_gradients<float, host_device>&);

@@ -1,13 +1,14 @@
-// The gradients that workers have pushed for one synchronous step of a shard, until all of them have come.
+// The gradients that workers push for a shard: one, or those of all workers of a synchronous step.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <strata/base/arena.hpp>
+#include <strata/concepts/device.hpp>
 #include <strata/distribute/parameter_server/parameter_rows.hpp>
 #include <strata/network/leaves.hpp>
-#include <string>
+#include <strata/optimizers/gradient.hpp>
 #include <utility>
 #include <vector>
 
@@ -42,10 +43,30 @@ void clear_pieces(T* gradient, std::span<const element_run> pieces) {
   for (const element_run& piece : pieces) std::fill(gradient + piece.begin, gradient + piece.end, T{});
 }
 
+/// The gradient of an asynchronous step is what one worker pushes. Not thread-safe.
+template <class T>
+class single_contribution : gradient_reduction {
+ public:
+  /// Of a shard of `size` elements; zero in the rows of tables that the pieces do not name.
+  global_gradient<T, host_device> receive(const push_request& p, long size, const shard_contents& contents,
+                                          std::span<const element_run> pieces, auto& read) {
+    gradient_.grow(std::size_t(size));
+    read_gradient<T>(read, contents, pieces, gradient_.data());
+    sum_[0] = gradient_.data();
+    return reduced<host_device>(sum_, 1, p.samples);
+  }
+  /// Once applied, with the same pieces.
+  void clear(std::span<const element_run> pieces) { clear_pieces(gradient_.data(), pieces); }
+
+ private:
+  arena<T> gradient_{};
+  T* sum_[1] = {};
+};
+
 /// Each worker has computed its share of the leaves. The gradients are added in the tree in which one process adds them, so the
 /// order of arrival does not matter. Not thread-safe.
 template <class T, class Host>
-class contributions {
+class contributions : gradient_reduction {
  public:
   /// `size`: elements of the shard. `sums_per_leaf`: metric sums of each leaf that come with this shard.
   contributions(std::size_t workers, long size, std::size_t sums_per_leaf)
@@ -83,8 +104,8 @@ class contributions {
     if (p.worker == 0) learning_rate_ = p.learning_rate;
   }
 
-  /// Once complete: calls apply(gradient, slices, samples, learning rate) with the sum of all gradients, which is zero outside of
-  /// the slices, and begins the next step. Returns the metric sums of all leaves.
+  /// Once complete: calls apply(global_gradient, slices, learning rate) and begins the next step. The gradient is zero outside
+  /// of the slices. Returns the metric sums of all leaves.
   template <class Apply>
   std::vector<double> sum(const shard_contents& contents, Apply&& apply) {
     std::vector<T*> sums;
@@ -105,7 +126,7 @@ class contributions {
                   const T* const two[2] = {sums[std::size_t(a)], sums[std::size_t(b)]};
                   for (const element_run& some : slices) Host::sum_leaves(sums[std::size_t(a)], two, 2, some.begin, some.end);
                 });
-    apply(sums[0], slices, samples_, learning_rate_);
+    apply(reduced<host_device>(sums.data(), 1, samples_), slices, learning_rate_);
     for (T* const node : sums) clear_pieces(node, named);
     return metric_sums;
   }

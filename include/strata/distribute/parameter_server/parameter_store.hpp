@@ -319,9 +319,9 @@ class parameter_store {
 
     mutable std::mutex mutex{};
     std::vector<detail::worker_clock> clocks;
-    detail::contributions<T, Host> pushed;
-    std::vector<double> metric_sums{};  // of the last synchronous step
-    arena<T> incoming{};                // zero in tables
+    detail::single_contribution<T> single{};  // of an asynchronous step
+    detail::contributions<T, Host> pushed;    // of a synchronous step
+    std::vector<double> metric_sums{};        // of the last synchronous step
     std::vector<request> waiting{};
   };
 
@@ -386,11 +386,10 @@ class parameter_store {
     detail::worker_clock& mine = s.clocks[std::size_t(p.worker)];
     if (mine.incarnation != p.incarnation) return fenced(p.worker);
     if (p.step <= mine.last_step) return {};
-    s.incoming.grow(std::size_t(s.place().size()));
-    detail::read_gradient<T>(read, s.contents(), pieces, s.incoming.data());
-    s.apply(s.incoming.data(), s.contents().slices_around({pieces.begin(), pieces.end()}), p.samples, p.learning_rate);
+    s.apply(s.single.receive(p, s.place().size(), s.contents(), pieces, read),
+            s.contents().slices_around({pieces.begin(), pieces.end()}), p.learning_rate);
     ++changes_;
-    detail::clear_pieces(s.incoming.data(), pieces);
+    s.single.clear(pieces);
     mine.last_step = p.step;
     ++mine.progress;
     return {};
@@ -416,8 +415,8 @@ class parameter_store {
     s.pushed.add(std::move(p), s.contents(), std::move(pieces), read);
     if (!s.pushed.are_complete()) return {};
     const typename Host::scope scope;
-    s.metric_sums = s.pushed.sum(s.contents(), [&](T* gradient, std::span<const element_run> slices, int samples, double rate) {
-      s.apply(gradient, slices, samples, rate);
+    s.metric_sums = s.pushed.sum(s.contents(), [&](const auto& gradient, std::span<const element_run> slices, double rate) {
+      s.apply(gradient, slices, rate);
     });
     ++changes_;
     return {};

@@ -14,21 +14,13 @@
 #include <strata/distribute/parameter_server/parameter_rows.hpp>
 #include <strata/distribute/parameter_server/parameter_shards.hpp>
 #include <strata/network/parameter_ranges.hpp>
+#include <strata/optimizers/gradient.hpp>
 #include <strata/program/engine_for.hpp>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace strata::detail {
-
-/// The sum of the gradients that all workers of a step have pushed. An asynchronous step has one worker.
-struct pushed_sums : gradient_reduction {
-  /// sum[0] is the sum over `samples` samples.
-  template <class T>
-  static global_gradient<T, host_device> reduce(T* const* sum, int samples) {
-    return reduced<host_device>(sum, 1, samples);
-  }
-};
 
 /// Not thread-safe; weights that were lent stay as they are.
 template <class T, optimizer Optimizer, class Host>
@@ -85,26 +77,25 @@ class stored_shard {
     if (version < 0) std::ranges::fill(slots_.span(), T(0));
   }
 
-  /// One step of the optimizer with the sum of a gradient over `samples`. The gradient is zero outside of `slices`. An
-  /// optimizer that takes norms overwrites it; in tables it is zero then.
-  void apply(T* gradient, std::span<const element_run> slices, int samples, double rate) {
+  /// One step of the optimizer. The gradient is zero outside of `slices`. An optimizer that takes norms overwrites it; in tables
+  /// it is zero then.
+  void apply(const global_gradient<T, host_device>& gradient, std::span<const element_run> slices, double rate) {
     const typename Host::scope scope;
     own_weights();
     rules_.template with_rule<T>(version_, rate, [&](const auto& rule) {
       using rule_type = std::remove_cvref_t<decltype(rule)>;
-      T *slots[rule_type::slots + 1] = {}, *sum[1] = {gradient};
+      T* slots[rule_type::slots + 1] = {};
       for (int k = 0; k < rule_type::slots; ++k) slots[k] = slots_.data() + k * place_.size();
       const weight_update all{rules_, rate, trained_, now_->weights.data(), slots, norms_.data(), place_.begin};
-      const auto whole = pushed_sums::reduce(sum, samples);
-      if (contents_.has_tables() && is_settled_ && keeps_weights_without_gradient(rule, samples, rate))
-        all.run(rule, whole, [&](auto&& pass) {
+      if (contents_.has_tables() && is_settled_ && keeps_weights_without_gradient(rule, rate))
+        all.run(rule, gradient, [&](auto&& pass) {
           for (const element_run& some : slices) pass(some.begin, some.end);
         });
       else
-        all.run(rule, whole, [&](auto&& pass) { pass(0, place_.size()); });
+        all.run(rule, gradient, [&](auto&& pass) { pass(0, place_.size()); });
     });
     // The gradient was overwritten, and the next push writes only the rows that it names.
-    if (takes_norms(rules_) && contents_.has_tables()) std::fill_n(gradient, place_.size(), T(0));
+    if (takes_norms(rules_) && contents_.has_tables()) std::fill_n(gradient.arrays()[0], place_.size(), T(0));
     is_settled_ = true;
     ++version_;
   }
@@ -128,17 +119,18 @@ class stored_shard {
   /// Whether this step leaves weights without a gradient as they are, so that rows without one need no update. The rule treats
   /// every element alike, so a few weights of all magnitudes tell.
   template <class Rule>
-  bool keeps_weights_without_gradient(const Rule& rule, int samples, double rate) const {
+  bool keeps_weights_without_gradient(const Rule& rule, double rate) const {
     if (Rule::slots > 0 || takes_norms(rules_)) return false;
     using limits = std::numeric_limits<T>;
     constexpr T some[slice_alignment / 2] = {0, limits::min(), T(1e-20), T(1e-5), T(0.7), 1, T(1e4), limits::max()};
     alignas(64) T weights[slice_alignment], before[slice_alignment], gradient[slice_alignment] = {};
     for (std::size_t i = 0; i < std::size(some); ++i) weights[2 * i] = some[i], weights[2 * i + 1] = -some[i];
     std::memcpy(before, weights, sizeof before);
-    T *no_slots[1] = {}, *sum[1] = {gradient};
+    T *no_slots[1] = {}, *leaf[1] = {gradient};
     const parameter_range place{0, slice_alignment};
     const weight_update update{rules_, rate, {&place, 1}, weights, no_slots};
-    update.run(rule, pushed_sums::reduce(sum, samples), [](auto&& pass) { pass(0, slice_alignment); });
+    const leaf_gradients<T, host_device> zeros{leaf, 1, 0, 1, 1};
+    update.run(rule, whole_batch_reduction::reduce(zeros, 1), [](auto&& pass) { pass(0, slice_alignment); });
     return std::memcmp(before, weights, sizeof before) == 0;
   }
 
