@@ -1,4 +1,4 @@
-// error: shape_mismatch<.*at_index<1>.*by_layer<.*layer_norm<.*receives<8>.*because<.*normalization_epsilon_must_be_positive>
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*layer_norm<.*receives<8>.*because<.*normalization_epsilon_must_be_positive_and_finite_as_float>
 #include <strata/layers/layer_norm.hpp>
 #include <strata/network/sequential.hpp>
 
@@ -6,6 +6,6 @@ using namespace strata;
 #ifdef TWIN
 using net = sequential<input<8>, layer_norm<epsilon<1e-5_r>>>;
 #else
-using net = sequential<input<8>, layer_norm<epsilon<0>>>;
+using net = sequential<input<8>, layer_norm<epsilon<1e-46_r>>>;
 #endif
 net n;

@@ -33,6 +33,9 @@ static_assert(parameter_of<dense<10>>({784}, 0).regularizer.empty());
 
 static_assert(misused<dense<10, stride<2>>>(0, the_layer_does_not_know_this_option));
 static_assert(misused<dense<10, relu, same_padding>>(1, the_layer_does_not_know_this_option));
+static_assert(misused<dense<10, relu, kernel_regularizer<l2<2e38_r>>>>(1, a_penalty_must_be_at_least_0_and_at_most_1e38));
+static_assert(misused<dense<10, bias_regularizer<l1<-decimal(1)>>>>(0, a_penalty_must_be_at_least_0_and_at_most_1e38));
+static_assert(well_used<dense<10, kernel_regularizer<l1_l2<1e38_r, 1e38_r>>>>());
 static_assert(misused<dense<10, relu, softmax>>(1, a_layer_takes_one_activation));
 static_assert(misused<dense<10, beta_initializer<ones>>>(0, the_layer_does_not_know_this_option));
 static_assert(well_used<dense<10>>() && well_used<dense<10, no_bias, softmax>>());

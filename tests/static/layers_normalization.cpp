@@ -39,8 +39,10 @@ static_assert(is(parameter_of<tuned>({3}, 2), "moving_mean", {3}, "zeros", false
 static_assert(parameter_of<tuned>({3}, 0).regularizer.l2 == 0.5 && parameter_of<tuned>({3}, 1).regularizer.l1 == 0.25);
 static_assert(parameter_of<tuned>({3}, 2).regularizer.empty());
 
-static_assert(refuses<batch_norm<epsilon<0_r>>>({3}, normalization_epsilon_must_be_positive));
-static_assert(refuses<layer_norm<epsilon<-decimal(1)>>>({3}, normalization_epsilon_must_be_positive));
+static_assert(refuses<batch_norm<epsilon<0_r>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
+static_assert(refuses<batch_norm<epsilon<1e39_r>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
+static_assert(refuses<layer_norm<epsilon<-decimal(1)>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
+static_assert(refuses<layer_norm<epsilon<1e-40_r>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
 static_assert(refuses<batch_norm<momentum<1_r>>>({3}, batch_norm_momentum_must_be_below_1));
 static_assert(refuses<batch_norm<momentum<-decimal(1)>>>({3}, batch_norm_momentum_must_be_below_1));
 static_assert(refuses<batch_norm<>>({}, normalization_takes_at_least_one_extent));

@@ -127,6 +127,11 @@ TEST_CASE_TEMPLATE("padding stays zero", Precision, precision::f32, precision::f
   check<word_net, Precision>(adam{});
 }
 
+TEST_CASE("padding stays zero where learning rate times weight decay is infinite as float") {
+  diverge<dense_net<1>, precision::f32>(sgd{.learning_rate = 1e15, .weight_decay = 1e30});
+  diverge<dense_net<1>, precision::f32>(adamw{.learning_rate = 1e15, .weight_decay = 1e30});
+}
+
 TEST_CASE_TEMPLATE("padding stays zero after training has diverged", Precision, precision::f32, precision::f64) {
   diverge<dense_net<1>, Precision>(plain_sgd);
   diverge<image_net<4>, Precision>(plain_sgd);

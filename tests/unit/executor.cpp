@@ -1,6 +1,7 @@
 // What the trainer and an executor tell each other: the step, the learning rate, and who only serves.
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <memory>
 #include <strata/distribute/parameter_server/parameter_executor.hpp>
 #include <strata/strata.hpp>
@@ -161,6 +162,10 @@ TEST_CASE("a rate set by hand or by a callback replaces the schedule, everywhere
   CHECK(steps == std::vector<long>{1, 2, 3, 4});
   CHECK(model.executor().learning_rate_by_hand() == 0.25);
   model.set_learning_rate(0.125);
+  CHECK(model.learning_rate() == 0.125);
+  for (const double wrong : {-0.5, 1e39, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    CHECK(error_of([&] { model.set_learning_rate(wrong); }).find("sgd: learning_rate = ") == 0);
+  CHECK(error_of([&] { model.set_learning_rate(-0.5); }) == "sgd: learning_rate = -0.5 must be at least 0 and finite");
   CHECK(model.learning_rate() == 0.125);
 }
 

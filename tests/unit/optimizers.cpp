@@ -424,6 +424,17 @@ TEST_CASE("hyper-parameters that make no sense are refused by name and value") {
   CHECK(complaint(adam{.beta_1 = 1}) == "adam: beta_1 = 1 must be at least 0 and below 1");
   CHECK(complaint(adamw{.beta_2 = -0.1}) == "adamw: beta_2 = -0.1 must be at least 0 and below 1");
   CHECK(complaint(adam{.epsilon = 0}) == "adam: epsilon = 0 must be greater than 0 and finite");
+  const auto out_of_range = [](const std::string& what) {
+    return what + " must be from 1.2e-38 to 3.4e+38, so that it is no 0 and finite as float";
+  };
+  CHECK(complaint(adam{.epsilon = 1e-50}) == out_of_range("adam: epsilon = 1e-50"));
+  CHECK(complaint(adamw{.epsilon = 1e-39}) == out_of_range("adamw: epsilon = 1e-39"));  // a denormal
+  CHECK(complaint(lamb{.epsilon = 1e-46}) == out_of_range("lamb: epsilon = 1e-46"));
+  CHECK(complaint(rmsprop{.epsilon = 1e39}) == out_of_range("rmsprop: epsilon = 1e+39"));
+  CHECK(complaint(adamw{.weight_decay = 1e39}) == "adamw: weight_decay = 1e+39 must be finite as float");
+  CHECK(complaint(sgd{.learning_rate = 1e39}) == "sgd: learning_rate = 1e+39 must be finite as float");
+  CHECK(complaint(adam{.epsilon = 1e-37}).empty());
+  CHECK(complaint(adamw{.weight_decay = 3e38}).empty());
   CHECK(complaint(lamb{.beta_1 = 1}) == "lamb: beta_1 = 1 must be at least 0 and below 1");
   CHECK(complaint(lamb{.beta_2 = -0.1}) == "lamb: beta_2 = -0.1 must be at least 0 and below 1");
   CHECK(complaint(lamb{.epsilon = 0}) == "lamb: epsilon = 0 must be greater than 0 and finite");

@@ -1,6 +1,7 @@
 // An optimizer, the number of its updates, and the learning rate of the next one.
 #pragma once
 #include <optional>
+#include <strata/optimizers/validation.hpp>
 #include <utility>
 
 namespace strata {
@@ -20,8 +21,11 @@ class counted_optimizer {
 
   /// The rate of the next update.
   double learning_rate() const { return rate_by_hand_ ? *rate_by_hand_ : optimizer_.learning_rate(step_); }
-  /// Replaces the schedule by a constant rate.
-  void set_learning_rate(double rate) { rate_by_hand_ = rate; }
+  /// Replaces the schedule by a constant rate. Throws strata::error if it is negative or not finite.
+  void set_learning_rate(double rate) {
+    detail::check_at_least_0(Optimizer::name, "learning_rate", rate);
+    rate_by_hand_ = rate;
+  }
   /// Empty while the schedule decides.
   std::optional<double> learning_rate_by_hand() const { return rate_by_hand_; }
 

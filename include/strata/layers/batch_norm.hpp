@@ -19,7 +19,7 @@ struct batch_normalization {
   static constexpr bool whole_batch = true;
 
   static constexpr expected_shape output_shape(shape in) {
-    if (S.epsilon.value() <= 0) return normalization_epsilon_must_be_positive;
+    if (!detail::is_positive_float(S.epsilon.value())) return normalization_epsilon_must_be_positive_and_finite_as_float;
     if (S.momentum.value() < 0 || S.momentum.value() >= 1) return batch_norm_momentum_must_be_below_1;
     if (in.rank() < 1) return normalization_takes_at_least_one_extent;
     return in;

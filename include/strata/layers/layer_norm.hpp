@@ -16,7 +16,7 @@ struct layer_normalization {
   static constexpr auto name = "layer_normalization";
 
   static constexpr expected_shape output_shape(shape in) {
-    if (S.epsilon.value() <= 0) return normalization_epsilon_must_be_positive;
+    if (!detail::is_positive_float(S.epsilon.value())) return normalization_epsilon_must_be_positive_and_finite_as_float;
     if (in.rank() < 1) return normalization_takes_at_least_one_extent;
     return in;
   }

@@ -1,12 +1,14 @@
 // Options and parameters that batch_norm and layer_norm share.
 #pragma once
 #include <array>
+#include <strata/base/float_range.hpp>
 #include <strata/initializers/constant.hpp>
 #include <strata/layers/options.hpp>
 
 namespace strata {
 
-inline constexpr reason normalization_epsilon_must_be_positive{"the epsilon of a normalization must be above 0"};
+inline constexpr reason normalization_epsilon_must_be_positive_and_finite_as_float{
+    "the epsilon of a normalization must be above 0 and finite as float"};
 inline constexpr reason normalization_takes_at_least_one_extent{"a normalization needs an axis to work on: put input<...> first"};
 
 /// Added to the variance, inside the root.

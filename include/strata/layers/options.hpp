@@ -1,6 +1,7 @@
 // Options of layers are types, in any order. Each one changes the layer's settings or adjusts its parameters.
 #pragma once
 #include <strata/base/decimal.hpp>
+#include <strata/base/float_range.hpp>
 #include <strata/base/meta.hpp>
 #include <strata/concepts/layer.hpp>
 #include <string_view>
@@ -71,6 +72,12 @@ template <initializer I>
 constexpr void start_with(parameter& p, std::string_view name) {
   if (p.name == name) p.start = &info_of_initializer<I>;
 }
+/// The update computes with twice the factor of w^2, as float.
+constexpr bool is_penalty_factor(double factor) { return is_float_from_0(2 * factor); }
+template <class Penalty>
+struct penalty_option {
+  static constexpr bool is_out_of_range = !is_penalty_factor(Penalty::value.l1) || !is_penalty_factor(Penalty::value.l2);
+};
 template <class Penalty>
 constexpr void penalize(parameter& p, std::string_view name) {
   if (p.name == name) p.regularizer = Penalty::value;
@@ -117,27 +124,27 @@ struct beta_initializer {
 
 /// A penalty on the kernel, added to the loss: l1<...>, l2<...> or l1_l2<...>.
 template <class Penalty>
-struct kernel_regularizer {
+struct kernel_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_kernel auto&) {}
   static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "kernel"); }
 };
 template <class Penalty>
-struct bias_regularizer {
+struct bias_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_bias auto&) {}
   static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "bias"); }
 };
 template <class Penalty>
-struct embeddings_regularizer {
+struct embeddings_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_embeddings auto&) {}
   static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "embeddings"); }
 };
 template <class Penalty>
-struct gamma_regularizer {
+struct gamma_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_gamma auto&) {}
   static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "gamma"); }
 };
 template <class Penalty>
-struct beta_regularizer {
+struct beta_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_beta auto&) {}
   static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "beta"); }
 };
@@ -164,12 +171,17 @@ concept activation_operation = operation<O> && requires { typename O::is_activat
 
 template <class O, class Settings>
 concept configures = requires(Settings& s) { O::configure(s); };
+/// The option is known, but its value makes no sense.
+template <class O>
+concept out_of_range_option = requires { requires O::is_out_of_range; };
 template <class O>
 concept adjusts_parameters = requires(parameter& p) { O::adjust(p); };
 
 inline constexpr reason the_layer_does_not_know_this_option{"the layer does not know this option"};
 inline constexpr reason a_layer_takes_one_activation{
     "a layer takes one activation: write the second one as activation<...> after it"};
+inline constexpr reason a_penalty_must_be_at_least_0_and_at_most_1e38{
+    "the factors of a penalty must be at least 0 and at most 1e38, so that the update is finite as float"};
 inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> after it"};
 
 /// Base of layers with options. A layer knows an option that configures its settings, and an activation if the settings
@@ -179,13 +191,19 @@ struct layer_options {
  private:
   static constexpr bool knows[sizeof...(Options) + 1] = {configures<Options, Settings>..., false};
   static constexpr bool activates[sizeof...(Options) + 1] = {activation_operation<Options>..., false};
+  static constexpr bool out_of_range[sizeof...(Options) + 1] = {out_of_range_option<Options>..., false};
   static constexpr bool takes_activation = requires { typename Settings::takes_activation; };
 
   static constexpr int first_misused() {
     for (int i = 0, activations = 0; i < int(sizeof...(Options)); ++i) {
-      if (activates[i] ? !takes_activation || ++activations > 1 : !knows[i]) return i;
+      if (activates[i] ? !takes_activation || ++activations > 1 : !knows[i] || out_of_range[i]) return i;
     }
     return -1;
+  }
+  static constexpr const reason& why_misused(int option) {
+    if (option < 0 || !activates[option])
+      return option >= 0 && knows[option] ? a_penalty_must_be_at_least_0_and_at_most_1e38 : the_layer_does_not_know_this_option;
+    return takes_activation ? a_layer_takes_one_activation : the_layer_takes_no_activation;
   }
   /// An activation with an operation of its own; `linear` needs none.
   template <class O>
@@ -198,10 +216,7 @@ struct layer_options {
   using options = type_list<Options...>;
   /// Index of the first wrong option; -1 if there is none.
   static constexpr int misused_option = first_misused();
-  static constexpr const reason& misuse = misused_option < 0 || !activates[misused_option < 0 ? 0 : misused_option]
-                                              ? the_layer_does_not_know_this_option
-                                          : takes_activation ? a_layer_takes_one_activation
-                                                             : the_layer_takes_no_activation;
+  static constexpr const reason& misuse = why_misused(misused_option);
 
   static constexpr Settings configured(Settings s) {
     (

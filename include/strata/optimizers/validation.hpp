@@ -1,9 +1,9 @@
 // Checks of hyper-parameters.
 #pragma once
 #include <cmath>
-#include <limits>
 #include <sstream>
 #include <strata/base/error.hpp>
+#include <strata/base/float_range.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
 #include <string>
@@ -13,7 +13,8 @@ namespace strata::detail {
 /// Throws strata::error: "adam: beta_1 = 1 must be at least 0 and below 1".
 [[noreturn]] void refuse(const char* who, const char* what, double value, const std::string& must);
 
-/// The comparisons of these checks are false for nan, so that nan is refused.
+/// The comparisons of these checks are false for nan, so that nan is refused. Values have the range of float, with every
+/// precision.
 void check_at_least_0(const char* who, const char* what, double value);
 void check_positive(const char* who, const char* what, double value);
 void check_below_1(const char* who, const char* what, double value);

@@ -184,7 +184,7 @@ class trainer {
 
   /// Of the next update.
   double learning_rate() const { return executor_.learning_rate(); }
-  /// Replaces the optimizer's schedule by a constant rate.
+  /// Replaces the optimizer's schedule by a constant rate. Throws strata::error if it is negative or not finite.
   void set_learning_rate(double rate) { executor_.set_learning_rate(rate); }
 
   executor_type& executor() { return executor_; }

@@ -463,7 +463,8 @@ struct weight_update {
   template <class Rule>
   void clear_padding(long begin, long end) const {
     constexpr double overflows = 1e30;  // in products with settings of the optimizer, as float
-    if (!parameterwise_rule<Rule, T> && !clips_by_norm() && std::abs(rate) < overflows) return;  // all factors are finite
+    if (!parameterwise_rule<Rule, T> && !clips_by_norm() && std::abs(rate) * std::max(1., rules.weight_decay) < overflows)
+      return;  // all factors are finite
     for_parameters(begin, end, [&](const parameter_range& p, long, long from, long to) {
       const long padding = padding_of(p, from);
       if (padding >= to) return;
