@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/distribute/parameter_server/parameter_shards.hpp>
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
@@ -523,6 +524,31 @@ TEST_CASE("snapshots: arrays are written from where they lie, so that they may b
     CHECK(sections[3 * k + 3].size() == shard.slots().size_bytes());
     CHECK((const void*)sections[3 * k + 3].data() == shard.slots().data());
   });
+}
+
+TEST_CASE("snapshots: a folder that has the name of one is reported, with what the server does instead") {
+  const test::scratch_folder folder("parameter-folder");
+  const snapshot_options each{.folder = folder.path, .updates = 1};
+  bench<adam> b(2);
+  parameter_snapshots snapshots(each, 0, "program");
+  b.assign(all(10)), b.assign(all(20), 1);
+  snapshots.save_when_due(b.store);
+  const auto restored = [&] {
+    std::ostringstream text;
+    std::streambuf* const before = std::clog.rdbuf(text.rdbuf());
+    bench<adam> again(2);
+    const bool found = parameter_snapshots(each, 0, "program").restore(again.store);
+    std::clog.rdbuf(before);
+    return std::pair(found, text.str());
+  };
+  CHECK(restored() == std::pair(true, std::string()));
+  const auto newest = folder / "ps_0.snapshot", previous = folder / "ps_0.previous.snapshot";
+  std::filesystem::rename(newest, previous);
+  std::filesystem::create_directory(newest);
+  const std::string unread = "cannot read " + newest.string() + ": Is a directory";
+  CHECK(restored() == std::pair(true, unread + "; the parameters are those of " + previous.string() + '\n'));
+  std::filesystem::remove(previous);
+  CHECK(restored() == std::pair(false, unread + "; no snapshot is left to continue from\n"));
 }
 
 TEST_CASE("snapshots: a file of malformed messages is named") {

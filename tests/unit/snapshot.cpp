@@ -300,6 +300,14 @@ TEST_CASE("a damaged snapshot: the one before is taken, and a line says so") {
     CHECK(step == 12);
     CHECK(says(words, at.newest.string() + " is damaged: it", "; the training continues from " + at.previous.string()));
   }
+  SUBCASE("a folder has its name") {
+    fs::remove(at.newest);
+    fs::create_directories(at.newest / "inside");
+    long step = 0;
+    const std::string words = said([&] { step = go_on(at); });
+    CHECK(step == 12);
+    CHECK(says(words, at.newest.string() + " is damaged: it is a folder; the training continues from " + at.previous.string()));
+  }
   SUBCASE("both damaged") {
     write(at.newest, "");
     write(at.previous, good.substr(0, 1000));

@@ -10,6 +10,7 @@
 #include <strata/io/mapped_file.hpp>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace strata {
 
@@ -30,6 +31,7 @@ inline checksum checksum_of(std::span<const std::byte> file) { return io::crc32c
 
 /// Describes the damage of a snapshot; empty if there is none. Throws strata::error if the file cannot be read.
 inline std::string damage_of_snapshot(const std::filesystem::path& file) {
+  if (std::error_code unknown; std::filesystem::is_directory(file, unknown)) return "it is a folder";
   const io::mapped_file mapped(file);
   const std::span<const std::byte> bytes = mapped.bytes();
   if (bytes.empty()) return "it is empty";

@@ -103,10 +103,12 @@ class parameter_snapshots {
     std::filesystem::remove_all(unfinished_, failed);
   }
 
-  /// Restores the newest undamaged snapshot. Returns false if there is none. Throws strata::error if it is of another training.
+  /// Restores the newest undamaged snapshot. Returns false if there is none. A line on std::clog names files that cannot be read.
+  /// Throws strata::error if the snapshot is of another training.
   template <class Store>
   bool restore(Store& store) {
     if (file_.empty()) return false;
+    std::string damages;
     for (const std::filesystem::path& file : {file_, previous_}) {
       std::error_code ignored;
       if (!std::filesystem::exists(file, ignored)) continue;
@@ -118,7 +120,7 @@ class parameter_snapshots {
         while (!check.is_at_end()) last = check();
         if (last != end) throw error({file.string(), " is damaged: the file ends too early"});
       } catch (const error& e) {
-        std::clog << detail::text_of({e.what(), file == file_ ? "; the one before is taken\n" : "\n"});
+        damages += detail::text_of({damages.empty() ? "" : ", and ", e.what()});
         continue;
       }
       if (program != detail::text_of({format, program_}))
@@ -127,12 +129,16 @@ class parameter_snapshots {
       detail::section_reader read(file);
       read();
       try {
-        if (detail::restore_snapshot(store, read)) return true;
+        if (detail::restore_snapshot(store, read)) {
+          if (!damages.empty()) std::clog << detail::text_of({damages, "; the parameters are those of ", file.string(), '\n'});
+          return true;
+        }
       } catch (const wire::malformed_message& e) {
         throw error({file.string(), ": ", e.what()});
       }
       throw error({file.string(), " is of another training: its shards are others"});
     }
+    if (!damages.empty()) std::clog << detail::text_of({damages, "; no snapshot is left to continue from\n"});
     return false;
   }
 
