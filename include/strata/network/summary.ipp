@@ -52,7 +52,7 @@ STRATA_FUNCTION std::vector<std::string> parameter_names(std::span<const tape_no
 
 STRATA_FUNCTION std::string grouped(long n) {
   std::string digits = std::to_string(n);
-  for (int at = int(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(std::size_t(at), ",");
+  for (int at = int(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(std::size_t(at), 1, ',');
   return digits;
 }
 
