@@ -4,7 +4,7 @@
 // parameters. TLS: a folder with authority.pem, worker.pem and worker.key. UNPROTECTED: do without on any address.
 // SNAPSHOTS: the folder of the servers' snapshots, one after each update, or soon. HOLD: a file to wait for after
 // HOLD_AFTER steps. START, RETRY: for how many seconds a server may be away at the start, and later. WORDS: so many samples of
-// words, for a network with tables of 100,000 rows. LAMB: instead of adam.
+// words, for a network with tables of 100,000 rows. LAMB: instead of adam. BETA_1_PERCENT: its setting.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -94,7 +94,7 @@ void train(const auto& strategy, std::size_t shards, std::size_t index, int coun
   if (const int words = number("WORDS", 0); words > 0)
     train_on(pairs_of_words(words), wide_and_narrow{}, adam{.learning_rate = 0.01}, strategy, shards, index, count, pause);
   else  // 9 x 64 + 24
-    train_on(data::synthetic_digits(600, 3), mlp{}, chosen_optimizer{}, strategy, shards, index, count, pause);
+    train_on(data::synthetic_digits(600, 3), mlp{}, chosen_optimizer{{.beta_1 = number("BETA_1_PERCENT", 90) / 100.}}, strategy, shards, index, count, pause);
 }
 }  // namespace
 

@@ -47,6 +47,12 @@ def _():
     check_took(began, 5)
 
 
+@case('a worker whose optimizer has other settings is named, with the setting')
+def _():
+    for out in finish(start_workers(2, ['mlp', 'multi_worker', 1, 4], more_of={1: {'BETA_1': '0.8'}})):
+        check('does not train what' in out and "'beta_1 0.9'" in out and "'beta_1 0.8'" in out, out)
+
+
 @case('workers that disagree about the cluster are named, on both sides, at once')
 def _():
     a, b, c = (f'127.0.0.1:{p}' for p in free_ports(3))
@@ -57,7 +63,7 @@ def _():
         for out in outputs:
             check('communication_error:' in out and 'does not train what' in out, out)
             for cluster in (first, second):
-                check('cluster worker ' + ' '.join(cluster) + ';' in out, out)
+                check("'cluster worker " + ' '.join(cluster) + "'" in out, out)
         check_took(began, 5)
 
 

@@ -293,6 +293,14 @@ def _():
     check(statuses[('worker', 0)] == 2 and 'ps 0 does not train what this process does' in out and '4 leaves' in out and '8 leaves' in out, out)
 
 
+@case('a worker whose optimizer has other settings is refused, with the setting')
+def _():
+    cluster = Cluster(1, 1, ['asynchronous', 4, 100000], more_of={('worker', 0): {'BETA_1_PERCENT': '80'}})
+    outputs, statuses = cluster.finish(without=[('chief', 0), ('ps', 0)])
+    out = outputs[('worker', 0)]
+    check(statuses[('worker', 0)] == 2 and "'beta_1 0.9' there, 'beta_1 0.8' here" in out, out)
+
+
 @case('a worker of another run is refused')
 def _():
     cluster = Cluster(1, 1, ['asynchronous', 4, 100000], run_of={('worker', 0): 'another'})

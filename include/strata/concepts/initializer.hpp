@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <span>
+#include <strata/base/numbers_of.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/shape.hpp>
 
@@ -18,9 +19,10 @@ concept initializer = requires(std::span<double> values, shape extents, philox r
 struct initializer_info {
   const char* name;
   void (*fill)(std::span<double>, shape, philox);
+  std::span<const double> settings;
 };
 
 template <initializer I>
-inline constexpr initializer_info info_of_initializer = {I::name, &I::fill};
+inline constexpr initializer_info info_of_initializer = {I::name, &I::fill, detail::numbers_of<I>};
 
 }  // namespace strata

@@ -83,6 +83,7 @@ struct takes_any_rule {
 ///   `slots()`         how many arenas of state (momentum, ...) it keeps beside the weights; they start at zero
 ///   `validate()`      throws strata::error for wrong settings
 ///   `with_rule<T>(step, rate, f)`  calls f(rule) with the optimizer_rule of this step (from 0), which takes all slots
+///   `settings()`      optional: its further settings as a range of optimizer_setting; they must be the same in all processes
 ///   `needs_norms()`   optional: true if the rule is a parameterwise_rule
 /// Clipping and decoupled weight decay come before the rule; the engine does them.
 template <class O>

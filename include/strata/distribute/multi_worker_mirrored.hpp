@@ -3,12 +3,11 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
-#include <strata/base/hash.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/control/worker_connections.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
-#include <strata/network/layout.hpp>
+#include <strata/program/program_text.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>
 #include <utility>
@@ -24,24 +23,15 @@ struct multi_worker_options {
 };
 
 namespace detail {
-/// What must be the same in all workers, in words: an error quotes both where it is not.
+/// What must be the same in all workers, in words: an error quotes what differs.
 template <class Program>
 std::string describe_program(std::uint64_t seed, const compute_options& compute, const communication_options& communication,
-                             const char* optimizer) {
-  constexpr const auto& layout = layout_of_program<Program>;
-  fnv1a shapes;  // over what the arena consists of
-  for (int k = 0; k < layout.count; ++k) {
-    const auto& slot = layout.slots[k];
-    shapes.add(std::uint64_t(slot.offset));
-    for (int axis = 0; axis < slot.what.extents.rank(); ++axis) shapes.add(std::uint64_t(slot.what.extents[axis]));
-  }
+                             const typename Program::optimizer& optimizer) {
   const std::string through = communication.implementation.description;
-  return detail::text_of({"float", 8 * sizeof(typename Program::value_type), ", ", layout.size, " numbers in ", layout.count,
-                          " parameters (", shapes.value(), "), optimizer ", optimizer, ", seed ", seed, ", ",
-                          compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
-                          communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default",
-                          " bytes per pack", communication.bf16_gradients ? " in bf16" : "",
-                          through.empty() ? "" : detail::text_of({", ", through})});
+  return text_of({"seed ", seed, ", ", compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
+                  communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
+                  communication.bf16_gradients ? " in bf16" : "", through.empty() ? "" : text_of({", ", through}), ", ",
+                  text_of_optimizer(optimizer), ", ", text_of_program<Program>()});
 }
 }  // namespace detail
 
@@ -52,7 +42,7 @@ std::string describe_program(std::uint64_t seed, const compute_options& compute,
 /// {.least_workers = 2}}` a training goes on when workers are lost, as long as the chief and that number of workers are left, and
 /// a restarted worker is taken in at the end of a step; the parameters stay the same, bit for bit. The trainer's constructor
 /// connects the workers. Throws strata::error for a cluster that is not valid, naming the field, and if workers train different
-/// programs, naming both; communication_error if a worker does not join or is lost.
+/// programs, naming what differs; communication_error if a worker does not join or is lost.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
 template <class Resolver, class Backend = default_backend>
 struct multi_worker_mirrored {
@@ -74,7 +64,7 @@ struct multi_worker_mirrored {
       throw error(
           {"multi_worker_mirrored: this process is ", to_string(members.task()), ", but only the chief and workers train"});
     control::worker_connections processes(
-        members, detail::describe_program<Program>(seed, options.compute, options.communication, optimizer.name),
+        members, detail::describe_program<Program>(seed, options.compute, options.communication, optimizer),
         {.communication = options.communication,
          .control = options.control,
          .elastic = options.elastic,

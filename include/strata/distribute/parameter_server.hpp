@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <iostream>
-#include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/parameter_server/parameter_client.hpp>
 #include <strata/distribute/parameter_server/parameter_service.hpp>
 #include <strata/distribute/parameter_server/staleness.hpp>
+#include <strata/program/program_text.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,11 +69,12 @@ struct parameter_server {
         whole ? partition_between(trained.span(), sizeof(T), how, servers) : partition(layout.trainable, sizeof(T), how, servers);
     const std::string program =
         describe<Program>(members, seed, detail::text_of({shards.size(), whole ? " shards of whole parameters" : " shards"}));
+    const std::string agreement = detail::text_of({program, ", ", detail::text_of_optimizer(optimizer)});
     constexpr std::size_t metric_sums_width = batch_gradient<Program, Backend>::metric_sums_width;
 
     if (members.task().type == role::ps)
-      return {optimizer, [self = *this, optimizer, members, shards, program] {
-                self.template serve<Program>(optimizer, members, shards, program);
+      return {optimizer, [self = *this, optimizer, members, shards, program, agreement] {
+                self.template serve<Program>(optimizer, members, shards, program, agreement);
               }};
     if (!members.trains())
       throw error({"parameter_server: this process is ", to_string(members.task()), ", which neither trains nor serves"});
@@ -85,7 +86,7 @@ struct parameter_server {
                                 .synchronous = is_synchronous(options.staleness),
                                 .metric_sums_width = metric_sums_width,
                                 .run = members.run_id(),
-                                .program = program,
+                                .program = agreement,
                                 .generation = members.generation(),
                                 .control = options.control,
                                 .start_timeout = options.start_timeout,
@@ -113,7 +114,7 @@ struct parameter_server {
 
   template <class Program>
   void serve(typename Program::optimizer optimizer, const cluster& members, const std::vector<parameter_shard>& shards,
-             const std::string& program) const {
+             const std::string& program, const std::string& agreement) const {
     using T = typename Program::value_type;
     static constexpr auto trained = trained_ranges(layout_of_program<Program>);
     const std::string run = detail::text_of({members.run_id(), ' ', members.generation()});
@@ -132,30 +133,23 @@ struct parameter_server {
     parameter_snapshots snapshots(options.snapshots, members.task().index, program);
     if (snapshots.restore(store)) std::clog << detail::text_of({to_string(members.task()), " goes on from its snapshot\n"});
     const parameter_service service(address_of(members, members.task().index), to_string(members.task()), members.run_id(),
-                                    program, store, options.control, members.generation());
+                                    agreement, store, options.control, members.generation());
     serve_until_over(store, workers[0], options.start_timeout, std::move(snapshots));
   }
 
-  /// What must be the same in all processes, in words: an error quotes both where it is not.
+  /// What must be the same in all processes and in a snapshot that they continue from, in words.
   template <class Program>
   std::string describe(const cluster& members, std::uint64_t seed, const std::string& shards) const {
-    constexpr const auto& layout = layout_of_program<Program>;
-    std::string shapes;
-    for (int k = 0; k < layout.count; ++k) {
-      const auto& extents = layout.slots[k].what.extents;
-      shapes += k > 0 ? " " : "";
-      shapes +=
-          detail::joined(std::size_t(extents.rank()), "x", [&](std::size_t axis) { return std::to_string(extents[int(axis)]); });
-    }
-    for (const row_table& t : travelling_tables<Program>::value)
-      shapes += detail::text_of({", of which the rows at ", t.begin, " are sent one by one"});
-    if (shapes.size() > 1000) shapes = detail::text_of({"hash ", detail::hash_of(shapes)});
     std::string roles;  // without addresses: there may be a proxy
     for (const role r : {role::chief, role::worker, role::ps})
       if (members.count(r) > 0) roles += detail::text_of({members.count(r), ' ', name_of(r), ", "});
-    return detail::text_of({roles, "float", 8 * sizeof(typename Program::value_type), ", parameters ", shapes, ", in ", shards,
-                            ", optimizer ", Program::optimizer::name, ", seed ", seed, ", ", to_string(options.staleness), ", ",
-                            options.compute.leaves > 0 ? std::to_string(options.compute.leaves) : "default", " leaves"});
+    std::string tables;
+    for (const row_table& t : travelling_tables<Program>::value)
+      tables += detail::text_of({", rows at ", t.begin, " are sent one by one"});
+    return detail::text_of({roles, shards, ", optimizer ", Program::optimizer::name, ", seed ", seed, ", ",
+                            to_string(options.staleness), ", ",
+                            options.compute.leaves > 0 ? std::to_string(options.compute.leaves) : "default", " leaves, ",
+                            detail::text_of_program<Program>(), tables});
   }
 };
 template <class R>

@@ -1,10 +1,12 @@
 // Adam (Kingma and Ba 2015), AMSGrad (Reddi et al. 2018) and AdamW (Loshchilov and Hutter 2019).
 #pragma once
+#include <array>
 #include <cmath>
 #include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/setting.hpp>
 #include <strata/optimizers/validation.hpp>
 
 namespace strata {
@@ -73,6 +75,8 @@ struct adam {
 
   /// m, v and, with amsgrad, the largest v.
   int slots() const { return amsgrad ? 3 : 2; }
+  /// The settings that not every optimizer has: processes that train together compare them.
+  std::array<optimizer_setting, 4> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}}; }
   /// Throws strata::error.
   void validate() const { detail::validate_adam(*this); }
 
@@ -94,6 +98,8 @@ struct adamw {
   double clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
   int slots() const { return amsgrad ? 3 : 2; }
+  /// The settings that not every optimizer has: processes that train together compare them.
+  std::array<optimizer_setting, 4> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}}; }
   /// Throws strata::error.
   void validate() const { detail::validate_adam(*this); }
 

@@ -1,11 +1,13 @@
 // LAMB (You et al. 2020, "Large batch optimization for deep learning: training BERT in 76 minutes").
 #pragma once
+#include <array>
 #include <cmath>
 #include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
 #include <strata/optimizers/parameter_norms.hpp>
+#include <strata/optimizers/setting.hpp>
 #include <strata/optimizers/validation.hpp>
 
 namespace strata {
@@ -49,6 +51,8 @@ struct lamb {
   static constexpr int slots() { return 2; }
   static constexpr bool needs_norms() { return true; }
 
+  /// The settings that not every optimizer has: processes that train together compare them.
+  std::array<optimizer_setting, 3> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}}; }
   /// Throws strata::error.
   void validate() const {
     detail::check_common(*this);

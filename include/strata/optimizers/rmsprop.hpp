@@ -1,9 +1,11 @@
 // RMSprop (Hinton 2012): steps are divided by the root of a moving mean of squared gradients.
 #pragma once
+#include <array>
 #include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/setting.hpp>
 #include <strata/optimizers/validation.hpp>
 
 namespace strata {
@@ -87,6 +89,8 @@ struct rmsprop {
   /// The mean square; with momentum, the momentum; if centered, the mean.
   int slots() const { return 1 + (momentum > 0 ? 1 : 0) + (centered ? 1 : 0); }
 
+  /// The settings that not every optimizer has: processes that train together compare them.
+  std::array<optimizer_setting, 4> settings() const { return {{{"rho", rho}, {"momentum", momentum}, {"epsilon", epsilon}, {"centered", double(centered)}}}; }
   /// Throws strata::error.
   void validate() const {
     detail::check_common(*this);

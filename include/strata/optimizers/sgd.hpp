@@ -1,9 +1,11 @@
 // Gradient descent, plain, with momentum or with Nesterov momentum.
 #pragma once
+#include <array>
 #include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/setting.hpp>
 #include <strata/optimizers/validation.hpp>
 
 namespace strata {
@@ -57,6 +59,8 @@ struct sgd {
 
   int slots() const { return momentum != 0 ? 1 : 0; }
 
+  /// The settings that not every optimizer has: processes that train together compare them.
+  std::array<optimizer_setting, 2> settings() const { return {{{"momentum", momentum}, {"nesterov", double(nesterov)}}}; }
   /// Throws strata::error.
   void validate() const {
     detail::check_common(*this);
