@@ -94,7 +94,8 @@ void train(const auto& strategy, std::size_t shards, std::size_t index, int coun
   if (const int words = number("WORDS", 0); words > 0)
     train_on(pairs_of_words(words), wide_and_narrow{}, adam{.learning_rate = 0.01}, strategy, shards, index, count, pause);
   else  // 9 x 64 + 24
-    train_on(data::synthetic_digits(600, 3), mlp{}, chosen_optimizer{{.beta_1 = number("BETA_1_PERCENT", 90) / 100.}}, strategy, shards, index, count, pause);
+    train_on(data::synthetic_digits(600, 3), mlp{}, chosen_optimizer{{.beta_1 = number("BETA_1_PERCENT", 90) / 100.}}, strategy,
+             shards, index, count, pause);
 }
 }  // namespace
 

@@ -75,7 +75,9 @@ template <class Network>
 void train(const auto& strategy, int count) {
   const auto digits = data::synthetic_digits(300, 3);  // 4 x 64 + 44
   const std::string beta = environment("BETA_1");
-  trainer model{Network{}, adam{.beta_1 = beta.empty() ? 0.9 : std::stod(beta)}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
+  trainer model{
+      Network{}, adam{.beta_1 = beta.empty() ? 0.9 : std::stod(beta)}, sparse_categorical_crossentropy{}, accuracy{}, strategy,
+      seed(5)};
   const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
   const history past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated),
                                  say_when_under_way{}, verbose::off);

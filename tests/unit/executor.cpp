@@ -27,8 +27,9 @@ struct with_three_others {
     long updates = 0;
   };
   std::shared_ptr<state> kept = std::make_shared<state>();
+  int own_rank = 0;
 
-  int rank() const { return 0; }
+  int rank() const { return own_rank; }
   int size() const { return 4; }
   bool is_synchronous() const { return false; }
   double communicating() const { return 0; }
@@ -122,6 +123,37 @@ TEST_CASE("a worker that starts late reports the rate that it will use") {
   late.fit(batches(), epochs(2), steps_per_epoch(1), record_rates{at_begin, at_batch, steps}, verbosity::off);
   CHECK(at_begin == std::vector<double>{1. / 256, 1. / 4096});
   CHECK(at_begin == worker.servers.kept->rates);
+}
+
+TEST_CASE("a worker that joins a running training with a loop of its own reports the rate that it will use") {
+  asynchronous_worker worker;
+  {
+    trainer first{net{}, sgd{}, sparse_categorical_crossentropy{}, worker};
+    first.fit(batches(), epochs(1), steps_per_epoch(2), verbosity::off);
+  }
+  worker.servers.kept->rates.clear();
+  worker.servers.own_rank = 1;
+  trainer late{net{}, sgd{.learning_rate = halves_each_step}, sparse_categorical_crossentropy{}, worker};
+  CHECK(late.executor().step() == 8);
+  const std::vector<float> inputs(8);
+  const std::vector<std::int32_t> labels{0, 1};
+  std::vector<double> reported;
+  for (int step = 0; step < 2; ++step) {
+    reported.push_back(late.learning_rate());
+    late.train_step({inputs.data(), labels.data(), 2});
+  }
+  CHECK(reported == std::vector<double>{1. / 256, 1. / 4096});
+  CHECK(reported == worker.servers.kept->rates);
+  CHECK(late.executor().step() == 16);
+
+  SUBCASE("weights that it sets itself give way to those of the servers") {
+    const std::vector<float> zeros(late.parameters().size());
+    worker.servers.kept->weights.assign(zeros.size(), 1);
+    late.set_parameters(zeros);
+    worker.servers.kept->updates = 20;
+    late.train_step({inputs.data(), labels.data(), 2});
+    CHECK(worker.servers.kept->rates.back() == std::pow(0.5, 20));
+  }
 }
 
 TEST_CASE("at the end of an epoch the step counts what other workers have done meanwhile") {

@@ -102,6 +102,11 @@ grpc::Status call(const endpoint& where, const char* method, const std::string& 
 }
 }  // namespace
 
+// A forgotten step is no step 0.
+template <class C>
+concept pulls_without_a_step = requires(C c, float* weights) { c.pull(weights); };
+static_assert(!pulls_without_a_step<parameter_client<float>>);
+
 TEST_CASE("weights go to the servers and come back in one piece") {
   served s;
   s.serve();
@@ -110,7 +115,7 @@ TEST_CASE("weights go to the servers and come back in one piece") {
   std::vector<float> w(size), back(size);
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = float(i) / 7;
   c.assign(w.data(), true);
-  CHECK(c.pull(back.data()) == 0);
+  CHECK(c.pull(back.data(), 0) == 0);
   CHECK(back == w);
   auto g = gradient(0);
   CHECK(c.push(g, back.data()) == 1);
@@ -162,16 +167,16 @@ TEST_CASE("a process that takes the place of a worker shuts it out") {
   std::vector<float> w(size, 0.0f);
   parameter_client<float> chief = s.client(0), first = s.client(1);
   chief.assign(w.data(), true);
-  first.pull(w.data());
+  first.pull(w.data(), 0);
   {
     parameter_client<float> second = s.client(1);
-    CHECK(second.pull(w.data()) == 0);
+    CHECK(second.pull(w.data(), 0) == 0);
     auto g = gradient(0);
     CHECK(error_of([&] { first.push(g, w.data()); }).find("has not joined, or has been replaced by another process") !=
           std::string::npos);
     CHECK(second.push(g, w.data()) == 1);
   }
-  CHECK(chief.pull(w.data()) == 1);
+  CHECK(chief.pull(w.data(), 0) == 1);
 }
 
 TEST_CASE("who trains something else, in another run, or nowhere, is told so") {
@@ -262,6 +267,16 @@ TEST_CASE("synchronous: a worker that is not at the step of its servers' snapsho
             "2, but this worker is at step 0: a synchronous training goes on from the step of its servers. Resume all workers at "
             "that step, with executor().set_step and initial_epoch, or delete the snapshots of all servers");
   CHECK(c.pull(w.data(), 2) == 2);
+  {
+    served fresh(1, synchronous{});
+    fresh.serve();
+    parameter_client<float> resumed = of(fresh);
+    resumed.assign(w.data(), true);
+    CHECK(error_of([&] { resumed.pull(w.data(), 2); }) ==
+          "shard 0 of ps 0 at " + to_string(fresh.where) +
+              " is at step 0, but this worker is at step 2: the servers begin anew, without snapshots of that step. Start all "
+              "workers at step 0, without executor().set_step; the chief may load weights that it has saved");
+  }
   auto g = gradient(2);
   CHECK(c.push(g, w.data()) == 3);
   again.store.for_each_shard([](std::size_t k, auto& shard, auto&, auto&) { shard.set_version(k == 1 ? 2 : 3); });
@@ -293,7 +308,7 @@ TEST_CASE("rows of a table go there and back; a server that is started again goe
     };
     parameter_client<float> c({where}, s->shards, s->options());
     c.assign(expected.data(), true);
-    c.pull(back.data());
+    c.pull(back.data(), 0);
     auto g = gradient(0);
     g.rows = rows;
     CHECK(c.push(g, back.data()) == 1);
@@ -313,7 +328,7 @@ TEST_CASE("rows of a table go there and back; a server that is started again goe
     g.rows = others;
     CHECK(c.push(g, back.data()) == (has_snapshot ? 2 : 1));
     step(others);
-    c.pull(back.data());
+    c.pull(back.data(), 0);
     CHECK(back == expected);
   }
 }
@@ -325,7 +340,7 @@ TEST_CASE("a server that is started again without a snapshot takes the weights o
   std::vector<float> w(size, 5.0f), others(size);
   parameter_client<float> chief = s->client(0), second = s->client(1);
   chief.assign(w.data(), true);
-  second.pull(others.data());
+  second.pull(others.data(), 0);
   s.reset();
   served again(2);
   again.serve_at(where);
@@ -336,7 +351,7 @@ TEST_CASE("a server that is started again without a snapshot takes the weights o
   CHECK(chief.push(mine, w.data()) >= 1);
   waits.join();
   CHECK(problem == "no error");
-  CHECK(chief.pull(w.data()) == 2);
+  CHECK(chief.pull(w.data(), 0) == 2);
   CHECK(w == std::vector<float>(size, 3.0f));
 }
 
@@ -369,7 +384,7 @@ TEST_CASE("a server that ends is named, and so is a worker's absence") {
   parameter_client<float> c({s->where}, s->shards, options);
   c.assign(w.data(), true);
   s.reset();
-  CHECK(error_of([&] { c.pull(w.data()); }).starts_with(name));
+  CHECK(error_of([&] { c.pull(w.data(), 0); }).starts_with(name));
   auto g = gradient(0);
   CHECK(error_of([&] { c.push(g, w.data()); }).starts_with(name));
 }
@@ -457,7 +472,7 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
   }
   CHECK(refused > 330);                                                         // a leave of nobody is answered politely
   CHECK(!call(s.where, m::push, std::string(std::size_t(8) << 20, 'x')).ok());  // larger than any message
-  CHECK(c.pull(back.data()) == 0);
+  CHECK(c.pull(back.data(), 0) == 0);
   CHECK(back == w);
 }
 

@@ -29,9 +29,13 @@ class counted_optimizer {
   /// Empty while the schedule decides.
   std::optional<double> learning_rate_by_hand() const { return rate_by_hand_; }
 
+ protected:
+  /// For an executor whose weights are a copy: reading them may fetch newer ones, and with them the number of their updates.
+  void refresh_step(long step) const { step_ = step; }
+
  private:
   Optimizer optimizer_;
-  long step_ = 0;
+  mutable long step_ = 0;
   std::optional<double> rate_by_hand_;
 };
 

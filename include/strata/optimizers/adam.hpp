@@ -76,7 +76,9 @@ struct adam {
   /// m, v and, with amsgrad, the largest v.
   int slots() const { return amsgrad ? 3 : 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}}; }
+  std::array<optimizer_setting, 4> settings() const {
+    return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}};
+  }
   /// Throws strata::error.
   void validate() const { detail::validate_adam(*this); }
 
@@ -99,7 +101,9 @@ struct adamw {
 
   int slots() const { return amsgrad ? 3 : 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}}; }
+  std::array<optimizer_setting, 4> settings() const {
+    return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}};
+  }
   /// Throws strata::error.
   void validate() const { detail::validate_adam(*this); }
 

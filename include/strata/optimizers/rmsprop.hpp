@@ -90,7 +90,9 @@ struct rmsprop {
   int slots() const { return 1 + (momentum > 0 ? 1 : 0) + (centered ? 1 : 0); }
 
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const { return {{{"rho", rho}, {"momentum", momentum}, {"epsilon", epsilon}, {"centered", double(centered)}}}; }
+  std::array<optimizer_setting, 4> settings() const {
+    return {{{"rho", rho}, {"momentum", momentum}, {"epsilon", epsilon}, {"centered", double(centered)}}};
+  }
   /// Throws strata::error.
   void validate() const {
     detail::check_common(*this);

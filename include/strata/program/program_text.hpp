@@ -57,7 +57,8 @@ template <class Program>
   if (std::is_same_v<typename Program::precision, precision::mixed_bf16>) text += " with products of bf16";
   [&]<class... Node>(type_list<Node...>) {
     static constexpr std::span<const double> settings[] = {numbers_of<typename Node::operation>...};
-    text += text_of({", ", text_of_tape(tape_of<typename Program::items>.nodes, std::span(layout.slots, layout.count), settings)});
+    text +=
+        text_of({", ", text_of_tape(tape_of<typename Program::items>.nodes, std::span(layout.slots, layout.count), settings)});
   }(node_types_of<typename Program::items>{});
   [&]<class... Metric>(type_list<Metric...>) {
     ((text += text_of({", metric ", text_with_settings(Metric::name, numbers_of<Metric>)})), ...);

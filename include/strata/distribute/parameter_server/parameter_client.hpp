@@ -110,7 +110,7 @@ class parameter_client {
   }
 
   /// Throws strata::error if the training is synchronous and a shard is not at `step`: its gradients would count for nothing.
-  long pull(T* weights, std::int64_t step = 0) {
+  long pull(T* weights, std::int64_t step) {
     std::vector<std::int64_t> versions(shards_.size());
     const auto message = [&](std::size_t k) {
       return wire::sealed(self_, detail::pull_message{.shard = std::uint32_t(k), .had_weights = has_weights_});
@@ -196,6 +196,10 @@ class parameter_client {
         throw error({shard(k), ", but ", shard(0),
                      ": a synchronous training cannot go on from snapshots of different steps. Delete those of all servers and "
                      "train anew, or from weights that the program has saved"});
+    if (versions[0] == 0 && step > 0)
+      throw error({shard(0), ", but this worker is at step ", step,
+                   ": the servers begin anew, without snapshots of that step. Start all workers at step 0, without "
+                   "executor().set_step; the chief may load weights that it has saved"});
     if (versions[0] != step)
       throw error({shard(0), ", but this worker is at step ", step,
                    ": a synchronous training goes on from the step of its servers. Resume all workers at that step, with "

@@ -108,7 +108,8 @@ class parameter_executor : detail::compiled<Program, Backend>,
   mutable bool is_complete_ = true;  // otherwise tables have old rows
   std::shared_ptr<arena<T>> gradient_;
   std::vector<std::uint32_t> rows_;  // that the batch reads of tables
-  bool connected_ = false, assigns_ = false;
+  mutable bool connected_ = false;   // it has pulled weights
+  bool assigns_ = false;
   std::int64_t steps_ = 0;  // of this worker; `step()` counts the updates of the servers, as of the weights at hand
 
  public:
@@ -152,6 +153,17 @@ class parameter_executor : detail::compiled<Program, Backend>,
     assigns_ = true;
   }
   using counted::optimizer;
+  /// The updates of the servers, as of the weights at hand; and the rate of the next train_step. Before its first step, a worker
+  /// of an asynchronous training other than the chief pulls the weights for this, for which it may have to wait: others may have
+  /// trained for long.
+  long step() const {
+    join();
+    return counted::step();
+  }
+  double learning_rate() const {
+    join();
+    return counted::learning_rate();
+  }
   /// The steps that this worker has made so far. A synchronous training that goes on from snapshots of its servers begins at
   /// their step. Throws strata::error if this worker has made more: servers know its pushes by their step and would drop them.
   void set_step(long step) {
@@ -251,17 +263,19 @@ class parameter_executor : detail::compiled<Program, Backend>,
     return *servers_;
   }
 
-  /// Returns how many updates the servers have made.
-  long pull_weights() const {
-    const long updates = servers().pull(weights(), steps_);
+  /// All weights, and how many updates the servers have made.
+  void pull() const {
+    this->refresh_step(servers().pull(weights(), steps_));
     local_.parameters_changed();
-    is_complete_ = true;
-    return updates;
+    is_complete_ = connected_ = true;
   }
-  void pull() { counted::set_step(pull_weights()); }
   void complete() const {
     servers();  // or throws
-    if (!is_complete_) pull_weights();
+    if (!is_complete_) pull();
+  }
+  /// The chief cannot pull before it has assigned weights; workers of a synchronous training count their steps themselves.
+  void join() const {
+    if (!connected_ && servers_ && !servers_->is_synchronous() && !group_.is_chief()) pull();
   }
   /// Pulls the rows of tables that this worker's part of a batch reads.
   void pull_rows_of([[maybe_unused]] const samples<T>& batch, [[maybe_unused]] int rank) {
@@ -280,12 +294,13 @@ class parameter_executor : detail::compiled<Program, Backend>,
     }
   }
 
-  /// Before a step: assigns weights that the program has set, and pulls the weights once.
+  /// Before a step: assigns weights that the program has set, and pulls the weights once. Those that another worker than the
+  /// chief has set give way to the weights of the servers.
   void catch_up() {
     if (connected_ && !assigns_) return;
     if (group_.is_chief()) servers().assign(weights(), !connected_);
-    if (!connected_) pull();
-    connected_ = true, assigns_ = false;
+    if (!connected_ || !(group_.is_chief() || servers().is_synchronous())) pull();
+    assigns_ = false;
   }
 };
 
