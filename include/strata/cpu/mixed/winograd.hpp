@@ -85,21 +85,7 @@ template <class B, int Tiles, int V>
           sum[i / V][i % V] = vec<float>{};
         }
         const bf16_pair* b = u + column;
-        for (std::ptrdiff_t k = 0; k < K; ++k, b += m_row) {
-          bf16_pairs w[V];
-          STRATA_UNROLL
-          for (int j = 0; j < V; ++j) {
-            w[j] = load_pairs(b + j * L);
-            keep(w[j]);
-          }
-          STRATA_UNROLL
-          for (int t = 0; t < Tiles; ++t) {
-            bf16_pairs x = broadcast_pair(a[t][k]);
-            if constexpr (V > 1) keep(x);
-            STRATA_UNROLL
-            for (int j = 0; j < V; ++j) sum[t][j] = B::dot(sum[t][j], x, w[j]);
-          }
-        }
+        for (std::ptrdiff_t k = 0; k < K; ++k, b += m_row) accumulate_pairs<B>(sum, a, k, b);
         float* const c = m + std::ptrdiff_t(tile) * m_row + column;
         STRATA_UNROLL
         for (int i = 0; i < Tiles * V; ++i) store(c + (i / V) * m_row + (i % V) * L, sum[i / V][i % V]);

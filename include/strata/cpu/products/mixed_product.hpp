@@ -45,21 +45,8 @@ template <class B, int R, int V, class Activation>
       }
     }
     const bf16_pair* b = p.b + column;
-    for (std::ptrdiff_t k = 0, end = p.length * p.a_step; k != end; k += p.a_step, b += p.b_row) {
-      bf16_pairs w[V];
-      STRATA_UNROLL
-      for (int v = 0; v < V; ++v) {
-        w[v] = load_pairs(b + v * L);
-        keep(w[v]);
-      }
-      STRATA_UNROLL
-      for (int r = 0; r < R; ++r) {
-        bf16_pairs x = broadcast_pair(a[r][k]);
-        if constexpr (V > 1) keep(x);
-        STRATA_UNROLL
-        for (int v = 0; v < V; ++v) sum[r][v] = B::dot(sum[r][v], x, w[v]);
-      }
-    }
+    for (std::ptrdiff_t k = 0, end = p.length * p.a_step; k != end; k += p.a_step, b += p.b_row)
+      accumulate_pairs<B>(sum, a, k, b);
     STRATA_UNROLL
     for (int i = 0; i < R * V; ++i) {
       const int v = i % V;

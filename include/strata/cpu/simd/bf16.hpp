@@ -93,6 +93,25 @@ STRATA_INLINE inline bf16_pairs load_pairs(const bf16_pair* p) { return (bf16_pa
 STRATA_INLINE inline void store_pairs(bf16_pair* p, bf16_pairs v) { store(reinterpret_cast<float*>(p), (vec<float>)v); }
 STRATA_INLINE inline bf16_pairs broadcast_pair(bf16_pair p) { return broadcast_integer<float>(static_cast<std::int32_t>(p)); }
 
+/// sum[r][v] += the dot product of pair a[r][at] and vector v of the row of pairs at b: one step of a product in R x V registers.
+template <class B, int R, int V>
+STRATA_INLINE inline void accumulate_pairs(vec<float> (&sum)[R][V], const bf16_pair* const (&a)[R], std::ptrdiff_t at,
+                                           const bf16_pair* b) {
+  bf16_pairs w[V];
+  STRATA_UNROLL
+  for (int v = 0; v < V; ++v) {
+    w[v] = load_pairs(b + v * lanes<float>);
+    keep(w[v]);
+  }
+  STRATA_UNROLL
+  for (int r = 0; r < R; ++r) {
+    bf16_pairs x = broadcast_pair(a[r][at]);
+    if constexpr (V > 1) keep(x);
+    STRATA_UNROLL
+    for (int v = 0; v < V; ++v) sum[r][v] = B::dot(sum[r][v], x, w[v]);
+  }
+}
+
 /// Rounds n neighbouring floats to pairs. Fills up the last vector with zeros.
 template <class B>
 [[gnu::noinline]] void round_row(const float* from, int n, bf16_pair* to) {
