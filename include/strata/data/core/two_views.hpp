@@ -1,8 +1,9 @@
-// Base of stages over two views: zip and concatenate.
+// Bases of stages over two views, zip and concatenate, and of their rows.
 #pragma once
 #include <cstddef>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/data/core/addressable.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
 #include <string>
@@ -14,6 +15,40 @@ template <class A, class B>
 std::string order_of_both(const char* stage, const A& a, const B& b) {
   return strata::detail::text_of({stage, "(", order_of(a), ", ", order_of(b), ")"});
 }
+
+/// Base of the rows of two random-access views.
+template <addressable A, addressable B>
+class two_views {
+ public:
+  using rows_a = rows_t<A>;
+  using rows_b = rows_t<B>;
+
+  two_views(A a, B b) : a_(std::move(a)), b_(std::move(b)) {}
+
+  const rows_a& a() const { return a_.rows(); }
+  const rows_b& b() const { return b_.rows(); }
+
+ protected:
+  A a_;
+  B b_;
+};
+
+/// Base of the rows of two views of any kind.
+template <class RowsA, class RowsB>
+class two_row_sources {
+ public:
+  using rows_a = RowsA;
+  using rows_b = RowsB;
+
+  two_row_sources(RowsA a, RowsB b) : a_(std::move(a)), b_(std::move(b)) {}
+
+  const RowsA& a() const { return a_; }
+  const RowsB& b() const { return b_; }
+
+ private:
+  RowsA a_;
+  RowsB b_;
+};
 
 /// Base of Self, which reads A and B. Its rows read the rows of both. A copy makes new ones, since a copied stream has a pool of
 /// its own.

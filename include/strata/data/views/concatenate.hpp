@@ -25,43 +25,32 @@ namespace strata::data {
 namespace detail {
 /// Places of the second view follow those of the first.
 template <addressable A, addressable B>
-class joined_places {
+class joined_places : public two_views<A, B> {
  public:
-  using rows_a = rows_t<A>;
-  using rows_b = rows_t<B>;
+  using two_views<A, B>::two_views;
 
-  joined_places(A a, B b) : a_(std::move(a)), b_(std::move(b)) {}
-
-  std::size_t size() const { return a_.size() + b_.size(); }
+  std::size_t size() const { return this->a_.size() + this->b_.size(); }
   std::size_t ordinal(sample_index i) const { return i.row; }
-  std::string order() const { return order_of_both("concatenate", a_, b_); }
+  std::string order() const { return order_of_both("concatenate", this->a_, this->b_); }
 
   /// Calls f(rows, index) of the view that index i belongs to.
   template <class F>
   decltype(auto) with(sample_index i, F&& f) const {
-    const std::size_t first = a_.size();
-    return i.row < first ? f(a_.rows(), index_at(a_, i.row, i.epoch)) : f(b_.rows(), index_at(b_, i.row - first, i.epoch));
+    const std::size_t first = this->a_.size();
+    return i.row < first ? f(this->a(), index_at(this->a_, i.row, i.epoch))
+                         : f(this->b(), index_at(this->b_, i.row - first, i.epoch));
   }
-  bool is_of_b(sample_index i) const { return i.row >= a_.size(); }
+  bool is_of_b(sample_index i) const { return i.row >= this->a_.size(); }
   sample_index index_in_view(sample_index i) const {
     return with(i, [](const auto&, sample_index n) { return n; });
   }
-  const rows_a& a() const { return a_.rows(); }
-  const rows_b& b() const { return b_.rows(); }
-
- private:
-  A a_;
-  B b_;
 };
 
 /// The lowest bit of an index says which view it belongs to.
 template <class RowsA, class RowsB>
-class joined_indices {
+class joined_indices : public two_row_sources<RowsA, RowsB> {
  public:
-  using rows_a = RowsA;
-  using rows_b = RowsB;
-
-  joined_indices(RowsA a, RowsB b) : a_(std::move(a)), b_(std::move(b)) {}
+  using two_row_sources<RowsA, RowsB>::two_row_sources;
 
   /// Throws strata::error if the index has no bit to spare.
   static sample_index index(sample_index i, bool of_b) {
@@ -77,7 +66,7 @@ class joined_indices {
   void release_all() const
     requires(releasable<RowsA> || releasable<RowsB>)
   {
-    detail::release_all(a_), detail::release_all(b_);
+    detail::release_all(this->a()), detail::release_all(this->b());
   }
   /// Differs from all others of the two views, but is not a place.
   std::size_t ordinal(sample_index i) const {
@@ -86,16 +75,10 @@ class joined_indices {
 
   template <class F>
   decltype(auto) with(sample_index i, F&& f) const {
-    return is_of_b(i) ? f(b_, index_in_view(i)) : f(a_, index_in_view(i));
+    return is_of_b(i) ? f(this->b(), index_in_view(i)) : f(this->a(), index_in_view(i));
   }
   static bool is_of_b(sample_index i) { return (i.row & 1) != 0; }
   static sample_index index_in_view(sample_index i) { return {i.row >> 1, i.epoch}; }
-  const RowsA& a() const { return a_; }
-  const RowsB& b() const { return b_; }
-
- private:
-  RowsA a_;
-  RowsB b_;
 };
 
 /// Whether both views have elements of one type.

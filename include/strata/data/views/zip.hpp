@@ -33,50 +33,34 @@ struct two_indices {
 
 /// Of random-access views: both indices follow from the place.
 template <addressable A, addressable B>
-class zipped_places {
+class zipped_places : public two_views<A, B> {
  public:
-  using rows_a = rows_t<A>;
-  using rows_b = rows_t<B>;
+  using two_views<A, B>::two_views;
 
-  zipped_places(A a, B b) : a_(std::move(a)), b_(std::move(b)) {}
-
-  std::size_t size() const { return std::min<std::size_t>(a_.size(), b_.size()); }
-  two_indices indices(sample_index i) const { return {index_at(a_, i.row, i.epoch), index_at(b_, i.row, i.epoch)}; }
-  std::string order() const { return order_of_both("zip", a_, b_); }
-  const rows_a& a() const { return a_.rows(); }
-  const rows_b& b() const { return b_.rows(); }
-
- private:
-  A a_;
-  B b_;
+  std::size_t size() const { return std::min<std::size_t>(this->a_.size(), this->b_.size()); }
+  two_indices indices(sample_index i) const { return {index_at(this->a_, i.row, i.epoch), index_at(this->b_, i.row, i.epoch)}; }
+  std::string order() const { return order_of_both("zip", this->a_, this->b_); }
 };
 
 /// Of any other views: pairs of indices in use wait in a pool.
 template <class RowsA, class RowsB>
-class zipped_pool {
+class zipped_pool : public two_row_sources<RowsA, RowsB> {
  public:
-  using rows_a = RowsA;
-  using rows_b = RowsB;
-
-  zipped_pool(RowsA a, RowsB b) : a_(std::move(a)), b_(std::move(b)) {}
+  using two_row_sources<RowsA, RowsB>::two_row_sources;
 
   sample_index put(two_indices i) const { return {pool_->put(i), i.a.epoch}; }
   two_indices indices(sample_index i) const { return pool_->element(i.row); }
   void release(sample_index i) const {
     const two_indices n = indices(i);
-    detail::release(a_, n.a), detail::release(b_, n.b);
+    detail::release(this->a(), n.a), detail::release(this->b(), n.b);
     pool_->release(i.row);
   }
   void release_all() const {
-    detail::release_all(a_), detail::release_all(b_);
+    detail::release_all(this->a()), detail::release_all(this->b());
     pool_->release_all();
   }
-  const RowsA& a() const { return a_; }
-  const RowsB& b() const { return b_; }
 
  private:
-  RowsA a_;
-  RowsB b_;
   std::shared_ptr<element_pool<two_indices>> pool_ = std::make_shared<element_pool<two_indices>>();
 };
 
