@@ -32,7 +32,7 @@ namespace {
 
 constexpr int most_workers = 4;
 
-std::vector<parameter_shard> shards_of(long size) { return partition(size, sizeof(float), max_size_partitioner{}, 1); }
+std::vector<parameter_shard> shards_of(long size) { return detail::partition(size, sizeof(float), max_size_partitioner{}, 1); }
 /// All parameters as one table whose rows have this many elements; 0: no table.
 std::vector<row_table> table_of(long size, int width) {
   if (width == 0) return {};

@@ -1,4 +1,4 @@
-"""Strangers: what they send to the ports of a training, and certificates that nobody has signed, or somebody else."""
+"""Strangers: what they send to the ports of a training, and certificates that no authority has signed, or another one."""
 import os, random, re, socket, struct, subprocess, time
 from workers import check
 

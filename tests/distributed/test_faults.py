@@ -100,14 +100,14 @@ def _():
         processes = start_workers(2, ['mlp', strategies()[-1], 1, 4, rounds], more_of={i: {'HOLD': go} for i in (0, 1)})
         under_way(processes)
         ports = listening_ports(processes)
-        check(ports, 'nobody listens')
+        check(ports, 'no process listens')
         check(flood(ports, to_coordinator, processes) <= 64, 'too much memory')
         open(go, 'w').close()
         for out in finish(processes):
             check(digest(out) == want, out[-500:])
 
 
-@case('over TCP, nobody but the coordinator listens once the workers are connected')
+@case('over TCP, only the coordinator listens once the workers are connected')
 def _():
     addresses = [f'127.0.0.1:{p}' for p in free_ports(2)]
     processes = under_way([start(['mlp', 'multi_worker_tcp', 1, 4, ENDLESS], {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}})

@@ -116,7 +116,7 @@ def environment():
     check(all(seen[n]["MASTER_PORT"] is None for n in names[3:]), "what the launcher itself inherited is not passed on")
     check(len({values["STRATA_RUN_ID"] for values in seen.values()}) == 1, "all share one run id")
     check(all(v["arguments"] == ["a b", "--epochs", "-n", "--", "'"] for v in seen.values()), "arguments arrive as they were")
-    check(all(v["stdin"] == "" for v in seen.values()), "nobody waits for input")
+    check(all(v["stdin"] == "" for v in seen.values()), "no process waits for input")
 
     _, alone, _ = launch(["-n", "1"], SHOW)
     values = json.loads(by_process(alone)["worker 0"][0])
@@ -142,7 +142,7 @@ def failures():
     script = "import os, sys, time; sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(1000)"
     status, _, err = launch(["-n", "3"], script, marker)
     check(status == 7 and "launch: worker 1 failed with status 7" in err, "one that fails ends all, with its status")
-    check(not running(marker), "nobody is left")
+    check(not running(marker), "no process is left")
 
     script = "import os, time; os.kill(os.getpid(), 9) if os.environ['RANK'] == '0' else time.sleep(1000)"
     status, _, err = launch(["-n", "2"], script)
@@ -346,7 +346,7 @@ time.sleep(1000)
     process.stdout.readline()
     process.stdout.close()
     status = process.wait(timeout=PATIENCE)
-    check(status == 141 and wait_until(lambda: not running(marker)), "all end when nobody reads the output any more")
+    check(status == 141 and wait_until(lambda: not running(marker)), "all end when the output is no longer read")
     process.stderr.close()
 
 

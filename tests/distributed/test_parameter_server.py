@@ -77,7 +77,7 @@ class Proxy:
             try:
                 client, _ = self.listener.accept()
                 server = socket.create_connection(('127.0.0.1', self.target))
-            except OSError:  # nobody listens yet, or no more
+            except OSError:  # no process listens yet, or any more
                 client.close()
                 continue
             budget = [random.randrange(self.low, self.high)]
@@ -319,7 +319,7 @@ def _():
         check(f'\nerror: the parameter server cannot listen on {address}: is the port in use?' in '\n' + out, out)
 
 
-@case('a server that nobody can reach, and one that nobody comes to')
+@case('a server that no worker can reach, and one that no worker comes to')
 def _():
     addresses = ['127.0.0.1:%d' % p for p in free_ports(2)]
     chief, server = (start(['asynchronous', 4], {'cluster': {'chief': ['127.0.0.1:2223'], 'ps': [a]}, 'task': {'type': role, 'index': 0}}, START='2')

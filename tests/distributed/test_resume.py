@@ -101,7 +101,7 @@ def _():
 
 
 def train_with_terminations(strategy, count, times, folder):
-    """SIGTERM to some of the processes: all end behind the same step."""
+    """SIGTERM to some of the processes: all end after the same step."""
     for _ in range(times):
         processes = start(folder, strategy, count, pause=PAUSE)
         heard = [p.stdout.readline() for p in processes]
@@ -122,7 +122,7 @@ def train_with_terminations(strategy, count, times, folder):
 
 
 for strategy, count in (('one_device', 1), ('mirrored', 1), ('multi_worker', 2), ('multi_worker_tcp', 3)):
-    @case(f'{strategy}: SIGTERM, one is enough: {count} processes end behind the same step, and go on from there')
+    @case(f'{strategy}: SIGTERM, one is enough: {count} processes end after the same step, and go on from there')
     def _():
         for _ in range(3):
             folder = next(folders)
@@ -130,7 +130,7 @@ for strategy, count in (('one_device', 1), ('mirrored', 1), ('multi_worker', 2),
             check(digests(outputs) == expected, outputs)
 
 
-@case('a SIGTERM ends the training behind the step at hand, and the next one begins there')
+@case('a SIGTERM ends the training after the step at hand, and the next one begins there')
 def _():
     folder = next(folders)
     processes = start(folder, 'one_device', pause=200)

@@ -39,7 +39,7 @@ def start(arguments, config=None, program='worker', within=(), **more):
 
 
 def kill_started():
-    """So that nobody is left behind, whatever has failed."""
+    """So that no process is left, whatever has failed."""
     for p in started:
         p.kill()
     for p in started:
@@ -64,7 +64,7 @@ def wait_until(condition, seconds=PATIENCE):
 
 
 def read_line(process, seconds=PATIENCE):
-    """Its next one; what comes behind it is left for communicate."""
+    """Its next one; what comes after it is left for communicate."""
     line, deadline = b'', time.monotonic() + seconds
     while not line.endswith(b'\n'):
         check(select.select([process.stdout], [], [], max(0, deadline - time.monotonic()))[0], f'no line within {seconds} s, only: {line}')

@@ -113,7 +113,7 @@ def both_refuse(folder):
         "cut off in the data": whole[:-1],
         "cut off in the header": whole[:40],
         "of version 9": whole[:6] + b"\x09" + whole[7:],
-        "with a type nobody knows": whole.replace(b"<f4", b"<q4"),
+        "with a type that does not exist": whole.replace(b"<f4", b"<q4"),
         "with a wrong extent": whole.replace(b"(5, 2, 3)", b"(6, 2, 3)"),
         "that is empty": b"",
     }

@@ -85,7 +85,7 @@ def both_refuse(path):
         "cut off in the header": whole[:40],
         "with a byte too many": whole + b"\0",
         "with an impossible length": b"\xff" * 8 + whole[8:],
-        "with a type nobody knows": whole.replace(b'"F64"', b'"F63"'),
+        "with a type that does not exist": whole.replace(b'"F64"', b'"F63"'),
         "with a wrong extent": whole.replace(b'"shape":[5]', b'"shape":[6]'),
         "that is empty": b"",
     }

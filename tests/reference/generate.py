@@ -7,7 +7,7 @@
     venv/bin/python generate.py --rounding  # also prints how far float32 training drifts from the recordings
 
 Keras runs on JAX in float64. The second implementation is PyTorch in float64, or NumPy for the optimizers and schedules, which
-PyTorch defines otherwise. README.md describes every file and every rule; nobody should need to read this script for that.
+PyTorch defines otherwise. README.md describes every file and every rule; this script need not be read for that.
 """
 
 import json

@@ -59,7 +59,7 @@ static_assert(!loss_function<with_the_other_labels>);
 static_assert(!loss_function<that_writes_to_its_prediction>);
 
 template <class L, const reason& Why>
-constexpr bool is_told = std::is_same_v<typename detail::loss_verdict<L>::type, incomplete_model<L, because<Why>>>;
+constexpr bool is_told = std::is_same_v<typename detail::loss_verdict<L>::type, incomplete_model<L, detail::because<Why>>>;
 static_assert(std::is_same_v<detail::loss_verdict<complete>::type, detail::no_complaint>);
 static_assert(is_told<int, operations_have_a_name> && is_told<without_name, operations_have_a_name>);
 static_assert(is_told<without_output_shape, operations_have_output_shape_of_the_shape_of_their_input>);

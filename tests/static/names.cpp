@@ -7,19 +7,22 @@
 using namespace strata;
 
 struct alone {};
+struct because {};
 struct compiled {};
 struct evaluation {};
 struct plan {};
 struct refusal {};
+struct subtrees {};
 struct tape {};
 struct terminal {};
+struct timed {};
 template <int, class>
 struct at_t {};
 template <class...>
 struct filter_t {};
 template <class...>
 struct join_t {};
-constexpr int find_rows = 1, launch = 2, length = 3, pack = 4, sum_over = 5;
+constexpr int find_rows = 1, launch = 2, length = 3, pack = 4, partition = 5, sum_over = 6;
 
 struct program_of_a_user {
   alone a;
@@ -32,5 +35,8 @@ struct program_of_a_user {
   at_t<0, int> h;
   filter_t<int> i;
   join_t<int> j;
+  because k;
+  subtrees l;
+  timed m;
 };
-static_assert(find_rows + launch + length + pack + sum_over == 15 && sizeof(program_of_a_user) > 0);
+static_assert(find_rows + launch + length + pack + partition + sum_over == 21 && sizeof(program_of_a_user) > 0);

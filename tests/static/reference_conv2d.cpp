@@ -30,7 +30,7 @@ static_assert(centred::forward({nine}, {{1, 1, 1, 1, 1, 1, 1, 1, 1}}) ==
 using strided = run<operation_of<conv2d<1, 1, kernel_size<1, 2>, stride<2, 1>, no_bias>>, shape{3, 3, 1}>;
 static_assert(strided::forward({nine}, {{1, 10}}) == std::array<double, 4>{21, 32, 87, 98});
 
-// Stride 2 with same padding on an even size: nothing before, one zero behind.
+// Stride 2 with same padding on an even size: no zero before, one zero after.
 using even = run<operation_of<conv2d<1, 1, kernel_size<1, 3>, stride<2>, same_padding, no_bias>>, shape{1, 4, 1}>;
 static_assert(even::forward({{1, 2, 3, 4}}, {{1, 10, 100}}) == std::array<double, 2>{321, 43});
 

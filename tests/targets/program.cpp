@@ -99,7 +99,7 @@ void train(const std::string& name) {
   for (std::size_t k = 0; k < last.size(); ++k) reported[k].print(name + "/reported/" + std::to_string(k), last[k].mean());
 }
 
-/// The loss and its gradient for some predictions, behind an activation or alone.
+/// The loss and its gradient for some predictions, after an activation or alone.
 template <class P, shape In, class L, class Operation = L>
 void measure(const char* activation) {
   using T = typename P::value_type;

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 namespace {
-/// One that nobody uses at the moment.
+/// One that is free at the moment.
 endpoint free_endpoint() {
   const int s = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -266,7 +266,7 @@ TEST_CASE("more members than connections") {
   CHECK(error_of([&] { for_members(3); }) == "no error");
 }
 
-TEST_CASE("where nobody listens, connections are refused again and again; one that is only broken may come back") {
+TEST_CASE("where no process listens, connections are refused again and again; one that is only broken may come back") {
   const auto began = steady_clock::now();
   const grpc::Status refused(grpc::StatusCode::UNAVAILABLE,
                              "ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused");
@@ -375,7 +375,7 @@ TEST_CASE("members that are alive hear nothing; what one reports, all hear; the 
   CHECK(p.a.fail(1, "something else") == why);
 }
 
-TEST_CASE("a coordinator that ends in good order alarms nobody, and its members may leave before") {
+TEST_CASE("a coordinator that ends in good order gives no alarm, and its members may leave before") {
   pair_of_members p;
   listener at_a, at_b;
   {

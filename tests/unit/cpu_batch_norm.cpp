@@ -43,11 +43,11 @@ results<T> step(int parameters, int cut, bool adds) {
   buffer<T> saved(total * K::saved), scratch(K::scratch + total * K::scratch_per_sample, T(NAN));
   std::vector<double> statistics(std::size_t(2 * K::statistics));
 
-  T* const behind = apart ? between.data : y.data;
+  T* const second = apart ? between.data : y.data;
   const auto leaf = [&](int first, int count) {
     operands<T> o;
     o.count = count, o.total = total, o.first_sample = first;
-    o.x[0] = x.data + first * size, o.y = behind + first * size;
+    o.x[0] = x.data + first * size, o.y = second + first * size;
     o.dy = (apart ? dz.data : dy.data) + first * size, o.dx[0] = dx.data + first * size, o.adds_dx[0] = adds;
     for (int p = 0; p < parameters; ++p) {
       o.w[p] = w[std::size_t(p)].data;
@@ -127,7 +127,7 @@ void check_shapes() {
 TEST_CASE("batch normalization, float") { check_shapes<float>(); }
 TEST_CASE("batch normalization, double") { check_shapes<double>(); }
 
-TEST_CASE("a gradient that nobody wants") {
+TEST_CASE("a gradient that is not wanted") {
   constexpr shape In{2, 2, 5};
   using K = kernel<cpu, batch_normalization<batch_norm_settings{}>, precision::f32, In>;
   float x[20], y[20] = {}, scratch[K::scratch], gamma[5] = {1, 1, 1, 1, 1}, dgamma[5] = {}, beta[5] = {}, dbeta[5] = {};

@@ -66,12 +66,12 @@ struct chain<Op, Rest...> {
 };
 
 template <shape In>
-constexpr shape shape_behind() {
+constexpr shape shape_after() {
   return In;
 }
 template <shape In, class Op, class... Rest>
-constexpr shape shape_behind() {
-  return shape_behind<Op::output_shape(In).value, Rest...>();
+constexpr shape shape_after() {
+  return shape_after<Op::output_shape(In).value, Rest...>();
 }
 
 template <shape In, class Op, class... Rest>
@@ -97,7 +97,7 @@ double difference(const T* a, const std::vector<double>& b) {
 
 template <class K, class T, shape In, class... Ops>
 void compare(type_list<Ops...>, double tolerance) {
-  constexpr shape Out = shape_behind<In, Ops...>();
+  constexpr shape Out = shape_after<In, Ops...>();
   const std::vector<int> sizes = parameter_sizes<In, Ops...>();
   for (const int count : {1, 3, 16, 21}) {
     CAPTURE(count);
@@ -139,7 +139,7 @@ void compare(type_list<Ops...>, double tolerance) {
       CHECK(difference(cdw[p]->data, dw[p]) < tolerance);
     }
 
-    // In micro-batches, the last one smaller: the same bits for the parameters. And adding to dx, and nobody wanting dx.
+    // In micro-batches, the last one smaller: the same bits for the parameters. And adding to dx, and without dx.
     std::vector<std::vector<T>> whole;
     for (std::size_t p = 0; p < sizes.size(); ++p) whole.emplace_back(cdw[p]->data, cdw[p]->data + sizes[p]);
     const std::vector<T> whole_y(cy.data, cy.data + cy.size);

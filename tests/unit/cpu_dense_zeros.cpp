@@ -70,7 +70,7 @@ struct products {
     CHECK(same_bits(y, expected));
   }
 
-  /// As a whole, and the rows behind some others; `before`: what is added to.
+  /// As a whole, and the rows after some others; `before`: what is added to.
   void check_weight_gradient(T before = T(2)) {
     for (const bool add : {false, true})
       for (const int first : {0, 13}) {

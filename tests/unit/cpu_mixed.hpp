@@ -25,7 +25,7 @@ numbers make_numbers(int count, bool integers, int w_step) {
     }
     return v;
   };
-  numbers out{fill(1, count * In.size(), 1), fill(2, count * cpu_compare::shape_behind<In, Ops...>().size(), 1), {}};
+  numbers out{fill(1, count * In.size(), 1), fill(2, count * cpu_compare::shape_after<In, Ops...>().size(), 1), {}};
   for (const int n : cpu_compare::parameter_sizes<In, Ops...>()) out.w.push_back(fill(3 + out.w.size(), n, w_step));
   return out;
 }
@@ -40,7 +40,7 @@ struct results {
 template <class K, shape In, class... Ops>
 results run(const numbers& in, int count, int step, bool adds_dx = false) {
   const flush_denormals scope;
-  constexpr int out_size = cpu_compare::shape_behind<In, Ops...>().size();
+  constexpr int out_size = cpu_compare::shape_after<In, Ops...>().size();
   const auto copied = [](const std::vector<double>& v, buffer<float>& to) {
     std::transform(v.begin(), v.end(), to.data, [](double d) { return float(d); });
   };

@@ -1,4 +1,4 @@
-// take, skip, repeat, map and apply behind batch.
+// take, skip, repeat, map and apply after batch.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -148,7 +148,7 @@ TEST_CASE("map changes batches in place") {
   for (const samples<float>& b : negative)
     for (int k = 0; k < b.count; ++k) CHECK(b.x()[2 * k] == -b.x()[2 * k + 1]);
 
-  // By value, with dense targets, behind prefetch, whose buffers it must not touch.
+  // By value, with dense targets, after prefetch, whose buffers it must not touch.
   auto mixed = counted(6) | data::one_hot<6> | data::batch<3, double> | data::prefetch() | data::map([](auto b) {
                  for (int c = 0; c < 6; ++c) b.target(0)(c) = (b.target(0)(c) + b.target(b.count() - 1)(c)) / 2;
                  b.targets().back() = 9;

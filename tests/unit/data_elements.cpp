@@ -110,7 +110,7 @@ TEST_CASE("unbatch goes through the epochs of the batches") {
 }
 
 #if !defined(__clang__) || __clang_major__ >= 16  // clang 14 cannot read libstdc++'s views
-TEST_CASE("views of the standard before and behind") {
+TEST_CASE("views of the standard before and after") {
   auto squares = data::from_range(std::views::iota(1, 6) | std::views::transform([](int i) { return i * i; }));
   CHECK(values(squares) == std::vector{1, 4, 9, 16, 25});
   auto odd = data::from_range(std::views::iota(1, 10) | std::views::filter([](int i) { return i % 2 == 1; }));

@@ -39,7 +39,7 @@ TEST_CASE("elements with their numbers") {
                })) == std::vector<std::string>{"a07", "c28"});
 }
 
-TEST_CASE("behind shuffle, numbers are places, from 0 on in each epoch; before it, they go with the elements") {
+TEST_CASE("after shuffle, numbers are places, from 0 on in each epoch; before it, they go with the elements") {
   for (const bool copied : {false, true}) {
     auto places = data::range(20) | data::shuffle(20) | data::enumerate();
     test::epochs_of epochs((copied ? decltype(places)(places) : std::move(places)) | data::elements);

@@ -191,7 +191,7 @@ TEST_CASE("hostile bytes end in an error or in values, never anywhere else") {
       const char edge[] = {'\0', '\x7f', '\x80', '\xff', char(change[2])};
       bad[change[0] % bad.size()] = edge[change[1] % 5];
     }
-    const std::vector<char> exactly(bad.begin(), bad.end());  // so that a sanitizer sees what lies behind it
+    const std::vector<char> exactly(bad.begin(), bad.end());  // so that a sanitizer sees reads past the end
     const data::example e(std::as_bytes(std::span(exactly)));
     for (const char* key : {"x", "label", "name"}) {
       const auto attempt = [&](auto&& f) {

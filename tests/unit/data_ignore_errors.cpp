@@ -154,8 +154,8 @@ TEST_CASE("streams, labels without samples, dense targets") {
 TEST_CASE("only errors of the stages before it are ignored, and only strata's") {
   const auto damaged = kinds_of_damage[1];
   const auto errors = make_report();
-  auto behind = numbers(50) | data::ignore_errors(errors) | data::map(decode{damaged}) | data::batch<8>;
-  CHECK(error_of([&] { labels(behind); }) == "map: sample 3: number 3 is damaged");
+  auto mapped = numbers(50) | data::ignore_errors(errors) | data::map(decode{damaged}) | data::batch<8>;
+  CHECK(error_of([&] { labels(mapped); }) == "map: sample 3: number 3 is damaged");
   CHECK(errors->samples() == 0);
 
   auto both = numbers(50) | data::map(decode{damaged}, data::parallel(2)) | data::ignore_errors(errors) |

@@ -295,7 +295,7 @@ TEST_CASE("bytes that anybody may have changed: an image or an error, and not a 
           file.insert(file.begin() + at, 1 + below(20), static_cast<std::uint8_t>(below(256)));
         }
       }
-    // Half of the PNG files get right checksums again, or nothing behind those would ever be read.
+    // Half of the PNG files get right checksums again, or nothing after the checksums would ever be read.
     if (file.size() > 8 && file[0] == 0x89 && below(2) == 0)
       for (std::size_t at = 8; at + 12 <= file.size();) {
         const std::size_t size =

@@ -106,7 +106,7 @@ TEST_CASE("prefetch makes them so from the next pass on") {
   CHECK(made == 20);
 }
 
-TEST_CASE("a stream goes on behind samples that nobody made") {
+TEST_CASE("a stream goes on after samples that were not made") {
   std::vector<int> numbers(n);
   std::iota(numbers.begin(), numbers.end(), 0);
   auto batches = data::from_range(numbers) | data::map([](int i) { return std::pair(float(i), i); }) | data::batch<8>;

@@ -113,7 +113,7 @@ TEST_CASE("a batch stays as it is until the next ++, whatever the thread does me
   }
 }
 
-TEST_CASE("epochs that are left early leave nothing behind") {
+TEST_CASE("epochs that are left early leave no sample in the next") {
   auto direct = shuffled(100);
   auto view = shuffled(100) | data::prefetch(3);
   for (int epoch = 0; epoch < 50; ++epoch) {
@@ -168,7 +168,7 @@ TEST_CASE("an exception of the source arrives after the batches before it, and t
   }
 }
 
-TEST_CASE("a failure that nobody waited for is gone with its epoch") {
+TEST_CASE("a failure that was not waited for is gone with its epoch") {
   own_source source;
   source.bad = 2;
   source.epoch = 0;

@@ -183,7 +183,7 @@ TEST_CASE("flips of images of any number of channels") {
     for (int y = 0; y < 3; ++y)
       for (int x = 0; x < 9; ++x)
         for (int c = 0; c < Channels; ++c) REQUIRE(to(y, x, c) == from(y, 8 - x, c));
-    CHECK(out.back() == -1);  // nothing behind the image is written
+    CHECK(out.back() == -1);  // nothing after the image is written
   };
   check.operator()<1>();
   check.operator()<2>();

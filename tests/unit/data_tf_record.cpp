@@ -171,7 +171,7 @@ TEST_CASE("one flipped bit is found, and named") {
   }
 }
 
-TEST_CASE("a file that ends anywhere else than behind a record is found") {
+TEST_CASE("a file that ends anywhere else than after a record is found") {
   const folder f;
   for (const auto format : {plain, gzip, zlib}) {
     const std::string whole = content_of(f.put(three, {.compression = format}));

@@ -103,9 +103,9 @@ TEST_CASE("what does not fit is refused") {
                          return i;
                        });
   CHECK(error_of([&] { values(failing | data::window<2>()); }) == "map: sample 5: no five");
-  const auto behind = data::range(8) | data::window<2>() | data::map([](auto w) {
+  const auto mapped = data::range(8) | data::window<2>() | data::map([](auto w) {
                         if (w(1, 0) == 5) throw std::runtime_error("no five");
                         return w(0, 0);
                       });
-  CHECK(error_of([&] { values(behind); }) == "map: window 2, from sample 4 to sample 5: no five");
+  CHECK(error_of([&] { values(mapped); }) == "map: window 2, from sample 4 to sample 5: no five");
 }

@@ -78,7 +78,7 @@ std::vector<float> pass(auto& batches) {
 
 }  // namespace
 
-TEST_CASE("each row is written once, whoever writes it") {
+TEST_CASE("each row is written once, by any thread") {
   auto batches = pipeline();
   const std::vector<float> expected = pass(batches);
   std::vector<std::size_t> counts;
@@ -98,7 +98,7 @@ TEST_CASE("each row is written once, whoever writes it") {
   pass(batches);
   CHECK(counts == std::vector<std::size_t>{16, 16, 16, 2});
 
-  for (int rows : {0, 1}) {  // which nobody can share
+  for (int rows : {0, 1}) {  // which no two threads can share
     batches.only_rows([rows](int count) { return row_range{count / 2, count / 2 + rows}; });
     counts.clear();
     pass(batches);

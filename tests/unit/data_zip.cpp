@@ -55,7 +55,7 @@ TEST_CASE("the longer view is not read past the end of the shorter first one") {
   CHECK(read == 4);
 }
 
-TEST_CASE("x and labels of two views are samples, also behind shuffle and in copies") {
+TEST_CASE("x and labels of two views are samples, also after shuffle and in copies") {
   const auto x = data::from_tensor_slices(data::array<std::uint8_t, shape{2}>(std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6}));
   const auto check = [](auto view) {
     using batches = decltype(view | data::batch<3>);

@@ -75,7 +75,7 @@ class registry {
     const int before = generation_;
     form_if_all_came();
     if (!formed_.wait_for(lock, 20s, [&] { return generation_ > before && places_.contains(self); }))
-      throw communication_error("nobody else comes");
+      throw communication_error("no other process comes");
     return places_.at(self);
   }
   void form_if_all_came() {
@@ -111,7 +111,7 @@ class registry {
 
 struct death {};
 
-/// Ends at a certain wait, before or behind it.
+/// Ends at a certain wait, before or after it.
 class mortal {
  public:
   struct memory {

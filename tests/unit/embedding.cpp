@@ -151,7 +151,7 @@ TEST_CASE("every strategy learns the same table") {
   for (const auto& table : tables) CHECK(same_bits<float>(expected, table));
 }
 
-TEST_CASE("a row that nobody reads moves as its optimizer says for a gradient of zero") {
+TEST_CASE("a row that no sample reads moves as its optimizer says for a gradient of zero") {
   const sentences data(60);
   const auto row_11 = [&](const auto& optimizer, int steps) {  // words are 0 to 10
     trainer model{two_words{}, optimizer, sparse_categorical_crossentropy{}, one_device{{.threads = 1}}};

@@ -27,7 +27,7 @@ void come(generations& g, std::vector<int> ranks, std::chrono::milliseconds when
 TEST_CASE("those that are left are the next generation, in the old order") {
   generations g = complete(4);
   CHECK(g.current() == formation{7, {0, 1, 2, 3}, {}});
-  CHECK(!g.form({}, at(0ms)));  // nobody wants one
+  CHECK(!g.form({}, at(0ms)));  // no process wants one
   g.now().lose_connection(1, at(100ms));
   g.now().fail(0, 1, "gradients: process 1 has ended", at(100ms));
   CHECK(g.end() == "");
@@ -50,7 +50,7 @@ TEST_CASE("processes count themselves without gaps: the one that is blamed is th
   CHECK(contains(g.now().failure(), "process 1 is worker 2 (rank 2, node2, pid 102)"));
 }
 
-TEST_CASE("whoever is alive is awaited, but not for ever; whoever is silent, for three heartbeats") {
+TEST_CASE("a process that is alive is awaited, but not for ever; a silent one, for three heartbeats") {
   generations g = complete(3);
   come(g, {0, 1}, 0ms);
   for (auto t = 0ms; t < 30s; t += 1000ms) {
@@ -65,7 +65,7 @@ TEST_CASE("whoever is alive is awaited, but not for ever; whoever is silent, for
   CHECK(contains(h.form({}, at(6000ms)).value_or(""), "lost worker 2"));
 }
 
-TEST_CASE("whoever says nothing when its generation has failed is awaited for one heartbeat") {
+TEST_CASE("a process that says nothing when its generation has failed is awaited for one heartbeat") {
   generations g = complete(4);
   g.now().fail(0, 2, "gradients: process 2 has ended", at(100ms));
   g.now().beat(3, {}, at(110ms));  // it is alive, and computes
@@ -113,7 +113,7 @@ TEST_CASE("too few, no chief, no option, or a cluster that was never complete: t
   CHECK(contains(early.end(), "does not train what"));
 }
 
-TEST_CASE("a late one gets in when nobody is lost, at its place") {
+TEST_CASE("a late one gets in when no process is lost, at its place") {
   generations g = complete(3);
   const member back = worker(1, 3, 77);
   CHECK(!g.has_place_for(back, at(0ms)));  // two with the same rank

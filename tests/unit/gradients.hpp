@@ -269,7 +269,7 @@ class gradient_check {
       if (k.parameters[i].trainable) compare(what + ", d" + k.parameters[i].name, a.dw[i], b.dw[i], offset);
   }
 
-  /// Adding instead of storing, and leaving out what nobody wants.
+  /// Adding instead of storing, and leaving out what is not wanted.
   void check_modes(const gradients& found) {
     compare("gradients that are stored and added", backward(parts, {.adds = true}), found, 0.5);
     for (int without = 0; without <= int(x.size()); ++without) {

@@ -49,7 +49,7 @@ TEST_CASE("whatever the shares, their subtrees are added up as one process adds 
       std::vector<leaf_range> nodes;
       int covered = 0;
       for (int r = 0; r < processes; ++r) {
-        const subtrees parts(share_of(leaves, r, processes));
+        const detail::subtrees parts(share_of(leaves, r, processes));
         for (int k = 0; k < parts.count(); covered = parts[k++].end) {
           REQUIRE(parts[k].begin == covered);
           nodes.push_back(parts[k]);

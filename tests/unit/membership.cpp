@@ -43,7 +43,7 @@ TEST_CASE("three heartbeats without a word, and not sooner") {
   CHECK(contains(m.failure(), "worker 1 (rank 1, node1, pid 101) is taken for dead: no heartbeat for 6.0 s"));
 }
 
-TEST_CASE("nobody is dead before all are there, or after it has left") {
+TEST_CASE("no member is dead before all are there, or after it has left") {
   membership m;
   CHECK(!m.join(worker(0, 2), at(0ms)));
   for (auto t = 0ms; t < 100s; t += 100ms) m.look(at(t));
@@ -57,7 +57,7 @@ TEST_CASE("nobody is dead before all are there, or after it has left") {
   CHECK(m.failure() == "");
 }
 
-TEST_CASE("a coordinator that stood still blames nobody for its own silence") {
+TEST_CASE("a coordinator that stood still blames no member for its own silence") {
   membership m = complete(2);
   live(m, 2, 0ms, 1000ms);
   m.look(at(60s));
@@ -79,7 +79,7 @@ TEST_CASE("a lost connection is forgiven for one interval") {
   CHECK(contains(m.failure(), "worker 1 (rank 1, node1, pid 101) is taken for dead: its connection is lost"));
 }
 
-TEST_CASE("whoever disagrees is named with its opponent, as long as not all are there") {
+TEST_CASE("a process that disagrees is named with the other one, as long as not all are there") {
   membership m;
   CHECK(!m.join(worker(0, 3, 0, "A"), at(0ms)));
   CHECK(!m.join(worker(0, 3, 0, "A"), at(0ms)));  // a message may come twice
@@ -161,7 +161,7 @@ TEST_CASE("the one that the others wait for is slow, and is named once") {
   CHECK(named == 1);
 }
 
-TEST_CASE("nobody is slow where all wait alike, or hardly at all") {
+TEST_CASE("no member is slow where all wait alike, or hardly at all") {
   for (const int percent : {5, 50}) {
     membership m = complete(3);
     for (auto t = 0ms; t < 60s; t += 500ms) {

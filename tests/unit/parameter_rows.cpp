@@ -99,7 +99,7 @@ TEST_CASE("each element of a shard is in the rest, or in the piece of one row, w
   for (const int count : {1, 2, 5, 40, 1000}) {
     CAPTURE(count);
     std::vector<int> seen(std::size_t(e.size), 0);
-    for (const parameter_shard& place : partition(e.size, sizeof(float), fixed_shards_partitioner{count}, 2)) {
+    for (const parameter_shard& place : detail::partition(e.size, sizeof(float), fixed_shards_partitioner{count}, 2)) {
       const shard_contents contents(place, e.tables);
       for (const element_run& r : contents.rest()) {
         REQUIRE((r.begin >= 0 && r.begin < r.end && r.end <= place.size()));
@@ -129,7 +129,7 @@ TEST_CASE("slices around pieces hold them and the rest, and lie where a vector m
   const example e = three_tables();
   random_numbers random{std::mt19937(1)};
   for (int round = 0; round < 50; ++round)
-    for (const parameter_shard& place : partition(e.size, sizeof(float), fixed_shards_partitioner{5}, 1)) {
+    for (const parameter_shard& place : detail::partition(e.size, sizeof(float), fixed_shards_partitioner{5}, 1)) {
       const shard_contents contents(place, e.tables);
       const auto pieces = contents.pieces_of(random.rows_of(e, 30));
       long at = -1, covered = 0;
@@ -180,7 +180,7 @@ struct two_stores {
 
   two_stores(const Optimizer& rules, int n, staleness_policy staleness)
       : shards(takes_norms(rules) ? partition_between(e.trained, sizeof(float), fixed_shards_partitioner{6}, 1)
-                                  : partition(e.size, sizeof(float), fixed_shards_partitioner{6}, 1)),
+                                  : detail::partition(e.size, sizeof(float), fixed_shards_partitioner{6}, 1)),
         contents(contents_of(shards, e.tables)),
         workers(n),
         options{.staleness = staleness, .workers = std::vector<std::string>(std::size_t(n), "worker")} {
@@ -268,7 +268,7 @@ void check_equal_bits(const Optimizer& rules) {
     for (int step = 0; step < 15; ++step) {
       const int leaves = step == 7 ? 4 : step == 9 ? 1 : 8;  // fewer than workers
       for (int w = 0; w < workers; ++w) {
-        const int parts = subtrees(share_of(leaves, w, workers)).count();
+        const int parts = detail::subtrees(share_of(leaves, w, workers)).count();
         s.push({w, 1, step, 0.1, 12, leaves}, parts > 0 ? random.rows_of(s.e, 20) : numbers{}, parts, random);
       }
       REQUIRE(s.are_equal());
@@ -277,7 +277,7 @@ void check_equal_bits(const Optimizer& rules) {
 }
 }  // namespace
 
-TEST_CASE("rows give the bits of whole gradients: those that nobody has read have one of zero, which changes some of them") {
+TEST_CASE("rows give the bits of whole gradients: rows that no worker has read have one of zero, which changes some of them") {
   check_equal_bits(sgd{});
   check_equal_bits(sgd{.weight_decay = 0.01});
   check_equal_bits(sgd{.clipvalue = 0.1});

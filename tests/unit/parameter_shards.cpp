@@ -33,7 +33,7 @@ TEST_CASE("shards are slices in order, at multiples of slice_alignment, balanced
         CAPTURE(size);
         CAPTURE(wanted);
         CAPTURE(servers);
-        const auto shards = partition(size, 4, fixed_shards_partitioner{wanted}, servers);
+        const auto shards = detail::partition(size, 4, fixed_shards_partitioner{wanted}, servers);
         std::vector<long> load(std::size_t(servers), 0);
         long at = 0, largest = 0;
         for (const parameter_shard& s : shards) {
@@ -98,13 +98,13 @@ TEST_CASE("partitioners count as those of TensorFlow, over all parameters") {
   CHECK(max_size_partitioner{.max_shard_bytes = 1000}(4001) == 5);
   CHECK(max_size_partitioner{.max_shard_bytes = 1000, .max_shards = 3}(4001) == 3);
   CHECK(max_size_partitioner{.max_shard_bytes = 0}(std::numeric_limits<long>::max() / 2) == std::numeric_limits<int>::max());
-  CHECK(partition(160, 4, [](long bytes) { return int(bytes / 64); }, 2).size() == 10);
-  CHECK(error_of([] { partition(160, 4, fixed_shards_partitioner{0}, 2); }) ==
+  CHECK(detail::partition(160, 4, [](long bytes) { return int(bytes / 64); }, 2).size() == 10);
+  CHECK(error_of([] { detail::partition(160, 4, fixed_shards_partitioner{0}, 2); }) ==
         "parameter_server: the partitioner wants 0 shards; it needs at least one");
-  CHECK(error_of([] { partition(160, 4, fixed_shards_partitioner{}, 0); }) ==
+  CHECK(error_of([] { detail::partition(160, 4, fixed_shards_partitioner{}, 0); }) ==
         "parameter_server: the cluster has no ps, so no process would keep the parameters");
   const char* const no_parameters = "parameter_server: the network has no trained parameters, so the servers would keep nothing";
-  CHECK(error_of([] { partition(0, 4, fixed_shards_partitioner{}, 2); }) == no_parameters);
+  CHECK(error_of([] { detail::partition(0, 4, fixed_shards_partitioner{}, 2); }) == no_parameters);
   CHECK(error_of([] { partition_between({}, 4, fixed_shards_partitioner{}, 2); }) == no_parameters);
 }
 
@@ -388,7 +388,7 @@ TEST_CASE("synchronous: all workers, the order of their arrival is nothing, and 
     std::vector<bench<>::mailbox> answers;
     for (const int w : order) {
       for (const auto& a : answers) CHECK(!a->has_value());
-      const int subtree_count = subtrees(share_of(8, w, 3)).count();
+      const int subtree_count = detail::subtrees(share_of(8, w, 3)).count();
       std::vector<float> sums(std::size_t(subtree_count) * size);
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = 1.0f / float(3 * i + std::size_t(w) + 1);
       answers.push_back(b.push({w, std::uint64_t(w) + 1, 0, 0.1, 64, 8}, sums));
@@ -400,10 +400,10 @@ TEST_CASE("synchronous: all workers, the order of their arrival is nothing, and 
       if (expected.empty()) expected = w;
       CHECK(w == expected);
     }
-    CHECK(b.push({0, 1, 0, 0.1, 64, 8}, std::vector<float>(std::size_t(subtrees(share_of(8, 0, 3)).count()) * size))
+    CHECK(b.push({0, 1, 0, 0.1, 64, 8}, std::vector<float>(std::size_t(detail::subtrees(share_of(8, 0, 3)).count()) * size))
               ->value()
               .version == 1);
-    CHECK(b.push({0, 1, 5, 0.1, 64, 8}, std::vector<float>(std::size_t(subtrees(share_of(8, 0, 3)).count()) * size))
+    CHECK(b.push({0, 1, 5, 0.1, 64, 8}, std::vector<float>(std::size_t(detail::subtrees(share_of(8, 0, 3)).count()) * size))
               ->value()
               .text == "worker 0 pushes step 5, but the servers are at step 1");
   }

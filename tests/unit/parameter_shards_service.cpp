@@ -46,7 +46,7 @@ struct served {
   std::unique_ptr<parameter_service<float, sgd>> service;
 
   explicit served(int workers = 1, staleness_policy staleness = asynchronous{}, std::vector<row_table> its_tables = {},
-                  std::vector<parameter_shard> its_shards = partition(size, sizeof(float), max_size_partitioner{}, 1))
+                  std::vector<parameter_shard> its_shards = detail::partition(size, sizeof(float), max_size_partitioner{}, 1))
       : shards(std::move(its_shards)),
         tables(std::move(its_tables)),
         store(sgd{}, trained, shards,
@@ -156,7 +156,7 @@ TEST_CASE("a parameter that must not be cut is a shard of any size, in a synchro
   const auto sums = std::make_shared<arena<float>>(std::size_t(parts) * size);
   std::ranges::fill(sums->span(), 1.0f);
   pushed_gradient<float> g{.sums = sums, .parts = parts, .stride = size, .learning_rate = 1, .samples = parts, .leaves = 127};
-  REQUIRE(subtrees({0, 127}).count() == parts);
+  REQUIRE(detail::subtrees({0, 127}).count() == parts);
   c.push(g, back.data());
   CHECK(back == std::vector<float>(size, 1.0f));
 }
@@ -313,7 +313,7 @@ TEST_CASE("rows of a table go there and back; a server that is started again goe
     g.rows = rows;
     CHECK(c.push(g, back.data()) == 1);
     step(rows);
-    CHECK((back[15] == 0 && back[16] == 1));  // no table, and a row that nobody has asked for
+    CHECK((back[15] == 0 && back[16] == 1));  // no table, and a row that no worker has asked for
     c.pull_rows(rows, back.data());
     CHECK(has(rows));
     parameter_snapshots({.folder = folder.path, .updates = 1}, 0, "program").save_when_due(s->store);
@@ -470,7 +470,7 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
     }
     refused += !call(s.where, methods[std::size_t(k) % std::size(methods)], bytes).ok();
   }
-  CHECK(refused > 330);                                                         // a leave of nobody is answered politely
+  CHECK(refused > 330);  // a leave of an unknown process is answered as any other
   CHECK(!call(s.where, m::push, std::string(std::size_t(8) << 20, 'x')).ok());  // larger than any message
   CHECK(c.pull(back.data(), 0) == 0);
   CHECK(back == w);

@@ -64,7 +64,7 @@ struct own_source {
 };
 
 struct crash {};
-/// Ends the program, as far as the training is concerned, behind that step.
+/// Ends the program, as far as the training is concerned, after that step.
 struct crash_at {
   long step;
   void on_batch_end(training_state& s) {
@@ -85,7 +85,7 @@ auto make_trainer(int threads = 1, std::uint64_t number = 11) {
 auto weights_of(const auto& model) { return std::vector(model.parameters().begin(), model.parameters().end()); }
 bool equal(const history& a, const history& b) { return a.epochs() == b.epochs() && a.all() == b.all(); }
 
-/// Trains with a crash behind each step, and compares with a training without.
+/// Trains with a crash after each step, and compares with a training without.
 template <class MakeSource, class... Options>
 void check_crashes(MakeSource make_source, long steps, backup_options how, Options... options) {
   scratch at;
@@ -149,7 +149,7 @@ bool says(const std::string& text, auto... parts) { return ((text.find(parts) !=
 
 }  // namespace
 
-TEST_CASE("a crash behind any step: the same weights and the same history as without") {
+TEST_CASE("a crash after any step: the same weights and the same history as without") {
   SUBCASE("saved after each epoch") { check_crashes(shuffled, 15, {}); }
   SUBCASE("saved after each step") { check_crashes(shuffled, 15, {.save_every_batches = 1}); }
   SUBCASE("saved after every third step, with validation") {
@@ -514,11 +514,11 @@ TEST_CASE("a stream that has been taken up is where it was told, until it gives 
   stream.start(0);
   CHECK(!stream.where());
   REQUIRE(stream.next(batch));
-  const auto behind_one = stream.where();
-  CHECK(behind_one == data_position{0, 16});
+  const auto after_one = stream.where();
+  CHECK(after_one == data_position{0, 16});
   REQUIRE(stream.next(batch));
-  stream.resume(0, behind_one, 1);
-  CHECK(stream.where() == behind_one);
+  stream.resume(0, after_one, 1);
+  CHECK(stream.where() == after_one);
   REQUIRE(stream.next(batch));
   CHECK(stream.where() == data_position{0, 32});
 }

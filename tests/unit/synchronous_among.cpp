@@ -248,7 +248,7 @@ TEST_CASE("who predicts while fit is under way gets all rows, from the source th
   CHECK(seen[1] == expected);
 }
 
-TEST_CASE("batches of different sizes are noticed where nobody could know before") {
+TEST_CASE("batches of different sizes are noticed where no process could know before") {
   const auto same_number = [](auto& model, int rank) {
     const auto zeros = [rank] {
       return [left = rank == 0 ? 64 : 60]() mutable {

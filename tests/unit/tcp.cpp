@@ -238,13 +238,13 @@ TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one
   CHECK(first("127.0.0.1").ends_with("port 65536 in its address"));
   store.set("tcp 1", address_of("127.0.0.1", 9));
   CHECK(contains(first("127.0.0.1"), "process 1 did not connect to 127.0.0.1:"));
-  // Its address is in the store, but nobody is there any more.
+  // Its address is in the store, but the process has ended.
   CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 300ms}); }),
                  "process 0 at 127.0.0.1:"));
   CHECK(steady_clock::now() - began < 60s);
 }
 
-TEST_CASE("strangers get nowhere while processes connect, and find nobody listening afterwards") {
+TEST_CASE("strangers get nowhere while processes connect, and are refused afterwards") {
   in_process_store store;
   std::string failure = "no error";
   std::thread listener([&] {

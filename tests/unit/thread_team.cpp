@@ -1,4 +1,4 @@
-// Threads that share numbered tasks: each task once, one's own first, and nobody waits for somebody who has not come.
+// Threads that share numbered tasks: each task once, its own first, and no thread waits for one that has not come.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -37,7 +37,7 @@ TEST_CASE("each thread begins with the same task in every phase, however late it
     std::atomic<bool> own = true;
     team.for_tasks(size, [&](int task, int rank) {
       if (task != rank) own = false;
-      for (++begun; begun < size;) std::this_thread::yield();  // nobody has time for a second one
+      for (++begun; begun < size;) std::this_thread::yield();  // no thread has time for a second one
     });
     CHECK(own);
   }
@@ -63,7 +63,7 @@ TEST_CASE("the only task is the caller's") {
   });
 }
 
-TEST_CASE("whoever is held up in a task leaves the rest of its share to the others") {
+TEST_CASE("a thread that is held up in a task leaves the rest of its share to the others") {
   constexpr int size = 3, count = 30;
   thread_team team(size);
   std::atomic<int> done = 0;

@@ -61,7 +61,7 @@ std::vector<std::string> among(int processes, auto&& f, std::chrono::millisecond
   for (std::thread& t : threads) t.join();
   return thrown;
 }
-const std::vector<std::string> nobody_throws(3, "");
+const std::vector<std::string> no_errors(3, "");
 
 struct outcome {
   std::vector<float> parameters{};
@@ -187,7 +187,7 @@ TEST_CASE("P6: the loss is the mean over all samples, whatever their share and t
           const auto p = model.predict(set | data::batch<50>);
           for (std::size_t i = 0; i < 100; ++i)
             expected -= std::log(double(p.values[3 * i + std::size_t(set.rows().label({std::uint32_t(i)}))])) / 100;
-        }) == nobody_throws);
+        }) == no_errors);
   for (const double loss : losses) CHECK(loss == doctest::Approx(expected).epsilon(1e-6));
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("P11: early stopping and saving the best: all replicas see the same nu
           model.fit(set | data::shuffle(100) | data::batch<32>, epochs(100), validation(set | data::batch<20>), callback,
                     verbose::off);
           seen[std::size_t(m.rank())] = callback;
-        }) == nobody_throws);
+        }) == no_errors);
   CHECK(seen[0]->seen.size() > 1);
   CHECK(seen[0]->seen.size() < 100);
   CHECK(seen[0]->saved > 0);
@@ -318,7 +318,7 @@ TEST_CASE("P11: what one replica decides is decided for all; the learning rate i
           model.fit(some_data(100) | data::batch<32>, epochs(9), callback, verbose::off);
           epochs_of[std::size_t(m.rank())] = callback.epochs;
           rate_of[std::size_t(m.rank())] = model.learning_rate();
-        }) == nobody_throws);
+        }) == no_errors);
   CHECK(epochs_of == std::vector{2, 2, 2});
   CHECK(rate_of == std::vector{0.25, 0.25, 0.25});
 }
@@ -398,7 +398,7 @@ TEST_CASE("P15: a step of a small network costs the same number of messages, how
               }
             CHECK(std::ranges::count(counts, counts[0]) == 4);
             most = std::max(most.load(), counts[0]);
-          }) == nobody_throws);
+          }) == no_errors);
     return most.load();
   };
   const long shallow = messages_of(std::type_identity<plain>{});
@@ -436,7 +436,7 @@ TEST_CASE("P17: statistics of batch_norm are those of the global batch, in every
             means[std::size_t(m.rank())].push_back(parameters[hana::size_c<2>](c));
             variances[std::size_t(m.rank())].push_back(parameters[hana::size_c<3>](c));
           }
-        }) == nobody_throws);
+        }) == no_errors);
   for (std::size_t r = 0; r < 3; ++r)
     for (std::size_t c = 0; c < 6; ++c) {  // from 0 and 1, with a momentum of 0.99
       CHECK(means[r][c] == doctest::Approx(0.01 * mean[c]).epsilon(1e-4));

@@ -169,7 +169,7 @@ TEST_CASE("an atomic file in the current directory, and through a link") {
   CHECK(content(s.folder / "here") == "2");
 }
 
-TEST_CASE("what cannot be written is said with the path and the system's words, and leaves nothing behind") {
+TEST_CASE("what cannot be written is said with the path and the system's words, and leaves no file") {
   const scratch s;
   const fs::path nowhere = s.folder / "missing" / "file";
   CHECK(error_of([&] { (void)io::write_file_atomically(nowhere, ""); }) ==

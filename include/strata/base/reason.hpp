@@ -7,14 +7,13 @@ namespace strata {
 struct reason {
   const char* words;
 };
-template <const reason& Why>
-struct because;
-
 /// A model of a concept lacks a member.
 template <class Model, class Why>
 struct incomplete_model;
 
 namespace detail {
+template <const reason& Why>
+struct because;
 /// What a verdict is when nothing is wrong.
 struct no_complaint {};
 /// What a verdict is when a model lacks a member.

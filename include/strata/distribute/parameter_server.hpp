@@ -65,8 +65,8 @@ struct parameter_server {
         options.partitioner ? options.partitioner : min_size_partitioner{.max_shards = std::max(1, servers)};
     static constexpr auto trained = trained_ranges(layout);
     const bool whole = takes_norms(optimizer);
-    std::vector<parameter_shard> shards =
-        whole ? partition_between(trained.span(), sizeof(T), how, servers) : partition(layout.trainable, sizeof(T), how, servers);
+    std::vector<parameter_shard> shards = whole ? partition_between(trained.span(), sizeof(T), how, servers)
+                                                : detail::partition(layout.trainable, sizeof(T), how, servers);
     const std::string program =
         describe<Program>(members, seed, detail::text_of({shards.size(), whole ? " shards of whole parameters" : " shards"}));
     const std::string agreement = detail::text_of({program, ", ", detail::text_of_optimizer(optimizer)});

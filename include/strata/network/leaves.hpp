@@ -65,6 +65,7 @@ struct leaf_policy {
   }
 };
 
+namespace detail {
 /// A range of leaves as subtrees of the binary tree over all leaves: leaves 1 to 4 are leaf 1, the subtree of leaves 2 and 3, and
 /// leaf 4. A process that adds up a subtree adds in the same order as one process with all leaves.
 class subtrees {
@@ -88,6 +89,7 @@ class subtrees {
   std::array<leaf_range, std::size_t(most)> parts_{};
   int count_ = 0;
 };
+}  // namespace detail
 
 /// Adds up subtrees in the order of their leaves: add(a, b) means a += b, where a < b are indices of subtrees. The sum ends in
 /// subtree 0. The number of leaves need not be a power of two: a subtree without a partner moves up a level.

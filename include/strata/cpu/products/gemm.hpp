@@ -155,9 +155,9 @@ namespace detail {
 template <int N, class Activation, class T>
 void one_row(const product<T>& p) {
   constexpr int L = lanes<T>, wide = registers / 2, half = wide / 2, quarter = wide / 4;
-  constexpr int vectors = panels<T, N>::vectors, behind_wide = (vectors - 1) % wide + 1;
-  constexpr int behind_half = behind_wide > half ? behind_wide - half : behind_wide;
-  constexpr int rest = behind_half > quarter ? behind_half - quarter : behind_half;
+  constexpr int vectors = panels<T, N>::vectors, after_wide = (vectors - 1) % wide + 1;
+  constexpr int after_half = after_wide > half ? after_wide - half : after_wide;
+  constexpr int rest = after_half > quarter ? after_half - quarter : after_half;
   int column = 0;
   const auto next = [&](auto width) STRATA_INLINE {
     panel<T, 1, width, L, Activation>(p, column);
@@ -165,8 +165,8 @@ void one_row(const product<T>& p) {
   };
   if constexpr (vectors > wide)
     while (column + wide * L < N) next(std::integral_constant<int, wide>{});
-  if constexpr (behind_wide > half) next(std::integral_constant<int, half>{});
-  if constexpr (behind_half > quarter) next(std::integral_constant<int, quarter>{});
+  if constexpr (after_wide > half) next(std::integral_constant<int, half>{});
+  if constexpr (after_half > quarter) next(std::integral_constant<int, quarter>{});
   panel<T, 1, rest, panels<T, N>::last_lanes, Activation>(p, column);
 }
 }  // namespace detail

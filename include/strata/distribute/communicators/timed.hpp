@@ -5,7 +5,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <utility>
 
-namespace strata {
+namespace strata::detail {
 
 /// Behaves as C.
 template <communicator C>
@@ -18,19 +18,19 @@ class timed : public C {
   timed(C c) : C(std::move(c)) {}
 
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
-    const detail::stopwatch running(communicating_);
+    const stopwatch running(communicating_);
     C::send(from, offset, bytes, to);
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    const detail::stopwatch running(communicating_);
+    const stopwatch running(communicating_);
     C::receive(to, offset, bytes, from);
   }
   void wait(const char* what) {
-    const detail::stopwatch running(waiting_);
+    const stopwatch running(waiting_);
     C::wait(what);
   }
   void wait_received(const char* what, const auto& mark) {
-    const detail::stopwatch running(waiting_);
+    const stopwatch running(waiting_);
     C::wait_received(what, mark);
   }
 
@@ -39,4 +39,4 @@ class timed : public C {
   double waiting() const { return waiting_; }
 };
 
-}  // namespace strata
+}  // namespace strata::detail

@@ -44,7 +44,7 @@ class batch_gradient {
 
   /// How many subtrees the gradients of worker `rank` are, for a batch of `batch` samples.
   int parts(int batch, int rank) const {
-    return workers_ == 0 ? 1 : subtrees(share_of(policy_(batch).leaves, rank, workers_)).count();
+    return workers_ == 0 ? 1 : detail::subtrees(share_of(policy_(batch).leaves, rank, workers_)).count();
   }
 
   /// The samples of a batch of that size that worker `rank` computes.
@@ -61,7 +61,7 @@ class batch_gradient {
     engine_.begin(purpose::training, batch, random, rank, processes);
     engine_.forward_backward(detail::no_callback{});
     const leaf_range own = share_of(engine_.leaves(), rank, processes);
-    const subtrees trees = workers_ == 0 ? subtrees() : subtrees(own);
+    const detail::subtrees trees = workers_ == 0 ? detail::subtrees() : detail::subtrees(own);
     const leaf_gradients<T, host_device> computed = host_.gradients(engine_);
     auto& team = host_.team(engine_);
     const int slices = team.size();

@@ -75,12 +75,11 @@ inline void assign_servers(std::vector<parameter_shard>& shards, int servers) {
     *least += s.size();
   }
 }
-}  // namespace detail
 
 /// Shards of equal size, rounded to slice_alignment, in the order of the arena; each goes to the server that has the fewest bytes
 /// so far. Throws strata::error for no server, no parameter or no shard.
 inline std::vector<parameter_shard> partition(long size, long element_bytes, const partitioner& how, int servers) {
-  const int wanted = detail::wanted_shards(size * element_bytes, how, servers);
+  const int wanted = wanted_shards(size * element_bytes, how, servers);
   const long units = (size + slice_alignment - 1) / slice_alignment;
   const long units_of_largest = std::max(1L, largest_shard_bytes / (slice_alignment * element_bytes));
   const long count = std::min(units, std::max<long>(wanted, (units + units_of_largest - 1) / units_of_largest));
@@ -88,12 +87,13 @@ inline std::vector<parameter_shard> partition(long size, long element_bytes, con
   for (long i = 0; i < count; ++i)
     shards.push_back(
         {std::min(size, units * i / count * slice_alignment), std::min(size, units * (i + 1) / count * slice_alignment)});
-  detail::assign_servers(shards, servers);
+  assign_servers(shards, servers);
   return shards;
 }
+}  // namespace detail
 
-/// The same without a cut inside a parameter, for optimizers that take norms of whole parameters. A shard is larger than
-/// largest_shard_bytes only if it is one parameter that is.
+/// Shards like those of detail::partition, but without a cut inside a parameter: for optimizers that take norms of whole
+/// parameters. A shard is larger than largest_shard_bytes only if it is one parameter that is.
 inline std::vector<parameter_shard> partition_between(std::span<const parameter_range> parameters, long element_bytes,
                                                       const partitioner& how, int servers) {
   const long size = parameters.empty() ? 0 : parameters.back().end;

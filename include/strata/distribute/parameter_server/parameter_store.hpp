@@ -102,7 +102,7 @@ class parameter_store {
   /// Bytes of the largest shard of all servers, but at least largest_shard_bytes.
   std::size_t bytes_of_largest() const { return bytes_of_largest_; }
   /// The most partial gradients that a push has.
-  int most_parts() const { return is_synchronous(options_.staleness) ? subtrees::most : 1; }
+  int most_parts() const { return is_synchronous(options_.staleness) ? detail::subtrees::most : 1; }
 
   // Membership.
 

@@ -26,7 +26,7 @@ class collective_operations {
  protected:
   static constexpr bool among_processes = true, may_be_elastic = elastic_communicator<Communicator>;
   struct nothing {};
-  using connections = timed<Communicator>;
+  using connections = detail::timed<Communicator>;
 
  public:
   collective_operations& group() { return *this; }

@@ -165,7 +165,7 @@ class tree_reduction {
       for (int n = leaves; n > 0; n = int(std::bit_floor(unsigned(n - 1)))) {
         long received = 0;
         for (int i = 0; i < group.size(); ++i) {
-          const long count = subtrees(group.leaves_of(i, n, processes)).count();
+          const long count = detail::subtrees(group.leaves_of(i, n, processes)).count();
           i == group.place ? own = std::max(own, count) : received += count;
         }
         others = std::max(others, received);
@@ -179,7 +179,9 @@ class tree_reduction {
   std::size_t bytes(long numbers) const { return std::size_t(numbers) * (rounds_ ? sizeof(std::uint16_t) : sizeof(T)); }
   static T* numbers(memory& m) { return reinterpret_cast<T*>(m.data()); }
   static std::uint16_t* halves(memory& m) { return reinterpret_cast<std::uint16_t*>(m.data()); }
-  subtrees parts(const level& l, int i, int processes) const { return subtrees(l.group.leaves_of(i, count_, processes)); }
+  detail::subtrees parts(const level& l, int i, int processes) const {
+    return detail::subtrees(l.group.leaves_of(i, count_, processes));
+  }
   static range slice(const level& l, int bucket, int i) {
     const range all = l.has[std::size_t(bucket)];
     return {all.begin + slice_begin(all.size(), i, l.group.size()), all.begin + slice_begin(all.size(), i + 1, l.group.size())};
@@ -238,7 +240,7 @@ class tree_reduction {
 
   void add_own_leaves(C& c, team_type* team, int b) {
     level& l = levels_.front();
-    const subtrees own = parts(l, l.group.place, c.size());
+    const detail::subtrees own = parts(l, l.group.place, c.size());
     in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
       for (int k = 0; k < own.count(); ++k)
         Host::sum_leaves(numbers(l.sums) + k * size_, leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), begin,
@@ -248,7 +250,7 @@ class tree_reduction {
 
   /// Sends each of the group its slice.
   void scatter(C& c, team_type* team, level& l, int b) {
-    const subtrees own = parts(l, l.group.place, c.size());
+    const detail::subtrees own = parts(l, l.group.place, c.size());
     const range mine = slice(l, b, l.group.place);
     if (rounds_)
       in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
@@ -282,7 +284,7 @@ class tree_reduction {
     int n = 0;
     long row = 0;
     for (int i = 0; i < l.group.size(); ++i) {
-      const subtrees its = parts(l, i, c.size());
+      const detail::subtrees its = parts(l, i, c.size());
       for (int k = 0; k < its.count(); ++k, ++n) {
         nodes[std::size_t(n)] = its[k];
         T* const theirs = (rounds_ ? l.expanded.data() : numbers(l.theirs)) + row * l.row + l.at[std::size_t(b)];
@@ -291,7 +293,8 @@ class tree_reduction {
       }
     }
     const int last_member = l.group.size() - 1;
-    const subtrees of_all({l.group.leaves_of(0, count_, c.size()).begin, l.group.leaves_of(last_member, count_, c.size()).end});
+    const detail::subtrees of_all(
+        {l.group.leaves_of(0, count_, c.size()).begin, l.group.leaves_of(last_member, count_, c.size()).end});
     const int results = last ? 1 : of_all.count();
     in_slices(team, {0, mine.size()}, [&](long begin, long end) {
       if (rounds_)
