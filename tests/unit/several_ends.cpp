@@ -2,12 +2,15 @@
 // flags: -ffp-contract=off
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "error_of.hpp"
@@ -161,7 +164,32 @@ outcome trained_on(compute_options how) {
   synchronous_executor<Program, Backend> executor(adam{.learning_rate = 0.01}, 3, how);
   return trained<Program>(executor);
 }
+
+/// Counts what is allocated.
+struct counting_device : host_device {
+  static inline std::size_t numbers = 0, labels = 0;
+  template <class T>
+  static buffer<T> allocate(std::size_t size) {
+    (std::is_same_v<T, std::int32_t> ? labels : numbers) += size;
+    return buffer<T>(size);
+  }
+};
 }  // namespace
+
+TEST_CASE("a device has memory for what the network and each loss read, and gets nothing else") {
+  device_batch<float, counting_device> memory(ends_of_program<plain>, truths_of_program<plain>);
+  memory.grow({}, 10);
+  CHECK(counting_device::numbers == 10 * (6 + 3 + 2));
+  CHECK(counting_device::labels == 10);
+  const two_by_two_batch<float> data(10);
+  samples<float> batch = data.view();
+  batch.truths[0].targets = data.targets.data(), batch.truths[1].labels = data.labels.data();
+  const samples<float> there = memory.copy({}, {}, batch);
+  CHECK(std::ranges::equal(std::span(there.truths[0].labels, 10), data.labels));
+  CHECK(std::ranges::equal(std::span(there.truths[1].targets, 20), data.targets));
+  CHECK(there.truths[0].targets == nullptr);
+  CHECK(there.truths[1].labels == nullptr);
+}
 
 TEST_CASE("rows cuts every input and the truth at every output, as far as samples exist") {
   const two_by_two_batch<float> data(10);

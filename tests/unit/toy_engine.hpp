@@ -31,7 +31,7 @@ class toy_engine {
   toy_device on_;
   toy_device::queue queue_ = on_.make_queue();
   leaf_schedule<T> leaves_;
-  device_batch<T, toy_device> memory_of_batch_{ends};
+  device_batch<T, toy_device> memory_of_batch_{ends, truths_of_program<Program>};
   buffer<T> weights_, slots_;
   buffer<double> statistics_, sums_;
   std::vector<double> host_sums_;

@@ -1,27 +1,41 @@
 // The samples of a batch in the memory of a device.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/device.hpp>
+#include <strata/program/program.hpp>
 
 namespace strata {
 
-/// For engines whose device cannot read the memory of the host.
+namespace detail {
+template <class... Output>
+constexpr std::array<label_kind, sizeof...(Output)> truths_of(type_list<Output...>) {
+  return {Output::loss::labels...};
+}
+}  // namespace detail
+
+/// What the loss at each output of a program reads: labels or targets.
+template <class Program>
+inline constexpr auto truths_of_program = detail::truths_of(typename Program::outputs{});
+
+/// For engines whose device cannot read the memory of the host. It has what the network and its losses read.
 template <class T, device Device>
 class device_batch {
   template <class V>
   using buffer = typename Device::template buffer<V>;
 
   const end_sizes* ends_;
+  std::span<const label_kind> truths_;
   buffer<T> inputs_[max_ends], targets_[max_ends];
   buffer<std::int32_t> labels_[max_ends];
   int capacity_ = 0;
 
  public:
-  /// ends: of the program, a constant.
-  explicit device_batch(const end_sizes& ends) : ends_(&ends) {}
+  /// Of the program, constants: ends_of_program and truths_of_program.
+  device_batch(const end_sizes& ends, std::span<const label_kind> truths) : ends_(&ends), truths_(truths) {}
 
   /// Allocates memory for batches of up to `count` samples.
   void grow(const Device& on, int count) {
@@ -29,8 +43,8 @@ class device_batch {
     capacity_ = count;
     for (int k = 0; k < ends_->input_count; ++k) inputs_[k] = on.template allocate<T>(std::size_t(count * ends_->inputs[k]));
     for (int k = 0; k < ends_->output_count; ++k) {
-      targets_[k] = on.template allocate<T>(std::size_t(count * ends_->outputs[k]));
-      labels_[k] = on.template allocate<std::int32_t>(std::size_t(count));
+      if (reads(k, label_kind::dense)) targets_[k] = on.template allocate<T>(std::size_t(count * ends_->outputs[k]));
+      if (reads(k, label_kind::sparse)) labels_[k] = on.template allocate<std::int32_t>(std::size_t(count));
     }
   }
 
@@ -43,11 +57,15 @@ class device_batch {
     samples<T> there;
     there.count = batch.count;
     for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = copied(inputs_[k], batch.inputs[k], ends_->inputs[k]);
-    for (int k = 0; k < ends_->output_count; ++k)
-      there.truths[k] = {copied(labels_[k], batch.truths[k].labels, 1),
-                         copied(targets_[k], batch.truths[k].targets, ends_->outputs[k])};
+    for (int k = 0; k < ends_->output_count; ++k) {
+      if (reads(k, label_kind::sparse)) there.truths[k].labels = copied(labels_[k], batch.truths[k].labels, 1);
+      if (reads(k, label_kind::dense)) there.truths[k].targets = copied(targets_[k], batch.truths[k].targets, ends_->outputs[k]);
+    }
     return there;
   }
+
+ private:
+  bool reads(int output, label_kind kind) const { return truths_[std::size_t(output)] == kind; }
 };
 
 }  // namespace strata
