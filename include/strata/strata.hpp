@@ -60,11 +60,13 @@
 #include <strata/program/print_plan.hpp>
 #include <strata/train/trainer.hpp>
 
+// First, as above.
+#include <strata/data/sources/from_tensor_slices.hpp>
+
 #include <strata/data/formats/idx.hpp>
 #include <strata/data/sets/find_mnist.hpp>
 #include <strata/data/sets/mnist.hpp>
 #include <strata/data/sets/synthetic_digits.hpp>
-#include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/check_finite.hpp>
 #include <strata/data/views/one_hot.hpp>

@@ -1,4 +1,4 @@
-// error: shape_mismatch<.*at_index<1>.*by_layer<.*conv2d<4, 3.*dilation<3.*receives<6, 6, 1>.*because<.*conv2d_kernel_is_larger_than_the_image>
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*conv2d<4, 3.*dilation<3.*receives<6, 6, 1>.*because<.*conv2d_kernel_is_larger_than_the_image_use_same_padding>
 #include <strata/layers/conv2d.hpp>
 #include <strata/network/sequential.hpp>
 

@@ -1,4 +1,4 @@
-// error: shape_mismatch<.*at_index<1>.*by_layer<.*conv2d<4, 5>.*receives<4, 8, 1>.*because<.*conv2d_kernel_is_larger_than_the_image>
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*conv2d<4, 5>.*receives<4, 8, 1>.*because<.*conv2d_kernel_is_larger_than_the_image_use_same_padding>
 #include <strata/layers/conv2d.hpp>
 #include <strata/network/sequential.hpp>
 

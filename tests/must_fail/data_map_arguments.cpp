@@ -1,13 +1,16 @@
-// error: the function of data::map takes x, or x and y of samples with labels, or an element
-#include <strata/data/sources/from_tensor_slices.hpp>
+// error: the function of data::map takes x, or x and y of samples with labels, or an element: write .auto x. or
+// whole program
 #include <strata/data/views/map.hpp>
-using namespace strata;
+#include <strata/strata.hpp>
 
-auto mapped() {
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<10, softmax>>;
+void train() {
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}};
 #ifdef TWIN
-  const auto f = [](auto x, int) { return x(0); };
+  model.fit(data::synthetic_digits(64, 1) | data::map([](auto x, int y) { return std::pair(x, y); }) | data::batch<32>,
+            epochs(1));
 #else
-  const auto f = [](auto x, int, int) { return x(0); };
+  model.fit(data::synthetic_digits(64, 1) | data::map([](std::vector<float> x) { return x; }) | data::batch<32>, epochs(1));
 #endif
-  return data::map(data::from_tensor_slices(std::vector{1, 2, 3}, std::vector{0, 0, 1}), f);
 }

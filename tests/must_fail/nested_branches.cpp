@@ -1,4 +1,4 @@
-// error: shape_mismatch<.*at_index<2, 1, 0, 0, 1>.*by_layer<.*conv2d<8, 5>.*receives<4, 4, 8>.*because<.*conv2d_kernel_is_larger_than_the_image>
+// error: shape_mismatch<.*at_index<2, 1, 0, 0, 1>.*by_layer<.*conv2d<8, 5>.*receives<4, 4, 8>.*because<.*conv2d_kernel_is_larger_than_the_image_use_same_padding>
 #include <strata/layers/add.hpp>
 #include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>

@@ -1,4 +1,5 @@
-// error: a session_callback, such as backup_and_restore, changes during fit: it cannot be const
+// error: wrong_argument<.*backup_and_restore.*because<.*a_session_callback_such_as_backup_and_restore_changes_in_fit_and_cannot_be_const>
+// whole program
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 using namespace strata;

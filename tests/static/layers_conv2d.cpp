@@ -40,10 +40,10 @@ static_assert(std::is_same_v<
 
 // Refusals.
 static_assert(refuses<conv2d<8, 3>>({784}, conv2d_takes_height_width_channels));
-static_assert(refuses<conv2d<8, 3>>({28, 28}, conv2d_takes_height_width_channels));
-static_assert(refuses<conv2d<8, 3>>({2, 28, 1}, conv2d_kernel_is_larger_than_the_image));
-static_assert(refuses<conv2d<8, 3>>({28, 2, 1}, conv2d_kernel_is_larger_than_the_image));
-static_assert(refuses<conv2d<8, 3, dilation<2>>>({4, 5, 1}, conv2d_kernel_is_larger_than_the_image));
+static_assert(refuses<conv2d<8, 3>>({28, 28}, conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1));
+static_assert(refuses<conv2d<8, 3>>({2, 28, 1}, conv2d_kernel_is_larger_than_the_image_use_same_padding));
+static_assert(refuses<conv2d<8, 3>>({28, 2, 1}, conv2d_kernel_is_larger_than_the_image_use_same_padding));
+static_assert(refuses<conv2d<8, 3, dilation<2>>>({4, 5, 1}, conv2d_kernel_is_larger_than_the_image_use_same_padding));
 static_assert(gives<conv2d<8, 3, dilation<2>>>({5, 5, 1}, {1, 1, 8}));
 static_assert(gives<conv2d<8, 3, same_padding>>({2, 2, 1}, {2, 2, 8}));
 static_assert(refuses<conv2d<0, 3>>({28, 28, 1}, conv2d_needs_positive_settings));

@@ -13,8 +13,8 @@ static_assert(gives<dense<10, softmax>>({784}, {10}));
 static_assert(std::is_same_v<operations_of<dense<10, softmax, no_bias>>, operations_of<dense<10, no_bias, softmax>>>);
 static_assert(std::is_same_v<operations_of<dense<3, relu>>, type_list<affine<dense_settings{3}>, relu>>);
 
-static_assert(refuses<dense<10>>({28, 28}, dense_takes_a_rank_1_shape_put_flatten_in_front));
 static_assert(refuses<dense<10>>({28, 28, 1}, dense_takes_a_rank_1_shape_put_flatten_in_front));
+static_assert(refuses<dense<10>>({20, 16}, dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front));
 static_assert(refuses<dense<0>>({784}, dense_needs_at_least_one_unit));
 static_assert(refuses<dense<-1>>({784}, dense_needs_at_least_one_unit));
 

@@ -14,6 +14,7 @@
 #include <strata/layers/residual.hpp>
 #include <strata/layers/subtract.hpp>
 #include <strata/layers/zero_padding2d.hpp>
+#include <strata/network/sequential.hpp>
 using namespace strata;
 using namespace strata::test;
 
@@ -125,10 +126,17 @@ static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 4, 5}, shape{3,
 static_assert(joined<stack_of_branches>(shape{3}, shape{5}).value == shape{8});
 static_assert(joined<stack_of_branches>(shape{3, 4, 2}).value == shape{3, 4, 2});
 static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 5, 2}).why ==
-              &concat_takes_branches_that_differ_only_in_channels);
-static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 4}).why == &concat_takes_branches_that_differ_only_in_channels);
+              &concat_takes_branches_that_differ_only_in_channels_use_same_padding);
+static_assert(joined<stack_of_branches>(shape{3, 4, 2}, shape{3, 4}).why ==
+              &concat_takes_branches_that_differ_only_in_channels_use_same_padding);
 static_assert(joined<stack_of_branches>().why == &a_join_needs_at_least_one_branch);
 static_assert(called<add<branch<>>>("add", "Add") && called<concat<branch<>>>("concatenate", "Concatenate"));
 static_assert(called<average<branch<>>>("average", "Average") && called<maximum<branch<>>>("maximum", "Maximum"));
 static_assert(called<multiply<branch<>>>("multiply", "Multiply") && called<subtract<branch<>>>("subtract", "Subtract"));
-static_assert(std::is_same_v<residual<relu>, add<branch<relu>, branch<>>>);
+static_assert(std::is_same_v<residual<relu>::join, add<>::join> &&
+              std::is_same_v<residual<relu>::branches, type_list<branch<relu>, branch<>>>);
+// A sequential is a row of layers wherever a layer is, and a network one that has an input.
+using in_rows = sequential<input<8, 8, 4>, residual<sequential<relu, sequential<>>>,
+                           concat<sequential<relu>, sequential<relu, relu>>, sequential<input<8, 8, 8>, relu, relu>>;
+static_assert(in_rows::output_shape == shape{8, 8, 8} && tape_of<in_rows::items>.size == 9);
+static_assert(!well_shaped<input<8, 8, 4>, sequential<input<8, 8, 8>, relu>>);

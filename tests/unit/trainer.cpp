@@ -71,6 +71,25 @@ TEST_CASE("fit learns, evaluate and predict agree with it") {
   CHECK(out == predicted.values);
 }
 
+TEST_CASE("a network in double takes batches of float") {
+  const clouds data(60);
+  const auto weights = [&](auto batch) {
+    trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, accuracy{}, precision::f64{}};
+    const history past = model.fit(data.view() | batch, validation(data.view() | batch), verbosity::off);
+    CHECK(model.evaluate(data.view() | batch)["loss"] == past["val_loss"].back());
+    const auto predicted = model.predict(data.view() | batch).values;
+    std::vector<double> all(model.parameters().begin(), model.parameters().end());
+    all.insert(all.end(), predicted.begin(), predicted.end());
+    return all;
+  };
+  CHECK(weights(data::batch<16>) == weights(data::batch<16, double>));
+
+  const std::vector<float> x(48), y(12, 0.3F);  // dense targets are converted, too
+  const auto targets = data::from_tensor_slices(data::array<float, shape{4}>(x), y);
+  trainer model{sequential<input<4>, dense<1>>{}, sgd{}, mean_squared_error{}, precision::f64{}};
+  CHECK(model.fit(targets | data::batch<12>, verbosity::off)["loss"].back() == doctest::Approx(double(0.3F) * double(0.3F)));
+}
+
 TEST_CASE("the seed decides") {
   const clouds data(60);
   const auto weights = [&](std::uint64_t s) {

@@ -16,6 +16,12 @@ template <const reason& Why>
 struct because;
 /// What a verdict is when nothing is wrong.
 struct no_complaint {};
+/// What a verdict is when another sentence has been told, so that this one must be silent.
+struct told {};
+/// For static_assert(sizeof(spoken<verdict>()) > 0): the sentence as a template argument, which g++ prints at once. Of a member
+/// type it would first print the class.
+template <class Sentence>
+Sentence& spoken();
 /// What a verdict is when a model lacks a member.
 template <class Model, const reason& Why>
 struct lacks {

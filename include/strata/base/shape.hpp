@@ -32,6 +32,8 @@ struct expected_shape {
   bool refused = false;
   constexpr expected_shape(shape s) : value(s) {}
   constexpr expected_shape(const reason& r) : why(&r), refused(true) {}
+  /// The shape that would fit, for the message.
+  constexpr expected_shape(const reason& r, shape wanted) : value(wanted), why(&r), refused(true) {}
 };
 
 }  // namespace strata

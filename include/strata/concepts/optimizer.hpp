@@ -1,6 +1,7 @@
 // An optimizer turns the gradient of the global batch into a change of the weights.
 #pragma once
 #include <concepts>
+#include <strata/base/reason.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
 #include <strata/optimizers/parameter_norms.hpp>
@@ -71,6 +72,18 @@ concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
 template <class R, class V>
 concept optimizer_rule = elementwise_rule<R, V> || parameterwise_rule<R, V>;
 
+inline constexpr reason optimizers_have_a_name{"an optimizer has a static member name"};
+inline constexpr reason optimizers_have_slots_which_returns_an_int{
+    "an optimizer has slots() const, the number of arenas of state that it keeps"};
+inline constexpr reason optimizers_have_learning_rate_a_learning_rate_schedule{
+    "an optimizer has the member learning_rate, a learning_rate_schedule"};
+inline constexpr reason optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm{
+    "an optimizer has the numbers weight_decay, clipnorm, clipvalue and global_clipnorm; 0 switches them off"};
+inline constexpr reason optimizers_have_validate_which_throws_for_wrong_settings{
+    "an optimizer has validate() const, which throws strata::error for wrong settings"};
+inline constexpr reason optimizers_have_with_rule_of_a_step_a_rate_and_a_function{
+    "an optimizer has with_rule<T>(step, rate, f) const, which calls f with the rule of this step"};
+
 namespace detail {
 struct takes_any_rule {
   void operator()(const auto&) const {}
@@ -99,6 +112,41 @@ concept optimizer = std::copy_constructible<O> && requires(const O& o) {
   o.template with_rule<float>(0L, 0.1, detail::takes_any_rule{});
   o.template with_rule<double>(0L, 0.1, detail::takes_any_rule{});
 };
+
+namespace detail {
+/// no_complaint, or the first member that an optimizer should have.
+template <class O, bool Complete = optimizer<O>>
+struct optimizer_verdict {
+  using type = no_complaint;
+};
+template <class O>
+struct optimizer_verdict<O, false> {
+  static auto sentence() {
+    if constexpr (!requires {
+                    { O::name } -> std::convertible_to<const char*>;
+                  })
+      return lacks<O, optimizers_have_a_name>{};
+    else if constexpr (!requires(const O& o) {
+                         { o.slots() } -> std::same_as<int>;
+                       })
+      return lacks<O, optimizers_have_slots_which_returns_an_int>{};
+    else if constexpr (!requires(const O& o) {
+                         { o.learning_rate } -> std::convertible_to<learning_rate_schedule>;
+                       })
+      return lacks<O, optimizers_have_learning_rate_a_learning_rate_schedule>{};
+    else if constexpr (!requires(const O& o) { o.validate(); })
+      return lacks<O, optimizers_have_validate_which_throws_for_wrong_settings>{};
+    else if constexpr (!requires(const O& o) {
+                         o.template with_rule<float>(0L, 0.1, takes_any_rule{});
+                         o.template with_rule<double>(0L, 0.1, takes_any_rule{});
+                       })
+      return lacks<O, optimizers_have_with_rule_of_a_step_a_rate_and_a_function>{};
+    else
+      return lacks<O, optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+}  // namespace detail
 
 /// Whether the optimizer may have a parameterwise_rule.
 template <class O>

@@ -46,7 +46,8 @@ std::string describe_program(std::uint64_t seed, const compute_options& compute,
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
 template <class Resolver, class Backend = default_backend>
 struct multi_worker_mirrored {
-  static_assert(sizeof(typename detail::resolver_verdict<Resolver>::type) > 0, "the strategy needs a cluster resolver");
+  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
+                "the strategy needs a cluster resolver");
   static constexpr auto name = "multi_worker_mirrored";
   Resolver resolver;
   multi_worker_options options{};

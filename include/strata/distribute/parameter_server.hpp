@@ -40,7 +40,8 @@ struct parameter_server_options {
 /// https://www.tensorflow.org/api_docs/python/tf/compat/v1/distribute/experimental/ParameterServerStrategy
 template <class Resolver, class Backend = default_backend>
 struct parameter_server {
-  static_assert(sizeof(typename detail::resolver_verdict<Resolver>::type) > 0, "the strategy needs a cluster resolver");
+  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
+                "the strategy needs a cluster resolver");
   static constexpr auto name = "parameter_server";
   Resolver resolver;
   parameter_server_options options{};

@@ -9,7 +9,8 @@ namespace strata {
 /// Each process passes its own end of the communicator and reads the same batches; it computes its share of the leaves.
 template <class Communicator, class Backend = default_backend>
 struct synchronous_among {
-  static_assert(sizeof(typename detail::communicator_verdict<Communicator>::type) > 0, "the communicator lacks a member");
+  static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<Communicator>::type>()) > 0,
+                "the communicator lacks a member");
   static constexpr auto name = "synchronous_among";
   Communicator processes;
   typename engine_options<Backend>::type options{};

@@ -6,8 +6,8 @@
 
 namespace strata {
 
-inline constexpr reason concat_takes_branches_that_differ_only_in_channels{
-    "branches of concat may differ in the last extent only"};
+inline constexpr reason concat_takes_branches_that_differ_only_in_channels_use_same_padding{
+    "branches of concat may differ in the last extent only: use same_padding, or crop or pool the larger image"};
 
 /// in: (..., C1), (..., C2), ...  out: (..., C1 + C2 + ...)
 struct stack_of_branches {
@@ -17,10 +17,10 @@ struct stack_of_branches {
     shape out = in[0];
     const int last = out.rank() - 1;
     for (shape s : in.subspan(1)) {
-      if (s.rank() != out.rank()) return concat_takes_branches_that_differ_only_in_channels;
+      if (s.rank() != out.rank()) return concat_takes_branches_that_differ_only_in_channels_use_same_padding;
       out[last] += s[last];
       s[last] = in[0][last];
-      if (s != in[0]) return concat_takes_branches_that_differ_only_in_channels;
+      if (s != in[0]) return concat_takes_branches_that_differ_only_in_channels_use_same_padding;
     }
     return out;
   }

@@ -11,7 +11,11 @@ namespace strata {
 
 inline constexpr reason conv2d_takes_height_width_channels{
     "conv2d takes (height, width, channels): put input<H, W, C> or reshape<H, W, C> first"};
-inline constexpr reason conv2d_kernel_is_larger_than_the_image{
+inline constexpr reason conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1{
+    "conv2d takes (height, width, channels): a grey image is input<H, W, 1>, or put reshape<H, W, 1> first"};
+inline constexpr reason conv2d_kernel_is_larger_than_the_image_channels_come_last{
+    "the image is smaller than the kernel: channels come last, input<28, 28, 1>"};
+inline constexpr reason conv2d_kernel_is_larger_than_the_image_use_same_padding{
     "the image is smaller than the kernel: use same_padding or less pooling"};
 inline constexpr reason conv2d_groups_must_divide_channels_and_filters{
     "groups must divide both the input's channels and the filters"};
@@ -42,9 +46,12 @@ struct convolution {
       return conv2d_needs_positive_settings;
     if ((S.stride_height > 1 || S.stride_width > 1) && (S.dilation_height > 1 || S.dilation_width > 1))
       return conv2d_takes_stride_or_dilation_not_both;
+    if (in.rank() == 2) return conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1;
     if (in.rank() != 3) return conv2d_takes_height_width_channels;
     if (in[2] % S.groups != 0 || S.filters % S.groups != 0) return conv2d_groups_must_divide_channels_and_filters;
-    if (!vertical(in).fits() || !horizontal(in).fits()) return conv2d_kernel_is_larger_than_the_image;
+    if (!vertical(in).fits() || !horizontal(in).fits())
+      return in[0] <= 4 && in[1] == in[2] && in[1] > 4 ? conv2d_kernel_is_larger_than_the_image_channels_come_last
+                                                       : conv2d_kernel_is_larger_than_the_image_use_same_padding;
     return shape{vertical(in).out(), horizontal(in).out(), S.filters};
   }
   static constexpr auto parameters(shape in) {

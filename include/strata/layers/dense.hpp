@@ -10,6 +10,8 @@ namespace strata {
 
 inline constexpr reason dense_takes_a_rank_1_shape_put_flatten_in_front{
     "dense takes a rank-1 shape: put flatten or a global pooling in front of it"};
+inline constexpr reason dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front{
+    "dense takes a rank-1 shape: put global_average_pool1d or flatten in front of it"};
 inline constexpr reason dense_needs_at_least_one_unit{"dense needs at least one unit"};
 
 struct dense_settings {
@@ -26,6 +28,7 @@ struct affine {
 
   static constexpr expected_shape output_shape(shape in) {
     if (S.units < 1) return dense_needs_at_least_one_unit;
+    if (in.rank() == 2) return dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front;
     if (in.rank() != 1) return dense_takes_a_rank_1_shape_put_flatten_in_front;
     return shape{S.units};
   }

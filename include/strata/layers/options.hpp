@@ -67,20 +67,46 @@ struct no_bias {
   }
 };
 
+inline constexpr reason initializers_have_a_name_and_fill_of_values_a_shape_and_a_philox{
+    "an initializer has name and fill(std::span<double> values, shape extents, philox random), both static"};
+inline constexpr reason regularizers_are_l1_l2_or_l1_l2{
+    "a regularizer is l1<...>, l2<...>, l1_l2<...> or has a value, a penalty"};
+inline constexpr reason a_penalty_must_be_at_least_0_and_at_most_1e38{
+    "the factors of a penalty must be at least 0 and at most 1e38, so that the update is finite as float"};
+
 namespace detail {
-template <initializer I>
+/// Base of options with an argument that may be wrong: `refusal` is then the reason.
+template <class I>
+struct initializer_option {};
+template <class I>
+  requires(!initializer<I>)
+struct initializer_option<I> {
+  static constexpr const reason& refusal = initializers_have_a_name_and_fill_of_values_a_shape_and_a_philox;
+};
+
+template <class I>
 constexpr void start_with(parameter& p, std::string_view name) {
-  if (p.name == name) p.start = &info_of_initializer<I>;
+  if constexpr (initializer<I>)
+    if (p.name == name) p.start = &info_of_initializer<I>;
 }
 /// The update computes with twice the factor of w^2, as float.
 constexpr bool is_penalty_factor(double factor) { return is_float_from_0(2 * factor); }
 template <class Penalty>
-struct penalty_option {
-  static constexpr bool is_out_of_range = !is_penalty_factor(Penalty::value.l1) || !is_penalty_factor(Penalty::value.l2);
+concept has_penalty = requires { requires std::convertible_to<decltype(Penalty::value), penalty>; };
+template <class Penalty>
+concept right_penalty = has_penalty<Penalty> && is_penalty_factor(Penalty::value.l1) && is_penalty_factor(Penalty::value.l2);
+template <class Penalty>
+struct penalty_option {};
+template <class Penalty>
+  requires(!right_penalty<Penalty>)
+struct penalty_option<Penalty> {
+  static constexpr const reason& refusal =
+      has_penalty<Penalty> ? a_penalty_must_be_at_least_0_and_at_most_1e38 : regularizers_are_l1_l2_or_l1_l2;
 };
 template <class Penalty>
 constexpr void penalize(parameter& p, std::string_view name) {
-  if (p.name == name) p.regularizer = Penalty::value;
+  if constexpr (has_penalty<Penalty>)
+    if (p.name == name) p.regularizer = Penalty::value;
 }
 
 // Whether a layer with these settings has the parameter.
@@ -96,28 +122,28 @@ template <class Settings>
 concept with_beta = requires(Settings s) { s.center; };
 }  // namespace detail
 
-template <initializer I>
-struct kernel_initializer {
+template <class I>
+struct kernel_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_kernel auto&) {}
   static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "kernel"); }
 };
-template <initializer I>
-struct bias_initializer {
+template <class I>
+struct bias_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_bias auto&) {}
   static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "bias"); }
 };
-template <initializer I>
-struct embeddings_initializer {
+template <class I>
+struct embeddings_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_embeddings auto&) {}
   static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "embeddings"); }
 };
-template <initializer I>
-struct gamma_initializer {
+template <class I>
+struct gamma_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_gamma auto&) {}
   static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "gamma"); }
 };
-template <initializer I>
-struct beta_initializer {
+template <class I>
+struct beta_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_beta auto&) {}
   static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "beta"); }
 };
@@ -173,15 +199,13 @@ template <class O, class Settings>
 concept configures = requires(Settings& s) { O::configure(s); };
 /// The option is known, but its value makes no sense.
 template <class O>
-concept out_of_range_option = requires { requires O::is_out_of_range; };
+concept refused_option = requires { O::refusal; };
 template <class O>
 concept adjusts_parameters = requires(parameter& p) { O::adjust(p); };
 
 inline constexpr reason the_layer_does_not_know_this_option{"the layer does not know this option"};
 inline constexpr reason a_layer_takes_one_activation{
     "a layer takes one activation: write the second one as activation<...> after it"};
-inline constexpr reason a_penalty_must_be_at_least_0_and_at_most_1e38{
-    "the factors of a penalty must be at least 0 and at most 1e38, so that the update is finite as float"};
 inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> after it"};
 
 /// Base of layers with options. A layer knows an option that configures its settings, and an activation if the settings
@@ -191,18 +215,26 @@ struct layer_options {
  private:
   static constexpr bool knows[sizeof...(Options) + 1] = {configures<Options, Settings>..., false};
   static constexpr bool activates[sizeof...(Options) + 1] = {activation_operation<Options>..., false};
-  static constexpr bool out_of_range[sizeof...(Options) + 1] = {out_of_range_option<Options>..., false};
+  static constexpr bool refused[sizeof...(Options) + 1] = {refused_option<Options>..., false};
   static constexpr bool takes_activation = requires { typename Settings::takes_activation; };
 
   static constexpr int first_misused() {
     for (int i = 0, activations = 0; i < int(sizeof...(Options)); ++i) {
-      if (activates[i] ? !takes_activation || ++activations > 1 : !knows[i] || out_of_range[i]) return i;
+      if (activates[i] ? !takes_activation || ++activations > 1 : !knows[i] || refused[i]) return i;
     }
     return -1;
   }
+  /// What an option says about itself, if its layer knows it.
+  template <class O>
+  static constexpr const reason* why_refused() {
+    if constexpr (refused_option<O> && configures<O, Settings>)
+      return &O::refusal;
+    else
+      return nullptr;
+  }
   static constexpr const reason& why_misused(int option) {
-    if (option < 0 || !activates[option])
-      return option >= 0 && knows[option] ? a_penalty_must_be_at_least_0_and_at_most_1e38 : the_layer_does_not_know_this_option;
+    const reason* const own[] = {why_refused<Options>()..., nullptr};
+    if (option < 0 || !activates[option]) return option >= 0 && own[option] ? *own[option] : the_layer_does_not_know_this_option;
     return takes_activation ? a_layer_takes_one_activation : the_layer_takes_no_activation;
   }
   /// An activation with an operation of its own; `linear` needs none.

@@ -6,7 +6,7 @@
 namespace strata {
 
 inline constexpr reason pooling_takes_height_width_channels{"pooling takes (height, width, channels): pool before flatten"};
-inline constexpr reason pooling_window_is_larger_than_the_image{
+inline constexpr reason pooling_window_is_larger_than_the_image_pool_less_often{
     "the image is smaller than the pooling window: pool less often, or use same_padding"};
 inline constexpr reason pooling_needs_positive_settings{"the window and its stride must be at least 1"};
 
@@ -25,7 +25,7 @@ struct pool_settings {
   constexpr expected_shape output_shape(shape in) const {
     if (window_height < 1 || window_width < 1 || stride_height < 0 || stride_width < 0) return pooling_needs_positive_settings;
     if (in.rank() != 3) return pooling_takes_height_width_channels;
-    if (!vertical(in).fits() || !horizontal(in).fits()) return pooling_window_is_larger_than_the_image;
+    if (!vertical(in).fits() || !horizontal(in).fits()) return pooling_window_is_larger_than_the_image_pool_less_often;
     return shape{vertical(in).out(), horizontal(in).out(), in[2]};
   }
 };

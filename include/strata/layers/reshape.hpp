@@ -30,7 +30,7 @@ struct reshape {
           known *= out[i];
       }
       if (open >= 0) out[open] = in.size() % known == 0 ? in.size() / known : 1;
-      if (out.size() != in.size()) return reshape_must_keep_the_number_of_elements;
+      if (out.size() != in.size()) return {reshape_must_keep_the_number_of_elements, shape{out.size()}};
       return out;
     }
   }

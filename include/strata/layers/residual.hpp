@@ -4,8 +4,27 @@
 
 namespace strata {
 
-/// Items... plus their input (He et al., "Deep residual learning", 2016). It is named `add` in errors and in the summary.
+inline constexpr reason residual_keeps_height_and_width_use_same_padding{
+    "the layers of residual keep height and width: use same_padding and stride 1, or add with a conv2d<..., 1, stride<...>> "
+    "branch"};
+inline constexpr reason residual_keeps_the_channels_or_use_add_with_a_branch_of_conv2d_1x1{
+    "the layers of residual keep the number of channels: else write add<branch<layers...>, branch<conv2d<channels, 1>>>"};
+inline constexpr reason residual_keeps_the_shape{"the layers of residual keep the shape of their input, to which they are added"};
+
+/// Items... plus their input (He et al., "Deep residual learning", 2016): add<branch<Items...>, branch<>>.
 template <class... Items>
-using residual = add<branch<Items...>, branch<>>;
+struct residual {
+  static constexpr auto name = "add", class_name = "Add";
+  using join = sum_of_branches;
+  using operations = type_list<join>;
+  using branches = type_list<branch<Items...>, branch<>>;
+
+  /// Why the items do not go with their input.
+  static constexpr const reason& why(shape made, shape input) {
+    if (made.rank() != 3 || input.rank() != 3) return residual_keeps_the_shape;
+    return made[0] != input[0] || made[1] != input[1] ? residual_keeps_height_and_width_use_same_padding
+                                                      : residual_keeps_the_channels_or_use_add_with_a_branch_of_conv2d_1x1;
+  }
+};
 
 }  // namespace strata

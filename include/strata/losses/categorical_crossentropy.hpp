@@ -22,6 +22,7 @@ struct categorical_crossentropy : layer_options<categorical_crossentropy_setting
                                   detail::measured<categorical_crossentropy<Options...>> {
   static constexpr auto name = "categorical_crossentropy";
   static constexpr label_kind labels = label_kind::dense;
+  static constexpr bool one_hot = true;  // a target is a row with the share of each class
   static constexpr categorical_crossentropy_settings settings = categorical_crossentropy::configured({});
   static constexpr double smoothing = settings.label_smoothing.value();
 

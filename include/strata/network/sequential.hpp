@@ -1,4 +1,4 @@
-// sequential<input<...>, items...>: a network, and the compile error if its layers do not fit.
+// sequential<input<...>, items...>: a network, and the compile error if its layers do not fit. Without input: layers in a row.
 #pragma once
 #include <strata/network/tape.hpp>
 
@@ -11,7 +11,11 @@ template <class Layer>
 struct by_layer;
 template <int... Extents>
 struct receives;
-template <class Where, class Who, class What, class Why>
+template <int... Extents>
+struct beside;
+template <int... Extents>
+struct wants;
+template <class... Words>
 struct shape_mismatch;
 template <class Where, class Who, class Option, class Why>
 struct wrong_option;
@@ -34,13 +38,30 @@ struct place_of_failure<Items, std::integer_sequence<int, P...>> {
 template <class Items>
 using layer_that_failed = typename at_t<failure_of<Items>.node, node_types_of<Items>>::layer;
 
+// (With the sequence as a default template argument g++ 12 crashes.)
+template <template <int...> class Words, shape S>
+struct spelled {
+  template <int... I>
+  static auto with(std::integer_sequence<int, I...>) -> Words<S[I]...>;
+  using type = decltype(with(std::make_integer_sequence<int, S.rank()>{}));
+};
+
 template <class Items>
 struct verdict<Items, false, false> {
-  template <int... E>
-  static auto sentence(std::integer_sequence<int, E...>)
-      -> shape_mismatch<typename place_of_failure<Items>::type, by_layer<layer_that_failed<Items>>,
-                        receives<failure_of<Items>.received[E]...>, because<*failure_of<Items>.why>>;
-  using type = decltype(sentence(std::make_integer_sequence<int, failure_of<Items>.received.rank()>{}));
+  static constexpr tape_failure failed = failure_of<Items>;
+  using place = typename place_of_failure<Items>::type;
+  using layer = by_layer<layer_that_failed<Items>>;
+  using received = typename spelled<receives, failed.received>::type;
+  using why = because<*failed.why>;
+  static auto sentence() {
+    if constexpr (failed.other.rank() == 0)
+      return std::type_identity<shape_mismatch<place, layer, received, why>>{};
+    else if constexpr (tape_of<Items>.nodes[failed.node].arity > 1)
+      return std::type_identity<shape_mismatch<place, layer, received, typename spelled<beside, failed.other>::type, why>>{};
+    else
+      return std::type_identity<shape_mismatch<place, layer, received, typename spelled<wants, failed.other>::type, why>>{};
+  }
+  using type = typename decltype(sentence())::type;
 };
 template <class Items>
 struct verdict<Items, false, true> {
@@ -48,25 +69,23 @@ struct verdict<Items, false, true> {
   using type = wrong_option<typename place_of_failure<Items>::type, by_layer<layer>,
                             at_t<layer::misused_option, typename layer::options>, because<layer::misuse>>;
 };
-
-template <class T>
-inline constexpr bool is_input = false;
-template <int... E>
-inline constexpr bool is_input<input<E...>> = true;
 }  // namespace detail
 
 /// A network: layers from the input to the predictions. Its shapes are checked where the type is named.
 ///   sequential<input<28, 28, 1>, conv2d<32, 3, relu>, flatten, dense<10, softmax>>
-template <class First, class... Items>
-struct sequential {
-  static_assert(detail::is_input<First>, "a network starts with input<extents of one sample...>");
-  using items = branch<First, Items...>;
-  static_assert(sizeof(typename detail::verdict<std::conditional_t<detail::is_input<First>, items, branch<input<1>>>>::type) > 0,
-                "the layers do not fit together");
+template <int... Extents, class... Items>
+struct sequential<input<Extents...>, Items...> {
+  using items = branch<input<Extents...>, Items...>;
+  static_assert(sizeof(detail::spoken<typename detail::verdict<items>::type>()) > 0, "the layers do not fit together");
 
   static constexpr shape input_shape = tape_of<items>.nodes[0].out;
   static constexpr shape output_shape = tape_of<items>.nodes[tape_of<items>.size - 1].out;
 };
+
+/// Layers in a row, to be an item or a branch: it takes the shape that reaches it.
+///   residual<sequential<conv2d<32, 3, same_padding, relu>, conv2d<32, 3, same_padding>>>
+template <class... Items>
+struct sequential {};
 
 template <class N>
 concept network = requires {

@@ -36,6 +36,7 @@ struct tape_failure {
   shape received{};
   item_path where;
   bool misused_option = false;
+  shape other{};  // of a join: the shape that does not go with the one received; else what the operation wants, if it says so
 };
 
 namespace detail {
@@ -82,6 +83,21 @@ inline constexpr reason embedding_takes_the_row_indices_of_the_batch{
 
 namespace detail {
 
+/// Of the branches of a join: the first that differs from branch 0 in more than its channels; else in its channels; else the
+/// last.
+constexpr int odd_one_out(std::span<const shape> in) {
+  int odd = int(in.size()) - 1;
+  bool only_channels = true;
+  for (int k = int(in.size()) - 1; k > 0; --k) {
+    shape s = in[std::size_t(k)];
+    if (s == in[0]) continue;
+    const bool same_rank = s.rank() == in[0].rank();
+    if (same_rank) s[s.rank() - 1] = in[0].last();
+    if (const bool channels = same_rank && s == in[0]; !channels || only_channels) odd = k, only_channels = channels;
+  }
+  return odd;
+}
+
 /// Appends nodes and computes their shapes. After the first failure it only counts nodes.
 struct recorder {
   tape_node* nodes;
@@ -109,7 +125,8 @@ struct recorder {
       n.input[n.arity++] = i;
       ++nodes[i].consumers;
     }
-    const shape received = n.arity > 0 ? in[n.arity - 1] : shape{};
+    const int odd = odd_one_out(std::span<const shape>(in, std::size_t(n.arity)));
+    const shape received = n.arity > 0 ? in[odd] : shape{};
     if (layer.misused) {
       *failed = {id, nullptr, received, here, true};
       return id;
@@ -117,7 +134,7 @@ struct recorder {
     const expected_shape out = operation.output_shape(std::span<const shape>(in, std::size_t(n.arity)));
     n.out = out.value;
     if (out.refused)
-      *failed = {id, out.why, received, here, false};
+      *failed = {id, out.why, received, here, false, n.arity > 1 ? in[0] : out.value};
     else if (operation.looks_up && input_viewed_by(nodes, n.input[0]) < 0)
       *failed = {id, &embedding_takes_the_row_indices_of_the_batch, received, here, false};
     return id;
@@ -139,6 +156,11 @@ inline constexpr reason layers_have_a_name{"a layer has a static member name"};
 inline constexpr reason layers_have_operations_and_operations_have_output_shape{
     "a layer has operations, a type_list; an operation has output_shape(shape), which returns an expected_shape"};
 inline constexpr reason input_stands_first_and_once{"input stands first, and only once"};
+inline constexpr reason an_inner_network_receives_the_shape_of_its_input{
+    "a network among the layers of another one receives the shape of its input: without input it takes any shape"};
+
+template <class... Items>
+struct sequential;
 
 namespace detail {
 /// Why an item is none of these.
@@ -195,24 +217,46 @@ struct structure<input<Extents...>> {
 
 using record_function = int (*)(recorder&, int);
 
+/// Records items in a row. The item that stands first has number `First`.
+template <int First, class... Items>
+constexpr int record_row(recorder& r, int in) {
+  constexpr record_function items[] = {&structure<Items>::record..., nullptr};
+  const int level = r.here.depth++;
+  for (int i = 0; i < int(sizeof...(Items)); ++i) {
+    r.enter(level, First + i);
+    in = items[i](r, in);
+  }
+  --r.here.depth;
+  return in;
+}
+
 template <class... Items>
 struct structure<branch<Items...>> {
   using types = join_t<typename structure<Items>::types...>;
 
+  static constexpr int record(recorder& r, int in) { return record_row<0, Items...>(r, in); }
+};
+
+/// A sequential among layers: its layers in a row.
+template <class... Items>
+struct structure<sequential<Items...>> : structure<branch<Items...>> {};
+
+/// A network among layers: what it receives must be its input.
+template <int... Extents, class... Items>
+struct structure<sequential<input<Extents...>, Items...>> {
+  using types = typename structure<branch<Items...>>::types;
+
   static constexpr int record(recorder& r, int in) {
-    constexpr record_function items[] = {&structure<Items>::record..., nullptr};
-    const int level = r.here.depth++;
-    for (int i = 0; i < int(sizeof...(Items)); ++i) {
-      r.enter(level, i);
-      in = items[i](r, in);
-    }
-    --r.here.depth;
-    return in;
+    if (r.failed->node < 0 && r.nodes[in].out != shape{Extents...})
+      *r.failed = {r.size, &an_inner_network_receives_the_shape_of_its_input, r.nodes[in].out, r.here, false, shape{Extents...}};
+    return record_row<1, Items...>(r, in);
   }
 };
 
+template <class Layer, class Branches>
+struct structure_of_join;
 template <class Layer, class... Branches>
-struct structure_of_join {
+struct structure_of_join<Layer, type_list<Branches...>> {
   using join = typename Layer::join;
   using types = join_t<typename structure<Branches>::types..., type_list<node_type<join, Layer>>>;
 
@@ -227,14 +271,27 @@ struct structure_of_join {
     }
     --r.here.depth;
     const int out = r.add(info_of<join>, info_of_layer<Layer>, std::span<const int>(ends, count));
+    if constexpr (requires { Layer::why(shape{}, shape{}); })
+      if (r.failed->node == out) r.failed->why = &Layer::why(r.nodes[ends[0]].out, r.nodes[ends[count - 1]].out);
     ++r.layers;
     return out;
   }
 };
 
+template <class Layer, class Arguments>
+struct branches_of {
+  using type = Arguments;
+};
+template <class Layer, class Arguments>
+  requires requires { typename Layer::branches; }
+struct branches_of<Layer, Arguments> {
+  using type = typename Layer::branches;
+};
+
 template <template <class...> class Join, class... Branches>
   requires join_layer<Join<Branches...>>
-struct structure<Join<Branches...>> : structure_of_join<Join<Branches...>, Branches...> {};
+struct structure<Join<Branches...>>
+    : structure_of_join<Join<Branches...>, typename branches_of<Join<Branches...>, type_list<Branches...>>::type> {};
 
 template <class Items>
 constexpr auto record() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace strata::detail {
 
@@ -42,6 +43,7 @@ class stream_over final : public batch_stream<T> {
   std::ranges::iterator_t<Source> at_{};
   bool fresh_ = true;  // no batch has been taken yet
   std::optional<data_position> resumed_at_;
+  std::vector<T> x_, targets_;  // of a batch in another precision
   static constexpr bool tells_position = requires(Source& source, data_position at) {
     { std::as_const(source).where() } -> std::same_as<data_position>;
     source.resume_at(at);
@@ -67,7 +69,7 @@ class stream_over final : public batch_stream<T> {
     if (!fresh_) ++at_;
     fresh_ = false;
     if (at_ == std::ranges::end(source_)) return false;
-    batch = *at_;
+    take(*at_, batch);
     return true;
   }
   long length() override {
@@ -104,6 +106,16 @@ class stream_over final : public batch_stream<T> {
   }
 
  private:
+  static void take(const samples<T>& from, samples<T>& batch) { batch = from; }
+  /// Numbers in another precision are converted: a network in double takes batches of float.
+  template <class U>
+  [[gnu::cold]] void take(const samples<U>& from, samples<T>& batch) {
+    const std::size_t count = std::size_t(from.count), in = count * std::size_t(Source::sample_shape.size()),
+                      out = from.targets() ? count * std::size_t(Source::target_shape.size()) : 0;
+    x_.assign(from.x(), from.x() + in);
+    targets_.assign(from.targets(), from.targets() + out);
+    batch = {x_.data(), {from.labels(), out > 0 ? targets_.data() : nullptr}, from.count};
+  }
   [[gnu::cold]] void choose(row_choice rows, row_writers writers) {
     if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));
     if constexpr (requires { source_.written_by(writers); }) source_.written_by(std::move(writers));

@@ -24,7 +24,7 @@ struct steps_per_epoch {
 };
 
 /// Evaluates on this source after each epoch.
-template <batch_source Source>
+template <class Source>
 struct validation {
   Source source;
   constexpr explicit validation(Source s) : source(std::move(s)) {}

@@ -1,6 +1,7 @@
 // trainer{network{}, optimizer, loss{}, metrics..., strategy}: compile, fit, evaluate, predict.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <span>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
@@ -11,6 +12,7 @@
 #include <strata/network/summary.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/checks.hpp>
+#include <strata/train/deduced_program.hpp>
 #include <strata/train/fit_loop.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/predictions.hpp>
@@ -44,9 +46,9 @@ class trainer {
   using network = typename Program::network;
   using executor_type = typename Strategy::template executor<Program>;
 
-  static_assert(sizeof(typename Program::loss_verdict::type) > 0, "the loss lacks a member");
+  static_assert(sizeof(detail::spoken<typename Program::loss_verdict::type>()) > 0, "the loss lacks a member");
   using unfit_metrics = decltype(detail::metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
-  static_assert(sizeof(typename detail::metric_verdict<Program::loss::labels, unfit_metrics>::type) > 0,
+  static_assert(sizeof(detail::spoken<typename detail::metric_verdict<Program::loss::labels, unfit_metrics>::type>()) > 0,
                 "a metric does not go with the labels that the loss takes");
 
  private:
@@ -55,9 +57,10 @@ class trainer {
   using step_runner = detail::step_runner<T>;
   using erased_executor = detail::erased_executor<Program, executor_type>;
   executor_type executor_;  // completed first: its own sentences come without the noise of a failed concept
-  static_assert(sizeof(typename detail::executor_verdict<executor_type, Program>::type) > 0,
+  static_assert(sizeof(detail::spoken<typename detail::executor_verdict<executor_type, Program>::type>()) > 0,
                 "the executor of the strategy lacks a member");
-  static_assert(sizeof(typename detail::strategy_verdict<Strategy, Program>::type) > 0, "the strategy lacks a member");
+  static_assert(sizeof(detail::spoken<typename detail::strategy_verdict<Strategy, Program>::type>()) > 0,
+                "the strategy lacks a member");
   row_choice own_rows_ = executor_.own_rows();
 
  public:
@@ -67,7 +70,8 @@ class trainer {
       : executor_(detail::pick_or_make<Strategy>(extra...).template make<Program>((optimizer.validate(), std::move(optimizer)),
                                                                                   detail::pick(seed(1), extra...).value)) {
     using refused = detail::filter_t<detail::is_no_trainer_extra, Extra...>;
-    static_assert(sizeof(typename detail::extra_verdict<refused>::type) > 0, "the trainer does not know one of its arguments");
+    static_assert(sizeof(detail::spoken<typename detail::extra_verdict<refused>::type>()) > 0,
+                  "the trainer does not know one of its arguments");
   }
 
   /// Trains on a batch_source for `epochs`; returns loss and metrics of each. In a process that only serves others, such as a
@@ -76,13 +80,10 @@ class trainer {
   /// is nan or infinite.
   template <class Source, class... Options>
   history fit(Source&& source, Options&&... options) {
-    static_assert(sizeof(verdict_on<Source>) > 0, "the data set does not fit the network");
-    using refused = detail::filter_t<detail::is_no_fit_option, std::remove_cvref_t<Options>...>;
-    static_assert(sizeof(typename detail::fit_option_verdict<refused>::type) > 0, "fit does not know one of its arguments");
-    static_assert(!(... || (session_callback<std::remove_cvref_t<Options>> && std::is_const_v<std::remove_reference_t<Options>>)),
-                  "a session_callback, such as backup_and_restore, changes during fit: it cannot be const");
+    using sentence = typename detail::fit_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "fit cannot train with these arguments");
     history past;
-    if constexpr (std::is_same_v<refused, type_list<>>) {
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       if (serve()) return past;
       detail::with_source(source, [&](auto& from) {
         if constexpr (requires { typename Strategy::fit_callback; }) {
@@ -103,32 +104,36 @@ class trainer {
   /// Loss and metrics over a batch_source.
   template <class Source>
   logs evaluate(Source&& source) {
-    static_assert(sizeof(verdict_on<Source>) > 0, "the data set does not fit the network");
+    using sentence = verdict_on<Source>;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
     logs out;
-    detail::with_source(source, [&](auto& from) {
-      erased_executor executor(executor_);
-      step_runner steps(executor, own_rows_);
-      detail::report(out, evaluate_all(steps, from), steps.metrics(), "");
-    });
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+      detail::with_source(source, [&](auto& from) {
+        erased_executor executor(executor_);
+        step_runner steps(executor, own_rows_);
+        detail::report(out, evaluate_all(steps, from), steps.metrics(), "");
+      });
     return out;
   }
 
   /// The network's output for each sample of a batch_source; labels are ignored.
   template <class Source>
   predictions<T, network::output_shape> predict(Source&& source) {
-    static_assert(sizeof(verdict_on<Source, false>) > 0, "the data set does not fit the network");
+    using sentence = verdict_on<Source, false>;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
     predictions<T, network::output_shape> out;
-    detail::with_source(source, [&](auto& from) {
-      executor_.prepare(std::remove_cvref_t<Source>::batch_size, purpose::inference);
-      detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
-      stream.start(0);
-      for (samples<T> batch; stream.next(batch);) {
-        const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
-        refuse_other_rows<Program>(batch, {0, batch.count}, long(before / size));
-        out.values.resize(before + std::size_t(batch.count) * size);
-        executor_.predict({batch.x(), batch.count}, out.values.data() + before);
-      }
-    });
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+      detail::with_source(source, [&](auto& from) {
+        executor_.prepare(std::remove_cvref_t<Source>::batch_size, purpose::inference);
+        detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
+        stream.start(0);
+        for (samples<T> batch; stream.next(batch);) {
+          const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
+          refuse_other_rows<Program>(batch, {0, batch.count}, long(before / size));
+          out.values.resize(before + std::size_t(batch.count) * size);
+          executor_.predict({batch.x(), batch.count}, out.values.data() + before);
+        }
+      });
     return out;
   }
 
@@ -194,13 +199,9 @@ class trainer {
  private:
   template <class Source, bool NeedsLabels = true>
   using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
-  template <class Source>
-  static constexpr bool same_precision = std::same_as<typename std::remove_cvref_t<Source>::value_type, samples<T>>;
 
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
-    static_assert(same_precision<Source>,
-                  "the batches have another precision than the network: batch<N, double> goes with precision::f64");
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
     erased_executor executor(executor_);
     step_runner steps(executor, own_rows_);
@@ -231,20 +232,45 @@ class trainer {
 
   template <class Option>
   [[gnu::cold]] void add_validation(step_runner& steps, Option& option, logs& values) {
-    if constexpr (detail::is_validation<std::remove_cvref_t<Option>>) {
-      static_assert(sizeof(verdict_on<decltype(option.source)>) > 0, "the data set does not fit the network");
+    if constexpr (detail::is_validation<std::remove_cvref_t<Option>>)
       detail::report(values, evaluate_all(steps, option.source), steps.metrics(), "val_");
-    }
   }
 };
 
-template <class Network, class Optimizer, class Loss, class... Extra>
-trainer(Network, Optimizer, Loss, Extra...)
-    -> trainer<program<Network, Loss, Optimizer, typename detail::sorted_extras<Extra...>::metrics,
-                       typename detail::sorted_extras<Extra...>::precision>,
-               typename detail::sorted_extras<Extra...>::strategy>;
+template <class... Arguments>
+trainer(Arguments...)
+    -> trainer<typename detail::deduced_program<Arguments...>::program, typename detail::deduced_program<Arguments...>::strategy>;
+
+/// What trainer{...} is if its arguments are wrong. It tells the one sentence about them and takes every call in silence, so that
+/// this is the only error.
+template <class Network, class Sentence>
+class trainer<detail::refused_program<Sentence, Network>, void> {
+  static_assert(sizeof(detail::spoken<Sentence>()) > 0, "the trainer cannot train with these arguments");
+
+ public:
+  using value_type = float;
+  using network = Network;
+
+  explicit trainer(const auto&...) {}
+  history fit(const auto&...) { return {}; }
+  bool serve() { return false; }
+  logs evaluate(const auto&...) { return {}; }
+  predictions<float, detail::output_shape_or_none<Network>> predict(const auto&...) { return {}; }
+  std::array<metric_sum, 2> train_step(const auto&...) { return {}; }
+  std::span<float> parameters() const { return {}; }
+  void set_parameters(const auto&...) {}
+  void save_weights(const auto&...) const {}
+  void load_weights(const auto&...) {}
+  double learning_rate() const { return 0; }
+  void set_learning_rate(double) {}
+  bool is_chief() const { return true; }
+};
 
 /// The table of layers, shapes and parameters, as Keras prints it.
+template <class Network, class Sentence>
+std::string summary(const trainer<detail::refused_program<Sentence, Network>, void>&) {
+  return {};
+}
 template <class Program, class Strategy>
 std::string summary(const trainer<Program, Strategy>&) {
   return summary_of<typename Program::network>({.element_size = int(sizeof(typename Program::value_type))});

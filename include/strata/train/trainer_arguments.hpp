@@ -7,6 +7,8 @@
 #include <strata/concepts/callback.hpp>
 #include <strata/concepts/metric.hpp>
 #include <strata/concepts/strategy.hpp>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/sample_view.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/network/sequential.hpp>
 #include <strata/train/fit_options.hpp>
@@ -22,7 +24,15 @@ template <int... Extents>
 struct the_network_takes;
 template <int... Extents>
 struct the_data_set_yields;
-template <class Taken, class Yielded>
+template <int... Extents>
+struct the_network_predicts;
+template <int... Extents>
+struct the_targets_have;
+template <class T>
+struct the_network_computes_in;
+template <class T>
+struct the_batches_hold;
+template <class Taken, class Yielded, class Why>
 struct data_mismatch;
 template <class Loss, label_kind Wanted>
 struct the_loss_takes_labels;
@@ -33,18 +43,45 @@ struct metric_does_not_go_with_labels;
 template <class Argument, class Why>
 struct wrong_argument;
 
+inline constexpr reason input_of_the_network_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
+inline constexpr reason begin_with_input_of_the_shape_of_the_data_then_flatten{
+    "the data have as many numbers in another shape: begin with input<their extents> and flatten"};
+inline constexpr reason begin_with_input_of_the_shape_of_the_data_then_reshape{
+    "the data have as many numbers in another shape: begin with input<their extents> and reshape<...>"};
+inline constexpr reason samples_in_a_flat_vector_need_a_shape_write_data_array{
+    "a vector of numbers has samples of one number: data::array<float, shape{4}>(values) has samples of four"};
+inline constexpr reason the_targets_have_the_shape_of_the_predictions{"the last layer has as many units as a target has numbers"};
+inline constexpr reason use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch{
+    "the loss takes one-hot rows: take sparse_categorical_crossentropy, or put data::one_hot<classes> before batch"};
+inline constexpr reason this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float{
+    "the loss takes targets: a range of float or double instead of integers"};
+inline constexpr reason use_categorical_crossentropy_or_leave_out_one_hot{
+    "the loss takes class numbers: take categorical_crossentropy, or leave out one_hot"};
+inline constexpr reason class_numbers_are_integers_make_the_labels_a_vector_of_int{
+    "the loss takes class numbers: a range of int instead of float"};
+inline constexpr reason the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y{
+    "the loss compares with labels: data::from_tensor_slices(x, y)"};
+inline constexpr reason leave_out_double_in_batch{"the network computes in float: write batch<N> without double"};
+inline constexpr reason fit_takes_batches_write_data_from_tensor_slices_of_x_and_y_then_batch{
+    "fit and evaluate take batches: data::from_tensor_slices(x, y) | data::batch<64>"};
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
     "fit and evaluate take batches: data | data::batch<64>"};
 inline constexpr reason fit_takes_options_and_callbacks{"fit takes epochs, steps_per_epoch, validation, verbosity and callbacks"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{"each hook of a callback takes a training_state&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
     "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
+inline constexpr reason a_session_callback_such_as_backup_and_restore_changes_in_fit_and_cannot_be_const{
+    "a session_callback, such as backup_and_restore, changes during fit: it cannot be const"};
 inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
     "after network, optimizer and loss come metrics, a strategy, a precision and a seed"};
 inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor{
     "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
 
 namespace detail {
+/// Whether a loss that takes dense targets compares them as classes.
+template <class Loss>
+inline constexpr bool takes_classes = requires { requires Loss::one_hot; };
+
 template <class T>
 inline constexpr bool is_validation = false;
 template <class Source>
@@ -62,34 +99,45 @@ concept trainer_extra = metric<E> || strategy<E> || precision_policy<E> || std::
 
 namespace detail {
 
-// (With the sequence as a default template argument g++ 12 crashes.)
-template <template <int...> class Words, shape S>
-struct spelled {
-  template <int... I>
-  static auto with(std::integer_sequence<int, I...>) -> Words<S[I]...>;
-  using type = decltype(with(std::make_integer_sequence<int, S.rank()>{}));
-};
-
 /// Whether a source has what a program needs: no_complaint, or the sentence.
 template <class Program, class Source, bool NeedsLabels>
 struct data_verdict {
   using network = typename Program::network;
   using loss = typename Program::loss;
-  static constexpr bool shape_fits = Source::sample_shape == network::input_shape;
-  static constexpr bool labels_fit = !NeedsLabels || Source::labels == loss::labels;
-  static constexpr bool targets_fit =
-      !NeedsLabels || !labels_fit || loss::labels == label_kind::sparse || Source::target_shape == network::output_shape;
+  using T = typename Program::value_type;
+  using held = typename Source::value_type::value_type;
+  static constexpr shape taken = network::input_shape, yielded = Source::sample_shape, predicted = network::output_shape;
+
+  static constexpr const reason& why_other_shape() {
+    if (yielded == shape{1}) return samples_in_a_flat_vector_need_a_shape_write_data_array;
+    if (yielded.size() != taken.size()) return input_of_the_network_has_the_shape_of_one_sample;
+    return taken.rank() == 1 ? begin_with_input_of_the_shape_of_the_data_then_flatten
+                             : begin_with_input_of_the_shape_of_the_data_then_reshape;
+  }
+  static constexpr const reason& why_other_labels() {
+    if (Source::labels == label_kind::none) return the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y;
+    if (loss::labels == label_kind::dense)
+      return takes_classes<loss> ? use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch
+                                 : this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float;
+    return Source::target_shape.size() == 1 ? class_numbers_are_integers_make_the_labels_a_vector_of_int
+                                            : use_categorical_crossentropy_or_leave_out_one_hot;
+  }
 
   static auto sentence() {
-    if constexpr (!shape_fits)
-      return std::type_identity<data_mismatch<typename spelled<the_network_takes, network::input_shape>::type,
-                                              typename spelled<the_data_set_yields, Source::sample_shape>::type>>{};
-    else if constexpr (!labels_fit)
+    if constexpr (yielded != taken)
       return std::type_identity<
-          data_mismatch<the_loss_takes_labels<loss, loss::labels>, the_data_set_has_labels<Source::labels>>>{};
-    else if constexpr (!targets_fit)
-      return std::type_identity<data_mismatch<typename spelled<the_network_takes, network::output_shape>::type,
-                                              typename spelled<the_data_set_yields, Source::target_shape>::type>>{};
+          data_mismatch<typename spelled<the_network_takes, taken>::type, typename spelled<the_data_set_yields, yielded>::type,
+                        because<why_other_shape()>>>{};
+    else if constexpr (NeedsLabels && Source::labels != loss::labels)
+      return std::type_identity<data_mismatch<the_loss_takes_labels<loss, loss::labels>, the_data_set_has_labels<Source::labels>,
+                                              because<why_other_labels()>>>{};
+    else if constexpr (NeedsLabels && loss::labels == label_kind::dense && Source::target_shape != predicted)
+      return std::type_identity<data_mismatch<typename spelled<the_network_predicts, predicted>::type,
+                                              typename spelled<the_targets_have, Source::target_shape>::type,
+                                              because<the_targets_have_the_shape_of_the_predictions>>>{};
+    else if constexpr (sizeof(held) > sizeof(T))
+      return std::type_identity<
+          data_mismatch<the_network_computes_in<T>, the_batches_hold<held>, because<leave_out_double_in_batch>>>{};
     else
       return std::type_identity<no_complaint>{};
   }
@@ -99,7 +147,13 @@ struct data_verdict {
 template <class Program, class Source, bool NeedsLabels>
   requires(!batch_source<Source>)
 struct data_verdict<Program, Source, NeedsLabels> {
-  using type = wrong_argument<Source, because<fit_and_evaluate_take_batches_put_batch_after_the_data>>;
+  static constexpr bool is_view = data::detail::is_element_view<Source>;
+  using type = wrong_argument<Source, because<(is_view ? fit_and_evaluate_take_batches_put_batch_after_the_data
+                                                       : fit_takes_batches_write_data_from_tensor_slices_of_x_and_y_then_batch)>>;
+};
+template <class Program, bool NeedsLabels>
+struct data_verdict<Program, data::refused_view, NeedsLabels> {
+  using type = told;
 };
 
 template <class T>
@@ -150,6 +204,9 @@ struct is_no_fit_option : std::bool_constant<!fit_option<T>> {};
 template <class T>
 struct is_no_trainer_extra : std::bool_constant<!trainer_extra<T>> {};
 
+template <class Verdict>
+struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>> {};
+
 template <label_kind Kind>
 struct unfit_for {
   template <class M>
@@ -189,6 +246,39 @@ template <class First, class... More>
   requires(hooks::names_session<First> && !hooks::any<First>)
 struct fit_option_verdict<type_list<First, More...>>
     : lacks<First, session_callbacks_have_restore_after_step_after_epoch_and_after_training> {};
+
+/// What fit says about its arguments: the first sentence.
+template <class Program, class Source, class... Options>
+struct fit_verdict {
+  template <class Option>
+  static constexpr bool is_const_session =
+      session_callback<std::remove_cvref_t<Option>> && std::is_const_v<std::remove_reference_t<Option>>;
+  template <class Option>
+  struct on_validation {
+    using type = no_complaint;
+  };
+  template <class Validation>
+  struct on_validation<validation<Validation>> : data_verdict<Program, Validation, true> {};
+
+  static auto sentence() {
+    using data = typename data_verdict<Program, Source, true>::type;
+    using refused = filter_t<is_no_fit_option, std::remove_cvref_t<Options>...>;
+    using constant =
+        join_t<std::conditional_t<is_const_session<Options>, type_list<std::remove_cvref_t<Options>>, type_list<>>...>;
+    using validations = filter_t<is_complaint, typename on_validation<std::remove_cvref_t<Options>>::type...>;
+    if constexpr (!std::is_same_v<data, no_complaint>)
+      return std::type_identity<data>{};
+    else if constexpr (!std::is_same_v<refused, type_list<>>)
+      return fit_option_verdict<refused>{};
+    else if constexpr (!std::is_same_v<constant, type_list<>>)
+      return argument_verdict<constant, a_session_callback_such_as_backup_and_restore_changes_in_fit_and_cannot_be_const>{};
+    else if constexpr (!std::is_same_v<validations, type_list<>>)
+      return std::type_identity<at_t<0, validations>>{};
+    else
+      return std::type_identity<no_complaint>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
 
 template <class Refused>
 struct extra_verdict : argument_verdict<Refused, a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed> {};

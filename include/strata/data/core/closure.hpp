@@ -8,6 +8,13 @@
 
 namespace strata::data {
 
+/// What a stage returns after its error. Every later stage and the trainer take it in silence, so that there is one error.
+struct refused_view {
+  static constexpr const int* begin() { return nullptr; }
+  static constexpr const int* end() { return nullptr; }
+  static constexpr std::size_t size() { return 0; }
+};
+
 namespace detail {
 struct closure_base {};
 template <class C>
@@ -33,7 +40,14 @@ class bound<std::index_sequence<I...>, F, Arguments...> : public closure_base, a
   template <class V>
     requires std::ranges::range<std::remove_cvref_t<V>>  // const views, too: they are copied
   friend constexpr auto operator|(V&& view, const bound& f) {
-    return F{}(std::forward<V>(view), static_cast<const argument<I, Arguments>&>(f).value...);
+    // Not in a function of its own: each function is one more note in a compile error.
+    if constexpr (std::same_as<std::remove_cvref_t<V>, refused_view>)
+      return refused_view{};
+    else if constexpr (std::is_void_v<decltype(F{}(std::forward<V>(view),
+                                                   static_cast<const argument<I, Arguments>&>(f).value...))>)
+      return refused_view{};
+    else
+      return F{}(std::forward<V>(view), static_cast<const argument<I, Arguments>&>(f).value...);
   }
 };
 }  // namespace detail
@@ -52,7 +66,12 @@ class closure<F> : public detail::closure_base, public F {
   template <class V>
     requires std::ranges::range<std::remove_cvref_t<V>>
   friend constexpr auto operator|(V&& view, const closure&) {
-    return F{}(std::forward<V>(view));
+    if constexpr (std::same_as<std::remove_cvref_t<V>, refused_view>)
+      return refused_view{};
+    else if constexpr (std::is_void_v<decltype(F{}(std::forward<V>(view)))>)
+      return refused_view{};
+    else
+      return F{}(std::forward<V>(view));
   }
 };
 
@@ -66,7 +85,7 @@ constexpr auto partial(F, Arguments... arguments) {
 struct composed_fn {
   template <class V, some_closure F, some_closure G>
   constexpr auto operator()(V&& view, const F& f, const G& g) const {
-    return g(f(std::forward<V>(view)));
+    return std::forward<V>(view) | f | g;
   }
 };
 }  // namespace detail

@@ -10,6 +10,7 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/data/core/array.hpp>
+#include <strata/data/core/closure.hpp>
 #include <strata/data/core/indexed_view.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <string>
@@ -160,6 +161,7 @@ concept range_of_numbers = std::ranges::input_range<R> && numbers<std::ranges::r
 
 /// A vector or span of numbers, or of arrays of numbers, as rows, without a copy.
 template <class E>
+  requires numbers<E>::valid
 auto rows_of(std::vector<E> values) {
   using row = numbers<E>;
   const auto owner = std::make_shared<const std::vector<E>>(std::move(values));
@@ -167,6 +169,7 @@ auto rows_of(std::vector<E> values) {
   return array<typename row::value_type, row::extents>({owner, first}, owner->size());
 }
 template <class E>
+  requires numbers<E>::valid
 auto rows_of(std::span<const E> values) {
   using row = numbers<E>;
   const auto* first = values.empty() ? nullptr : row::data(values.front());
@@ -179,10 +182,14 @@ auto samples_of(X x) {
     return x;
   } else {
     constexpr bool fits = requires { rows_of(std::move(x)); } || range_of_numbers<X>;
-    static_assert(fits, "data::from_tensor_slices takes a data::array, or a vector, span or range of numbers or std::arrays");
+    static_assert(
+        fits,
+        "data::from_tensor_slices takes a data::array, or a vector, span or range of numbers or std::arrays; of rows that "
+        "are vectors, make one flat vector and data::array<float, shape{numbers of a row}>(flat)");
     if constexpr (requires { rows_of(std::move(x)); })
       return rows_of(std::move(x));
-    else if constexpr (requires { rows_of(std::span<const typename X::value_type>(x)); } && std::ranges::borrowed_range<X>)
+    else if constexpr (fits && requires { rows_of(std::span<const typename X::value_type>(x)); } &&
+                       std::ranges::borrowed_range<X>)
       return rows_of(std::span<const typename X::value_type>(x));
     else if constexpr (fits)
       return rows_of(std::vector(std::ranges::begin(x), std::ranges::end(x)));
@@ -199,12 +206,12 @@ auto labels_of(Y y) {
   } else {
     constexpr bool fits = range_of_numbers<Y>;
     static_assert(fits, "labels are a range of integers (sparse), or a data::array or a range of numbers or std::arrays (dense)");
-    if constexpr (!fits)
-      return no_labels{};
-    else if constexpr (std::integral<std::ranges::range_value_t<Y>>)
-      return sparse_labels(y);
-    else
-      return samples_of(std::move(y));
+    if constexpr (fits) {
+      if constexpr (std::integral<std::ranges::range_value_t<Y>>)
+        return sparse_labels(y);
+      else
+        return samples_of(std::move(y));
+    }
   }
 }
 
@@ -226,15 +233,25 @@ struct from_tensor_slices_fn {
       auto& [first, second] = x;
       return (*this)(std::move(first), std::move(second));
     } else {
-      auto rows = samples_of(std::move(x));
-      return tensor_slices<decltype(rows), no_labels>(std::move(rows), {});
+      if constexpr (std::is_void_v<decltype(samples_of(std::move(x)))>) {
+        return refused_view{};
+      } else {
+        auto rows = samples_of(std::move(x));
+        return tensor_slices<decltype(rows), no_labels>(std::move(rows), {});
+      }
     }
   }
   template <class X, class Y>
   auto operator()(X x, Y y) const {
-    auto rows = samples_of(std::move(x));
-    auto labels = labels_of(std::move(y));
-    return tensor_slices<decltype(rows), decltype(labels)>(std::move(rows), std::move(labels));
+    if constexpr (std::is_void_v<decltype(samples_of(std::move(x)))>) {
+      return refused_view{};
+    } else if constexpr (std::is_void_v<decltype(labels_of(std::move(y)))>) {
+      return refused_view{};
+    } else {
+      auto rows = samples_of(std::move(x));
+      auto labels = labels_of(std::move(y));
+      return tensor_slices<decltype(rows), decltype(labels)>(std::move(rows), std::move(labels));
+    }
   }
 };
 }  // namespace detail

@@ -53,7 +53,8 @@ template <class Policy>
 struct shard_by_fn {
   template <std::ranges::range V>
   auto operator()(V view, std::size_t workers, std::size_t index) const {
-    static_assert(is_element_view<V>, "data::shard_by takes a view of samples or elements: put it before batch");
+    constexpr bool right_view = is_element_view<V>;
+    static_assert(right_view, "data::shard_by takes a view of samples or elements: put it before batch");
     if constexpr (!element_view<V>) {
       return;
     } else if constexpr (std::same_as<Policy, auto_shard::off>) {

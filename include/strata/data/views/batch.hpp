@@ -246,6 +246,6 @@ struct batch_fn {
 /// starts the next epoch. Throws strata::error if the data set has fewer than N samples.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
 template <int N, class... Options>
-inline constexpr closure<detail::batch_fn<N, Options...>> batch{};
+inline constexpr closure<detail::batch_fn<N, Options...>> batch{};  // the size is a template argument: batch<32>
 
 }  // namespace strata::data

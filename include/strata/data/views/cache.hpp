@@ -305,7 +305,8 @@ struct cache_fn {
   template <std::ranges::range V>
   auto operator()(V view, const std::filesystem::path& path) const {
     if constexpr (fits<V>()) {
-      static_assert(is_sample_view<V>, "a cache file holds samples: put data::cache(path) after a data::map that makes them");
+      constexpr bool right_view = is_sample_view<V>;
+      static_assert(right_view, "a cache file holds samples: put data::cache(path) after a data::map that makes them");
       if constexpr (sample_view<V>) {
         using rows = cached_file_rows<rows_t<V>>;
         const std::string order = order_of(view);
@@ -319,7 +320,8 @@ struct cache_fn {
  private:
   template <class V>
   static constexpr bool fits() {
-    static_assert(is_element_view<V>, "data::cache takes a view of samples or elements: put it before batch");
+    constexpr bool right_view = is_element_view<V>;
+    static_assert(right_view, "data::cache takes a view of samples or elements: put it before batch");
     if constexpr (element_view<V>) {
       constexpr bool is_random = row_properties(rows_t<V>::properties).is_random;
       static_assert(!is_random,

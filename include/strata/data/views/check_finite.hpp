@@ -65,8 +65,8 @@ class finite_rows : public samples_around<Base> {
 struct check_finite_fn {
   template <std::ranges::range V>
   auto operator()(V view) const {
-    static_assert(is_sample_view<V>,
-                  "data::check_finite takes a view of samples (put it before batch) or one batch and its shapes");
+    constexpr bool right_view = is_sample_view<V>;
+    static_assert(right_view, "data::check_finite takes a view of samples (put it before batch) or one batch and its shapes");
     if constexpr (sample_view<V>) return with_rows<finite_rows<rows_t<V>>>(std::move(view));
   }
   template <std::floating_point T>

@@ -53,7 +53,8 @@ namespace detail {
 struct filter_fn {
   template <std::ranges::range V, class F>
   auto operator()(V view, F f) const {
-    static_assert(is_element_view<V>, "data::filter takes a view of samples or elements: put it before batch");
+    constexpr bool right_view = is_element_view<V>;
+    static_assert(right_view, "data::filter takes a view of samples or elements: put it before batch");
     if constexpr (element_view<V>) {
       constexpr bool fits = takes<const F, element_t<rows_t<V>>>;
       static_assert(fits, "the function of data::filter takes x, or x and y of samples with labels, or an element");

@@ -87,7 +87,8 @@ namespace detail {
 struct ignore_errors_fn {
   template <std::ranges::range V>
   auto operator()(V view, std::shared_ptr<damage_report> report = std::make_shared<damage_report>()) const {
-    static_assert(is_element_view<V>, "data::ignore_errors takes a view of samples or elements: put it before batch");
+    constexpr bool right_view = is_element_view<V>;
+    static_assert(right_view, "data::ignore_errors takes a view of samples or elements: put it before batch");
     if constexpr (element_view<V>) {
       using base = rows_t<V>;
       using rows = typename std::conditional_t<element_source<base>, std::type_identity<elements_without_errors<base>>,

@@ -110,11 +110,13 @@ inline constexpr parallel one_thread{1};
 struct map_fn {
   template <std::ranges::range V, class F>
   auto operator()(V view, F f, parallel p = one_thread) const {
-    static_assert(is_element_view<V> || is_batches<V>, "data::map takes a view of samples, elements or batches");
+    constexpr bool right_view = is_element_view<V> || is_batches<V>;
+    static_assert(right_view, "data::map takes a view of samples, elements or batches");
     if constexpr (element_view<V>) {
       constexpr bool fits = takes<const F, element_t<rows_t<V>>>;
       static_assert(fits,
-                    "the function of data::map takes x, or x and y of samples with labels, or an element; it is called as const");
+                    "the function of data::map takes x, or x and y of samples with labels, or an element: write (auto x) or "
+                    "(auto x, auto y); it is called as const");
       if constexpr (fits) return with_rows<mapped_rows<rows_t<V>, F>>(std::move(view), std::move(f), p);
     } else if constexpr (batches<V>) {
       constexpr bool fits = std::is_invocable_v<const F&, mutable_batch_of<V>&>;
@@ -134,7 +136,8 @@ template <shape Out>
 struct map_to_fn {
   template <std::ranges::range V, class F>
   auto operator()(V view, F f, parallel p = one_thread) const {
-    static_assert(is_element_view<V>, "data::map_to takes a view of samples or elements: put it before batch");
+    constexpr bool right_view = is_element_view<V>;
+    static_assert(right_view, "data::map_to takes a view of samples or elements: put it before batch");
     if constexpr (element_view<V>) {
       using x = decltype(x_or_element<rows_t<V>>(std::declval<const element_t<rows_t<V>>&>()));
       constexpr bool fits = std::is_invocable_v<const F&, x, tensor<float, Out>>;

@@ -58,7 +58,8 @@ struct one_hot_fn {
 
   template <class V>
   auto operator()(V view) const {
-    static_assert(is_sample_view<V>, "data::one_hot takes a view of samples: put it before batch");
+    constexpr bool right_view = is_sample_view<V>;
+    static_assert(right_view, "data::one_hot takes a view of samples: put it before batch");
     if constexpr (sample_view<V>) {
       static_assert(rows_t<V>::labels == label_kind::sparse, "data::one_hot takes samples with class numbers (sparse labels)");
       if constexpr (rows_t<V>::labels == label_kind::sparse) return with_rows<one_hot_rows<rows_t<V>, Classes>>(std::move(view));
@@ -70,7 +71,7 @@ struct one_hot_fn {
 /// Sparse labels become dense targets of shape (Classes). Category and size are those of the view.
 /// Throws strata::error, with sample and value, if a label is not in 0 ... Classes - 1.
 template <int Classes>
-inline constexpr closure<detail::one_hot_fn<Classes>> one_hot{};
+inline constexpr closure<detail::one_hot_fn<Classes>> one_hot{};  // the classes are a template argument: one_hot<10>
 
 /// in: (samples) integers  out: (samples, Classes)
 /// Throws strata::error, with sample and value, if a label is not in 0 ... Classes - 1.

@@ -261,7 +261,8 @@ namespace detail {
 struct prefetch_fn {
   template <std::ranges::range V, class Depth = std::size_t>
   auto operator()(V view, Depth depth = 2) const {
-    static_assert(is_batches<V>, "data::prefetch takes a view of batches: put it after batch");
+    constexpr bool right_view = is_batches<V>;
+    static_assert(right_view, "data::prefetch takes a view of batches: put it after batch");
     if constexpr (batches<V>) return prefetch_view<V>(std::move(view), depth);
   }
   constexpr auto operator()(std::size_t buffer_size = 2) const { return detail::partial(*this, buffer_size); }

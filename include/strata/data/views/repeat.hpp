@@ -61,7 +61,8 @@ namespace detail {
 struct repeat_fn {
   template <class V>
   auto operator()(V view, int count) const {
-    static_assert(is_element_view<V> || is_batches<V>, "data::repeat takes a view of samples, elements or batches");
+    constexpr bool right_view = is_element_view<V> || is_batches<V>;
+    static_assert(right_view, "data::repeat takes a view of samples, elements or batches");
     if constexpr (element_view<V>)
       return repeat_view<V>(std::move(view), count);
     else if constexpr (batches<V>)

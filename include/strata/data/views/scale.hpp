@@ -30,7 +30,8 @@ class scaled_rows : public samples_around<Base> {
 struct scale_fn {
   template <class V>
   auto operator()(V view, double factor) const {
-    static_assert(is_sample_view<V>, "data::scale takes a view of samples: put it before batch");
+    constexpr bool right_view = is_sample_view<V>;
+    static_assert(right_view, "data::scale takes a view of samples: put it before batch");
     if constexpr (sample_view<V>) return with_rows<scaled_rows<rows_t<V>>>(std::move(view), factor);
   }
   constexpr auto operator()(double factor) const { return detail::partial(*this, factor); }

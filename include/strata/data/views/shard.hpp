@@ -53,7 +53,8 @@ namespace detail {
 struct shard_fn {
   template <std::ranges::range V>
   auto operator()(V view, std::size_t shards, std::size_t index) const {
-    static_assert(is_element_view<V>, "data::shard takes a view of samples or elements: put it before batch");
+    constexpr bool right_view = is_element_view<V>;
+    static_assert(right_view, "data::shard takes a view of samples or elements: put it before batch");
     if constexpr (element_view<V>) {
       constexpr bool same = same_on_all_workers<V>();
       static_assert(same,

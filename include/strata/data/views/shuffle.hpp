@@ -103,7 +103,8 @@ namespace detail {
 struct shuffle_fn {
   template <std::ranges::range V, class Options = shuffle_options>
   auto operator()(V view, std::size_t buffer_size, Options options = {}) const {
-    static_assert(is_element_view<V>, "data::shuffle takes a view of samples or elements: put it before batch");
+    constexpr bool right_view = is_element_view<V>;
+    static_assert(right_view, "data::shuffle takes a view of samples or elements: put it before batch");
     if constexpr (!element_view<V>)
       return;
     else if constexpr (std::same_as<Options, shared_seed>)

@@ -76,7 +76,8 @@ class unbatch_source {
 struct unbatch_fn {
   template <std::ranges::range B>
   auto operator()(B view) const {
-    static_assert(is_batches<B>, "data::unbatch takes a view of batches: put it after batch");
+    constexpr bool right_view = is_batches<B>;
+    static_assert(right_view, "data::unbatch takes a view of batches: put it after batch");
     if constexpr (batches<B>) {
       constexpr bool copies = std::copyable<B>;
       static_assert(copies, "data::unbatch takes batches that can be copied: put data::prefetch after the last batch");

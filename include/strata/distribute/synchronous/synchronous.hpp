@@ -32,7 +32,8 @@ class synchronous_executor : detail::compiled<Program, Backend>,
   friend operations;
   using counted = counted_optimizer<typename Program::optimizer>;
   using engine_type = typename engine_for<Program, Backend>::type;
-  static_assert(sizeof(typename detail::engine_verdict<engine_type>::type) > 0, "the engine of the backend lacks a member");
+  static_assert(sizeof(detail::spoken<typename detail::engine_verdict<engine_type>::type>()) > 0,
+                "the engine of the backend lacks a member");
   using T = typename Program::value_type;
   using sums = leaf_sums<Program, Backend>;
   static constexpr const auto& plan = plan_of<Program, Backend>;

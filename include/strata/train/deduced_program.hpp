@@ -1,0 +1,124 @@
+// The program that the arguments of a trainer make, or the one sentence about what is wrong with them.
+#pragma once
+#include <strata/concepts/loss.hpp>
+#include <strata/concepts/optimizer.hpp>
+#include <strata/network/sequential.hpp>
+#include <strata/program/program.hpp>
+#include <strata/train/trainer_arguments.hpp>
+#include <type_traits>
+
+namespace strata {
+
+// The words of the sentences. None is ever defined.
+template <class Network, class Why>
+struct network_without_input;
+template <class Second, class Third, class Why>
+struct swapped_arguments;
+
+inline constexpr reason a_trainer_takes_a_network_an_optimizer_and_a_loss{
+    "a trainer takes a network, an optimizer and a loss, in this order"};
+inline constexpr reason the_network_of_a_trainer_begins_with_input{
+    "the network of a trainer begins with input<extents of one sample...>"};
+inline constexpr reason a_trainer_takes_a_network_first_such_as_sequential{
+    "a trainer takes a network first: sequential<input<...>, layers...>"};
+inline constexpr reason a_trainer_takes_an_optimizer_second_such_as_adam{"a trainer takes an optimizer second, such as adam{}"};
+inline constexpr reason a_trainer_takes_a_loss_third_such_as_mean_squared_error{
+    "a trainer takes a loss third, such as mean_squared_error{}"};
+inline constexpr reason the_optimizer_comes_before_the_loss{"a trainer takes the optimizer before the loss"};
+
+namespace detail {
+
+/// Takes the place of a program whose sentence has been told, or is told by the trainer.
+template <class Sentence, class Network>
+struct refused_program {};
+
+template <class T>
+inline constexpr bool is_sequential = false;
+template <class... Items>
+inline constexpr bool is_sequential<sequential<Items...>> = true;
+
+/// Whether the type has reported its own error, as a sequential whose layers do not fit.
+template <class Network>
+concept ill_shaped_network = requires { typename Network::items; } && !network<Network>;
+
+template <class T>
+concept meant_as_a_loss = requires { T::labels; } || requires { &T::output_shape; };
+template <class T>
+concept meant_as_an_optimizer = requires(const T& o) { o.learning_rate; } || requires(const T& o) { o.slots(); };
+
+/// What the trainer says about its first three arguments: void if nothing is wrong.
+template <class Network, class Optimizer, class Loss>
+auto sentence_on_parts() {
+  if constexpr (ill_shaped_network<Network>)
+    return std::type_identity<no_complaint>{};
+  else if constexpr (is_sequential<Network> && !network<Network>)
+    return std::type_identity<network_without_input<Network, because<the_network_of_a_trainer_begins_with_input>>>{};
+  else if constexpr (!network<Network>)
+    return std::type_identity<wrong_argument<Network, because<a_trainer_takes_a_network_first_such_as_sequential>>>{};
+  else if constexpr (meant_as_a_loss<Optimizer> && meant_as_an_optimizer<Loss>)
+    return std::type_identity<swapped_arguments<Optimizer, Loss, because<the_optimizer_comes_before_the_loss>>>{};
+  else if constexpr (!optimizer<Optimizer> && !meant_as_an_optimizer<Optimizer>)
+    return std::type_identity<wrong_argument<Optimizer, because<a_trainer_takes_an_optimizer_second_such_as_adam>>>{};
+  else if constexpr (!optimizer<Optimizer>)
+    return optimizer_verdict<Optimizer>{};
+  else if constexpr (!loss_function<Loss> && !meant_as_a_loss<Loss>)
+    return std::type_identity<wrong_argument<Loss, because<a_trainer_takes_a_loss_third_such_as_mean_squared_error>>>{};
+  else if constexpr (!loss_function<Loss>)
+    return loss_verdict<Loss>{};
+  else
+    return std::type_identity<void>{};
+}
+
+/// The same of the arguments as a program.
+template <class Program, class... Extra>
+auto sentence_on_whole() {
+  using refused = filter_t<is_no_trainer_extra, Extra...>;
+  using unfit = decltype(metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
+  if constexpr (!std::is_same_v<refused, type_list<>>)
+    return extra_verdict<refused>{};
+  else if constexpr (!std::is_same_v<unfit, type_list<>>)
+    return metric_verdict<Program::loss::labels, unfit>{};
+  else if constexpr (!tape_of<typename Program::items>.well_shaped())
+    return verdict<typename Program::items>{};
+  else
+    return std::type_identity<void>{};
+}
+
+/// What trainer{arguments...} is.
+template <class... Arguments>
+struct deduced_program {
+  using program =
+      refused_program<wrong_argument<type_list<Arguments...>, because<a_trainer_takes_a_network_an_optimizer_and_a_loss>>, void>;
+  using strategy = void;
+};
+template <class Network, class Optimizer, class Loss, class... Extra>
+struct deduced_program<Network, Optimizer, Loss, Extra...> {
+ private:
+  using extras = sorted_extras<Extra...>;
+  static auto find() {
+    using first = typename decltype(sentence_on_parts<Network, Optimizer, Loss>())::type;
+    if constexpr (!std::is_void_v<first>) {
+      return std::type_identity<refused_program<first, Network>>{};
+    } else {
+      using whole = strata::program<Network, Loss, Optimizer, typename extras::metrics, typename extras::precision>;
+      using second = typename decltype(sentence_on_whole<whole, Extra...>())::type;
+      return std::type_identity<std::conditional_t<std::is_void_v<second>, whole, refused_program<second, Network>>>{};
+    }
+  }
+  template <class Program>
+  static typename extras::strategy strategy_for(Program*);
+  template <class... Words>
+  static void strategy_for(refused_program<Words...>*);
+
+ public:
+  using program = typename decltype(find())::type;
+  using strategy = decltype(strategy_for(static_cast<program*>(nullptr)));
+};
+
+template <class Network>
+inline constexpr shape output_shape_or_none{};
+template <network Network>
+inline constexpr shape output_shape_or_none<Network> = Network::output_shape;
+}  // namespace detail
+
+}  // namespace strata

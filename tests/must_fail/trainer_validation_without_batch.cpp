@@ -1,0 +1,14 @@
+// error: wrong_argument<.*because<.*fit_and_evaluate_take_batches_put_batch_after_the_data>
+// whole program
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<10, softmax>>;
+void train() {
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}};
+#ifdef TWIN
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, validation(data::synthetic_digits(64, 1) | data::batch<32>));
+#else
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, validation(data::synthetic_digits(64, 1)));
+#endif
+}
