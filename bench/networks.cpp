@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <strata/data/sets/mnist.hpp>
 
 namespace strata::bench {
 

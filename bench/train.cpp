@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <strata/data/sets/mnist.hpp>
 #include <string>
 
 using namespace strata;

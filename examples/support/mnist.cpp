@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <strata/data/sets/find_mnist.hpp>
+#include <strata/data/sets/mnist.hpp>
 #include <strata/data/sets/synthetic_digits.hpp>
 
 namespace examples {

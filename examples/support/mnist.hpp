@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <strata/data/sets/mnist.hpp>
+#include <strata/data/sets/train_and_test.hpp>
 #include <strata/data/views/batch.hpp>
 #include <string>
 

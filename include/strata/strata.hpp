@@ -1,4 +1,5 @@
-// Everything that needs no library at link time but zlib (for compressed data files) and threads.
+// Networks, training on this machine, and data in memory. Files and further views: <strata/data.hpp>. Needs no library but
+// threads.
 #pragma once
 
 // First, so that the sentence about a wrong network carries a short list of includes.
@@ -63,9 +64,6 @@
 // First, as above.
 #include <strata/data/sources/from_tensor_slices.hpp>
 
-#include <strata/data/formats/idx.hpp>
-#include <strata/data/sets/find_mnist.hpp>
-#include <strata/data/sets/mnist.hpp>
 #include <strata/data/sets/synthetic_digits.hpp>
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/check_finite.hpp>

@@ -1,5 +1,6 @@
 // What does not depend on a network, compiled once: link it, and define STRATA_COMPILED before strata's headers.
 #define STRATA_LIBRARY
+#include <strata/data/sets/find_mnist.hpp>
 #include <strata/strata.hpp>
 
 namespace strata::compiled_library {

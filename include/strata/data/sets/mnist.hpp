@@ -8,14 +8,11 @@
 #include <strata/base/text.hpp>
 #include <strata/data/formats/idx.hpp>
 #include <strata/data/sets/digits.hpp>
+#include <strata/data/sets/train_and_test.hpp>
 #include <string>
 #include <utility>
 
 namespace strata::data {
-
-struct train_and_test {
-  digits train, test;
-};
 
 namespace detail {
 /// directory/name if it exists, else directory/name.gz if it exists.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,6 +73,8 @@ constexpr std::span<const knot> pen_stroke(int label, int way) {
 
 /// Draws sample number `sample` of digit `label`. All random numbers depend on (generator, sample) only. Coordinates are rounded
 /// to 1/256 pixel and pixels are computed exactly from them, so that the bytes are the same for all compilers and processors.
+/// `size`: pixels of a row and of a column. A template, so that programs with other data do not compile it.
+template <int size>
 class digit_writer {
  public:
   digit_writer(philox generator, std::uint64_t sample, int label) : generator_(generator), sample_(sample) {
@@ -105,7 +108,7 @@ class digit_writer {
   }
 
  private:
-  static constexpr int size = digit_shape.d0, one = 256;  // pixels; parts of a pixel
+  static constexpr int one = 256;  // parts of a pixel
   struct point {
     double x, y;
   };
@@ -215,16 +218,19 @@ class digit_writer {
 /// `count` images (28, 28, 1) in [0, 1] of generated digits, with balanced labels 0 ... 9 in random order. Deterministic: sample
 /// i depends on (count, seed, i). Different seeds give different sets. 60,000 images take about a second on one core. Throws
 /// strata::error if count is 0.
-inline digits synthetic_digits(std::size_t count, std::uint64_t seed = 0) {
+template <std::integral Count, class Byte = std::uint8_t>
+digits synthetic_digits(Count samples, std::uint64_t seed = 0) {
+  const std::size_t count = samples < 0 ? 0 : std::size_t(samples);
   const philox generator = philox{seed}.fork(0x646967697473);  // "digits"
-  std::vector<std::uint8_t> labels(count);
-  for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<std::uint8_t>(i % 10);
+  std::vector<Byte> labels(count);
+  for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<Byte>(i % 10);
   strata::detail::random_draws(generator.fork(0), 0).shuffle(labels);
 
   constexpr std::size_t pixels = digit_shape.size();
   const std::shared_ptr<std::uint8_t> images = strata::detail::allocate_shared_aligned<std::uint8_t>(count * pixels);
-  for (std::size_t i = 0; i < count; ++i) detail::digit_writer(generator, i, labels[i]).draw(images.get() + i * pixels);
-  return from_tensor_slices(array<std::uint8_t, digit_shape>(images, count), labels) | scale(1.0 / 255);
+  for (std::size_t i = 0; i < count; ++i)
+    detail::digit_writer<digit_shape.d0>(generator, i, labels[i]).draw(images.get() + i * pixels);
+  return from_tensor_slices(array<Byte, digit_shape>(images, count), labels) | scale(1.0 / 255);
 }
 
 }  // namespace strata::data
