@@ -1,4 +1,4 @@
-// error: or whose elements have one type
+// error: data::concatenate takes two views whose .*or whose elements have one type
 #include <strata/data/sources/from_range.hpp>
 #include <strata/data/sources/range.hpp>
 #include <strata/data/views/concatenate.hpp>

@@ -45,7 +45,8 @@ static_assert(takes<sparse_categorical_crossentropy<>, shape{2}> && takes<catego
 static_assert(takes<binary_crossentropy<>, shape{1}> && takes<binary_crossentropy<>, shape{8, 8, 1}>);
 static_assert(takes<mean_squared_error, shape{28, 28, 1}> && takes<huber<>, shape{1}>);
 static_assert(why<sparse_categorical_crossentropy<>, shape{4, 4, 2}> == &crossentropy_takes_a_rank_1_shape_of_classes);
-static_assert(why<categorical_crossentropy<>, shape{1}> == &crossentropy_needs_at_least_2_classes);
+static_assert(why<categorical_crossentropy<>, shape{1}> ==
+              &crossentropy_needs_at_least_2_classes_with_one_output_use_binary_crossentropy);
 static_assert(why<categorical_crossentropy<label_smoothing<1.5_r>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
 static_assert(why<binary_crossentropy<label_smoothing<-0.1_r>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
 static_assert(why<huber<0>, shape{3}> == &huber_delta_must_be_positive);

@@ -18,6 +18,15 @@ struct penalty {
   constexpr bool empty() const { return l1 == 0 && l2 == 0; }
 };
 
+/// Which numbers an operation makes, or a loss takes, as far as it is known.
+enum class value_range {
+  unknown,
+  those_of_its_input,
+  real,          // any number
+  from_0_to_1,   // a probability per element
+  distribution,  // probabilities along the last axis that add up to 1
+};
+
 /// One tensor that an operation owns.
 struct parameter {
   const char* name = nullptr;
@@ -35,6 +44,8 @@ struct parameter {
 ///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
 ///   `static constexpr bool elementwise = true`  an element of the output depends only on that element of the input (sigmoid)
 ///   `static constexpr bool over_last_axis = true`  a row along the last axis depends only on that row of the input (softmax)
+///   `static constexpr value_range makes`        which numbers it makes; of views and dropout those of its input
+///   `static constexpr value_range takes`        which numbers a loss takes; the trainer refuses a network that makes others
 ///   `static constexpr label_kind labels`        it is a loss: an output of the network ends with it (loss_function)
 ///   `static constexpr bool looks_up = true`     the values of the batch are row indices of its one parameter (embedding)
 template <class Op>
@@ -74,6 +85,7 @@ struct operation_info {
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
   bool whole_batch, is_view, only_trains, looks_up, elementwise, over_last_axis, is_loss;
+  value_range makes, takes;
 };
 
 namespace detail {
@@ -91,6 +103,21 @@ template <class Op>
 inline constexpr bool is_over_last_axis = requires { requires Op::over_last_axis; };
 template <class Op>
 inline constexpr bool is_loss_operation = requires { Op::labels; };
+
+template <class Op>
+constexpr value_range range_made_by() {
+  if constexpr (requires { Op::makes; })
+    return Op::makes;
+  else
+    return is_view_operation<Op> || is_only_for_training<Op> ? value_range::those_of_its_input : value_range::unknown;
+}
+template <class Op>
+constexpr value_range range_taken_by() {
+  if constexpr (requires { Op::takes; })
+    return Op::takes;
+  else
+    return value_range::unknown;
+}
 
 template <class Op>
 constexpr expected_shape output_shape_of(std::span<const shape> in) {
@@ -127,6 +154,8 @@ inline constexpr operation_info info_of<Op> = {
     .elementwise = detail::is_elementwise<Op>,
     .over_last_axis = detail::is_over_last_axis<Op>,
     .is_loss = detail::is_loss_operation<Op>,
+    .makes = detail::range_made_by<Op>(),
+    .takes = detail::range_taken_by<Op>(),
 };
 
 }  // namespace strata

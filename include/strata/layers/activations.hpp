@@ -3,6 +3,7 @@
 #pragma once
 #include <strata/base/decimal.hpp>
 #include <strata/base/shape.hpp>
+#include <strata/concepts/operation.hpp>
 
 namespace strata {
 
@@ -12,6 +13,7 @@ inline constexpr reason elu_alpha_must_not_be_negative{"the alpha of elu must be
 namespace detail {
 struct keeps_shape {
   using is_activation = void;
+  static constexpr value_range makes = value_range::real;
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 struct elementwise_function : keeps_shape {
@@ -21,9 +23,10 @@ struct elementwise_function : keeps_shape {
 
 // Names, formulas and defaults are those of keras.activations: https://keras.io/api/layers/activations
 
-/// x: the identity.
+/// x: the identity. activation<linear> at the end of a network says that its predictions go to the loss as they are.
 struct linear : detail::keeps_shape {
   static constexpr auto name = "linear";
+  static constexpr value_range makes = value_range::unknown;
   static constexpr bool is_view = true;
 };
 
@@ -83,6 +86,7 @@ struct silu : detail::elementwise_function {
 /// 1 / (1 + exp(-x))
 struct sigmoid : detail::elementwise_function {
   static constexpr auto name = "sigmoid";
+  static constexpr value_range makes = value_range::from_0_to_1;
 };
 
 /// tanh(x). Also named activations::tanh; strata::tanh would be ambiguous with the C library's ::tanh after
@@ -98,6 +102,7 @@ using tanh = tanh_activation;
 /// log(1 + exp(x))
 struct softplus : detail::elementwise_function {
   static constexpr auto name = "softplus";
+  static constexpr value_range makes = value_range::unknown;
 };
 
 /// x / (1 + |x|)
@@ -108,6 +113,7 @@ struct softsign : detail::elementwise_function {
 /// exp(x_i) / sum_j exp(x_j) over the last axis
 struct softmax : detail::keeps_shape {
   static constexpr auto name = "softmax";
+  static constexpr value_range makes = value_range::distribution;
   static constexpr bool over_last_axis = true;
 };
 

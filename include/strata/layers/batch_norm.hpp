@@ -16,6 +16,7 @@ struct batch_norm_settings {
 template <batch_norm_settings S>
 struct batch_normalization {
   static constexpr auto name = "batch_normalization";
+  static constexpr value_range makes = value_range::real;
   static constexpr bool whole_batch = true;
 
   static constexpr expected_shape output_shape(shape in) {

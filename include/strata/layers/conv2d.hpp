@@ -37,6 +37,7 @@ struct conv_settings {
 template <conv_settings S>
 struct convolution {
   static constexpr auto name = "convolution";
+  static constexpr value_range makes = value_range::real;
 
   static constexpr window_axis vertical(shape in) { return {in[0], S.kernel_height, S.stride_height, S.dilation_height, S.same}; }
   static constexpr window_axis horizontal(shape in) { return {in[1], S.kernel_width, S.stride_width, S.dilation_width, S.same}; }

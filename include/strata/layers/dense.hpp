@@ -25,6 +25,7 @@ struct dense_settings {
 template <dense_settings S>
 struct affine {
   static constexpr auto name = "affine";
+  static constexpr value_range makes = value_range::real;
 
   static constexpr expected_shape output_shape(shape in) {
     if (S.units < 1) return dense_needs_at_least_one_unit;

@@ -23,6 +23,7 @@ struct one_column {
 /// The mean of each channel.  in: (N, C)  out: (C)   https://keras.io/api/layers/pooling_layers/global_average_pooling1d
 struct global_average_pool1d {
   static constexpr auto name = "global_average_pooling1d", class_name = "GlobalAveragePooling1D";
+  static constexpr value_range makes = value_range::those_of_its_input;
   using operations = type_list<detail::one_column, global_average_pool2d>;
 };
 
@@ -30,6 +31,7 @@ struct global_average_pool1d {
 /// https://keras.io/api/layers/pooling_layers/global_max_pooling1d
 struct global_max_pool1d {
   static constexpr auto name = "global_max_pooling1d", class_name = "GlobalMaxPooling1D";
+  static constexpr value_range makes = value_range::those_of_its_input;
   using operations = type_list<detail::one_column, global_max_pool2d>;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/optimizer.hpp>
+#include <strata/network/range_of_predictions.hpp>
 #include <strata/network/sequential.hpp>
 #include <strata/program/program.hpp>
 #include <strata/train/trainer_arguments.hpp>
@@ -80,6 +81,8 @@ auto sentence_on_whole() {
     return metric_verdict<Program::loss::labels, unfit>{};
   else if constexpr (!tape_of<typename Program::items>.well_shaped())
     return verdict<typename Program::items>{};
+  else if constexpr (range_verdict<typename Program::items, typename Program::loss>::found.last > 0)
+    return range_verdict<typename Program::items, typename Program::loss>{};
   else
     return std::type_identity<void>{};
 }

@@ -62,8 +62,8 @@ struct shard_by_fn {
     } else if constexpr (std::same_as<Policy, auto_shard::data>) {
       return shard(std::move(view), workers, index);
     } else if constexpr (std::same_as<Policy, auto_shard::file>) {
-      static_assert(reads_files<V>(),
-                    "auto_shard::file takes a data set that reads files; auto_shard::data shares any other one");
+      constexpr bool fits = reads_files<V>();
+      static_assert(fits, "auto_shard::file takes a data set that reads files; auto_shard::data shares any other one");
       const std::size_t files = number_of_files(view);
       if (files < workers)
         throw error({"auto_shard::file: ", files, " files are too few for ", workers,
