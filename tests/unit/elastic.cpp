@@ -12,7 +12,7 @@
 #include <optional>
 #include <set>
 #include <strata/distribute/communicators/in_process.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/late_workers.hpp>

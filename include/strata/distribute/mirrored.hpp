@@ -2,7 +2,7 @@
 #pragma once
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
 #include <string>
 
 namespace strata {

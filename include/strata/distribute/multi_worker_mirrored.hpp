@@ -6,7 +6,7 @@
 #include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/control/worker_connections.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>

@@ -1,7 +1,7 @@
 // The synchronous strategy over any communicator.
 #pragma once
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
 #include <utility>
 
 namespace strata {

@@ -10,6 +10,7 @@
 #include <strata/concepts/process_group.hpp>
 #include <strata/distribute/communicators/timed.hpp>
 #include <strata/distribute/elastic.hpp>
+#include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <strata/program/plan.hpp>
 #include <string>
@@ -313,39 +314,6 @@ class collective_operations {
     begin_to_vote(result_of_vote);
     self().parameters_changed();
   }
-};
-
-/// One process: nothing to send.
-template <class Self>
-class collective_operations<Self, detail::alone> {
- protected:
-  static constexpr bool among_processes = false, may_be_elastic = false;
-  struct nothing {};
-  using connections = detail::alone;
-
- public:
-  solo_group& group() { return group_; }
-  const solo_group& group() const { return group_; }
-  static constexpr double communicating() { return 0; }
-  static constexpr double waiting() { return 0; }
-  static constexpr bool is_elastic() { return false; }
-
- protected:
-  explicit collective_operations(detail::alone) {}
-
-  [[no_unique_address]] detail::alone processes_;
-
-  template <class Operation>
-  static void together(std::span<std::byte>, Operation&& operation) {
-    operation();
-  }
-  static void announce_operation() {}
-  static constexpr bool may_prepare_messages(int, purpose) { return true; }
-  static constexpr int first_size(detail::alone) { return 1; }
-  static std::span<std::byte> bytes_of(auto& one) { return std::as_writable_bytes(std::span(&one, 1)); }
-
- private:
-  solo_group group_;
 };
 
 }  // namespace strata

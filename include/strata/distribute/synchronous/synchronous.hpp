@@ -12,9 +12,7 @@
 #include <strata/distribute/counted_optimizer.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/host_side.hpp>
-#include <strata/distribute/synchronous/collective_operations.hpp>
-#include <strata/distribute/synchronous/gradient_buckets.hpp>
-#include <strata/distribute/synchronous/process_reduction.hpp>
+#include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/pass.hpp>
@@ -22,6 +20,17 @@
 #include <vector>
 
 namespace strata {
+
+// Of among_processes.hpp, which strategies of several processes include.
+template <communicator C>
+class leaf_exchange;
+struct gradient_bucket;
+template <class Program, class Backend>
+std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack);
+namespace detail {
+template <class Engine, communicator C>
+class process_reduction;
+}
 
 template <class Program, class Backend, communicator Communicator = detail::alone>
 class synchronous_executor : detail::compiled<Program, Backend>,
