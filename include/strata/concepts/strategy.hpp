@@ -13,6 +13,7 @@ struct any_program;
 ///   `name`                             of the strategy
 ///   `executor<Program>`                a model of the concept executor
 ///   `make<Program>(optimizer, seed)`   returns one. The trainer checks these two, because they need a program
+///   `backend`                          optional: whose kernels compute; the trainer then tells which one is missing
 ///   `fit_callback`                     optional: a callback that the trainer adds to each fit
 template <class S>
 concept strategy = std::copy_constructible<S> && requires {

@@ -32,6 +32,7 @@ struct device_list {
 namespace detail {
 template <class Backend>
 struct replicas {
+  using backend = Backend;
   typename device_list<Backend>::type devices;
   typename engine_options<Backend>::type options{};
 

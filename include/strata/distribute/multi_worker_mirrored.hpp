@@ -48,6 +48,7 @@ template <class Resolver, class Backend = default_backend>
 struct multi_worker_mirrored {
   static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
                 "the strategy needs a cluster resolver");
+  using backend = Backend;
   static constexpr auto name = "multi_worker_mirrored";
   Resolver resolver;
   multi_worker_options options{};

@@ -9,6 +9,7 @@ namespace strata {
 /// deduction guide for them.  https://www.tensorflow.org/api_docs/python/tf/distribute/OneDeviceStrategy
 template <class Backend = default_backend>
 struct one_device {
+  using backend = Backend;
   static constexpr auto name = "one_device";
   typename engine_options<Backend>::type options{};
 

@@ -42,6 +42,7 @@ template <class Resolver, class Backend = default_backend>
 struct parameter_server {
   static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
                 "the strategy needs a cluster resolver");
+  using backend = Backend;
   static constexpr auto name = "parameter_server";
   Resolver resolver;
   parameter_server_options options{};

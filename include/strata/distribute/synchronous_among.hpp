@@ -11,6 +11,7 @@ template <class Communicator, class Backend = default_backend>
 struct synchronous_among {
   static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<Communicator>::type>()) > 0,
                 "the communicator lacks a member");
+  using backend = Backend;
   static constexpr auto name = "synchronous_among";
   Communicator processes;
   typename engine_options<Backend>::type options{};

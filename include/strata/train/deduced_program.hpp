@@ -4,6 +4,7 @@
 #include <strata/concepts/optimizer.hpp>
 #include <strata/network/range_of_predictions.hpp>
 #include <strata/network/sequential.hpp>
+#include <strata/program/compiled.hpp>
 #include <strata/program/program.hpp>
 #include <strata/train/trainer_arguments.hpp>
 #include <type_traits>
@@ -70,8 +71,15 @@ auto sentence_on_parts() {
     return std::type_identity<void>{};
 }
 
+/// The first node for which the strategy's backend has no kernel; -1 if there is none, or if the strategy names no backend.
+template <class Program, class Strategy>
+inline constexpr int lacks_kernel = -1;
+template <class Program, class Strategy>
+  requires requires { typename Strategy::backend; }
+inline constexpr int lacks_kernel<Program, Strategy> = first_without_kernel<Program, typename Strategy::backend>;
+
 /// The same of the arguments as a program.
-template <class Program, class... Extra>
+template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
   using refused = filter_t<is_no_trainer_extra, Extra...>;
   using unfit = decltype(metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
@@ -83,6 +91,8 @@ auto sentence_on_whole() {
     return verdict<typename Program::items>{};
   else if constexpr (range_verdict<typename Program::items, typename Program::loss>::found.last > 0)
     return range_verdict<typename Program::items, typename Program::loss>{};
+  else if constexpr (lacks_kernel<Program, Strategy> >= 0)
+    return kernel_verdict<Program, typename Strategy::backend, lacks_kernel<Program, Strategy>>{};
   else
     return std::type_identity<void>{};
 }
@@ -104,7 +114,7 @@ struct deduced_program<Network, Optimizer, Loss, Extra...> {
       return std::type_identity<refused_program<first, Network>>{};
     } else {
       using whole = strata::program<Network, Loss, Optimizer, typename extras::metrics, typename extras::precision>;
-      using second = typename decltype(sentence_on_whole<whole, Extra...>())::type;
+      using second = typename decltype(sentence_on_whole<whole, typename extras::strategy, Extra...>())::type;
       return std::type_identity<std::conditional_t<std::is_void_v<second>, whole, refused_program<second, Network>>>{};
     }
   }
