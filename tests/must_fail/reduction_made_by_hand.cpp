@@ -1,4 +1,4 @@
-// error: (is private within this context|is protected within this context|calling a (private|protected) constructor|is a (private|protected) member)
+// error: error: .*(is private within this context|is protected within this context|calling a (private|protected) constructor|is a (private|protected) member)
 #include <strata/concepts/device.hpp>
 #include <strata/optimizers/gradient.hpp>
 
