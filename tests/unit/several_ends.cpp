@@ -7,6 +7,7 @@
 #include <exception>
 #include <span>
 #include <strata/distribute/communicators/in_process.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>
