@@ -1,0 +1,100 @@
+// A network and its weights, for programs that only predict.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <strata/strata.hpp>
+#include <strata/train/predictor.hpp>
+#include <strata/train/weights_file.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+using namespace strata;
+
+namespace {
+struct net
+    : sequential<input<28, 28, 1>, conv2d<4, 3, relu>, batch_norm<>, max_pool2d<2>, flatten, dropout<0.5_r>, dense<10, softmax>> {
+};
+
+/// Some trained weights, images, and what a trainer predicts for these.
+struct trained {
+  std::vector<float> weights, images, expected;
+  trained() {
+    const auto digits = data::synthetic_digits(100, 3);
+    trainer model{net{}, adam{}, sparse_categorical_crossentropy{}};
+    model.fit(digits | data::batch<20>, verbosity::off);
+    const auto kept = model.parameters();
+    weights.assign(kept.begin(), kept.end());
+    for (auto&& batch : digits | data::batch<100>) images.assign(batch.x(), batch.x() + 100 * 784);
+    expected = model.predict(digits | data::batch<32>).values;
+  }
+};
+const trained& known() {
+  static const trained t;
+  return t;
+}
+std::string error_of(auto&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "";
+}
+}  // namespace
+
+TEST_CASE("a predictor has the bits of the trainer, for one sample and for many") {
+  const predictor model{net{}, known().weights};
+  CHECK(model.predict(known().images).values == known().expected);
+  std::vector<float> one(10);
+  for (std::size_t i = 0; i < 3; ++i) {
+    model.predict(std::span(known().images).subspan(784 * i, 784), one);
+    CHECK(std::ranges::equal(one, std::span(known().expected).subspan(10 * i, 10)));
+  }
+  const predictor in_threads{net{}, known().weights, precision::f32{}, {.threads = 3}};
+  CHECK(in_threads.predict(known().images).values == known().expected);
+  CHECK(model.predict(std::span<const float>()).size() == 0);
+}
+
+TEST_CASE("many threads share a predictor and its copies") {
+  const predictor model{net{}, known().weights};
+  const predictor copy = model;
+  std::vector<std::vector<float>> found(6);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < found.size(); ++t)
+      threads.emplace_back([&, t] {
+        for (int repeat = 0; repeat < 5; ++repeat) found[t] = (t % 2 ? copy : model).predict(known().images).values;
+      });
+  }
+  for (const auto& each : found) CHECK(each == known().expected);
+}
+
+TEST_CASE("weights come from a file, and other sizes are refused") {
+  const auto path = std::filesystem::temp_directory_path() / ("predictor-" + std::to_string(::getpid()) + ".safetensors");
+  save_weights<net, float>(path, known().weights);
+  CHECK(predictor{net{}, path}.predict(known().images).values == known().expected);
+  CHECK(predictor{net{}, path.string()}.predict(known().images).values == known().expected);
+  struct wider : sequential<input<28, 28, 1>, flatten, dense<11, softmax>> {};
+  CHECK(error_of([&] { predictor{wider{}, path}; }).find("does not fit the network") != std::string::npos);
+  std::filesystem::remove(path);
+  CHECK(error_of([&] { predictor{net{}, path}; }).find(path.string()) != std::string::npos);
+
+  CHECK(error_of([] { predictor{net{}, std::vector<float>(5)}; }).starts_with("predictor: 5 weights, but the network has "));
+  std::vector<float> out(10);
+  CHECK(error_of([&] { predictor{net{}, known().weights}.predict(std::vector<float>(783), out); }) ==
+        "predict: 783 inputs and room for 10 outputs, but a sample has 784 and 10");
+}
+
+TEST_CASE("in double, too") {
+  struct small : sequential<input<3>, dense<2, tanh_activation>> {};
+  trainer model{small{}, sgd{}, mean_squared_error{}, precision::f64{}, seed(4)};
+  const predictor copy{small{}, model.parameters(), precision::f64{}};
+  const std::vector<double> x{0.1, -0.2, 0.3, 4, 5, 6};
+  std::vector<double> expected(4);
+  model.predict(x, expected);
+  CHECK(copy.predict(x).values == expected);
+}
