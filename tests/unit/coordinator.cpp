@@ -340,14 +340,20 @@ TEST_CASE("those that do not come are named") {
   // A coordinator that comes late is asked for what is left of the time.
   const endpoint later = free_endpoint();
   std::string why;
+  std::vector<std::string> told;
   std::thread waits([&] {
-    coordinator_client early(later, "run", quick());
+    control_options options = quick();
+    options.on_waiting = [&](const std::string& what) { told.push_back(what); };
+    coordinator_client early(later, "run", options);
     why = error_of([&] { early.join(worker(1, 2), 6s, name_of); });
   });
-  std::this_thread::sleep_for(4s);
+  std::this_thread::sleep_for(3s);
   const coordinator late(later, "run", quick());
   waits.join();
   CHECK(why == "worker 0 did not come to the coordinator at " + to_string(later) + " within 6000 ms");
+  CHECK(told == std::vector<std::string>{
+                    "worker 1 waits for the coordinator at " + to_string(later) + ", which does not answer: 2 s of 6 s",
+                    "worker 1 waits for worker 0 to come to the coordinator at " + to_string(later) + ": 4 s of 6 s"});
   CHECK(contains(error_of([&] { coordinator_client(free_endpoint(), "run", quick()).join(worker(0, 2), 300ms, name_of); }),
                  "did not let worker 0 in"));
 }

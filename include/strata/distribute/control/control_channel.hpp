@@ -35,6 +35,8 @@ struct control_options {
   heartbeat_options heartbeat{};
   /// The coordinator calls it, on a thread of its own, with a sentence about the process for which the others wait.
   std::function<void(const std::string&)> on_slow_process = [](const std::string& what) { std::clog << what + '\n'; };
+  /// Every process calls it while it waits for others before a training begins: after 2, 4, 8, ... s.
+  std::function<void(const std::string&)> on_waiting = [](const std::string& what) { std::clog << what + '\n'; };
 };
 
 namespace detail {

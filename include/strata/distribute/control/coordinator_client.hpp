@@ -18,6 +18,7 @@
 #include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
+#include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/random_token.hpp>
 #include <strata/distribute/wire/envelope.hpp>
 #include <string>
@@ -37,7 +38,10 @@ class coordinator_client final : public key_value_store {
 
   /// Throws strata::error if the address is open to other machines without TLS.
   coordinator_client(endpoint where, std::string run, const control_options& options = {}, std::uint64_t generation = 0)
-      : where_(std::move(where)), from_{.run = std::move(run), .generation = generation}, heartbeat_(options.heartbeat) {
+      : where_(std::move(where)),
+        from_{.run = std::move(run), .generation = generation},
+        heartbeat_(options.heartbeat),
+        on_waiting_(options.on_waiting) {
     detail::refuse_unprotected(where_, options);
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
@@ -57,6 +61,7 @@ class coordinator_client final : public key_value_store {
       : where_(before.where_),
         from_(before.from_),
         heartbeat_(before.heartbeat_),
+        on_waiting_(before.on_waiting_),
         channel_(before.channel_),
         stub_(std::make_unique<grpc::GenericStub>(channel_)) {
     from_.generation = generation;
@@ -92,19 +97,28 @@ class coordinator_client final : public key_value_store {
     m.incarnation = detail::random_token();
     from_.rank = m.rank, from_.incarnation = m.incarnation;
     const auto wanted = [&](milliseconds left) { return sealed(join_request{m, left}); };
-    const auto [status, received] = insist(methods::join, wanted, timeout, for_answer);
-    if (!status.ok()) {
-      throw_reason(status);
-      throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " in"}));
+    detail::waiting_notice notice(on_waiting_, timeout);
+    for (;;) {  // asks again after each notice
+      const auto [status, received] = insist(methods::join, wanted, notice.pause(), for_answer);
+      if (status.ok()) {
+        auto answer = understood<join_answer>(received);
+        if (answer.missing.empty()) {
+          if (answer.all.ranks.empty()) return std::nullopt;
+          return std::move(answer.all);
+        }
+        if (notice.left() == milliseconds(0))
+          throw communication_error(
+              detail::text_of({names_of(answer.missing, name_of, answer.missing.size()), " did not come to the coordinator at ",
+                               to_string(where_), " within ", in_words(timeout)}));
+        notice.tell(detail::text_of(
+            {m.name, " waits for ", names_of(answer.missing, name_of, 8), " to come to the coordinator at ", to_string(where_)}));
+      } else if (is_timeout(status) && !(was_there_ && is_gone()) && notice.left() > milliseconds(0)) {
+        notice.tell(detail::text_of({m.name, " waits for the coordinator at ", to_string(where_), ", which does not answer"}));
+      } else {
+        throw_reason(status);
+        throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " in"}));
+      }
     }
-    auto answer = understood<join_answer>(received);
-    std::string missing;
-    for (const int r : answer.missing) missing += detail::text_of({missing.empty() ? "" : ", ", name_of(r)});
-    if (!missing.empty())
-      throw communication_error(
-          detail::text_of({missing, " did not come to the coordinator at ", to_string(where_), " within ", in_words(timeout)}));
-    if (answer.all.ranks.empty()) return std::nullopt;
-    return std::move(answer.all);
   }
   /// A late process asks to be taken in. Returns when it is in a generation of the training.
   formation enter(const member& m, milliseconds timeout) {
@@ -173,12 +187,22 @@ class coordinator_client final : public key_value_store {
     if (!status.ok()) throw refusal(status, timeout, what);
     return understood<Answer>(answer);
   }
+  static bool is_timeout(const grpc::Status& status) {
+    return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || status.error_code() == grpc::StatusCode::UNAVAILABLE;
+  }
+  /// "worker 1, worker 2 and 5 more"
+  static std::string names_of(const std::vector<int>& ranks, const std::function<std::string(int)>& name_of, std::size_t most) {
+    std::string names;
+    for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i)
+      names += detail::text_of({names.empty() ? "" : ", ", name_of(ranks[i])});
+    return ranks.size() <= most ? names : detail::text_of({names, " and ", ranks.size() - most, " more"});
+  }
+  /// Until all have joined, the coordinator may be restarted; a later restart would know no member.
+  bool is_gone() const { return clock::now() - connected_.load() > heartbeat_.missed * heartbeat_.interval; }
   communication_error refusal(const grpc::Status& status, milliseconds timeout, const std::string& what) const {
-    const bool is_timeout =
-        status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || status.error_code() == grpc::StatusCode::UNAVAILABLE;
-    return communication_error(
-        detail::text_of({"the coordinator at ", to_string(where_), ' ', what,
-                         is_timeout ? detail::text_of({" within ", in_words(timeout)}) : "", ": ", status.error_message()}));
+    return communication_error(detail::text_of({"the coordinator at ", to_string(where_), ' ', what,
+                                                is_timeout(status) ? detail::text_of({" within ", in_words(timeout)}) : "", ": ",
+                                                status.error_message()}));
   }
   static void throw_reason(const grpc::Status& status) {
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION || status.error_code() == grpc::StatusCode::ABORTED)
@@ -222,10 +246,8 @@ class coordinator_client final : public key_value_store {
         return result;
       }
       const auto now = clock::now();
-      // Until all have joined, the coordinator may be restarted; a later restart would know no member.
-      const bool is_gone = now - connected_.load() > heartbeat_.missed * heartbeat_.interval ||
-                           (method == methods::form_again && refused.are_final(now));
-      if (now >= deadline || (was_there_ && is_gone)) return {reason.ok() ? result.first : reason, {}};
+      const bool is_lost = is_gone() || (method == methods::form_again && refused.are_final(now));
+      if (now >= deadline || (was_there_ && is_lost)) return {reason.ok() ? result.first : reason, {}};
       std::this_thread::sleep_for(std::min(left(deadline), milliseconds(50)));
     }
   }
@@ -255,6 +277,7 @@ class coordinator_client final : public key_value_store {
   endpoint where_;
   wire::sender from_;
   heartbeat_options heartbeat_;
+  std::function<void(const std::string&)> on_waiting_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::GenericStub> stub_;
   std::atomic<bool> was_there_{false};

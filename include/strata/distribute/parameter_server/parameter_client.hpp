@@ -91,7 +91,7 @@ class parameter_client {
     for (std::size_t s = 0; s < servers_.size(); ++s) {
       servers_[s].session =
           std::make_unique<detail::server_session>(name_of(s), *servers_[s].stub, self_, self, options_.retry_for);
-      servers_[s].session->join(options_.start_timeout);
+      servers_[s].session->join(options_.start_timeout, options_.control.on_waiting);
     }
   }
   parameter_client(parameter_client&&) = default;

@@ -14,6 +14,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/control_messages.hpp>
+#include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/parameter_server/parameter_messages.hpp>
 #include <strata/distribute/wire/envelope.hpp>
 #include <string>
@@ -37,8 +38,8 @@ class server_session {
   server_session& operator=(const server_session&) = delete;
 
   /// Joins for the first time. Throws communication_error if the server does not answer in time, strata::error if it refuses.
-  void join(std::chrono::milliseconds timeout) {
-    open(timeout, " does not answer within ");
+  void join(std::chrono::milliseconds timeout, const waiting_notice::listener& on_waiting = {}) {
+    open(timeout, " does not answer within ", on_waiting);
     joins_ = 1;
     thread_ = std::thread([this] { stay(); });
   }
@@ -68,10 +69,14 @@ class server_session {
     grpc::ByteBuffer message;
 
     /// Waits for the operation that was begun. Returns whether it succeeded in time.
-    bool done(std::chrono::system_clock::time_point until) {
+    bool done(waiting_notice& notice, const std::string& what) {
       void* tag = nullptr;
       bool ok = false;
-      if (queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) return ok;
+      do {
+        if (queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + notice.pause()) == grpc::CompletionQueue::GOT_EVENT)
+          return ok;
+        notice.tell(what);
+      } while (notice.left() > std::chrono::milliseconds(0));
       context.TryCancel();
       queue.Next(&tag, &ok);
       return false;
@@ -90,8 +95,9 @@ class server_session {
     }
   };
 
-  void open(std::chrono::milliseconds timeout, const char* failure) {
-    const auto until = std::chrono::system_clock::now() + timeout;
+  void open(std::chrono::milliseconds timeout, const char* failure, const waiting_notice::listener& on_waiting = {}) {
+    waiting_notice notice(on_waiting, timeout);
+    const std::string what = text_of({"waits for ", name_});
     auto opened = std::make_shared<stream>();
     stream& s = *opened;
     {
@@ -102,14 +108,14 @@ class server_session {
     s.context.set_wait_for_ready(true);
     s.call = stub_.PrepareCall(&s.context, parameter_methods::join, &s.queue);
     s.call->StartCall(&s);
-    bool ok = s.done(until);
+    bool ok = s.done(notice, what);
     if (ok) {
       s.call->Write(wire::sealed(self_, control::join_request{who_, timeout}), &s);
-      ok = s.done(until);
+      ok = s.done(notice, what);
     }
     if (ok) {
       s.call->Read(&s.message, &s);
-      ok = s.done(until);
+      ok = s.done(notice, what);
     }
     if (ok) return s.call->Read(&s.message, &s);
     const grpc::Status status = s.finish();
