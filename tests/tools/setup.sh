@@ -82,6 +82,7 @@ run_program() {
     for file in "$folder"/*.cpp; do
       [ -e "$file" ] || continue
       printf '  %-24s %s\n' "$(basename "$file" .cpp)" "$(sed -n '1s,^// *,,p' "$file")"
+      sed -n '1,10s,^// needs: *,                           needs ,p' "$file"
     done
     return
   fi
@@ -95,7 +96,7 @@ run_program() {
   install_missing
 
   local build=${STRATA_BUILD:-$root/build}/$folder options=(-Dtests=disabled -Dexamples=disabled -Dbench=disabled) again=()
-  options+=("-D$folder=enabled" --buildtype=release -Dcpp_args=-march=native)
+  options+=("-D$folder=enabled" --buildtype=release -Dprocessor=native)
   if [ -e "$build/build.ninja" ]; then again=(--reconfigure); fi
   mkdir -p "${build%/*}"
   configure() { CXX="ccache $gxx" meson setup "$build" "${options[@]}" "$@" >"$build.log" || { cat "$build.log" >&2 && exit 1; }; }
@@ -105,6 +106,7 @@ run_program() {
     configure --wipe
   fi
   has_target || { grep "$folder/$name " "$build.log" >&2 && exit 1; }
+  [ -x "$build/$folder/$name" ] || echo "Compiling $folder/$name with -O3 for this processor takes 10 to 40 s." >&2
   ninja -C "$build" "$folder/$name" >&2
   cd "$start"
   exec "$build/$folder/$name" "$@"

@@ -1,5 +1,6 @@
 // The loop of fit: epochs of steps, with the hooks of callbacks between them.
 #pragma once
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include <strata/train/training_position.hpp>
 #include <strata/train/training_state.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,7 @@ struct fit_settings {
   int first_epoch, epochs, batch_size;
   long steps;  // of an epoch; 0: as many as a pass over the data has
   verbosity how;
+  std::string_view notice = {};  // printed once in a program
 };
 
 template <class T>
@@ -49,6 +52,7 @@ class fit_loop {
   history run(hook_calls& hooks, const std::function<void(logs&)>& validate);
 
  private:
+  void give_notice() const;
   /// As many batches as the settings say, or one pass over the data. With steps_per_epoch the pass of the last epoch continues;
   /// an epoch that was interrupted continues in any case.
   void train_epoch(progress_bar& progress, hook_calls& hooks);
@@ -63,6 +67,7 @@ template <class T>
   steps_.time = {};
   const double communicated = executor_.communicating(), waited = executor_.waiting();
   std::optional<stopwatch> all(steps_.time.total);
+  if (group.is_chief() && settings_.how != verbosity::off) give_notice();
   progress_bar progress(std::cout, group.is_chief() ? settings_.how : verbosity::off);
   executor_.prepare(settings_.batch_size, purpose::training);
   plan = {.batch_size = double(settings_.batch_size),
@@ -105,6 +110,12 @@ template <class T>
       std::cout << "process " << r << ", " << at.past.times()[r] << std::endl;
   hooks.fit_end();
   return std::move(at.past);
+}
+
+template <class T>
+[[gnu::cold]] void fit_loop<T>::give_notice() const {
+  static std::atomic<bool> was_given = false;
+  if (!settings_.notice.empty() && !was_given.exchange(true)) std::clog << settings_.notice << std::endl;
 }
 
 template <class T>

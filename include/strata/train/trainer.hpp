@@ -16,6 +16,7 @@
 #include <strata/train/fit_loop.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/predictions.hpp>
+#include <strata/train/speed_notice.hpp>
 #include <strata/train/step_runner.hpp>
 #include <strata/train/trainer_arguments.hpp>
 #include <strata/train/training_session.hpp>
@@ -210,7 +211,8 @@ class trainer {
                               .epochs = detail::pick(epochs(1), options...).count,
                               .batch_size = Source::batch_size,
                               .steps = detail::pick(steps_per_epoch(0), options...).count,
-                              .how = detail::pick(verbosity::bar, options...)});
+                              .how = detail::pick(verbosity::bar, options...),
+                              .notice = detail::speed_notice()});
     const auto validate = [&](logs& values) { (add_validation(steps, options, values), ...); };
     if constexpr ((session_callback<Options> || ...)) {
       detail::fit_in_program<Program, executor_type> fit(executor_, stream, loop.at, loop.state, loop.plan);

@@ -1,0 +1,42 @@
+// What fit says, once in a program, if its kernels were compiled for less than this machine can do.
+#pragma once
+#include <string_view>
+
+namespace strata::detail {
+
+/// Empty if there is nothing to say.
+constexpr std::string_view notice_of_speed(bool optimized, bool for_avx2, bool machine_has_avx2) {
+  if (!optimized)
+    return "strata: compiled without optimization, training takes some 100 times as long as with -O3 -march=native "
+           "(-DSTRATA_NO_SPEED_NOTICE turns this line off)";
+  if (!for_avx2 && machine_has_avx2)
+    return "strata: compiled for processors without AVX2 and FMA, training takes some 5 times as long as with -march=native here "
+           "(-DSTRATA_NO_SPEED_NOTICE turns this line off)";
+  return {};
+}
+
+#if defined(__x86_64__)
+inline bool machine_has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#else
+inline bool machine_has_avx2() { return false; }
+#endif
+
+/// Of the file that calls it. Template arguments, because the files of a program may be compiled with different flags.
+template <bool Optimized =
+#if defined(__OPTIMIZE__) || defined(STRATA_NO_SPEED_NOTICE)
+              true,
+#else
+              false,
+#endif
+          bool ForAvx2 =
+#if (defined(__AVX2__) && defined(__FMA__)) || defined(STRATA_NO_SPEED_NOTICE)
+              true
+#else
+              false
+#endif
+          >
+std::string_view speed_notice() {
+  return notice_of_speed(Optimized, ForAvx2, machine_has_avx2());
+}
+
+}  // namespace strata::detail
