@@ -66,6 +66,32 @@ TEST_CASE("each snapshot gives what the model that wrote it gives, and the end o
   CHECK(text.str().starts_with("step 4 - loss: "));
 }
 
+TEST_CASE("a file that is missing between two renames does not end the evaluator") {
+  const scratch_folder at("sidecar");
+  const fs::path newest = at / "snapshot.safetensors", before = at / "snapshot.previous.safetensors";
+  auto model = make_model();
+  model.save_weights(newest);
+  std::atomic<bool> has_ended = false;
+  std::atomic<int> evaluated = 0;
+  std::thread beside([&] {
+    auto other = make_model();
+    sidecar_evaluator(newest, {.interval = 1ms}).run(other, test_data(), [&](const sidecar_evaluator::evaluation&) {
+      ++evaluated;
+    });
+    has_ended = true;
+  });
+  while (evaluated < 1) std::this_thread::sleep_for(1ms);
+  fs::rename(newest, before);
+  std::this_thread::sleep_for(50ms);
+  CHECK(!has_ended);
+  model.save_weights(newest);
+  while (evaluated < 2) std::this_thread::sleep_for(1ms);
+  fs::remove(newest);
+  fs::remove(before);
+  beside.join();
+  CHECK(evaluated == 2);
+}
+
 TEST_CASE("weights files: as many evaluations as wanted") {
   const scratch_folder at("sidecar");
   auto model = make_model();

@@ -57,7 +57,7 @@ class backup_and_restore {
 
   /// The files of the newest snapshot and of the previous one.
   std::filesystem::path newest() const { return folder_ / "snapshot.safetensors"; }
-  std::filesystem::path previous() const { return folder_ / "snapshot.previous.safetensors"; }
+  std::filesystem::path previous() const { return detail::snapshot_before(newest()); }
 
   // The hooks of a session_callback.
 

@@ -68,8 +68,9 @@ class sidecar_evaluator {
     int looks_in_vain = 0;
     for (auto last = clock::now(); !termination.requested();) {
       const std::optional<version> now = version_of(file_);
-      looks_in_vain = tried && !now ? looks_in_vain + 1 : 0;
-      if (looks_in_vain > 1) return all;  // once is normal: between two renames of backup_and_restore the file does not exist
+      // Between two renames of backup_and_restore the file does not exist, but the snapshot before it does.
+      looks_in_vain = tried && !now && !std::filesystem::exists(detail::snapshot_before(file_)) ? looks_in_vain + 1 : 0;
+      if (looks_in_vain > 1) return all;
       if (now && now != tried) {
         evaluation one;
         try {

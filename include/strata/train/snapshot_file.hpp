@@ -24,6 +24,11 @@ using checksum = std::uint32_t;
 /// Of the names of the optimizer's slots: optimizer/0/dense/kernel.
 inline constexpr std::string_view slot_prefix = "optimizer/";
 
+/// backup_and_restore keeps two snapshots: the one before `newest`.
+inline std::filesystem::path snapshot_before(const std::filesystem::path& newest) {
+  return newest.parent_path() / (newest.stem().string() + ".previous" + newest.extension().string());
+}
+
 /// Of all bytes of the file but the stored checksum at its end.
 inline checksum checksum_of(std::span<const std::byte> file) { return io::crc32c(file.first(file.size() - sizeof(checksum))); }
 
