@@ -32,7 +32,7 @@ class FakeBuild:
         self.tests, self.finished, self.built = [], False, set()
 
     def add(self, name, script, files=(), tap=True, alone=False, timeout=60):
-        command = ["bash", "-c", f'date +%s.%N >>"$LOG/{name}"; {script}; code=$?; date +%s.%N >>"$LOG/{name}"; exit $code']
+        command = ["bash", "-c", f'date +%s.%N >>"$LOG/{name}"; ({script}); code=$?; date +%s.%N >>"$LOG/{name}"; exit $code']
         introspected = {"name": f"{'unit' if files else 'static'}/{name}", "cmd": command, "protocol": "tap" if tap else "exitcode", "is_parallel": not alone,
                  "timeout": timeout, "workdir": None, "env": {"LOG": os.environ["LOG"]}}
         self.tests.append(Test(self, introspected, files))
