@@ -218,8 +218,8 @@ int main(int argc, char** argv) {
   strata::bench::options("Elementwise kernels.").add("filter", filter, "run only names that contain this").parse(argc, argv);
   batch_norms();
   joins();
-  activations_alone(type_list<relu, leaky_relu<>, elu<>, strata::sigmoid, activations::tanh, softplus, softsign, silu, gelu,
-                              gelu_approximate>{});
+  activations_alone(
+      type_list<relu, leaky_relu<>, elu<>, strata::sigmoid, tanh_activation, softplus, softsign, silu, gelu, gelu_approximate>{});
   pooling();
   losses();
   others();

@@ -17,9 +17,9 @@ struct wide_mlp : sequential<input<1024>, dense<2048, relu>, dense<2048, relu>, 
 struct autoencoder : sequential<input<784>, dense<256, relu>, dense<32, relu>, dense<256, relu>, dense<784, sigmoid>> {};
 
 /// LeNet-5 (LeCun et al. 1998) with tanh and average pooling; each filter sees all channels.
-struct lenet5 : sequential<input<28, 28, 1>, conv2d<6, 5, same_padding, activations::tanh>, average_pool2d<2>,
-                           conv2d<16, 5, activations::tanh>, average_pool2d<2>, flatten, dense<120, activations::tanh>,
-                           dense<84, activations::tanh>, dense<10, softmax>> {};
+struct lenet5
+    : sequential<input<28, 28, 1>, conv2d<6, 5, same_padding, tanh_activation>, average_pool2d<2>, conv2d<16, 5, tanh_activation>,
+                 average_pool2d<2>, flatten, dense<120, tanh_activation>, dense<84, tanh_activation>, dense<10, softmax>> {};
 
 /// Like VGG (Simonyan and Zisserman 2015), for CIFAR-10.
 struct vgg : sequential<input<32, 32, 3>, conv2d<64, 3, same_padding, relu>, conv2d<64, 3, same_padding, relu>, max_pool2d<2>,

@@ -49,7 +49,7 @@ TEST_CASE("smooth activations") {
   check_layer<activation<gelu_approximate>, shape{13}>(recorded, "gelu_approximate");
   check_layer<activation<silu>, shape{13}>(recorded, "silu");
   check_layer<activation<sigmoid>, shape{13}>(recorded, "sigmoid");
-  check_layer<activation<activations::tanh>, shape{13}>(recorded, "tanh");
+  check_layer<activation<tanh_activation>, shape{13}>(recorded, "tanh");
   check_layer<activation<softplus>, shape{13}>(recorded, "softplus");
 }
 

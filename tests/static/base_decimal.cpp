@@ -17,7 +17,7 @@ struct rate {
 };
 static_assert(rate<0.1_r>::value == 0.1);
 template <class A, class B>
-inline constexpr bool same = false;
+inline constexpr bool is_same = false;
 template <class A>
-inline constexpr bool same<A, A> = true;
-static_assert(same<rate<0.1_r>, rate<1e-1_r>> && !same<rate<0.1_r>, rate<0.2_r>>);
+inline constexpr bool is_same<A, A> = true;
+static_assert(is_same<rate<0.1_r>, rate<1e-1_r>> && !is_same<rate<0.1_r>, rate<0.2_r>>);

@@ -26,7 +26,6 @@ constexpr bool keep_shapes() {
 }
 static_assert(keep_shapes<relu, relu6, leaky_relu<>, elu<>, selu, gelu, gelu_approximate, silu, sigmoid, tanh_activation,
                           softplus, softsign, softmax>());
-static_assert(std::is_same_v<activations::tanh, tanh_activation>);
 static_assert(leaky_relu<>::slope == 0.2 && elu<>::alpha == 1);
 static_assert(refuses<leaky_relu<-decimal(1)>>({3}, leaky_relu_slope_must_not_be_negative));
 static_assert(refuses<elu<-decimal(1)>>({3}, elu_alpha_must_not_be_negative));

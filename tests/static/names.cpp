@@ -16,6 +16,7 @@ struct subtrees {};
 struct tape {};
 struct terminal {};
 struct timed {};
+using activations = int;
 template <int, class>
 struct at_t {};
 template <class...>
@@ -38,5 +39,6 @@ struct program_of_a_user {
   because k;
   subtrees l;
   timed m;
+  activations n;
 };
 static_assert(find_rows + launch + length + pack + partition + sum_over == 21 && sizeof(program_of_a_user) > 0);

@@ -31,7 +31,7 @@ namespace {
 
 using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, conv2d<64, 3, relu>, max_pool2d<2>, flatten,
                        dense<64, relu>, dropout<0.2_r>, dense<10, softmax>>;
-using mlp = sequential<input<784>, dense<128, activations::tanh>, dense<64, sigmoid>, dense<10, softmax>>;
+using mlp = sequential<input<784>, dense<128, tanh_activation>, dense<64, sigmoid>, dense<10, softmax>>;
 using residual_net =
     sequential<input<16, 16, 3>, conv2d<16, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
                residual<conv2d<16, 3, same_padding>, batch_norm<>, activation<relu>, conv2d<16, 3, same_padding>, batch_norm<>>,
@@ -45,7 +45,7 @@ static_assert(simd::winograd_tile(16, 16, 10, 10) == 5 && simd::winograd_gradien
 static_assert(simd::winograd_tile(32, 16, 2, 2) == 2 && simd::winograd_tile(16, 32, 2, 2) == 2);
 
 // Its numbers are reported: a loss with penalties, and losses as metrics.
-using autoencoder = sequential<input<37>, dense<29, activations::tanh, kernel_regularizer<l1_l2<0.003_r, 0.007_r>>>,
+using autoencoder = sequential<input<37>, dense<29, tanh_activation, kernel_regularizer<l1_l2<0.003_r, 0.007_r>>>,
                                dense<37, sigmoid, kernel_regularizer<l2<0.01_r>>>>;
 using dense_metrics =
     type_list<mean_squared_error, mean_absolute_error, huber<0.3_r>, binary_crossentropy<>, binary_crossentropy<from_logits>,

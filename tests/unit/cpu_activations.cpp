@@ -55,7 +55,7 @@ void check_all() {
   check<T, elu<decimal(3)>>();
   check<T, selu>();
   check<T, sigmoid>();
-  check<T, activations::tanh>();
+  check<T, tanh_activation>();
   check<T, softplus>();
   check<T, softsign>();
   check<T, silu>();

@@ -116,7 +116,7 @@ template <class T>
 void check_shapes() {
   check<T, shape{3}>();
   check<T, shape{5, 4, 16}, relu>();
-  check<T, shape{3, 3, 1}, activations::tanh>();
+  check<T, shape{3, 3, 1}, tanh_activation>();
   check<T, shape{2, 3, 67}, leaky_relu<>>();
   check<T, shape{7, 48}, relu, batch_norm_settings{decimal(9, -1), decimal(1, -5), true, false}>();
   check<T, shape{100}, void, batch_norm_settings{decimal(9, -1), decimal(1, -3), false, false}>();

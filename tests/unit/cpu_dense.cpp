@@ -33,7 +33,7 @@ void check_shapes() {
   check<T, 64, 10, softsign>();
   check<T, 70, 64, relu>();
   check<T, 5, 100, leaky_relu<>, false>();
-  check<T, 130, 129, activations::tanh>();
+  check<T, 130, 129, tanh_activation>();
   check<T, 33, 17, sigmoid>();
   check<T, 40, 48, relu6>();
   check<T, 70, 300, relu>();

@@ -18,7 +18,7 @@ struct numbers : buffer<T> {
 };
 
 template <class T>
-bool same(const buffer<T>& a, const buffer<T>& b) {
+bool equal_bits(const buffer<T>& a, const buffer<T>& b) {
   return std::equal(a.data, a.data + a.size, b.data);
 }
 
@@ -39,7 +39,7 @@ void check_packed(int rows) {
     p.c = c.data;
     if (How == storage::transposed) p.b = transposed.data, p.b_stride = length;
     multiply_packed<N, 0, relu>(p, How, packed.data);
-    CHECK(same(c, expected));
+    CHECK(equal_bits(c, expected));
     if (!add) {
       double sum = double(bias.data[N - 1]);
       for (int k = 0; k < length; ++k) sum += double(a.data[(rows - 1) * length + k]) * double(b.data[k * N + N - 1]);
@@ -58,7 +58,7 @@ void check_one_row() {
   simd::multiply<N, 0>(product<T>{2, a.data, {K}, one_run, 1, K, 1, b.data, N, both.data, {N}, bias.data});
   for (int r = 0; r < 2; ++r)
     simd::multiply<N, 0>(product<T>{1, a.data + r * K, {K}, one_run, 1, K, 1, b.data, N, each.data + r * N, {N}, bias.data});
-  CHECK(same(both, each));
+  CHECK(equal_bits(both, each));
 }
 
 template <class T, int K, int N>
@@ -74,8 +74,8 @@ void check_input_gradient(int count) {
     few_samples<T>::input_gradient(dz.data, count, w.data, K, N, squares.data, add);
     multiply_packed<K, 0>(product<T>{count, dz.data, {N}, one_run, 1, N, 1, w.data, N, packed.data, {K}, nullptr, add},
                           storage::transposed, scratch.data);
-    CHECK(same(samples, squares));
-    CHECK(same(samples, packed));
+    CHECK(equal_bits(samples, squares));
+    CHECK(equal_bits(samples, packed));
   }
 }
 
@@ -116,7 +116,7 @@ void check_pieces(int count, bool sparse = false) {
         simd::multiply<N, K>(product<T>{rows, samples, {1}, one_run, 1, n, rows, dz, columns, to, {columns}});
       }};
   kernel::backward_into(o, sink);
-  CHECK(same(dx, other_dx));
+  CHECK(equal_bits(dx, other_dx));
   CHECK(std::equal(dw.data, dw.data + K * N, pieces[0].data));
   CHECK(std::equal(db.data, db.data + N, pieces[1].data));
   for (int i = K * N; i < pieces[0].size; ++i) CHECK(pieces[0].data[i] == 0);

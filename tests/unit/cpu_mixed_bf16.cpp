@@ -59,7 +59,7 @@ std::uint32_t rounded(float f) {
   return std::fma(low(a), low(b), std::fma(high(a), high(b), sum));
 }
 
-[[maybe_unused]] bool same(float a, float b) { return bits_of(a) == bits_of(b) || (std::isnan(a) && std::isnan(b)); }
+[[maybe_unused]] bool equal_bits(float a, float b) { return bits_of(a) == bits_of(b) || (std::isnan(a) && std::isnan(b)); }
 
 template <class B>
 void check() {
@@ -77,7 +77,7 @@ void check() {
       rounds = rounds && pairs[k] == (rounded(v[i + k]) | rounded(u[i + k]) << 16);
       stores = stores && (row[k / 2] >> (k % 2 * 16) & 0xffff) == rounded(v[i + k]);
 #if defined(__FMA__)
-      adds = adds && same(sum[k], sum_of_products(sums[i + k], pairs[k], other[k]));
+      adds = adds && equal_bits(sum[k], sum_of_products(sums[i + k], pairs[k], other[k]));
 #endif
     }
   }

@@ -22,7 +22,7 @@ using regularized = kernel_regularizer<l1_l2<0.01_r, 0.02_r>>;
 
 template <int Seed>
 using dense_net = sequential<input<extent(Seed, 0)>, dense<extent(Seed, 1), regularized>, dense<extent(Seed, 2), relu, no_bias>,
-                             layer_norm<>, dense<extent(Seed, 3), activations::tanh>, dense<1, regularized>>;
+                             layer_norm<>, dense<extent(Seed, 3), tanh_activation>, dense<1, regularized>>;
 /// Weights that are handed over in one piece, in pieces, and, for few samples, as products.
 using wide_net = sequential<input<70>, dense<33, relu>, dense<3, regularized>, dense<600>, dense<8>, dense<64, relu>, dense<1>>;
 template <int Seed>

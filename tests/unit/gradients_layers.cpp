@@ -60,7 +60,7 @@ TEST_CASE("activations") {
   check_gradients<reference, gelu_approximate, shape{31}>({.low = -4, .high = 4});
   check_gradients<reference, silu, shape{31}>({.low = -5, .high = 5});
   check_gradients<reference, sigmoid, shape{31}>({.low = -5, .high = 5});
-  check_gradients<reference, activations::tanh, shape{31}>();
+  check_gradients<reference, tanh_activation, shape{31}>();
   check_gradients<reference, softplus, shape{31}>({.low = -5, .high = 5});
   check_gradients<reference, softsign, shape{31}>();
   check_gradients<reference, softmax, shape{7}>();

@@ -19,8 +19,8 @@ using normalised = branch<conv2d<Filters, 3, same_padding, no_bias>, batch_norm<
 using shrinking = sequential<input<8, 8, 3>, normalised<8>, max_pool2d<2>, conv2d<8, 3, same_padding, relu>, normalised<16>,
                              max_pool2d<2>, conv2d<24, 1>, normalised<8>, global_average_pool2d, dense<5, softmax>>;
 using varying =
-    sequential<input<8, 8, 3>, normalised<8>, average_pool2d<2>, normalised<40>, conv2d<8, 1, activations::tanh>,
-               conv2d<20, 1, activations::tanh>, average_pool2d<2>, normalised<8>, conv2d<3, 1>, flatten, dense<5, softmax>>;
+    sequential<input<8, 8, 3>, normalised<8>, average_pool2d<2>, normalised<40>, conv2d<8, 1, tanh_activation>,
+               conv2d<20, 1, tanh_activation>, average_pool2d<2>, normalised<8>, conv2d<3, 1>, flatten, dense<5, softmax>>;
 using growing = sequential<input<8, 8, 3>, conv2d<4, 1>, conv2d<12, 1>, conv2d<2, 3>, batch_norm<>, conv2d<2, 1>,
                            conv2d<14, 1, relu>, conv2d<3, 1>, batch_norm<>, max_pool2d<2>, flatten, dense<5, softmax>>;
 using joined = sequential<input<8, 8, 3>, normalised<8>, residual<normalised<8>, conv2d<8, 1>>, max_pool2d<2>, normalised<24>,
@@ -61,7 +61,7 @@ TEST_CASE_TEMPLATE("a leaf of many micro-batches has the gradient of many leaves
 TEST_CASE_TEMPLATE("with a batch of one row, Adam does not move what stands before batch_norm", Precision, precision::f32,
                    precision::f64) {
   using net =
-      sequential<input<7>, dense<9>, batch_norm<>, dense<5>, batch_norm<>, activation<activations::tanh>, dense<3, softmax>>;
+      sequential<input<7>, dense<9>, batch_norm<>, dense<5>, batch_norm<>, activation<tanh_activation>, dense<3, softmax>>;
   using P = program<net, sparse_categorical_crossentropy<>, adam, type_list<>, Precision>;
   constexpr const auto& layout = layout_of_program<P>;
   synchronous_executor<P, cpu> executor(adam{}, 3, {.threads = 1});

@@ -52,7 +52,7 @@ template <bool Normalized, bool Compared>
 struct structure<two_by_two<Normalized, Compared>> {
   using numbers = input<6>;
   using words = input<3>;
-  using of_numbers = structure<dense<5, activations::tanh>>;
+  using of_numbers = structure<dense<5, tanh_activation>>;
   using of_words = structure<branch<embedding<7, 2>, flatten, dense<5>>>;
   using joined = add<branch<>, branch<>>;
   using first = structure<

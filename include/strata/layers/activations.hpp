@@ -42,7 +42,7 @@ struct relu6 : detail::elementwise_function {
 
 /// x > 0 ? x : slope * x. Keras' function has slope 0.2; its layer LeakyReLU has 0.3.
 template <decimal Slope = decimal(2, -1)>
-struct leaky_relu : detail::elementwise_function {
+struct leaky_relu /* write leaky_relu<> */ : detail::elementwise_function {
   static constexpr auto name = "leaky_relu";
   static constexpr double slope = Slope.value();
   static constexpr expected_shape output_shape(shape in) {
@@ -53,7 +53,7 @@ struct leaky_relu : detail::elementwise_function {
 
 /// x > 0 ? x : alpha * (exp(x) - 1)   (Clevert et al. 2016)
 template <decimal Alpha = decimal(1)>
-struct elu : detail::elementwise_function {
+struct elu /* write elu<> */ : detail::elementwise_function {
   static constexpr auto name = "elu";
   static constexpr double alpha = Alpha.value();
   static constexpr expected_shape output_shape(shape in) {
@@ -89,15 +89,10 @@ struct sigmoid : detail::elementwise_function {
   static constexpr value_range makes = value_range::from_0_to_1;
 };
 
-/// tanh(x). Also named activations::tanh; strata::tanh would be ambiguous with the C library's ::tanh after
-/// `using namespace strata`.
+/// tanh(x). A type strata::tanh would make each call of the C library's ::tanh ambiguous after `using namespace strata`.
 struct tanh_activation : detail::elementwise_function {
   static constexpr auto name = "tanh";
 };
-
-namespace activations {
-using tanh = tanh_activation;
-}
 
 /// log(1 + exp(x))
 struct softplus : detail::elementwise_function {

@@ -49,7 +49,7 @@ struct momentum {
 /// Options: momentum, epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
 /// https://keras.io/api/layers/normalization_layers/batch_normalization
 template <class... Options>
-struct batch_norm : layer_options<batch_norm_settings, Options...> {
+struct batch_norm /* write batch_norm<> */ : layer_options<batch_norm_settings, Options...> {
   static constexpr auto name = "batch_normalization", class_name = "BatchNormalization";
   using operations = type_list<batch_normalization<batch_norm::configured(batch_norm_settings{})>>;
 };

@@ -28,7 +28,7 @@ struct layer_normalization {
 /// in: (..., C)  out: (..., C)  Options: epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
 /// https://keras.io/api/layers/normalization_layers/layer_normalization
 template <class... Options>
-struct layer_norm : layer_options<layer_norm_settings, Options...> {
+struct layer_norm /* write layer_norm<> */ : layer_options<layer_norm_settings, Options...> {
   static constexpr auto name = "layer_normalization", class_name = "LayerNormalization";
   using operations = type_list<layer_normalization<layer_norm::configured(layer_norm_settings{})>>;
 };
