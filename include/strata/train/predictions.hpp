@@ -1,7 +1,12 @@
 // What predict returns: one row per sample.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <span>
+#include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/program/row_tables.hpp>
 #include <vector>
 
 namespace strata {
@@ -17,5 +22,27 @@ struct predictions {
     return std::span<const T>(values).subspan(i * std::size_t(Extents.size()), std::size_t(Extents.size()));
   }
 };
+
+namespace detail {
+/// Predicts samples in memory in pieces of at most 1,024: calls prepare(size of the largest piece), then predict(piece, its
+/// place in `out`) for each. Throws strata::error for sizes that do not fit the network, and for indices that are no row of an
+/// embedding.
+template <class Program, class T>
+void predict_in_pieces(std::span<const T> x, std::span<T> out, const auto& prepare, const auto& predict) {
+  using network = typename Program::network;
+  constexpr std::size_t most = 1024, in_size = std::size_t(network::input_shape.size()),
+                        out_size = std::size_t(network::output_shape.size());
+  const std::size_t count = x.size() / in_size;
+  if (x.size() != count * in_size || out.size() != count * out_size)
+    throw error(
+        {"predict: ", x.size(), " inputs and room for ", out.size(), " outputs, but a sample has ", in_size, " and ", out_size});
+  prepare(int(std::min(count, most)));
+  for (std::size_t at = 0; at < count; at += most) {
+    const samples<T> piece{x.data() + at * in_size, int(std::min(count - at, most))};
+    refuse_other_rows<Program>(piece, {0, piece.count}, long(at));
+    predict(piece, out.data() + at * out_size);
+  }
+}
+}  // namespace detail
 
 }  // namespace strata

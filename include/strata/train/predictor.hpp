@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/precision.hpp>
@@ -61,19 +62,13 @@ class predictor {
   /// x: (count, input shape); out: (count, output shape). Allocates nothing once as many threads have predicted as many samples.
   /// Throws strata::error for other sizes, and for indices that are no row of an embedding.
   void predict(std::span<const value_type> x, std::span<value_type> out) const {
-    constexpr std::size_t in_size = std::size_t(input_shape.size()), out_size = std::size_t(output_shape.size()), most = 1024;
-    const std::size_t count = x.size() / in_size;
-    if (x.size() != count * in_size || out.size() != count * out_size)
-      throw error({"predict: ", x.size(), " inputs and room for ", out.size(), " outputs, but a sample has ", in_size, " and ",
-                   out_size});
-    const lent_engine engine(*shared_);
-    engine->prepare(int(std::min(count, most)), purpose::inference, 1);
-    for (std::size_t at = 0; at < count; at += most) {
-      const samples<value_type> some{x.data() + at * in_size, int(std::min(count - at, most))};
-      refuse_other_rows<program_type>(some, {0, some.count}, long(at));
-      engine->begin(purpose::inference, some, philox{0});
-      engine->predict({out.data() + at * out_size});
-    }
+    std::optional<lent_engine> engine;
+    detail::predict_in_pieces<program_type>(
+        x, out, [&](int most) { engine.emplace(*shared_)->prepare(most, purpose::inference, 1); },
+        [&](const samples<value_type>& piece, value_type* to) {
+          (*engine)->begin(purpose::inference, piece, philox{0});
+          (*engine)->predict({to});
+        });
   }
   predictions<value_type, output_shape> predict(std::span<const value_type> x) const {
     predictions<value_type, output_shape> out;

@@ -140,18 +140,9 @@ class trainer {
 
   /// The same for samples in memory: x is (count, input shape), out (count, output shape). Throws strata::error for other sizes.
   void predict(std::span<const T> x, std::span<T> out) {
-    constexpr std::size_t most = 1024, in_size = std::size_t(network::input_shape.size()),
-                          out_size = std::size_t(network::output_shape.size());
-    const std::size_t count = x.size() / in_size;
-    if (x.size() != count * in_size || out.size() != count * out_size)
-      throw error(detail::text_of({"predict: ", x.size(), " inputs and room for ", out.size(), " outputs, but a sample has ",
-                                   in_size, " and ", out_size}));
-    executor_.prepare(int(std::min(count, most)), purpose::inference);
-    for (std::size_t at = 0; at < count; at += most) {
-      const samples<T> some{x.data() + at * in_size, int(std::min(count - at, most))};
-      refuse_other_rows<Program>(some, {0, some.count}, long(at));
-      executor_.predict(some, out.data() + at * out_size);
-    }
+    detail::predict_in_pieces<Program>(
+        x, out, [&](int most) { executor_.prepare(most, purpose::inference); },
+        [&](const samples<T>& piece, T* to) { executor_.predict(piece, to); });
   }
 
   /// One update on one batch, for your own training loop. Returns (sum, count) of the loss and of each metric.
