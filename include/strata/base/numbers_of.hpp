@@ -21,7 +21,13 @@ constexpr int count_fields() {
     return sizeof...(Field);
 }
 
-/// Calls f(double) for a number, or for each number in a settings value: an aggregate of at most 12 members, none an array.
+/// Stands for the numbers of an aggregate that has more than 12 members.
+struct unread_numbers {
+  constexpr operator double() const { return 0; }
+};
+
+/// Calls f(double) for a number, or for each number in a settings value: an aggregate of at most 12 members, none an array. Calls
+/// f(unread_numbers) for a larger one.
 template <class S, class F>
 constexpr void for_numbers(const S& s, F&& f) {
   const auto each = [&](const auto&... field) { (for_numbers(field, f), ...); };
@@ -67,6 +73,8 @@ constexpr void for_numbers(const S& s, F&& f) {
     } else if constexpr (count == 12) {
       const auto& [a, b, c, d, e, g, h, i, j, k, l, m] = s;
       each(a, b, c, d, e, g, h, i, j, k, l, m);
+    } else if constexpr (count > 12) {
+      f(unread_numbers{});
     }
   }
 }
@@ -91,19 +99,30 @@ constexpr void for_settings_of(auto&& f) {
 }
 
 template <class T>
-constexpr std::size_t count_settings() {
-  std::size_t count = 0;
-  for_settings_of<T>([&](double) { ++count; });
-  return count;
-}
+struct array_of_settings {
+  struct size {
+    std::size_t count = 0;
+    bool all_read = true;
+  };
+  static constexpr size found = [] {
+    size s;
+    for_settings_of<T>([&](auto number) {
+      ++s.count;
+      if (std::is_same_v<decltype(number), unread_numbers>) s.all_read = false;
+    });
+    return s;
+  }();
+  static_assert(found.all_read, "a settings value has more than 12 members: group some of them in a struct");
+  static constexpr auto numbers = [] {
+    std::array<double, found.count> values{};
+    [[maybe_unused]] std::size_t n = 0;
+    for_settings_of<T>([&](double number) { values[n++] = number; });
+    return values;
+  }();
+};
 
 /// The same as an array.
 template <class T>
-inline constexpr auto numbers_of = [] {
-  std::array<double, count_settings<T>()> numbers{};
-  [[maybe_unused]] std::size_t n = 0;
-  for_settings_of<T>([&](double number) { numbers[n++] = number; });
-  return numbers;
-}();
+inline constexpr auto numbers_of = array_of_settings<T>::numbers;
 
 }  // namespace strata::detail
