@@ -52,6 +52,11 @@ void validate_adam(const Adam& o) {
   check_positive(Adam::name, "epsilon", o.epsilon);  // 0 would give 0 / 0 for elements that never had a gradient
 }
 
+/// Those that not every optimizer has.
+std::array<optimizer_setting, 4> settings_of_adam(const auto& o) {
+  return {{{"beta_1", o.beta_1}, {"beta_2", o.beta_2}, {"epsilon", o.epsilon}, {"amsgrad", double(o.amsgrad)}}};
+}
+
 /// Corrections are computed in double, because 1 - 0.999f is wrong by 1e-5.
 template <class T, class Adam, class F>
 void with_adam_rule(const Adam& o, long step, double rate, F&& f) {
@@ -76,9 +81,7 @@ struct adam {
   /// m, v and, with amsgrad, the largest v.
   int slots() const { return amsgrad ? 3 : 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const {
-    return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}};
-  }
+  std::array<optimizer_setting, 4> settings() const { return detail::settings_of_adam(*this); }
   /// Throws strata::error.
   void validate() const { detail::validate_adam(*this); }
 
@@ -101,9 +104,7 @@ struct adamw {
 
   int slots() const { return amsgrad ? 3 : 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const {
-    return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}, {"amsgrad", double(amsgrad)}}};
-  }
+  std::array<optimizer_setting, 4> settings() const { return detail::settings_of_adam(*this); }
   /// Throws strata::error.
   void validate() const { detail::validate_adam(*this); }
 
