@@ -6,6 +6,7 @@
 #include <strata/program/program_text.hpp>
 #include <strata/strata.hpp>
 #include <string>
+#include <vector>
 
 using namespace strata;
 using detail::text_of_optimizer;
@@ -82,6 +83,26 @@ TEST_CASE("each setting of an optimizer shows") {
   CHECK(other(rmsprop{}, rmsprop{.rho = 0.8}) == "rho 0.9 | rho 0.8");
   CHECK(other(lamb{}, lamb{.epsilon = 1e-6}) == "epsilon 1e-07 | epsilon 1e-06");
   CHECK(other(adam{}, lamb{}).find("optimizer adam") == 0);
+}
+
+TEST_CASE("each setting of a schedule shows") {
+  const std::string text = text_of_optimizer(sgd{.learning_rate = exponential_decay{1, 4, 0.5}});
+  CHECK(text.find("learning_rate exponential_decay 1, 0.840896415 at step 1, 0.707106781 at step 2, 0.5 at step 4, ") !=
+        std::string::npos);
+  const auto other = [](const learning_rate_schedule& a, const learning_rate_schedule& b) {
+    return differences(text_of_optimizer(sgd{.learning_rate = a}), text_of_optimizer(sgd{.learning_rate = b}));
+  };
+  CHECK(other(exponential_decay{1, 4, 0.5}, 1.).find("learning_rate exponential_decay 1, 0.84") == 0);
+  CHECK(other(piecewise_constant_decay{{5000}, {1, 0.5}}, piecewise_constant_decay{{3000}, {1, 0.5}}) ==
+        "1 at step 4096 | 0.5 at step 4096");
+  CHECK(other(cosine_decay{1, 1000}, cosine_decay{1, 1001}).find(" at step 2, ") != std::string::npos);
+  CHECK(other(polynomial_decay{1, 1000, 0.1}, polynomial_decay{1, 1000, 0.1, 2}).find("0.9991 at step 1, ") == 0);
+  CHECK(other(cosine_decay_restarts{1, 1000}, cosine_decay_restarts{1, 1000, 2, 0.5}).find(" at step 1024, ") !=
+        std::string::npos);
+
+  const std::vector<double> rates = {0.1, 0.01};
+  const auto of_two_steps = [rates](long step) { return rates.at(std::size_t(step)); };
+  CHECK(other(of_two_steps, 0.1) == other(0.1, 0.1));  // its later rates are not asked for
 }
 
 TEST_CASE("what differs of two texts") {

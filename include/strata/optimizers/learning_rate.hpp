@@ -10,19 +10,24 @@ namespace strata {
 /// A number, or a function of the step, from 0. Schedules are in optimizers/schedules.hpp.
 class learning_rate_schedule {
   std::function<double(long)> at_;
+  const char* name_ = "";
 
  public:
   learning_rate_schedule(double constant) : at_([constant](long) { return constant; }) {}
-  /// Calls schedule.validate(), if the schedule has it, which throws strata::error for wrong settings.
+  /// Calls schedule.validate(), if the schedule has it, which throws strata::error for wrong settings. A schedule with a `name`
+  /// has a rate for every step: processes that train together compare some of its rates.
   template <class Schedule>
     requires(!std::same_as<std::remove_cvref_t<Schedule>, learning_rate_schedule>) &&
             std::is_invocable_r_v<double, const Schedule&, long>
   learning_rate_schedule(Schedule schedule) {
     if constexpr (requires { schedule.validate(); }) schedule.validate();
+    if constexpr (requires { name_ = Schedule::name; }) name_ = Schedule::name;
     at_ = std::move(schedule);
   }
 
   double operator()(long step) const { return at_(step); }
+  /// Of the schedule; empty for a number and for a function without a name.
+  const char* name() const { return name_; }
 };
 
 }  // namespace strata

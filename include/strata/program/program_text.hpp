@@ -6,6 +6,7 @@
 #include <strata/base/numbers_of.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/optimizer.hpp>
+#include <strata/optimizers/learning_rate.hpp>
 #include <strata/optimizers/setting.hpp>
 #include <strata/program/program.hpp>
 #include <string>
@@ -66,12 +67,21 @@ template <class Program>
   return text;
 }
 
-/// "optimizer sgd, learning_rate 0.1, momentum 0.9, ...". Of a schedule, the rate of the first step.
+/// ", learning_rate 0.1"; of a schedule with a name ", learning_rate cosine_decay 0.1, 0.0999 at step 1, 0.0998 at step 2, ...",
+/// at powers of two. Another function may have no rates for steps that are never reached: only its first one counts.
+[[gnu::cold]] inline std::string text_of_learning_rate(const learning_rate_schedule& rate) {
+  std::string text = text_of({", learning_rate ", rate.name(), *rate.name() ? " " : ""});
+  text += formatted("%.9g", rate(0));
+  for (long step = 1; *rate.name() && step <= (1L << 20); step *= 2) text += formatted(", %.9g at step %ld", rate(step), step);
+  return text;
+}
+
+/// "optimizer sgd, learning_rate 0.1, momentum 0.9, ...".
 template <class Optimizer>
 [[gnu::cold]] std::string text_of_optimizer(const Optimizer& o) {
   std::string text = text_of({"optimizer ", Optimizer::name, ", ", o.slots(), " slots"});
   const auto add = [&](const optimizer_setting& s) { text += formatted(", %s %.9g", s.name, s.value); };
-  add({"learning_rate", o.learning_rate(0)});
+  text += text_of_learning_rate(o.learning_rate);
   if constexpr (requires { std::begin(o.settings()); })
     for (const optimizer_setting& s : o.settings()) add(s);
   add({"weight_decay", o.weight_decay});
