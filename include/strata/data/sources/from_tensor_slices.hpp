@@ -232,13 +232,11 @@ struct from_tensor_slices_fn {
     } else if constexpr (pair_of_members<X>) {
       auto& [first, second] = x;
       return (*this)(std::move(first), std::move(second));
+    } else if constexpr (std::is_void_v<decltype(samples_of(std::move(x)))>) {
+      return refused_view{};
     } else {
-      if constexpr (std::is_void_v<decltype(samples_of(std::move(x)))>) {
-        return refused_view{};
-      } else {
-        auto rows = samples_of(std::move(x));
-        return tensor_slices<decltype(rows), no_labels>(std::move(rows), {});
-      }
+      auto rows = samples_of(std::move(x));
+      return tensor_slices<decltype(rows), no_labels>(std::move(rows), {});
     }
   }
   template <class X, class Y>
