@@ -20,8 +20,7 @@ inline constexpr reason the_loss_takes_probabilities_end_with_sigmoid_or_write_f
     "predictions are right as they are"};
 inline constexpr reason from_logits_applies_it_again_leave_out_the_activation_or_from_logits_or_allow_it_by_activation_linear{
     "a loss with from_logits applies softmax or sigmoid itself: leave out the network's, or from_logits, or put "
-    "activation<linear> "
-    "last if it should be applied twice"};
+    "activation<linear> last if it should be applied twice"};
 inline constexpr reason softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear{
     "the softmax of one unit is always 1: use sigmoid, or put activation<linear> last if it should be so"};
 
