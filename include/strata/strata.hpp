@@ -23,6 +23,7 @@
 #include <strata/layers/max_pool2d.hpp>
 #include <strata/layers/maximum.hpp>
 #include <strata/layers/multiply.hpp>
+#include <strata/layers/normalization.hpp>
 #include <strata/layers/reshape.hpp>
 #include <strata/layers/residual.hpp>
 #include <strata/layers/subtract.hpp>

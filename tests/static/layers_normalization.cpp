@@ -1,8 +1,9 @@
-// batch_norm and layer_norm: shapes, parameters and state, options, and what they refuse.
+// batch_norm, layer_norm and normalization: shapes, parameters and state, options, and what they refuse.
 #include "layer_shapes.hpp"
 #include <strata/layers/activations.hpp>
 #include <strata/layers/batch_norm.hpp>
 #include <strata/layers/layer_norm.hpp>
+#include <strata/layers/normalization.hpp>
 using namespace strata;
 using namespace strata::test;
 
@@ -53,3 +54,10 @@ static_assert(misused<batch_norm<no_scale, no_bias>>(1, the_layer_does_not_know_
 static_assert(misused<batch_norm<kernel_initializer<ones>>>(0, the_layer_does_not_know_this_option));
 static_assert(misused<layer_norm<momentum<0.9_r>>>(0, the_layer_does_not_know_this_option));
 static_assert(well_used<layer_norm<no_center, epsilon<1e-5_r>>>());
+
+static_assert(called<normalization>("normalization", "Normalization"));
+static_assert(gives<normalization>({28, 28, 3}, {28, 28, 3}) && gives<normalization>({7}, {7}));
+static_assert(parameter_count<normalization>({5, 5, 3}) == 2);
+static_assert(is(parameter_of<normalization>({5, 5, 3}, 0), "mean", {3}, "zeros", false));
+static_assert(is(parameter_of<normalization>({5, 5, 3}, 1), "variance", {3}, "ones", false));
+static_assert(refuses<normalization>({}, normalization_takes_at_least_one_extent));

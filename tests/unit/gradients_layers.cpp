@@ -102,6 +102,7 @@ TEST_CASE("normalization") {
   check_gradients<reference, operation_of<batch_norm<no_scale>>, shape{3, 4}>();
   check_gradients<reference, operation_of<batch_norm<no_center, epsilon<0.1_r>>>, shape{3, 4}>({.count = 4});
   check_gradients<reference, operation_of<batch_norm<no_center, no_scale>>, shape{2, 3}>();
+  check_gradients<reference, normalization, shape{3, 2, 4}>();
   check_gradients<reference, operation_of<layer_norm<>>, shape{7}>();
   check_gradients<reference, operation_of<layer_norm<epsilon<1e-5_r>>>, shape{3, 2, 5}>();
   check_gradients<reference, operation_of<layer_norm<no_scale>>, shape{2, 3}>();

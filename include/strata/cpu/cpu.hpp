@@ -14,6 +14,7 @@
 #include <strata/cpu/kernels/folded_batch_norm.hpp>
 #include <strata/cpu/kernels/layer_norm.hpp>
 #include <strata/cpu/kernels/losses.hpp>
+#include <strata/cpu/kernels/normalization.hpp>
 #include <strata/cpu/kernels/pooling.hpp>
 #include <strata/cpu/kernels/softmax.hpp>
 #include <strata/cpu/kernels/zero_padding2d.hpp>

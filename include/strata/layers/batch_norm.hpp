@@ -1,6 +1,6 @@
 // batch_norm<>: batch normalization. It needs statistics of the whole batch, so it opens a new segment.
 #pragma once
-#include <strata/layers/normalization.hpp>
+#include <strata/layers/normalization_options.hpp>
 
 namespace strata {
 

@@ -1,6 +1,6 @@
 // layer_norm<>: layer normalization.
 #pragma once
-#include <strata/layers/normalization.hpp>
+#include <strata/layers/normalization_options.hpp>
 
 namespace strata {
 

@@ -1,46 +1,28 @@
-// Options and parameters that batch_norm and layer_norm share.
+// normalization: brings each feature of the data to mean 0 and variance 1.
 #pragma once
 #include <array>
-#include <strata/base/float_range.hpp>
 #include <strata/initializers/constant.hpp>
-#include <strata/layers/options.hpp>
+#include <strata/layers/normalization_options.hpp>
 
 namespace strata {
 
-inline constexpr reason normalization_epsilon_must_be_positive_and_finite_as_float{
-    "the epsilon of a normalization must be above 0 and finite as float"};
-inline constexpr reason normalization_takes_at_least_one_extent{"a normalization needs an axis to work on: put input<...> first"};
+/// y = (x - mean) / sqrt(max(variance, 1e-14)) per feature, the last axis. trainer::adapt computes mean and variance from a data
+/// set; they are not trained. Before that, mean is 0 and variance 1.  in: (..., C)  out: (..., C)  mean, variance: (C)
+/// https://keras.io/api/layers/preprocessing_layers/numerical/normalization
+struct normalization {
+  static constexpr auto name = "normalization", class_name = "Normalization";
+  static constexpr value_range makes = value_range::real;
+  static constexpr double least_variance = 1e-14;
 
-/// Added to the variance, inside the root.
-template <decimal Value>
-struct epsilon {
-  static constexpr void configure(auto& settings)
-    requires requires { settings.epsilon; }
-  {
-    settings.epsilon = Value;
+  static constexpr expected_shape output_shape(shape in) {
+    if (in.rank() < 1) return normalization_takes_at_least_one_extent;
+    return in;
+  }
+  static constexpr auto parameters(shape in) {
+    const shape features{in.last()};
+    return std::array{parameter{"mean", features, &info_of_initializer<zeros>, false},
+                      parameter{"variance", features, &info_of_initializer<ones>, false}};
   }
 };
-
-/// No beta: normalized values are not shifted.
-struct no_center {
-  static constexpr void configure(detail::with_beta auto& settings) { settings.center = false; }
-};
-
-/// No gamma: normalized values are not scaled.
-struct no_scale {
-  static constexpr void configure(detail::with_gamma auto& settings) { settings.scale = false; }
-};
-
-namespace detail {
-/// gamma and beta, unless the settings S leave them out, then `More` empty entries.
-template <auto S, int More = 0>
-constexpr auto gamma_and_beta(shape extents) {
-  std::array<parameter, S.scale + S.center + More> owned{};
-  std::size_t n = 0;
-  if (S.scale) owned[n++] = {"gamma", extents, &info_of_initializer<ones>};
-  if (S.center) owned[n++] = {"beta", extents, &info_of_initializer<zeros>};
-  return owned;
-}
-}  // namespace detail
 
 }  // namespace strata

@@ -11,5 +11,6 @@
 #include <strata/reference/embedding.hpp>
 #include <strata/reference/layer_norm.hpp>
 #include <strata/reference/losses.hpp>
+#include <strata/reference/normalization.hpp>
 #include <strata/reference/pooling.hpp>
 #include <strata/reference/zero_padding2d.hpp>

@@ -10,6 +10,7 @@
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/network/summary.hpp>
+#include <strata/train/adapt.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/checks.hpp>
 #include <strata/train/deduced_program.hpp>
@@ -166,6 +167,26 @@ class trainer {
     executor_.parameters_changed();
   }
 
+  /// Sets mean and variance of each layer `normalization` that takes the data as they come, from one pass over a batch_source:
+  /// before fit, once. Labels are ignored. Every process of a training reads all of the data, so that all have equal weights.
+  /// Throws strata::error, before anything has changed, for an empty source, a share of the data, and nan or infinite features.
+  template <class Source>
+  void adapt(Source&& source) {
+    using sentence = verdict_on<Source, false>;
+    using on_network = typename detail::adapt_verdict<network>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
+    static_assert(sizeof(detail::spoken<on_network>()) > 0, "the network has no layer that adapts");
+    if constexpr (std::is_same_v<sentence, detail::no_complaint> && std::is_same_v<on_network, detail::no_complaint>)
+      detail::with_source(source, [&](auto& from) {
+        if (data::detail::shards_of(from) > 1)
+          throw error("adapt: this process would read a share of the data: adapt before shard");
+        detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
+        static constexpr auto layers = detail::adapting_layers<network>();
+        detail::adapt_to<T>(stream, network::input_shape.size(), layers, executor_.parameters());
+        executor_.parameters_changed();
+      });
+  }
+
   /// safetensors, one tensor per parameter; needs <strata/train/weights_file.hpp>.
   /// Throws strata::error; the file is complete or absent.
   template <class Path>
@@ -252,6 +273,7 @@ class trainer<detail::refused_program<Sentence, Network>, void> {
   std::array<metric_sum, 2> train_step(const auto&...) { return {}; }
   std::span<float> parameters() const { return {}; }
   void set_parameters(const auto&...) {}
+  void adapt(const auto&...) {}
   void save_weights(const auto&...) const {}
   void load_weights(const auto&...) {}
   double learning_rate() const { return 0; }

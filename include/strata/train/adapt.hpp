@@ -1,0 +1,127 @@
+// What trainer::adapt computes: the mean and variance of each feature of a data set, for the layers `normalization`.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/layers/normalization.hpp>
+#include <strata/network/layout.hpp>
+#include <strata/train/batch_stream.hpp>
+#include <vector>
+
+namespace strata {
+
+template <class Network, class Why>
+struct nothing_to_adapt;
+
+inline constexpr reason adapt_needs_a_normalization_after_input{
+    "adapt sets the layers normalization that take the data as they come: put one after input, or after flatten or reshape"};
+
+namespace detail {
+
+/// The moments of features whose values come in turns, batch by batch (Chan, Golub and LeVeque 1979).
+class feature_moments {
+ public:
+  explicit feature_moments(int features)
+      : mean_(std::size_t(features)), squares_(mean_), batch_mean_(mean_), batch_squares_(mean_) {}
+
+  template <class T>
+  [[gnu::cold]] void add(const T* values, std::size_t size) {
+    const std::size_t features = mean_.size(), rows = size / features;
+    batch_mean_.assign(features, 0), batch_squares_.assign(features, 0);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < features; ++c) batch_mean_[c] += double(values[r * features + c]);
+    for (double& m : batch_mean_) m /= double(rows);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < features; ++c) {
+        const double d = double(values[r * features + c]) - batch_mean_[c];
+        batch_squares_[c] += d * d;
+      }
+    const double before = count_, now = double(rows);
+    count_ += now;
+    for (std::size_t c = 0; c < features; ++c) {
+      const double d = batch_mean_[c] - mean_[c];
+      mean_[c] += d * (now / count_);
+      squares_[c] += batch_squares_[c] + d * d * (before * now / count_);
+    }
+  }
+
+  /// Throws strata::error for a feature that is nan or infinite.
+  template <class T>
+  [[gnu::cold]] void write(T* mean, T* variance) const {
+    for (std::size_t c = 0; c < mean_.size(); ++c) {
+      if (!std::isfinite(squares_[c])) throw error({"adapt: feature ", c, " is nan or infinite in a sample"});
+      mean[c] = T(mean_[c]), variance[c] = T(squares_[c] / count_);
+    }
+  }
+
+ private:
+  std::vector<double> mean_, squares_, batch_mean_, batch_squares_;
+  double count_ = 0;
+};
+
+/// Whether node i is a normalization of the data as they come: of the input, or of a view of it.
+template <class Network>
+constexpr bool adapts(int i) {
+  constexpr const auto& t = tape_of<typename Network::items>;
+  return !t.nodes[i].is_input() && t.nodes[i].operation == &info_of<normalization> &&
+         input_viewed_by(t.nodes, t.nodes[i].input[0]) >= 0;
+}
+template <class Network>
+constexpr int count_adapting() {
+  int count = 0;
+  for (int i = 0; i < tape_of<typename Network::items>.size; ++i) count += adapts<Network>(i);
+  return count;
+}
+template <class Network>
+struct adapt_verdict {
+  using type = nothing_to_adapt<Network, because<adapt_needs_a_normalization_after_input>>;
+};
+template <class Network>
+  requires(count_adapting<Network>() > 0)
+struct adapt_verdict<Network> {
+  using type = no_complaint;
+};
+
+/// A normalization in the arena of parameters.
+struct adapting_layer {
+  int features;
+  long mean, variance;
+};
+template <class Network>
+constexpr auto adapting_layers() {
+  constexpr const auto& l = layout_of<typename Network::items>;
+  std::array<adapting_layer, std::size_t(count_adapting<Network>())> found{};
+  std::size_t n = 0;
+  for (int s = 0; s < l.count; ++s) {
+    if (!adapts<Network>(l.slots[s].node)) continue;
+    if (l.slots[s].index == 0)
+      found[n] = {l.slots[s].what.extents[0], l.slots[s].offset, 0};
+    else
+      found[n++].variance = l.slots[s].offset;
+  }
+  return found;
+}
+
+/// Reads one pass of the data. Nothing has changed if it throws.
+template <class T>
+[[gnu::cold]] void adapt_to(batch_stream<T>& data, int sample_size, std::span<const adapting_layer> layers,
+                            std::span<T> parameters) {
+  std::vector<feature_moments> moments;
+  for (const adapting_layer& l : layers) moments.emplace_back(l.features);
+  long count = 0;
+  data.start(0);
+  for (samples<T> batch; data.next(batch); count += batch.count)
+    for (feature_moments& m : moments) m.add(batch.x(), std::size_t(batch.count) * std::size_t(sample_size));
+  if (count == 0) throw error("adapt: the data set has no samples");
+  std::vector<T> adapted(parameters.begin(), parameters.end());
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    moments[i].write(adapted.data() + layers[i].mean, adapted.data() + layers[i].variance);
+  std::ranges::copy(adapted, parameters.begin());
+}
+
+}  // namespace detail
+
+}  // namespace strata

@@ -1,0 +1,118 @@
+// trainer::adapt: mean and variance of each feature, as Keras' Normalization.adapt computes them.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <strata/data/views/shard.hpp>
+#include <strata/strata.hpp>
+#include <string>
+#include <vector>
+
+using namespace strata;
+
+namespace {
+
+using linear_model = sequential<input<3>, normalization, dense<1>>;
+
+/// `count` samples of three features: of mean 5, far from 0, and constant.
+std::vector<float> features(int count) {
+  std::vector<float> x;
+  for (int i = 0; i < count; ++i) {
+    const float u = float(philox{1}.uniform(std::uint64_t(i)));
+    x.insert(x.end(), {5 + 4 * u, 1e3F + u, 0.1F});
+  }
+  return x;
+}
+
+template <class Net, class P = precision::f32>
+auto model_of(P p = {}) {
+  return trainer{Net{}, sgd{.learning_rate = 0.1}, mean_squared_error{}, p};
+}
+auto array_of(const std::vector<float>& x) { return data::array<float, shape{3}>(x); }
+
+std::string error_of(auto&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("adapt computes mean and variance of each feature, whatever the batches are", P, precision::f32,
+                   precision::f64) {
+  const std::vector<float> x = features(1001);
+  auto model = model_of<linear_model>(P{});
+  model.adapt(data::from_tensor_slices(array_of(x)) | data::batch<100>);
+  const auto& layout = layout_of<linear_model::items>;
+  for (int c = 0; c < 3; ++c) {
+    double mean = 0, variance = 0;
+    for (std::size_t i = 0; i < 1001; ++i) mean += double(x[3 * i + std::size_t(c)]) / 1001;
+    for (std::size_t i = 0; i < 1001; ++i) variance += std::pow(double(x[3 * i + std::size_t(c)]) - mean, 2) / 1001;
+    CAPTURE(c);
+    using T = typename P::value_type;
+    const double precision = sizeof(T) == 4 ? 1e-6 : 1e-12;
+    CHECK(double(model.parameters()[std::size_t(layout.slots[0].offset + c)]) == doctest::Approx(mean).epsilon(precision));
+    CHECK(double(model.parameters()[std::size_t(layout.slots[1].offset + c)]) == doctest::Approx(variance).epsilon(precision));
+  }
+  CHECK(std::string(layout.slots[0].what.name) == "mean");
+  CHECK(std::string(layout.slots[1].what.name) == "variance");
+}
+
+TEST_CASE("the layer passes on features of mean 0 and variance 1, and a constant one as zeros") {
+  using net = sequential<input<3>, normalization>;
+  const std::vector<float> x = features(500);
+  auto model = model_of<net>();
+  CHECK(model.predict(data::from_tensor_slices(array_of(x)) | data::batch<64>).values == x);  // not adapted: the identity
+  model.adapt(data::from_tensor_slices(array_of(x)) | data::batch<64>);
+  const std::vector<float> y = model.predict(data::from_tensor_slices(array_of(x)) | data::batch<64>).values;
+  for (std::size_t c = 0; c < 3; ++c) {
+    double mean = 0, variance = 0;
+    for (std::size_t i = 0; i < 500; ++i)
+      mean += double(y[3 * i + c]) / 500, variance += double(y[3 * i + c] * y[3 * i + c]) / 500;
+    CHECK(mean == doctest::Approx(0).epsilon(1e-3));
+    CHECK(variance == doctest::Approx(c < 2 ? 1 : 0).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("training leaves mean and variance as they are, and needs what adapt has set") {
+  const std::vector<float> x = features(200);
+  std::vector<float> y;
+  for (std::size_t i = 0; i < 200; ++i) y.push_back(3 * (x[3 * i] - 7));
+  auto model = model_of<linear_model>();
+  model.adapt(data::from_tensor_slices(array_of(x)) | data::batch<20>);
+  const auto offset = std::size_t(layout_of<linear_model::items>.slots[0].offset);
+  const std::vector<float> before(model.parameters().begin() + std::ptrdiff_t(offset), model.parameters().end());
+  const history past = model.fit(data::from_tensor_slices(array_of(x), y) | data::batch<20>, epochs(20), verbosity::off);
+  CHECK(past["loss"].back() < 1e-3);
+  CHECK(before == std::vector<float>(model.parameters().begin() + std::ptrdiff_t(offset), model.parameters().end()));
+}
+
+TEST_CASE("an image has a mean per channel, and a flat one a mean per pixel; both adapt in one pass") {
+  using net = sequential<input<2, 2, 1>, concat<branch<normalization, flatten>, branch<flatten, normalization>>, dense<1>>;
+  const std::vector<float> x{0, 1, 2, 3, 4, 5, 6, 7};
+  auto model = model_of<net>();
+  model.adapt(data::from_tensor_slices(data::array<float, shape{2, 2, 1}>(x)) | data::batch<1>);
+  const auto& layout = layout_of<net::items>;
+  const auto at = [&](int slot, int i) { return model.parameters()[std::size_t(layout.slots[slot].offset + i)]; };
+  CHECK(at(0, 0) == 3.5F);
+  CHECK(at(1, 0) == 5.25F);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(at(2, i) == float(i + 2));
+    CHECK(at(3, i) == 4.F);
+  }
+}
+
+TEST_CASE("adapt says what is wrong with the data, and changes nothing") {
+  std::vector<float> x = features(10);
+  auto model = model_of<linear_model>();
+  const std::vector<float> before(model.parameters().begin(), model.parameters().end());
+  const auto adapt_to = [&](auto view) { return error_of([&] { model.adapt(view | data::batch<4>); }); };
+  CHECK(adapt_to(data::from_tensor_slices(array_of(x)) | data::take(0)) == "batch<4>: the data set is empty");
+  CHECK(adapt_to(data::from_tensor_slices(array_of(x)) | data::shard(2, 0)) ==
+        "adapt: this process would read a share of the data: adapt before shard");
+  x[7] = std::nanf("");
+  CHECK(adapt_to(data::from_tensor_slices(array_of(x))) == "adapt: feature 1 is nan or infinite in a sample");
+  CHECK(before == std::vector<float>(model.parameters().begin(), model.parameters().end()));
+}
