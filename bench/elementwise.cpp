@@ -210,6 +210,10 @@ void others() {
   layer<norm, norm, shape{16, 256}>("layer_norm/16x256", 16, 2, 3);
   layer<norm, norm, shape{64, 16}>("layer_norm/64x16", 16, 2, 3);
   layer<padding, padding, image(16, 16, 64)>("zero_padding/16x16x64", 16, 2.27, 2);
+  using repeated = up_sampling<up_sampling_settings{2, 2}>;
+  using blended = up_sampling<up_sampling_settings{2, 2, true}>;
+  layer<repeated, repeated, image(16, 16, 64)>("up_sampling/16x16x64", 16, 5, 5);
+  layer<blended, blended, image(16, 16, 64)>("up_sampling_bilinear/16x16x64", 16, 5, 5);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include <strata/layers/reshape.hpp>
 #include <strata/layers/residual.hpp>
 #include <strata/layers/subtract.hpp>
+#include <strata/layers/up_sampling2d.hpp>
 #include <strata/layers/zero_padding2d.hpp>
 
 #include <strata/initializers/constant.hpp>

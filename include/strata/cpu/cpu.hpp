@@ -17,6 +17,7 @@
 #include <strata/cpu/kernels/normalization.hpp>
 #include <strata/cpu/kernels/pooling.hpp>
 #include <strata/cpu/kernels/softmax.hpp>
+#include <strata/cpu/kernels/up_sampling2d.hpp>
 #include <strata/cpu/kernels/zero_padding2d.hpp>
 #include <strata/cpu/mixed/mixed.hpp>
 #include <strata/reference/reference.hpp>

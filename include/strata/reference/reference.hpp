@@ -13,4 +13,5 @@
 #include <strata/reference/losses.hpp>
 #include <strata/reference/normalization.hpp>
 #include <strata/reference/pooling.hpp>
+#include <strata/reference/up_sampling2d.hpp>
 #include <strata/reference/zero_padding2d.hpp>
