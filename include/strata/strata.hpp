@@ -75,6 +75,7 @@
 #include <strata/data/views/scale.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
+#include <strata/data/views/split_dataset.hpp>
 #include <strata/data/views/take.hpp>
 
 #ifdef STRATA_COMPILED

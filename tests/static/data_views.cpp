@@ -20,6 +20,7 @@
 #include <strata/data/views/scale.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
+#include <strata/data/views/split_dataset.hpp>
 #include <strata/data/views/take.hpp>
 #include <strata/data/views/unbatch.hpp>
 #include <strata/data/views/window.hpp>
@@ -81,6 +82,13 @@ static_assert(unsized_single_pass<first_two<stream>> && unsized_single_pass<all_
 static_assert(random_access<zipped<first_two<ints>, all_but_two<names>>> && random_access<counted<all_but_two<names>>>);
 static_assert(random_access<joined<first_two<ints>, all_but_two<ints>>>);
 static_assert(random_access<decltype(std::declval<all_but_two<ints>>() | data::window<2>())>);
+
+// So are the two parts of a data set.
+template <class V>
+using left_part = decltype(data::split_dataset(std::declval<V>(), {}).left);
+static_assert(random_access<left_part<ints>> && random_access<left_part<left_part<windows>>> &&
+              random_access<first_two<left_part<ints>>>);
+static_assert(random_access<zipped<left_part<ints>, names>> && random_access<joined<left_part<ints>, ints>>);
 
 // Stages that change samples keep it, too.
 inline constexpr auto twice = [](std::int64_t i) { return 2 * i; };
