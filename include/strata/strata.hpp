@@ -13,6 +13,7 @@
 #include <strata/layers/batch_norm.hpp>
 #include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>
+#include <strata/layers/conv2d_transpose.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/embedding.hpp>

@@ -23,13 +23,23 @@ from safetensors.numpy import save_file
 keras.config.set_floatx("float64")
 random = np.random.default_rng(19)
 
-UP = keras.layers.UpSampling2D
+UP, TRANSPOSE = keras.layers.UpSampling2D, keras.layers.Conv2DTranspose
 CASES = {  # Keras' layer, shape of the input with the batch
     "up_sampling2d": (UP, (2, 3, 5, 4), dict(size=2)),
     "up_sampling2d_3x1": (UP, (2, 2, 3, 5), dict(size=(3, 1))),
     "up_sampling2d_bilinear": (UP, (2, 3, 5, 4), dict(size=2, interpolation="bilinear")),
     "up_sampling2d_bilinear_1x4": (UP, (2, 3, 2, 3), dict(size=(1, 4), interpolation="bilinear")),
     "up_sampling2d_bilinear_3": (UP, (1, 4, 1, 7), dict(size=3, interpolation="bilinear")),
+    "conv2d_transpose": (TRANSPOSE, (2, 4, 5, 3), dict(filters=5, kernel_size=3)),
+    "conv2d_transpose_same": (TRANSPOSE, (2, 4, 5, 3), dict(filters=5, kernel_size=4, padding="same")),
+    "conv2d_transpose_stride2": (TRANSPOSE, (2, 4, 3, 5), dict(filters=4, kernel_size=3, strides=2)),
+    "conv2d_transpose_stride2_same": (TRANSPOSE, (2, 4, 3, 17), dict(filters=19, kernel_size=3, strides=2, padding="same")),
+    "conv2d_transpose_4x4_stride2_same": (TRANSPOSE, (2, 3, 4, 2), dict(filters=3, kernel_size=4, strides=2, padding="same")),
+    "conv2d_transpose_2x2_stride2": (TRANSPOSE, (1, 4, 4, 6), dict(filters=3, kernel_size=2, strides=2, use_bias=False)),
+    "conv2d_transpose_gaps": (TRANSPOSE, (2, 3, 2, 3), dict(filters=2, kernel_size=(1, 2), strides=(2, 3))),
+    "conv2d_transpose_gaps_same": (TRANSPOSE, (2, 3, 2, 3), dict(filters=2, kernel_size=1, strides=2, padding="same")),
+    "conv2d_transpose_dilated": (TRANSPOSE, (2, 4, 3, 3), dict(filters=2, kernel_size=3, dilation_rate=2)),
+    "conv2d_transpose_tiles": (TRANSPOSE, (2, 6, 7, 16), dict(filters=16, kernel_size=3, padding="same", activation="relu")),
 }
 tensors = {}
 
@@ -67,7 +77,44 @@ def up_sampled(x, weights, size, interpolation="nearest"):
     )
 
 
-SECOND = {UP: up_sampled}  # output, and a function that gives the gradients of the input and of the weights
+def transposed(x, weights, filters, kernel_size, strides=1, padding="valid", dilation_rate=1, use_bias=True, activation=None):
+    pair = lambda v: (v, v) if isinstance(v, int) else v
+    (kh, kw), (sh, sw), (dh, dw) = pair(kernel_size), pair(strides), pair(dilation_rate)
+    w, places, sizes = weights[0], [], []
+    for n, k, s, d in ((x.shape[1], kh, sh, dh), (x.shape[2], kw, sw, dw)):
+        reach = (k - 1) * d + 1
+        before = max(reach - s, 0) // 2 if padding == "same" else 0
+        sizes.append(n * s if padding == "same" else (n - 1) * s + max(reach, s))
+        places.append([[i * s + t * d - before for t in range(k)] for i in range(n)])
+    products = [
+        (i, j, a, b, places[0][i][a], places[1][j][b])
+        for i in range(x.shape[1])
+        for j in range(x.shape[2])
+        for a in range(kh)
+        for b in range(kw)
+        if 0 <= places[0][i][a] < sizes[0] and 0 <= places[1][j][b] < sizes[1]
+    ]
+    y = np.zeros((x.shape[0], *sizes, filters))
+    for i, j, a, b, r, c in products:
+        y[:, r, c] += x[:, i, j] @ w[a, b].T
+    if use_bias:
+        y += weights[1]
+    if activation:
+        y = np.maximum(y, 0)
+
+    def pull(dy):
+        if activation:
+            dy = dy * (y > 0)
+        dx, dw = np.zeros(x.shape), np.zeros(w.shape)
+        for i, j, a, b, r, c in products:
+            dx[:, i, j] += dy[:, r, c] @ w[a, b]
+            dw[a, b] += dy[:, r, c].T @ x[:, i, j]
+        return dx, [dw, dy.sum((0, 1, 2))] if use_bias else [dw]
+
+    return y, pull
+
+
+SECOND = {UP: up_sampled, TRANSPOSE: transposed}  # output, and a function that gives the gradients of the input and of the weights
 
 for name, (kind, shape, settings) in CASES.items():
     keras.utils.clear_session()

@@ -36,6 +36,13 @@ TEST_CASE("conv2d") {
   check_gradients<reference, operation_of<conv2d<2, 3, kernel_size<1, 3>>>, shape{3, 5, 2}>();
 }
 
+TEST_CASE("conv2d_transpose") {
+  check_gradients<reference, operation_of<conv2d_transpose<3, 3>>, shape{4, 3, 2}>();
+  check_gradients<reference, operation_of<conv2d_transpose<2, 3, stride<2>, same_padding>>, shape{3, 4, 3}>();
+  check_gradients<reference, operation_of<conv2d_transpose<2, 1, stride<3, 2>, no_bias>>, shape{2, 3, 1}>();
+  check_gradients<reference, operation_of<conv2d_transpose<2, 3, dilation<2>, kernel_size<2, 1>>>, shape{3, 2, 2}>();
+}
+
 TEST_CASE("pooling") {
   check_gradients<reference, operation_of<max_pool2d<2>>, shape{5, 4, 3}>();
   check_gradients<reference, operation_of<max_pool2d<3, stride<2>>>, shape{7, 5, 2}>();

@@ -1,6 +1,7 @@
 // The CPU backend: its engine, its kernels, and those of the reference backend for all other operations.
 #pragma once
 #include <strata/cpu/convolution/conv2d.hpp>
+#include <strata/cpu/convolution/conv2d_transpose.hpp>
 #include <strata/cpu/convolution/conv_pool.hpp>
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/cpu/kernels/activations.hpp>

@@ -1,20 +1,22 @@
 // The arithmetic work of a network, from its shapes.
 #pragma once
+#include <algorithm>
 #include <strata/network/layout.hpp>
 
 namespace strata {
 
 namespace detail {
-/// A kernel (..., F) is applied once at each position of an output (..., F). Parameters of rank 1, such as biases, are not
-/// counted, nor tables of rows, which multiply nothing.
+/// A kernel is applied once at each position of the output, or, if it enlarges an image, of the input. Parameters of rank 1, such
+/// as biases, are not counted, nor tables of rows, which multiply nothing.
 template <int N, int Count>
 constexpr long count_multiply_adds(const tape<N>& t, const parameter_layout<Count>& l) {
   long sum = 0;
   for (int s = 0; s < Count; ++s) {
     const tape_node& n = t.nodes[l.slots[s].node];
     if (n.operation->looks_up) continue;
-    const shape& out = n.out;
-    if (l.slots[s].what.extents.rank() > 1) sum += long(l.slots[s].what.extents.size()) * (out.size() / out.last());
+    const shape in = t.in(l.slots[s].node), &out = n.out;
+    const int positions = std::min(in.size() / in.last(), out.size() / out.last());
+    if (l.slots[s].what.extents.rank() > 1) sum += long(l.slots[s].what.extents.size()) * positions;
   }
   return sum;
 }

@@ -5,6 +5,7 @@
 #include <strata/reference/batch_norm.hpp>
 #include <strata/reference/concat.hpp>
 #include <strata/reference/conv2d.hpp>
+#include <strata/reference/conv2d_transpose.hpp>
 #include <strata/reference/dense.hpp>
 #include <strata/reference/dropout.hpp>
 #include <strata/reference/elementwise_join.hpp>
