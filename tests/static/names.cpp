@@ -23,6 +23,7 @@ template <class...>
 struct filter_t {};
 template <class...>
 struct join_t {};
+constexpr bool same(int a, int b) { return a == b; }
 constexpr int find_rows = 1, launch = 2, length = 3, pack = 4, partition = 5, sum_over = 6;
 
 struct program_of_a_user {
@@ -41,4 +42,4 @@ struct program_of_a_user {
   timed m;
   activations n;
 };
-static_assert(find_rows + launch + length + pack + partition + sum_over == 21 && sizeof(program_of_a_user) > 0);
+static_assert(same(1, 1) && find_rows + launch + length + pack + partition + sum_over == 21 && sizeof(program_of_a_user) > 0);

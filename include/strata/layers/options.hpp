@@ -49,9 +49,6 @@ struct same_padding {
   }
 };
 
-/// The same: conv2d<8, 3, same>.
-using same = same_padding;
-
 /// No padding: the default.
 struct valid_padding {
   static constexpr void configure(auto& settings)
