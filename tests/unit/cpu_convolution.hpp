@@ -22,7 +22,7 @@ void convolution_like_reference(double single = 1e-5) {
 }
 
 constexpr shape image(int height, int width, int channels) { return {height, width, channels}; }
-constexpr conv_settings same(int filters, int height, int width, int stride = 1, int groups = 1) {
+constexpr conv_settings same_size(int filters, int height, int width, int stride = 1, int groups = 1) {
   return {filters, height, width, stride, stride, 1, 1, groups, true};
 }
 constexpr conv_settings valid(int filters, int height, int width, int stride = 1, int groups = 1) {

@@ -7,12 +7,12 @@ using namespace cpu_compare;
 
 TEST_CASE_TEMPLATE("groups", T, float, double) {
   SUBCASE("of few channels") {
-    convolution_like_reference<T, same(12, 3, 3, 1, 3), image(5, 4, 6)>();
+    convolution_like_reference<T, same_size(12, 3, 3, 1, 3), image(5, 4, 6)>();
     convolution_like_reference<T, valid(8, 3, 3, 2, 4), image(7, 5, 4), relu>();
     convolution_like_reference<T, conv_settings{12, 3, 3, 1, 1, 2, 3, 4}, image(8, 9, 20)>();
   }
   SUBCASE("of many") {
-    convolution_like_reference<T, same(26, 3, 3, 2, 2), image(5, 6, 40)>();
-    convolution_like_reference<T, same(8, 1, 3, 1, 2), image(5, 6, 32)>();
+    convolution_like_reference<T, same_size(26, 3, 3, 2, 2), image(5, 6, 40)>();
+    convolution_like_reference<T, same_size(8, 1, 3, 1, 2), image(5, 6, 32)>();
   }
 }

@@ -15,14 +15,14 @@ constexpr double larger_tiles = 2e-5;
 
 TEST_CASE_TEMPLATE("Winograd convolutions", T, float, double) {
   SUBCASE("odd sizes") {
-    convolution_like_reference<T, same(17, 3, 3), image(5, 7, 19), relu>(larger_tiles);
+    convolution_like_reference<T, same_size(17, 3, 3), image(5, 7, 19), relu>(larger_tiles);
     convolution_like_reference<T, valid(70, 3, 3), image(9, 8, 16)>(larger_tiles);
   }
   SUBCASE("even sizes") {
-    convolution_like_reference<T, same(32, 3, 3), image(8, 10, 33)>(larger_tiles);
+    convolution_like_reference<T, same_size(32, 3, 3), image(8, 10, 33)>(larger_tiles);
     convolution_like_reference<T, valid(16, 3, 3), image(10, 10, 16), leaky_relu<>>(larger_tiles);
   }
-  SUBCASE("an image in parts") { convolution_like_reference<T, same(130, 3, 3), image(16, 13, 144)>(larger_tiles); }
+  SUBCASE("an image in parts") { convolution_like_reference<T, same_size(130, 3, 3), image(16, 13, 144)>(larger_tiles); }
   SUBCASE("one pixel") { convolution_like_reference<T, valid(16, 3, 3), image(3, 3, 20)>(larger_tiles); }
 }
 
