@@ -77,6 +77,8 @@ struct samples_as_vectors {
   static constexpr int L = lanes<T>, most = most_vectors * L, tile_rows = 48, piece = 8 * 1024 / int(sizeof(T)) / most_vectors;
   static constexpr int scratch = (N + tile_rows) * most;
 
+  /// For at most `vectors` vectors of samples at a time: less code where the caller has no more.
+  template <int vectors = most_vectors>
   [[gnu::noinline]] static void input_gradient(const T* dz, int count, const T* w, int K, T* dx, bool add, T* scratch) {
     T* const tile = scratch + N * most;
     for (int first = 0; first < count; first += most, dz += most * N, dx += most * std::ptrdiff_t(K)) {
@@ -91,13 +93,13 @@ struct samples_as_vectors {
             one_vector(from, rows, scratch, tile, add);
             break;
           case 2:
-            some_vectors<2>(from, rows, scratch, tile, add);
+            some_vectors<std::min(2, vectors)>(from, rows, scratch, tile, add);
             break;
           case 3:
-            some_vectors<std::min(3, most_vectors)>(from, rows, scratch, tile, add);
+            some_vectors<std::min(3, vectors)>(from, rows, scratch, tile, add);
             break;
           default:
-            some_vectors<most_vectors>(from, rows, scratch, tile, add);
+            some_vectors<vectors>(from, rows, scratch, tile, add);
         }
         transpose(tile, width, dx + k, K, rows, samples);
       }
@@ -109,10 +111,22 @@ struct samples_as_vectors {
   template <int V>
   [[gnu::noinline]] static void some_vectors(const T* w, int rows, const T* dz, T* tile, bool add) {
     constexpr int width = V * L;
-    for (int n = 0; n < N; n += piece)
-      detail::panel<T, block_of(tile_rows, V).rows, V, L, linear>(
-          {rows, w + n, {N}, one_run, 1, std::min(piece, N - n), 1, dz + n * width, width, tile, {width}, nullptr, add || n > 0},
-          0);
+    if constexpr (V == 1) {
+      one_vector(w, rows, dz, tile, add);
+    } else {
+      for (int n = 0; n < N; n += piece) {
+        const product<T> p{.rows = rows,
+                           .a = w + n,
+                           .a_rows = {N},
+                           .length = std::min(piece, N - n),
+                           .b = dz + n * width,
+                           .b_stride = width,
+                           .c = tile,
+                           .c_rows = {width},
+                           .add = add || n > 0};
+        detail::panel<T, block_of(tile_rows, V).rows, V, L, linear>(p, 0);
+      }
+    }
   }
   /// some_vectors for rows of dz^T of one vector: takes more rows of W at a time, for enough work per load.
   static void one_vector(const T* w, int rows, const T* dz, T* tile, bool add) {
@@ -152,6 +166,8 @@ struct dense_products {
   static constexpr int scratch =
       aligned_size<T>(std::max({packed_numbers<T>, samples_as_vectors<T, N>::scratch, piece_rows* std::min(N, piece_columns),
                                 looks_for_zeros ? std::max(skipping_scratch<T>, skipping_gradient_scratch<T, N>) : 0}));
+  /// The most vectors of samples with which dz and dx are smaller than W.
+  static constexpr int few_vectors = int(long(K) * N / ((long(K) + N) * L));
   /// W is larger than any second-level cache.
   static constexpr bool large = double(K) * N * sizeof(T) > 4 * 1024 * 1024;
   /// The widest panel: narrow where a wide one would use too few sets of the cache.
@@ -197,8 +213,10 @@ struct dense_products {
   static void input_gradient(const T* dz, const T* w, T* dx, int count, bool add, T* scratch) {
     if (count <= L / 2) return few_samples<T>::input_gradient(dz, count, w, K, N, dx, add);
     // Transposes the smaller one: dz and dx, or W.
-    if ((double(K) + N) * padded<T>(count) <= double(K) * N)
-      return samples_as_vectors<T, N>::input_gradient(dz, count, w, K, dx, add, scratch);
+    if constexpr (few_vectors > 0)
+      if (padded<T>(count) <= few_vectors * L)
+        return samples_as_vectors<T, N>::template input_gradient<std::min(few_vectors, most_vectors)>(dz, count, w, K, dx, add,
+                                                                                                      scratch);
     const product<T> p{
         .rows = count, .a = dz, .a_rows = {N}, .length = N, .b = w, .b_stride = N, .c = dx, .c_rows = {K}, .add = add};
     multiply_packed<K, 0>(p, storage::transposed, scratch);

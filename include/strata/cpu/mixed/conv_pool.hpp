@@ -25,7 +25,7 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
   // Winograd: tiles in register blocks, and as many blocks together as stay in the first-level cache.
   using cut = panels<float, padded<float>(F)>;
   static constexpr int pairs = (C + 1) / 2, v_row = padded<float>(C) / 2, m_row = padded<float>(F),
-                       block = block_of(windows, cut::each).rows,
+                       block = block_of(windows, cut::each, cut::each == 1 ? 12 : 8).rows,
                        blocks = std::clamp(6 * 1024 / (16 * block * (v_row + m_row)), 1, (windows + block - 1) / block),
                        tiles = block * blocks;
 

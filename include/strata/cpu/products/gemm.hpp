@@ -42,11 +42,11 @@ struct block {
 };
 inline constexpr int most_vectors = registers == 32 ? 4 : 2;
 
-/// The best block for `rows` rows, counting half a row of work per block. It has at most 8 rows (12 if they are one vector wide),
-/// because their addresses need registers, too, and at least 4, for enough independent sums. rows == 0: the number is not known
-/// at compile time; mostly it is a power of two.
-constexpr block block_of(int rows, int vectors) {
-  const int fitting = (registers - 1) / vectors - 1, most = std::min(vectors == 1 ? 12 : 8, fitting);
+/// The best block for `rows` rows, counting half a row of work per block. It has at most 8 rows, or `most_rows`, because their
+/// addresses need registers, too, and at least 4, for enough independent sums. rows == 0: the number is not known at compile
+/// time; mostly it is a power of two.
+constexpr block block_of(int rows, int vectors, int most_rows = 8) {
+  const int fitting = (registers - 1) / vectors - 1, most = std::min(most_rows, fitting);
   if (rows == 0) return {most >= 8 ? 8 : 4, vectors};
   int best = most, least = INT_MAX;
   for (int r = most; r >= 4; --r) {
@@ -91,49 +91,72 @@ STRATA_INLINE inline void next_rows(T* (&p)[R], T* base, Walk& walk, int left) {
   }  // or g++ clones all that follows for repeated rows
 }
 
-/// The innermost loop, which takes nearly all of the time.
-template <int R, int V, int Last, class T>
-STRATA_INLINE inline void accumulate(vec<T> (&sum)[R][V], const T* const (&a)[R], const product<T>& p, const T* b) {
-  const std::ptrdiff_t step = p.step, b_stride = p.b_stride, reach = p.length * step;
-  for (int run = 0; run < p.runs; ++run) {
-    const std::ptrdiff_t begin = p.run_at[run], end = begin + reach;
-    for (std::ptrdiff_t k = begin; k != end; k += step, b += b_stride) {
-      vec<T> w[V];
-      STRATA_UNROLL
-      for (int v = 0; v < V; ++v) {
-        w[v] = load_end<Last>(v + 1 == V, b + v * lanes<T>);
-        if constexpr (R > 1) keep(w[v]);
-      }
-      STRATA_UNROLL
-      for (int r = 0; r < R; ++r) {
-        vec<T> x = broadcast(a[r][k]);
-        if constexpr (V > 1) keep(x);
-        STRATA_UNROLL
-        for (int v = 0; v < V; ++v) sum[r][v] = x * w[v] + sum[r][v];
-      }
-    }
+/// The same for rows of one stride.
+template <int R, class T>
+STRATA_INLINE inline void next_rows(T* (&p)[R], T* base, std::ptrdiff_t stride, int left) {
+  p[0] = base;
+  STRATA_UNROLL
+  for (int r = 1; r < R; ++r) p[r] = p[r - 1] + (stride & -std::ptrdiff_t(r < left));
+  STRATA_UNROLL
+  for (int r = 0; r < R; ++r) {
+    auto& row = p[r];
+    asm("" : "+r"(row));
   }
 }
 
-/// All rows of a column panel of V vectors, the last of which has Last lanes.
+/// The innermost loop, which takes nearly all of the time: one run.
+template <int R, int V, int Last, class T>
+STRATA_INLINE inline void accumulate_run(vec<T> (&sum)[R][V], const T* const (&a)[R], std::ptrdiff_t begin, std::ptrdiff_t end,
+                                         std::ptrdiff_t step, const T*& b, std::ptrdiff_t b_stride) {
+  for (std::ptrdiff_t k = begin; k != end; k += step, b += b_stride) {
+    vec<T> w[V];
+    STRATA_UNROLL
+    for (int v = 0; v < V; ++v) {
+      w[v] = load_end<Last>(v + 1 == V, b + v * lanes<T>);
+      if constexpr (R > 1) keep(w[v]);
+    }
+    STRATA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      vec<T> x = broadcast(a[r][k]);
+      if constexpr (V > 1) keep(x);
+      STRATA_UNROLL
+      for (int v = 0; v < V; ++v) sum[r][v] = x * w[v] + sum[r][v];
+    }
+  }
+}
+template <int R, int V, int Last, class T>
+STRATA_INLINE inline void accumulate(vec<T> (&sum)[R][V], const T* const (&a)[R], const product<T>& p, const T* b) {
+  const std::ptrdiff_t step = p.step, b_stride = p.b_stride, reach = p.length * step;
+  for (int run = 0; run < p.runs; ++run)
+    accumulate_run<R, V, Last>(sum, a, p.run_at[run], p.run_at[run] + reach, step, b, b_stride);
+}
+
+/// All rows of a column panel of V vectors, the last of which has Last lanes. For matrices only: their rows have one stride, and
+/// the reduction is one run, which begins at 0. That makes a third of the code of rows in a grid.
 template <class T, int R, int V, int Last, class Activation>
 [[gnu::noinline]] void panel(const product<T>& p, int column) {
   constexpr int L = lanes<T>;
-  row_walk a_walk{p.a_rows}, c_walk{p.c_rows};
-  T* const c_base = p.c + column;
+  const std::ptrdiff_t a_stride = p.a_rows.inner, c_stride = p.c_rows.inner;
+  const T* a_base = p.a;
+  T* c_base = p.c + column;
   const T* const bias = p.bias ? p.bias + column : zeros<T>;
-  for (int left = p.rows; left > 0; left -= R) {
+  // Copies: stores of vectors might change p.
+  const std::ptrdiff_t step = p.step, end = p.length * step, b_stride = p.b_stride;
+  const T* const b_begin = p.b + column;
+  const bool add = p.add;
+  for (int left = p.rows; left > 0; left -= R, a_base += R * a_stride, c_base += R * c_stride) {
     const T* a[R];
     T* c[R];
-    next_rows(a, p.a, a_walk, left);
-    next_rows(c, c_base, c_walk, left);
+    next_rows(a, a_base, a_stride, left);
+    next_rows(c, c_base, c_stride, left);
     const T* start[R];
     STRATA_UNROLL
-    for (int r = 0; r < R; ++r) start[r] = p.add ? c[r] : bias;
+    for (int r = 0; r < R; ++r) start[r] = add ? c[r] : bias;
     vec<T> sum[R][V];
     STRATA_UNROLL
     for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = load_end<Last>(i % V + 1 == V, start[i / V] + i % V * L);
-    accumulate<R, V, Last>(sum, a, p, p.b + column);
+    const T* b = b_begin;
+    accumulate_run<R, V, Last>(sum, a, 0, end, step, b, b_stride);
     STRATA_UNROLL
     for (int i = 0; i < R * V; ++i)
       store_end<Last>(i % V + 1 == V, c[i / V] + i % V * L, vector_activation<Activation>::template value<T>(sum[i / V][i % V]));
@@ -171,7 +194,7 @@ void one_row(const product<T>& p) {
 }
 }  // namespace detail
 
-/// The product with N columns. Rows: their number, or 0 if it is known at run time only.
+/// The product of matrices with N columns. Rows: their number, or 0 if it is known at run time only.
 template <int N, int Rows, class Activation = linear, int Most = most_vectors, class T>
 void multiply(const product<T>& p) {
   using cut = panels<T, N, Most>;
