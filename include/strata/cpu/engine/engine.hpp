@@ -197,19 +197,7 @@ class cpu_engine {
     rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
       if constexpr (!parameterwise_rule<Rule, T>) {  // for those, updates_at_once is false
         slot_pointers<Rule::slots> slots(*this);
-        const update_type all{rules, rate, trained.span(), weights_.data(), slots.at};
-        const auto whole = [&](T* const* array) {
-          return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, leaves_.batch().count);
-        };
-        pass.backward_and_update(
-            [&](long begin, long end, T* sums) {
-              T* const array[1] = {sums - begin};
-              all.apply(rule, whole(array), begin, end);
-            },
-            [&](const gradient_product<T>& product, long begin) {
-              all.apply_product(rule, product, whole(nullptr).mean(), begin);
-            });
-        all.template clear_padding<Rule>(0, layout.trainable);
+        backward_and_update(pass, {rules, rate, trained.span(), weights_.data(), slots.at}, rule, reduction);
       }
     });
     parameters_changed();
@@ -292,6 +280,20 @@ class cpu_engine {
         const parameter_range& p = trained.ranges[k];
         penalties_[std::size_t(k)] = update_type::penalty_of(p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
       });
+  }
+
+  template <class Reduction>
+  void backward_and_update(training_pass& pass, const update_type& all, const loops_of_rule<T>& rule, Reduction reduction) {
+    const auto whole = [&](T* const* array) {
+      return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, leaves_.batch().count);
+    };
+    pass.backward_and_update(
+        [&](long begin, long end, T* sums) {
+          T* const array[1] = {sums - begin};
+          all.apply(rule, whole(array), begin, end);
+        },
+        [&](const gradient_product<T>& product, long begin) { all.apply_product(rule, product, whole(nullptr).mean(), begin); });
+    all.clear_padding(rule.slots, false, 0, layout.trainable);
   }
 
   template <class Rule>

@@ -300,21 +300,61 @@ void reduce_slice(const global_gradient<T, host_device>& gradient, const T* w, p
   });
 }
 
-/// Updates elements [begin, end) of weights `w` and of the rule's slots. All pointers are to whole arenas.
-template <class T, class Rule>
-void update_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const global_gradient<T, host_device>& gradient,
-                  std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
-  constexpr bool is_rule = elementwise_rule<Rule, T>;
-  static_assert(
-      is_rule,
-      "the rule of an optimizer is called with (V& weight, reduced_gradient<V>, V& of each slot), and is const; or it is "
-      "a parameterwise_rule with propose, scale and apply");
-  if constexpr (is_rule) {
-    using slot_indices = std::make_integer_sequence<int, Rule::slots>;
-    detail::for_modified_blocks(gradient, w, modifiers, begin, end, [&](const T* sums, sample_mean<T> mean, long from, long to) {
-      detail::apply_rule(rule, w, slots, sums, mean, modifiers.weight_decay, from, to, slot_indices{});
-    });
+/// An elementwise_rule with its type erased: what is compiled for each rule are the loops over its elements, not what is around
+/// them. Some optimizers have two rules, of which they choose one at run time.
+template <class T>
+class loops_of_rule {
+  using apply_function = void(const void* rule, T* w, T* const* slots, const T* sums, sample_mean<T> mean, T weight_decay,
+                              long begin, long end);
+  using product_function = void(const void* rule, T* w, T* const* slots, const gradient_product<T>& p, sample_mean<T> mean,
+                                T weight_decay, long begin);
+  const void* rule_;
+  apply_function* apply_;
+  product_function* apply_to_product_;
+
+ public:
+  const int slots;
+
+  template <class Rule>
+  loops_of_rule(const Rule& rule) : rule_(&rule), slots(Rule::slots) {
+    constexpr bool is_rule = elementwise_rule<Rule, T>;
+    static_assert(
+        is_rule,
+        "the rule of an optimizer is called with (V& weight, reduced_gradient<V>, V& of each slot), and is const; or it is "
+        "a parameterwise_rule with propose, scale and apply");
+    if constexpr (is_rule) {
+      using slot_indices = std::make_integer_sequence<int, Rule::slots>;
+      apply_ = [](const void* r, T* w, T* const* at, const T* sums, sample_mean<T> mean, T decay, long begin, long end) {
+        detail::apply_rule(*static_cast<const Rule*>(r), w, at, sums, mean, decay, begin, end, slot_indices{});
+      };
+      apply_to_product_ = [](const void* r, T* w, T* const* at, const gradient_product<T>& p, sample_mean<T> mean, T decay,
+                             long begin) {
+        if (p.count == 1)
+          detail::apply_rule_to_product<1>(*static_cast<const Rule*>(r), w, at, p, mean, decay, begin, slot_indices{});
+        else
+          detail::apply_rule_to_product<8>(*static_cast<const Rule*>(r), w, at, p, mean, decay, begin, slot_indices{});
+      };
+    }
   }
+
+  /// sums[0] belongs to element `begin`.
+  void apply(T* w, T* const* at, const T* sums, sample_mean<T> mean, T weight_decay, long begin, long end) const {
+    apply_(rule_, w, at, sums, mean, weight_decay, begin, end);
+  }
+  /// To the matrix that begins at element `begin`, with at most 8 samples.
+  void apply_to_product(T* w, T* const* at, const gradient_product<T>& p, sample_mean<T> mean, T weight_decay, long begin) const {
+    apply_to_product_(rule_, w, at, p, mean, weight_decay, begin);
+  }
+};
+
+/// Updates elements [begin, end) of weights `w` and of the rule's slots. All pointers are to whole arenas.
+template <class T>
+[[gnu::noinline]] void update_slice(const std::type_identity_t<loops_of_rule<T>>& rule, T* w,
+                                    std::type_identity_t<T* const*> slots, const global_gradient<T, host_device>& gradient,
+                                    std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
+  detail::for_modified_blocks(gradient, w, modifiers, begin, end, [&](const T* sums, sample_mean<T> mean, long from, long to) {
+    rule.apply(w, slots, sums, mean, modifiers.weight_decay, from, to);
+  });
 }
 
 /// The first pass of a parameterwise_rule over elements [begin, end). The first array of the gradient becomes the direction.
@@ -329,10 +369,10 @@ void propose_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots
 }
 
 /// update_slice of one matrix of weights, from the factors of its gradient: at most 8 samples, and rows of whole vectors.
-template <class T, class Rule>
-void update_from_product(const Rule& rule, T* w, std::type_identity_t<T* const*> slots, const gradient_product<T>& p,
-                         sample_mean<T> mean, std::type_identity_t<gradient_modifiers<T>> modifiers, long begin) {
-  const std::make_integer_sequence<int, Rule::slots> slot_indices;
+template <class T>
+void update_from_product(const std::type_identity_t<loops_of_rule<T>>& rule, T* w, std::type_identity_t<T* const*> slots,
+                         const gradient_product<T>& p, sample_mean<T> mean, std::type_identity_t<gradient_modifiers<T>> modifiers,
+                         long begin) {
   const T decay = modifiers.weight_decay;
   if (!modifiers.keep_gradient()) {
     alignas(64) T sums[detail::update_block];
@@ -342,12 +382,10 @@ void update_from_product(const Rule& rule, T* w, std::type_identity_t<T* const*>
         const long at = begin + std::ptrdiff_t(row) * p.columns;
         detail::multiply_out(sums, p, row, from, to);
         detail::modify_gradient(sums, w, sums, mean, modifiers, at + from, at + to);
-        detail::apply_rule(rule, w, slots, sums, detail::after_reduction::applied(mean), decay, at + from, at + to, slot_indices);
+        rule.apply(w, slots, sums, detail::after_reduction::applied(mean), decay, at + from, at + to);
       }
-  } else if (p.count == 1) {
-    detail::apply_rule_to_product<1>(rule, w, slots, p, mean, decay, begin, slot_indices);
   } else {
-    detail::apply_rule_to_product<8>(rule, w, slots, p, mean, decay, begin, slot_indices);
+    rule.apply_to_product(w, slots, p, mean, decay, begin);
   }
 }
 
@@ -384,10 +422,7 @@ struct weight_update {
         clear_padding<Rule>(begin, end);
       });
     } else {
-      in_slices([&](long begin, long end) {
-        apply(rule, g, begin, end);
-        clear_padding<Rule>(begin, end);
-      });
+      run_elementwise(loops_of_rule<T>(rule), g, in_slices);
     }
   }
 
@@ -402,8 +437,7 @@ struct weight_update {
   }
 
   /// The only pass of an elementwise_rule, unless clips_by_norm(). clear_padding comes after it.
-  template <class Rule>
-  void apply(const Rule& rule, const gradient& g, long begin, long end) const {
+  [[gnu::noinline]] void apply(const loops_of_rule<T>& rule, const gradient& g, long begin, long end) const {
     const gradient_modifiers<T> m = modifiers();
     bool same_for_all = !(rules.clipnorm > 0);
     for (const parameter_range& p : parameters) same_for_all = same_for_all && p.regularizer.empty();
@@ -430,8 +464,8 @@ struct weight_update {
   }
 
   /// Only for its compile error.
-  template <class Rule, class Device>
-  void apply(const Rule&, const leaf_gradients<T, Device>&, long, long) const {
+  template <class Device>
+  void apply(const loops_of_rule<T>&, const leaf_gradients<T, Device>&, long, long) const {
     static_assert(sizeof(reduction_is_missing_between<leaf_gradients<T, Device>, gradient>) > 0,
                   "an update takes a global_gradient: a gradient_reduction makes it of leaf_gradients");
   }
@@ -449,8 +483,7 @@ struct weight_update {
   }
 
   /// `apply` to the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm().
-  template <class Rule>
-  void apply_product(const Rule& rule, const gradient_product<T>& p, sample_mean<T> mean, long begin) const {
+  void apply_product(const loops_of_rule<T>& rule, const gradient_product<T>& p, sample_mean<T> mean, long begin) const {
     gradient_modifiers<T> m = modifiers();
     for (const parameter_range& at : parameters)
       if (at.begin == begin) m.l1 = T(at.regularizer.l1), m.l2 = T(at.regularizer.l2);
@@ -462,18 +495,21 @@ struct weight_update {
   /// value, so it looks at one element.
   template <class Rule>
   void clear_padding(long begin, long end) const {
+    clear_padding(Rule::slots, parameterwise_rule<Rule, T>, begin, end);
+  }
+  [[gnu::noinline]] void clear_padding(int rule_slots, bool parameterwise, long begin, long end) const {
     constexpr double overflows = 1e30;  // in products with settings of the optimizer, as float
-    if (!parameterwise_rule<Rule, T> && !clips_by_norm() && std::abs(rate) * std::max(1., rules.weight_decay) < overflows)
+    if (!parameterwise && !clips_by_norm() && std::abs(rate) * std::max(1., rules.weight_decay) < overflows)
       return;  // all factors are finite
     for_parameters(begin, end, [&](const parameter_range& p, long, long from, long to) {
       const long padding = padding_of(p, from);
       if (padding >= to) return;
       bool is_zero = weights[padding] == 0;
-      for (int k = 0; k < Rule::slots; ++k) is_zero = bool(is_zero & (slots[k][padding] == 0));
+      for (int k = 0; k < rule_slots; ++k) is_zero = bool(is_zero & (slots[k][padding] == 0));
       if (is_zero) [[likely]]
         return;
       std::fill(weights + padding, weights + to, T{});
-      for (int k = 0; k < Rule::slots; ++k) std::fill(slots[k] + padding, slots[k] + to, T{});
+      for (int k = 0; k < rule_slots; ++k) std::fill(slots[k] + padding, slots[k] + to, T{});
     });
   }
 
@@ -485,6 +521,14 @@ struct weight_update {
   }
 
  private:
+  template <class InSlices>
+  [[gnu::noinline]] void run_elementwise(const loops_of_rule<T>& rule, const gradient& g, InSlices& in_slices) const {
+    in_slices([&](long begin, long end) {
+      apply(rule, g, begin, end);
+      clear_padding(rule.slots, false, begin, end);
+    });
+  }
+
   /// Where the padding of a parameter begins in a slice that begins at `from`.
   static long padding_of(const parameter_range& p, long from) { return std::max(from, p.begin + p.elements); }
 
