@@ -159,6 +159,7 @@ template <class T, class F>
 void for_modified_blocks(const global_gradient<T, host_device>& gradient, const T* w, const gradient_modifiers<T>& m, long begin,
                          long end, F&& f) {
   const bool as_it_is = m.keep_gradient();
+  if (as_it_is && gradient.count() == 1) return f(gradient.arrays()[0] + begin, gradient.mean(), begin, end);
   for_blocks(gradient.arrays(), gradient.count(), begin, end, [&](const T* sums, long from, long to) {
     if (as_it_is) return f(sums, gradient.mean(), from, to);
     alignas(64) T modified[update_block];
