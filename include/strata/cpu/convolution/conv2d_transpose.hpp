@@ -12,14 +12,14 @@ namespace strata {
 
 namespace simd {
 
-/// y = f(y + bias) for some pixels of F channels; bias may be null.
+/// y = f(y + bias) for `size` elements in rows of `width`; bias may be null.
 template <class Activation, class T>
-[[gnu::noinline]] void add_bias_and_activate(T* y, std::ptrdiff_t pixels, int F, const T* bias) {
-  for (std::ptrdiff_t p = 0; p < pixels; ++p, y += F)
-    for_vectors<T>(F, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-      vec<T> sum = lane.load(y + i);
+[[gnu::noinline]] void add_bias_and_activate(T* y, std::ptrdiff_t size, int width, const T* bias) {
+  for (std::ptrdiff_t at = 0; at < size; at += width)
+    for_vectors<T>(std::min<std::ptrdiff_t>(width, size - at), [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
+      vec<T> sum = lane.load(y + at + i);
       if (bias) sum = sum + lane.load(bias + i);
-      lane.store(y + i, vector_activation<Activation>::template value<T>(sum));
+      lane.store(y + at + i, vector_activation<Activation>::template value<T>(sum));
     });
 }
 
@@ -51,8 +51,13 @@ struct transposed_convolution_kernel : kernel_defaults {
     operands<T> b = of_backwards(o);
     b.count = o.count, b.dy = o.x[0], b.dx[0] = o.y;
     backwards::backward(b);
-    if constexpr (S.bias || activated)
-      add_bias_and_activate<Activation>(o.y, std::ptrdiff_t(o.count) * (Out.size() / F), F, S.bias ? o.w[1] : nullptr);
+    if constexpr (S.bias || activated) {
+      // With few filters, several pixels form one row, so that vectors are full.
+      constexpr int width = F < 64 && F % lanes<T> != 0 ? F * lanes<T> : F;
+      alignas(64) T bias[width];
+      for (int i = 0; S.bias && i < width; ++i) bias[i] = o.w[1][i % F];
+      add_bias_and_activate<Activation>(o.y, std::ptrdiff_t(o.count) * Out.size(), width, S.bias ? bias : nullptr);
+    }
   }
 
   static void backward(const operands<T>& o) {
