@@ -16,7 +16,7 @@ def builds(arguments):
 
     def sanitized(sanitizer, **more):
         default = clang if can_sanitize(clang, sanitizer) else gxx  # clang++ takes half the time of g++
-        return Build(arguments.compiler or default, sanitizer, **more)
+        return Build(arguments.compiler or default, sanitizer, lines=bool(arguments.sanitize), **more)
 
     if arguments.sanitize:
         return [sanitized(arguments.sanitize)]
@@ -96,7 +96,7 @@ def main():
     arguments = parser.parse_args()
 
     if not arguments.filters:
-        os.environ["STRATA_TWINS"] = "together"  # see must_fail/run
+        os.environ["STRATA_TESTS_ALL"] = "1"  # see must_fail/run
     began = time.monotonic()
     done = builds(arguments)
     with ThreadPoolExecutor(CPUS) as pool:
