@@ -13,7 +13,7 @@ SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|w
 LONG = re.compile(r"cpu_(conv_pool|convolution_winograd)$")
 # Files that include much have most in common with each other.
 COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
-FILES_TOGETHER, LINES_TOGETHER = 6, 1200
+FILES_TOGETHER, LINES_TOGETHER = 10, 2000
 INCLUDE = re.compile(r"^#include .*", re.M)
 
 
