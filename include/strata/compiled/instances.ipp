@@ -27,13 +27,15 @@ namespace strata {
   STRATA_INSTANCE void simd::winograd_panel_products<STRATA_T, V>(int, const STRATA_T*, std::ptrdiff_t, std::ptrdiff_t, int, \
                                                                   const STRATA_T*, std::ptrdiff_t, int, STRATA_T*,           \
                                                                   std::ptrdiff_t);
-#define STRATA_RULE(RULE)                                                                                                      \
-  STRATA_INSTANCE void update_slice<STRATA_T, RULE<STRATA_T>>(                                                                 \
-      const RULE<STRATA_T>&, STRATA_T*, std::type_identity_t<STRATA_T* const*>, const global_gradient<STRATA_T, host_device>&, \
-      std::type_identity_t<gradient_modifiers<STRATA_T>>, long, long);                                                         \
-  STRATA_INSTANCE void update_from_product<STRATA_T, RULE<STRATA_T>>(                                                          \
-      const RULE<STRATA_T>&, STRATA_T*, std::type_identity_t<STRATA_T* const*>, const gradient_product<STRATA_T>&,             \
-      sample_mean<STRATA_T>, std::type_identity_t<gradient_modifiers<STRATA_T>>, long);
+#define STRATA_RULE(RULE)                                                                                                        \
+  STRATA_INSTANCE void detail::apply_rule(RULE<STRATA_T>, STRATA_T*, STRATA_T* const*, const STRATA_T*, sample_mean<STRATA_T>,   \
+                                          STRATA_T, long, long, std::make_integer_sequence<int, RULE<STRATA_T>::slots>);         \
+  STRATA_INSTANCE void detail::apply_rule_to_product<1>(RULE<STRATA_T>, STRATA_T*, STRATA_T* const*, gradient_product<STRATA_T>, \
+                                                        sample_mean<STRATA_T>, STRATA_T, long,                                   \
+                                                        std::make_integer_sequence<int, RULE<STRATA_T>::slots>);                 \
+  STRATA_INSTANCE void detail::apply_rule_to_product<8>(RULE<STRATA_T>, STRATA_T*, STRATA_T* const*, gradient_product<STRATA_T>, \
+                                                        sample_mean<STRATA_T>, STRATA_T, long,                                   \
+                                                        std::make_integer_sequence<int, RULE<STRATA_T>::slots>);
 
 STRATA_PANEL(1, 1)
 STRATA_PANEL(1, 2)
@@ -88,6 +90,13 @@ STRATA_INSTANCE void simd::put_into_frame<STRATA_T>(const STRATA_T*, const simd:
 STRATA_INSTANCE void detail::add_leaves<STRATA_T>(STRATA_T*, const STRATA_T* const*, int, long, long);
 STRATA_INSTANCE void detail::add_many_leaves<STRATA_T>(STRATA_T*, const STRATA_T* const*, int, long, long);
 STRATA_INSTANCE void reduce_slice<STRATA_T>(const global_gradient<STRATA_T, host_device>&, const STRATA_T*, penalty, long, long);
+STRATA_INSTANCE void update_slice<STRATA_T>(const std::type_identity_t<loops_of_rule<STRATA_T>>&, STRATA_T*,
+                                            std::type_identity_t<STRATA_T* const*>, const global_gradient<STRATA_T, host_device>&,
+                                            std::type_identity_t<gradient_modifiers<STRATA_T>>, long, long);
+STRATA_INSTANCE void update_from_product<STRATA_T>(const std::type_identity_t<loops_of_rule<STRATA_T>>&, STRATA_T*,
+                                                   std::type_identity_t<STRATA_T* const*>, const gradient_product<STRATA_T>&,
+                                                   sample_mean<STRATA_T>, std::type_identity_t<gradient_modifiers<STRATA_T>>,
+                                                   long);
 STRATA_RULE(adam_rule)
 STRATA_RULE(adam_amsgrad_rule)
 
