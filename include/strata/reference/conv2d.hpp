@@ -2,50 +2,35 @@
 #pragma once
 #include <strata/layers/conv2d.hpp>
 #include <strata/reference/backend.hpp>
-#include <strata/reference/gradients.hpp>
+#include <strata/reference/product_kernel.hpp>
 #include <strata/reference/window.hpp>
 
 namespace strata {
 
-/// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F).
-template <conv_settings S, class P, shape In>
-struct kernel<reference, convolution<S>, P, In> : kernel_defaults {
-  using T = typename P::value_type;
-  static constexpr int F = S.filters, in_size = In.size(), out_size = convolution<S>::output_shape(In).value.size();
-  static constexpr int group_channels = In[2] / S.groups, group_filters = F / S.groups;
-  static constexpr int kernel_elements = S.kernel_height * S.kernel_width * group_channels * F;
+namespace detail {
 
-  /// f(index in y, in x, in the kernel) for every product of one sample.
-  static constexpr void for_each_product(auto&& f) {
-    detail::for_each_tap(convolution<S>::vertical(In), convolution<S>::horizontal(In), [&](int to, int from, int tap) {
+/// The products of one sample, see product_kernel.
+template <conv_settings S, shape In>
+struct convolution_products {
+  static constexpr int in_size = In.size(), out_size = convolution<S>::output_shape(In).value.size(), filters = S.filters;
+  static constexpr int group_channels = In[2] / S.groups, group_filters = filters / S.groups;
+  static constexpr int kernel_elements = S.kernel_height * S.kernel_width * group_channels * filters;
+  static constexpr bool has_bias = S.bias;
+
+  static constexpr void for_each(auto&& f) {
+    for_each_tap(convolution<S>::vertical(In), convolution<S>::horizontal(In), [&](int to, int from, int tap) {
       for (int g = 0; g < S.groups; ++g)
         for (int c = 0; c < group_channels; ++c)
           for (int k = g * group_filters; k < (g + 1) * group_filters; ++k)
-            f(to * F + k, from * In[2] + g * group_channels + c, (tap * group_channels + c) * F + k);
+            f(to * filters + k, from * In[2] + g * group_channels + c, (tap * group_channels + c) * filters + k);
     });
   }
-
-  static constexpr void forward(const operands<T>& o) {
-    for (int n = 0; n < o.count; ++n) {
-      const T* x = o.x[0] + n * in_size;
-      T* y = o.y + n * out_size;
-      for (int i = 0; i < out_size; ++i) y[i] = S.bias ? o.w[1][i % F] : T{};
-      for_each_product([&](int to, int from, int at) { y[to] += x[from] * o.w[0][at]; });
-    }
-  }
-
-  static constexpr void backward(const operands<T>& o) {
-    T* const dx = detail::begin_input_gradient(o, 0, in_size);
-    T* const dw = detail::begin_weight_gradient(o, 0, kernel_elements);
-    T* const db = S.bias ? detail::begin_weight_gradient(o, 1, F) : nullptr;
-    for (int n = 0; n < o.count; ++n) {
-      const T *x = o.x[0] + n * in_size, *dy = o.dy + n * out_size;
-      if (db)
-        for (int i = 0; i < out_size; ++i) db[i % F] += dy[i];
-      if (dw) for_each_product([&](int to, int from, int at) { dw[at] += x[from] * dy[to]; });
-      if (dx) for_each_product([&](int to, int from, int at) { dx[n * in_size + from] += o.w[0][at] * dy[to]; });
-    }
-  }
 };
+
+}  // namespace detail
+
+/// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F).
+template <conv_settings S, class P, shape In>
+struct kernel<reference, convolution<S>, P, In> : detail::product_kernel<detail::convolution_products<S, In>, P> {};
 
 }  // namespace strata

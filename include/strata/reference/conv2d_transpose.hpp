@@ -2,49 +2,35 @@
 #pragma once
 #include <strata/layers/conv2d_transpose.hpp>
 #include <strata/reference/backend.hpp>
-#include <strata/reference/gradients.hpp>
+#include <strata/reference/product_kernel.hpp>
 #include <strata/reference/window.hpp>
 
 namespace strata {
 
-/// x: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y: (count, OH, OW, F).
-template <transposed_conv_settings S, class P, shape In>
-struct kernel<reference, transposed_convolution<S>, P, In> : kernel_defaults {
-  using T = typename P::value_type;
-  static constexpr shape Out = S.output(In);
-  static constexpr int C = In[2], F = S.filters, in_size = In.size(), out_size = Out.size();
-  static constexpr int kernel_elements = S.kernel_height * S.kernel_width * F * C;
+namespace detail {
 
-  /// f(index in y, in x, in the kernel) for every product of one sample.
-  static constexpr void for_each_product(auto&& f) {
+/// The products of one sample, see product_kernel.
+template <transposed_conv_settings S, shape In>
+struct transposed_convolution_products {
+  static constexpr shape Out = S.output(In);
+  static constexpr int in_size = In.size(), out_size = Out.size(), channels = In[2], filters = S.filters;
+  static constexpr int kernel_elements = S.kernel_height * S.kernel_width * filters * channels;
+  static constexpr bool has_bias = S.bias;
+
+  static constexpr void for_each(auto&& f) {
     using backwards = convolution<S.backwards(In)>;
-    detail::for_each_tap(backwards::vertical(Out), backwards::horizontal(Out), [&](int from, int to, int tap) {
-      for (int k = 0; k < F; ++k)
-        for (int c = 0; c < C; ++c) f(to * F + k, from * C + c, (tap * F + k) * C + c);
+    for_each_tap(backwards::vertical(Out), backwards::horizontal(Out), [&](int from, int to, int tap) {
+      for (int k = 0; k < filters; ++k)
+        for (int c = 0; c < channels; ++c) f(to * filters + k, from * channels + c, (tap * filters + k) * channels + c);
     });
   }
-
-  static constexpr void forward(const operands<T>& o) {
-    for (int n = 0; n < o.count; ++n) {
-      const T* x = o.x[0] + n * in_size;
-      T* y = o.y + n * out_size;
-      for (int i = 0; i < out_size; ++i) y[i] = S.bias ? o.w[1][i % F] : T{};
-      for_each_product([&](int to, int from, int at) { y[to] += x[from] * o.w[0][at]; });
-    }
-  }
-
-  static constexpr void backward(const operands<T>& o) {
-    T* const dx = detail::begin_input_gradient(o, 0, in_size);
-    T* const dw = detail::begin_weight_gradient(o, 0, kernel_elements);
-    T* const db = S.bias ? detail::begin_weight_gradient(o, 1, F) : nullptr;
-    for (int n = 0; n < o.count; ++n) {
-      const T *x = o.x[0] + n * in_size, *dy = o.dy + n * out_size;
-      if (db)
-        for (int i = 0; i < out_size; ++i) db[i % F] += dy[i];
-      if (dw) for_each_product([&](int to, int from, int at) { dw[at] += x[from] * dy[to]; });
-      if (dx) for_each_product([&](int to, int from, int at) { dx[n * in_size + from] += o.w[0][at] * dy[to]; });
-    }
-  }
 };
+
+}  // namespace detail
+
+/// x: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y: (count, OH, OW, F).
+template <transposed_conv_settings S, class P, shape In>
+struct kernel<reference, transposed_convolution<S>, P, In>
+    : detail::product_kernel<detail::transposed_convolution_products<S, In>, P> {};
 
 }  // namespace strata
