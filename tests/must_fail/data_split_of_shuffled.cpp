@@ -1,13 +1,15 @@
 // error: data::split_dataset takes a view with random access: put it right after the data, before shuffle
-#include <strata/data/sources/range.hpp>
-#include <strata/data/views/shuffle.hpp>
-#include <strata/data/views/split_dataset.hpp>
-using namespace strata;
+// whole program
+#include <strata/strata.hpp>
 
-void check() {
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<10, softmax>>;
+void train() {
 #ifdef TWIN
-  data::split_dataset(data::range(4), {.left_size = 2});
+  const auto [train, test] = data::split_dataset(data::synthetic_digits(64, 1), {.left_size = 0.5});
 #else
-  data::split_dataset(data::range(4) | data::shuffle(4), {.left_size = 2});
+  const auto [train, test] = data::split_dataset(data::synthetic_digits(64, 1) | data::shuffle(64), {.left_size = 0.5});
 #endif
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}};
+  model.fit(train | data::batch<8>, epochs(1), validation(test | data::batch<8>));
 }

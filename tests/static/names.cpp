@@ -24,6 +24,7 @@ struct filter_t {};
 template <class...>
 struct join_t {};
 constexpr bool same(int a, int b) { return a == b; }
+constexpr int bilinear(int a, int b) { return a + b; }
 constexpr int find_rows = 1, launch = 2, length = 3, pack = 4, partition = 5, sum_over = 6;
 
 struct program_of_a_user {

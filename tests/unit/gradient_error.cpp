@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 #include <strata/strata.hpp>
-#include <strata/train/gradient_check.hpp>
+#include <strata/train/gradient_error.hpp>
 #include <vector>
 
 using namespace strata;
@@ -30,6 +30,23 @@ struct log_cosh {
   }
 };
 
+/// 2 x, whose gradient says Factor.
+template <int Factor>
+struct twice {
+  using is_activation = void;
+  static constexpr auto name = "twice";
+  static constexpr expected_shape output_shape(shape in) { return in; }
+};
+
+/// Has a nan as the gradient of the first output, and a wrong one for the others.
+struct nan_of_first : log_cosh<300> {
+  template <class T>
+  static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+    log_cosh<300>::gradient(prediction, truth, dx);
+    dx[0] = std::nan("");
+  }
+};
+
 struct batch_of_6 {
   std::vector<double> x, y;
   std::vector<std::int32_t> labels;
@@ -42,12 +59,35 @@ struct batch_of_6 {
 
 }  // namespace
 
+template <int Factor, class P, shape In>
+struct strata::kernel<strata::reference, twice<Factor>, P, In> : strata::kernel_defaults {
+  using T = typename P::value_type;
+  static void forward(const operands<T>& o) {
+    for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = 2 * o.x[0][i];
+  }
+  static void backward(const operands<T>& o) {
+    for (int i = 0; i < o.count * In.size(); ++i) o.dx[0][i] = Factor * o.dy[i] + (o.adds_dx[0] ? o.dx[0][i] : 0);
+  }
+};
+
 TEST_CASE("right gradients") {
   const batch_of_6 batch(4, 3);
   CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation>, dropout<0.5_r>, batch_norm<>, dense<3>>{}, log_cosh<100>{},
                        {batch.x.data(), batch.y.data(), 6}) < 1e-6);
   CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation, kernel_regularizer<l2<>>>, dense<3, softmax>>{},
                        sparse_categorical_crossentropy{}, {batch.x.data(), batch.labels.data(), 6}) < 1e-6);
+}
+
+TEST_CASE("the gradient of the input of a layer, from the parameters in front of it") {
+  const batch_of_6 batch(4, 3);
+  const samples<double> b{batch.x.data(), batch.y.data(), 6};
+  CHECK(gradient_error(sequential<input<4>, dense<3>, twice<2>, dense<3>>{}, log_cosh<100>{}, b) < 1e-6);
+  CHECK(gradient_error(sequential<input<4>, dense<3>, twice<7>, dense<3>>{}, log_cosh<100>{}, b) > 0.1);
+}
+
+TEST_CASE("a nan in a gradient is not hidden by a larger difference") {
+  const batch_of_6 batch(4, 3);
+  CHECK(std::isnan(gradient_error(sequential<input<4>, dense<3>>{}, nan_of_first{}, {batch.x.data(), batch.y.data(), 6})));
 }
 
 TEST_CASE("a gradient that is wrong by a percent") {

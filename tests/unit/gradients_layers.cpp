@@ -125,8 +125,8 @@ TEST_CASE("zero_padding2d") {
 TEST_CASE("up_sampling2d") {
   check_gradients<reference, operation_of<up_sampling2d<2>>, shape{3, 2, 2}>();
   check_gradients<reference, operation_of<up_sampling2d<2, sampling_size<3, 1>>>, shape{2, 3, 1}>();
-  check_gradients<reference, operation_of<up_sampling2d<2, bilinear>>, shape{3, 2, 2}>();
-  check_gradients<reference, operation_of<up_sampling2d<2, bilinear, sampling_size<1, 3>>>, shape{1, 4, 3}>();
+  check_gradients<reference, operation_of<up_sampling2d<2, bilinear_interpolation>>, shape{3, 2, 2}>();
+  check_gradients<reference, operation_of<up_sampling2d<2, bilinear_interpolation, sampling_size<1, 3>>>, shape{1, 4, 3}>();
 }
 
 TEST_CASE("joins") {

@@ -40,8 +40,8 @@ struct transposed_conv_settings {
 };
 
 /// The operation of conv2d_transpose: the transpose, or input gradient, of a convolution.
-/// in: (H, W, C)  out: ((H - 1) * stride + max(KH, stride), (W - 1) * stride + max(KW, stride), F); with same: (H * stride,
-/// W * stride, F)   kernel: (KH, KW, F, C)  bias: (F)
+/// in: (H, W, C)  out: ((H - 1) * stride + max(reach, stride), likewise for W, F), where reach = (K - 1) * dilation + 1; with
+/// same: (H * stride, W * stride, F)   kernel: (KH, KW, F, C)  bias: (F)
 template <transposed_conv_settings S>
 struct transposed_convolution {
   static constexpr auto name = "transposed_convolution";
@@ -65,9 +65,9 @@ struct transposed_convolution {
   }
 };
 
-/// in: (H, W, C)  out: ((H - 1) * stride + max(K, stride), (W - 1) * stride + max(K, stride), Filters); with same_padding:
-/// (H * stride, W * stride, Filters).  Options: those of conv2d without groups. Keras' output_padding is its default.
-/// https://keras.io/api/layers/convolution_layers/convolution2d_transpose
+/// in: (H, W, C)  out: ((H - 1) * stride + max(reach, stride), likewise for W, Filters), where reach = (K - 1) * dilation + 1;
+/// with same_padding: (H * stride, W * stride, Filters).  Options: those of conv2d without groups. Keras' output_padding is its
+/// default. https://keras.io/api/layers/convolution_layers/convolution2d_transpose
 template <int Filters, int Kernel, class... Options>
 struct conv2d_transpose : layer_options<transposed_conv_settings, Options...> {
   static constexpr auto name = "conv2d_transpose", class_name = "Conv2DTranspose";

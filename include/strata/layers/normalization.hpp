@@ -8,6 +8,7 @@ namespace strata {
 
 /// y = (x - mean) / sqrt(max(variance, 1e-14)) per feature, the last axis. trainer::adapt computes mean and variance from a data
 /// set; they are not trained. Before that, mean is 0 and variance 1.  in: (..., C)  out: (..., C)  mean, variance: (C)
+/// Keras' layer also holds `count`, a number that it does not use: strata has no such parameter.
 /// https://keras.io/api/layers/preprocessing_layers/numerical/normalization
 struct normalization {
   static constexpr auto name = "normalization", class_name = "Normalization";

@@ -1,4 +1,4 @@
-// Options and parameters that batch_norm and layer_norm share.
+// Options and parameters that batch_norm and layer_norm share, and what all normalizations refuse.
 #pragma once
 #include <array>
 #include <strata/base/float_range.hpp>

@@ -13,21 +13,23 @@ struct up_sampling_settings {
   bool bilinear = false;
 };
 
+namespace detail {
 /// Pixel `to` of an axis that is enlarged `size` times is (1 - weight) * pixel[low] + weight * pixel[high].
 struct blended_pixel {
   int low, high;
   double weight;
 
-  /// The pixel in which it lies.
+  /// The input pixel that contains output pixel `to`.
   static constexpr blended_pixel nearest(int to, int size) { return {to / size, to / size, 0}; }
   /// The two between whose centres its centre lies; beyond the outermost centres, the outermost pixel.
   static constexpr blended_pixel bilinear(int to, int size, int pixels) {
-    const int steps = 2 * to + 1 - size, low = steps < 0 ? -1 : steps / (2 * size);  // of half an output pixel
+    const int steps = 2 * to + 1 - size, low = steps < 0 ? -1 : steps / (2 * size);  // in units of half an output pixel
     return {low < 0 ? 0 : low, low + 1 < pixels ? low + 1 : low, double(steps - low * 2 * size) / (2 * size)};
   }
 };
+}  // namespace detail
 
-/// Each pixel `height` times below and `width` times beside itself, or values in between, as a bilinear tf.image.resize has them.
+/// Repeats each pixel `height` times down and `width` times across, or interpolates as a bilinear tf.image.resize does.
 /// in: (H, W, C)  out: (height * H, width * W, C)
 template <up_sampling_settings S>
 struct up_sampling {
@@ -39,11 +41,13 @@ struct up_sampling {
     if (in.rank() != 3) return up_sampling2d_takes_height_width_channels;
     return shape{in[0] * S.sampling_height, in[1] * S.sampling_width, in[2]};
   }
-  static constexpr blended_pixel row(shape in, int to) {
-    return S.bilinear ? blended_pixel::bilinear(to, S.sampling_height, in[0]) : blended_pixel::nearest(to, S.sampling_height);
+  static constexpr detail::blended_pixel row(shape in, int to) {
+    return S.bilinear ? detail::blended_pixel::bilinear(to, S.sampling_height, in[0])
+                      : detail::blended_pixel::nearest(to, S.sampling_height);
   }
-  static constexpr blended_pixel column(shape in, int to) {
-    return S.bilinear ? blended_pixel::bilinear(to, S.sampling_width, in[1]) : blended_pixel::nearest(to, S.sampling_width);
+  static constexpr detail::blended_pixel column(shape in, int to) {
+    return S.bilinear ? detail::blended_pixel::bilinear(to, S.sampling_width, in[1])
+                      : detail::blended_pixel::nearest(to, S.sampling_width);
   }
 };
 
@@ -58,7 +62,7 @@ struct sampling_size {
 };
 
 /// Interpolates between the centres of pixels, instead of repeating pixels.
-struct bilinear {
+struct bilinear_interpolation {
   static constexpr void configure(auto& settings)
     requires requires { settings.bilinear; }
   {
@@ -66,7 +70,8 @@ struct bilinear {
   }
 };
 
-/// in: (H, W, C)  out: (Size * H, Size * W, C).  Options: bilinear, sampling_size.
+/// in: (H, W, C)  out: (Size * H, Size * W, C).  Options: bilinear_interpolation,
+/// sampling_size.
 /// https://keras.io/api/layers/reshaping_layers/up_sampling2d
 template <int Size = 2, class... Options>
 struct up_sampling2d : layer_options<up_sampling_settings, Options...> {

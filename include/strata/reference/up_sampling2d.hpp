@@ -17,7 +17,7 @@ struct kernel<reference, up_sampling<S>, P, In> : kernel_defaults {
   static constexpr void for_each_part(auto&& f) {
     for (int i = 0; i < Out[0]; ++i)
       for (int j = 0; j < Out[1]; ++j) {
-        const blended_pixel down = up_sampling<S>::row(In, i), across = up_sampling<S>::column(In, j);
+        const detail::blended_pixel down = up_sampling<S>::row(In, i), across = up_sampling<S>::column(In, j);
         const auto part = [&](int row, int column, double weight) {
           for (int c = 0; weight != 0 && c < In[2]; ++c)
             f((i * Out[1] + j) * In[2] + c, (row * In[1] + column) * In[2] + c, T(weight));

@@ -301,8 +301,9 @@ void reduce_slice(const global_gradient<T, host_device>& gradient, const T* w, p
   });
 }
 
+namespace detail {
 /// An elementwise_rule with its type erased: what is compiled for each rule are the loops over its elements, not what is around
-/// them. Some optimizers have two rules, of which they choose one at run time.
+/// them. Some optimizers have two rules, of which they choose one at run time. Refers to the rule, which must outlive it.
 template <class T>
 class loops_of_rule {
   using apply_function = void(const void* rule, T* w, T* const* slots, const T* sums, sample_mean<T> mean, T weight_decay,
@@ -310,8 +311,8 @@ class loops_of_rule {
   using product_function = void(const void* rule, T* w, T* const* slots, const gradient_product<T>& p, sample_mean<T> mean,
                                 T weight_decay, long begin);
   const void* rule_;
-  apply_function* apply_;
-  product_function* apply_to_product_;
+  apply_function* apply_ = nullptr;
+  product_function* apply_to_product_ = nullptr;
 
  public:
   const int slots;
@@ -326,14 +327,14 @@ class loops_of_rule {
     if constexpr (is_rule) {
       using slot_indices = std::make_integer_sequence<int, Rule::slots>;
       apply_ = [](const void* r, T* w, T* const* at, const T* sums, sample_mean<T> mean, T decay, long begin, long end) {
-        detail::apply_rule(*static_cast<const Rule*>(r), w, at, sums, mean, decay, begin, end, slot_indices{});
+        apply_rule(*static_cast<const Rule*>(r), w, at, sums, mean, decay, begin, end, slot_indices{});
       };
       apply_to_product_ = [](const void* r, T* w, T* const* at, const gradient_product<T>& p, sample_mean<T> mean, T decay,
                              long begin) {
         if (p.count == 1)
-          detail::apply_rule_to_product<1>(*static_cast<const Rule*>(r), w, at, p, mean, decay, begin, slot_indices{});
+          apply_rule_to_product<1>(*static_cast<const Rule*>(r), w, at, p, mean, decay, begin, slot_indices{});
         else
-          detail::apply_rule_to_product<8>(*static_cast<const Rule*>(r), w, at, p, mean, decay, begin, slot_indices{});
+          apply_rule_to_product<8>(*static_cast<const Rule*>(r), w, at, p, mean, decay, begin, slot_indices{});
       };
     }
   }
@@ -347,10 +348,11 @@ class loops_of_rule {
     apply_to_product_(rule_, w, at, p, mean, weight_decay, begin);
   }
 };
+}  // namespace detail
 
 /// Updates elements [begin, end) of weights `w` and of the rule's slots. All pointers are to whole arenas.
 template <class T>
-[[gnu::noinline]] void update_slice(const std::type_identity_t<loops_of_rule<T>>& rule, T* w,
+[[gnu::noinline]] void update_slice(const std::type_identity_t<detail::loops_of_rule<T>>& rule, T* w,
                                     std::type_identity_t<T* const*> slots, const global_gradient<T, host_device>& gradient,
                                     std::type_identity_t<gradient_modifiers<T>> modifiers, long begin, long end) {
   detail::for_modified_blocks(gradient, w, modifiers, begin, end, [&](const T* sums, sample_mean<T> mean, long from, long to) {
@@ -371,7 +373,7 @@ void propose_slice(const Rule& rule, T* w, std::type_identity_t<T* const*> slots
 
 /// update_slice of one matrix of weights, from the factors of its gradient: at most 8 samples, and rows of whole vectors.
 template <class T>
-void update_from_product(const std::type_identity_t<loops_of_rule<T>>& rule, T* w, std::type_identity_t<T* const*> slots,
+void update_from_product(const std::type_identity_t<detail::loops_of_rule<T>>& rule, T* w, std::type_identity_t<T* const*> slots,
                          const gradient_product<T>& p, sample_mean<T> mean, std::type_identity_t<gradient_modifiers<T>> modifiers,
                          long begin) {
   const T decay = modifiers.weight_decay;
@@ -423,7 +425,7 @@ struct weight_update {
         clear_padding<Rule>(begin, end);
       });
     } else {
-      run_elementwise(loops_of_rule<T>(rule), g, in_slices);
+      run_elementwise(detail::loops_of_rule<T>(rule), g, in_slices);
     }
   }
 
@@ -438,7 +440,7 @@ struct weight_update {
   }
 
   /// The only pass of an elementwise_rule, unless clips_by_norm(). clear_padding comes after it.
-  [[gnu::noinline]] void apply(const loops_of_rule<T>& rule, const gradient& g, long begin, long end) const {
+  [[gnu::noinline]] void apply(const detail::loops_of_rule<T>& rule, const gradient& g, long begin, long end) const {
     const gradient_modifiers<T> m = modifiers();
     bool same_for_all = !(rules.clipnorm > 0);
     for (const parameter_range& p : parameters) same_for_all = same_for_all && p.regularizer.empty();
@@ -466,7 +468,7 @@ struct weight_update {
 
   /// Only for its compile error.
   template <class Device>
-  void apply(const loops_of_rule<T>&, const leaf_gradients<T, Device>&, long, long) const {
+  void apply(const detail::loops_of_rule<T>&, const leaf_gradients<T, Device>&, long, long) const {
     static_assert(sizeof(reduction_is_missing_between<leaf_gradients<T, Device>, gradient>) > 0,
                   "an update takes a global_gradient: a gradient_reduction makes it of leaf_gradients");
   }
@@ -484,7 +486,7 @@ struct weight_update {
   }
 
   /// `apply` to the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm().
-  void apply_product(const loops_of_rule<T>& rule, const gradient_product<T>& p, sample_mean<T> mean, long begin) const {
+  void apply_product(const detail::loops_of_rule<T>& rule, const gradient_product<T>& p, sample_mean<T> mean, long begin) const {
     gradient_modifiers<T> m = modifiers();
     for (const parameter_range& at : parameters)
       if (at.begin == begin) m.l1 = T(at.regularizer.l1), m.l2 = T(at.regularizer.l2);
@@ -523,7 +525,7 @@ struct weight_update {
 
  private:
   template <class InSlices>
-  [[gnu::noinline]] void run_elementwise(const loops_of_rule<T>& rule, const gradient& g, InSlices& in_slices) const {
+  [[gnu::noinline]] void run_elementwise(const detail::loops_of_rule<T>& rule, const gradient& g, InSlices& in_slices) const {
     in_slices([&](long begin, long end) {
       apply(rule, g, begin, end);
       clear_padding(rule.slots, false, begin, end);

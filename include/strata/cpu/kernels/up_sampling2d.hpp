@@ -11,7 +11,7 @@ namespace strata {
 
 namespace simd {
 
-/// Each of some pixels with C channels `times` times beside itself.
+/// Repeats each of some pixels with C channels `times` times.
 template <class T>
 [[gnu::noinline]] void repeat_pixels(const T* x, int pixels, int C, int times, T* y) {
   for (int p = 0; p < pixels; ++p, x += C, y += std::ptrdiff_t(times) * C)
@@ -53,7 +53,7 @@ template <class T>
 
 /// An enlarged image; `down` and `across` have an entry for each row and column of the output.
 struct blended_image {
-  const blended_pixel *down, *across;
+  const strata::detail::blended_pixel *down, *across;
   int height, width, out_height, out_width, channels;
 };
 
@@ -62,10 +62,10 @@ template <class T>
 [[gnu::noinline]] void blend_image(const blended_image& at, const T* x, T* line, T* y) {
   const std::ptrdiff_t C = at.channels, in_row = at.width * C;
   for (int i = 0; i < at.out_height; ++i) {
-    const blended_pixel& d = at.down[i];
+    const strata::detail::blended_pixel& d = at.down[i];
     blend(x + d.low * in_row, x + d.high * in_row, T(d.weight), in_row, line);
     for (int j = 0; j < at.out_width; ++j, y += C) {
-      const blended_pixel& a = at.across[j];
+      const strata::detail::blended_pixel& a = at.across[j];
       blend(line + a.low * C, line + a.high * C, T(a.weight), C, y);
     }
   }
@@ -78,11 +78,11 @@ template <class T>
   for (int i = 0; i < at.out_height; ++i) {
     std::fill_n(line, in_row, T{});
     for (int j = 0; j < at.out_width; ++j, dy += C) {
-      const blended_pixel& a = at.across[j];
+      const strata::detail::blended_pixel& a = at.across[j];
       add_weighted(dy, T(1 - a.weight), C, line + a.low * C);
       add_weighted(dy, T(a.weight), C, line + a.high * C);
     }
-    const blended_pixel& d = at.down[i];
+    const strata::detail::blended_pixel& d = at.down[i];
     add_weighted(line, T(1 - d.weight), in_row, dx + d.low * in_row);
     add_weighted(line, T(d.weight), in_row, dx + d.high * in_row);
   }
@@ -100,12 +100,12 @@ struct kernel<cpu, up_sampling<S>, P, In> : kernel_defaults {
   static constexpr int scratch = S.bilinear ? in_row : 0;
 
   static constexpr auto down = [] {
-    std::array<blended_pixel, std::size_t(Out[0])> at{};
+    std::array<strata::detail::blended_pixel, std::size_t(Out[0])> at{};
     for (int i = 0; i < Out[0]; ++i) at[std::size_t(i)] = up_sampling<S>::row(In, i);
     return at;
   }();
   static constexpr auto across = [] {
-    std::array<blended_pixel, std::size_t(Out[1])> at{};
+    std::array<strata::detail::blended_pixel, std::size_t(Out[1])> at{};
     for (int i = 0; i < Out[1]; ++i) at[std::size_t(i)] = up_sampling<S>::column(In, i);
     return at;
   }();

@@ -17,6 +17,7 @@
 #include <strata/base/random_draws.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/core/addressable.hpp>
+#include <strata/data/core/closure.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,8 @@ class split_size {
   constexpr split_size(std::integral auto count) : count_(static_cast<std::int64_t>(count)) {}
   constexpr split_size(std::floating_point auto fraction) : fraction_(double(fraction)), is_fraction_(true) {}
 
-  /// Of a data set of n samples, rounded as in Keras. Throws strata::error for all of them, and for none.
+  /// Of a data set of n samples, rounded as in Keras. Throws strata::error for a fraction outside (0, 1), and for a number of
+  /// samples below 1 or not below n.
   std::size_t of(std::size_t n) const {
     if (is_fraction_ && !(fraction_ > 0 && fraction_ < 1))
       throw error({"split_dataset: a fraction is above 0 and below 1, not ", fraction_});
@@ -117,14 +119,17 @@ struct split {
   part_view<V> left, right;
 };
 
-namespace detail {
-template <class V>
-inline constexpr bool is_addressable = addressable<V>;
+/// What split_dataset returns after its error, and of a data set that was refused before.
+struct refused_split {
+  refused_view left, right;
+};
 
+namespace detail {
 struct split_dataset_fn {
+  refused_split operator()(refused_view, const split_options&) const { return {}; }
   template <class V>
   auto operator()(V view, const split_options& options) const {
-    constexpr bool fits = is_addressable<V>;
+    constexpr bool fits = addressable<V>;
     static_assert(fits, "data::split_dataset takes a view with random access: put it right after the data, before shuffle");
     if constexpr (fits) {
       const std::size_t n = view.size();
@@ -143,6 +148,8 @@ struct split_dataset_fn {
         return part_view<V>(view, places, first, count, how + ")");
       };
       return split<V>{part("left", 0, left), part("right", left, right)};
+    } else {
+      return refused_split{};
     }
   }
 };

@@ -1,4 +1,4 @@
-// Whether the gradients of losses, layers and activations of one's own are those of what they compute.
+// Compares the gradients of a program's own loss or layer with differences of the loss.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,14 +16,16 @@ namespace strata {
 
 /// Compares the gradients of one training step in double with central differences of its loss, for up to `probes` elements of
 /// each parameter. Returns the largest difference as a share of the largest gradient: below 1e-6 if the gradients are right.
-/// A parameter at a kink, such as relu of exactly 0, has no gradient to compare with.
+/// Only gradients of parameters are compared: put a dense in front of a layer of your own, or the gradient of its input is not
+/// checked. A parameter at a kink, such as relu of exactly 0, has no gradient to compare with.
 template <class Network, class Loss>
 double gradient_error(Network, Loss, const samples<double>& batch, int probes = 10) {
   trainer model{Network{}, sgd{.learning_rate = 1}, Loss{}, precision::f64{}};
   constexpr const auto& layout = layout_of<typename Network::items>;
+  static_assert(layout.trainable > 0, "gradient_error compares gradients of parameters: put a dense in front of the layer");
   std::vector<double> weights(model.parameters().begin(), model.parameters().end()), gradient(weights);
-  for (const parameter_slot& s :
-       std::span(layout.slots, std::size_t(layout.count)))  // away from zero, so that no gradient vanishes by symmetry
+  const std::span slots(layout.slots, std::size_t(layout.count));
+  for (const parameter_slot& s : slots)  // away from zero, so that no gradient vanishes by symmetry
     for (long i = 0; s.what.trainable && i < s.what.extents.size(); ++i) weights[std::size_t(s.offset + i)] += 0.05;
   const auto loss = [&] {
     model.set_parameters(weights);
