@@ -52,8 +52,7 @@ struct transposed_convolution_kernel : kernel_defaults {
     b.count = o.count, b.dy = o.x[0], b.dx[0] = o.y;
     backwards::backward(b);
     if constexpr (S.bias || activated) {
-      // With few filters, several pixels form one row, so that vectors are full.
-      constexpr int width = F < 64 && F % lanes<T> != 0 ? F * lanes<T> : F;
+      constexpr int width = row_width(F);
       alignas(64) T bias[width];
       for (int i = 0; S.bias && i < width; ++i) bias[i] = o.w[1][i % F];
       add_bias_and_activate<Activation>(o.y, std::ptrdiff_t(o.count) * Out.size(), width, S.bias ? bias : nullptr);

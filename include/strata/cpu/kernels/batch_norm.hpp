@@ -12,14 +12,6 @@ namespace strata {
 
 namespace simd {
 
-/// The elements of one row of channels: pixels are the rows of a matrix. With few channels, several pixels form one row of a
-/// multiple of C elements, so that vectors are full and sums are independent. The width decides the order of sums, so it is the
-/// same for every target.
-constexpr int row_width(int C) {
-  int width = C;
-  while (width < 64 || (C < 64 && width % 16 != 0)) width += C;
-  return width;
-}
 /// Rows whose sums stay in registers. More rows would be too many streams for the prefetcher.
 inline constexpr int rows_at_a_time = 4;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <strata/cpu/backend.hpp>
-#include <strata/cpu/kernels/batch_norm.hpp>
 #include <strata/cpu/simd/elementwise.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/normalization.hpp>

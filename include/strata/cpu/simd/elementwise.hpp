@@ -82,6 +82,15 @@ STRATA_INLINE inline void put(const Lanes& at, T* to, vec<T> v, bool add) {
   at.store(to, add ? at.load(to) + v : v);
 }
 
+/// The elements of one row of channels: pixels are the rows of a matrix. With few channels, several pixels form one row of a
+/// multiple of C elements, so that vectors are full and sums are independent. The width decides the order of sums, so it is the
+/// same for every target.
+constexpr int row_width(int C) {
+  int width = C;
+  while (width < 64 || (C < 64 && width % 16 != 0)) width += C;
+  return width;
+}
+
 /// Copies a matrix, or a part of one, that has `columns` columns.
 template <class T>
 [[gnu::noinline]] void copy_rows(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride, std::ptrdiff_t rows,
