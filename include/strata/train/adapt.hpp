@@ -48,12 +48,13 @@ class feature_moments {
     }
   }
 
-  /// Throws strata::error for a feature that is nan or infinite.
+  /// Throws strata::error for a feature that is nan or infinite, or whose moments are too large for T.
   template <class T>
   [[gnu::cold]] void write(T* mean, T* variance) const {
     for (std::size_t c = 0; c < mean_.size(); ++c) {
-      if (!std::isfinite(squares_[c])) throw error({"adapt: feature ", c, " is nan or infinite in a sample"});
       mean[c] = T(mean_[c]), variance[c] = T(squares_[c] / count_);
+      if (!std::isfinite(variance[c]))  // otherwise the mean is finite, too
+        throw error({"adapt: feature ", c, " is nan, infinite or too large for the precision"});
     }
   }
 

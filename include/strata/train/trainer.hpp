@@ -169,7 +169,8 @@ class trainer {
 
   /// Sets mean and variance of each layer `normalization` that takes the data as they come, from one pass over a batch_source:
   /// before fit, once. Labels are ignored. Every process of a training reads all of the data, so that all have equal weights.
-  /// Throws strata::error, before anything has changed, for an empty source, a share of the data, and nan or infinite features.
+  /// Throws strata::error, before anything has changed, for an empty source, a share of the data, and features that are nan,
+  /// infinite or too large for the precision.
   template <class Source>
   void adapt(Source&& source) {
     using sentence = verdict_on<Source, false>;

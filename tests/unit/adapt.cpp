@@ -29,6 +29,16 @@ auto model_of(P p = {}) {
 }
 auto array_of(const std::vector<float>& x) { return data::array<float, shape{3}>(x); }
 
+/// A source of the user's that yields nothing.
+struct no_batches {
+  using value_type = samples<float>;
+  static constexpr int batch_size = 4;
+  static constexpr shape sample_shape{3}, target_shape{};
+  static constexpr label_kind labels = label_kind::none;
+  const value_type* begin() const { return nullptr; }
+  const value_type* end() const { return nullptr; }
+};
+
 std::string error_of(auto&& f) {
   try {
     f();
@@ -43,19 +53,24 @@ std::string error_of(auto&& f) {
 TEST_CASE_TEMPLATE("adapt computes mean and variance of each feature, whatever the batches are", P, precision::f32,
                    precision::f64) {
   const std::vector<float> x = features(1001);
-  auto model = model_of<linear_model>(P{});
-  model.adapt(data::from_tensor_slices(array_of(x)) | data::batch<100>);
   const auto& layout = layout_of<linear_model::items>;
-  for (int c = 0; c < 3; ++c) {
-    double mean = 0, variance = 0;
-    for (std::size_t i = 0; i < 1001; ++i) mean += double(x[3 * i + std::size_t(c)]) / 1001;
-    for (std::size_t i = 0; i < 1001; ++i) variance += std::pow(double(x[3 * i + std::size_t(c)]) - mean, 2) / 1001;
-    CAPTURE(c);
-    using T = typename P::value_type;
-    const double precision = sizeof(T) == 4 ? 1e-6 : 1e-12;
-    CHECK(double(model.parameters()[std::size_t(layout.slots[0].offset + c)]) == doctest::Approx(mean).epsilon(precision));
-    CHECK(double(model.parameters()[std::size_t(layout.slots[1].offset + c)]) == doctest::Approx(variance).epsilon(precision));
-  }
+  const auto check = [&](auto batched) {
+    auto model = model_of<linear_model>(P{});
+    model.adapt(data::from_tensor_slices(array_of(x)) | batched);
+    for (int c = 0; c < 3; ++c) {
+      double mean = 0, variance = 0;
+      for (std::size_t i = 0; i < 1001; ++i) mean += double(x[3 * i + std::size_t(c)]) / 1001;
+      for (std::size_t i = 0; i < 1001; ++i) variance += std::pow(double(x[3 * i + std::size_t(c)]) - mean, 2) / 1001;
+      CAPTURE(c);
+      using T = typename P::value_type;
+      const double precision = sizeof(T) == 4 ? 1e-6 : 1e-12;
+      CHECK(double(model.parameters()[std::size_t(layout.slots[0].offset + c)]) == doctest::Approx(mean).epsilon(precision));
+      CHECK(double(model.parameters()[std::size_t(layout.slots[1].offset + c)]) == doctest::Approx(variance).epsilon(precision));
+    }
+  };
+  check(data::batch<1>);
+  check(data::batch<100>);  // the last one has one sample
+  check(data::batch<1001>);
   CHECK(std::string(layout.slots[0].what.name) == "mean");
   CHECK(std::string(layout.slots[1].what.name) == "variance");
 }
@@ -76,7 +91,7 @@ TEST_CASE("the layer passes on features of mean 0 and variance 1, and a constant
   }
 }
 
-TEST_CASE("training leaves mean and variance as they are, and needs what adapt has set") {
+TEST_CASE("training leaves mean and variance as they are, and diverges without adapt") {
   const std::vector<float> x = features(200);
   std::vector<float> y;
   for (std::size_t i = 0; i < 200; ++i) y.push_back(3 * (x[3 * i] - 7));
@@ -84,9 +99,13 @@ TEST_CASE("training leaves mean and variance as they are, and needs what adapt h
   model.adapt(data::from_tensor_slices(array_of(x)) | data::batch<20>);
   const auto offset = std::size_t(layout_of<linear_model::items>.slots[0].offset);
   const std::vector<float> before(model.parameters().begin() + std::ptrdiff_t(offset), model.parameters().end());
-  const history past = model.fit(data::from_tensor_slices(array_of(x), y) | data::batch<20>, epochs(20), verbosity::off);
-  CHECK(past["loss"].back() < 1e-3);
+  const auto loss_of = [&](auto& trained) {
+    return trained.fit(data::from_tensor_slices(array_of(x), y) | data::batch<20>, epochs(20), verbosity::off)["loss"].back();
+  };
+  CHECK(loss_of(model) < 1e-3);
   CHECK(before == std::vector<float>(model.parameters().begin() + std::ptrdiff_t(offset), model.parameters().end()));
+  auto not_adapted = model_of<linear_model>();
+  CHECK(error_of([&] { loss_of(not_adapted); }).find("the loss is inf") != std::string::npos);
 }
 
 TEST_CASE("an image has a mean per channel, and a flat one a mean per pixel; both adapt in one pass") {
@@ -112,7 +131,19 @@ TEST_CASE("adapt says what is wrong with the data, and changes nothing") {
   CHECK(adapt_to(data::from_tensor_slices(array_of(x)) | data::take(0)) == "batch<4>: the data set is empty");
   CHECK(adapt_to(data::from_tensor_slices(array_of(x)) | data::shard(2, 0)) ==
         "adapt: this process would read a share of the data: adapt before shard");
+  CHECK(error_of([&] { model.adapt(no_batches{}); }) == "adapt: the data set has no samples");
+  x[8] = 1e20F;  // its square is no float
+  CHECK(adapt_to(data::from_tensor_slices(array_of(x))) == "adapt: feature 2 is nan, infinite or too large for the precision");
   x[7] = std::nanf("");
-  CHECK(adapt_to(data::from_tensor_slices(array_of(x))) == "adapt: feature 1 is nan or infinite in a sample");
+  CHECK(adapt_to(data::from_tensor_slices(array_of(x))) == "adapt: feature 1 is nan, infinite or too large for the precision");
   CHECK(before == std::vector<float>(model.parameters().begin(), model.parameters().end()));
+}
+
+TEST_CASE("what is too large for float is not for double") {
+  std::vector<float> x = features(10);
+  x[8] = 1e20F;
+  auto model = model_of<linear_model>(precision::f64{});
+  model.adapt(data::from_tensor_slices(array_of(x)) | data::batch<10>);
+  const auto variance = std::size_t(layout_of<linear_model::items>.slots[1].offset + 2);
+  CHECK(model.parameters()[variance] == doctest::Approx(0.09e40));
 }
