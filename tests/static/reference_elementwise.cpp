@@ -1,4 +1,4 @@
-// Activations that need no mathematical library, dropout, and the joins, by hand.
+// Activations that need no mathematical library, dropout, the joins, padding and up-sampling, by hand.
 #include <strata/layers/add.hpp>
 #include <strata/layers/average.hpp>
 #include <strata/layers/maximum.hpp>
@@ -96,3 +96,23 @@ static_assert(framed::forward({{1, 2, 3, 4}}) == std::array<double, 16>{0, 0, 0,
 static_assert(framed::dx({{1, 2, 3, 4}}, {9, 9, 9, 9, 9, 9, 9, 9, 5, 6, 7, 8, 9, 9, 9, 9}) == std::array<double, 4>{5, 6, 7, 8});
 using left = run<operation_of<zero_padding2d<0, 0, 1, 0>>, shape{2, 1, 1}>;
 static_assert(left::forward({{1, 2}}) == std::array<double, 4>{0, 1, 0, 2});
+
+// Up-sampling repeats pixels; the gradient of a pixel is the sum over its copies.
+using repeated = run<operation_of<up_sampling2d<2>>, shape{1, 2, 1}>;
+static_assert(repeated::out == shape{2, 4, 1});
+static_assert(repeated::forward({{1, 2}}) == std::array<double, 8>{1, 1, 2, 2, 1, 1, 2, 2});
+static_assert(repeated::dx({{1, 2}}, {1, 2, 3, 4, 5, 6, 7, 8}) == std::array<double, 2>{14, 22});
+static_assert(repeated::dx({{1, 2}}, {1, 2, 3, 4, 5, 6, 7, 8}, {}, 100) == std::array<double, 2>{114, 122});
+using widened = run<operation_of<up_sampling2d<2, sampling_size<1, 3>>>, shape{1, 2, 2}>;
+static_assert(widened::forward({{1, 2, 3, 4}}) == std::array<double, 12>{1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4});
+static_assert(widened::forward<2>({{1, 2, 3, 4, 5, 6, 7, 8}}) ==
+              std::array<double, 24>{1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4, 5, 6, 5, 6, 5, 6, 7, 8, 7, 8, 7, 8});
+
+// Bilinear: the centres of pixels lie a quarter beside the old ones, weights are 3/4 and 1/4; the outermost pixels go on
+// outwards.
+using blended = run<operation_of<up_sampling2d<1, sampling_size<1, 2>, bilinear_interpolation>>, shape{1, 2, 1}>;
+static_assert(blended::forward({{4, 8}}) == std::array<double, 4>{4, 5, 7, 8});
+static_assert(blended::dx({{4, 8}}, {1, 2, 4, 8}) == std::array<double, 2>{3.5, 11.5});
+using blended_image = run<operation_of<up_sampling2d<2, bilinear_interpolation>>, shape{2, 2, 1}>;
+static_assert(blended_image::forward({{0, 4, 16, 32}}) ==
+              std::array<double, 16>{0, 1, 3, 4, 4, 5.75, 9.25, 11, 12, 15.25, 21.75, 25, 16, 20, 28, 32});
