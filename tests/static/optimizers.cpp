@@ -56,3 +56,7 @@ static_assert(trained.count == 2);
 static_assert(trained.ranges[0].begin == 0 && trained.ranges[0].end == 32 && trained.ranges[0].elements == 27);
 static_assert(trained.ranges[0].regularizer.empty());
 static_assert(trained.ranges[1].begin == 32 && trained.ranges[1].end == 48 && trained.ranges[1].regularizer.l1 == 0.5);
+
+// Arrays of which nothing is said are not the gradients of a whole batch.
+static_assert(!leaf_gradients<float, host_device>{}.is_whole_batch());
+static_assert(leaf_gradients<float, host_device>{.begin = 0, .end = 2, .leaves = 2}.is_whole_batch());

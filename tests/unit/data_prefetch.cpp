@@ -8,6 +8,7 @@
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/one_hot.hpp>
 #include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/shard.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <thread>
 #include <vector>
@@ -80,6 +81,11 @@ struct own_source : std::ranges::view_base {
 };
 static_assert(batch_source<own_source>);
 }  // namespace
+
+TEST_CASE("a view that makes batches ahead still tells how many workers share the samples") {
+  CHECK(data::detail::shards_of(counted(8) | data::shard(2, 0) | data::batch<2> | data::prefetch()) == 2);
+  CHECK(data::detail::shards_of(shuffled(8) | data::prefetch()) == 1);
+}
 
 TEST_CASE("prefetch yields the batches of the view before it, epoch after epoch") {
   for (const std::size_t ahead : {1u, 2u, 5u, 50u}) {

@@ -56,7 +56,7 @@ struct leaf_gradients {
   int count = 0;
   int begin = 0, end = 0, leaves = 0;
 
-  constexpr bool is_whole_batch() const { return begin == 0 && end == leaves; }
+  constexpr bool is_whole_batch() const { return leaves > 0 && begin == 0 && end == leaves; }
 };
 
 /// Multiplies a sum over the global batch by 1 / samples. Only a global_gradient makes one.

@@ -76,6 +76,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
     return next_pass_.from ? *next_pass_.from : worker_->current().where;
   }
   std::string order() const { return order_; }
+  std::size_t shards() const { return shards_; }
   /// The number of batches that are made ahead now.
   std::size_t buffer_size() const { return worker_->buffers() - 1; }
   void resume_at(data_position from)
@@ -94,6 +95,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
   prefetch_view(V base, detail::prefetch_depth depth) {
     if (depth.at_first == 0) throw error("prefetch: buffer_size is 0, it must be at least 1");
     order_ = detail::order_of(base);
+    shards_ = detail::shards_of(base);
     if constexpr (std::ranges::sized_range<V>) size_ = static_cast<std::size_t>(std::ranges::size(base));
     worker_ = std::make_unique<worker>(std::move(base), depth);
   }
@@ -255,6 +257,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
   row_choice wanted_rows_;
   std::size_t size_ = 0;
   std::string order_;
+  std::size_t shards_ = 1;
 };
 
 namespace detail {

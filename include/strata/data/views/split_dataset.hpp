@@ -27,7 +27,11 @@ namespace strata::data {
 /// A number of samples, or a fraction of all: 1000 or 0.8.
 class split_size {
  public:
-  constexpr split_size(std::integral auto count) : count_(static_cast<std::int64_t>(count)) {}
+  template <std::integral I>
+    requires(!std::same_as<I, bool> && !std::same_as<I, char>)
+  constexpr split_size(I count)
+      : count_(std::cmp_less(count, std::numeric_limits<std::int64_t>::max()) ? static_cast<std::int64_t>(count)
+                                                                              : std::numeric_limits<std::int64_t>::max()) {}
   constexpr split_size(std::floating_point auto fraction) : fraction_(double(fraction)), is_fraction_(true) {}
 
   /// Of a data set of n samples, rounded as in Keras. Throws strata::error for a fraction outside (0, 1), and for a number of
