@@ -3,11 +3,11 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <ranges>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/data/core/index_iterator.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <string>
 #include <utility>
@@ -16,28 +16,14 @@ namespace strata::data {
 
 namespace detail {
 /// The iterator of rows 0, 1, 2 ... (clang 14 cannot compile libstdc++'s iota_view).
-struct counter {
-  using iterator_concept = std::random_access_iterator_tag;
-  using iterator_category = std::input_iterator_tag;
-  using value_type = sample_index;
-  using difference_type = std::ptrdiff_t;
-
+struct counter : index_iterator<counter> {
   std::uint32_t at = 0, epoch = 0;
 
   sample_index operator*() const { return {at, epoch}; }
-  sample_index operator[](difference_type n) const { return *(*this + n); }
-  counter& operator++() { return *this += 1; }
-  counter& operator--() { return *this += -1; }
-  counter operator++(int) { return std::exchange(*this, *this + 1); }
-  counter operator--(int) { return std::exchange(*this, *this - 1); }
   counter& operator+=(difference_type n) {
     at = static_cast<std::uint32_t>(at + n);
     return *this;
   }
-  counter& operator-=(difference_type n) { return *this += -n; }
-  friend counter operator+(counter i, difference_type n) { return i += n; }
-  friend counter operator+(difference_type n, counter i) { return i += n; }
-  friend counter operator-(counter i, difference_type n) { return i -= n; }
   friend difference_type operator-(counter a, counter b) { return difference_type{a.at} - difference_type{b.at}; }
   friend auto operator<=>(const counter&, const counter&) = default;
 };
@@ -60,8 +46,8 @@ class indexed_view : public std::ranges::view_base {
       throw error({source, ": ", n, " samples are more than a sample_index can number"});
   }
 
-  detail::counter begin() const { return {0, epoch_}; }
-  detail::counter end() const { return {static_cast<std::uint32_t>(rows_.size()), epoch_}; }
+  detail::counter begin() const { return {{}, 0, epoch_}; }
+  detail::counter end() const { return {{}, static_cast<std::uint32_t>(rows_.size()), epoch_}; }
   std::size_t size() const { return rows_.size(); }
   const Rows& rows() const { return rows_; }
   void set_epoch(int epoch) { epoch_ = static_cast<std::uint32_t>(epoch); }

@@ -18,6 +18,7 @@
 #include <strata/base/text.hpp>
 #include <strata/data/core/addressable.hpp>
 #include <strata/data/core/closure.hpp>
+#include <strata/data/core/index_iterator.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,29 +61,17 @@ struct split_options {
 namespace detail {
 /// The elements of a view at some places, in the order of these.
 template <class Base>
-struct chosen_places {
-  using iterator_concept = std::random_access_iterator_tag;
-  using iterator_category = std::input_iterator_tag;
-  using value_type = sample_index;
-  using difference_type = std::ptrdiff_t;
+struct chosen_places : index_iterator<chosen_places<Base>> {
+  using typename index_iterator<chosen_places>::difference_type;
 
   Base first{};
   const std::uint32_t* at = nullptr;
 
   sample_index operator*() const { return first[static_cast<std::iter_difference_t<Base>>(*at)]; }
-  sample_index operator[](difference_type n) const { return *(*this + n); }
-  chosen_places& operator++() { return *this += 1; }
-  chosen_places& operator--() { return *this += -1; }
-  chosen_places operator++(int) { return std::exchange(*this, *this + 1); }
-  chosen_places operator--(int) { return std::exchange(*this, *this - 1); }
   chosen_places& operator+=(difference_type n) {
     at += n;
     return *this;
   }
-  chosen_places& operator-=(difference_type n) { return *this += -n; }
-  friend chosen_places operator+(chosen_places i, difference_type n) { return i += n; }
-  friend chosen_places operator+(difference_type n, chosen_places i) { return i += n; }
-  friend chosen_places operator-(chosen_places i, difference_type n) { return i -= n; }
   friend difference_type operator-(const chosen_places& a, const chosen_places& b) { return a.at - b.at; }
   friend bool operator==(const chosen_places& a, const chosen_places& b) { return a.at == b.at; }
   friend auto operator<=>(const chosen_places& a, const chosen_places& b) { return a.at <=> b.at; }
@@ -100,7 +89,7 @@ class part_view : public std::ranges::view_base {
       : base_(std::move(base)), places_(std::move(places)), first_(first), count_(count), how_(std::move(how)) {}
 
   auto begin() const {
-    return detail::chosen_places<std::ranges::iterator_t<const V>>{std::ranges::begin(base_), places_->data() + first_};
+    return detail::chosen_places<std::ranges::iterator_t<const V>>{{}, std::ranges::begin(base_), places_->data() + first_};
   }
   auto end() const { return begin() + static_cast<std::ptrdiff_t>(count_); }
   std::size_t size() const { return count_; }
