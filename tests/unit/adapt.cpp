@@ -91,6 +91,19 @@ TEST_CASE("the layer passes on features of mean 0 and variance 1, and a constant
   }
 }
 
+TEST_CASE("a constant number of double has variance 0, although sums of it are rounded") {
+  using net = sequential<input<1>, normalization, dense<1>>;
+  const auto& layout = layout_of<net::items>;
+  for (const double constant : {1700000000.3, 1e9 / 7, 0.1}) {
+    trainer model{net{}, adam{}, mean_squared_error{}, precision::f64{}};
+    const auto all = data::from_tensor_slices(data::array<double, shape{1}>(std::vector<double>(1001, constant)),
+                                              std::vector<double>(1001, 0.0));
+    model.adapt(all | data::batch<77, double>);
+    CHECK(model.parameters()[std::size_t(layout.slots[0].offset)] == constant);
+    CHECK(model.parameters()[std::size_t(layout.slots[1].offset)] == 0);
+  }
+}
+
 TEST_CASE("training leaves mean and variance as they are, and diverges without adapt") {
   const std::vector<float> x = features(200);
   std::vector<float> y;

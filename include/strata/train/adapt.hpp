@@ -21,7 +21,7 @@ inline constexpr reason adapt_needs_a_normalization_after_input{
 
 namespace detail {
 
-/// The moments of features whose values come in turns, batch by batch (Chan, Golub and LeVeque 1979).
+/// The moments of features that arrive batch by batch (Chan, Golub and LeVeque 1979).
 class feature_moments {
  public:
   explicit feature_moments(int features)
@@ -30,10 +30,11 @@ class feature_moments {
   template <class T>
   [[gnu::cold]] void add(const T* values, std::size_t size) {
     const std::size_t features = mean_.size(), rows = size / features;
+    // Sums of differences from the first row: the mean of equal numbers is that number, and their variance is 0.
     batch_mean_.assign(features, 0), batch_squares_.assign(features, 0);
     for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t c = 0; c < features; ++c) batch_mean_[c] += double(values[r * features + c]);
-    for (double& m : batch_mean_) m /= double(rows);
+      for (std::size_t c = 0; c < features; ++c) batch_mean_[c] += double(values[r * features + c]) - double(values[c]);
+    for (std::size_t c = 0; c < features; ++c) batch_mean_[c] = double(values[c]) + batch_mean_[c] / double(rows);
     for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t c = 0; c < features; ++c) {
         const double d = double(values[r * features + c]) - batch_mean_[c];
