@@ -151,8 +151,13 @@ TEST_CASE("a worker that joins a running training with a loop of its own reports
     worker.servers.kept->weights.assign(zeros.size(), 1);
     late.set_parameters(zeros);
     worker.servers.kept->updates = 20;
+    const double said = late.learning_rate();
     late.train_step({inputs.data(), labels.data(), 2});
-    CHECK(worker.servers.kept->rates.back() == std::pow(0.5, 20));
+    CHECK(said == std::pow(0.5, 16));
+    CHECK(worker.servers.kept->rates.back() == said);  // not that of the update that it learns of with the weights
+    CHECK(late.executor().step() == 24);
+    const std::vector<float> pushed_to(late.parameters().begin(), late.parameters().end());
+    CHECK(pushed_to != zeros);
   }
 }
 

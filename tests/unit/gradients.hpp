@@ -38,7 +38,7 @@ struct kernel_under_test {
   label_kind labels;  // none: not a loss
 };
 
-namespace detail {
+namespace gradient_checks {
 
 using numbers = aligned_vector<double>;  // parameters, derived layouts and scratch are aligned, as in training
 inline constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
@@ -303,7 +303,7 @@ constexpr label_kind labels_of() {
     return label_kind::none;
 }
 
-}  // namespace detail
+}  // namespace gradient_checks
 
 /// What is wrong with the kernel that Backend has for Operation (or fused<Operations...>) on inputs In...; empty: nothing.
 template <class Backend, class Operation, shape... In>
@@ -335,10 +335,10 @@ std::vector<std::string> gradient_complaints(gradient_options options = {}) {
     k.labels = labels;
   };
   [&]<class... Operations>(type_list<Operations...>) {
-    (append(info_of<Operations>, detail::labels_of<Operations>()), ...);
-  }(typename detail::operations_in<Operation>::type{});
+    (append(info_of<Operations>, gradient_checks::labels_of<Operations>()), ...);
+  }(typename gradient_checks::operations_in<Operation>::type{});
 
-  detail::gradient_check check(k, options);
+  gradient_checks::gradient_check check(k, options);
   check.run();
   return check.complaints;
 }

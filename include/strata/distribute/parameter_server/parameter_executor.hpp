@@ -264,10 +264,12 @@ class parameter_executor : detail::compiled<Program, Backend>,
   }
 
   /// All weights, and how many updates the servers have made.
-  void pull() const {
-    this->refresh_step(servers().pull(weights(), steps_));
+  void pull() const { this->refresh_step(pull_weights()); }
+  long pull_weights() const {
+    const long updates = servers().pull(weights(), steps_);
     local_.parameters_changed();
     is_complete_ = connected_ = true;
+    return updates;
   }
   void complete() const {
     servers();  // or throws
@@ -295,11 +297,14 @@ class parameter_executor : detail::compiled<Program, Backend>,
   }
 
   /// Before a step: assigns weights that the program has set, and pulls the weights once. Those that another worker than the
-  /// chief has set give way to the weights of the servers.
+  /// chief has set give way to the weights of the servers; the step, and with it the rate that was reported, stays.
   void catch_up() {
     if (connected_ && !assigns_) return;
     if (group_.is_chief()) servers().assign(weights(), !connected_);
-    if (!connected_ || !(group_.is_chief() || servers().is_synchronous())) pull();
+    if (!connected_)
+      pull();
+    else if (!group_.is_chief() && !servers().is_synchronous())
+      pull_weights();
     assigns_ = false;
   }
 };
