@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "error_of.hpp"
 using namespace strata;
+using test::error_of;
 
 namespace {
 
@@ -38,15 +40,6 @@ struct no_batches {
   const value_type* begin() const { return nullptr; }
   const value_type* end() const { return nullptr; }
 };
-
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 

@@ -12,7 +12,10 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "error_of.hpp"
 using namespace strata;
+using test::error_of;
 
 namespace {
 struct net
@@ -35,14 +38,6 @@ struct trained {
 const trained& known() {
   static const trained t;
   return t;
-}
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "";
 }
 }  // namespace
 
