@@ -512,7 +512,11 @@ TEST_CASE("a chief that is out of reach after longer than start_timeout is waite
   CHECK(error_of([&] { run_tasks(members, {.start_timeout = 1s, .retry_for = 10s}, nothing{}); }) == "no error");
   CHECK(service.calls == 2);
   server.reset();
+  std::vector<std::string> told;
+  run_tasks_options patient{.start_timeout = 3s, .retry_for = 10s};
+  patient.control.on_waiting = [&](const std::string& what) { told.push_back(what); };
   CHECK(error_of([&] {
-          run_tasks(members, {.start_timeout = 200ms, .retry_for = 10s}, nothing{});
+          run_tasks(members, patient, nothing{});
         }).starts_with("run_tasks: chief 0 at " + address + " does not answer: "));
+  CHECK(told == std::vector<std::string>{"run_tasks waits for chief 0 at " + address + ": 2 s of 3 s"});
 }

@@ -43,6 +43,8 @@ struct decimal {
 };
 
 namespace detail {
+void too_many_digits_in_a_decimal_literal();  // not constexpr: a call of it is the compiler's error
+
 template <char... C>
 consteval decimal parse_decimal() {
   constexpr char text[] = {C..., '\0'};
@@ -56,7 +58,7 @@ consteval decimal parse_decimal() {
       fraction = true;
       continue;
     }
-    if (mantissa > (std::numeric_limits<long long>::max() - 9) / 10) throw "too many digits in a decimal literal";
+    if (mantissa > (std::numeric_limits<long long>::max() - 9) / 10) too_many_digits_in_a_decimal_literal();
     mantissa = mantissa * 10 + (text[i] - '0');
     if (fraction) --exponent;
   }

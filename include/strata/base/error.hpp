@@ -1,8 +1,15 @@
-// The one exception type for bad input: its text names the file, layer, rank or value.
+// The one exception type for bad input: its text names the file, layer, rank or value. And how it is thrown, in programs with and
+// without exceptions.
 #pragma once
 #include <initializer_list>
 #include <stdexcept>
+#include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
+#include <string>
+
+#if defined(STRATA_COMPILED) && !defined(__cpp_exceptions)
+#error "strata's compiled library throws exceptions: without them (-fno-exceptions), use strata's headers alone"
+#endif
 
 namespace strata {
 
@@ -13,4 +20,35 @@ struct error : std::runtime_error {
       : std::runtime_error(detail::text_of(pieces)) {}
 };
 
+#ifndef __cpp_exceptions
+/// What is called with each failure of a program without exceptions. Where it returns, the program is aborted.
+using error_handler = void (*)(const std::exception& failure);
+
+/// Sets the handler for all threads, and returns the one before. The first one prints the failure's text to standard error.
+/// Only in programs that are compiled with -fno-exceptions.
+error_handler set_error_handler(error_handler handler);
+
+namespace detail {
+[[noreturn]] void end_program(const std::exception& failure);
+}
+#endif
+
+/// Throws the failure. Without exceptions, calls the handler and aborts the program.
+template <class Failure>
+[[noreturn, gnu::cold, gnu::noinline]] void throw_exception(const Failure& failure) {
+#ifdef __cpp_exceptions
+  throw failure;
+#else
+  detail::end_program(failure);
+#endif
+}
+
+/// Throws an error of pieces: throw_error({path, ": expected ", expected, " bytes, got ", got}).
+[[noreturn, gnu::cold]] void throw_error(std::initializer_list<detail::text_piece> pieces);
+[[noreturn, gnu::cold]] void throw_error(const std::string& text);
+
 }  // namespace strata
+
+#if STRATA_DEFINES
+#include <strata/base/error.ipp>
+#endif

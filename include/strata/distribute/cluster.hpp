@@ -99,7 +99,7 @@ class cluster {
   int rank() const { return rank_of(spec_.task); }
   int rank_of(cluster_task t) const {
     if (t.type != role::chief && t.type != role::worker)
-      throw error(to_string(t) + " has no rank: only the chief and the workers train");
+      throw_error(to_string(t) + " has no rank: only the chief and the workers train");
     return t.type == role::chief ? 0 : t.index + count(role::chief);
   }
   cluster_task task_of_rank(int rank) const {
@@ -115,7 +115,7 @@ class cluster {
 
   /// Nothing if the address is unknown before the rendezvous. Throws strata::error for a task that the cluster does not have.
   const std::optional<endpoint>& address(cluster_task t) const {
-    if (!contains(t)) throw error("there is no " + to_string(t) + " in the cluster of " + to_string(spec_));
+    if (!contains(t)) throw_error("there is no " + to_string(t) + " in the cluster of " + to_string(spec_));
     return spec_[t.type][static_cast<std::size_t>(t.index)];
   }
   /// Whether all addresses are known without a rendezvous.
@@ -130,7 +130,7 @@ class cluster {
   bool is_alone() const { return members() == 1 && contains(spec_.task); }
   /// Where the coordinator listens. Throws strata::error in a cluster of one process without an address.
   const endpoint& coordinator() const {
-    if (!spec_.coordinator) throw error("a cluster of one process without an address has no coordinator");
+    if (!spec_.coordinator) throw_error("a cluster of one process without an address has no coordinator");
     return *spec_.coordinator;
   }
 
@@ -150,9 +150,9 @@ class cluster {
   int members() const { return size() + count(role::ps) + count(role::evaluator); }
 
   void check_members() const {
-    if (size() == 0) throw error("the cluster has neither a chief nor a worker, so no process would train");
+    if (size() == 0) throw_error("the cluster has neither a chief nor a worker, so no process would train");
     for (const role r : {role::chief, role::evaluator}) {
-      if (count(r) > 1) throw error(detail::formatted("the cluster has %d %ss, but may have one", count(r), name_of(r)));
+      if (count(r) > 1) throw_error(detail::formatted("the cluster has %d %ss, but may have one", count(r), name_of(r)));
     }
   }
 
@@ -161,8 +161,8 @@ class cluster {
     // As in TensorFlow, the evaluator may be left out of the cluster: the others need not know it.
     if (contains(t) || (t == cluster_task{role::evaluator, 0} && count(role::evaluator) == 0)) return;
     if (count(t.type) == 0)
-      throw error("this process is " + to_string(t) + ", but the cluster has no " + name_of(t.type) + ": " + to_string(spec_));
-    throw error(detail::formatted("this process is %s, but the %ss of the cluster are 0 to %d", to_string(t).c_str(),
+      throw_error("this process is " + to_string(t) + ", but the cluster has no " + name_of(t.type) + ": " + to_string(spec_));
+    throw_error(detail::formatted("this process is %s, but the %ss of the cluster are 0 to %d", to_string(t).c_str(),
                                   name_of(t.type), count(t.type) - 1));
   }
 
@@ -174,7 +174,7 @@ class cluster {
         if (!address(t)) continue;
         const auto [first, is_new] = seen.try_emplace(detail::lower_case(to_string(*address(t))), t);
         if (!is_new)
-          throw error(to_string(first->second) + " and " + to_string(t) + " have the same address, " + to_string(*address(t)));
+          throw_error(to_string(first->second) + " and " + to_string(t) + " have the same address, " + to_string(*address(t)));
       }
     }
   }
@@ -182,7 +182,7 @@ class cluster {
   void find_coordinator() {
     if (!spec_.coordinator) spec_.coordinator = address(task_of_rank(0));
     if (!spec_.coordinator && !is_alone())
-      throw error("the address of the coordinator, " + to_string(task_of_rank(0)) + ", is unknown");
+      throw_error("the address of the coordinator, " + to_string(task_of_rank(0)) + ", is unknown");
   }
 
   void find_neighbours() {

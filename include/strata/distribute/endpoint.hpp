@@ -35,7 +35,7 @@ inline std::string to_string(const endpoint& e) {
 
 /// Reads "host:port" or "[IPv6 address]:port". Throws strata::error, which quotes the text.
 inline endpoint parse_endpoint(std::string_view text) {
-  const auto refuse = [&](const std::string& why) -> void { throw error({'\'', text, "' ", why}); };
+  const auto refuse = [&](const std::string& why) -> void { throw_error({'\'', text, "' ", why}); };
   if (text.empty()) refuse("is not an address: write host:port");
   if (text.find("://") != text.npos) refuse("is a URL: write host:port");
   if (text.find_first_of(" \t\r\n,;/'\"") != text.npos) refuse("has a character that addresses do not have: write host:port");

@@ -14,7 +14,7 @@ struct cpus {
   constexpr cpus() = default;
   /// Throws strata::error if there is none.
   constexpr explicit cpus(int n) : count(n) {
-    if (n < 1) throw error({"cpus(", n, "): at least one device is needed"});
+    if (n < 1) throw_error({"cpus(", n, "): at least one device is needed"});
   }
   constexpr compute_options with(compute_options options) const {
     options.threads = count;

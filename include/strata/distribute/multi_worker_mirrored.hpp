@@ -1,6 +1,9 @@
 // multi_worker_mirrored: one process per worker, on one or many machines, all with the same parameters. Needs gRPC.
 // needs: grpc protozero
 #pragma once
+#ifndef __cpp_exceptions
+#error "training in several processes catches exceptions: compile this file without -fno-exceptions"
+#endif
 #include <chrono>
 #include <cstdint>
 #include <strata/base/text.hpp>

@@ -1,6 +1,9 @@
 // parameter_server: workers compute gradients, servers keep the parameters. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
+#ifndef __cpp_exceptions
+#error "training in several processes catches exceptions: compile this file without -fno-exceptions"
+#endif
 #include <chrono>
 #include <cstdint>
 #include <iostream>

@@ -41,7 +41,7 @@ template <decimal Gain = decimal(1)>
 struct orthogonal {
   static constexpr auto name = "orthogonal";
   static void fill(std::span<double> values, shape s, philox random) {
-    if (s.rank() < 2) throw error({"orthogonal needs a parameter with at least two axes; this one has ", s.rank()});
+    if (s.rank() < 2) throw_error({"orthogonal needs a parameter with at least two axes; this one has ", s.rank()});
     const auto columns = std::size_t(s.last()), rows = values.size() / columns;
     const bool wide = rows < columns;
     const std::size_t count = wide ? rows : columns, length = wide ? columns : rows;

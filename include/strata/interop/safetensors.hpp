@@ -4,10 +4,11 @@
 #include <bit>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <ranges>
 #include <set>
 #include <span>
+#include <strata/base/exceptions.hpp>
+#include <strata/base/json.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/atomic_file.hpp>
@@ -92,7 +93,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const safetensor* t) { return size_of(t->type); });
 
   std::string text = "{";
-  try {
+  STRATA_TRY {
     const auto quoted = [](const std::string& s) { return nlohmann::json(s).dump(); };
     const auto begin_member = [&](const std::string& name) {
       text += detail::text_of({text.size() > 1 ? "," : "", quoted(name), ":{"});
@@ -107,7 +108,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
     std::uint64_t at = 0;
     for (const safetensor* t : order) {
       const auto refuse = [&](const std::string& why) {
-        throw error({"cannot write ", path.string(), ": tensor '", t->name, "' ", why});
+        throw_error({"cannot write ", path.string(), ": tensor '", t->name, "' ", why});
       };
       std::uint64_t bytes = 0;
       if (!names.insert(t->name).second) refuse("comes twice, or has a name that the format keeps for itself");
@@ -122,12 +123,13 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
       at += bytes;
     }
     text += '}';
-  } catch (const nlohmann::json::exception& e) {
-    throw error({"cannot write ", path.string(), ": a name or the metadata is not UTF-8 (", e.what(), ')'});
+  }
+  STRATA_CATCH(const nlohmann::json::exception& e) {
+    throw_error({"cannot write ", path.string(), ": a name or the metadata is not UTF-8 (", e.what(), ')'});
   }
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > detail::max_safetensors_header)
-    throw error({"cannot write ", path.string(), ": a header of ", text.size(), " bytes is more than the format allows"});
+    throw_error({"cannot write ", path.string(), ": a header of ", text.size(), " bytes is more than the format allows"});
 
   io::atomic_file file(path);
   const std::uint64_t length = text.size();
@@ -217,7 +219,7 @@ class safetensors_file {
   safetensors_metadata metadata_;
   std::vector<entry> entries_;
 
-  [[noreturn]] void fail(const std::string& why) const { throw error({path_.string(), ": ", why}); }
+  [[noreturn]] void fail(const std::string& why) const { throw_error({path_.string(), ": ", why}); }
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const {
     while (!out.empty()) {
@@ -243,11 +245,10 @@ class safetensors_file {
         fail(detail::text_of({"the header has '", parsed.get<std::string>(), "' twice"}));
       return true;
     };
-    try {
-      return json::parse(text, watch);
-    } catch (const json::exception& e) {
-      fail(detail::text_of({"the header is no JSON: ", e.what()}));
-    }
+    json header;
+    STRATA_TRY { header = json::parse(text, watch); }
+    STRATA_CATCH(const json::exception& e) { fail(detail::text_of({"the header is no JSON: ", e.what()})); }
+    return header;
   }
 
   void read_header(const std::string& text, std::uint64_t begin) {

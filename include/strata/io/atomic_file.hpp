@@ -21,7 +21,7 @@ namespace strata::io {
 
 /// Throws strata::error, for example "cannot write /data/model: No space left on device".
 [[noreturn]] inline void fail_on_file(std::string_view what, const std::filesystem::path& path, int code) {
-  throw error({"cannot ", what, ' ', path.string(), ": ", std::generic_category().message(code)});
+  throw_error({"cannot ", what, ' ', path.string(), ": ", std::generic_category().message(code)});
 }
 
 /// An open file, which the destructor closes.

@@ -24,7 +24,7 @@ class mapped_file {
     struct stat status{};
     if (!file || ::fstat(file.number(), &status) != 0) fail_on_file("read", path_, errno);
     if (S_ISDIR(status.st_mode)) fail_on_file("read", path_, EISDIR);
-    if (!S_ISREG(status.st_mode)) throw error("cannot read " + path_.string() + ": not a regular file");
+    if (!S_ISREG(status.st_mode)) throw_error("cannot read " + path_.string() + ": not a regular file");
     const std::size_t size = static_cast<std::size_t>(status.st_size);
     if (size == 0) return;  // nothing that could be mapped
     void* first = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);

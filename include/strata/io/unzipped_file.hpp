@@ -25,10 +25,10 @@ class unzipped_file {
   explicit unzipped_file(std::filesystem::path path) : path_(std::move(path)) {
     std::error_code code;
     bytes_on_disk_ = std::filesystem::file_size(path_, code);
-    if (code) throw error({path_.string(), ": ", code.message()});
+    if (code) throw_error({path_.string(), ": ", code.message()});
     errno = 0;
     file_.reset(gzopen(path_.c_str(), "rb"));
-    if (!file_) throw error({path_.string(), ": ", errno != 0 ? std::strerror(errno) : "out of memory"});
+    if (!file_) throw_error({path_.string(), ": ", errno != 0 ? std::strerror(errno) : "out of memory"});
     gzbuffer(file_.get(), 1u << 17);
     zipped_ = gzdirect(file_.get()) == 0;
   }
@@ -61,7 +61,7 @@ class unzipped_file {
 
   [[noreturn]] void fail(const std::string& what) const { fail(offset_, what); }
   [[noreturn]] void fail(std::size_t offset, const std::string& what) const {
-    throw error({path_.string(), ": byte ", offset, zipped_ ? " of the decompressed data: " : ": ", what});
+    throw_error({path_.string(), ": byte ", offset, zipped_ ? " of the decompressed data: " : ": ", what});
   }
   std::size_t bytes_on_disk() const { return bytes_on_disk_; }
   /// The most bytes that can follow: deflate makes at most 1032 of one.

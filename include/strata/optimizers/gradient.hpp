@@ -113,7 +113,7 @@ struct whole_batch_reduction : gradient_reduction {
   /// Throws strata::error if other processes have computed some of the leaves.
   template <class T, class Device>
   static constexpr global_gradient<T, Device> reduce(const leaf_gradients<T, Device>& leaves, long samples) {
-    if (!leaves.is_whole_batch()) throw error("the gradients of some leaves of the batch are missing");
+    if (!leaves.is_whole_batch()) throw_error("the gradients of some leaves of the batch are missing");
     return reduced<Device>(leaves.arrays, leaves.count, samples);
   }
 };

@@ -63,7 +63,7 @@ struct piecewise_constant_decay {
   }
   void validate() const {
     if (values.size() != boundaries.size() + 1)
-      throw error({name, ": ", values.size(), " values for ", boundaries.size(),
+      throw_error({name, ": ", values.size(), " values for ", boundaries.size(),
                    " boundaries; there must be one value more than boundaries"});
     for (std::size_t i = 1; i < boundaries.size(); ++i)
       if (boundaries[i] <= boundaries[i - 1])

@@ -29,7 +29,7 @@ void check_common(const Optimizer& o) {
   check_at_least_0(Optimizer::name, "clipvalue", o.clipvalue);
   check_at_least_0(Optimizer::name, "global_clipnorm", o.global_clipnorm);
   if ((o.clipnorm > 0) + (o.clipvalue > 0) + (o.global_clipnorm > 0) > 1)
-    throw error({Optimizer::name, ": only one of clipnorm, clipvalue and global_clipnorm can be set"});
+    throw_error({Optimizer::name, ": only one of clipnorm, clipvalue and global_clipnorm can be set"});
 }
 
 }  // namespace strata::detail

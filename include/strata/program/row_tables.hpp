@@ -77,7 +77,7 @@ void refuse_other_rows(const samples<typename Program::value_type>& batch, row_r
       const auto is_row = [end](T number) { return number >= 0 && number < end && number == T(int(number)); };
       for (long i = which.begin * size; i < which.end * size; ++i)
         if (!is_row(x[i]))
-          throw error({"sample ", samples_before + i / size, " has the number ",
+          throw_error({"sample ", samples_before + i / size, " has the number ",
                        detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])), " in element ", i % size,
                        ", but ", layer_names_of<typename Program::network>()[std::size_t(table->layer)], " has ", table->rows,
                        " rows: it takes whole numbers from 0 to ", table->rows - 1});

@@ -55,7 +55,7 @@ class feature_moments {
     for (std::size_t c = 0; c < mean_.size(); ++c) {
       mean[c] = T(mean_[c]), variance[c] = T(squares_[c] / count_);
       if (!std::isfinite(variance[c]))  // otherwise the mean is finite, too
-        throw error({"adapt: feature ", c, " is nan, infinite or too large for the precision"});
+        throw_error({"adapt: feature ", c, " is nan, infinite or too large for the precision"});
     }
   }
 
@@ -117,7 +117,7 @@ template <class T>
   data.start(0);
   for (samples<T> batch; data.next(batch); count += batch.count)
     for (feature_moments& m : moments) m.add(batch.x(), std::size_t(batch.count) * std::size_t(sample_size));
-  if (count == 0) throw error("adapt: the data set has no samples");
+  if (count == 0) throw_error("adapt: the data set has no samples");
   std::vector<T> adapted(parameters.begin(), parameters.end());
   for (std::size_t i = 0; i < layers.size(); ++i)
     moments[i].write(adapted.data() + layers[i].mean, adapted.data() + layers[i].variance);

@@ -25,7 +25,7 @@ STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_f
   if (first.order != other.order)
     differences +=
         text_of({differences.empty() ? ": " : ", ", text_of({"other samples or another order, which is '", order, "' here"})});
-  throw error({"fit: process ", rank, " does not train as process 0 does", differences});
+  throw_error({"fit: process ", rank, " does not train as process 0 does", differences});
 }
 
 STRATA_FUNCTION void refuse_other_plans(any_process_group& group, plan_of_fit mine, std::string_view order) {
@@ -42,7 +42,7 @@ STRATA_FUNCTION void refuse_other_lengths(any_process_group& group, long batches
   const std::vector<length> all = gather(group, length{double(batches)});
   for (std::size_t r = 1; r < all.size(); ++r)
     if (all[r].batches != all[0].batches)
-      throw error(formatted("evaluate: process %zu has %.0f batches, but process 0 has %.0f", r, all[r].batches, all[0].batches));
+      throw_error(formatted("evaluate: process %zu has %.0f batches, but process 0 has %.0f", r, all[r].batches, all[0].batches));
 }
 
 STRATA_FUNCTION void share_decisions(any_process_group& group, training_state& state) {

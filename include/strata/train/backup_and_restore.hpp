@@ -6,9 +6,10 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
+#include <strata/base/json.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/train/fit_session.hpp>
@@ -46,9 +47,9 @@ class backup_and_restore {
  public:
   explicit backup_and_restore(std::filesystem::path folder, backup_options options = {})
       : folder_(std::move(folder)), options_(options) {
-    if (folder_.empty()) throw error("backup_and_restore: a folder is needed");
+    if (folder_.empty()) throw_error("backup_and_restore: a folder is needed");
     if (options_.save_every_epochs < 0 || options_.save_every_batches < 0)
-      throw error({"backup_and_restore: save_every_epochs is ", options_.save_every_epochs, " and save_every_batches ",
+      throw_error({"backup_and_restore: save_every_epochs is ", options_.save_every_epochs, " and save_every_batches ",
                    options_.save_every_batches, ", but neither may be negative"});
   }
 
@@ -72,16 +73,15 @@ class backup_and_restore {
     std::string found, complaint;
     std::exception_ptr failure;
     if (session.group.is_chief()) {
-      try {
-        found = read_newest(session.fit);
-      } catch (const std::exception& e) {
+      STRATA_TRY { found = read_newest(session.fit); }
+      STRATA_CATCH(const std::exception& e) {
         complaint = e.what();
         failure = std::current_exception();
       }
     }
     broadcast(session.group, complaint);
     if (failure) std::rethrow_exception(failure);
-    if (!complaint.empty()) throw error({"the chief could not restore the training: ", complaint});
+    if (!complaint.empty()) throw_error({"the chief could not restore the training: ", complaint});
     broadcast(session.group, found);
     if (found.empty()) return;
     for (const resumable_fit::array& a : session.fit.arrays()) session.group.broadcast(a.bytes);
@@ -119,7 +119,7 @@ class backup_and_restore {
     if (!group.is_chief()) return;
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
-    if (failure) throw error({"cannot make the folder ", folder_.string(), ": ", failure.message()});
+    if (failure) throw_error({"cannot make the folder ", folder_.string(), ": ", failure.message()});
     detail::write_unfinished_snapshot(newest(), fit);
     if (std::filesystem::exists(newest())) detail::rename_file(newest(), previous());
     detail::rename_durably(detail::unfinished(newest()), newest());
@@ -150,7 +150,7 @@ class backup_and_restore {
       damages += detail::text_of({damages.empty() ? "" : ", and ", file.string(), " is damaged: ", damage});
     }
     if (!damages.empty())
-      throw error(
+      throw_error(
           {damages, ": there is no snapshot left to continue from (without these files the training starts from the beginning)"});
     return {};
   }

@@ -13,22 +13,22 @@ namespace strata::detail {
 inline void check_labels(const std::int32_t* labels, row_range rows, int classes, long samples_before) {
   for (int n = rows.begin; n < rows.end; ++n)
     if (labels[n] < 0 || labels[n] >= classes)
-      throw error({"sample ", samples_before + n, " has the label ", labels[n], ", but the network has ", classes,
+      throw_error({"sample ", samples_before + n, " has the label ", labels[n], ", but the network has ", classes,
                    " classes: labels must be 0 to ", classes - 1});
 }
 
 /// The batch has samples, and the arrays that the network and its losses read.
 template <class Program>
 void check_arrays(const samples<typename Program::value_type>& batch) {
-  if (batch.count < 1) throw error({"a batch of ", batch.count, " samples: a step needs one at least"});
+  if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
   for (int k = 0; k < ends_of_program<Program>.input_count; ++k)
-    if (!batch.inputs[k]) throw error("the batch has no inputs");
+    if (!batch.inputs[k]) throw_error("the batch has no inputs");
   [&]<class... Output>(type_list<Output...>) {
     [[maybe_unused]] int k = 0;
     const auto check = [&](label_kind kind) {
       const truth_rows<typename Program::value_type>& truth = batch.truths[k++];
-      if (kind == label_kind::sparse && !truth.labels) throw error("the batch has no labels, with which the loss compares");
-      if (kind == label_kind::dense && !truth.targets) throw error("the batch has no targets, with which the loss compares");
+      if (kind == label_kind::sparse && !truth.labels) throw_error("the batch has no labels, with which the loss compares");
+      if (kind == label_kind::dense && !truth.targets) throw_error("the batch has no targets, with which the loss compares");
     };
     (check(Output::loss::labels), ...);
   }(typename Program::outputs{});
@@ -56,7 +56,7 @@ template <class T>
 void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, long samples_before) {
   for (long i = 0; array && i < size; ++i)
     if (!std::isfinite(array[n * size + i]))
-      throw error({where, ", because element ", i, " of the ", what, " of sample ", samples_before + n, " is ",
+      throw_error({where, ", because element ", i, " of the ", what, " of sample ", samples_before + n, " is ",
                    double(array[n * size + i])});
 }
 
@@ -72,7 +72,7 @@ template <class T>
       report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", samples_before);
   }
   const bool saw_all = rows.begin == 0 && rows.end == batch.count;
-  throw error({where, ", although all inputs ", saw_all ? "" : "of this process ",
+  throw_error({where, ", although all inputs ", saw_all ? "" : "of this process ",
                "are finite: lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
 }
 

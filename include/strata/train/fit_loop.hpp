@@ -154,7 +154,7 @@ void fit_loop<T>::train_epoch(progress_bar& progress, hook_calls& hooks) {
   executor_.finish(sums_);
   state.step = executor_.step();  // with the updates of others that it has fetched
   accumulate(at.metric_sums, sums_);
-  if (at.steps_of_epoch == 0) throw error({"epoch ", state.epoch + 1, ": the data set is empty"});
+  if (at.steps_of_epoch == 0) throw_error({"epoch ", state.epoch + 1, ": the data set is empty"});
   at.in_epoch = false;
   if (!has_steps) at.in_pass = false;
 }

@@ -126,7 +126,7 @@ class fit_in_program final : public resumable_fit {
   void resume_at(const training_position& from) override {
     constexpr std::size_t metrics = std::tuple_size_v<metric_sums<Program>>;
     if (from.in_epoch && from.metric_sums.size() != metrics)
-      throw error(
+      throw_error(
           text_of({"fit: the position has the sums of ", from.metric_sums.size(), " metrics, but this training has ", metrics}));
     if (from.in_pass) stream_.resume(from.next_pass - 1, from.data, from.batches_of_pass);
     at_ = from;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/concepts/communicator.hpp>
@@ -21,11 +22,12 @@ class late_workers {
  public:
   void restore(training_session& session) {
     for (int attempt = 1; session.membership.is_late(); ++attempt) {
-      try {
+      STRATA_TRY {
         session.membership.join();
         receive_state(session.fit, session.membership);
-      } catch (const communication_error&) {  // a process was lost meanwhile
-        if (attempt == most_attempts) throw;
+      }
+      STRATA_CATCH(const communication_error& failure) {  // a process was lost meanwhile
+        if (attempt == most_attempts) STRATA_THROW_AGAIN;
       }
     }
   }
@@ -60,7 +62,7 @@ class late_workers {
       at = value + 1;
     }
     const std::string difference = detail::difference_of(detail::lines_of(values[description]), description_of(fit, members));
-    if (!difference.empty()) throw error({"the training that is under way is another one: ", difference});
+    if (!difference.empty()) throw_error({"the training that is under way is another one: ", difference});
     for (const resumable_fit::array& a : fit.arrays()) members.broadcast_to_newcomers(a.bytes);
     fit.resume_at(detail::position_of(values, "what the chief says"));
     members.has_caught_up();

@@ -24,7 +24,7 @@ STRATA_FUNCTION std::optional<double> logs::find(std::string_view name) const {
 
 STRATA_FUNCTION double logs::operator[](std::string_view name) const {
   if (const auto value = find(name)) return *value;
-  throw error({"there is no '", name, "' in the logs", empty() ? ": they are empty" : detail::text_of({", but ", names()})});
+  throw_error({"there is no '", name, "' in the logs", empty() ? ": they are empty" : detail::text_of({", but ", names()})});
 }
 
 STRATA_FUNCTION std::string logs::names() const {
@@ -49,7 +49,7 @@ STRATA_FUNCTION std::vector<double> history::operator[](std::string_view name) c
   logs all;
   for (const logs& one : logs_)
     for (const auto& known : one) all.set(known.first, known.second);
-  throw error(
+  throw_error(
       {"there is no '", name, "' in the history", all.empty() ? ": it is empty" : detail::text_of({", but ", all.names()})});
 }
 

@@ -83,7 +83,7 @@ inline texts texts_of(const training_position& at) {
 
 /// Throws strata::error if a value is missing or malformed. `file` names the origin in messages.
 inline training_position position_of(const texts& given, const std::string& file) {
-  const auto refuse = [&](const std::string& key) { throw error(file + ": '" + key + "' is missing, or not what it should be"); };
+  const auto refuse = [&](const std::string& key) { throw_error(file + ": '" + key + "' is missing, or not what it should be"); };
   const auto text = [&](const char* key) -> const std::string& {
     const auto at = given.find(key);
     if (at == given.end()) refuse(key);

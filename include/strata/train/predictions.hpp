@@ -34,7 +34,7 @@ void predict_in_pieces(std::span<const T> x, std::span<T> out, const auto& prepa
                         out_size = std::size_t(network::output_shape.size());
   const std::size_t count = x.size() / in_size;
   if (x.size() != count * in_size || out.size() != count * out_size)
-    throw error(
+    throw_error(
         {"predict: ", x.size(), " inputs and room for ", out.size(), " outputs, but a sample has ", in_size, " and ", out_size});
   prepare(int(std::min(count, most)));
   for (std::size_t at = 0; at < count; at += most) {

@@ -55,7 +55,7 @@ class predictor {
   /// Copies weights in the order of trainer::parameters(). Throws strata::error for another number of them.
   predictor(Network, std::span<const value_type> weights, Precision = {}, options how = {.threads = 1}) : shared_(make(how)) {
     if (weights.size() != shared_->weights.size())
-      throw error({"predictor: ", weights.size(), " weights, but the network has ", shared_->weights.size()});
+      throw_error({"predictor: ", weights.size(), " weights, but the network has ", shared_->weights.size()});
     std::ranges::copy(weights, shared_->weights.begin());
   }
 

@@ -1,5 +1,6 @@
 // Definitions of progress.hpp.
 #pragma once
+#include <strata/base/exceptions.hpp>
 
 namespace strata::detail {
 
@@ -13,9 +14,8 @@ namespace strata {
 
 STRATA_FUNCTION progress_bar::~progress_bar() {
   if (!open_) return;
-  try {
-    out_ << std::endl;
-  } catch (...) {  // the stream throws: nothing can be reported
+  STRATA_TRY { out_ << std::endl; }
+  STRATA_CATCH_ALL {  // the stream throws: nothing can be reported
   }
 }
 

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
 #include <strata/train/logs.hpp>
 #include <strata/train/position_text.hpp>
@@ -52,7 +53,7 @@ class sidecar_evaluator {
   explicit sidecar_evaluator(std::filesystem::path weights, sidecar_options options = {})
       : file_(std::move(weights)), options_(options) {
     if (options_.max_evaluations < 0 || options_.timeout.count() < 0 || options_.interval.count() <= 0)
-      throw error({"sidecar_evaluator: max_evaluations is ", options_.max_evaluations, ", timeout ", options_.timeout.count(),
+      throw_error({"sidecar_evaluator: max_evaluations is ", options_.max_evaluations, ", timeout ", options_.timeout.count(),
                    " ms and interval ", options_.interval.count(),
                    " ms, but the interval must be positive and the others must not be negative"});
   }
@@ -73,13 +74,14 @@ class sidecar_evaluator {
       if (looks_in_vain > 1) return all;
       if (now && now != tried) {
         evaluation one;
-        try {
+        STRATA_TRY {
           one.step = step_of_snapshot();
           model.load_weights(file_);
           if (version_of(file_) != now) continue;  // the step may be that of the former file
-        } catch (const error&) {
+        }
+        STRATA_CATCH(const error& failure) {
           if (version_of(file_) != now) continue;  // the file was replaced or removed meanwhile
-          throw;
+          STRATA_THROW_AGAIN;
         }
         tried = now;
         one.values = model.evaluate(source);

@@ -81,19 +81,19 @@ inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit)
 /// Throws strata::error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data set,
 /// ...; then nothing has changed.
 inline safetensors_metadata load_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
-  if (const std::string damage = damage_of_snapshot(file); !damage.empty()) throw error(file.string() + " is damaged: " + damage);
+  if (const std::string damage = damage_of_snapshot(file); !damage.empty()) throw_error(file.string() + " is damaged: " + damage);
   const safetensors_file opened(file);
   const safetensors_metadata& metadata = opened.metadata();
   const auto version = metadata.find(detail::snapshot_version_key);
-  if (version == metadata.end()) throw error(file.string() + ": this is not a snapshot of a training");
+  if (version == metadata.end()) throw_error(file.string() + ": this is not a snapshot of a training");
   if (version->second != detail::snapshot_version)
-    throw error(file.string() + ": a snapshot of version '" + version->second + "', but this program reads version " +
+    throw_error(file.string() + ": a snapshot of version '" + version->second + "', but this program reads version " +
                 detail::snapshot_version);
 
   const auto described = metadata.find("description");
   const std::vector<std::string> theirs = detail::lines_of(described == metadata.end() ? "" : described->second);
   if (const std::string difference = detail::difference_of(theirs, fit.description()); !difference.empty())
-    throw error(file.string() + ": this snapshot is of another training: " + difference);
+    throw_error(file.string() + ": this snapshot is of another training: " + difference);
   (void)detail::position_of(metadata, file.string());
 
   const std::vector<resumable_fit::array> arrays = fit.arrays();
@@ -102,7 +102,7 @@ inline safetensors_metadata load_snapshot(const std::filesystem::path& file, res
   for (const auto& a : arrays) {
     const safetensors_file::entry& e = opened[a.name];
     if (e.type != type || e.extents != a.extents || e.bytes != a.bytes.size())
-      throw error(file.string() + ": tensor '" + a.name + "' is not what the training has");
+      throw_error(file.string() + ": tensor '" + a.name + "' is not what the training has");
     loaded.push_back(opened.bytes(a.name));
   }
   for (std::size_t i = 0; i < arrays.size(); ++i) std::ranges::copy(loaded[i], arrays[i].bytes.begin());

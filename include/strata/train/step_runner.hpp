@@ -78,7 +78,7 @@ std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int ba
     timed(&any_executor<T>::evaluate_step, batch, one);
     accumulate(sums, one);
   }
-  if (seen == 0) throw error("evaluate: the data set is empty");
+  if (seen == 0) throw_error("evaluate: the data set is empty");
   return sums;
 }
 

@@ -162,7 +162,7 @@ class trainer {
   void set_parameters(std::span<const T> values) {
     const std::span<T> own = executor_.parameters();
     if (values.size() != own.size())
-      throw error(detail::text_of({"set_parameters: ", values.size(), " values for an arena of ", own.size()}));
+      throw_error(detail::text_of({"set_parameters: ", values.size(), " values for an arena of ", own.size()}));
     std::ranges::copy(values, own.begin());
     executor_.parameters_changed();
   }
@@ -180,7 +180,7 @@ class trainer {
     if constexpr (std::is_same_v<sentence, detail::no_complaint> && std::is_same_v<on_network, detail::no_complaint>)
       detail::with_source(source, [&](auto& from) {
         if (data::detail::shards_of(from) > 1)
-          throw error("adapt: this process would read a share of the data: adapt before shard");
+          throw_error("adapt: this process would read a share of the data: adapt before shard");
         detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
         static constexpr auto layers = detail::adapting_layers<network>();
         detail::adapt_to<T>(stream, network::input_shape.size(), layers, executor_.parameters());

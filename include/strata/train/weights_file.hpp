@@ -50,12 +50,12 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
   const safetensors_file file(path);
   if (const auto at = file.metadata().find(weights_version_key);
       at != file.metadata().end() && at->second != std::to_string(weights_version))
-    throw error({path.string(), ": weights of version '", at->second, "', but this program reads version ", weights_version});
+    throw_error({path.string(), ": weights of version '", at->second, "', but this program reads version ", weights_version});
 
   const bool is_snapshot = file.metadata().contains(snapshot_version_key);
   if (is_snapshot)
     if (const std::string damage = damage_of_snapshot(path); !damage.empty())
-      throw error({path.string(), " is damaged: ", damage});
+      throw_error({path.string(), " is damaged: ", damage});
   const auto is_not_a_weight = [&](const std::string& name) {
     return is_snapshot && (name.starts_with(slot_prefix) || name == checksum_tensor);
   };
@@ -72,7 +72,7 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
     if (std::ranges::find(names, e.name) == names.end() && !is_not_a_weight(e.name))
       report(e.name, detail::text_of({"not in the network; the file has ", shape_text(e.extents)}));
   if (count > 0)
-    throw error({path.string(), " does not fit the network", differences,
+    throw_error({path.string(), " does not fit the network", differences,
                  count > listed ? detail::text_of({"\n  and ", count - listed, " more"}) : ""});
 
   // Everything is read before the arena changes, because reading may fail.
@@ -92,7 +92,7 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
 template <class Network>
 void check_arena(std::size_t size) {
   constexpr long expected = layout_of<typename Network::items>.size;
-  if (size != std::size_t(expected)) throw error({"weights: ", size, " values, but the network's arena has ", expected});
+  if (size != std::size_t(expected)) throw_error({"weights: ", size, " values, but the network's arena has ", expected});
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/tensor.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/scratch.hpp>
@@ -110,11 +111,8 @@ template <class Rows, class F, class Then>
 decltype(auto) call(const char* stage, const Rows& rows, sample_index i, const F& f, Then&& then) {
   return visit(rows, i, [&](const element_t<Rows>& e) -> decltype(auto) {
     const auto result = [&]() -> decltype(auto) {
-      try {
-        return call(f, e);
-      } catch (const std::exception& failure) {
-        throw error({stage, ": ", describe(rows, i), ": ", failure.what()});
-      }
+      STRATA_TRY { return call(f, e); }
+      STRATA_CATCH(const std::exception& failure) { throw_error({stage, ": ", describe(rows, i), ": ", failure.what()}); }
     };
     return then(result());
   });

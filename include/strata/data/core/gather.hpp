@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <strata/base/exceptions.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/gather_team.hpp>
@@ -36,11 +37,9 @@ class gather_failures {
   /// Sample k has thrown the exception that is being handled.
   void add(std::size_t k) {
     const std::lock_guard lock(mutex_);
-    try {
-      throw;
-    } catch (const left_out& sample) {
-      left_out_.emplace(k, sample);
-    } catch (...) {
+    STRATA_TRY { STRATA_THROW_AGAIN; }
+    STRATA_CATCH(const left_out& sample) { left_out_.emplace(k, sample); }
+    STRATA_CATCH_ALL {
       if (k >= end()) return;
       end_.store(k, std::memory_order_relaxed);
       first_ = std::current_exception();
@@ -76,9 +75,8 @@ std::size_t gather(const Rows& rows, std::span<const sample_index> indices, std:
     if (first + begin >= failures.end()) return;
     for (std::size_t k = first + begin; k < first + end; ++k) {
       const sample_index ahead = indices[k + rows_ahead < indices.size() ? k + rows_ahead : k];
-      try {
-        rows.write(indices[k], ahead, places[k], std::identity{});
-      } catch (...) {
+      STRATA_TRY { rows.write(indices[k], ahead, places[k], std::identity{}); }
+      STRATA_CATCH_ALL {
         failures.add(k);
         if (failures.end() <= k) return;
       }

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/data/core/damage_report.hpp>
 #include <utility>
 
@@ -21,10 +22,11 @@ class left_out : public error {
 /// Calls f. False if f asks for a sample that is left out, which is counted.
 template <class F>
 bool unless_left_out(F&& f) {
-  try {
+  STRATA_TRY {
     f();
     return true;
-  } catch (const left_out& sample) {
+  }
+  STRATA_CATCH(const left_out& sample) {
     sample.count();
     return false;
   }

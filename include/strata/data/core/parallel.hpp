@@ -14,7 +14,7 @@ inline constexpr autotune_t autotune{};
 class parallel {
  public:
   constexpr explicit parallel(int n) : threads_(n) {
-    if (n < 1) throw error({"parallel: ", n, " threads, it must be at least 1"});
+    if (n < 1) throw_error({"parallel: ", n, " threads, it must be at least 1"});
   }
   constexpr explicit parallel(autotune_t) : threads_(0) {}
 

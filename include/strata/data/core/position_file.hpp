@@ -30,7 +30,7 @@ void save_position(const Source& source, const std::filesystem::path& path) {
 template <class Source>
 void restore_position(Source& source, const std::filesystem::path& path) {
   std::ifstream file(path);
-  const auto refuse = [&](const std::string& why) { throw error({path.string(), ": ", why}); };
+  const auto refuse = [&](const std::string& why) { throw_error({path.string(), ": ", why}); };
   if (!file) refuse("cannot be read");
   const auto field = [&](std::string_view name) {
     std::string line;

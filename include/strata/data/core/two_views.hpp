@@ -70,7 +70,7 @@ class stage_over_two : public single_pass<Self> {
   /// Throws strata::error if the views are shared among unequal numbers of workers.
   stage_over_two(const char* stage, A a, B b) : a_(std::move(a)), b_(std::move(b)), rows_(a_.rows(), b_.rows()) {
     if (shards_of(a_) != shards_of(b_))
-      throw error({stage, ": one view is shared among ", shards_of(a_), " workers, the other among ", shards_of(b_),
+      throw_error({stage, ": one view is shared among ", shards_of(a_), " workers, the other among ", shards_of(b_),
                    ": put shard after ", stage});
   }
 

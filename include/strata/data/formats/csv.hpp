@@ -126,7 +126,7 @@ class csv_table {
             std::optional<double> missing)
       : reader_(path, separator), na_values_(na_values), missing_(missing) {
     has_first_ = reader_.next();
-    if (!has_first_ && header) throw error(path.string() + ": there is no header: the file is empty");
+    if (!has_first_ && header) throw_error(path.string() + ": there is no header: the file is empty");
     for (std::size_t i = 0; has_first_ && i < reader_.size(); ++i)
       names_.push_back(header ? std::string(without_blanks(reader_[i])) : std::to_string(i));
     if (header) has_first_ = false;
@@ -147,9 +147,9 @@ class csv_table {
     for (const std::string& name : wanted) {
       const auto at = std::find(names_.begin(), names_.end(), name);
       if (at == names_.end())
-        throw error(reader_.path().string() + ": there is no column '" + name + "', but " + strata::detail::first_names(names_));
+        throw_error(reader_.path().string() + ": there is no column '" + name + "', but " + strata::detail::first_names(names_));
       if (std::find(at + 1, names_.end(), name) != names_.end())
-        throw error(reader_.path().string() + ": there are several columns '" + name + "'");
+        throw_error(reader_.path().string() + ": there are several columns '" + name + "'");
       found.push_back(static_cast<std::size_t>(at - names_.begin()));
     }
     return found;
@@ -206,7 +206,7 @@ class csv_typed {
         which_(table_.find(o.columns.empty() ? table_.names() : o.columns)) {
     // An empty file without a header has no columns to compare.
     if (which_.size() != columns && !(table_.names().empty() && o.columns.empty()))
-      throw error(path.string() + ": expected " + counted(columns, "column") + ", got " + std::to_string(which_.size()) + ": " +
+      throw_error(path.string() + ": expected " + counted(columns, "column") + ", got " + std::to_string(which_.size()) + ": " +
                   strata::detail::first_names(o.columns.empty() ? table_.names() : o.columns));
   }
 
@@ -402,7 +402,7 @@ array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, con
     for (const std::string& name : table.names())
       if (std::find(others.begin(), others.end(), name) == others.end()) names.push_back(name);
   if (names.size() != std::size_t{S.size()})
-    throw error(table.path().string() + ": expected " + counted(std::size_t{S.size()}, "feature") + " for samples of shape " +
+    throw_error(table.path().string() + ": expected " + counted(std::size_t{S.size()}, "feature") + " for samples of shape " +
                 strata::detail::shape_text(S) + ", got " + std::to_string(names.size()) + ": " +
                 strata::detail::first_names(names));
   const std::vector<std::size_t> columns = table.find(names);
@@ -417,7 +417,7 @@ array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, con
 template <class T, shape S>
 csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_sample_options& o) {
   csv_table table(path, o.separator, o.header, o.na_values, o.missing);
-  if (!o.targets.empty()) throw error(path.string() + ": csv<features> has no targets: csv<features, targets> has");
+  if (!o.targets.empty()) throw_error(path.string() + ": csv<features> has no targets: csv<features, targets> has");
   csv_classes classes(o.class_names);
   std::vector<std::string> others;
   std::optional<std::size_t> label;
@@ -433,9 +433,9 @@ csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_
 template <class T, shape S, shape Target>
 csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, const csv_sample_options& o) {
   csv_table table(path, o.separator, o.header, o.na_values, o.missing);
-  if (!o.label.empty()) throw error(path.string() + ": csv<features, targets> has no label: csv<features> has");
+  if (!o.label.empty()) throw_error(path.string() + ": csv<features, targets> has no label: csv<features> has");
   if (o.targets.size() != std::size_t{Target.size()})
-    throw error(path.string() + ": expected " + counted(std::size_t{Target.size()}, "target") + ", got " +
+    throw_error(path.string() + ": expected " + counted(std::size_t{Target.size()}, "target") + ", got " +
                 std::to_string(o.targets.size()));
   const std::vector<std::size_t> columns = table.find(o.targets);
   std::vector<T> targets;

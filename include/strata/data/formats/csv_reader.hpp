@@ -22,7 +22,7 @@ class csv_reader {
   explicit csv_reader(std::filesystem::path path, char separator = ',')
       : path_(std::move(path)), separator_(separator), file_(path_), buffer_(std::size_t{1} << 20) {
     if (separator == '"' || separator == '\n' || separator == '\r')
-      throw error(path_.string() + ": the separator of a CSV file can be neither a quote nor the end of a line");
+      throw_error(path_.string() + ": the separator of a CSV file can be neither a quote nor the end of a line");
     fill();
     if (std::string_view(buffer_.data(), end_).starts_with("\xEF\xBB\xBF")) at_ = 3;
   }
@@ -63,7 +63,7 @@ class csv_reader {
   static constexpr std::size_t largest_record = std::size_t{64} << 20;
 
   [[noreturn]] void fail(std::size_t line, const std::string& what) const {
-    throw error(path_.string() + ": line " + std::to_string(line) + ": " + what);
+    throw_error(path_.string() + ": line " + std::to_string(line) + ": " + what);
   }
   std::size_t lines_before(std::size_t end) const {
     return static_cast<std::size_t>(std::count(buffer_.data() + at_, buffer_.data() + end, '\n'));

@@ -9,6 +9,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/tensor.hpp>
@@ -139,10 +140,9 @@ class example {
 
   template <class F>
   static std::invoke_result_t<F&> parse(F&& f) {
-    try {
-      return f();
-    } catch (const protozero::exception& failure) {
-      throw error(std::string("the bytes are not a tf.train.Example (") + failure.what() + ')');
+    STRATA_TRY { return f(); }
+    STRATA_CATCH(const protozero::exception& failure) {
+      throw_error(std::string("the bytes are not a tf.train.Example (") + failure.what() + ')');
     }
   }
 
@@ -177,7 +177,7 @@ class example {
 
   list list_of(std::string_view key) const {
     const std::optional<protozero::data_view> feature = find(key);
-    if (!feature) throw error("there is no feature " + quoted(key) + known());
+    if (!feature) throw_error("there is no feature " + quoted(key) + known());
     list of{key};
     protozero::pbf_reader fields(*feature), here = fields;
     for (; fields.next(); here = fields) {
@@ -243,7 +243,7 @@ class example {
   template <class T>
   list list_with(std::string_view key) const {
     const list of = list_of(key);
-    if (of.kind != kind_of<T>) throw error("feature " + quoted(key) + " holds " + name(of.kind) + ", not " + name(kind_of<T>));
+    if (of.kind != kind_of<T>) throw_error("feature " + quoted(key) + " holds " + name(of.kind) + ", not " + name(kind_of<T>));
     return of;
   }
   template <class T>
@@ -255,7 +255,7 @@ class example {
         n += some;
       });
       if (n != out.size())
-        throw error("feature " + quoted(key) + " has " + std::to_string(n) + ' ' + name(kind_of<T>) + ", not " +
+        throw_error("feature " + quoted(key) + " has " + std::to_string(n) + ' ' + name(kind_of<T>) + ", not " +
                     std::to_string(out.size()));
     });
   }
@@ -268,7 +268,7 @@ class example {
   void copy_bytes(std::string_view key, std::span<std::uint8_t> out) const {
     const bytes_view all = bytes(key);
     if (all.size() != out.size())
-      throw error("feature " + quoted(key) + " has " + std::to_string(all.size()) + " bytes, not " + std::to_string(out.size()));
+      throw_error("feature " + quoted(key) + " has " + std::to_string(all.size()) + " bytes, not " + std::to_string(out.size()));
     std::ranges::transform(all, out.begin(), [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
   }
   template <class T>

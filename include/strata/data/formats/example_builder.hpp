@@ -82,7 +82,7 @@ class example_builder {
   example_builder& add(std::string_view key, protozero::pbf_tag_type kind, std::size_t list_size, Write write) {
     const std::size_t feature_size = delimited(list_size), entry_size = delimited(key.size()) + delimited(feature_size);
     if (buffer_.size() + delimited(entry_size) > std::size_t{std::numeric_limits<std::int32_t>::max()})
-      throw error("example_builder: with feature '" + std::string(key.substr(0, 60)) +
+      throw_error("example_builder: with feature '" + std::string(key.substr(0, 60)) +
                   "' the Example would have more than 2 GiB, which protobuf does not allow");
     protozero::pbf_writer features(buffer_);
     protozero::pbf_writer entry(features, 1, entry_size);

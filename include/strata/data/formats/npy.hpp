@@ -94,7 +94,7 @@ struct npy_bytes {
   std::span<const std::byte> bytes;
 
   [[noreturn]] void fail(std::size_t offset, const std::string& what) const {
-    throw error(name + ": byte " + std::to_string(offset) + ": " + what);
+    throw_error(name + ": byte " + std::to_string(offset) + ": " + what);
   }
   [[noreturn]] void fail_at_end(std::uint64_t expected) const {
     fail(bytes.size(), "the file ends, expected " + std::to_string(expected) + " bytes, got " + std::to_string(bytes.size()));
@@ -378,7 +378,7 @@ class npy_values {
     for (const std::uint64_t extent : extents_) overflow = __builtin_mul_overflow(count, extent, &count) || overflow;
     if (std::ranges::find(extents_, 0u) != extents_.end()) count = 0, overflow = false;
     if (overflow || count != std::ranges::size(values))
-      throw error("npy: " + std::to_string(std::ranges::size(values)) + " values do not make an array of shape " +
+      throw_error("npy: " + std::to_string(std::ranges::size(values)) + " values do not make an array of shape " +
                   strata::detail::shape_text(extents_));
   }
   template <std::ranges::contiguous_range R>

@@ -32,7 +32,7 @@ class npz_file {
   explicit npz_file(std::filesystem::path path) : path_(std::move(path)) {
     std::error_code code;
     bytes_on_disk_ = std::filesystem::file_size(path_, code);
-    if (code) throw error("cannot read " + path_.string() + ": " + code.message());
+    if (code) throw_error("cannot read " + path_.string() + ": " + code.message());
     int why = 0;
     archive_.reset(zip_open(path_.c_str(), ZIP_RDONLY, &why));
     if (!archive_) {
@@ -40,12 +40,12 @@ class npz_file {
       zip_error_init_with_code(&e, why);
       const std::string words = zip_error_strerror(&e);
       zip_error_fini(&e);
-      throw error(path_.string() + ": not a .npz archive: " + words);
+      throw_error(path_.string() + ": not a .npz archive: " + words);
     }
     const zip_int64_t entries = zip_get_num_entries(archive_.get(), 0);
     for (zip_int64_t i = 0; i < entries; ++i) {
       const char* name = zip_get_name(archive_.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_GUESS);
-      if (name == nullptr) throw error(path_.string() + ": member " + std::to_string(i) + ": " + zip_strerror(archive_.get()));
+      if (name == nullptr) throw_error(path_.string() + ": member " + std::to_string(i) + ": " + zip_strerror(archive_.get()));
       std::string_view text = name;
       if (text.ends_with(".npy")) text.remove_suffix(4);
       names_.emplace_back(text);
@@ -71,10 +71,10 @@ class npz_file {
   detail::npy_bytes read(std::string_view name) const {
     const auto at = std::ranges::find(names_, name);
     if (at == names_.end())
-      throw error(path_.string() + ": there is no array '" + std::string(name) + "'" +
+      throw_error(path_.string() + ": there is no array '" + std::string(name) + "'" +
                   (names_.empty() ? "" : ", but " + strata::detail::first_names(names_)));
     const std::string member = path_.string() + ": " + *at + ".npy";
-    const auto fail = [&](const std::string& why) { throw error(member + ": " + why); };
+    const auto fail = [&](const std::string& why) { throw_error(member + ": " + why); };
     const auto index = static_cast<zip_uint64_t>(at - names_.begin());
     zip_stat_t entry;
     if (zip_stat_index(archive_.get(), index, 0, &entry) != 0) fail(zip_strerror(archive_.get()));
@@ -124,7 +124,7 @@ struct npz_options {
 /// `save_npz("mnist.npz", {{"x_train", images}, {"y_train", labels}}, {.compressed = true})`
 /// Throws strata::error naming the file, and the array if two have the same name.
 inline void save_npz(const std::filesystem::path& path, std::span<const npz_member> members, npz_options options = {}) {
-  const auto fail = [&](const std::string& words) { throw error("cannot write " + path.string() + ": " + words); };
+  const auto fail = [&](const std::string& words) { throw_error("cannot write " + path.string() + ": " + words); };
   if (members.empty()) fail("an archive needs at least one array");
   zip_error_t why;
   zip_error_init(&why);

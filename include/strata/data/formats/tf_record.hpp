@@ -21,7 +21,7 @@ class tf_record_source {
   using element = tf_record_element;
 
   tf_record_source(file_list files, tf_record_options options) : files_(std::move(files)), options_(std::move(options)) {
-    if (files_.size() == 0) throw error("tf_record: there are no files to read");
+    if (files_.size() == 0) throw_error("tf_record: there are no files to read");
     if (!options_.damage) options_.damage = std::make_shared<damage_report>();
   }
   tf_record_source(tf_record_source&&) = default;

@@ -42,7 +42,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
  public:
   explicit tf_record_reader(file_list files, tf_record_options options = {})
       : files_(std::move(files)), options_(std::move(options)) {
-    if (files_.size() == 0) throw error("tf_record: there are no files to read");
+    if (files_.size() == 0) throw_error("tf_record: there are no files to read");
     if (!options_.damage) options_.damage = std::make_shared<damage_report>();
   }
 
@@ -109,14 +109,14 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
       record_.bytes = whole.subspan(header, std::size_t(length));
       if (!options_.check_crc || io::masked_crc32c(record_.bytes) == little_endian(whole.last(footer))) return true;
       const std::string text = place() + "the checksum of its " + std::to_string(length) + " bytes is wrong";
-      if (!options_.skip_damaged) throw error(text);
+      if (!options_.skip_damaged) throw_error(text);
       options_.damage->add_record(text);
     }
   }
 
   bool lose_rest(const std::string& why) {
     const std::string text = place() + why + (window_.damage().empty() ? "" : " (" + window_.damage() + ')');
-    if (!options_.skip_damaged) throw error(text);
+    if (!options_.skip_damaged) throw_error(text);
     options_.damage->add_file(text + "; the rest of the file is skipped");
     return false;
   }

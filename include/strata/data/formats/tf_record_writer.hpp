@@ -45,9 +45,9 @@ class deflater {
     const int code = deflateInit2(stream_.get(), options.compression_level, Z_DEFLATED, io::window_bits(options.compression),
                                   memory_level, Z_DEFAULT_STRATEGY);
     if (code == Z_STREAM_ERROR)
-      throw error("tf_record_writer: compression_level is " + std::to_string(options.compression_level) +
+      throw_error("tf_record_writer: compression_level is " + std::to_string(options.compression_level) +
                   ", it must be 0 ... 9, or -1");
-    if (code != Z_OK) throw std::bad_alloc();
+    if (code != Z_OK) throw_exception(std::bad_alloc());
   }
   /// `last`: these are the last bytes.
   void write(std::span<const std::byte> bytes, bool last, io::atomic_file& to) {
@@ -84,7 +84,7 @@ class tf_record_writer {
   }
 
   void write(std::span<const std::byte> record) {
-    if (closed_) throw error("cannot write " + file_.path().string() + ": it is closed");
+    if (closed_) throw_error("cannot write " + file_.path().string() + ": it is closed");
     std::array<std::byte, 8> length;
     put(length, record.size());
     std::array<std::byte, 4> checksum_of_length, checksum;

@@ -110,7 +110,7 @@ class affine_sampler {
       for (const int y : {0, height - 1})
         for (const double place : {m.a0 * x + m.a1 * y + m.a2, m.b0 * x + m.b1 * y + m.b2})
           if (!(std::abs(place) < 1 << 28))
-            throw error("affine_transform: the matrix leads to places too far outside of the image");
+            throw_error("affine_transform: the matrix leads to places too far outside of the image");
   }
 
   template <class Then>

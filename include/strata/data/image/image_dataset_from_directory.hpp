@@ -49,7 +49,7 @@ namespace detail {
 namespace files = std::filesystem;
 
 [[noreturn]] inline void fail_on_folder(const files::path& folder, const std::string& why) {
-  throw error(folder.string() + ": " + why);
+  throw_error(folder.string() + ": " + why);
 }
 
 inline bool is_image_name(const files::path& file) {

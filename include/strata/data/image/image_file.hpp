@@ -68,7 +68,7 @@ inline void check_extents(const std::string& name, std::uint64_t height, std::ui
                           std::uint64_t most) {
   const std::uint64_t pixels = height * width;
   const auto refuse = [&](const std::string& why) {
-    throw error(name + ": an image of " + std::to_string(width) + " x " + std::to_string(height) + " pixels: " + why);
+    throw_error(name + ": an image of " + std::to_string(width) + " x " + std::to_string(height) + " pixels: " + why);
   };
   if (pixels > most_pixels_of_an_image) refuse("more than " + std::to_string(most_pixels_of_an_image) + " pixels are refused");
   if (pixels > most) refuse("the file, " + std::to_string(bytes) + " bytes, is too short for that many");
@@ -144,7 +144,7 @@ class jpeg_decoder {
     errors_.base.emit_message = hear_warning;
     errors_.base.output_message = [](j_common_ptr) {};
     if (!completes(errors_.failure.back, [&] { jpeg_create_decompress(&info_); }))
-      throw error(std::string("libjpeg: ") + errors_.failure.reason.data());
+      throw_error(std::string("libjpeg: ") + errors_.failure.reason.data());
     scans_.progress_monitor = watch_scans;
     info_.progress = &scans_;
   }
@@ -156,7 +156,7 @@ class jpeg_decoder {
     const auto guard = [&](const auto& f) {
       if (completes(errors_.failure.back, f)) return;
       jpeg_abort_decompress(&info_);
-      throw error(name + ": " + errors_.failure.reason.data());
+      throw_error(name + ": " + errors_.failure.reason.data());
     };
     guard([&] {
       jpeg_mem_src(&info_, file.data(), static_cast<unsigned long>(file.size()));
@@ -202,7 +202,7 @@ class png_decoder {
     if (png_) info_ = png_create_info_struct(png_);
     if (!info_) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
-      throw error("libpng: cannot start");
+      throw_error("libpng: cannot start");
     }
   }
   png_decoder(const png_decoder&) = delete;
@@ -211,7 +211,7 @@ class png_decoder {
 
   void decode(byte_span file, int channels, image& out, const std::string& name) {
     const auto guard = [&](const auto& f) {
-      if (!completes(failure_.back, f)) throw error(name + ": " + failure_.reason.data());
+      if (!completes(failure_.back, f)) throw_error(name + ": " + failure_.reason.data());
     };
     byte_span left = file;
     png_uint_32 height = 0, width = 0;
@@ -256,7 +256,7 @@ class png_decoder {
 };
 
 inline void read_bytes(const std::string& path, std::vector<std::uint8_t>& bytes) {
-  const auto fail = [&] { throw error(path + ": " + std::generic_category().message(errno)); };
+  const auto fail = [&] { throw_error(path + ": " + std::generic_category().message(errno)); };
   const io::file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) fail();
   struct stat about{};
@@ -288,7 +288,7 @@ inline void read_bytes(const std::string& path, std::vector<std::uint8_t>& bytes
 /// claims more than `most_pixels_of_an_image` or more than a file of its size can hold; and if channels is not 1, 3 or 4.
 inline void decode_image(std::span<const std::uint8_t> file, int channels, image& out, const std::string& name = "image") {
   if (channels != 1 && channels != 3 && channels != 4)
-    throw error(name + ": an image is read with 1, 3 or 4 channels, not with " + std::to_string(channels));
+    throw_error(name + ": an image is read with 1, 3 or 4 channels, not with " + std::to_string(channels));
   static constexpr std::uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[] = {0xff, 0xd8, 0xff};
   const auto starts_with = [&](detail::byte_span signature) {
     return file.size() >= signature.size() && std::equal(signature.begin(), signature.end(), file.begin());
@@ -299,7 +299,7 @@ inline void decode_image(std::span<const std::uint8_t> file, int channels, image
     static thread_local detail::jpeg_decoder decoder;
     decoder.decode(file, channels, out, name);
   } else {
-    throw error(name + (file.empty() ? ": the file is empty" : ": neither a PNG nor a JPEG file"));
+    throw_error(name + (file.empty() ? ": the file is empty" : ": neither a PNG nor a JPEG file"));
   }
 }
 
@@ -330,7 +330,7 @@ void write_png(const std::string& path, tensor<T, S> pixels) {
   png.format = S[2] == 1 ? PNG_FORMAT_GRAY : S[2] == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
   std::string file(PNG_IMAGE_PNG_SIZE_MAX(png), '\0');
   png_alloc_size_t size = file.size();
-  if (!png_image_write_to_memory(&png, file.data(), &size, 0, bytes.data(), 0, nullptr)) throw error(path + ": " + png.message);
+  if (!png_image_write_to_memory(&png, file.data(), &size, 0, bytes.data(), 0, nullptr)) throw_error(path + ": " + png.message);
   file.resize(size);
   io::write_file_atomically(path, file);
 }

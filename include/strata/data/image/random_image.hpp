@@ -50,7 +50,7 @@ inline double between(factor_range range, double uniform) { return range.lower +
 inline void check_factor(const char* stage, const char* name, factor_range factor, factor_range allowed, bool open = false) {
   for (const double bound : {factor.lower, factor.upper})
     if (!(bound >= allowed.lower && bound <= allowed.upper) || (open && bound == allowed.lower))
-      throw error(strata::detail::formatted("%s: %s %g is not in %c%g, %g]", stage, name, bound, open ? '(' : '[', allowed.lower,
+      throw_error(strata::detail::formatted("%s: %s %g is not in %c%g, %g]", stage, name, bound, open ? '(' : '[', allowed.lower,
                                             allowed.upper));
 }
 

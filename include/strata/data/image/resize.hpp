@@ -148,7 +148,7 @@ void mix_rows(const U* __restrict row, std::ptrdiff_t stride, const float* weigh
 /// https://www.tensorflow.org/api_docs/python/tf/image/resize
 template <int Channels, class U, class T, class Then = std::identity>
 void resize(pixels<const U, Channels> in, pixels<T, Channels> out, resize_method method, Then then = {}) {
-  if (in.height < 1 || in.width < 1) throw error("resize: the image has no pixels");
+  if (in.height < 1 || in.width < 1) throw_error("resize: the image has no pixels");
   if (method == resize_method::nearest || (in.height == out.height && in.width == out.width)) {
     const detail::resize_axis down(resize_method::nearest, in.height, out.height),
         across(resize_method::nearest, in.width, out.width);

@@ -57,7 +57,7 @@ inline cifar_images read_cifar(const std::filesystem::path& folder, std::initial
   for (const char* name : names) {
     const std::size_t size = files.emplace_back(folder / name).bytes().size();
     if (size == 0 || size % record != 0)
-      throw error({(folder / name).string(), ": ", size, " bytes are not a whole number of records of ", record,
+      throw_error({(folder / name).string(), ": ", size, " bytes are not a whole number of records of ", record,
                    " bytes: truncated, or not the binary version"});
     images += size / record;
   }
@@ -71,7 +71,7 @@ inline cifar_images read_cifar(const std::filesystem::path& folder, std::initial
       const auto* const from = reinterpret_cast<const std::uint8_t*>(file.bytes().data()) + at;
       for (const cifar_label& label : checked)
         if (from[label.at] >= label.classes)
-          throw error({file.path().string(), ": byte ", at + label.at, ": label of sample ", at / record, ": expected 0 ... ",
+          throw_error({file.path().string(), ": byte ", at + label.at, ": label of sample ", at / record, ": expected 0 ... ",
                        label.classes - 1, ", got ", from[label.at]});
       labels.push_back(from[label_at]);
       for (std::size_t p = 0; p < pixels; ++p)
@@ -94,9 +94,9 @@ inline std::filesystem::path find_cifar(std::string_view function, const std::fi
   const std::string start(strata::detail::text_of({function, ": "}));
   for (const char* name : pickled)
     if (std::filesystem::exists(folder / name, ignored))
-      throw error({start, folder.string(), " has '", name, "', the version for Python: strata reads the binary version, '",
+      throw_error({start, folder.string(), " has '", name, "', the version for Python: strata reads the binary version, '",
                    unpacked, "'"});
-  throw error({start, "there is no ", (folder / first_missing(folder)).string(), ", nor in ", unpacked, " there"});
+  throw_error({start, "there is no ", (folder / first_missing(folder)).string(), ", nor in ", unpacked, " there"});
 }
 }  // namespace detail
 

@@ -62,7 +62,7 @@ class scratch_file {
  public:
   explicit scratch_file(const std::filesystem::path& directory) : path_((directory / ".download-XXXXXX").string()) {
     const int file = mkstemp(path_.data());
-    if (file < 0) throw error({"cannot write into ", directory.string(), ": ", std::strerror(errno)});
+    if (file < 0) throw_error({"cannot write into ", directory.string(), ": ", std::strerror(errno)});
     close(file);
   }
   scratch_file(const scratch_file&) = delete;

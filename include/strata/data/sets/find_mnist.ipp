@@ -1,5 +1,6 @@
 // Definitions of find_mnist.hpp.
 #pragma once
+#include <strata/base/exceptions.hpp>
 
 namespace strata::data::detail {
 
@@ -30,7 +31,7 @@ STRATA_FUNCTION std::pair<int, std::string> run_program(std::vector<std::string>
 }
 
 STRATA_FUNCTION std::string difference(const std::filesystem::path& path, const known_file& known) {
-  try {
+  STRATA_TRY {
     io::unzipped_file file(path);
     std::vector<std::uint8_t> bytes(known.bytes + 1);
     const std::size_t n = file.read_some(bytes.data(), bytes.size());
@@ -41,9 +42,8 @@ STRATA_FUNCTION std::string difference(const std::filesystem::path& path, const 
     if (const std::string hex = sum.hex(); hex != known.sha256)
       return strata::detail::text_of({"expected SHA-256 ", known.sha256, ", got ", hex});
     return "";
-  } catch (const error& e) {
-    return e.what();
   }
+  STRATA_CATCH(const error& e) { return e.what(); }
 }
 
 STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_search& search, const std::vector<known_file>& files,
@@ -80,11 +80,12 @@ STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_sear
   cache = cache / "strata" / "mnist";
   if (complete(cache)) return cache;
   if (!search.download) return std::nullopt;
-  try {
+  STRATA_TRY {
     fs::create_directories(cache);
     for (const known_file& f : files)
       if (!raw_or_zipped(cache, f.name) && !download(f, mirrors, cache, search.time_limit, log)) return std::nullopt;
-  } catch (const std::exception& e) {
+  }
+  STRATA_CATCH(const std::exception& e) {
     log(e.what());
     return std::nullopt;
   }

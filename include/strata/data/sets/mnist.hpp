@@ -26,18 +26,18 @@ inline std::optional<std::filesystem::path> raw_or_zipped(const std::filesystem:
 inline digits read_digits(const std::filesystem::path& directory, const std::string& part) {
   const auto find = [&](const std::string& name) {
     if (auto path = raw_or_zipped(directory, name)) return *path;
-    throw error({"mnist: there is neither ", (directory / name).string(), " nor ", name, ".gz"});
+    throw_error({"mnist: there is neither ", (directory / name).string(), " nor ", name, ".gz"});
   };
   const auto image_file = find(strata::detail::text_of({part, "-images-idx3-ubyte"})),
              label_file = find(strata::detail::text_of({part, "-labels-idx1-ubyte"}));
   auto images = read_idx<std::uint8_t, digit_shape>(image_file);
   const auto labels = read_idx<std::uint8_t, shape{}>(label_file);
   if (images.size() != labels.size())
-    throw error({"mnist: ", image_file.string(), " has ", images.size(), " images, but ", label_file.string(), " has ",
+    throw_error({"mnist: ", image_file.string(), " has ", images.size(), " images, but ", label_file.string(), " has ",
                  labels.size(), " labels"});
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (*labels.row(i) > 9)
-      throw error({"mnist: ", label_file.string(), ": label of sample ", i, ": expected 0 ... 9, got ", *labels.row(i)});
+      throw_error({"mnist: ", label_file.string(), ": label of sample ", i, ": expected 0 ... 9, got ", *labels.row(i)});
   return from_tensor_slices(std::move(images), labels.values()) | scale(1.0 / 255);
 }
 }  // namespace detail
@@ -46,7 +46,7 @@ inline digits read_digits(const std::filesystem::path& directory, const std::str
 /// Throws strata::error that names the file, and the offset or sample, if a file is missing or damaged, or if images and labels
 /// do not match. Takes the result of find_mnist(), and throws if that is std::nullopt.
 inline train_and_test mnist(const std::optional<std::filesystem::path>& directory) {
-  if (!directory) throw error("mnist: no directory; find_mnist({.log = &std::cerr}) says where it looked and what failed");
+  if (!directory) throw_error("mnist: no directory; find_mnist({.log = &std::cerr}) says where it looked and what failed");
   return {detail::read_digits(*directory, "train"), detail::read_digits(*directory, "t10k")};
 }
 

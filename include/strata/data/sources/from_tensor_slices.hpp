@@ -33,7 +33,7 @@ class sparse_labels {
     if constexpr (std::ranges::sized_range<R>) values.reserve(static_cast<std::size_t>(std::ranges::size(labels)));
     for (const auto label : labels) {
       if (!std::in_range<std::int32_t>(+label))
-        throw error({"sparse labels: label ", +label, " of sample ", values.size(), " does not fit into 32 bits"});
+        throw_error({"sparse labels: label ", +label, " of sample ", values.size(), " does not fit into 32 bits"});
       values.push_back(static_cast<std::int32_t>(label));
     }
     values_ = std::make_shared<const std::vector<std::int32_t>>(std::move(values));
@@ -142,7 +142,7 @@ class tensor_slices : public indexed_view<detail::tensor_rows<X, Labels>> {
     const std::size_t n = this->size();
     if constexpr (detail::kind_of<Labels> != label_kind::none)
       if (this->rows().y().size() != n)
-        throw error({"from_tensor_slices: ", n, " samples, but ", this->rows().y().size(), " labels"});
+        throw_error({"from_tensor_slices: ", n, " samples, but ", this->rows().y().size(), " labels"});
   }
 };
 

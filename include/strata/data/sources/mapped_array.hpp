@@ -93,7 +93,7 @@ class mapped_array {
   explicit mapped_array(const std::filesystem::path& path, mapped_array_options options = {})
       : pages_(std::make_shared<detail::resident_pages>(io::mapped_file(path), options.resident_bytes)) {
     const std::size_t in_file = pages_->file().bytes().size();
-    const auto refuse = [&](const std::string& why) { throw error({path.string(), ": ", why}); };
+    const auto refuse = [&](const std::string& why) { throw_error({path.string(), ": ", why}); };
     if (options.offset > in_file)
       refuse("samples shall begin at byte " + std::to_string(options.offset) + ", but the file has " + std::to_string(in_file) +
              " bytes");

@@ -28,7 +28,7 @@ class integer_rows : public elements_of<integer_rows, std::int64_t> {
 
 struct range_fn {
   auto operator()(std::int64_t start, std::int64_t stop, std::int64_t step = 1) const {
-    if (step == 0) throw error("range: the step is 0");
+    if (step == 0) throw_error("range: the step is 0");
     const auto [low, high] = step > 0 ? bounds{start, stop} : bounds{stop, start};
     // Unsigned: the distance of two int64_t may need 64 bits.
     const auto distance = low < high ? static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) : 0;

@@ -66,7 +66,7 @@ struct shard_by_fn {
       static_assert(fits, "auto_shard::file takes a data set that reads files; auto_shard::data shares any other one");
       const std::size_t files = number_of_files(view);
       if (files < workers)
-        throw error({"auto_shard::file: ", files, " files are too few for ", workers,
+        throw_error({"auto_shard::file: ", files, " files are too few for ", workers,
                      " workers; auto_shard::data shares the samples instead"});
       keep_files(view, workers, index);
       return view;
@@ -87,7 +87,7 @@ struct shard_by_fn {
   }
   template <class V>
   static void keep_files(V& view, std::size_t workers, std::size_t index) {
-    if (index >= workers) throw error({"shard_by: worker ", index, " is not below the number of workers, ", workers});
+    if (index >= workers) throw_error({"shard_by: worker ", index, " is not below the number of workers, ", workers});
     with_files(view, [&](auto& source) { source.keep_files(workers, index); });
   }
 };

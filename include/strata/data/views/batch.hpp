@@ -60,7 +60,7 @@ class batch_maker {
   [[gnu::cold]] void resume_at(data_position from) {
     const std::size_t shards = shards_of(base_);
     if (from.samples % shards != 0)
-      throw error(
+      throw_error(
           {"batch: ", from.samples, " samples of the epoch have been seen, which ", shards, " workers cannot share evenly"});
     set_epoch(from.epoch);
     to_skip_ = static_cast<std::size_t>(from.samples) / shards;
@@ -167,9 +167,9 @@ class batch_maker {
   }
 
   [[gnu::cold]] void refuse_fewer_than_a_batch(std::size_t count) const {
-    if (count == 0) throw error({"batch<", batch_size_, ">: the data set is empty"});
+    if (count == 0) throw_error({"batch<", batch_size_, ">: the data set is empty"});
     if (count < batch_size_)
-      throw error(
+      throw_error(
           {"batch<", batch_size_, ">: a batch of ", batch_size_, " samples is larger than the data set, which has ", count});
   }
 

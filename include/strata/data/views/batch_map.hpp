@@ -5,6 +5,7 @@
 #include <exception>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/tensor.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -102,12 +103,11 @@ class batch_map_view : public detail::batch_stage<batch_map_view<B, F>, B> {
     auto batch = this->next_of_base(out);
     if (batch.count == 0) return batch;
     if (batch.x() != out.x()) batch = detail::copy_batch<B>(batch, out);
-    try {
+    STRATA_TRY {
       detail::mutable_batch_of<B> argument(out, batch.count, number_, this->from().epoch);
       (*f_)(argument);
-    } catch (const std::exception& failure) {
-      throw error({"map: batch ", number_, ": ", failure.what()});
     }
+    STRATA_CATCH(const std::exception& failure) { throw_error({"map: batch ", number_, ": ", failure.what()}); }
     ++number_;
     return batch;
   }

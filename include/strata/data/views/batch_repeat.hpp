@@ -14,7 +14,7 @@ namespace strata::data {
 
 namespace detail {
 inline int checked_repeat_count(int count) {
-  if (count < 1) throw error({"repeat: count is ", count, ", it must be at least 1"});
+  if (count < 1) throw_error({"repeat: count is ", count, ", it must be at least 1"});
   return count;
 }
 }  // namespace detail

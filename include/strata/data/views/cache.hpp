@@ -14,6 +14,7 @@
 #include <strata/base/aligned_memory.hpp>
 #include <strata/base/arena.hpp>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/core/array.hpp>
@@ -91,11 +92,10 @@ class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
     std::byte* const at = memory_->bytes.get() + i.row * kept::bytes;
     state now = known.load(std::memory_order_acquire);
     if (now == state::unknown && known.compare_exchange_strong(now, state::being_written, std::memory_order_acquire)) {
-      try {
-        this->base_.write(i, i, kept::place(at), std::identity{});
-      } catch (...) {
+      STRATA_TRY { this->base_.write(i, i, kept::place(at), std::identity{}); }
+      STRATA_CATCH_ALL {
         known.store(state::unknown, std::memory_order_release);
-        throw;
+        STRATA_THROW_AGAIN;
       }
       known.store(now = state::known, std::memory_order_release);
     }
@@ -140,11 +140,11 @@ class cached_file_rows : public kept_rows<Base> {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::string_view found = text.substr(0, text.find('\n'));
     if (std::string(found) + '\n' != expected)
-      throw error({"cache: ", path.string(), " holds '", found.substr(0, 200), "', but the data set is '",
+      throw_error({"cache: ", path.string(), " holds '", found.substr(0, 200), "', but the data set is '",
                    expected.substr(0, expected.size() - 1), "': remove the file, or give each data set its own"});
     first_ = aligned(expected.size());
     if (bytes.size() < first_ || (bytes.size() - first_) % kept::bytes != 0)
-      throw error({"cache: ", path.string(), " has ", bytes.size(), " bytes, which do not make whole samples of ", kept::bytes,
+      throw_error({"cache: ", path.string(), " has ", bytes.size(), " bytes, which do not make whole samples of ", kept::bytes,
                    " bytes after a header of ", first_});
   }
 

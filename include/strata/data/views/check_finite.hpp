@@ -42,7 +42,7 @@ void refuse_not_finite(const T* x, std::size_t n, const char* what, std::size_t 
   if (all_finite(x, n)) return;
   std::size_t i = 0;
   while (all_finite(x + i, 1)) ++i;
-  throw error({"check_finite: ", what, " ", i, " of sample ", sample, of, " is ", std::isnan(x[i]) ? "NaN" : "infinite"});
+  throw_error({"check_finite: ", what, " ", i, " of sample ", sample, of, " is ", std::isnan(x[i]) ? "NaN" : "infinite"});
 }
 /// Throws strata::error at the first value that is not finite.
 template <row_source Base>

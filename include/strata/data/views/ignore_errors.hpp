@@ -4,6 +4,7 @@
 #include <memory>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/damage_report.hpp>
 #include <strata/data/core/element.hpp>
@@ -30,13 +31,9 @@ class samples_without_errors : public samples_around<Base> {
 
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
-    try {
-      this->base_.write(i, ahead, to, then);
-    } catch (const left_out&) {
-      throw;
-    } catch (const error& why) {
-      throw left_out(why, report_);
-    }
+    STRATA_TRY { this->base_.write(i, ahead, to, then); }
+    STRATA_CATCH(const left_out& failure) { STRATA_THROW_AGAIN; }
+    STRATA_CATCH(const error& why) { throw_exception(left_out(why, report_)); }
   }
   std::int32_t label(sample_index) const = delete;  // a label does not tell whether its sample is left out
 
@@ -56,16 +53,16 @@ class elements_without_errors : public rows_around<Base>,
   template <class F>
   decltype(auto) visit(sample_index i, F&& f) const {
     bool was_read = false;
-    try {
+    STRATA_TRY {
       return this->base_.visit(i, [&](const typename Base::element& e) -> decltype(auto) {
         was_read = true;
         return f(e);
       });
-    } catch (const left_out&) {
-      throw;
-    } catch (const error& why) {
-      if (was_read) throw;  // thrown by a later stage
-      throw left_out(why, report_);
+    }
+    STRATA_CATCH(const left_out& failure) { STRATA_THROW_AGAIN; }
+    STRATA_CATCH(const error& why) {
+      if (was_read) STRATA_THROW_AGAIN;  // thrown by a later stage
+      throw_exception(left_out(why, report_));
     }
   }
 
@@ -89,6 +86,9 @@ struct ignore_errors_fn {
   auto operator()(V view, std::shared_ptr<damage_report> report = std::make_shared<damage_report>()) const {
     constexpr bool right_view = is_element_view<V>;
     static_assert(right_view, "data::ignore_errors takes a view of samples or elements: put it before batch");
+#ifndef __cpp_exceptions
+    static_assert(!right_view, "data::ignore_errors catches exceptions, but this program is compiled without them");
+#endif
     if constexpr (element_view<V>) {
       using base = rows_t<V>;
       using rows = typename std::conditional_t<element_source<base>, std::type_identity<elements_without_errors<base>>,

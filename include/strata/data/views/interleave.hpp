@@ -5,6 +5,7 @@
 #include <optional>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/element.hpp>
 #include <strata/data/core/function.hpp>
@@ -94,19 +95,19 @@ class interleave_source {
       detail::release(base_.rows(), here.made_of);
   }
   bool read(place& here, element& e) {
-    try {
+    STRATA_TRY {
       return naming_element(here, [&] { return here.range->next(e); });
-    } catch (...) {
+    }
+    STRATA_CATCH_ALL {
       close(here);
-      throw;
+      STRATA_THROW_AGAIN;
     }
   }
   template <class G>
   auto naming_element(const place& here, G&& g) {
-    try {
-      return g();
-    } catch (const std::exception& failure) {
-      throw error({stage_, ": ", detail::describe(base_.rows(), here.made_of), ": ", failure.what()});
+    STRATA_TRY { return g(); }
+    STRATA_CATCH(const std::exception& failure) {
+      throw_error({stage_, ": ", detail::describe(base_.rows(), here.made_of), ": ", failure.what()});
     }
   }
   void close(place& here) {

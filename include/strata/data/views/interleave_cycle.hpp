@@ -38,7 +38,7 @@ class interleave_cycle {
 
  private:
   static std::size_t positive(int value, const char* option) {
-    if (value < 1) throw error({"interleave: ", option, " is ", value, ", it must be at least 1"});
+    if (value < 1) throw_error({"interleave: ", option, " is ", value, ", it must be at least 1"});
     return static_cast<std::size_t>(value);
   }
 

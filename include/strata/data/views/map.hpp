@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/tensor.hpp>
 #include <strata/data/core/batch_stage.hpp>
@@ -91,11 +92,8 @@ class written_rows : public parallel_rows<Base> {
   template <class T>
   void write_x(sample_index i, float* x, sample_place<T> to) const {
     detail::visit(this->base_, i, [&](const element_t<Base>& e) {
-      try {
-        (*f_)(x_or_element<Base>(e), tensor<float, Out>{x});
-      } catch (const std::exception& failure) {
-        throw error({"map: ", this->describe(i), ": ", failure.what()});
-      }
+      STRATA_TRY { (*f_)(x_or_element<Base>(e), tensor<float, Out>{x}); }
+      STRATA_CATCH(const std::exception& failure) { throw_error({"map: ", this->describe(i), ": ", failure.what()}); }
       using traits = sample_traits<element_t<Base>>;
       if constexpr (labels == label_kind::sparse) *to.label = label_number(traits::y(e));
       if constexpr (labels == label_kind::dense) write_numbers(traits::y(e), to.target, std::identity{});
@@ -121,7 +119,7 @@ struct map_fn {
     } else if constexpr (batches<V>) {
       constexpr bool fits = std::is_invocable_v<const F&, mutable_batch_of<V>&>;
       static_assert(fits, "the function of data::map after data::batch takes a data::mutable_batch; it is called as const");
-      if (p.threads() != 1) throw error("map: one thread changes a batch: put a parallel map before batch");
+      if (p.threads() != 1) throw_error("map: one thread changes a batch: put a parallel map before batch");
       if constexpr (fits) return batch_map_view<V, F>(std::move(view), std::move(f));
     }
   }

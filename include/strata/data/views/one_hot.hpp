@@ -18,7 +18,7 @@ namespace detail {
 template <int Classes>
 std::size_t checked_class(const char* who, std::integral auto label, std::size_t sample) {
   if (std::cmp_less(+label, 0) || std::cmp_greater_equal(+label, Classes))
-    throw error({who, "<", Classes, ">: label ", +label, " of sample ", sample, " is not in 0 ... ", Classes - 1});
+    throw_error({who, "<", Classes, ">: label ", +label, " of sample ", sample, " is not in 0 ... ", Classes - 1});
   return static_cast<std::size_t>(label);
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/tensor.hpp>
 #include <strata/data/core/element.hpp>
@@ -299,7 +300,7 @@ class interleave_threads {
   }
   /// Reads the next element of V into the lane. False if there is none.
   bool read_input(lane& l) {
-    try {
+    STRATA_TRY {
       const std::lock_guard lock(base_mutex_);
       for (bool shown = false; !shown;) {
         if (l.index) detail::release(base_.rows(), *std::exchange(l.index, std::nullopt));
@@ -316,7 +317,8 @@ class interleave_threads {
         });
       }
       return true;
-    } catch (...) {
+    }
+    STRATA_CATCH_ALL {
       l.failure = std::current_exception();
       return false;
     }
@@ -324,7 +326,7 @@ class interleave_threads {
   /// Reads the next elements of the lane's range. False at its end.
   bool fill(lane& l, chunk& to) {
     to.size = 0;
-    try {
+    STRATA_TRY {
       if (!l.range) {
         const auto& e = show<shown_element>::again(*l.from);
         l.range.emplace(detail::call(*f_, e), epoch_);
@@ -332,13 +334,13 @@ class interleave_threads {
       for (; to.size < chunk_size && !stop_.load(std::memory_order_relaxed); ++to.size)
         if (!l.range->next(to.elements[to.size])) return false;
       return true;
-    } catch (const std::exception& failure) {
+    }
+    STRATA_CATCH(const std::exception& failure) {
       const std::lock_guard lock(base_mutex_);
       l.failure =
           std::make_exception_ptr(error("interleave: " + detail::describe(base_.rows(), *l.index) + ": " + failure.what()));
-    } catch (...) {
-      l.failure = std::current_exception();
     }
+    STRATA_CATCH_ALL { l.failure = std::current_exception(); }
     return false;
   }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/batch_stage.hpp>
@@ -93,7 +94,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
   static constexpr std::size_t most_ahead = std::clamp<std::size_t>(memory_of_autotune / (values_of_batch * sizeof(T)), 2, 256);
 
   prefetch_view(V base, detail::prefetch_depth depth) {
-    if (depth.at_first == 0) throw error("prefetch: buffer_size is 0, it must be at least 1");
+    if (depth.at_first == 0) throw_error("prefetch: buffer_size is 0, it must be at least 1");
     order_ = detail::order_of(base);
     shards_ = detail::shards_of(base);
     if constexpr (std::ranges::sized_range<V>) size_ = static_cast<std::size_t>(std::ranges::size(base));
@@ -197,7 +198,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
     void fill(slot& s, bool starts) {
       s.batch = {};
       s.failure = nullptr;
-      try {
+      STRATA_TRY {
         if constexpr (detail::has_only_rows<V>)
           if (starts) source_.only_rows(wanted_.wanted);
         if (starts && wanted_.from) order(*wanted_.from);
@@ -211,9 +212,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
             ++*at_;
           if (*at_ != std::ranges::end(source_)) s.batch = detail::copy_batch<V>(**at_, s.buffer);
         }
-      } catch (...) {
-        s.failure = std::current_exception();
       }
+      STRATA_CATCH_ALL { s.failure = std::current_exception(); }
       if constexpr (requires { source_.where(); }) s.where = source_.where();
     }
     void order(data_position from) {

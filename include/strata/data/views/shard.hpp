@@ -16,10 +16,10 @@ class shard_view : public detail::index_stage<shard_view<V>, V> {
  public:
   shard_view(V base, std::size_t shards, std::size_t index)
       : detail::index_stage<shard_view, V>(std::move(base)), shards_(shards), index_(index) {
-    if (index >= shards) throw error({"shard: index ", index, " is not below the number of shards, ", shards});
+    if (index >= shards) throw_error({"shard: index ", index, " is not below the number of shards, ", shards});
     if constexpr (detail::sized<V>)
       if (this->base_.size() < shards)
-        throw error({"shard: ", this->base_.size(), " elements are too few for ", shards, " shards"});
+        throw_error({"shard: ", this->base_.size(), " elements are too few for ", shards, " shards"});
   }
 
   std::size_t size() const

@@ -42,7 +42,7 @@ class shuffle_view : public detail::index_stage<shuffle_view<V, SharedSeed>, V> 
       : stage(std::move(base)),
         buffer_size_(std::min<std::size_t>(buffer_size, std::numeric_limits<std::uint32_t>::max())),
         options_(options) {
-    if (buffer_size == 0) throw error("shuffle: buffer_size is 0, it must be at least 1");
+    if (buffer_size == 0) throw_error("shuffle: buffer_size is 0, it must be at least 1");
   }
 
   std::size_t size() const

@@ -39,9 +39,9 @@ class split_size {
   /// samples below 1 or not below n.
   std::size_t of(std::size_t n) const {
     if (is_fraction_ && !(fraction_ > 0 && fraction_ < 1))
-      throw error({"split_dataset: a fraction is above 0 and below 1, not ", fraction_});
+      throw_error({"split_dataset: a fraction is above 0 and below 1, not ", fraction_});
     if (!is_fraction_ && (count_ < 1 || static_cast<std::uint64_t>(count_) >= n))
-      throw error({"split_dataset: a part of ", count_, " samples, but the data set has ", n});
+      throw_error({"split_dataset: a part of ", count_, " samples, but the data set has ", n});
     return static_cast<std::size_t>(is_fraction_ ? std::nearbyint(fraction_ * double(n)) : double(count_));
   }
 
@@ -126,12 +126,12 @@ struct split_dataset_fn {
     static_assert(fits, "data::split_dataset takes a view with random access: put it right after the data, before shuffle");
     if constexpr (fits) {
       const std::size_t n = view.size();
-      if (!options.left_size && !options.right_size) throw error("split_dataset: give left_size, right_size or both");
-      if (n > std::numeric_limits<std::uint32_t>::max()) throw error({"split_dataset: ", n, " samples are too many"});
+      if (!options.left_size && !options.right_size) throw_error("split_dataset: give left_size, right_size or both");
+      if (n > std::numeric_limits<std::uint32_t>::max()) throw_error({"split_dataset: ", n, " samples are too many"});
       const std::size_t left = options.left_size ? options.left_size->of(n) : n - options.right_size->of(n),
                         right = options.right_size ? options.right_size->of(n) : n - left;
       if (left == 0 || right == 0 || left + right > n)
-        throw error({"split_dataset: parts of ", left, " and ", right, " samples of ", n});
+        throw_error({"split_dataset: parts of ", left, " and ", right, " samples of ", n});
       auto places = std::make_shared<std::vector<std::uint32_t>>(n);
       std::iota(places->begin(), places->end(), std::uint32_t{0});
       if (options.shuffle) strata::detail::random_draws(philox{options.seed}.fork(0x73706C6974), 0).shuffle(*places);  // "split"

@@ -51,11 +51,11 @@ class window_rows {
   /// Throws strata::error if shift or stride is not positive, or if the view is shorter than a window.
   window_rows(V base, window_options options) : base_(std::move(base)) {
     const int shift = options.shift.value_or(Size);
-    if (shift < 1) throw error({name(), ": the shift is ", shift, ", it must be at least 1"});
-    if (options.stride < 1) throw error({name(), ": the stride is ", options.stride, ", it must be at least 1"});
+    if (shift < 1) throw_error({name(), ": the shift is ", shift, ", it must be at least 1"});
+    if (options.stride < 1) throw_error({name(), ": the stride is ", options.stride, ", it must be at least 1"});
     shift_ = static_cast<std::size_t>(shift), stride_ = static_cast<std::size_t>(options.stride);
     const std::size_t span = (Size - 1) * stride_ + 1, n = base_.size();
-    if (n < span) throw error({name(), ": a window spans ", span, " samples, but the data set has ", n});
+    if (n < span) throw_error({name(), ": a window spans ", span, " samples, but the data set has ", n});
     size_ = (n - span) / shift_ + 1;
   }
 

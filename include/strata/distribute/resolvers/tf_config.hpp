@@ -1,7 +1,7 @@
 // tf_config: the environment variable TF_CONFIG describes the cluster.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <set>
+#include <strata/base/json.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/resolvers/environment.hpp>
 

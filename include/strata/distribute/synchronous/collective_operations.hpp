@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/concepts/process_group.hpp>
@@ -114,10 +115,11 @@ class collective_operations {
         return std::ranges::find(processes_.newcomers(), rank) != processes_.newcomers().end();
       };
       if (processes_.newcomers().empty() || (!is_chief() && !is_late())) return;
-      try {
+      STRATA_TRY {
         in_pieces(bytes, [&](std::span<std::byte> piece) { send_piece(piece, 0, is_new); });
-      } catch (const communication_error& e) {
-        if (is_late()) throw;
+      }
+      STRATA_CATCH(const communication_error& e) {
+        if (is_late()) STRATA_THROW_AGAIN;
         form_again(e.what());
       }
     }
@@ -131,9 +133,8 @@ class collective_operations {
     if constexpr (may_be_elastic) {
       if (!is_elastic()) return;
       ++progress_.fits;
-      try {
-        barrier();
-      } catch (const communication_error&) {  // the others have ended already, and need nothing
+      STRATA_TRY { barrier(); }
+      STRATA_CATCH(const communication_error& failure) {  // the others have ended already, and need nothing
       }
     }
   }
@@ -155,12 +156,13 @@ class collective_operations {
   void together([[maybe_unused]] std::span<std::byte> result, Operation&& operation) {
     if constexpr (may_be_elastic) {
       if (is_elastic()) {
-        if (is_late()) throw error("the training is under way: a worker that joins late has to call fit before anything else");
+        if (is_late()) throw_error("the training is under way: a worker that joins late has to call fit before anything else");
         for (;;) {
-          try {
+          STRATA_TRY {
             operation();
             return progress_.complete(result);
-          } catch (const communication_error& e) {
+          }
+          STRATA_CATCH(const communication_error& e) {
             if (form_again(e.what())) return void(std::ranges::copy(progress_.result, result.begin()));
           }
         }
@@ -253,11 +255,10 @@ class collective_operations {
     requires may_be_elastic
   {
     for (;;) {
-      if (++progress_.attempts > elastic_progress::most_attempts) throw communication_error(why);
+      if (++progress_.attempts > elastic_progress::most_attempts) throw_exception(communication_error(why));
       processes_.form_again(why);
-      try {
-        return catch_up();
-      } catch (const communication_error& e) {  // another process is lost
+      STRATA_TRY { return catch_up(); }
+      STRATA_CATCH(const communication_error& e) {  // another process is lost
         why = e.what();
       }
     }
@@ -283,7 +284,7 @@ class collective_operations {
     };
     const bool is_behind = lacks(processes_.rank());
     if (is_behind && progress_.completed + 1 != *most)
-      throw error({"a process has completed ", long(*most), " operations, but this process ", long(progress_.completed)});
+      throw_error({"a process has completed ", long(*most), " operations, but this process ", long(progress_.completed)});
     bool one_is_behind = false;
     for (int r = 0; r < processes_.size(); ++r) one_is_behind = one_is_behind || lacks(r);
     if (one_is_behind) send_state(int(most - completed.begin()) / int(vote_width), lacks);

@@ -254,7 +254,7 @@ class synchronous_executor : detail::compiled<Program, Backend>,
     if constexpr (among_processes) {
       const double computed = tree([&](int l) { return engine_.sums(l)[sums::statistics + 1]; });
       if (computed != count)
-        throw error({"the processes do not read the same batches: here is one of ", count,
+        throw_error({"the processes do not read the same batches: here is one of ", count,
                      " samples, of which all together have computed ", long(computed)});
     }
   }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <strata/base/arena.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/synchronous/reduction_groups.hpp>
 #include <strata/distribute/synchronous/rounded_gradients.hpp>
@@ -211,9 +212,8 @@ class tree_reduction {
     if (progress_->waiting.fetch_add(1, std::memory_order_acq_rel) != 0) return;
     do {
       if (failed_) continue;
-      try {
-        tick(c, nullptr);
-      } catch (...) {
+      STRATA_TRY { tick(c, nullptr); }
+      STRATA_CATCH_ALL {
         failed_ = std::current_exception();  // tasks of a team must not throw
       }
     } while (progress_->waiting.fetch_sub(1, std::memory_order_acq_rel) != 1);

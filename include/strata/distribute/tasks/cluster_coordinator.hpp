@@ -15,6 +15,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
+#include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/tasks/remote_task.hpp>
 #include <strata/distribute/tasks/task_messages.hpp>
 #include <strata/distribute/wire/envelope.hpp>
@@ -67,7 +68,7 @@ class cluster_coordinator {
   }
   /// Returns when all tasks are done. Throws the error of the first task that failed, and communication_error if tasks are left
   /// but no worker was connected for `worker_timeout`.
-  void join() { service_.join(options_.worker_timeout); }
+  void join() { service_.join(options_.worker_timeout, options_.control.on_waiting); }
   /// Whether no task is scheduled or under way.
   bool done() { return service_.is_done(); }
 
@@ -144,18 +145,25 @@ class cluster_coordinator {
       hand_out();
       return task->outcome;
     }
-    void join(std::chrono::milliseconds worker_timeout) {
+    void join(std::chrono::milliseconds worker_timeout, const detail::waiting_notice::listener& on_waiting) {
       std::unique_lock lock(mutex_);
-      auto last_seen = clock::now();
+      std::optional<detail::waiting_notice> without_workers;  // since when no worker is connected
       while (!is_idle()) {
-        if (!idle_.empty() || under_way_ > 0) last_seen = clock::now();
-        if (clock::now() - last_seen > worker_timeout) {
-          const std::string left = std::to_string(queue_.size());
+        if (!idle_.empty() || under_way_ > 0)
+          without_workers.reset();
+        else if (!without_workers)
+          without_workers.emplace(on_waiting, worker_timeout);
+        const std::size_t left = queue_.size();
+        if (without_workers && without_workers->left() == std::chrono::milliseconds(0)) {
           cancel("no worker was connected");
           throw communication_error(
               detail::text_of({"no worker was connected for ", worker_timeout.count(), " ms, but ", left, " tasks are left"}));
         }
         changed_.wait_for(lock, std::chrono::milliseconds(100));
+        if (!without_workers) continue;
+        lock.unlock();
+        without_workers->tell(detail::text_of({"the chief waits for a worker to execute ", left, " tasks"}));
+        lock.lock();
       }
       throw_problem();
     }

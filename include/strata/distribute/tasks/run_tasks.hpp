@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <strata/base/text.hpp>
+#include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/tasks/cluster_coordinator.hpp>
 #include <string>
 #include <thread>
@@ -35,7 +36,7 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
   grpc::Status status_;
 
  public:
-  task_session(grpc::GenericStub& stub, const wire::sender& self, std::chrono::system_clock::time_point until)
+  task_session(grpc::GenericStub& stub, const wire::sender& self, waiting_notice& notice, const std::string& what)
       : outgoing_(wire::sealed(self, task_worker{})) {
     context_.set_wait_for_ready(true);
     stub.PrepareBidiStreamingCall(&context_, tasks_method, {}, this);
@@ -44,7 +45,12 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
     StartWrite(&outgoing_);
     StartCall();
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_until(lock, until, [&] { return written_ || ended_; })) context_.TryCancel();
+    while (!changed_.wait_for(lock, notice.pause(), [&] { return written_ || ended_; })) {
+      if (notice.left() == std::chrono::milliseconds(0)) return context_.TryCancel();
+      lock.unlock();
+      notice.tell(what);
+      lock.lock();
+    }
   }
   ~task_session() override {
     context_.TryCancel();
@@ -136,19 +142,18 @@ void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&
   };
 
   bool was_there = false;
-  auto until = std::chrono::system_clock::now() + options.start_timeout;
+  std::optional<detail::waiting_notice> notice(std::in_place, options.control.on_waiting, options.start_timeout);
   for (;;) {
-    detail::task_session session(stub, self, until);
+    detail::task_session session(stub, self, *notice, "run_tasks waits for " + where);
     while (const std::optional<grpc::ByteBuffer> task = session.next()) session.answer(execute(*task));
     const grpc::Status status = session.finish();
     if (status.ok()) return;
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw error({"run_tasks: ", where, " schedules no tasks"});
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION)
       throw error({"run_tasks: ", where, ": ", status.error_message()});
-    const auto now = std::chrono::system_clock::now();
     if (session.was_connected())
-      was_there = true, until = now + options.retry_for;
-    else if (now >= until)
+      was_there = true, notice.emplace(options.control.on_waiting, options.retry_for);
+    else if (notice->left() == std::chrono::milliseconds(0))
       throw communication_error(
           detail::text_of({"run_tasks: ", where, was_there ? " is gone: " : " does not answer: ", status.error_message()}));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
