@@ -56,7 +56,7 @@ void fit_an_empty_data_set() {
 
 TEST_CASE("without exceptions a network trains as it does with them: views, threads and strategies") {
   auto digits = data::synthetic_digits(400, 3) | data::shuffle(400, {.seed = 1}) |
-                      data::map([](auto&& sample) { return sample; }, data::parallel(2)) | data::batch<32> | data::prefetch(2);
+                data::map([](auto&& sample) { return sample; }, data::parallel(2)) | data::batch<32> | data::prefetch(2);
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, mirrored{cpus(2)}, seed(1)};
   const auto history = model.fit(digits, epochs(3), verbosity::off);
   CHECK(history["loss"].back() < history["loss"].front());
