@@ -19,8 +19,10 @@
 #include <thread>
 #include <vector>
 
+#include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using test::bytes, test::error_of, test::operator+;
 
 namespace {
 constexpr int n = 40;
@@ -171,24 +173,43 @@ TEST_CASE("in a file: of another data set, or damaged") {
   (void)(numbers | data::cache(path));
   CHECK_THROWS_WITH_AS(numbers | data::take(5) | data::cache(path),
                        ("cache: " + path.string() +
-                        " holds 'strata cache 1: float32 (1,) of from_tensor_slices(40 samples)', but "
-                        "the data set is 'strata cache 1: float32 (1,) of from_tensor_slices(40 samples) | take(5)': remove the "
+                        " holds 'strata cache 2: float32 (1,) of from_tensor_slices(40 samples)', but "
+                        "the data set is 'strata cache 2: float32 (1,) of from_tensor_slices(40 samples) | take(5)': remove the "
                         "file, or give each data set its own")
                            .c_str(),
                        error);
   CHECK_THROWS_AS(data::from_tensor_slices(std::vector<double>(40)) | data::cache(path), error);
   const auto whole = folder.read("a.cache");
-  for (const std::size_t size : {std::size_t{0}, std::size_t{10}, whole.size() - 1, whole.size() - 100}) {
-    folder.write("a.cache", std::span(whole).first(size));
-    CAPTURE(size);
-    if (size == whole.size() - 100)
-      CHECK_THROWS_WITH_AS(numbers | data::cache(path),
-                           ("cache: " + path.string() + " has " + std::to_string(size) +
-                            " bytes, which do not make whole samples of 8 bytes after a header of 64")
-                               .c_str(),
-                           error);
-    else
-      CHECK_THROWS_AS(numbers | data::cache(path), error);
+  const auto complaint = [&](data::cache_options options = {}) {
+    return folder.without_folder(error_of([&] { (void)(numbers | data::cache(path, options)); }));
+  };
+  const std::string again = "; remove the file, and it is made again";
+  for (const std::size_t missing : {1u, 8u, 16u, 100u, 320u}) {  // 8 bytes are a sample
+    folder.write("a.cache", std::span(whole).first(whole.size() - missing));
+    for (const bool check : {false, true})
+      CHECK(complaint({.check_crc = check}) == "cache: a.cache is damaged: it says that it has 40 samples of 8 bytes, but " +
+                                                   std::to_string(320 - missing) + " bytes follow" + again);
   }
+  folder.write("a.cache", whole + bytes(8));
+  CHECK(complaint() == "cache: a.cache is damaged: it says that it has 40 samples of 8 bytes, but 328 bytes follow" + again);
+  folder.write("a.cache", std::span(whole).first(whole.size() - 321));
+  CHECK(complaint() == "cache: a.cache is damaged: it ends within its header" + again);
+  for (const std::size_t size : {0u, 10u}) {
+    folder.write("a.cache", std::span(whole).first(size));
+    CHECK(complaint().starts_with("cache: a.cache holds '"));
+  }
+  const std::size_t line = 64;  // the sentence about the data set, filled up
+  for (std::size_t at = line; at < whole.size(); at += at < line + 16 ? 1 : 13) {
+    if (at >= line + 16 && at < line + 64) continue;  // unused
+    auto changed = whole;
+    changed[at] ^= 4;
+    folder.write("a.cache", changed);
+    CAPTURE(at);
+    CHECK(complaint() == std::string("cache: a.cache is damaged: the checksum of its ") +
+                             (at < line + 64 ? "header" : "samples") + " is wrong" + again);
+    if (at >= line + 64) CHECK(complaint({.check_crc = false}) == "no error");
+  }
+  folder.write("a.cache", whole);
+  CHECK(complaint() == "no error");
   CHECK_THROWS_AS(numbers | data::cache(folder / "no" / "folder"), error);
 }

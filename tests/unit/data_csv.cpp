@@ -2,8 +2,10 @@
 #include <zlib.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <strata/base/random.hpp>
@@ -90,7 +92,7 @@ TEST_CASE("damaged quotes are found in their line") {
   CHECK(record_error(f, "\"") == "r.csv: line 1: column 1: the quote is never closed");
   CHECK(record_error(f, "\"a\"\"") == "r.csv: line 1: column 1: the quote is never closed");
   CHECK(record_error(f, "a\n\"" + std::string(70'000'000, 'x')) ==
-        "r.csv: line 2: a record of more than 67108864 bytes: a quote that is never closed?");
+        "r.csv: line 2: a record of more than 67108864 bytes, which max_record_bytes forbids: a quote that is never closed?");
 }
 
 TEST_CASE("what is written with quotes is read again, over many buffers") {
@@ -335,6 +337,47 @@ TEST_CASE("samples with numbers to be learnt") {
   CHECK(complaint({.label = "price"}) == "houses.csv: csv<features, targets> has no label: csv<features> has");
   CHECK(complaint({}) == "houses.csv: expected 1 target, got 0");
   CHECK(complaint({.targets = {"price"}}) == "houses.csv: line 3: column 3 (area): the value is missing, expected a number");
+}
+
+TEST_CASE("what a file may ask for is limited: columns, length of a record, expansion") {
+  const scratch_folder f("csv");
+  const auto of_columns = [](std::size_t n) { return std::string(n - 1, ',') + '\n'; };
+  const std::string many = "r.csv: line 1: more than 65536 columns, which max_columns forbids";
+  CHECK(records(f, of_columns(65'536))[0].size() == 65'536);
+  CHECK(record_error(f, of_columns(65'537)) == many);
+  CHECK(record_error(f, std::string(30'000'000, ',')) == many);  // before the rest of the line is looked at
+  const auto path = f.write("r.csv", "a,b,c\n1,2,3\n");
+  CHECK(f.without_folder(error_of([&] { (void)data::csv<3>(path, {.limits = {.max_columns = 2}}); })) ==
+        "r.csv: line 1: more than 2 columns, which max_columns forbids");
+  const std::string long_line =
+      "line 1: a record of more than 5 bytes, which max_record_bytes forbids: a quote that is never closed?";
+  CHECK(f.without_folder(error_of([&] { (void)data::read_csv<int, int, int>(path, {.limits = {.max_record_bytes = 5}}); })) ==
+        "r.csv: " + long_line);
+  CHECK(data::csv<3>(path, {.limits = {.max_columns = 3, .max_record_bytes = 6}}).x.size() == 1);
+
+  const auto zipped = f / "zeros.csv.gz";
+  gzFile out = gzopen(zipped.c_str(), "wb");
+  std::string zeros = "text\n";
+  for (int i = 0; i < 20; ++i) zeros += std::string(1'000'000, '0') + '\n';
+  REQUIRE(gzwrite(out, zeros.data(), unsigned(zeros.size())) == int(zeros.size()));
+  REQUIRE(gzclose(out) == Z_OK);
+  const std::string words = f.without_folder(error_of([&] { (void)data::read_csv<std::string>(zipped); }));
+  CHECK(words.starts_with("zeros.csv.gz: byte "));
+  CHECK(words.ends_with(" of the decompressed data: the data are more than 200 times as long as the file of " +
+                        std::to_string(std::filesystem::file_size(zipped)) + " bytes, which max_ratio forbids"));
+  CHECK(std::get<0>(data::read_csv<std::string>(zipped, {.limits = {.max_ratio = 1032}})).size() == 20);
+}
+
+TEST_CASE("as many columns as are allowed take no longer than their number") {
+  const scratch_folder f("csv");
+  std::string names;
+  for (int i = 0; i < 65'536; ++i) names += (i ? ",a" : "a") + std::to_string(i);
+  const auto path = f.write("wide.csv", names + '\n');
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(f.without_folder(error_of([&] {
+           (void)data::read_csv<float>(path);
+         })).starts_with("wide.csv: expected 1 column, got 65536"));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(3));  // comparing each name with each takes 10 or more
 }
 
 TEST_CASE("a damaged file is read or refused, never more") {

@@ -98,6 +98,15 @@ TEST_CASE("a large file of several reads") {
   CHECK(std::equal(values.begin(), values.end(), all.values().begin()));
 }
 
+TEST_CASE("a gzipped file expands as far as the limits allow") {
+  const folder f;
+  const auto path = zipped(f.path / "zeros.gz", header(8, {30'000, 1000}) + bytes(30'000'000));
+  CHECK(error_of([&] { (void)data::read_idx<std::uint8_t>(path); })
+            .ends_with("the data are more than 200 times as long as the file of " + std::to_string(fs::file_size(path)) +
+                       " bytes, which max_ratio forbids"));
+  CHECK(data::read_idx<std::uint8_t>(path, {.max_ratio = 1032}).size == 30'000'000);
+}
+
 TEST_CASE("what is wrong with a file, and where") {
   const folder f;
   const bytes good = header(8, {2, 2, 3}) + twelve;

@@ -250,7 +250,13 @@ TEST_CASE("what is wrong with a file") {
     for (int i = 0; i < 4; ++i) file[std::size_t(29 + i)] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
     return file;
   };
-  CHECK(complaint(sized_png(100'000, 100'000)) == "an image of 100000 x 100000 pixels: more than 268435456 pixels are refused");
+  CHECK(complaint(sized_png(100'000, 100'000)) ==
+        "an image of 100000 x 100000 pixels: more than 134217728 pixels, which max_pixels forbids");
+  CHECK(error_of([&] { data::decode_image(png, 3, image, "cat.png", width * height - 1); }) ==
+        "cat.png: an image of " + std::to_string(width) + " x " + std::to_string(height) + " pixels: more than " +
+            std::to_string(width * height - 1) + " pixels, which max_pixels forbids");
+  data::decode_image(png, 3, image, "cat.png", width * height);
+  CHECK(image.height == height);
   CHECK(complaint(sized_png(10'000, 10'000)) ==
         "an image of 10000 x 10000 pixels: the file, " + std::to_string(png.size()) + " bytes, is too short for that many");
 }

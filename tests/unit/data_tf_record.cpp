@@ -213,6 +213,29 @@ TEST_CASE("lengths that cannot be true ask for no memory") {
   }
 }
 
+TEST_CASE("a record and the data of a compressed file are as long as the options allow") {
+  const folder f;
+  const std::vector<std::string> records{"short", std::string(1000, 'x')};
+  for (const data::compression format : {plain, gzip, zlib}) {
+    const fs::path file = f.put(records, {.compression = format});
+    CHECK(read(file, {.compression = format, .max_record_bytes = 1000}) == records);
+    CHECK(complaint(file, {.compression = format, .max_record_bytes = 999})
+              .ends_with(": its length is 1000, but max_record_bytes is 999"));
+    data::tf_record_options skip{.compression = format, .skip_damaged = true, .max_record_bytes = 999};
+    CHECK(read(file, skip) == std::vector<std::string>{"short"});
+  }
+  CHECK(data::tf_record_options{}.max_record_bytes == 256 << 20);
+
+  const std::vector<std::string> zeros(10, std::string(3'000'000, '\0'));
+  for (const data::compression format : {gzip, zlib}) {
+    const fs::path file = f.put(zeros, {.compression = format});
+    const std::string words = complaint(file, {.compression = format});
+    CHECK(words.find("of the decompressed data: its length is 3000000, but the file ends before that (the data") != words.npos);
+    CHECK(words.ends_with("(the data are more than 200 times as long as the file, which max_ratio forbids)"));
+    CHECK(read(file, {.compression = format, .max_ratio = 1032}).size() == 10);
+  }
+}
+
 TEST_CASE("the wrong format is recognised") {
   const folder f;
   CHECK(complaint(f.put(three, {.compression = gzip})).ends_with("{.compression = data::compression::gzip}"));

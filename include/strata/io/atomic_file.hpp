@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -84,6 +86,16 @@ class atomic_file {
     }
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Writes over bytes that have been written, such as a header that counts what follows.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::pwrite(file_.number(), bytes.data(), bytes.size(), off_t(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail(errno);
+      bytes = bytes.subspan(std::size_t(n));
+      offset += std::uint64_t(n);
+    }
+  }
 
   /// When it returns, the file is at its place and survives a crash of the machine.
   void commit() {

@@ -1,5 +1,7 @@
-// The compression of a file.
+// The compression of a file, and how far its data may expand.
 #pragma once
+#include <algorithm>
+#include <cstdint>
 
 namespace strata::io {
 
@@ -8,5 +10,15 @@ enum class compression { none, gzip, zlib };
 
 /// The windowBits argument of zlib: the largest window, 2^15, plus 16 for the header of gzip.
 constexpr int window_bits(compression format) { return format == compression::gzip ? 15 + 16 : 15; }
+
+/// How many times as long as its file decompressed data may be, unless the caller says otherwise. Deflate reaches 1032, with one
+/// byte that is repeated; tables of numbers reach about 10.
+inline constexpr std::uint64_t usual_max_ratio = 200;
+
+/// The most bytes to which a file may expand. 16 MiB are always allowed: short files of equal samples are no attack.
+constexpr std::uint64_t most_decompressed(std::uint64_t bytes_on_disk, std::uint64_t max_ratio) {
+  constexpr std::uint64_t always = std::uint64_t{16} << 20, largest = ~std::uint64_t{0};
+  return std::max(always, max_ratio != 0 && bytes_on_disk > largest / max_ratio ? largest : bytes_on_disk * max_ratio);
+}
 
 }  // namespace strata::io

@@ -15,6 +15,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <strata/base/text.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/compression.hpp>
 #include <string>
@@ -88,8 +89,10 @@ class inflater {
 /// and pipes and compressed files are read in the same way. 9 GB/s of checked records are more than later stages can use.
 class file_window {
  public:
-  void open(const std::filesystem::path& path, compression format) {
+  /// Compressed data that expand to more than `max_ratio` times the file are damaged, see most_decompressed.
+  void open(const std::filesystem::path& path, compression format, std::uint64_t max_ratio = usual_max_ratio) {
     path_ = path;
+    max_ratio_ = max_ratio;
     file_ = file_descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file_) fail_on_file("read", path_, errno);
     struct stat status{};
@@ -101,6 +104,8 @@ class file_window {
     to_inflate_ = {};
     begin_ = end_ = 0;
     offset_ = 0;
+    bytes_on_disk_ = S_ISREG(status.st_mode) ? std::uint64_t(status.st_size) : 0;
+    bytes_read_ = 0;
     size_ = S_ISREG(status.st_mode) && !inflater_ ? std::uint64_t(status.st_size) : std::numeric_limits<std::uint64_t>::max();
     at_end_ = false;
     damage_.clear();
@@ -139,6 +144,7 @@ class file_window {
   std::span<const std::byte> to_inflate_;
   std::size_t begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0, size_ = 0;
+  std::uint64_t max_ratio_ = usual_max_ratio, bytes_on_disk_ = 0, bytes_read_ = 0;  // of the compressed file
   bool at_end_ = false;
   std::string damage_;
 
@@ -162,6 +168,7 @@ class file_window {
     while (n < 0 && errno == EINTR);
     if (n < 0) fail_on_file("read", path_, errno);
     if (n == 0) at_end_ = true;
+    bytes_read_ += std::uint64_t(n);
     return std::size_t(n);
   }
 
@@ -177,7 +184,13 @@ class file_window {
       damage_ = why;
       at_end_ = true;
     }
-    return before - to.size();
+    const std::size_t made = before - to.size();
+    if (offset_ + (end_ - begin_) + made > most_decompressed(std::max(bytes_on_disk_, bytes_read_), max_ratio_)) {
+      damage_ =
+          strata::detail::text_of({"the data are more than ", max_ratio_, " times as long as the file, which max_ratio forbids"});
+      at_end_ = true;
+    }
+    return made;
   }
 };
 

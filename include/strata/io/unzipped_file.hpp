@@ -12,6 +12,7 @@
 #include <memory>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/io/compression.hpp>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -19,10 +20,12 @@
 
 namespace strata::io {
 
-/// A file, decompressed if it is gzipped. Errors name the file and the offset in the (decompressed) data.
+/// A file, decompressed if it is gzipped. Errors name the file and the offset in the (decompressed) data. Data that expand to
+/// more than `max_ratio` times the file are refused, see most_decompressed.
 class unzipped_file {
  public:
-  explicit unzipped_file(std::filesystem::path path) : path_(std::move(path)) {
+  explicit unzipped_file(std::filesystem::path path, std::uint64_t max_ratio = usual_max_ratio)
+      : path_(std::move(path)), max_ratio_(max_ratio) {
     std::error_code code;
     bytes_on_disk_ = std::filesystem::file_size(path_, code);
     if (code) throw_error({path_.string(), ": ", code.message()});
@@ -47,6 +50,7 @@ class unzipped_file {
     const char* text = gzerror(file_.get(), &code);
     if (code == Z_BUF_ERROR) fail("the compressed data end too early");
     if (code != Z_OK && code != Z_STREAM_END) fail(code == Z_ERRNO ? std::strerror(errno) : text);
+    allow(offset_);
     return done;
   }
   void read(void* to, std::size_t n) {
@@ -64,6 +68,12 @@ class unzipped_file {
     throw_error({path_.string(), ": byte ", offset, zipped_ ? " of the decompressed data: " : ": ", what});
   }
   std::size_t bytes_on_disk() const { return bytes_on_disk_; }
+  /// Throws strata::error if the data may not have so many bytes.
+  void allow(std::uint64_t bytes) const {
+    if (!zipped_ || bytes <= most_decompressed(bytes_on_disk_, max_ratio_)) return;
+    fail(strata::detail::text_of({"the data are more than ", max_ratio_, " times as long as the file of ", bytes_on_disk_,
+                                  " bytes, which max_ratio forbids"}));
+  }
   /// The most bytes that can follow: deflate makes at most 1032 of one.
   std::uint64_t at_most() const {
     return zipped_ ? 1032 * std::uint64_t{bytes_on_disk_} : bytes_on_disk_ - std::min(offset_, bytes_on_disk_);
@@ -74,6 +84,7 @@ class unzipped_file {
     void operator()(gzFile file) const { gzclose_r(file); }
   };
   std::filesystem::path path_;
+  std::uint64_t max_ratio_;
   std::size_t bytes_on_disk_ = 0, offset_ = 0;
   bool zipped_ = false;
   std::unique_ptr<std::remove_pointer_t<gzFile>, close> file_;

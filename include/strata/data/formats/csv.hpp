@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
@@ -22,7 +24,6 @@
 #include <system_error>
 #include <tuple>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct csv_options {
   bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
   std::vector<std::string> na_values = {""};  // texts of missing values
   std::optional<double> missing = {};         // the value to use instead; none: an error
+  csv_limits limits = {};                     // more columns, longer lines or a stronger compression are errors
 };
 
 namespace detail {
@@ -122,9 +124,10 @@ bool is_a(double v) {
 /// Reads a table from first to last: its header, then one record at a time.
 class csv_table {
  public:
-  csv_table(const std::filesystem::path& path, char separator, bool header, const std::vector<std::string>& na_values,
-            std::optional<double> missing)
-      : reader_(path, separator), na_values_(na_values), missing_(missing) {
+  template <class Options>
+  csv_table(const std::filesystem::path& path, const Options& o)
+      : reader_(path, o.separator, o.limits), na_values_(o.na_values), missing_(o.missing) {
+    const bool header = o.header;
     has_first_ = reader_.next();
     if (!has_first_ && header) throw_error(path.string() + ": there is no header: the file is empty");
     for (std::size_t i = 0; has_first_ && i < reader_.size(); ++i)
@@ -143,14 +146,19 @@ class csv_table {
   const std::vector<std::string>& names() const { return names_; }
   /// The indices of some columns.
   std::vector<std::size_t> find(const std::vector<std::string>& wanted) const {
-    std::vector<std::size_t> found;
+    // Sorted once, because all names may be wanted and a file may have very many.
+    std::vector<std::size_t> order(names_.size()), found;
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto name_of = [&](std::size_t column) -> const std::string& { return names_[column]; };
+    std::ranges::sort(order, {}, name_of);
     for (const std::string& name : wanted) {
-      const auto at = std::find(names_.begin(), names_.end(), name);
-      if (at == names_.end())
+      // Not std::ranges::equal_range, which returns a type that clang 14 cannot compile.
+      const auto same = std::ranges::lower_bound(order, name, {}, name_of),
+                 end = std::ranges::upper_bound(order, name, {}, name_of);
+      if (same == end)
         throw_error(reader_.path().string() + ": there is no column '" + name + "', but " + strata::detail::first_names(names_));
-      if (std::find(at + 1, names_.end(), name) != names_.end())
-        throw_error(reader_.path().string() + ": there are several columns '" + name + "'");
-      found.push_back(static_cast<std::size_t>(at - names_.begin()));
+      if (end - same > 1) throw_error(reader_.path().string() + ": there are several columns '" + name + "'");
+      found.push_back(*same);
     }
     return found;
   }
@@ -202,8 +210,7 @@ template <class... T>
 class csv_typed {
  public:
   csv_typed(const std::filesystem::path& path, const csv_options& o)
-      : table_(path, o.separator, o.header, o.na_values, o.missing),
-        which_(table_.find(o.columns.empty() ? table_.names() : o.columns)) {
+      : table_(path, o), which_(table_.find(o.columns.empty() ? table_.names() : o.columns)) {
     // An empty file without a header has no columns to compare.
     if (which_.size() != columns && !(table_.names().empty() && o.columns.empty()))
       throw_error(path.string() + ": expected " + counted(columns, "column") + ", got " + std::to_string(which_.size()) + ": " +
@@ -319,6 +326,7 @@ struct csv_sample_options {
   bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
   std::vector<std::string> na_values = {""};  // texts of missing values
   std::optional<double> missing = {};         // the value to use instead; none: an error
+  csv_limits limits = {};                     // more columns, longer lines or a stronger compression are errors
 };
 
 /// Samples and their class numbers; y is empty without a label. class_names has the text of each class.
@@ -388,7 +396,7 @@ class csv_classes {
 
  private:
   std::vector<std::string> names_;
-  std::unordered_map<std::string, std::int32_t> number_of_;
+  std::map<std::string, std::int32_t> number_of_;  // no hash: the texts may be chosen to collide
   std::vector<std::int32_t> labels_;
   bool given_;
 };
@@ -416,7 +424,7 @@ array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, con
 
 template <class T, shape S>
 csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_sample_options& o) {
-  csv_table table(path, o.separator, o.header, o.na_values, o.missing);
+  csv_table table(path, o);
   if (!o.targets.empty()) throw_error(path.string() + ": csv<features> has no targets: csv<features, targets> has");
   csv_classes classes(o.class_names);
   std::vector<std::string> others;
@@ -432,7 +440,7 @@ csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_
 
 template <class T, shape S, shape Target>
 csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, const csv_sample_options& o) {
-  csv_table table(path, o.separator, o.header, o.na_values, o.missing);
+  csv_table table(path, o);
   if (!o.label.empty()) throw_error(path.string() + ": csv<features, targets> has no label: csv<features> has");
   if (o.targets.size() != std::size_t{Target.size()})
     throw_error(path.string() + ": expected " + counted(std::size_t{Target.size()}, "target") + ", got " +

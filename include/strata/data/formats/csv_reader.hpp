@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <strata/base/error.hpp>
@@ -13,14 +14,26 @@
 
 namespace strata::data {
 
+/// What a file may ask for, whatever it holds.
+struct csv_limits {
+  std::size_t max_columns = std::size_t{1} << 16;
+  std::size_t max_record_bytes = std::size_t{64} << 20;  // of a line, or of several with a quoted text across them
+  std::uint64_t max_ratio = io::usual_max_ratio;         // bytes of text for each byte of a gzipped file
+};
+
 /// Splits a file into records, and those into fields. Lines end with LF or CRLF; a field in double quotes may hold separators,
 /// line ends and doubled quotes; quotes inside an unquoted field are text, as in most programs; empty lines and a UTF-8 byte
 /// order mark at the beginning are skipped. Holds one record and a megabyte in memory. Throws strata::error naming file and line
-/// if the file cannot be read, or if the closing quote of a field is missing or followed by other text.
+/// if the file cannot be read or asks for more than the limits, or if the closing quote of a field is missing or followed by
+/// other text.
 class csv_reader {
  public:
-  explicit csv_reader(std::filesystem::path path, char separator = ',')
-      : path_(std::move(path)), separator_(separator), file_(path_), buffer_(std::size_t{1} << 20) {
+  explicit csv_reader(std::filesystem::path path, char separator = ',', csv_limits limits = {})
+      : path_(std::move(path)),
+        separator_(separator),
+        limits_(limits),
+        file_(path_, limits.max_ratio),
+        buffer_(std::size_t{1} << 20) {
     if (separator == '"' || separator == '\n' || separator == '\r')
       throw_error(path_.string() + ": the separator of a CSV file can be neither a quote nor the end of a line");
     fill();
@@ -60,10 +73,13 @@ class csv_reader {
     std::size_t begin, size;
     bool quoted, doubled;  // doubled: contains quotes that are written twice
   };
-  static constexpr std::size_t largest_record = std::size_t{64} << 20;
 
   [[noreturn]] void fail(std::size_t line, const std::string& what) const {
     throw_error(path_.string() + ": line " + std::to_string(line) + ": " + what);
+  }
+  [[noreturn]] void fail_on_long_record() const {
+    fail("a record of more than " + std::to_string(limits_.max_record_bytes) +
+         " bytes, which max_record_bytes forbids: a quote that is never closed?");
   }
   std::size_t lines_before(std::size_t end) const {
     return static_cast<std::size_t>(std::count(buffer_.data() + at_, buffer_.data() + end, '\n'));
@@ -75,8 +91,7 @@ class csv_reader {
     end_ -= at_;
     at_ = 0;
     if (end_ == buffer_.size()) {
-      if (end_ >= largest_record)
-        fail("a record of more than " + std::to_string(largest_record) + " bytes: a quote that is never closed?");
+      if (end_ >= limits_.max_record_bytes) fail_on_long_record();
       buffer_.resize(2 * end_);
     }
     const std::size_t got = file_.read_some(buffer_.data() + end_, buffer_.size() - end_);
@@ -107,11 +122,11 @@ class csv_reader {
           at = static_cast<const char*>(quote) + 1;
           if (at == end || *at != '"') break;
         }
-        fields_.push_back({static_cast<std::size_t>(begin - first), static_cast<std::size_t>(at - 1 - begin), true, doubled});
+        add({static_cast<std::size_t>(begin - first), static_cast<std::size_t>(at - 1 - begin), true, doubled});
       } else {
         const char* const begin = at;
         while (at != end && *at != separator_ && *at != '\n' && *at != '\r') ++at;
-        fields_.push_back({static_cast<std::size_t>(begin - first), static_cast<std::size_t>(at - begin), false, false});
+        add({static_cast<std::size_t>(begin - first), static_cast<std::size_t>(at - begin), false, false});
       }
       if (at == end && !complete_) return false;
       if (at != end && *at == separator_) continue;
@@ -125,10 +140,17 @@ class csv_reader {
                  ", expected a separator or the end of the line");
       if (at != end) ++at;
       const std::size_t next = static_cast<std::size_t>(at - first);
+      if (next - at_ > limits_.max_record_bytes) fail_on_long_record();
       lines_ = lines_before(next);
       at_ = next;
       return true;
     }
+  }
+
+  void add(field f) {
+    if (fields_.size() == limits_.max_columns)
+      fail("more than " + std::to_string(limits_.max_columns) + " columns, which max_columns forbids");
+    fields_.push_back(f);
   }
 
   void undouble(field& f) {
@@ -143,6 +165,7 @@ class csv_reader {
 
   std::filesystem::path path_;
   char separator_;
+  csv_limits limits_;
   io::unzipped_file file_;
   std::vector<char> buffer_;
   std::size_t at_ = 0, end_ = 0;      // the part of the buffer that has not been split

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <span>
@@ -25,7 +26,7 @@ namespace strata::data {
 enum class feature_kind { none = 0, bytes = 1, floats = 2, integers = 3 };
 
 /// Reads the features of a serialized tf.train.Example, which must outlive this object and the results. Each call searches all
-/// features for the key; only members that return a std::vector allocate:
+/// features for the key, in a time that grows with the bytes of the record; only members that return a std::vector allocate:
 ///
 ///     train | data::map([](std::span<const std::byte> record) {
 ///       const data::example e(record);
@@ -58,9 +59,16 @@ class example {
   std::vector<std::string_view> keys() const {
     std::vector<std::string_view> all;
     parse([&] {
-      for_each_feature([&](std::string_view key, protozero::data_view) {
-        if (std::ranges::find(all, key) == all.end()) all.push_back(key);
-      });
+      for_each_feature([&](std::string_view key, protozero::data_view) { all.push_back(key); });
+      // Sorted, because comparing each key with all others takes minutes for a record that is full of short ones.
+      std::vector<std::size_t> order(all.size());
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]; });
+      order.erase(std::unique(order.begin(), order.end(), [&](std::size_t i, std::size_t k) { return all[i] == all[k]; }),
+                  order.end());
+      std::ranges::sort(order);
+      std::ranges::transform(order, all.begin(), [&](std::size_t i) { return all[i]; });  // order[k] >= k
+      all.resize(order.size());
     });
     return all;
   }
@@ -297,7 +305,10 @@ class example {
   }
   std::string known() const {
     std::vector<std::string> all;
-    for (const std::string_view key : keys()) all.push_back(quoted(key));
+    for (const std::string_view key : keys()) {
+      all.push_back(quoted(key));
+      if (all.size() > 10) break;  // more are not shown
+    }
     return all.empty() ? ": the Example is empty" : ", but " + strata::detail::first_names(all);
   }
 };

@@ -25,6 +25,8 @@ struct tf_record_options {
   bool check_crc = true;
   bool skip_damaged = false;                // count damaged records and continue after them, instead of an error
   std::shared_ptr<damage_report> damage{};  // where they are counted; none: each reader has its own report
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;  // of one record
+  std::uint64_t max_ratio = io::usual_max_ratio;              // bytes of records for each byte of a compressed file
 };
 
 /// The records of some files, one file after the other, as an input range. begin() goes to the first record.
@@ -32,10 +34,10 @@ struct tf_record_options {
 ///     for (const data::tf_record_bytes& record : data::tf_record_reader("train.tfrecord")) ...
 ///
 /// Throws strata::error, naming the file, if it cannot be read; and, with the number and the offset of the record, if a checksum
-/// is wrong, the file ends within the record, or the length cannot be right. With skip_damaged such a record is skipped; if the
-/// length or the compressed data are damaged, later records cannot be found, and the rest of the file is skipped. A file that
-/// cannot be opened is always an error. Nothing is allocated once the largest record has been read. A reader that has been moved
-/// must begin again. https://www.tensorflow.org/tutorials/load_data/tfrecord
+/// is wrong, the file ends within the record, the length cannot be right, or the limits of the options are exceeded. With
+/// skip_damaged such a record is skipped; if the length or the compressed data are damaged, later records cannot be found, and
+/// the rest of the file is skipped. A file that cannot be opened is always an error. Nothing is allocated once the largest record
+/// has been read. A reader that has been moved must begin again. https://www.tensorflow.org/tutorials/load_data/tfrecord
 class tf_record_reader : public detail::single_pass<tf_record_reader> {
   friend detail::single_pass<tf_record_reader>;
 
@@ -74,7 +76,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
       if (window_.is_open()) {
         ++record_.number;
       } else {
-        window_.open(path, options_.compression);
+        window_.open(path, options_.compression, options_.max_ratio);
         record_ = {.bytes = {}, .file = std::make_shared<const std::filesystem::path>(path)};
         used_ = 0;
       }
@@ -101,6 +103,9 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
       const std::uint64_t most = window_.at_most() - header;
       const bool fits = length <= most && most - length >= footer;
       const std::size_t wanted = fits ? header + std::size_t(length) + footer : 0;
+      if (fits && length > options_.max_record_bytes)
+        return lose_rest("its length is " + std::to_string(length) + ", but max_record_bytes is " +
+                         std::to_string(options_.max_record_bytes));
       const std::span<const std::byte> whole = window_.peek(wanted);
       if (!fits || whole.size() < wanted)
         return lose_rest("its length is " + std::to_string(length) + ", but the file ends before that");

@@ -42,6 +42,7 @@ struct image_folder_options {
   std::uint64_t seed = 0;     // chooses the files for validation
   bool follow_links = false;  // follow links to folders below those of the classes
   data::parallel parallel{autotune};
+  std::uint64_t max_pixels = usual_max_pixels;  // a file with more is an error
 };
 
 namespace detail {
@@ -188,7 +189,7 @@ class image_folder_rows {
   void write(sample_index i, sample_index, sample_place<U> to, Then then) const {
     static thread_local image file;
     constexpr int height = S[0], width = S[1], channels = S[2];
-    read_image(path(i.row), channels, file);
+    read_image(path(i.row), channels, file, list_->options.max_pixels);
     const image_folder_options& options = list_->options;
     resize(
         pixels<const std::uint8_t, channels>{file.values.data(), file.height, file.width, std::ptrdiff_t{file.width} * channels},
@@ -260,7 +261,8 @@ auto open_images(const files::path& folder, image_folder_options options, const 
 /// example by cache: float as in Keras, since resizing makes fractions; std::uint8_t takes a quarter of the memory and rounds.
 ///
 /// Options: class_names, interpolation (bilinear), crop_to_aspect_ratio, pad_to_aspect_ratio, validation_split and subset
-/// (files for validation are drawn from all files, by seed; each subset stays sorted), seed, follow_links, parallel (autotune).
+/// (files for validation are drawn from all files, by seed; each subset stays sorted), seed, follow_links, parallel (autotune),
+/// max_pixels.
 ///
 /// Throws strata::error, with the folder or file, if there is no such folder, no image in it, no sub-folder for one of
 /// class_names, or no file in the subset; and, when a file is read, if it is not an image or is damaged, see decode_image. A

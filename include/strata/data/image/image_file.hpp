@@ -35,8 +35,8 @@ struct image {
   std::vector<std::uint8_t> values;
 };
 
-/// Larger images are refused: a file of a few bytes can claim any size.
-inline constexpr std::uint64_t most_pixels_of_an_image = std::uint64_t{1} << 28;
+/// Larger images are refused unless the caller says otherwise: a file of a few bytes can claim any size, and compress it well.
+inline constexpr std::uint64_t usual_max_pixels = std::uint64_t{1} << 27;
 
 namespace detail {
 
@@ -65,12 +65,12 @@ template <class F>
 /// Throws strata::error for impossible extents. `most` is the number of pixels in a file of this size under the best compression
 /// that its format allows.
 inline void check_extents(const std::string& name, std::uint64_t height, std::uint64_t width, std::size_t bytes,
-                          std::uint64_t most) {
+                          std::uint64_t most, std::uint64_t max_pixels) {
   const std::uint64_t pixels = height * width;
   const auto refuse = [&](const std::string& why) {
     throw_error(name + ": an image of " + std::to_string(width) + " x " + std::to_string(height) + " pixels: " + why);
   };
-  if (pixels > most_pixels_of_an_image) refuse("more than " + std::to_string(most_pixels_of_an_image) + " pixels are refused");
+  if (pixels > max_pixels) refuse("more than " + std::to_string(max_pixels) + " pixels, which max_pixels forbids");
   if (pixels > most) refuse("the file, " + std::to_string(bytes) + " bytes, is too short for that many");
 }
 
@@ -152,7 +152,7 @@ class jpeg_decoder {
   jpeg_decoder& operator=(const jpeg_decoder&) = delete;
   ~jpeg_decoder() { jpeg_destroy_decompress(&info_); }
 
-  void decode(byte_span file, int channels, image& out, const std::string& name) {
+  void decode(byte_span file, int channels, image& out, const std::string& name, std::uint64_t max_pixels) {
     const auto guard = [&](const auto& f) {
       if (completes(errors_.failure.back, f)) return;
       jpeg_abort_decompress(&info_);
@@ -163,7 +163,7 @@ class jpeg_decoder {
       jpeg_read_header(&info_, TRUE);
     });
     // A block of 64 pixels takes at least one bit, its mean.
-    check_extents(name, info_.image_height, info_.image_width, file.size(), 512 * std::uint64_t{file.size()});
+    check_extents(name, info_.image_height, info_.image_width, file.size(), 512 * std::uint64_t{file.size()}, max_pixels);
     const bool ink = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
     info_.out_color_space = ink ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
     set_extents(out, info_.image_height, info_.image_width, ink ? 4 : channels);
@@ -209,7 +209,7 @@ class png_decoder {
   png_decoder& operator=(const png_decoder&) = delete;
   ~png_decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  void decode(byte_span file, int channels, image& out, const std::string& name) {
+  void decode(byte_span file, int channels, image& out, const std::string& name, std::uint64_t max_pixels) {
     const auto guard = [&](const auto& f) {
       if (!completes(failure_.back, f)) throw_error(name + ": " + failure_.reason.data());
     };
@@ -225,7 +225,7 @@ class png_decoder {
     });
     // Deflate expands a byte to at most 1032.
     const auto bits_of_a_pixel = static_cast<std::uint64_t>(bits * png_get_channels(png_, info_));
-    check_extents(name, height, width, file.size(), 8 * 1032 * std::uint64_t{file.size()} / bits_of_a_pixel);
+    check_extents(name, height, width, file.size(), 8 * 1032 * std::uint64_t{file.size()} / bits_of_a_pixel, max_pixels);
 
     const bool colour = (type & PNG_COLOR_MASK_COLOR) != 0;
     const int decoded = channels == 1 && colour ? 3 : channels;
@@ -285,8 +285,9 @@ inline void read_bytes(const std::string& path, std::vector<std::uint8_t>& bytes
 /// orientation tags are ignored.
 ///
 /// Throws strata::error, with the name and the reason, if the file is neither a PNG nor a JPEG file, is damaged or truncated,
-/// claims more than `most_pixels_of_an_image` or more than a file of its size can hold; and if channels is not 1, 3 or 4.
-inline void decode_image(std::span<const std::uint8_t> file, int channels, image& out, const std::string& name = "image") {
+/// claims more than `max_pixels` or more than a file of its size can hold; and if channels is not 1, 3 or 4.
+inline void decode_image(std::span<const std::uint8_t> file, int channels, image& out, const std::string& name = "image",
+                         std::uint64_t max_pixels = usual_max_pixels) {
   if (channels != 1 && channels != 3 && channels != 4)
     throw_error(name + ": an image is read with 1, 3 or 4 channels, not with " + std::to_string(channels));
   static constexpr std::uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[] = {0xff, 0xd8, 0xff};
@@ -294,20 +295,20 @@ inline void decode_image(std::span<const std::uint8_t> file, int channels, image
     return file.size() >= signature.size() && std::equal(signature.begin(), signature.end(), file.begin());
   };
   if (starts_with(png)) {
-    detail::png_decoder().decode(file, channels, out, name);
+    detail::png_decoder().decode(file, channels, out, name, max_pixels);
   } else if (starts_with(jpeg)) {
     static thread_local detail::jpeg_decoder decoder;
-    decoder.decode(file, channels, out, name);
+    decoder.decode(file, channels, out, name, max_pixels);
   } else {
     throw_error(name + (file.empty() ? ": the file is empty" : ": neither a PNG nor a JPEG file"));
   }
 }
 
 /// Reads a PNG or JPEG file into `out`, whose memory is used again. As decode_image; throws also if the file cannot be read.
-inline void read_image(const std::string& path, int channels, image& out) {
+inline void read_image(const std::string& path, int channels, image& out, std::uint64_t max_pixels = usual_max_pixels) {
   static thread_local std::vector<std::uint8_t> bytes;
   detail::read_bytes(path, bytes);
-  decode_image(bytes, channels, out, path);
+  decode_image(bytes, channels, out, path, max_pixels);
 }
 
 /// Reads a PNG or JPEG file.

@@ -1,5 +1,9 @@
 // Keeps samples that have been made once, in memory or in a file.
 #pragma once
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <concepts>
 #include <cstddef>
@@ -8,6 +12,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -25,6 +30,7 @@
 #include <strata/data/core/left_out.hpp>
 #include <strata/data/core/rows_view.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/crc32c.hpp>
 #include <strata/io/mapped_file.hpp>
 #include <string>
 #include <string_view>
@@ -32,6 +38,10 @@
 #include <vector>
 
 namespace strata::data {
+
+struct cache_options {
+  bool check_crc = true;  // reads the file once when it is opened; without, only its length is checked
+};
 
 namespace detail {
 /// The memory of one sample: x and target in a type that holds both, and a label.
@@ -132,8 +142,8 @@ class cached_file_rows : public kept_rows<Base> {
   static constexpr row_properties properties{};
   using typename rows::value_type;
 
-  /// Throws strata::error, naming the file, if it cannot be read or holds other samples.
-  cached_file_rows(const std::filesystem::path& path, const std::string& order)
+  /// Throws strata::error, naming the file, if it cannot be read, holds other samples, or is damaged.
+  cached_file_rows(const std::filesystem::path& path, const std::string& order, cache_options options)
       : file_(std::make_shared<const io::mapped_file>(path)) {
     const auto bytes = file_->bytes();
     const std::string expected = header(order);
@@ -142,13 +152,29 @@ class cached_file_rows : public kept_rows<Base> {
     if (std::string(found) + '\n' != expected)
       throw_error({"cache: ", path.string(), " holds '", found.substr(0, 200), "', but the data set is '",
                    expected.substr(0, expected.size() - 1), "': remove the file, or give each data set its own"});
-    first_ = aligned(expected.size());
-    if (bytes.size() < first_ || (bytes.size() - first_) % kept::bytes != 0)
-      throw_error({"cache: ", path.string(), " has ", bytes.size(), " bytes, which do not make whole samples of ", kept::bytes,
-                   " bytes after a header of ", first_});
+    const auto damaged = [&](std::initializer_list<strata::detail::text_piece> what) {
+      throw_error(
+          {"cache: ", path.string(), " is damaged: ", strata::detail::text_of(what), "; remove the file, and it is made again"});
+    };
+    first_ = aligned(expected.size()) + sizeof(contents);
+    if (bytes.size() < first_) damaged({"it ends within its header"});
+    contents said;
+    std::memcpy(&said, bytes.data() + first_ - sizeof said, sizeof said);
+    if (said.own_checksum != checksum_of(said)) damaged({"the checksum of its header is wrong"});
+    size_ = std::size_t(said.samples);
+    const std::size_t left = bytes.size() - first_;
+    if (left / kept::bytes != size_ || left % kept::bytes != 0)
+      damaged({"it says that it has ", size_, " samples of ", kept::bytes, " bytes, but ", left, " bytes follow"});
+    if (!options.check_crc) return;
+    file_->advise(MADV_SEQUENTIAL);
+    running_checksum sum;
+    for (std::size_t at = 0; at < size_; at += chunk)
+      sum.add(bytes.subspan(first_ + at * kept::bytes, std::min(chunk, size_ - at) * kept::bytes));
+    file_->advise(MADV_NORMAL);
+    if (sum.value != said.checksum) damaged({"the checksum of its samples is wrong"});
   }
 
-  std::size_t size() const { return (file_->bytes().size() - first_) / kept::bytes; }
+  std::size_t size() const { return size_; }
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
     __builtin_prefetch(at(ahead));
@@ -168,27 +194,55 @@ class cached_file_rows : public kept_rows<Base> {
     std::string head = header(order);
     head.resize(aligned(head.size()), '\n');
     file.write(head);
-    constexpr std::size_t most = (std::size_t{1} << 20) / kept::bytes + 1;
-    arena<std::byte> chunk(most * kept::bytes);
+    contents all;
+    file.write(std::as_bytes(std::span(&all, 1)));  // in its place; what it says is known at the end
+    arena<std::byte> some(chunk * kept::bytes);
+    running_checksum sum;
     std::size_t filled = 0;
-    const auto flush = [&] { file.write(std::span<const std::byte>(chunk.data(), std::exchange(filled, 0) * kept::bytes)); };
+    const auto flush = [&] {
+      const std::span<const std::byte> bytes(some.data(), std::exchange(filled, 0) * kept::bytes);
+      all.samples += bytes.size() / kept::bytes;
+      if (!bytes.empty()) sum.add(bytes);
+      file.write(bytes);
+    };
     detail::release_all(view.rows());
     for (const sample_index i : view) {
-      const auto place = kept::place(chunk.data() + filled * kept::bytes);
+      const auto place = kept::place(some.data() + filled * kept::bytes);
       if (detail::unless_left_out([&] { view.rows().write(i, i, place, std::identity{}); })) ++filled;
       detail::release(view.rows(), i);
-      if (filled == most) flush();
+      if (filled == chunk) flush();
     }
     flush();
+    all.checksum = sum.value;
+    all.own_checksum = checksum_of(all);
+    file.write_at(head.size(), std::as_bytes(std::span(&all, 1)));
     file.commit();
   }
 
  private:
+  /// What follows the line of the header.
+  struct contents {
+    std::uint64_t samples = 0;
+    std::uint32_t checksum = 0, own_checksum = 0;
+    std::array<std::byte, 48> unused{};  // samples begin on a cache line
+  };
+  static std::uint32_t checksum_of(const contents& c) {
+    return io::crc32c(std::as_bytes(std::span(&c, 1)).first(offsetof(contents, own_checksum)));
+  }
+  static constexpr std::size_t chunk = (std::size_t{1} << 20) / kept::bytes + 1;  // samples
+  /// Of the checksums of all chunks so far.
+  struct running_checksum {
+    std::uint32_t value = 0;
+    void add(std::span<const std::byte> bytes) {
+      const std::uint32_t both[] = {value, io::crc32c(bytes)};
+      value = io::crc32c(std::as_bytes(std::span(both)));
+    }
+  };
   static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
   static std::string header(const std::string& order) {
     constexpr const char* kind = std::floating_point<value_type> ? "float" : std::signed_integral<value_type> ? "int" : "uint";
     return strata::detail::text_of(
-        {"strata cache 1: ", kind, 8 * sizeof(value_type), " ", strata::detail::shape_text(rows::sample_shape),
+        {"strata cache 2: ", kind, 8 * sizeof(value_type), " ", strata::detail::shape_text(rows::sample_shape),
          kept::sparse ? " with labels" : "",
          rows::labels == label_kind::dense ? " with targets " + strata::detail::shape_text(rows::target_shape) : "", " of ",
          order, "\n"});
@@ -196,7 +250,7 @@ class cached_file_rows : public kept_rows<Base> {
   const std::byte* at(sample_index i) const { return file_->bytes().data() + first_ + i.row * kept::bytes; }
 
   std::shared_ptr<const io::mapped_file> file_;
-  std::size_t first_ = 0;
+  std::size_t first_ = 0, size_ = 0;
 };
 
 /// The kept elements of a stream.
@@ -303,7 +357,7 @@ struct cache_fn {
     }
   }
   template <std::ranges::range V>
-  auto operator()(V view, const std::filesystem::path& path) const {
+  auto operator()(V view, const std::filesystem::path& path, cache_options options = {}) const {
     if constexpr (fits<V>()) {
       constexpr bool right_view = is_sample_view<V>;
       static_assert(right_view, "a cache file holds samples: put data::cache(path) after a data::map that makes them");
@@ -311,11 +365,13 @@ struct cache_fn {
         using rows = cached_file_rows<rows_t<V>>;
         const std::string order = order_of(view);
         if (!std::filesystem::exists(path)) rows::save(view, path, order);
-        return indexed_view("cache", rows(path, order));
+        return indexed_view("cache", rows(path, order, options));
       }
     }
   }
-  auto operator()(std::filesystem::path path) const { return detail::partial(*this, std::move(path)); }
+  auto operator()(std::filesystem::path path, cache_options options = {}) const {
+    return detail::partial(*this, std::move(path), options);
+  }
 
  private:
   template <class V>
@@ -339,8 +395,10 @@ struct cache_fn {
 /// are kept in their order, once an epoch has read all of them.
 /// In a file: all samples are written at once, unless the file exists. It is complete or absent, holds the samples in their
 /// present order (put shuffle after it) in the number format of this machine, and is mapped, so it may be larger than the memory.
-/// Workers that read different samples need a file each. Throws strata::error if the file cannot be written, or was made from
-/// another data set. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
+/// It knows how many samples it has and their checksum, which is compared when it is opened: `cache("train.cache", {.check_crc =
+/// false})` opens a file at once that is too long to be read twice. Workers that read different samples need a file each. Throws
+/// strata::error if the file cannot be written, is damaged or was made from another data set.
+/// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
 inline constexpr closure<detail::cache_fn> cache{};
 
 }  // namespace strata::data
