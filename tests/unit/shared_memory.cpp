@@ -259,6 +259,13 @@ TEST_CASE("a pipe in place of the memory does not block") {
   ::close(ends[1]);
 }
 
+TEST_CASE("a plain file in place of the memory is refused: it could be made shorter") {
+  const test::scratch_folder folder("shared_memory");
+  const io::file_descriptor plain(::open(folder.write("plain", std::string(10'000, 'x')).c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(plain);
+  CHECK(contains(error_of<communication_error>([&] { detail::shared_pages(::getpid(), plain.number()); }), "not shared memory"));
+}
+
 TEST_CASE("memory cannot be made smaller under those who read it") {
   const detail::shared_pages pages(10'000);
   CHECK(::ftruncate(pages.number(), 0) != 0);

@@ -143,7 +143,7 @@ TEST_CASE("an atomic file appears at its commit, with the permissions of the old
     io::atomic_file unfinished(s.file);
     unfinished.write("new");
     CHECK(content(s.file) == "old");
-    CHECK(s.files() == 2);
+    CHECK(s.files() <= 2);  // the new one may have no name yet
   }
   CHECK(content(s.file) == "old");
   CHECK(s.files() == 1);

@@ -52,6 +52,7 @@ class shared_pages {
   explicit shared_pages(std::size_t bytes)
       : file_(int(::syscall(SYS_memfd_create, "strata", close_on_exec | allow_sealing))),
         bytes_(std::max<std::size_t>(bytes, 1)) {
+    const io::without_size_signal guard;  // shared memory counts as a file
     if (file_ && (::ftruncate(file_.number(), off_t(bytes_)) != 0 ||
                   ::fcntl(file_.number(), add_seals, no_more_seals | no_shrinking | no_growing) != 0))
       file_ = {};
@@ -63,7 +64,9 @@ class shared_pages {
       : file_(::open(detail::text_of({"/proc/", pid, "/fd/", number}).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
     struct stat status{};
     if (!file_ || ::fstat(file_.number(), &status) != 0) fail(detail::text_of({"open the shared memory of process ", pid}));
-    if (!S_ISREG(status.st_mode) || status.st_size <= 0 || (::fcntl(file_.number(), get_seals) & no_shrinking) == 0)
+    // Any other file could be made shorter. It has no seals that could be read: the answer is -1.
+    const int seals = ::fcntl(file_.number(), get_seals);
+    if (!S_ISREG(status.st_mode) || status.st_size <= 0 || seals < 0 || (seals & no_shrinking) == 0)
       throw communication_error(detail::text_of({"file ", number, " of process ", pid, " is not shared memory"}));
     bytes_ = std::size_t(status.st_size);
     map();
