@@ -130,6 +130,17 @@ TEST_CASE("a line that moves is never wider than the terminal, the last one is c
   CHECK(text.ends_with("3s/step - accuracy: 0.5005 - loss: 1.0000\n"));
 }
 
+TEST_CASE("the last line of an epoch fits into 100 columns, with a shorter bar") {
+  logs values = falling(938);
+  values.set("val_loss", 0.5);
+  values.set("val_accuracy", 0.25);
+  const detail::terminal usual{true, false, 100};
+  const std::string text =
+      printed(verbosity::bar, usual, {.known_steps = 938, .steps = 938, .first_step = 1, .other_steps = 0.012}, falling, values);
+  CHECK(text.substr(text.rfind('\r') + 1) ==
+        "938/938 ━ 13s 13ms/step - accuracy: 0.9690 - loss: 0.0011 - val_accuracy: 0.2500 - val_loss: 0.5000\n");
+}
+
 TEST_CASE("a number of steps that was unknown is that of the epoch before") {
   std::ostringstream out;
   progress_bar bar(out, verbosity::bar, plain_terminal, &fake_clock);

@@ -77,7 +77,8 @@ class progress_bar {
   /// Shows the means after `done` steps.
   [[gnu::cold]] void step(long done, const logs& values);
 
-  /// The final line of the epoch, with the values of the validation. It stays, so it is not cut.
+  /// The final line of the epoch, with the values of the validation. It stays, so it is not cut; its bar is shorter on a terminal
+  /// that would wrap it.
   [[gnu::cold]] void end_epoch(const logs& values);
 
  private:
@@ -115,7 +116,7 @@ class progress_bar {
 
   void rewrite(const line& text);
 
-  [[gnu::cold]] void write_bar(line& text) const;
+  [[gnu::cold]] void write_bar(line& text, int length) const;
   [[gnu::cold]] static std::string repeated(std::string_view what, int times);
 
   /// Without the first step, which is not typical, if there are others.

@@ -42,7 +42,7 @@ STRATA_FUNCTION void progress_bar::step(long done, const logs& values) {
   if (verbosity_ != verbosity::bar) return;
   shown_ = now_;
   line text;
-  write_bar(text);
+  write_bar(text, cells);
   if (steps_ > 0)
     text.add(" ").add(remaining(seconds_per_step() * double(std::max(0L, steps_ - done_))), bold);
   else
@@ -62,11 +62,18 @@ STRATA_FUNCTION void progress_bar::end_epoch(const logs& values) {
     return;
   }
   steps_ = done_;
-  line text;
-  write_bar(text);
-  text.add(" ")
+  line rest;
+  rest.add(" ")
       .add(detail::formatted("%.0fs", now_ - start_), bold)
       .add(detail::text_of({" ", per_step(seconds_per_step()), metrics(values)}));
+  line text;
+  write_bar(text, cells);
+  // A full bar tells least, so it gives way to values that would wrap.
+  if (const int excess = text.width() + rest.width() + 1 - terminal_.width; terminal_.width > 1 && excess > 0) {
+    text.pieces.clear();
+    write_bar(text, std::max(1, cells - excess));
+  }
+  text.pieces.insert(text.pieces.end(), rest.pieces.begin(), rest.pieces.end());
   rewrite(text);
   out_ << std::endl;
   open_ = false;
@@ -83,15 +90,15 @@ STRATA_FUNCTION void progress_bar::rewrite(const line& text) {
   out_ << bytes << std::flush;
 }
 
-STRATA_FUNCTION void progress_bar::write_bar(line& text) const {
+STRATA_FUNCTION void progress_bar::write_bar(line& text, int length) const {
   if (steps_ <= 0) {
     text.add(detail::formatted("%7ld/Unknown", done_));
     return;
   }
-  const int full = int(std::min(cells * done_ / steps_, long{cells}));
+  const int full = int(std::min(length * done_ / steps_, long{length}));
   text.add(detail::formatted("%*ld/%ld", int(std::to_string(steps_).size()), done_, steps_), bold).add(" ");
   // Without colours, the rest of the bar is blank.
-  text.add(repeated("━", full), green).add(repeated(terminal_.colours ? "━" : " ", cells - full), white);
+  text.add(repeated("━", full), green).add(repeated(terminal_.colours ? "━" : " ", length - full), white);
 }
 
 STRATA_FUNCTION std::string progress_bar::repeated(std::string_view what, int times) {
