@@ -1,4 +1,5 @@
 // A custom training loop. The strategy still divides each batch and reduces the gradients.
+// takes: 1 s on two cores
 #include <iostream>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/strata.hpp>

@@ -1,5 +1,6 @@
 // Trains from a folder of PNG and JPEG files, one sub-folder per class, with random augmentation.
 // needs: libpng libjpeg
+// takes: 10 to 25 s on two cores, most of it for writing 4,000 files
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
 // The same program on one core or several. Only the strategy changes; the result has the same bits.
+// takes: 1 s on two cores
 #include <iostream>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/strata.hpp>

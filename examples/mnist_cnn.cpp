@@ -1,4 +1,5 @@
 // The reference convolutional network on MNIST: 98.5 % and more after three epochs.
+// takes: 20 s on two cores
 #include <iostream>
 #include <strata/strata.hpp>
 

@@ -1,4 +1,5 @@
 // Two small dense networks on MNIST, with class indices as labels and with one-hot labels.
+// takes: 2 s on two cores
 #include <iostream>
 #include <strata/strata.hpp>
 

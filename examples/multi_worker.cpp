@@ -1,5 +1,6 @@
 // Trains in several processes, described by TF_CONFIG. examples/launch starts them on one machine.
 // needs: grpc protozero
+// takes: 20 s as two processes on two cores
 #include <cstdlib>
 #include <iostream>
 #include <strata/distribute/multi_worker_mirrored.hpp>

@@ -82,7 +82,7 @@ run_program() {
     for file in "$folder"/*.cpp; do
       [ -e "$file" ] || continue
       printf '  %-24s %s\n' "$(basename "$file" .cpp)" "$(sed -n '1s,^// *,,p' "$file")"
-      sed -n '1,10s,^// needs: *,                           needs ,p' "$file"
+      sed -En '1,10s,^// (needs|takes): *,                           \1 ,p' "$file"
     done
     return
   fi

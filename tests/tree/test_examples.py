@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Programs whose libraries came after Meson had looked for them: all examples one after the other, then the benchmarks with libraries.
+"""The list of the examples, and programs whose libraries came after Meson had looked for them: all examples one after the other, then
+the benchmarks with libraries.
 
 The first configuration sees none of the optional libraries: a compiler and a pkg-config of the test deny them until a file is
 deleted. A ninja of the test makes sure that the target exists, and puts a script in its place instead of compiling it."""
@@ -51,6 +52,20 @@ def needs(folder, name):
 
 
 results = []
+
+
+def report(passed, what, told):
+    results.append(passed)
+    print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
+    if not passed:
+        print(told, file=sys.stderr)
+
+
+listed = subprocess.run([ROOT / "examples/run"], capture_output=True, text=True).stdout
+sections = dict(re.findall(r"^  (\w+) (.*(?:\n {10}.*)*)", listed, re.M))
+silent = [name for name in programs("examples") if not re.search(r"^ +takes \d+( to \d+)? (s|min)\b", sections.get(name, ""), re.M)]
+report(not silent, "examples/run lists each example and how long it takes", f"without `// takes: 20 s ...` in its head: {silent}")
+
 with tempfile.TemporaryDirectory() as scratch:
     scratch = pathlib.Path(scratch)
     tools, hides = scratch / "tools", scratch / "hides"
@@ -66,12 +81,6 @@ with tempfile.TemporaryDirectory() as scratch:
 
     def start(folder, name):
         return subprocess.run([ROOT / folder / "run", name], env=environment, capture_output=True, text=True)
-
-    def report(passed, what, told):
-        results.append(passed)
-        print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
-        if not passed:
-            print(told, file=sys.stderr)
 
     for folder, plain in (("examples", "quickstart"), ("bench", "networks")):
         hides.touch()
