@@ -509,7 +509,8 @@ TEST_CASE(
   bench<adam> nothing(2);
   CHECK(!parameter_snapshots(each, 0, "program").restore(nothing.store));
   snapshots.remove();
-  CHECK(std::filesystem::is_empty(folder.path));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);  // what was damaged stays
+  CHECK(std::filesystem::exists(folder / "ps_0.damaged.snapshot"));
 }
 
 TEST_CASE("snapshots: arrays are written from where they lie, so that they may be larger than a message") {
@@ -547,6 +548,9 @@ TEST_CASE("snapshots: a folder that has the name of one is reported, with what t
   std::filesystem::create_directory(newest);
   const std::string unread = "cannot read " + newest.string() + ": Is a directory";
   CHECK(restored() == std::pair(true, unread + "; the parameters are those of " + previous.string() + '\n'));
+  CHECK(std::filesystem::is_directory(folder / "ps_0.damaged.snapshot"));  // not in the way of the next snapshot any more
+  CHECK(restored() == std::pair(true, std::string()));
+  std::filesystem::create_directory(newest);
   std::filesystem::remove(previous);
   CHECK(restored() == std::pair(false, unread + "; no snapshot is left to continue from\n"));
 }
@@ -640,20 +644,63 @@ TEST_CASE("synchronous: a server that is started again answers a repeated push w
 
 TEST_CASE("a snapshot that could not be written is tried again, and what a killed server left is removed") {
   const test::scratch_folder folder("parameter-unwritten");
-  folder.write("ps_0.unfinished/.strata-1-0", "half of a snapshot");
-  folder.write("ps_1.unfinished/.strata-2-0", "of another server");
-  parameter_snapshots snapshots({.folder = folder.path, .every = std::chrono::milliseconds(1)}, 0, "program");
-  CHECK(!std::filesystem::exists(folder / "ps_0.unfinished"));
-  CHECK(std::filesystem::exists(folder / "ps_1.unfinished/.strata-2-0"));
+  folder.write("ps_0.new.snapshot", "half of a snapshot");
+  folder.write("ps_1.new.snapshot", "of another server");
   bench b(1);
+  parameter_snapshots snapshots({.folder = folder.path, .every = std::chrono::milliseconds(1)}, 0, "program");
+  CHECK(!snapshots.restore(b.store));
+  CHECK(!std::filesystem::exists(folder / "ps_0.new.snapshot"));
+  CHECK(std::filesystem::exists(folder / "ps_1.new.snapshot"));
   b.assign(all(10)), b.assign(all(20), 1);
   const auto save = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     snapshots.save_when_due(b.store);
     return std::filesystem::is_regular_file(folder / "ps_0.snapshot");
   };
-  folder.write("ps_0.unfinished", "no folder");
+  folder.write("ps_0.new.snapshot/in", "a folder");
   CHECK(!save());  // which clears the way
   CHECK(save());
-  CHECK(!std::filesystem::exists(folder / "ps_0.unfinished"));
+  CHECK(!std::filesystem::exists(folder / "ps_0.new.snapshot"));
+}
+
+TEST_CASE("snapshots: a damaged newest one never takes the place of the good one before it") {
+  const test::scratch_folder folder("parameter-damaged");
+  const snapshot_options each{.folder = folder.path, .updates = 1};
+  {
+    bench b(1);
+    parameter_snapshots snapshots(each, 0, "program");
+    b.assign(all(10)), b.assign(all(20), 1);
+    snapshots.save_when_due(b.store);
+    b.push(of(0, 0), all(1)), b.push(of(0, 0), all(1), 1);
+    snapshots.save_when_due(b.store);
+  }
+  auto damaged = folder.read("ps_0.snapshot");
+  damaged.resize(damaged.size() / 2);
+  folder.write("ps_0.snapshot", damaged);
+  bench again(1);
+  parameter_snapshots snapshots(each, 0, "program");
+  REQUIRE(snapshots.restore(again.store));
+  again.push(of(0, 0), all(1)), again.push(of(0, 0), all(1), 1);
+  snapshots.save_when_due(again.store);
+  CHECK(folder.read("ps_0.damaged.snapshot") == damaged);
+  // As after a kill between the two renames of the next one.
+  std::filesystem::remove(folder / "ps_0.snapshot");
+  bench last(1);
+  std::filesystem::rename(folder / "ps_0.previous.snapshot", folder / "ps_0.snapshot");
+  CHECK(parameter_snapshots(each, 0, "program").restore(last.store));
+}
+
+TEST_CASE("snapshots: two servers that use the same ones at once: the later is told which process has them") {
+  const test::scratch_folder folder("parameter-held");
+  parameter_snapshots first({.folder = folder.path}, 0, "program"), second({.folder = folder.path}, 0, "program"),
+      other({.folder = folder.path}, 1, "program");
+  first.hold();
+  CHECK_NOTHROW(other.hold());
+  const std::string words = error_of([&] { second.hold(); });
+  CHECK(words.starts_with((folder / "ps_0.snapshot").string() + " is in use by process " + std::to_string(::getpid()) + " on "));
+  CHECK(words.ends_with(": give each training a folder of its own"));
+  {
+    const parameter_snapshots ended = std::move(first);
+  }
+  CHECK_NOTHROW(second.hold());
 }

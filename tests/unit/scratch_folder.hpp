@@ -24,8 +24,9 @@ inline bytes bytes_of(const std::string& text) { return bytes(text.begin(), text
 struct scratch_folder {
   std::filesystem::path path;
 
-  explicit scratch_folder(const std::string& name)
-      : path(std::filesystem::temp_directory_path() / ("strata-" + name + '-' + std::to_string(getpid()))) {
+  explicit scratch_folder(const std::string& name) : scratch_folder(std::filesystem::temp_directory_path(), name) {}
+  scratch_folder(const std::filesystem::path& parent, const std::string& name)
+      : path(parent / ("strata-" + name + '-' + std::to_string(getpid()))) {
     std::filesystem::create_directories(path);
   }
   scratch_folder(const scratch_folder&) = delete;

@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -416,10 +419,67 @@ TEST_CASE("a folder that cannot be made, wrong numbers") {
   CHECK(says(error_of([] { backup_and_restore("x", {.save_every_epochs = -1}); }), "-1"));
 }
 
+namespace {
+/// Starts another training with the same folder after a step.
+struct second_training_at {
+  long step;
+  fs::path folder;
+  std::string* words;
+  void on_batch_end(training_state& s) {
+    if (s.step != step) return;
+    auto model = make_trainer();
+    *words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(folder)); });
+  }
+};
+struct killed_at {
+  long step;
+  void on_batch_end(training_state& s) {
+    if (s.step == step) ::raise(SIGKILL);
+  }
+};
+}  // namespace
+
+TEST_CASE("two trainings with one folder: the later is told which process uses it, and the earlier loses nothing") {
+  scratch at;
+  std::string words;
+  auto whole = make_trainer();
+  whole.fit(shuffled(), epochs(3), verbose::off);
+  for (const long step : {1L, 8L}) {  // before the first snapshot, and after
+    auto model = make_trainer();
+    model.fit(shuffled(), epochs(3), verbose::off, second_training_at{step, at.folder, &words}, backup_and_restore(at.folder));
+    CHECK(weights_of(model) == weights_of(whole));
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    CHECK(words == at.folder.string() + " is in use by process " + std::to_string(::getpid()) + " on " + host.data() +
+                       ": give each training a folder of its own");
+    CHECK(!fs::exists(at.folder));
+  }
+}
+
+TEST_CASE("a training that is killed gives up its folder") {
+  scratch at;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto model = make_trainer(1);
+    model.fit(shuffled(), epochs(3), verbose::off, killed_at{12}, backup_and_restore(at.folder));
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(fs::exists(at.folder / "snapshot.lock"));
+  auto whole = make_trainer(), model = make_trainer();
+  whole.fit(shuffled(), epochs(3), verbose::off);
+  long step = 0;
+  model.fit(shuffled(), epochs(3), verbose::off, first_step{&step}, backup_and_restore(at.folder));
+  CHECK(step == 10);
+  CHECK(weights_of(model) == weights_of(whole));
+  CHECK(!fs::exists(at.folder));
+}
+
 TEST_CASE("what a killed process left is cleared away") {
   scratch at;
   interrupt_at_15(at);
-  write(at.folder / ".strata-123-0", "abc");
   write(at.folder / "snapshot.new.safetensors", "abc");
   CHECK(go_on(at) == 14);
   CHECK(!fs::exists(at.folder));

@@ -12,6 +12,8 @@
 #include <strata/base/json.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
+#include <strata/io/held_file.hpp>
+#include <strata/io/snapshot_files.hpp>
 #include <strata/train/fit_session.hpp>
 #include <strata/train/snapshot.hpp>
 #include <strata/train/termination_watch.hpp>
@@ -39,14 +41,15 @@ struct backup_options {
 /// `training_state::interrupted`. If several processes train together, a signal to one of them ends all after the same step. Only
 /// the chief reads and writes files; it sends the others what it has read, so the folder need not be shared.
 ///
-/// A snapshot replaces the previous one when it is complete; the previous one is kept as well. If the newest is damaged, a line
-/// on standard error says so, the file is renamed, and the previous one is used. Throws strata::error if both are damaged, if the
-/// snapshot belongs to another training, and if one cannot be written; the older ones stay.
+/// While fit runs, the folder belongs to it: another training that uses it, in any process, is an error that names the host and
+/// the process. A snapshot replaces the previous one when it is complete; the previous one is kept as well. If the newest is
+/// damaged, a line on standard error says so, the file is renamed, and the previous one is used. Throws strata::error if both are
+/// damaged, if the snapshot belongs to another training, and if one cannot be written; the older ones stay.
 /// https://keras.io/api/callbacks/backup_and_restore
 class backup_and_restore {
  public:
   explicit backup_and_restore(std::filesystem::path folder, backup_options options = {})
-      : folder_(std::move(folder)), options_(options) {
+      : folder_(std::move(folder)), files_(folder_ / "snapshot.safetensors"), options_(options) {
     if (folder_.empty()) throw_error("backup_and_restore: a folder is needed");
     if (options_.save_every_epochs < 0 || options_.save_every_batches < 0)
       throw_error({"backup_and_restore: save_every_epochs is ", options_.save_every_epochs, " and save_every_batches ",
@@ -57,8 +60,8 @@ class backup_and_restore {
   bool interrupted() const { return interrupted_; }
 
   /// The files of the newest snapshot and of the previous one.
-  std::filesystem::path newest() const { return folder_ / "snapshot.safetensors"; }
-  std::filesystem::path previous() const { return detail::snapshot_before(newest()); }
+  std::filesystem::path newest() const { return files_.newest(); }
+  std::filesystem::path previous() const { return files_.previous(); }
 
   // The hooks of a session_callback.
 
@@ -67,13 +70,19 @@ class backup_and_restore {
     auto watch = std::make_shared<detail::termination_watch>();
     watch_ = watch.get();
     session.keep(std::move(watch));
+    auto lock = std::make_shared<io::held_file>();
+    lock_ = lock.get();
+    session.keep(std::move(lock));
     session.group.vote(false);
     if (session.group.is_late()) return;  // late_workers receives the state from the others
 
     std::string found, complaint;
     std::exception_ptr failure;
     if (session.group.is_chief()) {
-      STRATA_TRY { found = read_newest(session.fit); }
+      STRATA_TRY {
+        hold_folder();
+        found = read_newest(session.fit);
+      }
       STRATA_CATCH(const std::exception& e) {
         complaint = e.what();
         failure = std::current_exception();
@@ -107,9 +116,9 @@ class backup_and_restore {
 
   void after_training(training_session& session) {
     if (interrupted_ || !options_.delete_checkpoint || !session.group.is_chief()) return;
+    files_.remove_all();
+    lock_->release();
     std::error_code ignored;
-    std::filesystem::remove(newest(), ignored);
-    std::filesystem::remove(previous(), ignored);
     std::filesystem::remove(folder_, ignored);  // if nothing else is in it
   }
 
@@ -117,12 +126,17 @@ class backup_and_restore {
   void save(resumable_fit& fit, const any_process_group& group) const {
     fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
     if (!group.is_chief()) return;
+    if (!*lock_) hold_folder();  // the chief that began is gone, and this process has become it
+    detail::write_unfinished_snapshot(files_.unfinished(), fit);
+    files_.replace();
+  }
+
+  /// Throws strata::error if another training uses the folder, or if it cannot be made.
+  void hold_folder() const {
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
     if (failure) throw_error({"cannot make the folder ", folder_.string(), ": ", failure.message()});
-    detail::write_unfinished_snapshot(newest(), fit);
-    if (std::filesystem::exists(newest())) detail::rename_file(newest(), previous());
-    detail::rename_durably(detail::unfinished(newest()), newest());
+    files_.hold(*lock_, folder_);
   }
 
   void interrupt(training_session& session) {
@@ -134,33 +148,16 @@ class backup_and_restore {
 
   /// Reads the arrays of the newest undamaged snapshot, and returns its metadata. Empty if there is no snapshot.
   std::string read_newest(resumable_fit& fit) const {
-    remove_leftovers();
-    std::string damages;
-    for (const std::filesystem::path& file : {newest(), previous()}) {
-      if (!std::filesystem::exists(file)) continue;
-      const std::string damage = damage_of_snapshot(file);
-      if (damage.empty()) {
-        if (!damages.empty()) {
-          std::cerr << damages << "; the training continues from " << file.string() << std::endl;
-          // Otherwise the next save would replace the good snapshot by the damaged one.
-          detail::rename_durably(newest(), folder_ / "snapshot.damaged.safetensors");
-        }
-        return nlohmann::json(load_snapshot(file, fit)).dump();
-      }
-      damages += detail::text_of({damages.empty() ? "" : ", and ", file.string(), " is damaged: ", damage});
-    }
-    if (!damages.empty())
+    const auto [file, damages] = files_.find([](const std::filesystem::path& each) {
+      const std::string damage = damage_of_snapshot(each);
+      return damage.empty() ? damage : detail::text_of({each.string(), " is damaged: ", damage});
+    });
+    if (file.empty() && !damages.empty())
       throw_error(
           {damages, ": there is no snapshot left to continue from (without these files the training starts from the beginning)"});
-    return {};
-  }
-
-  /// Removes the unfinished files of a process that was killed while it wrote.
-  void remove_leftovers() const {
-    std::error_code ignored;
-    std::filesystem::remove(detail::unfinished(newest()), ignored);
-    for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored))
-      if (entry.path().filename().string().starts_with(".strata-")) std::filesystem::remove(entry.path(), ignored);
+    if (file.empty()) return {};
+    if (!damages.empty()) std::cerr << damages << "; the training continues from " << file.string() << std::endl;
+    return nlohmann::json(load_snapshot(file, fit)).dump();
   }
 
   /// All processes get the text of the chief.
@@ -172,9 +169,11 @@ class backup_and_restore {
   }
 
   std::filesystem::path folder_;
+  io::snapshot_files files_;
   backup_options options_;
   bool interrupted_ = false;
   detail::termination_watch* watch_ = nullptr;  // owned by the session: it ends with fit
+  io::held_file* lock_ = nullptr;               // likewise; the chief holds it
 };
 static_assert(session_callback<backup_and_restore>);
 

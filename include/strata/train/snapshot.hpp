@@ -14,6 +14,7 @@
 #include <strata/interop/safetensors.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/mapped_file.hpp>
+#include <strata/io/snapshot_files.hpp>
 #include <strata/train/position_text.hpp>
 #include <strata/train/snapshot_file.hpp>
 #include <strata/train/training_session.hpp>
@@ -27,26 +28,8 @@ namespace strata {
 
 namespace detail {
 
-/// Replaces `to` atomically.
-inline void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) io::fail_on_file("write", to, errno);
-}
-/// The same, durable: it survives a crash of the machine.
-inline void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
-  rename_file(from, to);
-  const io::file_descriptor folder(
-      ::open(to.has_parent_path() ? to.parent_path().c_str() : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder) (void)!::fsync(folder.number());  // not every file system supports it
-}
-
-/// The name under which a file is written before it is renamed.
-inline std::filesystem::path unfinished(std::filesystem::path file) {
-  return file.replace_extension(".new" + file.extension().string());
-}
-
-/// Writes the complete snapshot under its unfinished name.
-inline void write_unfinished_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
-  const std::filesystem::path beside = unfinished(file);
+/// Writes the complete snapshot, which the caller then renames.
+inline void write_unfinished_snapshot(const std::filesystem::path& beside, resumable_fit& fit) {
   const std::vector<resumable_fit::array> arrays = fit.arrays();
   const dtype type = fit.element_size() == sizeof(double) ? dtype::F64 : dtype::F32;
   checksum sum = 0;
@@ -73,8 +56,9 @@ inline void write_unfinished_snapshot(const std::filesystem::path& file, resumab
 /// Format: safetensors with each parameter under its name, the optimizer's slots as optimizer/0/dense/kernel, and the position as
 /// metadata. The last four bytes, a tensor of their own, are the CRC-32C of all bytes before them.
 inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
-  detail::write_unfinished_snapshot(file, fit);
-  detail::rename_durably(detail::unfinished(file), file);
+  const std::filesystem::path beside = io::snapshot_files(file).unfinished();
+  detail::write_unfinished_snapshot(beside, fit);
+  io::rename_durably(beside, file);
 }
 
 /// Reads weights and slots into the arrays of the fit, and returns the metadata, from which `position_of` makes a position.

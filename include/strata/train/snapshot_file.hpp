@@ -8,6 +8,7 @@
 #include <strata/base/text.hpp>
 #include <strata/io/crc32c.hpp>
 #include <strata/io/mapped_file.hpp>
+#include <strata/io/snapshot_files.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -26,7 +27,7 @@ inline constexpr std::string_view slot_prefix = "optimizer/";
 
 /// backup_and_restore keeps two snapshots: the one before `newest`.
 inline std::filesystem::path snapshot_before(const std::filesystem::path& newest) {
-  return newest.parent_path() / (newest.stem().string() + ".previous" + newest.extension().string());
+  return io::snapshot_files(newest).previous();
 }
 
 /// Of all bytes of the file but the stored checksum at its end.

@@ -8,12 +8,15 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <span>
 #include <strata/base/text.hpp>
 #include <strata/distribute/parameter_server/snapshot_codec.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/crc32c.hpp>
+#include <strata/io/held_file.hpp>
 #include <strata/io/mapped_file.hpp>
+#include <strata/io/snapshot_files.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -79,7 +82,8 @@ class parameter_snapshots {
   static constexpr std::string_view format = "strata parameter server, snapshot 4\n", end = "end";
 
   snapshot_options options_{};
-  std::filesystem::path file_{}, previous_{}, unfinished_{};  // unfinished_ is a folder
+  io::snapshot_files files_{};
+  std::unique_ptr<io::held_file> lock_{};
   std::string program_{};
   clock::time_point saved_at_ = clock::now(), failed_until_{};
   long saved_changes_ = 0;
@@ -95,57 +99,47 @@ class parameter_snapshots {
     std::error_code failed;
     std::filesystem::create_directories(options_.folder, failed);
     if (failed) io::fail_on_file("make", options_.folder, failed.value());
-    const std::string name = detail::text_of({"ps_", server});
-    file_ = options_.folder / detail::text_of({name, ".snapshot"}),
-    previous_ = options_.folder / detail::text_of({name, ".previous.snapshot"});
-    // Other servers use the folder too; what this server left when it was killed while writing is in a folder of its own.
-    unfinished_ = options_.folder / detail::text_of({name, ".unfinished"});
-    std::filesystem::remove_all(unfinished_, failed);
+    files_ = io::snapshot_files(options_.folder / detail::text_of({"ps_", server, ".snapshot"}));
+  }
+
+  /// Until this object ends, another server that holds the same snapshots, in any process, is an error that names both. Throws
+  /// strata::error in the one that is later.
+  void hold() {
+    if (files_.newest().empty()) return;
+    lock_ = std::make_unique<io::held_file>();
+    files_.hold(*lock_, files_.newest());
   }
 
   /// Restores the newest undamaged snapshot. Returns false if there is none. A line on std::clog names files that cannot be read.
   /// Throws strata::error if the snapshot is of another training.
   template <class Store>
   bool restore(Store& store) {
-    if (file_.empty()) return false;
-    std::string damages;
-    for (const std::filesystem::path& file : {file_, previous_}) {
-      std::error_code ignored;
-      if (!std::filesystem::exists(file, ignored)) continue;
-      std::string program;
-      try {
-        detail::section_reader check(file);
-        program = check();
-        std::string_view last;
-        while (!check.is_at_end()) last = check();
-        if (last != end) throw error({file.string(), " is damaged: the file ends too early"});
-      } catch (const error& e) {
-        damages += detail::text_of({damages.empty() ? "" : ", and ", e.what()});
-        continue;
-      }
-      if (program != detail::text_of({format, program_}))
-        throw error({file.string(), " is of another training: it says '", program.substr(program.find('\n') + 1),
-                     "', this process '", program_, "'"});
-      detail::section_reader read(file);
-      read();
-      try {
-        if (detail::restore_snapshot(store, read)) {
-          if (!damages.empty()) std::clog << detail::text_of({damages, "; the parameters are those of ", file.string(), '\n'});
-          return true;
-        }
-      } catch (const wire::malformed_message& e) {
-        throw error({file.string(), ": ", e.what()});
-      }
-      throw error({file.string(), " is of another training: its shards are others"});
+    if (files_.newest().empty()) return false;
+    const auto [file, damages] = files_.find([&](const std::filesystem::path& each) { return damage_of(each); });
+    if (file.empty()) {
+      if (!damages.empty()) std::clog << detail::text_of({damages, "; no snapshot is left to continue from\n"});
+      return false;
     }
-    if (!damages.empty()) std::clog << detail::text_of({damages, "; no snapshot is left to continue from\n"});
-    return false;
+    detail::section_reader read(file);
+    const std::string_view program = read();
+    if (program != detail::text_of({format, program_}))
+      throw_error({file.string(), " is of another training: it says '", program.substr(program.find('\n') + 1),
+                   "', this process '", program_, "'"});
+    try {
+      if (detail::restore_snapshot(store, read)) {
+        if (!damages.empty()) std::clog << detail::text_of({damages, "; the parameters are those of ", file.string(), '\n'});
+        return true;
+      }
+    } catch (const wire::malformed_message& e) {
+      throw_error({file.string(), ": ", e.what()});
+    }
+    throw_error({file.string(), " is of another training: its shards are others"});
   }
 
   /// If the snapshot cannot be written, says so on std::clog and tries again after `every`; the training goes on.
   template <class Store>
   void save_when_due(const Store& store) {
-    if (file_.empty()) return;
+    if (files_.newest().empty()) return;
     const long changes = store.changes();
     const bool over = store.chief_has_left();
     if (changes == saved_changes_ && over == saved_over_) return;
@@ -155,31 +149,37 @@ class parameter_snapshots {
     if (over == saved_over_ && now - saved_at_ < options_.every && (options_.updates <= 0 || gradients < options_.updates))
       return;
     saved_at_ = now;
-    std::error_code ignored;  // the file to rename may not exist yet
     try {
-      std::filesystem::create_directory(unfinished_);
-      const std::filesystem::path beside = unfinished_ / file_.filename();
-      detail::section_writer write(beside);
+      detail::section_writer write(files_.unfinished());
       write(detail::text_of({format, program_}));
       detail::save_snapshot(store, write);
       write(end);
       write.commit();
-      std::filesystem::rename(file_, previous_, ignored);
-      std::filesystem::rename(beside, file_);
+      files_.replace();
       saved_changes_ = changes, saved_over_ = over;
     } catch (const std::exception& e) {
       failed_until_ = now + options_.every;
       std::clog << detail::text_of({"no snapshot of the parameters is saved: ", e.what(), '\n'});
+      files_.remove_unfinished();
     }
-    std::filesystem::remove_all(unfinished_, ignored);
   }
 
   /// After the training has ended in good order, so that the next one begins anew.
   void remove() noexcept {
-    std::error_code ignored;
-    for (const std::filesystem::path& file : {previous_, file_})
-      if (!file.empty()) std::filesystem::remove(file, ignored);
-    if (!unfinished_.empty()) std::filesystem::remove_all(unfinished_, ignored);
+    if (!files_.newest().empty()) files_.remove_all();
+  }
+
+ private:
+  /// In a sentence; empty if all sections are as they were written.
+  static std::string damage_of(const std::filesystem::path& file) {
+    try {
+      detail::section_reader check(file);
+      std::string_view last;
+      while (!check.is_at_end()) last = check();
+      return last == end ? "" : detail::text_of({file.string(), " is damaged: the file ends too early"});
+    } catch (const error& e) {
+      return e.what();
+    }
   }
 };
 

@@ -1,0 +1,99 @@
+// A file that one process holds while it uses what lies beside it.
+#pragma once
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+namespace strata::io {
+
+/// Holds the file until the object ends, or the process, however that ends: the system gives up a lock of a process that was
+/// killed. The file says which process on which host holds it; it is removed when it is given up. Where the file system knows no
+/// locks, a line on standard error says so and nothing is held.
+class held_file {
+  std::filesystem::path path_;
+  file_descriptor file_;
+
+ public:
+  held_file() = default;
+  held_file(const held_file&) = delete;
+  held_file& operator=(const held_file&) = delete;
+  ~held_file() { release(); }
+
+  explicit operator bool() const { return bool(file_); }
+
+  /// Waits a while for a holder that is just ending. Throws strata::error if it stays, for example "/data/backup is in use by
+  /// process 4711 on node3: give each training a folder of its own", or if the file cannot be made. `used` is what is shared.
+  void hold(const std::filesystem::path& path, const std::filesystem::path& used, std::string_view advice,
+            std::chrono::milliseconds patience = std::chrono::seconds(2)) {
+    if (file_) return;
+    path_ = path;
+    for (const auto until = std::chrono::steady_clock::now() + patience;;) {
+      file_descriptor opened(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+      if (!opened) fail_on_file("write", path_, errno);
+      const int code = detail::try_lock(opened) ? 0 : errno;
+      if (code == EWOULDBLOCK) {
+        if (std::chrono::steady_clock::now() >= until)
+          throw_error({used.string(), " is in use by ", holder(opened), ": ", advice});
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        continue;
+      }
+      if (code != 0) {
+        std::fputs(strata::detail::text_of({used.string(), " cannot be locked (", std::generic_category().message(code),
+                                            "): nothing notices if two trainings use it\n"})
+                       .c_str(),
+                   stderr);
+        ::unlink(path_.c_str());
+        return;
+      }
+      if (!is_at_its_place(opened)) continue;  // its last holder has removed it meanwhile
+      say(opened);
+      file_ = std::move(opened);
+      return;
+    }
+  }
+  void release() noexcept {
+    if (file_) ::unlink(path_.c_str());  // while it is held, so that it is not that of the next holder
+    file_ = {};
+  }
+
+ private:
+  bool is_at_its_place(const file_descriptor& opened) const {
+    struct stat mine{}, there{};
+    return ::fstat(opened.number(), &mine) == 0 && ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+           mine.st_ino == there.st_ino;
+  }
+  static void say(const file_descriptor& opened) {
+    std::array<char, 256> host{};
+    (void)!::gethostname(host.data(), host.size() - 1);
+    const std::string text = strata::detail::text_of({"process ", ::getpid(), " on ", host.data()});
+    const without_size_signal guard;
+    (void)!::ftruncate(opened.number(), 0);
+    (void)!::pwrite(opened.number(), text.data(), text.size(), 0);  // on a full disk it is held all the same
+  }
+  static std::string holder(const file_descriptor& opened) {
+    std::array<char, 300> text{};
+    const ssize_t n = ::pread(opened.number(), text.data(), text.size(), 0);
+    if (n <= 0) return "another process";
+    std::string words(text.data(), std::size_t(n));
+    std::ranges::replace_if(words, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+    return words;
+  }
+};
+
+}  // namespace strata::io

@@ -1,0 +1,88 @@
+// The newest version of a file and the one before it: whenever the process is killed, one of them is whole.
+#pragma once
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <strata/base/text.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/held_file.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace strata::io {
+
+/// Of snapshot.safetensors, in its folder: snapshot.previous.safetensors, the one before; snapshot.new.safetensors, which is
+/// being written; snapshot.damaged.safetensors, which could not be read; and snapshot.lock, which the training holds.
+///
+/// A new version is written completely as unfinished(), then replace() makes it the newest. A version that is damaged never takes
+/// the place of the one before: find() sets it aside. So whenever the process is killed, and again while it is restored, a
+/// version is left that can be read.
+class snapshot_files {
+  std::filesystem::path newest_;
+
+  std::filesystem::path beside(const std::string& word) const {
+    return newest_.parent_path() / (newest_.stem().string() + '.' + word + newest_.extension().string());
+  }
+
+ public:
+  snapshot_files() = default;
+  explicit snapshot_files(std::filesystem::path newest) : newest_(std::move(newest)) {}
+
+  const std::filesystem::path& newest() const { return newest_; }
+  std::filesystem::path previous() const { return beside("previous"); }
+  std::filesystem::path unfinished() const { return beside("new"); }
+  std::filesystem::path damaged() const { return beside("damaged"); }
+
+  /// Throws strata::error if another training holds them; `used` is what it is told to be in use.
+  void hold(held_file& lock, const std::filesystem::path& used) const {
+    lock.hold(newest_.parent_path() / (newest_.stem().string() + ".lock"), used, "give each training a folder of its own");
+  }
+
+  struct found {
+    std::filesystem::path file{};  // the newest that is whole; empty: there is none
+    std::string damages{};         // of newer ones
+  };
+  /// `damage_of(file)` says what is wrong with a file that exists, in a sentence; "" if nothing is.
+  template <class F>
+  found find(F&& damage_of) const {
+    remove_unfinished();
+    found result;
+    for (const std::filesystem::path& file : {newest_, previous()}) {
+      std::error_code unknown;
+      if (!std::filesystem::exists(file, unknown)) continue;
+      const std::string damage = damage_of(file);
+      if (!damage.empty()) {
+        result.damages += strata::detail::text_of({result.damages.empty() ? "" : ", and ", damage});
+        continue;
+      }
+      if (!result.damages.empty()) {  // otherwise the next version would replace the good one by the damaged one
+        remove(damaged());
+        rename_durably(newest_, damaged());
+      }
+      result.file = file;
+      break;
+    }
+    return result;
+  }
+
+  /// The unfinished version is complete and becomes the newest, which becomes the one before.
+  void replace() const {
+    if (::rename(newest_.c_str(), previous().c_str()) != 0 && errno != ENOENT) fail_on_file("write", previous(), errno);
+    rename_durably(unfinished(), newest_);
+  }
+
+  void remove_unfinished() const noexcept { remove(unfinished()); }
+  /// After the training has ended in good order.
+  void remove_all() const noexcept {
+    for (const std::filesystem::path& file : {unfinished(), previous(), newest_}) remove(file);
+  }
+
+ private:
+  static void remove(const std::filesystem::path& file) noexcept {
+    std::error_code ignored;
+    std::filesystem::remove_all(file, ignored);
+  }
+};
+
+}  // namespace strata::io

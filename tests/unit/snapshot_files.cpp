@@ -1,0 +1,211 @@
+// A process that saves versions of a file is killed before each of its system calls that may change one; so is the one after it.
+#include <doctest/doctest.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/held_file.hpp>
+#include <strata/io/snapshot_files.hpp>
+#include <string>
+
+#include "error_of.hpp"
+#include "scratch_folder.hpp"
+using namespace strata;
+using namespace strata::test;
+namespace fs = std::filesystem;
+
+namespace {
+using contents = std::map<std::string, std::string>;
+
+contents contents_of(const scratch_folder& folder) {
+  contents all;
+  for (const auto& entry : fs::directory_iterator(folder.path)) {
+    const bytes text = folder.read(entry.path().filename().string());
+    all[entry.path().filename().string()] = {text.begin(), text.end()};
+    if (entry.path().extension() == ".lock") all[entry.path().filename().string()] = "a process";  // each time another
+  }
+  return all;
+}
+void put(const scratch_folder& folder, const contents& all) {
+  fs::remove_all(folder.path);
+  fs::create_directories(folder.path);
+  for (const auto& [name, text] : all) folder.write(name, text);
+}
+
+io::snapshot_files files_in(const scratch_folder& folder) { return io::snapshot_files(folder / "s.state"); }
+/// A version is its number and "whole".
+std::string damage_of(const fs::path& file) {
+  std::string text;
+  std::getline(std::ifstream(file), text);
+  return text.ends_with(" whole") ? "" : file.filename().string() + " is damaged";
+}
+int newest_version(const scratch_folder& folder) {
+  const fs::path file = files_in(folder).find(damage_of).file;
+  int version = 0;
+  if (!file.empty()) std::ifstream(file) >> version;
+  return version;
+}
+/// Goes on from what is there and saves the next version, as both strategies do.
+void go_on(const scratch_folder& folder) {
+  const io::snapshot_files files = files_in(folder);
+  io::held_file lock;
+  files.hold(lock, folder.path);
+  const int version = newest_version(folder);
+  io::atomic_file file(files.unfinished());
+  file.write(std::to_string(version + 1) + ' ');
+  file.write("whole");
+  file.commit();
+  files.replace();
+}
+/// Whether a process that is killed before this system call leaves something else than one that is killed before the next.
+bool may_change_files(std::uint64_t call) {
+  static const std::set<std::uint64_t> harmless{SYS_read,     SYS_pread64,   SYS_close,        SYS_fstat,          SYS_newfstatat,
+                                                SYS_statx,    SYS_lseek,     SYS_mmap,         SYS_munmap,         SYS_mprotect,
+                                                SYS_brk,      SYS_fsync,     SYS_getpid,       SYS_prlimit64,      SYS_getdents64,
+                                                SYS_uname,    SYS_faccessat, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_readlinkat,
+                                                SYS_madvise,  SYS_futex,     SYS_gettid,       SYS_fcntl,          SYS_getrandom,
+#ifdef SYS_access
+                                                SYS_access,   SYS_stat,      SYS_lstat,        SYS_readlink,
+#endif
+                                                SYS_fadvise64};
+  return !harmless.contains(call);
+}
+/// Does it in another process, which is killed before its n-th system call that may change files. False if it has ended before.
+/// Throws strata::error where processes may not be traced.
+bool killed_at(int n, const std::function<void()>& f) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(77);
+    ::raise(SIGSTOP);
+    f();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (!WIFSTOPPED(status)) throw error("a process cannot be traced here");
+  ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD);  // so that the next question is answered
+  for (int calls = 0; calls < n;) {                                    // each call stops it before and after
+    ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
+    ::waitpid(child, &status, 0);
+    if (!WIFSTOPPED(status)) return false;
+    __ptrace_syscall_info call{};
+    const bool known = ::ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof call, &call) > 0;
+    calls += !known || (call.op == PTRACE_SYSCALL_INFO_ENTRY && may_change_files(call.entry.nr));
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return true;
+}
+bool can_trace() {
+  return error_of([] { killed_at(1, [] {}); }) == "no error";
+}
+}  // namespace
+
+TEST_CASE("two kills in a row, at any two moments: a version is left that can be read, and never an older one than before") {
+  if (!can_trace()) {
+    MESSAGE("tracing a process is not permitted here");
+    return;
+  }
+  const scratch_folder folder(fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path(),
+                              "snapshot-files");  // kills need no disk
+  const std::array<contents, 4> beginnings{{{{"s.state", "2 whole"}, {"s.previous.state", "1 whole"}},
+                                            {{"s.state", "2 wh"}, {"s.previous.state", "1 whole"}},
+                                            {{"s.previous.state", "1 whole"}, {"s.new.state", "2 whole"}},
+                                            {{"s.state", "1 whole"}, {"s.new.state", "2 wh"}}}};
+  int kills = 0;
+  std::set<contents> tried;
+  for (const contents& beginning : beginnings) {
+    put(folder, beginning);
+    const int least = newest_version(folder);
+    REQUIRE(least > 0);
+    std::set<contents> left{beginning};  // what the first kill may leave
+    for (int n = 1;; ++n, ++kills) {
+      put(folder, beginning);
+      if (!killed_at(n, [&] { go_on(folder); })) break;
+      left.insert(contents_of(folder));
+    }
+    CHECK(left.size() > 3);
+    for (const contents& after_one : left) {
+      if (!tried.insert(after_one).second) continue;
+      for (int n = 1;; ++n, ++kills) {
+        put(folder, after_one);
+        const int version = newest_version(folder);
+        REQUIRE(version >= least);
+        put(folder, after_one);
+        const bool killed = killed_at(n, [&] { go_on(folder); });
+        const int now = newest_version(folder);
+        REQUIRE(now >= version);
+        if (killed) continue;
+        CHECK(now == version + 1);
+        contents rest = contents_of(folder);
+        rest.erase("s.damaged.state");
+        CHECK(rest ==
+              contents{{"s.state", std::to_string(now) + " whole"}, {"s.previous.state", std::to_string(now - 1) + " whole"}});
+        break;
+      }
+    }
+  }
+  CAPTURE(kills);
+  CHECK(kills > 100);
+}
+
+TEST_CASE("a damaged version is set aside, whatever it is; one before it that is good is found") {
+  const scratch_folder folder("snapshot-files");
+  put(folder, {{"s.state", "3 wh"}, {"s.previous.state", "2 whole"}});
+  const auto found = files_in(folder).find(damage_of);
+  CHECK(found.file == folder / "s.previous.state");
+  CHECK(found.damages == "s.state is damaged");
+  CHECK(contents_of(folder) == contents{{"s.damaged.state", "3 wh"}, {"s.previous.state", "2 whole"}});
+  put(folder, {{"s.state", "3 wh"}, {"s.previous.state", "2 wh"}});
+  CHECK(files_in(folder).find(damage_of).file.empty());
+  CHECK(files_in(folder).find(damage_of).damages == "s.state is damaged, and s.previous.state is damaged");
+  put(folder, {});
+  CHECK(files_in(folder).find(damage_of).damages.empty());
+}
+
+TEST_CASE("a held file is given up by a process that is killed, and waited for") {
+  using namespace std::chrono_literals;
+  const scratch_folder folder("held");
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    io::held_file mine;
+    mine.hold(folder / "lock", folder.path, "advice");
+    (void)!::write(ends[1], "x", 1);
+    ::pause();
+    ::_exit(0);
+  }
+  char ready = 0;
+  REQUIRE(::read(ends[0], &ready, 1) == 1);
+  io::held_file mine;
+  const std::string words = error_of([&] { mine.hold(folder / "lock", folder.path, "advice", 30ms); });
+  CHECK(words.starts_with(folder.path.string() + " is in use by process " + std::to_string(child) + " on "));
+  CHECK(words.ends_with(": advice"));
+  CHECK(!mine);
+  ::kill(child, SIGKILL);
+  CHECK(error_of([&] { mine.hold(folder / "lock", folder.path, "advice"); }) == "no error");
+  CHECK(mine);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  io::held_file second;
+  CHECK(error_of([&] {
+          second.hold(folder / "lock", folder.path, "advice", 0ms);
+        }).find("process " + std::to_string(::getpid())) != std::string::npos);
+  mine.release();
+  CHECK(!fs::exists(folder / "lock"));
+  CHECK(error_of([&] { second.hold(folder / "lock", folder.path, "advice", 0ms); }) == "no error");
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
