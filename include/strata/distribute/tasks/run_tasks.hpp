@@ -46,7 +46,10 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
     StartCall();
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, notice.pause(), [&] { return written_ || ended_; })) {
-      if (notice.left() == std::chrono::milliseconds(0)) return context_.TryCancel();
+      if (notice.left() == std::chrono::milliseconds(0)) {
+        context_.TryCancel();
+        return;
+      }
       lock.unlock();
       notice.tell(what);
       lock.lock();
