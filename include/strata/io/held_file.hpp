@@ -28,6 +28,7 @@ namespace strata::io {
 class held_file {
   std::filesystem::path path_;
   file_descriptor file_;
+  bool cannot_be_locked_ = false;
 
  public:
   held_file() = default;
@@ -41,7 +42,7 @@ class held_file {
   /// process 4711 on node3: give each training a folder of its own", or if the file cannot be made. `used` is what is shared.
   void hold(const std::filesystem::path& path, const std::filesystem::path& used, std::string_view advice,
             std::chrono::milliseconds patience = std::chrono::seconds(2)) {
-    if (file_) return;
+    if (file_ || cannot_be_locked_) return;
     path_ = path;
     for (const auto until = std::chrono::steady_clock::now() + patience;;) {
       file_descriptor opened(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
@@ -59,6 +60,7 @@ class held_file {
                        .c_str(),
                    stderr);
         ::unlink(path_.c_str());
+        cannot_be_locked_ = true;
         return;
       }
       if (!is_at_its_place(opened)) continue;  // its last holder has removed it meanwhile
