@@ -16,6 +16,7 @@
 #include <strata/base/text.hpp>
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/control_messages.hpp>
+#include <strata/distribute/control/deadline.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
 #include <strata/distribute/control/waiting_notice.hpp>
@@ -232,7 +233,7 @@ class coordinator_client final : public key_value_store {
     grpc::Status reason;
     detail::refused_connections refused;
     for (;;) {
-      if (channel_->WaitForConnected(std::chrono::system_clock::now() + std::min(left(deadline), milliseconds(200)))) {
+      if (channel_->WaitForConnected(detail::deadline_in(std::min(left(deadline), milliseconds(200))))) {
         was_there_ = true;
         connected_ = clock::now();
       }
@@ -255,7 +256,7 @@ class coordinator_client final : public key_value_store {
   std::pair<grpc::Status, grpc::ByteBuffer> attempt(const char* method, const grpc::ByteBuffer& message,
                                                     clock::time_point deadline) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + left(deadline));
+    context.set_deadline(detail::deadline_in(left(deadline)));
     const bool beats = method == methods::beat;
     if (beats) {
       const std::lock_guard lock(mutex_);

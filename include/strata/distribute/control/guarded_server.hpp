@@ -23,6 +23,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/control/control_channel.hpp>
+#include <strata/distribute/control/deadline.hpp>
 #include <strata/distribute/endpoint.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <string>
@@ -85,7 +86,7 @@ class guarded_server {
     stops_ = true;
     for (const polled& p : listeners_) ::shutdown(p.fd, SHUT_RDWR);  // wakes the thread
     thread_.join();
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    server_->Shutdown(deadline_in(std::chrono::seconds(1)));
   }
   guarded_server(const guarded_server&) = delete;
   guarded_server& operator=(const guarded_server&) = delete;

@@ -17,6 +17,7 @@
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/cluster.hpp>
+#include <strata/distribute/control/deadline.hpp>
 #include <strata/distribute/parameter_server/parameter_executor.hpp>
 #include <strata/distribute/parameter_server/parameter_messages.hpp>
 #include <strata/distribute/parameter_server/parameter_rows.hpp>
@@ -245,7 +246,7 @@ class parameter_client {
     const auto start = [&](call& c) {
       c.context = std::make_unique<grpc::ClientContext>();
       // The server reports a time-out before this deadline; without a connection each attempt fails after 2 s.
-      c.context->set_deadline(std::chrono::system_clock::now() + options_.timeout + std::chrono::seconds(5));
+      c.context->set_deadline(detail::deadline_in(options_.timeout + std::chrono::seconds(5)));
       c.joins = server_of(c).session->joins();
       c.reader = server_of(c).stub->PrepareUnaryCall(c.context.get(), method, message(c.shard), &queue);
       c.reader->StartCall();

@@ -14,6 +14,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/control_messages.hpp>
+#include <strata/distribute/control/deadline.hpp>
 #include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/parameter_server/parameter_messages.hpp>
 #include <strata/distribute/wire/envelope.hpp>
@@ -73,8 +74,7 @@ class server_session {
       void* tag = nullptr;
       bool ok = false;
       do {
-        if (queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + notice.pause()) == grpc::CompletionQueue::GOT_EVENT)
-          return ok;
+        if (queue.AsyncNext(&tag, &ok, detail::deadline_in(notice.pause())) == grpc::CompletionQueue::GOT_EVENT) return ok;
         notice.tell(what);
       } while (notice.left() > std::chrono::milliseconds(0));
       context.TryCancel();
@@ -167,7 +167,7 @@ class server_session {
     if (tells) {
       grpc::ClientContext context;
       // Servers are left one after the other; a server that hangs must not delay this for longer than its pings.
-      context.set_deadline(std::chrono::system_clock::now() + ping_after + ping_timeout);
+      context.set_deadline(detail::deadline_in(ping_after + ping_timeout));
       grpc::ByteBuffer answer;
       unary_call(stub_, context, parameter_methods::leave, wire::sealed(self_, control::empty_message{}), answer);
     }
