@@ -13,7 +13,7 @@ SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|w
 LONG = re.compile(r"cpu_(conv_pool|convolution_winograd)$")
 # Files that include much have most in common with each other.
 COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
-FILES_TOGETHER, LINES_TOGETHER = 10, 2000
+FILES_TOGETHER, LINES_TOGETHER = 20, 4000
 INCLUDE = re.compile(r"^#include .*", re.M)
 
 
@@ -40,7 +40,11 @@ class Source:
         """Files of one flavour are compiled together, with the same flags."""
         if LONG.match(self.stem):
             return "long"
-        return "kernels" if KERNELS.match(self.stem) else "computing" if COMPUTES.search(self.text) else "plain"
+        if KERNELS.match(self.stem):
+            return "kernels"
+        if "count_allocations.hpp" in self.text:  # it replaces operator new
+            return "counting"
+        return "computing" if COMPUTES.search(self.text) and not self.needs else "plain"
 
     def split(self):
         """The lines up to the last #include, and what follows."""
@@ -50,7 +54,7 @@ class Source:
 
     def can_be_joined(self):
         """It has to bear that its includes move to the top of a common file, and the rest into a namespace."""
-        if self.flags or self.uses or self.has_main or self.path.suffix != ".cpp" or "count_allocations.hpp" in self.text:
+        if self.flags or self.uses or self.has_main or self.path.suffix != ".cpp":
             return False
         head, body = self.split()
         return not any(line.startswith("#") and not INCLUDE.match(line) for line in head) and not any(
