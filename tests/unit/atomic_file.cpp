@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include <functional>
 #include <set>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/temporary_files.hpp>
 #include <string>
 
 #include "error_of.hpp"
@@ -101,15 +104,31 @@ TEST_CASE("what a living process writes stays") {
   const scratch_folder folder("atomic");
   io::atomic_file mine(folder / "a", io::unfinished_file::named);
   mine.write("mine");
-  folder.write(".strata-1-0", "of a process that is dead");
+  folder.write(".strata-1-0", "of a process that has ended");
   CHECK(status_of([&] {
-          io::detail::remove_what_the_dead_left(folder.path / ".");  // spelt in another way: not seen yet
+          io::detail::remove_stale_temporaries(folder.path / ".");  // spelt in another way: not seen yet
           io::write_file_atomically(folder / "b", "new");
         }) == 0);
   CHECK(names_in(folder.path).size() == 2);
   mine.commit();
   CHECK(names_in(folder.path) == set{"a", "b"});
   CHECK(text(folder, "a") == "mine");
+}
+
+TEST_CASE("only files that no process has locked and that have such a name are removed") {
+  const scratch_folder folder("atomic");
+  const set others{".strata-notes",    ".strata-settings.json", ".strata-1",  ".strata-1-", ".strata--1",
+                   ".strata-1-2.json", ".strata-1-2-3",         "strata-1-2", ".strata-1-x"};
+  for (const std::string& name : others) folder.write(name, "of the user");
+  set all = others;
+  folder.write(".strata-4711-12", "of a process that has ended");
+  fs::create_directory(folder / ".strata-1-2");
+  fs::create_symlink("strata-1-2", folder / ".strata-1-3");
+  REQUIRE(::mkfifo((folder / ".strata-1-4").c_str(), 0600) == 0);
+  all.insert({".strata-1-2", ".strata-1-3", ".strata-1-4"});
+  io::detail::remove_stale_temporaries(folder.path / ".");  // spelt in another way: not seen yet
+  CHECK(names_in(folder.path) == all);
+  CHECK(io::detail::is_temporary_name(io::detail::temporary_name(::getpid(), 0)));
 }
 
 TEST_CASE("a file beyond the limit of the process is one sentence, and no signal") {

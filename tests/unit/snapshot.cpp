@@ -456,7 +456,7 @@ TEST_CASE("two trainings with one folder: the later is told which process uses i
   }
 }
 
-TEST_CASE("a training that is killed gives up its folder") {
+TEST_CASE("the folder of a training that is killed is free") {
   scratch at;
   const pid_t child = ::fork();
   if (child == 0) {

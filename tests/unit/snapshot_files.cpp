@@ -1,13 +1,19 @@
 // A process that saves versions of a file is killed before each of its system calls that may change one; so is the one after it.
 #include <doctest/doctest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -15,7 +21,7 @@
 #include <map>
 #include <set>
 #include <strata/io/atomic_file.hpp>
-#include <strata/io/held_file.hpp>
+#include <strata/io/lock_file.hpp>
 #include <strata/io/snapshot_files.hpp>
 #include <string>
 
@@ -51,15 +57,15 @@ std::string damage_of(const fs::path& file) {
   return text.ends_with(" whole") ? "" : file.filename().string() + " is damaged";
 }
 int newest_version(const scratch_folder& folder) {
-  const fs::path file = files_in(folder).find(damage_of).file;
+  const fs::path file = files_in(folder).recover(damage_of).file;
   int version = 0;
   if (!file.empty()) std::ifstream(file) >> version;
   return version;
 }
 /// Goes on from what is there and saves the next version, as both strategies do.
 void go_on(const scratch_folder& folder) {
-  const io::snapshot_files files = files_in(folder);
-  io::held_file lock;
+  io::snapshot_files files = files_in(folder);
+  io::lock_file lock;
   files.hold(lock, folder.path);
   const int version = newest_version(folder);
   io::atomic_file file(files.unfinished());
@@ -109,6 +115,15 @@ bool killed_at(int n, const std::function<void()>& f) {
 }
 bool can_trace() {
   return error_of([] { killed_at(1, [] {}); }) == "no error";
+}
+/// From now on flock fails in this process, as on a file system without locks. False where that is not permitted.
+bool lose_locks() {
+  std::array<sock_filter, 4> program{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_flock},
+                                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOLCK},
+                                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
+  const sock_fprog filter{4, program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 }  // namespace
 
@@ -163,25 +178,25 @@ TEST_CASE("two kills in a row, at any two moments: a version is left that can be
 TEST_CASE("a damaged version is set aside, whatever it is; one before it that is good is found") {
   const scratch_folder folder("snapshot-files");
   put(folder, {{"s.state", "3 wh"}, {"s.previous.state", "2 whole"}});
-  const auto found = files_in(folder).find(damage_of);
+  const auto found = files_in(folder).recover(damage_of);
   CHECK(found.file == folder / "s.previous.state");
   CHECK(found.damages == "s.state is damaged");
   CHECK(contents_of(folder) == contents{{"s.damaged.state", "3 wh"}, {"s.previous.state", "2 whole"}});
   put(folder, {{"s.state", "3 wh"}, {"s.previous.state", "2 wh"}});
-  CHECK(files_in(folder).find(damage_of).file.empty());
-  CHECK(files_in(folder).find(damage_of).damages == "s.state is damaged, and s.previous.state is damaged");
+  CHECK(files_in(folder).recover(damage_of).file.empty());
+  CHECK(files_in(folder).recover(damage_of).damages == "s.state is damaged, and s.previous.state is damaged");
   put(folder, {});
-  CHECK(files_in(folder).find(damage_of).damages.empty());
+  CHECK(files_in(folder).recover(damage_of).damages.empty());
 }
 
-TEST_CASE("a held file is given up by a process that is killed, and waited for") {
+TEST_CASE("the lock of a process that is killed is released, and waited for") {
   using namespace std::chrono_literals;
-  const scratch_folder folder("held");
+  const scratch_folder folder("lock-file");
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    io::held_file mine;
+    io::lock_file mine;
     mine.hold(folder / "lock", folder.path, "advice");
     (void)!::write(ends[1], "x", 1);
     ::pause();
@@ -189,7 +204,7 @@ TEST_CASE("a held file is given up by a process that is killed, and waited for")
   }
   char ready = 0;
   REQUIRE(::read(ends[0], &ready, 1) == 1);
-  io::held_file mine;
+  io::lock_file mine;
   const std::string words = error_of([&] { mine.hold(folder / "lock", folder.path, "advice", 30ms); });
   CHECK(words.starts_with(folder.path.string() + " is in use by process " + std::to_string(child) + " on "));
   CHECK(words.ends_with(": advice"));
@@ -199,7 +214,7 @@ TEST_CASE("a held file is given up by a process that is killed, and waited for")
   CHECK(mine);
   int status = 0;
   ::waitpid(child, &status, 0);
-  io::held_file second;
+  io::lock_file second;
   CHECK(error_of([&] {
           second.hold(folder / "lock", folder.path, "advice", 0ms);
         }).find("process " + std::to_string(::getpid())) != std::string::npos);
@@ -208,4 +223,30 @@ TEST_CASE("a held file is given up by a process that is killed, and waited for")
   CHECK(error_of([&] { second.hold(folder / "lock", folder.path, "advice", 0ms); }) == "no error");
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+TEST_CASE("where the file system knows no locks, one line says so, however often the lock is asked for") {
+  const scratch_folder folder("lock-file");
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!lose_locks()) ::_exit(77);
+    ::dup2(ends[1], STDERR_FILENO);
+    io::lock_file lock;
+    for (int i = 0; i < 3; ++i) lock.hold(folder / "lock", folder.path, "advice");
+    ::_exit(lock || fs::exists(folder / "lock") ? 1 : 0);
+  }
+  ::close(ends[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  std::string words(1000, '\0');
+  words.resize(std::size_t(std::max(::read(ends[0], words.data(), words.size()), ssize_t{0})));  // all lines are in the pipe
+  ::close(ends[0]);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    MESSAGE("system calls cannot be filtered here");
+    return;
+  }
+  CHECK(status == 0);
+  CHECK(words == folder.path.string() + " cannot be locked (No locks available): two trainings could use it at once\n");
 }

@@ -12,6 +12,8 @@
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
 #include <string>
 #include <vector>
 

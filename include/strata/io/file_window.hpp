@@ -16,8 +16,9 @@
 #include <new>
 #include <span>
 #include <strata/base/text.hpp>
-#include <strata/io/atomic_file.hpp>
 #include <strata/io/compression.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
 #include <string>
 #include <utility>
 

@@ -9,7 +9,8 @@
 #include <filesystem>
 #include <span>
 #include <strata/base/error.hpp>
-#include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
 #include <string>
 #include <utility>
 

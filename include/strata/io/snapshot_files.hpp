@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <strata/base/text.hpp>
-#include <strata/io/atomic_file.hpp>
-#include <strata/io/held_file.hpp>
+#include <strata/io/durable_rename.hpp>
+#include <strata/io/file_error.hpp>
+#include <strata/io/lock_file.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,7 +17,7 @@ namespace strata::io {
 /// being written; snapshot.damaged.safetensors, which could not be read; and snapshot.lock, which the training holds.
 ///
 /// A new version is written completely as unfinished(), then replace() makes it the newest. A version that is damaged never takes
-/// the place of the one before: find() sets it aside. So whenever the process is killed, and again while it is restored, a
+/// the place of the one before: recover() sets it aside. So whenever the process is killed, and again while it is restored, a
 /// version is left that can be read.
 class snapshot_files {
   std::filesystem::path newest_;
@@ -35,19 +36,21 @@ class snapshot_files {
   std::filesystem::path damaged() const { return beside("damaged"); }
 
   /// Throws strata::error if another training holds them; `used` is what it is told to be in use.
-  void hold(held_file& lock, const std::filesystem::path& used) const {
+  void hold(lock_file& lock, const std::filesystem::path& used) const {
     lock.hold(newest_.parent_path() / (newest_.stem().string() + ".lock"), used, "give each training a folder of its own");
   }
 
-  struct found {
+  struct recovered {
     std::filesystem::path file{};  // the newest that is whole; empty: there is none
     std::string damages{};         // of newer ones
   };
+  /// Finds the newest version that is whole. Removes the unfinished version. If the newest is damaged and the one before is
+  /// whole, it renames the newest to damaged(), where it replaces an older damaged one; if both are damaged, they stay.
   /// `damage_of(file)` says what is wrong with a file that exists, in a sentence; "" if nothing is.
   template <class F>
-  found find(F&& damage_of) const {
+  recovered recover(F&& damage_of) {
     remove_unfinished();
-    found result;
+    recovered result;
     for (const std::filesystem::path& file : {newest_, previous()}) {
       std::error_code unknown;
       if (!std::filesystem::exists(file, unknown)) continue;
@@ -67,14 +70,14 @@ class snapshot_files {
   }
 
   /// The unfinished version is complete and becomes the newest, which becomes the one before.
-  void replace() const {
+  void replace() {
     if (::rename(newest_.c_str(), previous().c_str()) != 0 && errno != ENOENT) fail_on_file("write", previous(), errno);
     rename_durably(unfinished(), newest_);
   }
 
-  void remove_unfinished() const noexcept { remove(unfinished()); }
+  void remove_unfinished() noexcept { remove(unfinished()); }
   /// After the training has ended in good order.
-  void remove_all() const noexcept {
+  void remove_all() noexcept {
     for (const std::filesystem::path& file : {unfinished(), previous(), newest_}) remove(file);
   }
 

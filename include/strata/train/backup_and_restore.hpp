@@ -12,7 +12,7 @@
 #include <strata/base/json.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
-#include <strata/io/held_file.hpp>
+#include <strata/io/lock_file.hpp>
 #include <strata/io/snapshot_files.hpp>
 #include <strata/train/fit_session.hpp>
 #include <strata/train/snapshot.hpp>
@@ -70,7 +70,7 @@ class backup_and_restore {
     auto watch = std::make_shared<detail::termination_watch>();
     watch_ = watch.get();
     session.keep(std::move(watch));
-    auto lock = std::make_shared<io::held_file>();
+    auto lock = std::make_shared<io::lock_file>();
     lock_ = lock.get();
     session.keep(std::move(lock));
     session.group.vote(false);
@@ -123,7 +123,7 @@ class backup_and_restore {
   }
 
  private:
-  void save(resumable_fit& fit, const any_process_group& group) const {
+  void save(resumable_fit& fit, const any_process_group& group) {
     fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
     if (!group.is_chief()) return;
     if (!*lock_) hold_folder();  // the chief that began is gone, and this process has become it
@@ -147,8 +147,8 @@ class backup_and_restore {
   }
 
   /// Reads the arrays of the newest undamaged snapshot, and returns its metadata. Empty if there is no snapshot.
-  std::string read_newest(resumable_fit& fit) const {
-    const auto [file, damages] = files_.find([](const std::filesystem::path& each) {
+  std::string read_newest(resumable_fit& fit) {
+    const auto [file, damages] = files_.recover([](const std::filesystem::path& each) {
       const std::string damage = damage_of_snapshot(each);
       return damage.empty() ? damage : detail::text_of({each.string(), " is damaged: ", damage});
     });
@@ -173,7 +173,7 @@ class backup_and_restore {
   backup_options options_;
   bool interrupted_ = false;
   detail::termination_watch* watch_ = nullptr;  // owned by the session: it ends with fit
-  io::held_file* lock_ = nullptr;               // likewise; the chief holds it
+  io::lock_file* lock_ = nullptr;               // likewise; the chief holds it
 };
 static_assert(session_callback<backup_and_restore>);
 

@@ -18,6 +18,7 @@
 #include <strata/base/tensor.hpp>
 #include <strata/data/image/affine_transform.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <system_error>
 #include <vector>

@@ -32,7 +32,8 @@
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/random_token.hpp>
 #include <strata/distribute/wire/message.hpp>
-#include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/without_size_signal.hpp>
 #include <string>
 #include <system_error>
 #include <utility>

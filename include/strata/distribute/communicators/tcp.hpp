@@ -21,7 +21,7 @@
 #include <strata/distribute/communicators/tcp_mesh.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
-#include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <system_error>
 #include <utility>

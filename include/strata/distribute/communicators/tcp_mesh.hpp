@@ -23,7 +23,7 @@
 #include <strata/distribute/endpoint.hpp>
 #include <strata/distribute/random_token.hpp>
 #include <strata/distribute/wire/message.hpp>
-#include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>

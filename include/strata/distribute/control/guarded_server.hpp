@@ -25,7 +25,7 @@
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/deadline.hpp>
 #include <strata/distribute/endpoint.hpp>
-#include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <system_error>
 #include <thread>

@@ -14,7 +14,8 @@
 #include <strata/distribute/parameter_server/snapshot_codec.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/crc32c.hpp>
-#include <strata/io/held_file.hpp>
+#include <strata/io/file_error.hpp>
+#include <strata/io/lock_file.hpp>
 #include <strata/io/mapped_file.hpp>
 #include <strata/io/snapshot_files.hpp>
 #include <string>
@@ -83,7 +84,7 @@ class parameter_snapshots {
 
   snapshot_options options_{};
   io::snapshot_files files_{};
-  std::unique_ptr<io::held_file> lock_{};
+  std::unique_ptr<io::lock_file> lock_{};
   std::string program_{};
   clock::time_point saved_at_ = clock::now(), failed_until_{};
   long saved_changes_ = 0;
@@ -106,7 +107,7 @@ class parameter_snapshots {
   /// strata::error in the one that is later.
   void hold() {
     if (files_.newest().empty()) return;
-    lock_ = std::make_unique<io::held_file>();
+    lock_ = std::make_unique<io::lock_file>();
     files_.hold(*lock_, files_.newest());
   }
 
@@ -115,7 +116,7 @@ class parameter_snapshots {
   template <class Store>
   bool restore(Store& store) {
     if (files_.newest().empty()) return false;
-    const auto [file, damages] = files_.find([&](const std::filesystem::path& each) { return damage_of(each); });
+    const auto [file, damages] = files_.recover([&](const std::filesystem::path& each) { return damage_of(each); });
     if (file.empty()) {
       if (!damages.empty()) std::clog << detail::text_of({damages, "; no snapshot is left to continue from\n"});
       return false;

@@ -1,8 +1,6 @@
-// A file that one process holds while it uses what lies beside it.
+// A file that one process locks while it uses what lies beside it.
 #pragma once
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +12,10 @@
 #include <filesystem>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
-#include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
+#include <strata/io/file_lock.hpp>
+#include <strata/io/without_size_signal.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,19 +23,19 @@
 
 namespace strata::io {
 
-/// Holds the file until the object ends, or the process, however that ends: the system gives up a lock of a process that was
-/// killed. The file says which process on which host holds it; it is removed when it is given up. Where the file system knows no
-/// locks, a line on standard error says so and nothing is held.
-class held_file {
+/// Holds a lock on the file until the object ends, or the process, however that ends: the system releases the lock of a process
+/// that was killed. The file says which process on which host holds it; it is removed when the lock is released. Where the file
+/// system knows no locks, one line on standard error says so and nothing is locked; the object does not try again.
+class lock_file {
   std::filesystem::path path_;
   file_descriptor file_;
   bool cannot_be_locked_ = false;
 
  public:
-  held_file() = default;
-  held_file(const held_file&) = delete;
-  held_file& operator=(const held_file&) = delete;
-  ~held_file() { release(); }
+  lock_file() = default;
+  lock_file(const lock_file&) = delete;
+  lock_file& operator=(const lock_file&) = delete;
+  ~lock_file() { release(); }
 
   explicit operator bool() const { return bool(file_); }
 
@@ -47,7 +48,7 @@ class held_file {
     for (const auto until = std::chrono::steady_clock::now() + patience;;) {
       file_descriptor opened(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
       if (!opened) fail_on_file("write", path_, errno);
-      const int code = detail::try_lock(opened) ? 0 : errno;
+      const int code = try_lock(opened) ? 0 : errno;
       if (code == EWOULDBLOCK) {
         if (std::chrono::steady_clock::now() >= until)
           throw_error({used.string(), " is in use by ", holder(opened), ": ", advice});
@@ -56,15 +57,15 @@ class held_file {
       }
       if (code != 0) {
         std::fputs(strata::detail::text_of({used.string(), " cannot be locked (", std::generic_category().message(code),
-                                            "): nothing notices if two trainings use it\n"})
+                                            "): two trainings could use it at once\n"})
                        .c_str(),
                    stderr);
         ::unlink(path_.c_str());
         cannot_be_locked_ = true;
         return;
       }
-      if (!is_at_its_place(opened)) continue;  // its last holder has removed it meanwhile
-      say(opened);
+      if (!is_still_at(opened, path_)) continue;  // its last holder has removed it meanwhile
+      write_holder(opened);
       file_ = std::move(opened);
       return;
     }
@@ -75,12 +76,7 @@ class held_file {
   }
 
  private:
-  bool is_at_its_place(const file_descriptor& opened) const {
-    struct stat mine{}, there{};
-    return ::fstat(opened.number(), &mine) == 0 && ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
-           mine.st_ino == there.st_ino;
-  }
-  static void say(const file_descriptor& opened) {
+  static void write_holder(const file_descriptor& opened) {
     std::array<char, 256> host{};
     (void)!::gethostname(host.data(), host.size() - 1);
     const std::string text = strata::detail::text_of({"process ", ::getpid(), " on ", host.data()});

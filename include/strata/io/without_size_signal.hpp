@@ -1,0 +1,48 @@
+// Writes beyond the limit of file sizes are errors instead of a signal.
+#pragma once
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+namespace strata::io {
+
+/// While it lives, a write beyond the process' limit of file sizes (ulimit -f) fails with EFBIG. Otherwise the system would end
+/// the process with SIGXFSZ. Keeps errno.
+class without_size_signal {
+  sigset_t before_{};
+  bool active_ = false;
+
+  static sigset_t only_that() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    return set;
+  }
+
+ public:
+  without_size_signal() {
+    struct rlimit most{};
+    if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur == RLIM_INFINITY) return;
+    const sigset_t set = only_that();
+    sigset_t pending;
+    sigpending(&pending);
+    active_ = sigismember(&pending, SIGXFSZ) == 0 && ::pthread_sigmask(SIG_BLOCK, &set, &before_) == 0;
+  }
+  without_size_signal(const without_size_signal&) = delete;
+  without_size_signal& operator=(const without_size_signal&) = delete;
+  ~without_size_signal() {
+    if (!active_) return;
+    const int code = errno;
+    const sigset_t set = only_that();
+    const timespec at_once{};
+    while (::sigtimedwait(&set, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = code;
+  }
+};
+
+}  // namespace strata::io
