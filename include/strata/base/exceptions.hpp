@@ -1,6 +1,7 @@
 // try and catch that a program without exceptions (-fno-exceptions) compiles, too. There the handlers are code that never runs,
 // because throw_exception of base/error.hpp ends the program. Macros, because no function can stand for a handler that returns
-// from the function around it.
+// from the function around it. A handler names what it catches, as a reference to const: STRATA_CATCH(const error& failure) { ...
+// }.
 #pragma once
 #include <cstdlib>
 
@@ -17,7 +18,7 @@
 
 namespace strata::detail {
 
-/// Initializes what a handler declares.
+/// Initializes what a handler declares, in code that never runs.
 struct nothing_caught {
   template <class Exception>
   operator const Exception&() const {

@@ -2,7 +2,7 @@
 // needs: grpc protozero
 #pragma once
 #ifndef __cpp_exceptions
-#error "training in several processes catches exceptions: compile this file without -fno-exceptions"
+#error "training in several processes catches exceptions: compile the program without -fno-exceptions"
 #endif
 #include <chrono>
 #include <cstdint>
@@ -66,7 +66,7 @@ struct multi_worker_mirrored {
     Resolver resolve = resolver;
     const cluster members = resolve();
     if (!members.trains())
-      throw error(
+      throw_error(
           {"multi_worker_mirrored: this process is ", to_string(members.task()), ", but only the chief and workers train"});
     control::worker_connections processes(
         members, detail::describe_program<Program>(seed, options.compute, options.communication, optimizer),

@@ -2,7 +2,7 @@
 // needs: grpc protozero
 #pragma once
 #ifndef __cpp_exceptions
-#error "training in several processes catches exceptions: compile this file without -fno-exceptions"
+#error "training in several processes catches exceptions: compile the program without -fno-exceptions"
 #endif
 #include <chrono>
 #include <cstdint>
@@ -61,9 +61,9 @@ struct parameter_server {
     const cluster members = resolve();
     executor<Program>::check(optimizer);
     if (const auto* bounded = std::get_if<bounded_staleness>(&options.staleness); bounded && bounded->steps < 0)
-      throw error({"parameter_server: bounded_staleness of ", bounded->steps, " steps"});
+      throw_error({"parameter_server: bounded_staleness of ", bounded->steps, " steps"});
     if (is_synchronous(options.staleness) && members.size() > max_leaves)
-      throw error(
+      throw_error(
           {"parameter_server: ", members.size(), " workers cannot share the ", max_leaves, " leaves that a batch has at most"});
     const int servers = members.count(role::ps);
     const strata::partitioner how =
@@ -82,7 +82,7 @@ struct parameter_server {
                 self.template serve<Program>(optimizer, members, shards, program, agreement);
               }};
     if (!members.trains())
-      throw error({"parameter_server: this process is ", to_string(members.task()), ", which neither trains nor serves"});
+      throw_error({"parameter_server: this process is ", to_string(members.task()), ", which neither trains nor serves"});
     std::vector<endpoint> addresses;
     for (int s = 0; s < servers; ++s) addresses.push_back(address_of(members, s));
     parameter_client<T> client(addresses, std::move(shards),
@@ -106,7 +106,7 @@ struct parameter_server {
     const cluster_task task{role::ps, server};
     const auto& address = members.address(task);
     if (!address)
-      throw error({"parameter_server: the address of ", to_string(task),
+      throw_error({"parameter_server: the address of ", to_string(task),
                    " is unknown: use a resolver that knows all addresses, such as tf_config()"});
     return *address;
   }

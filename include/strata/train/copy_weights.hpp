@@ -43,12 +43,12 @@ constexpr bool for_equal_parameters(const parameter_layout<A>& from, const node_
     if (from.slots[a].what.extents != to.slots[b].what.extents) return false;
     f(from.slots[a], to.slots[b]);
   }
-  return true;
+  return a == A && b == B;
 }
 }  // namespace detail
 
 /// Copies weights and state of `Layers`, an item of the networks of both trainers: for transfer learning, and for networks that
-/// take part in each other's training. The optimizers are left as they are.
+/// are trained in turn, such as those of a GAN. The optimizers are left as they are.
 ///   using features = sequential<conv2d<16, 3, relu>, max_pool2d<2>, flatten>;
 ///   trainer animals{sequential<input<32, 32, 3>, features, dense<10, softmax>>{}, ...};
 ///   trainer flowers{sequential<input<32, 32, 3>, features, dense<5, softmax>>{}, ...};
@@ -60,7 +60,7 @@ void copy_weights(const From& from, To& to) {
   using b = typename To::network::items;
   constexpr detail::node_range nodes_of_a = detail::nodes_of_item<Layers>(a{}), nodes_of_b = detail::nodes_of_item<Layers>(b{});
   constexpr bool stands_once = nodes_of_a.found == 1 && nodes_of_b.found == 1;
-  static_assert(stands_once, "copy_weights: the layers are one item in each of the networks");
+  static_assert(stands_once, "copy_weights<Layers>: Layers must be exactly one item of each network");
   static_assert(std::is_same_v<typename From::value_type, typename To::value_type>, "copy_weights: the precisions differ");
   if constexpr (stands_once) {
     constexpr bool equal = detail::for_equal_parameters(layout_of<a>, nodes_of_a, layout_of<b>, nodes_of_b, [](auto&, auto&) {});

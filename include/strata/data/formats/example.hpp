@@ -1,6 +1,9 @@
 // tf.train.Example: named lists of bytes, floats and int64s, as in most TFRecord files. Needs protozero (headers only).
 // needs: protozero
 #pragma once
+#ifndef __cpp_exceptions
+#error "protozero, which handles tf.train.Example, throws exceptions: compile the program without -fno-exceptions"
+#endif
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,6 +1,9 @@
 // Serializes a tf.train.Example. Needs protozero (headers only).
 // needs: protozero
 #pragma once
+#ifndef __cpp_exceptions
+#error "protozero, which handles tf.train.Example, throws exceptions: compile the program without -fno-exceptions"
+#endif
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -43,9 +43,9 @@ namespace detail {
 inline std::string pem_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) throw error("cannot read " + path + ", or the file is empty");
+  if (!file || text.empty()) throw_error("cannot read " + path + ", or the file is empty");
   if (text.find("-----BEGIN ") == text.npos || text.find("-----END ") == text.npos)  // gRPC would only log it
-    throw error(path + " is not a PEM file, or is cut off");
+    throw_error(path + " is not a PEM file, or is cut off");
   return text;
 }
 
@@ -60,7 +60,7 @@ inline bool is_loopback(const std::string& host) {
 
 inline void refuse_unprotected(const endpoint& where, const control_options& options) {
   if (!options.tls && !options.unprotected && !is_loopback(where.host))
-    throw error("the control plane at " + to_string(where) +
+    throw_error("the control plane at " + to_string(where) +
                 " can be reached from other machines: give control_options.tls, or set "
                 "control_options.unprotected on a network that you trust");
 }

@@ -58,7 +58,7 @@ class guarded_server {
     [[maybe_unused]] static const bool stays = (::grpc_init(), true);
     refuse_unprotected(where, options);
     if (limits.members > options.connections)
-      throw error({who, " is for ", limits.members, " processes, but control_options.connections is ", options.connections});
+      throw_error({who, " is for ", limits.members, " processes, but control_options.connections is ", options.connections});
     listen(where, who);
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(int(limits.largest_message));
@@ -79,7 +79,7 @@ class guarded_server {
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials(options));
     builder.RegisterCallbackGenericService(&service);
     server_ = builder.BuildAndStart();
-    if (!server_) throw error({who, " cannot start at ", to_string(where)});
+    if (!server_) throw_error({who, " cannot start at ", to_string(where)});
     thread_ = std::thread([this] { accept_all(); });
   }
   ~guarded_server() {
@@ -109,7 +109,7 @@ class guarded_server {
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
     ::addrinfo* found = nullptr;
     if (const int code = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &found))
-      throw error({who, " cannot listen on ", to_string(where), ": ", ::gai_strerror(code)});
+      throw_error({who, " cannot listen on ", to_string(where), ": ", ::gai_strerror(code)});
     const std::unique_ptr<::addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
     const auto is_again = [&](const ::addrinfo& b) {  // /etc/hosts may list an address twice
       for (const ::addrinfo* a = found; a != &b; a = a->ai_next)
@@ -134,9 +134,9 @@ class guarded_server {
       why = errno;  // a host may have addresses of a family that this machine lacks
       if (why == EADDRINUSE) break;
     }
-    if (why == EADDRINUSE) throw error({who, " cannot listen on ", to_string(where), ": is the port in use?"});
+    if (why == EADDRINUSE) throw_error({who, " cannot listen on ", to_string(where), ": is the port in use?"});
     if (listeners_.empty())
-      throw error({who, " cannot listen on ", to_string(where), ": ", std::generic_category().message(why)});
+      throw_error({who, " cannot listen on ", to_string(where), ": ", std::generic_category().message(why)});
   }
 
   void accept_all() {

@@ -47,9 +47,9 @@ class worker_connections {
     s.self.rank = members.rank(), s.self.size = members.size();
     const int least = options.elastic.least_workers;
     if (least < 0 || least > s.self.size)
-      throw error({"elastic_options: least_workers is ", least, ", but the cluster has ", s.self.size, " workers"});
+      throw_error({"elastic_options: least_workers is ", least, ", but the cluster has ", s.self.size, " workers"});
     if (least > 0 && !options.communication.implementation.elastic)
-      throw error(
+      throw_error(
           "elastic_options: MPI ends all processes when one of them dies; leave communication_options.implementation as it is");
     if (s.self.size == 1) {
       s.is_alone = true;

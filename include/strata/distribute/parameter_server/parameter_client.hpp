@@ -194,15 +194,15 @@ class parameter_client {
     };
     for (std::size_t k = 1; k < versions.size(); ++k)
       if (versions[k] != versions[0])
-        throw error({shard(k), ", but ", shard(0),
+        throw_error({shard(k), ", but ", shard(0),
                      ": a synchronous training cannot go on from snapshots of different steps. Delete those of all servers and "
                      "train anew, or from weights that the program has saved"});
     if (versions[0] == 0 && step > 0)
-      throw error({shard(0), ", but this worker is at step ", step,
+      throw_error({shard(0), ", but this worker is at step ", step,
                    ": the servers begin anew, without snapshots of that step. Start all workers at step 0, without "
                    "executor().set_step; the chief may load weights that it has saved"});
     if (versions[0] != step)
-      throw error({shard(0), ", but this worker is at step ", step,
+      throw_error({shard(0), ", but this worker is at step ", step,
                    ": a synchronous training goes on from the step of its servers. Resume all workers at that step, with "
                    "executor().set_step and initial_epoch, or delete the snapshots of all servers"});
   }

@@ -134,7 +134,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
 
   static void check(const optimizer_type& o) {
     if (o.global_clipnorm > 0)
-      throw error({"parameter_server: ", optimizer_type::name,
+      throw_error({"parameter_server: ", optimizer_type::name,
                    " clips by the norm of all parameters, but each server has a part of them: use clipnorm or clipvalue"});
   }
 
@@ -167,7 +167,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   /// The steps that this worker has made so far. A synchronous training that goes on from snapshots of its servers begins at
   /// their step. Throws strata::error if this worker has made more: servers know its pushes by their step and would drop them.
   void set_step(long step) {
-    if (step < steps_) throw error({"set_step(", step, "): this worker has made ", steps_, " steps already"});
+    if (step < steps_) throw_error({"set_step(", step, "): this worker has made ", steps_, " steps already"});
     counted::set_step(step);
     steps_ = step;
   }
@@ -259,7 +259,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   philox random() const { return seed_.fork(std::uint64_t(steps_) + (1ull << 32)); }
 
   connection& servers() const {
-    if (!servers_) throw error("this process keeps parameters for the workers: all that its trainer can do is fit() or serve()");
+    if (!servers_) throw_error("this process keeps parameters for the workers: all that its trainer can do is fit() or serve()");
     return *servers_;
   }
 

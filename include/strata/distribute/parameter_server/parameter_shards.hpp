@@ -59,10 +59,10 @@ using partitioner = std::function<int(long bytes)>;
 namespace detail {
 /// The number of shards that a partitioner wants. Throws strata::error for no server, no parameter or no shard.
 inline int wanted_shards(long bytes, const partitioner& how, int servers) {
-  if (servers < 1) throw error("parameter_server: the cluster has no ps, so no process would keep the parameters");
-  if (bytes < 1) throw error("parameter_server: the network has no trained parameters, so the servers would keep nothing");
+  if (servers < 1) throw_error("parameter_server: the cluster has no ps, so no process would keep the parameters");
+  if (bytes < 1) throw_error("parameter_server: the network has no trained parameters, so the servers would keep nothing");
   const int wanted = how(bytes);
-  if (wanted < 1) throw error({"parameter_server: the partitioner wants ", wanted, " shards; it needs at least one"});
+  if (wanted < 1) throw_error({"parameter_server: the partitioner wants ", wanted, " shards; it needs at least one"});
   return wanted;
 }
 

@@ -54,7 +54,7 @@ class section_reader {
   std::span<const std::byte> left_;
 
   void take(void* to, std::size_t bytes) {
-    if (left_.size() < bytes) throw error({name_, " is damaged: the file ends too early"});
+    if (left_.size() < bytes) throw_error({name_, " is damaged: the file ends too early"});
     std::memcpy(to, left_.data(), bytes);
     left_ = left_.subspan(bytes);
   }
@@ -65,12 +65,12 @@ class section_reader {
     std::uint64_t length = 0;
     std::uint32_t sums[2] = {};
     take(&length, sizeof length);
-    if (length > left_.size()) throw error({name_, " is damaged: the file ends too early"});
+    if (length > left_.size()) throw_error({name_, " is damaged: the file ends too early"});
     const std::span<const std::byte> bytes = left_.first(length);
     left_ = left_.subspan(length);
     take(sums, sizeof sums);
     if (sums[0] != io::crc32c(std::as_bytes(std::span(&length, 1))) || sums[1] != io::crc32c(bytes))
-      throw error({name_, " is damaged: a checksum is wrong"});
+      throw_error({name_, " is damaged: a checksum is wrong"});
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   bool is_at_end() const { return left_.empty(); }

@@ -119,7 +119,7 @@ class server_session {
     }
     if (ok) return s.call->Read(&s.message, &s);
     const grpc::Status status = s.finish();
-    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) throw error(status.error_message());
+    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) throw_error(status.error_message());
     throw communication_error(
         text_of({name_, failure, timeout.count(), " ms",
                  status.error_code() == grpc::StatusCode::CANCELLED ? "" : text_of({": ", status.error_message()})}));

@@ -27,7 +27,7 @@ cluster resolved_by(const char* resolver, F&& make) {
   try {
     return cluster(make());
   } catch (const error& e) {
-    throw error(std::string(resolver) + ": " + e.what());
+    throw_error(std::string(resolver) + ": " + e.what());
   }
 }
 
@@ -53,13 +53,13 @@ class variables {
     int number = 0;
     const auto [end, failed] = std::from_chars(value->data(), value->data() + value->size(), number);
     if (failed != std::errc() || end != value->data() + value->size() || number < low || number > high)
-      throw error(formatted("%s is '%s', which is not a number from %d to %d", name.c_str(), value->c_str(), low, high));
+      throw_error(formatted("%s is '%s', which is not a number from %d to %d", name.c_str(), value->c_str(), low, high));
     return number;
   }
   /// Throws strata::error with `advice` if the variable is not set.
   int number(const std::string& name, int low, int high, const std::string& advice) const {
     const std::optional<int> value = number(name, low, high);
-    if (!value) throw error(name + " is not set: " + advice);
+    if (!value) throw_error(name + " is not set: " + advice);
     return *value;
   }
   std::optional<endpoint> address(const std::string& name) const {
@@ -68,7 +68,7 @@ class variables {
     try {
       return parse_endpoint(*value);
     } catch (const error& e) {
-      throw error(name + ": " + e.what());
+      throw_error(name + ": " + e.what());
     }
   }
 

@@ -27,8 +27,8 @@ inline std::vector<std::string> expand_ranges(std::string_view list) {
     const std::string_view high = low.size() == range.size() ? low : range.substr(low.size() + 1);
     int first = 0, last = 0;
     if (!read_digits(low, first) || !read_digits(high, last) || last < first)
-      throw error({"'", range, "' is not a range of numbers such as 01-03"});
-    if (static_cast<std::size_t>(last - first) >= most_hosts) throw error({"'", range, "' has more than 65536 hosts"});
+      throw_error({"'", range, "' is not a range of numbers such as 01-03"});
+    if (static_cast<std::size_t>(last - first) >= most_hosts) throw_error({"'", range, "' has more than 65536 hosts"});
     for (int i = first; i <= last; ++i) out.push_back(formatted("%0*d", static_cast<int>(low.size()), i));
     if (range.size() == list.size()) return out;
     list.remove_prefix(range.size() + 1);
@@ -37,7 +37,7 @@ inline std::vector<std::string> expand_ranges(std::string_view list) {
 
 /// All hosts of a list, in its order. A name with several brackets stands for all combinations; the last bracket varies fastest.
 inline std::vector<std::string> expand_hosts(const std::string& list) {
-  const auto refuse = [&](const std::string& why) -> void { throw error({"the host list '", list, "': ", why}); };
+  const auto refuse = [&](const std::string& why) -> void { throw_error({"the host list '", list, "': ", why}); };
   std::vector<std::string> out, names{""};
   const auto finish = [&] {
     if (names.front().empty()) refuse("a name is empty");
@@ -86,9 +86,9 @@ inline std::vector<int> expand_counts(const std::string& list) {
     int count = 0, repeated = 0;
     const bool bracketed = times.size() > 3 && times.starts_with("(x") && times.ends_with(')');
     if (!read_digits(number, count) || !bracketed || !read_digits(times.substr(2, times.size() - 3), repeated) || repeated < 1)
-      throw error({"the task counts '", list, "' are not a list such as 2(x3),1"});
+      throw_error({"the task counts '", list, "' are not a list such as 2(x3),1"});
     if (out.size() + static_cast<std::size_t>(repeated) > most_hosts)
-      throw error({"the task counts '", list, "' are of more than 65536 hosts"});
+      throw_error({"the task counts '", list, "' are of more than 65536 hosts"});
     out.insert(out.end(), static_cast<std::size_t>(repeated), count);
     if (entry.size() == rest.size()) return out;
     rest.remove_prefix(entry.size() + 1);

@@ -26,13 +26,13 @@ struct kubernetes {
                                      : variables.number("STRATA_REPLICAS", 1, most_processes,
                                                         "set it to the number of pods, 'replicas' of the StatefulSet or "
                                                         "'completions' of the Job");
-      if (pods < 1) throw error({"replicas is ", pods, ", but a cluster has at least one pod"});
+      if (pods < 1) throw_error({"replicas is ", pods, ", but a cluster has at least one pod"});
       const std::string name_of_service = service.empty() ? variables.text("STRATA_SERVICE").value_or("") : service;
       if (name_of_service.empty())
-        throw error("STRATA_SERVICE is not set: set it to the name of the headless Service of the pods");
+        throw_error("STRATA_SERVICE is not set: set it to the name of the headless Service of the pods");
       const auto [set, ordinal] = split(variables.text("HOSTNAME").value_or(""));
       if (ordinal >= pods)
-        throw error(formatted("this pod is %s-%d, but there are %d: is STRATA_REPLICAS that of the StatefulSet or Job?",
+        throw_error(formatted("this pod is %s-%d, but there are %d: is STRATA_REPLICAS that of the StatefulSet or Job?",
                               set.c_str(), ordinal, pods));
 
       cluster_spec spec = numbered_spec(ordinal, pods, roles);
@@ -59,7 +59,7 @@ struct kubernetes {
       if (failed != std::errc() || end != name.data() + name.size()) ordinal = -1;
     }
     if (ordinal < 0)
-      throw error({"HOSTNAME is '", hostname,
+      throw_error({"HOSTNAME is '", hostname,
                    "', which does not end in -N: the pod must belong to a StatefulSet, or to a Job with completionMode Indexed"});
     return {name.substr(0, dash), ordinal};
   }

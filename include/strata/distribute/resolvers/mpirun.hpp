@@ -29,7 +29,7 @@ struct mpirun {
       spec.coordinator = coordinator.empty() ? variables.address(coordinator_variable) : parse_endpoint(coordinator);
       if (!spec.coordinator && job && spec.local_size == size) spec.coordinator = endpoint{"127.0.0.1", port_of_run(*job)};
       if (!spec.coordinator && size > 1)
-        throw error("the address of process 0 is unknown: set STRATA_COORDINATOR to its host:port, for example with mpirun -x");
+        throw_error("the address of process 0 is unknown: set STRATA_COORDINATOR to its host:port, for example with mpirun -x");
       numbered_address(spec, 0) = spec.coordinator;
       spec.run_id = variables.first_of(run_id_variable, "PMIX_NAMESPACE").value_or("");
       return spec;
@@ -50,7 +50,7 @@ struct mpirun {
     for (const names& candidate : all) {
       if (variables.text(candidate.rank)) return candidate;
     }
-    throw error("none of OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK is set: start the program with mpirun");
+    throw_error("none of OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK is set: start the program with mpirun");
   }
 };
 

@@ -17,11 +17,11 @@ namespace detail {
 /// The cluster as process `number` of `size` sees it, without addresses.
 inline cluster_spec numbered_spec(int number, int size, const numbered_roles& roles) {
   const int trainers = size - roles.ps - roles.evaluator;
-  if (roles.ps < 0) throw error({"there cannot be ", roles.ps, " parameter servers"});
+  if (roles.ps < 0) throw_error({"there cannot be ", roles.ps, " parameter servers"});
   if (trainers < 1)
-    throw error(formatted("of %d processes, %d parameter servers%s leave no process that trains", size, roles.ps,
+    throw_error(formatted("of %d processes, %d parameter servers%s leave no process that trains", size, roles.ps,
                           roles.evaluator ? " and the evaluator" : ""));
-  if (number >= size) throw error(formatted("process number %d is not among %d processes", number, size));
+  if (number >= size) throw_error(formatted("process number %d is not among %d processes", number, size));
   cluster_spec spec;
   const auto add = [&](role r, int count) {
     for (int i = 0; i < count; ++i, --number) {
@@ -42,7 +42,7 @@ inline std::optional<endpoint>& numbered_address(cluster_spec& spec, std::size_t
     if (number < spec[r].size()) return spec[r][number];
     number -= spec[r].size();
   }
-  throw error({"process number ", number, " is out of range"});
+  throw_error({"process number ", number, " is out of range"});
 }
 
 }  // namespace detail

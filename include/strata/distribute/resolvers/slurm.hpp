@@ -31,13 +31,13 @@ struct slurm {
       spec.local_rank = variables.number("SLURM_LOCALID", 0, size - 1);
 
       const std::optional<std::string> hosts = variables.first_of("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST");
-      if (!hosts) throw error("SLURM_STEP_NODELIST is not set: " + advice);
+      if (!hosts) throw_error("SLURM_STEP_NODELIST is not set: " + advice);
       const std::string job = variables.first_of("SLURM_JOB_ID", "SLURM_JOBID").value_or("0");
       const std::string step = variables.first_of("SLURM_STEP_ID", "SLURM_STEPID").value_or("0");
       fill_addresses(spec, variables, number, size, expand_hosts(*hosts), base_port ? base_port : port_of_job(job, step));
       if (const auto address = variables.address(coordinator_variable)) spec.coordinator = address;
       if (!spec.coordinator && size > 1 && !numbered_address(spec, 0))
-        throw error("the distribution of tasks is arbitrary: set STRATA_COORDINATOR to the host:port where task 0 is to listen");
+        throw_error("the distribution of tasks is arbitrary: set STRATA_COORDINATOR to the host:port where task 0 is to listen");
 
       spec.run_id = variables.text(run_id_variable).value_or(job + '.' + step);
       spec.generation = static_cast<std::uint64_t>(variables.number("SLURM_RESTART_COUNT", 0, most_processes).value_or(0));
@@ -49,11 +49,11 @@ struct slurm {
   static void refuse_other_launchers(const detail::variables& variables, int number, int size) {
     // The batch script has the variables of task 0 as well; it would wait for the others without end.
     if (size > 1 && !variables.first_of("SLURM_STEP_ID", "SLURM_STEPID"))
-      throw error("SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
+      throw_error("SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
     // The daemons of mpirun are tasks of Slurm, and their children inherit these variables.
     const std::optional<int> of_mpi = variables.number("OMPI_COMM_WORLD_RANK", 0, detail::most_processes);
     if (of_mpi && *of_mpi != number)
-      throw error(detail::formatted("this process is number %d to Slurm, but %d to mpirun, which started it: use mpirun()",
+      throw_error(detail::formatted("this process is number %d to Slurm, but %d to mpirun, which started it: use mpirun()",
                                     number, *of_mpi));
   }
 
@@ -88,7 +88,7 @@ struct slurm {
     int sum = 0, most = 1;
     for (const int count : counts) sum += count, most = std::max(most, count);
     if (base + most - 1 > detail::highest_port)
-      throw error(detail::formatted("%d tasks of one host need ports from %d on, which end at 65535", most, base));
+      throw_error(detail::formatted("%d tasks of one host need ports from %d on, which end at 65535", most, base));
     // Another number of hosts or tasks than the step has: the variables describe the whole job.
     if (!distribution.starts_with("block") || counts.size() != hosts.size() || sum != size) return;
     for (std::size_t host = 0, task = 0; host < hosts.size(); ++host) {

@@ -23,7 +23,7 @@ struct tf_config {
       const detail::variables variables(environment);
       const std::optional<std::string> text = variables.text("TF_CONFIG");
       if (!text)
-        throw error(R"(the variable is not set: set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",)"
+        throw_error(R"(the variable is not set: set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",)"
                     R"( "index": N}} in each process, or to {} to train alone)");
       cluster_spec spec = spec_of(parse(*text));
       spec.run_id = variables.text(detail::run_id_variable).value_or("");
@@ -38,39 +38,39 @@ struct tf_config {
   static json parse(const std::string& text) {
     std::vector<std::set<std::string>> keys;
     const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-      if (depth > 100) throw error("the JSON is nested more than 100 deep");
+      if (depth > 100) throw_error("the JSON is nested more than 100 deep");
       if (event == json::parse_event_t::object_start) keys.emplace_back();
       if (event == json::parse_event_t::object_end) keys.pop_back();
       if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-        throw error({"the key '", parsed.get<std::string>(), "' comes twice in one object"});
+        throw_error({"the key '", parsed.get<std::string>(), "' comes twice in one object"});
       return true;
     };
     try {
       return json::parse(text, watch);
     } catch (const json::parse_error& e) {
-      throw error({"not JSON, as its character ", e.byte, " shows: ", text});
+      throw_error({"not JSON, as its character ", e.byte, " shows: ", text});
     } catch (const json::exception&) {
-      throw error({"not JSON: ", text});
+      throw_error({"not JSON: ", text});
     }
   }
 
   static std::string shown(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
   static cluster_spec spec_of(const json& config) {
-    if (!config.is_object()) throw error({shown(config), " is not an object with the keys 'cluster' and 'task'"});
+    if (!config.is_object()) throw_error({shown(config), " is not an object with the keys 'cluster' and 'task'"});
     cluster_spec spec;
     if (!config.contains("cluster")) {
       refuse_misspelt_keys(config);
       spec.worker.emplace_back();
       if (config.contains("task") && task_of(config["task"]) != cluster_task{})
-        throw error({"'task' says ", to_string(task_of(config["task"])), ", but there is no 'cluster'"});
+        throw_error({"'task' says ", to_string(task_of(config["task"])), ", but there is no 'cluster'"});
       return spec;
     }
     const json& members = config["cluster"];
-    if (!members.is_object()) throw error({"'cluster' is ", shown(members), ", not an object of address lists"});
+    if (!members.is_object()) throw_error({"'cluster' is ", shown(members), ", not an object of address lists"});
     for (const auto& [name, addresses] : members.items()) spec[role_of(name, "'cluster'")] = addresses_of(name, addresses);
     if (!config.contains("task"))
-      throw error(R"('task' is missing: add "task": {"type": "worker", "index": N}, with another N in each process)");
+      throw_error(R"('task' is missing: add "task": {"type": "worker", "index": N}, with another N in each process)");
     spec.task = task_of(config["task"]);
     return spec;
   }
@@ -80,7 +80,7 @@ struct tf_config {
     static const std::set<std::string> known = {"task",      "environment", "rpc_layer", "session_master", "eval_session_master",
                                                 "model_dir", "job",         "service"};
     for (const auto& [key, value] : config.items()) {
-      if (!known.contains(key)) throw error({"there is no 'cluster', but an unknown key '", key, "'"});
+      if (!known.contains(key)) throw_error({"there is no 'cluster', but an unknown key '", key, "'"});
     }
   }
 
@@ -88,30 +88,30 @@ struct tf_config {
     for (const role r : all_roles) {
       if (name == name_of(r)) return r;
     }
-    throw error({where, " names '", name, "', which is none of chief, worker, ps and evaluator"});
+    throw_error({where, " names '", name, "', which is none of chief, worker, ps and evaluator"});
   }
 
   static cluster_spec::addresses addresses_of(const std::string& name, const json& list) {
-    if (!list.is_array()) throw error({"'", name, "' is ", shown(list), R"(, not a list such as ["host:port", ...])"});
-    if (list.empty()) throw error({"'", name, "' is an empty list: name a host:port, or leave '", name, "' out"});
+    if (!list.is_array()) throw_error({"'", name, "' is ", shown(list), R"(, not a list such as ["host:port", ...])"});
+    if (list.empty()) throw_error({"'", name, "' is an empty list: name a host:port, or leave '", name, "' out"});
     cluster_spec::addresses addresses;
     for (const json& entry : list) {
       const std::string which = detail::text_of({name, ' ', addresses.size()});
-      if (!entry.is_string()) throw error({which, " is ", shown(entry), R"(, not a text such as "host:port")"});
+      if (!entry.is_string()) throw_error({which, " is ", shown(entry), R"(, not a text such as "host:port")"});
       try {
         addresses.emplace_back(parse_endpoint(entry.get<std::string>()));
       } catch (const error& e) {
-        throw error({which, ": ", e.what()});
+        throw_error({which, ": ", e.what()});
       }
     }
     return addresses;
   }
 
   static cluster_task task_of(const json& task) {
-    if (!task.is_object()) throw error({"'task' is ", shown(task), R"(, not an object such as {"type": "worker", "index": 0})"});
-    if (!task.contains("type")) throw error("'task' has no 'type': chief, worker, ps or evaluator");
-    if (!task["type"].is_string()) throw error({"'type' of 'task' is ", shown(task["type"]), ", not a text such as \"worker\""});
-    if (!task.contains("index")) throw error("'task' has no 'index'");
+    if (!task.is_object()) throw_error({"'task' is ", shown(task), R"(, not an object such as {"type": "worker", "index": 0})"});
+    if (!task.contains("type")) throw_error("'task' has no 'type': chief, worker, ps or evaluator");
+    if (!task["type"].is_string()) throw_error({"'type' of 'task' is ", shown(task["type"]), ", not a text such as \"worker\""});
+    if (!task.contains("index")) throw_error("'task' has no 'index'");
     return {role_of(task["type"].get<std::string>(), "'type' of 'task'"), index_of(task["index"])};
   }
 
@@ -121,7 +121,7 @@ struct tf_config {
     int number = -1;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failed != std::errc() || end != text.data() + text.size() || number < 0)
-      throw error({"'index' of 'task' is ", shown(index), ", not a number from 0"});
+      throw_error({"'index' of 'task' is ", shown(index), ", not a number from 0"});
     return number;
   }
 };

@@ -25,7 +25,7 @@ struct torchrun {
       spec.local_size = variables.number("LOCAL_WORLD_SIZE", 1, size);
 
       const std::optional<std::string> host = variables.text("MASTER_ADDR");
-      if (!host) throw error("MASTER_ADDR is not set: " + advice);
+      if (!host) throw_error("MASTER_ADDR is not set: " + advice);
       const int master_port = variables.number("MASTER_PORT", 1, highest_port, advice);
       const std::string name = variables.text("TORCHELASTIC_RUN_ID").value_or("none") + '-' + std::to_string(master_port);
       const bool is_taken = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";

@@ -63,7 +63,7 @@ class cluster_coordinator {
   remote_value<Task> schedule(const typename Task::argument& argument = {}) {
     const std::string bytes = detail::packed(argument);
     if (bytes.size() > detail::largest_task)
-      throw error({Task::name, ": an argument of ", bytes.size(), " bytes; the limit is ", detail::largest_task});
+      throw_error({Task::name, ": an argument of ", bytes.size(), " bytes; the limit is ", detail::largest_task});
     return remote_value<Task>(service_.schedule(std::string(Task::name), bytes));
   }
   /// Returns when all tasks are done. Throws the error of the first task that failed, and communication_error if tasks are left
@@ -76,10 +76,10 @@ class cluster_coordinator {
   static endpoint address_in(const cluster& members) {
     const cluster_task chief = members.task_of_rank(0);
     if (members.task().type != chief.type || members.task().index != chief.index)
-      throw error({"cluster_coordinator: this process is ", to_string(members.task()), ", but tasks are scheduled by ",
+      throw_error({"cluster_coordinator: this process is ", to_string(members.task()), ", but tasks are scheduled by ",
                    to_string(chief)});
     const auto& address = members.address(chief);
-    if (!address) throw error({"cluster_coordinator: the address of ", to_string(chief), " is unknown"});
+    if (!address) throw_error({"cluster_coordinator: the address of ", to_string(chief), " is unknown"});
     return *address;
   }
 
@@ -161,7 +161,7 @@ class cluster_coordinator {
         }
         changed_.wait_for(lock, std::chrono::milliseconds(100));
         if (!without_workers) continue;
-        lock.unlock();
+        lock.unlock();  // the listener may call back
         without_workers->tell(detail::text_of({"the chief waits for a worker to execute ", left, " tasks"}));
         lock.lock();
       }

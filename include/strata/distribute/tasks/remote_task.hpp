@@ -44,7 +44,7 @@ T unpacked(std::string_view bytes, std::string_view task) {
     return std::string(bytes);
   } else {
     T value{};
-    if (bytes.size() != sizeof value) throw error({task, ": received ", bytes.size(), " bytes instead of ", sizeof value});
+    if (bytes.size() != sizeof value) throw_error({task, ": received ", bytes.size(), " bytes instead of ", sizeof value});
     std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof value);
     return value;
   }

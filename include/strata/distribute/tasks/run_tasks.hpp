@@ -50,7 +50,7 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
         context_.TryCancel();
         return;
       }
-      lock.unlock();
+      lock.unlock();  // the listener may take its time
       notice.tell(what);
       lock.lock();
     }
@@ -118,7 +118,7 @@ template <remote_task... Tasks>
 void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&... tasks) {
   const cluster_task chief = members.task_of_rank(0);
   const auto& address = members.address(chief);
-  if (!address) throw error({"run_tasks: the address of ", to_string(chief), " is unknown"});
+  if (!address) throw_error({"run_tasks: the address of ", to_string(chief), " is unknown"});
   const std::string where = detail::text_of({to_string(chief), " at ", to_string(*address)});
   const wire::sender self{.run = members.run_id(), .generation = members.generation(), .rank = members.rank()};
   grpc::GenericStub stub(detail::watched_channel(*address, options.control, detail::largest_task + (4 << 10)));
@@ -151,9 +151,9 @@ void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&
     while (const std::optional<grpc::ByteBuffer> task = session.next()) session.answer(execute(*task));
     const grpc::Status status = session.finish();
     if (status.ok()) return;
-    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw error({"run_tasks: ", where, " schedules no tasks"});
+    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw_error({"run_tasks: ", where, " schedules no tasks"});
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION)
-      throw error({"run_tasks: ", where, ": ", status.error_message()});
+      throw_error({"run_tasks: ", where, ": ", status.error_message()});
     if (session.was_connected())
       was_there = true, notice.emplace(options.control.on_waiting, options.retry_for);
     else if (notice->left() == std::chrono::milliseconds(0))

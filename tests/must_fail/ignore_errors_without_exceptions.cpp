@@ -1,0 +1,12 @@
+// error: data::ignore_errors catches exceptions, but this program is compiled without them
+// flags: -fno-exceptions
+#include <strata/data.hpp>
+using namespace strata;
+
+auto digits() {
+#ifdef TWIN
+  return data::synthetic_digits(10);
+#else
+  return data::synthetic_digits(10) | data::ignore_errors;
+#endif
+}
