@@ -1,4 +1,4 @@
-// error: copy_weights: the layers are one item in each of the networks
+// error: copy_weights<Layers>: Layers must be exactly one item of each network
 #include <strata/strata.hpp>
 #include <strata/train/copy_weights.hpp>
 

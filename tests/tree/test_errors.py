@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 HEADERS = Path(__file__).resolve().parents[2] / "include/strata"
-THROWS = re.compile(r"(?<!// )\bthrow (strata::)?error\b")
+THROWS = re.compile(r"^(?!\s*//).*\bthrow (strata::)?error\b")
 
 found = [f"{file.relative_to(HEADERS)}:{number}: {line.strip()}"
          for file in sorted(HEADERS.rglob("*.[hi]pp"))

@@ -172,6 +172,18 @@ TEST_CASE("bad data give one clear error") {
         }).starts_with("predict: "));
 }
 
+TEST_CASE("numbers of epochs and steps are not negative") {
+  const clouds data(48);
+  auto model = make_trainer();
+  auto batches = data.view() | data::batch<16>;
+  CHECK(error_of([&] { model.fit(batches, epochs(-3), verbosity::off); }) == "fit: epochs(-3): it must be at least 0");
+  CHECK(error_of([&] { model.fit(batches, initial_epoch(-1), verbosity::off); }) ==
+        "fit: initial_epoch(-1): it must be at least 0");
+  CHECK(error_of([&] { model.fit(batches, steps_per_epoch(-2), verbosity::off); }) ==
+        "fit: steps_per_epoch(-2): it must be at least 0");
+  CHECK(model.fit(batches, epochs(0), verbosity::off).empty());
+}
+
 TEST_CASE("no layer hides a nan pixel") {
   std::vector<float> x = random_numbers<float>(20 * 12 * 12, 3);
   x[7 * 144 + 70] = std::numeric_limits<float>::quiet_NaN();

@@ -63,6 +63,12 @@ class fit_loop {
 
 template <class T>
 [[gnu::cold]] history fit_loop<T>::run(hook_calls& hooks, const std::function<void(logs&)>& validate) {
+  const auto refuse_negative = [](const char* option, long value) {
+    if (value < 0) throw_error({"fit: ", option, '(', value, "): it must be at least 0"});
+  };
+  refuse_negative("epochs", settings_.epochs);
+  refuse_negative("initial_epoch", settings_.first_epoch);
+  refuse_negative("steps_per_epoch", settings_.steps);
   any_process_group& group = executor_.group();
   steps_.time = {};
   const double communicated = executor_.communicating(), waited = executor_.waiting();
