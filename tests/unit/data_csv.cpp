@@ -2,7 +2,6 @@
 #include <zlib.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -339,7 +338,7 @@ TEST_CASE("samples with numbers to be learnt") {
   CHECK(complaint({.targets = {"price"}}) == "houses.csv: line 3: column 3 (area): the value is missing, expected a number");
 }
 
-TEST_CASE("what a file may ask for is limited: columns, length of a record, expansion") {
+TEST_CASE("columns, the length of a record and expansion are limited") {
   const scratch_folder f("csv");
   const auto of_columns = [](std::size_t n) { return std::string(n - 1, ',') + '\n'; };
   const std::string many = "r.csv: line 1: more than 65536 columns, which max_columns forbids";
@@ -364,20 +363,18 @@ TEST_CASE("what a file may ask for is limited: columns, length of a record, expa
   const std::string words = f.without_folder(error_of([&] { (void)data::read_csv<std::string>(zipped); }));
   CHECK(words.starts_with("zeros.csv.gz: byte "));
   CHECK(words.ends_with(" of the decompressed data: the data are more than 200 times as long as the file of " +
-                        std::to_string(std::filesystem::file_size(zipped)) + " bytes, which max_ratio forbids"));
-  CHECK(std::get<0>(data::read_csv<std::string>(zipped, {.limits = {.max_ratio = 1032}})).size() == 20);
+                        std::to_string(std::filesystem::file_size(zipped)) + " bytes, which max_compression_ratio forbids"));
+  CHECK(std::get<0>(data::read_csv<std::string>(zipped, {.limits = {.max_compression_ratio = 1032}})).size() == 20);
 }
 
-TEST_CASE("as many columns as are allowed take no longer than their number") {
+TEST_CASE("many columns take no longer than their number") {
   const scratch_folder f("csv");
-  std::string names;
-  for (int i = 0; i < 65'536; ++i) names += (i ? ",a" : "a") + std::to_string(i);
+  std::string names;  // comparing each with each would take longer than a test may
+  for (int i = 0; i < 750'000; ++i) names += (i ? ",a" : "a") + std::to_string(i);
   const auto path = f.write("wide.csv", names + '\n');
-  const auto begin = std::chrono::steady_clock::now();
   CHECK(f.without_folder(error_of([&] {
-           (void)data::read_csv<float>(path);
-         })).starts_with("wide.csv: expected 1 column, got 65536"));
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(3));  // comparing each name with each takes 10 or more
+           (void)data::read_csv<float>(path, {.limits = {.max_columns = 750'000}});
+         })).starts_with("wide.csv: expected 1 column, got 750000"));
 }
 
 TEST_CASE("a damaged file is read or refused, never more") {

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <strata/base/random.hpp>
@@ -180,18 +179,16 @@ TEST_CASE("bytes that are no Example") {
 }
 
 TEST_CASE("a record full of keys takes no longer than its bytes") {
-  std::string entries;
-  for (int i = 0; i < 60'000; ++i) entries += entry("k" + std::to_string(i), "");
+  std::string entries;  // comparing each key with each would take longer than a test may
+  for (int i = 0; i < 600'000; ++i) entries += entry("k" + std::to_string(i), "");
   entries += entry("k7", "") + entry("k0", "");
   const std::string record = example_of(entries);
-  const auto begin = std::chrono::steady_clock::now();
   const auto keys = data::example(bytes_of(record)).keys();
-  CHECK(keys.size() == 60'000);
+  CHECK(keys.size() == 600'000);
   CHECK(keys[7] == "k7");
-  CHECK(keys.back() == "k59999");
+  CHECK(keys.back() == "k599999");
   CHECK(complaint(record, [](const data::example& e) { e.number("x"); }) ==
         "there is no feature 'x', but 'k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8', 'k9', ...");
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));  // comparing each key with each takes 15
 }
 
 TEST_CASE("hostile bytes end in an error or in values, never anywhere else") {

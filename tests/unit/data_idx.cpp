@@ -103,8 +103,8 @@ TEST_CASE("a gzipped file expands as far as the limits allow") {
   const auto path = zipped(f.path / "zeros.gz", header(8, {30'000, 1000}) + bytes(30'000'000));
   CHECK(error_of([&] { (void)data::read_idx<std::uint8_t>(path); })
             .ends_with("the data are more than 200 times as long as the file of " + std::to_string(fs::file_size(path)) +
-                       " bytes, which max_ratio forbids"));
-  CHECK(data::read_idx<std::uint8_t>(path, {.max_ratio = 1032}).size == 30'000'000);
+                       " bytes, which max_compression_ratio forbids"));
+  CHECK(data::read_idx<std::uint8_t>(path, {.max_compression_ratio = 1032}).size == 30'000'000);
 }
 
 TEST_CASE("what is wrong with a file, and where") {

@@ -177,6 +177,9 @@ TEST_CASE("a file is what it begins with, whatever its name; memory is used agai
   data::read_image(path, 3, image);
   CHECK(image.values.data() == memory);
   CHECK(data::read_image(path).values == image.values);
+  const auto pixels = std::uint64_t(image.height) * std::uint64_t(image.width);
+  CHECK(data::read_image(path, 3, pixels).values == image.values);
+  CHECK(error_of([&] { (void)data::read_image(path, 3, pixels - 1); }).ends_with("pixels, which max_pixels forbids"));
 }
 
 TEST_CASE("write_png: what is written is read") {

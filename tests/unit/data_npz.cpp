@@ -79,8 +79,8 @@ TEST_CASE("an array expands as far as the limits allow") {
   data::save_npz(f / "zeros.npz", {{"x", zeros}}, {.compressed = true});
   const std::string words = f.without_folder(error_of([&] { (void)data::load_npz(f / "zeros.npz").load<float, shape{}>("x"); }));
   CHECK(words == "zeros.npz: x.npy: 24000128 bytes are more than 200 times the archive of " +
-                     std::to_string(std::filesystem::file_size(f / "zeros.npz")) + ", which max_ratio forbids");
-  CHECK(data::load_npz(f / "zeros.npz", {.max_ratio = 1032}).load<float, shape{}>("x").size() == 6'000'000);
+                     std::to_string(std::filesystem::file_size(f / "zeros.npz")) + ", which max_compression_ratio forbids");
+  CHECK(data::load_npz(f / "zeros.npz", {.max_compression_ratio = 1032}).load<float, shape{}>("x").size() == 6'000'000);
 }
 
 TEST_CASE("what is wrong, and in which member") {

@@ -118,8 +118,7 @@ TEST_CASE("gzip files may be put together, anything else must not follow") {
             .starts_with("a.tfrecord: record 3 at byte 62 of the decompressed data: "));
   const std::string other = content_of(f.put(three, {.compression = zlib}));
   CHECK(complaint(f.put(other + other), {.compression = zlib}) ==
-        "a.tfrecord: record 3 at byte 62 of the decompressed data: the file ends within its header (bytes follow the end of "
-        "the compressed data)");
+        "a.tfrecord: record 3 at byte 62 of the decompressed data: bytes follow the end of the compressed data");
 }
 
 TEST_CASE("several files are one stream, as often as it is begun") {
@@ -183,7 +182,7 @@ TEST_CASE("a file that ends anywhere else than after a record is found") {
         continue;
       }
       CHECK(text.find("a.tfrecord: record ") == 0);
-      CHECK(text.find(format == plain ? "the file ends" : "(the compressed data end too early)") != std::string::npos);
+      CHECK(text.find(format == plain ? "the file ends" : ": the compressed data end too early") != std::string::npos);
       // what is whole comes, in order
       const auto left = read(file, {.compression = format, .skip_damaged = true});
       CHECK(std::equal(left.begin(), left.end(), three.begin()));
@@ -230,9 +229,10 @@ TEST_CASE("a record and the data of a compressed file are as long as the options
   for (const data::compression format : {gzip, zlib}) {
     const fs::path file = f.put(zeros, {.compression = format});
     const std::string words = complaint(file, {.compression = format});
-    CHECK(words.find("of the decompressed data: its length is 3000000, but the file ends before that (the data") != words.npos);
-    CHECK(words.ends_with("(the data are more than 200 times as long as the file, which max_ratio forbids)"));
-    CHECK(read(file, {.compression = format, .max_ratio = 1032}).size() == 10);
+    CHECK(words.ends_with(
+        " of the decompressed data: the data are more than 200 times as long as the file, which max_compression_ratio forbids"));
+    CHECK(words.find("its length") == words.npos);
+    CHECK(read(file, {.compression = format, .max_compression_ratio = 1032}).size() == 10);
   }
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("the wrong format is recognised") {
   CHECK(complaint(f.put(three, {.compression = gzip})).ends_with("{.compression = data::compression::gzip}"));
   CHECK(complaint(f.put(three, {.compression = zlib})).ends_with("{.compression = data::compression::zlib}"));
   CHECK(complaint(f.put(three), {.compression = gzip}) ==
-        "a.tfrecord: record 0 at byte 0 of the decompressed data: the file ends within its header (incorrect header check)");
+        "a.tfrecord: record 0 at byte 0 of the decompressed data: incorrect header check");
 }
 
 TEST_CASE("damaged files of any kind end in an error or in whole records") {

@@ -13,12 +13,19 @@ constexpr int window_bits(compression format) { return format == compression::gz
 
 /// How many times as long as its file decompressed data may be, unless the caller says otherwise. Deflate reaches 1032, with one
 /// byte that is repeated; tables of numbers reach about 10.
-inline constexpr std::uint64_t usual_max_ratio = 200;
+inline constexpr std::uint64_t default_max_compression_ratio = 200;
+
+/// Limits beyond which a compressed file is refused.
+struct decompression_limits {
+  std::uint64_t max_compression_ratio = default_max_compression_ratio;  // bytes of data for each byte of the file
+};
 
 /// The most bytes to which a file may expand. 16 MiB are always allowed: short files of equal samples are no attack.
-constexpr std::uint64_t most_decompressed(std::uint64_t bytes_on_disk, std::uint64_t max_ratio) {
+constexpr std::uint64_t most_decompressed(std::uint64_t bytes_on_disk, std::uint64_t max_compression_ratio) {
   constexpr std::uint64_t always = std::uint64_t{16} << 20, largest = ~std::uint64_t{0};
-  return std::max(always, max_ratio != 0 && bytes_on_disk > largest / max_ratio ? largest : bytes_on_disk * max_ratio);
+  return std::max(always, max_compression_ratio != 0 && bytes_on_disk > largest / max_compression_ratio
+                              ? largest
+                              : bytes_on_disk * max_compression_ratio);
 }
 
 }  // namespace strata::io

@@ -90,10 +90,11 @@ class inflater {
 /// and pipes and compressed files are read in the same way. 9 GB/s of checked records are more than later stages can use.
 class file_window {
  public:
-  /// Compressed data that expand to more than `max_ratio` times the file are damaged, see most_decompressed.
-  void open(const std::filesystem::path& path, compression format, std::uint64_t max_ratio = usual_max_ratio) {
+  /// Compressed data that expand to more than `max_compression_ratio` times the file are damaged, see most_decompressed.
+  void open(const std::filesystem::path& path, compression format,
+            std::uint64_t max_compression_ratio = default_max_compression_ratio) {
     path_ = path;
-    max_ratio_ = max_ratio;
+    max_compression_ratio_ = max_compression_ratio;
     file_ = file_descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file_) fail_on_file("read", path_, errno);
     struct stat status{};
@@ -145,7 +146,8 @@ class file_window {
   std::span<const std::byte> to_inflate_;
   std::size_t begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0, size_ = 0;
-  std::uint64_t max_ratio_ = usual_max_ratio, bytes_on_disk_ = 0, bytes_read_ = 0;  // of the compressed file
+  std::uint64_t max_compression_ratio_ = default_max_compression_ratio, bytes_on_disk_ = 0,
+                bytes_read_ = 0;  // of the compressed file
   bool at_end_ = false;
   std::string damage_;
 
@@ -186,9 +188,9 @@ class file_window {
       at_end_ = true;
     }
     const std::size_t made = before - to.size();
-    if (offset_ + (end_ - begin_) + made > most_decompressed(std::max(bytes_on_disk_, bytes_read_), max_ratio_)) {
-      damage_ =
-          strata::detail::text_of({"the data are more than ", max_ratio_, " times as long as the file, which max_ratio forbids"});
+    if (offset_ + (end_ - begin_) + made > most_decompressed(std::max(bytes_on_disk_, bytes_read_), max_compression_ratio_)) {
+      damage_ = strata::detail::text_of(
+          {"the data are more than ", max_compression_ratio_, " times as long as the file, which max_compression_ratio forbids"});
       at_end_ = true;
     }
     return made;

@@ -21,11 +21,11 @@
 namespace strata::io {
 
 /// A file, decompressed if it is gzipped. Errors name the file and the offset in the (decompressed) data. Data that expand to
-/// more than `max_ratio` times the file are refused, see most_decompressed.
+/// more than `max_compression_ratio` times the file are refused, see most_decompressed.
 class unzipped_file {
  public:
-  explicit unzipped_file(std::filesystem::path path, std::uint64_t max_ratio = usual_max_ratio)
-      : path_(std::move(path)), max_ratio_(max_ratio) {
+  explicit unzipped_file(std::filesystem::path path, std::uint64_t max_compression_ratio = default_max_compression_ratio)
+      : path_(std::move(path)), max_compression_ratio_(max_compression_ratio) {
     std::error_code code;
     bytes_on_disk_ = std::filesystem::file_size(path_, code);
     if (code) throw_error({path_.string(), ": ", code.message()});
@@ -70,9 +70,9 @@ class unzipped_file {
   std::size_t bytes_on_disk() const { return bytes_on_disk_; }
   /// Throws strata::error if the data may not have so many bytes.
   void allow(std::uint64_t bytes) const {
-    if (!zipped_ || bytes <= most_decompressed(bytes_on_disk_, max_ratio_)) return;
-    fail(strata::detail::text_of({"the data are more than ", max_ratio_, " times as long as the file of ", bytes_on_disk_,
-                                  " bytes, which max_ratio forbids"}));
+    if (!zipped_ || bytes <= most_decompressed(bytes_on_disk_, max_compression_ratio_)) return;
+    fail(strata::detail::text_of({"the data are more than ", max_compression_ratio_, " times as long as the file of ",
+                                  bytes_on_disk_, " bytes, which max_compression_ratio forbids"}));
   }
   /// The most bytes that can follow: deflate makes at most 1032 of one.
   std::uint64_t at_most() const {
@@ -84,7 +84,7 @@ class unzipped_file {
     void operator()(gzFile file) const { gzclose_r(file); }
   };
   std::filesystem::path path_;
-  std::uint64_t max_ratio_;
+  std::uint64_t max_compression_ratio_;
   std::size_t bytes_on_disk_ = 0, offset_ = 0;
   bool zipped_ = false;
   std::unique_ptr<std::remove_pointer_t<gzFile>, close> file_;

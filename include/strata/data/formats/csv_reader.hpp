@@ -14,11 +14,11 @@
 
 namespace strata::data {
 
-/// What a file may ask for, whatever it holds.
+/// Limits beyond which a file is refused.
 struct csv_limits {
   std::size_t max_columns = std::size_t{1} << 16;
   std::size_t max_record_bytes = std::size_t{64} << 20;  // of a line, or of several with a quoted text across them
-  std::uint64_t max_ratio = io::usual_max_ratio;         // bytes of text for each byte of a gzipped file
+  std::uint64_t max_compression_ratio = io::default_max_compression_ratio;  // bytes of text for each byte of a gzipped file
 };
 
 /// Splits a file into records, and those into fields. Lines end with LF or CRLF; a field in double quotes may hold separators,
@@ -32,7 +32,7 @@ class csv_reader {
       : path_(std::move(path)),
         separator_(separator),
         limits_(limits),
-        file_(path_, limits.max_ratio),
+        file_(path_, limits.max_compression_ratio),
         buffer_(std::size_t{1} << 20) {
     if (separator == '"' || separator == '\n' || separator == '\r')
       throw_error(path_.string() + ": the separator of a CSV file can be neither a quote nor the end of a line");

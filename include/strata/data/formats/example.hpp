@@ -8,9 +8,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <protozero/pbf_reader.hpp>
+#include <set>
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
@@ -62,16 +62,10 @@ class example {
   std::vector<std::string_view> keys() const {
     std::vector<std::string_view> all;
     parse([&] {
-      for_each_feature([&](std::string_view key, protozero::data_view) { all.push_back(key); });
-      // Sorted, because comparing each key with all others takes minutes for a record that is full of short ones.
-      std::vector<std::size_t> order(all.size());
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]; });
-      order.erase(std::unique(order.begin(), order.end(), [&](std::size_t i, std::size_t k) { return all[i] == all[k]; }),
-                  order.end());
-      std::ranges::sort(order);
-      std::ranges::transform(order, all.begin(), [&](std::size_t i) { return all[i]; });  // order[k] >= k
-      all.resize(order.size());
+      std::set<std::string_view> seen;  // comparing each key with all others takes minutes for a record that is full of keys
+      for_each_feature([&](std::string_view key, protozero::data_view) {
+        if (seen.insert(key).second) all.push_back(key);
+      });
     });
     return all;
   }

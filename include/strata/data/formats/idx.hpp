@@ -13,17 +13,13 @@
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/core/array.hpp>
+#include <strata/io/compression.hpp>
 #include <strata/io/unzipped_file.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace strata::data {
-
-/// What a file may ask for.
-struct idx_limits {
-  std::uint64_t max_ratio = io::usual_max_ratio;  // bytes of the data for each byte of a gzipped file
-};
 
 /// The dimensions and values of an IDX file, in row-major order.
 template <class T>
@@ -59,9 +55,9 @@ inline std::string idx_type_name(int type) {
 
 /// With `rows`, the dimensions must be (any number, rows...).
 template <class T>
-idx<T> read_idx_file(const std::filesystem::path& path, const shape* rows, idx_limits limits) {
+idx<T> read_idx_file(const std::filesystem::path& path, const shape* rows, io::decompression_limits limits) {
   static_assert(idx_type<T> != -1, "IDX files hold uint8, int8, int16, int32, float or double");
-  io::unzipped_file file(path, limits.max_ratio);
+  io::unzipped_file file(path, limits.max_compression_ratio);
   std::array<std::uint8_t, 4> magic;
   file.read(magic.data(), magic.size());
   if (magic[0] != 0 || magic[1] != 0)
@@ -114,14 +110,14 @@ idx<T> read_idx_file(const std::filesystem::path& path, const shape* rows, idx_l
 /// read, has another element type, is truncated or longer than its header says, or expands beyond the limits.
 /// http://yann.lecun.com/exdb/mnist
 template <class T>
-idx<T> read_idx(const std::filesystem::path& path, idx_limits limits = {}) {
+idx<T> read_idx(const std::filesystem::path& path, io::decompression_limits limits = {}) {
   return detail::read_idx_file<T>(path, nullptr, limits);
 }
 
 /// Reads an IDX file of dimensions (samples, S...); trailing ones of S may be missing. Throws strata::error as above, and if rank
 /// or dimensions differ.
 template <class T, shape S>
-array<T, S> read_idx(const std::filesystem::path& path, idx_limits limits = {}) {
+array<T, S> read_idx(const std::filesystem::path& path, io::decompression_limits limits = {}) {
   static constexpr shape rows = S;
   idx<T> file = detail::read_idx_file<T>(path, &rows, limits);
   return array<T, S>(std::move(file.first), file.dimensions[0]);

@@ -26,16 +26,11 @@
 
 namespace strata::data {
 
-/// What an archive may ask for.
-struct npz_limits {
-  std::uint64_t max_ratio = io::usual_max_ratio;  // bytes of an array for each byte of the archive
-};
-
 /// An open .npz file, whose arrays are read on demand. Throws strata::error that names the file and the array. Not for several
 /// threads at once.
 class npz_file {
  public:
-  explicit npz_file(std::filesystem::path path, npz_limits limits = {}) : path_(std::move(path)), limits_(limits) {
+  explicit npz_file(std::filesystem::path path, io::decompression_limits limits = {}) : path_(std::move(path)), limits_(limits) {
     std::error_code code;
     bytes_on_disk_ = std::filesystem::file_size(path_, code);
     if (code) throw_error("cannot read " + path_.string() + ": " + code.message());
@@ -87,9 +82,9 @@ class npz_file {
     // Checked before the allocation: a damaged directory must not ask for terabytes. Deflate expands a byte to at most 1032.
     if (entry.size / 1032 > bytes_on_disk_)
       fail(std::to_string(entry.size) + " bytes cannot be packed in an archive of " + std::to_string(bytes_on_disk_));
-    if (entry.size > io::most_decompressed(bytes_on_disk_, limits_.max_ratio))
-      fail(std::to_string(entry.size) + " bytes are more than " + std::to_string(limits_.max_ratio) + " times the archive of " +
-           std::to_string(bytes_on_disk_) + ", which max_ratio forbids");
+    if (entry.size > io::most_decompressed(bytes_on_disk_, limits_.max_compression_ratio))
+      fail(std::to_string(entry.size) + " bytes are more than " + std::to_string(limits_.max_compression_ratio) +
+           " times the archive of " + std::to_string(bytes_on_disk_) + ", which max_compression_ratio forbids");
     const std::unique_ptr<zip_file_t, close> file(zip_fopen_index(archive_.get(), index, 0));
     if (!file) fail(zip_strerror(archive_.get()));
 
@@ -110,7 +105,7 @@ class npz_file {
   }
 
   std::filesystem::path path_;
-  npz_limits limits_;
+  io::decompression_limits limits_;
   std::uintmax_t bytes_on_disk_ = 0;
   std::unique_ptr<zip_t, close> archive_;
   std::vector<std::string> names_;
@@ -118,7 +113,9 @@ class npz_file {
 
 /// Opens a .npz file, stored or compressed: `const auto mnist = data::load_npz("mnist.npz");
 /// auto images = mnist.load<float, shape{28, 28, 1}>("x_train");`
-inline npz_file load_npz(const std::filesystem::path& path, npz_limits limits = {}) { return npz_file(path, limits); }
+inline npz_file load_npz(const std::filesystem::path& path, io::decompression_limits limits = {}) {
+  return npz_file(path, limits);
+}
 
 /// A named array to write.
 struct npz_member {

@@ -25,8 +25,8 @@ struct tf_record_options {
   bool check_crc = true;
   bool skip_damaged = false;                // count damaged records and continue after them, instead of an error
   std::shared_ptr<damage_report> damage{};  // where they are counted; none: each reader has its own report
-  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;  // of one record
-  std::uint64_t max_ratio = io::usual_max_ratio;              // bytes of records for each byte of a compressed file
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;                // of one record
+  std::uint64_t max_compression_ratio = io::default_max_compression_ratio;  // bytes of records for each byte of a compressed file
 };
 
 /// The records of some files, one file after the other, as an input range. begin() goes to the first record.
@@ -76,7 +76,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
       if (window_.is_open()) {
         ++record_.number;
       } else {
-        window_.open(path, options_.compression, options_.max_ratio);
+        window_.open(path, options_.compression, options_.max_compression_ratio);
         record_ = {.bytes = {}, .file = std::make_shared<const std::filesystem::path>(path)};
         used_ = 0;
       }
@@ -95,7 +95,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
       record_.offset = window_.offset();
       const std::span<const std::byte> head = window_.peek(header);
       if (head.empty() && window_.damage().empty()) return false;
-      if (head.size() < header) return lose_rest("the file ends within its header");
+      if (head.size() < header) return lose_rest(damage_or("the file ends within its header"));
       const std::uint64_t length = little_endian(head.first(8));
       if (options_.check_crc && io::masked_crc32c(head.first(8)) != little_endian(head.subspan(8)))
         return lose_rest("the checksum of its length is wrong, so no later record can be found" + hint(head));
@@ -108,7 +108,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
                          std::to_string(options_.max_record_bytes));
       const std::span<const std::byte> whole = window_.peek(wanted);
       if (!fits || whole.size() < wanted)
-        return lose_rest("its length is " + std::to_string(length) + ", but the file ends before that");
+        return lose_rest(damage_or("its length is " + std::to_string(length) + ", but the file ends before that"));
 
       used_ = wanted;
       record_.bytes = whole.subspan(header, std::size_t(length));
@@ -120,11 +120,13 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
   }
 
   bool lose_rest(const std::string& why) {
-    const std::string text = place() + why + (window_.damage().empty() ? "" : " (" + window_.damage() + ')');
+    const std::string text = place() + why;
     if (!options_.skip_damaged) throw_error(text);
     options_.damage->add_file(text + "; the rest of the file is skipped");
     return false;
   }
+  /// Bytes are missing: because the compressed data are damaged or too long, or because the file ends.
+  std::string damage_or(const std::string& why) const { return window_.damage().empty() ? why : window_.damage(); }
   std::string place() const {
     return record_.file->string() + ": record " + std::to_string(record_.number) + " at byte " + std::to_string(record_.offset) +
            (options_.compression == compression::none ? ": " : " of the decompressed data: ");

@@ -42,7 +42,7 @@ struct image_folder_options {
   std::uint64_t seed = 0;     // chooses the files for validation
   bool follow_links = false;  // follow links to folders below those of the classes
   data::parallel parallel{autotune};
-  std::uint64_t max_pixels = usual_max_pixels;  // a file with more is an error
+  std::uint64_t max_pixels = default_max_pixels;  // a file with more is an error
 };
 
 namespace detail {

@@ -37,7 +37,7 @@ struct image {
 };
 
 /// Larger images are refused unless the caller says otherwise: a file of a few bytes can claim any size, and compress it well.
-inline constexpr std::uint64_t usual_max_pixels = std::uint64_t{1} << 27;
+inline constexpr std::uint64_t default_max_pixels = std::uint64_t{1} << 27;
 
 namespace detail {
 
@@ -288,7 +288,7 @@ inline void read_bytes(const std::string& path, std::vector<std::uint8_t>& bytes
 /// Throws strata::error, with the name and the reason, if the file is neither a PNG nor a JPEG file, is damaged or truncated,
 /// claims more than `max_pixels` or more than a file of its size can hold; and if channels is not 1, 3 or 4.
 inline void decode_image(std::span<const std::uint8_t> file, int channels, image& out, const std::string& name = "image",
-                         std::uint64_t max_pixels = usual_max_pixels) {
+                         std::uint64_t max_pixels = default_max_pixels) {
   if (channels != 1 && channels != 3 && channels != 4)
     throw_error(name + ": an image is read with 1, 3 or 4 channels, not with " + std::to_string(channels));
   static constexpr std::uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[] = {0xff, 0xd8, 0xff};
@@ -306,16 +306,16 @@ inline void decode_image(std::span<const std::uint8_t> file, int channels, image
 }
 
 /// Reads a PNG or JPEG file into `out`, whose memory is used again. As decode_image; throws also if the file cannot be read.
-inline void read_image(const std::string& path, int channels, image& out, std::uint64_t max_pixels = usual_max_pixels) {
+inline void read_image(const std::string& path, int channels, image& out, std::uint64_t max_pixels = default_max_pixels) {
   static thread_local std::vector<std::uint8_t> bytes;
   detail::read_bytes(path, bytes);
   decode_image(bytes, channels, out, path, max_pixels);
 }
 
-/// Reads a PNG or JPEG file.
-inline image read_image(const std::string& path, int channels = 3) {
+/// Reads a PNG or JPEG file; as above.
+inline image read_image(const std::string& path, int channels = 3, std::uint64_t max_pixels = default_max_pixels) {
   image out;
-  read_image(path, channels, out);
+  read_image(path, channels, out, max_pixels);
   return out;
 }
 

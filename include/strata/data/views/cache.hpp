@@ -39,6 +39,7 @@
 
 namespace strata::data {
 
+/// How data::cache opens a file that exists already.
 struct cache_options {
   bool check_crc = true;  // reads the file once when it is opened; without, only its length is checked
 };
