@@ -1,5 +1,5 @@
 // The one exception type for bad input: its text names the file, layer, rank or value. And how it is thrown, in programs with and
-// without exceptions. All files of a program are compiled with them, or all without: the inline functions differ.
+// without exceptions. All files of a program are compiled with them, or all without: inline functions differ.
 #pragma once
 #include <initializer_list>
 #include <stdexcept>

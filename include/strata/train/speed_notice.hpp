@@ -7,7 +7,8 @@ namespace strata::detail {
 /// Empty if there is nothing to say.
 constexpr std::string_view notice_of_speed(bool optimized, bool for_avx2, bool machine_has_avx2) {
   if (!optimized)
-    return "strata: compiled without optimization, training takes some 70 times as long as with -O3 -march=native "
+    return "strata: compiled without optimization, training takes 15 to 70 times as long as with -O3 -march=native; with -Og 5 "
+           "times "
            "(-DSTRATA_NO_SPEED_NOTICE turns this line off)";
   if (!for_avx2 && machine_has_avx2)
     return "strata: compiled for processors without AVX2 and FMA, training takes some 4 times as long as with -march=native here "

@@ -81,7 +81,11 @@ STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_sear
   if (complete(cache)) return cache;
   if (!search.download) return std::nullopt;
   STRATA_TRY {
-    fs::create_directories(cache);
+    std::error_code failure;
+    if (fs::create_directories(cache, failure); failure) {
+      log(cache.string() + ": " + failure.message());
+      return std::nullopt;
+    }
     for (const known_file& f : files)
       if (!raw_or_zipped(cache, f.name) && !download(f, mirrors, cache, search.time_limit, log)) return std::nullopt;
   }

@@ -156,13 +156,14 @@ class cluster_coordinator {
         const std::size_t left = queue_.size();
         if (without_workers && without_workers->left() == std::chrono::milliseconds(0)) {
           cancel("no worker was connected");
-          throw communication_error(
-              detail::text_of({"no worker was connected for ", worker_timeout.count(), " ms, but ", left, " tasks are left"}));
+          throw communication_error(detail::text_of({"no worker was connected for ", worker_timeout.count(), " ms, but ", left,
+                                                     left == 1 ? " task is left" : " tasks are left"}));
         }
         changed_.wait_for(lock, std::chrono::milliseconds(100));
         if (!without_workers) continue;
         lock.unlock();  // the listener may call back
-        without_workers->tell(detail::text_of({"the chief waits for a worker to execute ", left, " tasks"}));
+        without_workers->tell(
+            detail::text_of({"the chief waits for a worker to execute ", left, left == 1 ? " task" : " tasks"}));
         lock.lock();
       }
       throw_problem();
