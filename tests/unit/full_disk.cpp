@@ -23,6 +23,7 @@
 #include <strata/data/formats/npy.hpp>
 #include <strata/data/formats/tf_record_writer.hpp>
 #include <strata/data/views/cache.hpp>
+#include <strata/io/atomic_file.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/weights_file.hpp>

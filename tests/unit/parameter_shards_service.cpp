@@ -16,6 +16,7 @@
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
 #include <strata/distribute/tasks/run_tasks.hpp>
+#include <strata/io/file_descriptor.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>
 #include <thread>

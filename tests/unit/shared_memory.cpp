@@ -2,8 +2,10 @@
 // Messages between processes through memory that both map: real processes, made by fork, and peers that lie, stop half-way or
 // die.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +13,8 @@
 #include <exception>
 #include <functional>
 #include <strata/distribute/communicators/shared_memory.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

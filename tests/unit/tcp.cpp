@@ -12,6 +12,7 @@
 #include <cstring>
 #include <random>
 #include <strata/distribute/communicators/tcp.hpp>
+#include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <thread>
 #include <vector>

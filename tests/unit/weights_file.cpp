@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <strata/base/random.hpp>
+#include <strata/io/atomic_file.hpp>
 #include <strata/layers/batch_norm.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>

@@ -1,7 +1,12 @@
 // safetensors files: named arrays behind a JSON header.  https://github.com/huggingface/safetensors#format
 #pragma once
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <map>
 #include <ranges>

@@ -2,6 +2,7 @@
 // needs: libpng libjpeg
 #pragma once
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
