@@ -64,6 +64,10 @@ inline constexpr reason the_data_set_has_no_labels_write_data_from_tensor_slices
 inline constexpr reason leave_out_double_in_batch{"the network computes in float: write batch<N> without double"};
 inline constexpr reason fit_takes_batches_write_data_from_tensor_slices_of_x_and_y_then_batch{
     "fit and evaluate take batches: data::from_tensor_slices(x, y) | data::batch<64>"};
+inline constexpr reason predict_takes_batches_or_two_spans_of_inputs_and_predictions{
+    "predict takes batches, data::from_tensor_slices(x) | data::batch<64>, or spans: predict(x, predictions)"};
+inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
+    "the data have as many numbers in another shape: data::array<float, shape{28, 28, 1}>(values) has the network's"};
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
     "fit and evaluate take batches: data | data::batch<64>"};
 inline constexpr reason fit_takes_options_and_callbacks{"fit takes epochs, steps_per_epoch, validation, verbosity and callbacks"};
@@ -111,6 +115,7 @@ struct data_verdict {
   static constexpr const reason& why_other_shape() {
     if (yielded == shape{1}) return samples_in_a_flat_vector_need_a_shape_write_data_array;
     if (yielded.size() != taken.size()) return input_of_the_network_has_the_shape_of_one_sample;
+    if (!NeedsLabels) return data_of_another_shape_get_it_from_data_array_or_data_map_to;  // the network is trained already
     return taken.rank() == 1 ? begin_with_input_of_the_shape_of_the_data_then_flatten
                              : begin_with_input_of_the_shape_of_the_data_then_reshape;
   }
@@ -148,8 +153,10 @@ template <class Program, class Source, bool NeedsLabels>
   requires(!batch_source<Source>)
 struct data_verdict<Program, Source, NeedsLabels> {
   static constexpr bool is_view = data::detail::is_element_view<Source>;
-  using type = wrong_argument<Source, because<(is_view ? fit_and_evaluate_take_batches_put_batch_after_the_data
-                                                       : fit_takes_batches_write_data_from_tensor_slices_of_x_and_y_then_batch)>>;
+  using type =
+      wrong_argument<Source, because<(is_view       ? fit_and_evaluate_take_batches_put_batch_after_the_data
+                                      : NeedsLabels ? fit_takes_batches_write_data_from_tensor_slices_of_x_and_y_then_batch
+                                                    : predict_takes_batches_or_two_spans_of_inputs_and_predictions)>>;
 };
 template <class Program, bool NeedsLabels>
 struct data_verdict<Program, data::refused_view, NeedsLabels> {
