@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""What no line of a header may hold."""
+import re
+import sys
+from pathlib import Path
+
+HEADERS = Path(__file__).resolve().parents[2] / "include/strata"
+FORBIDDEN = {
+    # Deadlines are on the steady clock, so that setting the clock changes none of them.
+    "no header reads the time of day":
+        re.compile(r"system_clock|high_resolution_clock|CLOCK_REALTIME|gettimeofday|\btime\(nullptr\)"),
+    # Which also serves programs without exceptions.
+    "errors are thrown by throw_error": re.compile(r"^(?!\s*//).*\bthrow (strata::)?error\b"),
+}
+
+lines = [(f"{file.relative_to(HEADERS)}:{number}: {line.strip()}", line)
+         for file in sorted(HEADERS.rglob("*.[hi]pp"))
+         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)]
+failed = 0
+print(f"1..{len(FORBIDDEN)}")
+for count, (rule, pattern) in enumerate(FORBIDDEN.items(), 1):
+    found = [place for place, line in lines if pattern.search(line)]
+    failed += bool(found)
+    for place in found:
+        print("#", place)
+    print("not ok" if found else "ok", f"{count} - {rule}")
+sys.exit(bool(failed))
