@@ -1,7 +1,8 @@
 // try and catch that a program without exceptions (-fno-exceptions) compiles, too. There the handlers are code that never runs,
 // because throw_exception of base/error.hpp ends the program. Macros, because no function can stand for a handler that returns
-// from the function around it. A handler names what it catches, as a reference to const: STRATA_CATCH(const error& failure) { ...
-// }.
+// from the function around it. A handler names what it catches, as a reference to const:
+//     STRATA_TRY { read(file); }
+//     STRATA_CATCH(const error& failure) { return failure.what(); }
 #pragma once
 #include <cstdlib>
 

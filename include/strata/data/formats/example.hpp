@@ -13,7 +13,6 @@
 #include <set>
 #include <span>
 #include <strata/base/error.hpp>
-#include <strata/base/exceptions.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/tensor.hpp>
@@ -145,8 +144,9 @@ class example {
 
   template <class F>
   static std::invoke_result_t<F&> parse(F&& f) {
-    STRATA_TRY { return f(); }
-    STRATA_CATCH(const protozero::exception& failure) {
+    try {
+      return f();
+    } catch (const protozero::exception& failure) {
       throw_error(std::string("the bytes are not a tf.train.Example (") + failure.what() + ')');
     }
   }
@@ -304,7 +304,7 @@ class example {
     std::vector<std::string> all;
     for (const std::string_view key : keys()) {
       all.push_back(quoted(key));
-      if (all.size() > 10) break;  // more are not shown
+      if (all.size() > strata::detail::most_names_shown) break;
     }
     return all.empty() ? ": the Example is empty" : ", but " + strata::detail::first_names(all);
   }
