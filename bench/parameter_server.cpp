@@ -123,11 +123,11 @@ double median_ms(int runs, const std::function<void()>& once) {
 
 /// Sends the same messages to a server that returns them.
 class bare_grpc {
-  grpc::GenericStub stub_;
+  detail::server_connection connection_;
   std::vector<grpc::ByteBuffer> messages_;
 
  public:
-  bare_grpc(int port, const std::vector<float>& numbers) : stub_(detail::watched_channel(at(port), {}, 8 << 20)) {
+  bare_grpc(int port, const std::vector<float>& numbers) : connection_(at(port), {}, 8 << 20) {
     for (const parameter_shard& s : shards_of(long(numbers.size()))) {
       const grpc::Slice slice(numbers.data() + s.begin, std::size_t(s.size()) * sizeof(float));
       messages_.emplace_back(&slice, 1);
@@ -143,10 +143,11 @@ class bare_grpc {
     };
     grpc::CompletionQueue queue;
     std::vector<call> calls(messages_.size());
+    const auto stub = connection_.open(std::chrono::steady_clock::now() + std::chrono::seconds(2)).calls;
     for (std::size_t k = 0; k < calls.size(); ++k) {
       call& c = calls[k];
       c.number = k;
-      c.reader = stub_.PrepareUnaryCall(&c.context, "/bare/Echo", messages_[k], &queue);
+      c.reader = stub->PrepareUnaryCall(&c.context, "/bare/Echo", messages_[k], &queue);
       c.reader->StartCall();
       c.reader->Finish(&c.answer, &c.status, &c);
     }

@@ -59,10 +59,12 @@ template <class Network>
 double of_worker(const settings& s) {
   explicit_cluster cluster{.task = {role::worker, s.worker}};
   for (int w = 0; w < s.workers; ++w) cluster.worker.push_back("127.0.0.1:" + std::to_string(s.port + w));
-  if (s.through != "shared_memory" && s.through != "tcp" && s.through != "gloo")
-    throw error("--through: shared_memory, tcp or gloo");
+  if (s.through != "shared_memory" && s.through != "tcp" && s.through != "encrypted_tcp" && s.through != "gloo")
+    throw error("--through: shared_memory, tcp, encrypted_tcp or gloo");
   multi_worker_options options{.compute = {.threads = 1}};
-  if (s.through == "tcp") options.communication.implementation = communication_implementation::tcp;
+  options.communication.unprotected_data = s.through != "encrypted_tcp";
+  if (s.through == "encrypted_tcp") options.control.secret = training_secret(std::string(32, '7'));
+  if (s.through.ends_with("tcp")) options.communication.implementation = communication_implementation::tcp;
   if (s.through == "gloo") options.communication.implementation = gloo_communication;
   return speed<Network>(s, multi_worker_mirrored{cluster, options});
 }
@@ -118,6 +120,7 @@ void run(const settings& s) {
       {"threads", "mirrored, a thread each", [&] { return speed<Network>(s, mirrored{cpus(s.workers)}); }},
       {"shared_memory", "multi_worker_mirrored, shared memory", [&] { return of_processes(s, s.batch, "shared_memory"); }},
       {"tcp", "multi_worker_mirrored, TCP over loopback", [&] { return of_processes(s, s.batch, "tcp"); }},
+      {"encrypted_tcp", "the same, encrypted", [&] { return of_processes(s, s.batch, "encrypted_tcp"); }},
       {"gloo", "multi_worker_mirrored, Gloo over loopback", [&] { return of_processes(s, s.batch, "gloo"); }}};
   if (s.batch == 64) {  // weak scaling: the same work for each worker as for the one thread
     ways.push_back(

@@ -1,6 +1,7 @@
 // needs: grpc protozero
 // A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Says "under way",
 // then a digest of parameters and history, or "interrupted" and the step. Takes so many milliseconds longer per step.
+// TIMEOUT: of a wait, in milliseconds. SLOW_DISK: how many milliseconds the first fsync takes, which says so.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -11,9 +12,13 @@
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "outcome.hpp"
 using namespace strata;
@@ -64,6 +69,16 @@ int train(const auto& strategy, const std::string& folder, std::chrono::millisec
 }
 }  // namespace
 
+/// In place of that of the C library.
+extern "C" int fsync(int file) {
+  static std::chrono::milliseconds slow(std::getenv("SLOW_DISK") ? std::atoi(std::getenv("SLOW_DISK")) : 0);
+  if (const auto time = std::exchange(slow, {}); time.count() > 0) {
+    take_time::say("the disk needs ms ", time.count());
+    std::this_thread::sleep_for(time);
+  }
+  return int(::syscall(SYS_fsync, file));
+}
+
 int main(int argc, char** argv) try {
   if (argc < 5) throw error("resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]");
   const std::string folder = argv[1];
@@ -71,7 +86,8 @@ int main(int argc, char** argv) try {
   const compute_options compute{.threads = std::atoi(argv[3]), .leaves = std::atoi(argv[4])};
   const std::chrono::milliseconds pause(argc > 5 ? std::atoi(argv[5]) : 0);
   multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(20)};
-  options.communication.timeout = std::chrono::seconds(20);
+  options.communication.timeout = std::chrono::milliseconds(std::getenv("TIMEOUT") ? std::atoi(std::getenv("TIMEOUT")) : 20'000);
+  if (strategy == "multi_worker_elastic") options.elastic.least_workers = 1;
   if (strategy == "one_device") return train(one_device{compute}, folder, pause);
   if (strategy == "mirrored") return train(mirrored{cpus(compute.threads), compute}, folder, pause);
   if (strategy == "multi_worker_tcp") options.communication.implementation = communication_implementation::tcp;

@@ -1,5 +1,7 @@
-"""Strangers: what they send to the ports of a training, and certificates that no authority has signed, or another one."""
-import os, random, re, socket, struct, subprocess, time
+"""Strangers: what they send to the ports of a training, and certificates that no authority has signed, or another one.
+
+strangers.py HOST PORT KIND COUNT keeps that many connections open until it is ended: one that is closed is opened again."""
+import errno, os, random, re, resource, selectors, socket, ssl, struct, subprocess, sys, time
 from workers import check
 
 
@@ -159,6 +161,80 @@ def flood(ports, hostile_bytes, processes, count=10000):
     return grown
 
 
+def half_handshake():
+    """The first message of TLS, from one who trusts anybody."""
+    context, out = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.MemoryBIO()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), out).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return out.read()
+
+
+def calls_without_messages():
+    """As many as a connection may have at a time."""
+    headers = b''.join(header(n, v) for n, v in [(b':method', b'POST'), (b':scheme', b'http'), (b':path', b'/strata.Coordinator/Get'), (b':authority', b'x'),
+                                                 (b'content-type', b'application/grpc'), (b'te', b'trailers')])
+    return PREFACE + b''.join(frame(1, 4, 2 * i + 1, headers) for i in range(64))
+
+
+def pings():
+    """A megabyte of what wants an answer, which the slow reader does not read."""
+    return PREFACE + 60000 * frame(6, 0, 0, bytes(8))
+
+
+KINDS = {
+    'silent': lambda: b'',
+    'garbage': lambda: os.urandom(2000),
+    'half a handshake': half_handshake,
+    'calls without messages': calls_without_messages,
+    'slow readers': pings,
+}
+
+
+def crowd(host, port, kind, count):
+    """As many as the port takes. Prints a line once all have been opened."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    says, selector, opened, unread = KINDS[kind](), selectors.DefaultSelector(), 0, []
+    while True:
+        while len(selector.get_map()) + len(unread) < count:
+            s = socket.socket()
+            s.setblocking(False)
+            if s.connect_ex((host, port)) in (errno.EINPROGRESS, 0):
+                selector.register(s, selectors.EVENT_WRITE, [says])
+            opened += 1
+            if opened == count:
+                print('all have been opened', flush=True)
+            if opened % 100 == 0:
+                break
+        for key, _ in selector.select(0.05):
+            s, left = key.fileobj, key.data
+            try:
+                if left[0]:
+                    left[0] = left[0][s.send(left[0]):]
+                    continue
+                if key.events != selectors.EVENT_READ:
+                    if kind == 'slow readers':
+                        selector.unregister(s)
+                        unread.append(s)
+                    else:
+                        selector.modify(s, selectors.EVENT_READ, left)
+                elif not s.recv(1 << 16):
+                    raise ConnectionResetError
+            except BlockingIOError:
+                pass
+            except OSError:
+                selector.unregister(s)
+                s.close()
+        time.sleep(0.1)  # a stranger who takes all cores is another matter
+
+
+def start_crowd(host, port, kind, count, within=()):
+    p = subprocess.Popen([*within, sys.executable, os.path.abspath(__file__), host, str(port), kind, str(count)], stdout=subprocess.PIPE, text=True)
+    return p
+
+
 def openssl(*arguments):
     subprocess.run(['openssl', *map(str, arguments)], check=True, capture_output=True)
 
@@ -174,3 +250,7 @@ def certificates(folder, authority):
         names.write('subjectAltName=IP:127.0.0.1')
     openssl('x509', '-req', '-in', f'{folder}/worker.csr', '-CA', f'{folder}/authority.pem', '-CAkey', f'{folder}/authority.key', '-CAcreateserial',
             '-days', 2, '-extfile', f'{folder}/names', '-out', f'{folder}/worker.pem')
+
+
+if __name__ == '__main__':
+    crowd(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

@@ -1,7 +1,7 @@
 # needs: grpc protozero
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, time
-from strangers import certificates, flood, to_coordinator
+from strangers import certificates, flood, start_crowd, to_coordinator
 from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers,
                      strategies)
 
@@ -73,6 +73,29 @@ def _():
     check(re.search(r'worker 0 \(.*\) has waited \d+\.\d s for worker 1 \(', out), out)
 
 
+for culprit in (0, 1):
+    for how in ({}, {'EXIT': '1'}):
+        @case(f'an exception in worker {culprit}' + (' that ends at once' if how else '') + ': all tell it')
+        def _():
+            processes = start_workers(3, ['mlp', 'multi_worker', 1, 4, ENDLESS], more_of={culprit: {'THROW': '3', **how}})
+            outputs = finish(processes)
+            check('error: the callback has had enough' in outputs[culprit], outputs[culprit])
+            for i in {0, 1, 2} - {culprit}:
+                check(f'communication_error: {name_of(culprit, processes[culprit])} ends because of an error: the callback has had enough\n' in outputs[i], outputs[i])
+
+
+@case('a worker that never comes: all name it, and no other')
+def _():
+    addresses = [f'127.0.0.1:{p}' for p in free_ports(5)]
+    processes = []
+    for i in (1, 0, 4, 3):
+        processes.append(start(['mlp', 'multi_worker', 1, 4], {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}))
+        time.sleep(0.3)
+    for out in finish(processes):
+        check(f'communication_error: worker 2 did not come to the coordinator at {addresses[0]} within 10000 ms' in out, out)
+        check(not re.search(r'worker [134]\b.* did not come', out), out)
+
+
 def listening_ports(processes):
     sockets = set()
     for p in processes:
@@ -105,6 +128,27 @@ def _():
         open(go, 'w').close()
         for out in finish(processes):
             check(digest(out) == want, out[-500:])
+
+
+@case('strangers without a secret: calls that never say anything, silence, and readers that do not read, and the training goes on')
+def _():
+    want, rounds = expected('mlp', 4), 2
+    for kind, count in (('calls without messages', 70), ('slow readers', 500), ('silent', 3000)):
+        with tempfile.TemporaryDirectory() as folder:
+            go = f'{folder}/go'
+            processes = start_workers(2, ['mlp', 'multi_worker', 1, 4, rounds], more_of={i: {'HOLD': go} for i in (0, 1)})
+            under_way(processes)
+            crowd = start_crowd('127.0.0.1', listening_ports(processes)[0], kind, count)
+            try:
+                crowd.stdout.readline()
+                time.sleep(7)  # longer than three heartbeats
+                check(all(p.poll() is None for p in processes), [p.communicate()[0] for p in processes if p.poll() is not None])
+                open(go, 'w').close()
+                for out in finish(processes):
+                    check(digest(out) == want, f'{kind}: {out}')
+            finally:
+                crowd.kill()
+                crowd.wait()
 
 
 @case('over TCP, only the coordinator listens once the workers are connected')
@@ -146,13 +190,13 @@ with tempfile.TemporaryDirectory() as keys:
         check('cannot read /nowhere/authority.pem' in out, out)
 
 
-@case('an address that others can reach, without TLS')
+@case('an address that others can reach, without a secret or certificates')
 def _():
     for host in ('192.0.2.1', 'node1', '127.0.0.1.example.org', '0.0.0.0', '[2001:db8::1]'):
         cluster = {'worker': [f'{host}:2222', f'{host}:2223']}
         for index in (0, 1):
             out = finish([start(['mlp', 'multi_worker', 1, 4], {'cluster': cluster, 'task': {'type': 'worker', 'index': index}})])[0]
-            check(out.startswith(f'error: the control plane at {host}:2222 can be reached from other machines: give control_options.tls, or set '), out)
+            check(out.startswith(f'error: the control plane at {host}:2222 can be reached from other machines: give all processes one secret in STRATA_SECRET '), out)
 
 
 sys.exit(finish_tests())

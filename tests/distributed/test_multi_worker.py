@@ -83,7 +83,7 @@ def _():
         return start(['mlp', 'multi_worker', 1, 4], config, STRATA_RUN_ID=name)
     chief, stranger = run('mine', 0), run('other', 1)
     out = finish([stranger])[0]
-    check("this is run 'mine', not 'other'" in out, out)
+    check("this process belongs to run 'other', the coordinator to another one" in out, out)
     worker = run('mine', 1)
     want = expected('mlp', 4)
     for out in finish([chief, worker]):

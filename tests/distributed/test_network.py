@@ -5,7 +5,7 @@
 Each host is a network namespace with a process namespace; this process is the router between them. All of it is in a
 namespace that ends with the test. Where such namespaces are not permitted the test is skipped."""
 import json, os, queue, re, shutil, socket, struct, subprocess, sys, tempfile, threading, time
-from workers import case, check, check_took, digest, expected, finish, finish_tests, start
+from workers import case, check, check_took, digest, expected, finish, finish_tests, line_of, start
 
 ENDLESS = 1000000  # epochs
 CONTROL = 2222     # the coordinator's port
@@ -59,11 +59,14 @@ def bytes_over(link):
     return counts['rx']['bytes'] + counts['tx']['bytes']
 
 
+SECRET = os.urandom(16).hex()
+
+
 def start_on(places, arguments, **more):
     """A worker for each of the hosts."""
     addresses = [f'{h.address}:{CONTROL + i}' for i, h in enumerate(places)]
     configs = [{'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}} for i in range(len(places))]
-    return [start(arguments, config, within=h.within(), UNPROTECTED='1', **more) for config, h in zip(configs, places)]
+    return [start(arguments, config, within=h.within(), **({'STRATA_SECRET': SECRET} | more)) for config, h in zip(configs, places)]
 
 
 def under_way(processes):
@@ -231,6 +234,24 @@ def _():
     print('#', sent)
     check(sent.pop('the same machine') < PARAMETERS, 'shared memory is not used')
     check(min(sent.values()) > STEPS * PARAMETERS, sent)
+
+
+@case('without a secret, where the network is said to be trusted: the same bits, and one line that says who may come in')
+def _():
+    chief, other = finish(start_on([a, b], ['mlp', 'multi_worker', 1, 4], STRATA_SECRET='', UNPROTECTED='1'))
+    check(digest(chief) == digest(other) == WANT, chief + other)
+    line_of(chief, f'the coordinator at {a.address}:{CONTROL} lets in any process that reaches it')
+
+
+@case('another secret, or none: told to the worker, and the others wait for it only as long as for one that never comes')
+def _():
+    for secret, word in (({'STRATA_SECRET': 32 * 'a'}, 'another secret, or none'), ({'STRATA_SECRET': '', 'UNPROTECTED': '1'}, 'did not let worker 1 in')):
+        addresses = [f'{h.address}:{CONTROL + i}' for i, h in enumerate((a, b))]
+        configs = [{'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}} for i in range(2)]
+        own = [{'STRATA_SECRET': SECRET}, secret]
+        chief, other = finish([start(['mlp', 'multi_worker', 1, 4], c, within=h.within(), **o) for c, h, o in zip(configs, (a, b), own)])
+        check('worker 1 did not come to the coordinator' in chief, chief)
+        check(word in other, other)
 
 
 @case('a delay of 50 ms: the same bits')

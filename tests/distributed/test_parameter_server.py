@@ -461,7 +461,7 @@ with tempfile.TemporaryDirectory() as keys:
             check(statuses[('ps', 0)] == 2 and words in outputs[('ps', 0)], outputs)
 
 
-@case('an address that others can reach: refused without TLS, unless that is switched off')
+@case('an address that others can reach: refused without a secret or certificates, unless that is switched off')
 def _():
     ip = shutil.which('ip', path=os.environ['PATH'] + ':/usr/sbin:/sbin')
     shown = subprocess.run([ip, '-o', '-4', 'addr', 'show', 'scope', 'global'], capture_output=True, text=True).stdout if ip else ''

@@ -5,6 +5,7 @@
 // TLS: a folder with authority.pem, worker.pem and worker.key. SLOW: how many milliseconds to sleep after each epoch.
 // EVALUATION: say when a batch is evaluated, and sleep so many milliseconds before. ELASTIC: the least number of workers of an
 // elastic training. HEARTBEAT: milliseconds. STEPS: say when each step ends, and sleep so many milliseconds before the next.
+// THROW: the epoch in which a callback throws. EXIT: then the program ends without destructors.
 // HOLD: a file to wait for before the last epoch. UNPROTECTED: listen on addresses that others can reach. Under Slurm, its
 // cluster is that of Slurm.
 #include <chrono>
@@ -56,6 +57,7 @@ struct say_when_under_way {
   }
 
   void on_epoch_end(training_state& s) {
+    if (environment("THROW") == std::to_string(s.epoch)) throw error("the callback has had enough");
     std::printf("epoch %d\n", s.epoch);
     std::fflush(stdout);
     if (pause > 0) std::this_thread::sleep_for(std::chrono::milliseconds(pause));
@@ -79,8 +81,15 @@ void train(const auto& strategy, int count) {
       Network{}, adam{.beta_1 = beta.empty() ? 0.9 : std::stod(beta)}, sparse_categorical_crossentropy{}, accuracy{}, strategy,
       seed(5)};
   const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
-  const history past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated),
-                                 say_when_under_way{}, verbose::off);
+  history past;
+  try {
+    past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated), say_when_under_way{},
+                     verbose::off);
+  } catch (...) {
+    if (environment("EXIT").empty()) throw;
+    test::report_error();
+    std::_Exit(3);
+  }
   std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
               past["val_accuracy"].back());
 }

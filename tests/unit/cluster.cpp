@@ -29,6 +29,7 @@ TEST_CASE("endpoint: hosts, IPv4 and IPv6 addresses with a port") {
 }
 
 TEST_CASE("endpoint: everything else is refused with the reason") {
+  CHECK(refused(std::string(256, 'a') + ":1") == "an address names a host of 256 characters, more than 255");
   CHECK(refused("") == "'' is not an address: write host:port");
   CHECK(refused("node2") == "'node2' has no port: write host:port");
   CHECK(refused(":2222") == "':2222' has no host in front of the port");

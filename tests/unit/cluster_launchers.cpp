@@ -119,7 +119,7 @@ TEST_CASE("torchrun: a variable that is missing or wrong is named") {
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"RANK", "4"}})) == "torchrun: RANK is '4', which is not a number from 0 to 3");
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"RANK", "-1"}})) == "torchrun: RANK is '-1', which is not a number from 0 to 3");
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"WORLD_SIZE", "4x"}})) ==
-        "torchrun: WORLD_SIZE is '4x', which is not a number from 1 to 1000000");
+        "torchrun: WORLD_SIZE is '4x', which is not a number from 1 to 65536");
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"WORLD_SIZE", "0"}})).find("is '0'") != std::string::npos);
   CHECK(mistake(torchrun{}, with(of_torchrun, {{"MASTER_PORT", "65536"}})) ==
         "torchrun: MASTER_PORT is '65536', which is not a number from 1 to 65535");
@@ -210,6 +210,14 @@ TEST_CASE("slurm: damaged host lists and counts are refused") {
   CHECK(why("a,") == "the host list 'a,': a name is empty");
   CHECK(why("") == "the host list '': a name is empty");
   CHECK(why("n[0-9999999]") == "the host list 'n[0-9999999]': '0-9999999' has more than 65536 hosts");
+  CHECK(why("n[1-40000,1-40000]") ==
+        "the host list 'n[1-40000,1-40000]': '1-40000' has more than 65536 hosts with those before it");
+  const std::string zeros(300, '0'), of_the_list = "the host list 'n[" + zeros + "]': ";
+  CHECK(why("n[" + zeros + "]") == of_the_list + "a number has 300 digits");
+  const std::string long_name(256, 'n');
+  CHECK(why(long_name) == "the host list '" + long_name + "': a name has more than 255 characters");
+  CHECK(why(long_name.substr(4) + "[1-9][10-99]") == "no error");
+  CHECK(why("n[1-9]" + long_name) == "the host list 'n[1-9]" + long_name + "': a name has more than 255 characters");
   CHECK(why("n[0-999]x[0-999]") == "the host list 'n[0-999]x[0-999]': it has more than 65536 hosts");
   for (const char* ranges : {"", "-", "1-", "-1", "a", "1,", ",1", "1--2", "1-2-3", "[1]", "1 "})
     CHECK(why(std::string("n[") + ranges + ']') != "no error");
@@ -263,6 +271,8 @@ TEST_CASE("slurm: counts come from the step, the job or the option, and must fit
   CHECK(resolved(slurm{.base_port = 4000}, one_host).address({role::worker, 2}) == endpoint{"vm", 4002});
   CHECK(mistake(slurm{}, with(of_slurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x"}})) ==
         "slurm: the task counts '2(x' are not a list such as 2(x3),1");
+  CHECK(mistake(slurm{.base_port = 4000}, with(of_slurm, {{"SLURM_STEP_TASKS_PER_NODE", "2000000000(x3)"}})) ==
+        "slurm: 2000000000 tasks of one host need ports from 4000 on, which end at 65535");
   CHECK(mistake(slurm{.base_port = 65'535}, of_slurm) ==
         "slurm: 2 tasks of one host need ports from 65535 on, which end at 65535");
 }

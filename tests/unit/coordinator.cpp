@@ -107,7 +107,8 @@ TEST_CASE("who waits in vain, for another run, or with an absurd message is told
   coordinator_client c(where, "run", {}, 3), other(where, "other", {}, 3), old(where, "run", {}, 2);
   const auto began = steady_clock::now();
   CHECK(contains(error_of([&] { c.get("nothing", 300ms); }), "did not hand out 'nothing' within 300 ms"));
-  CHECK(contains(error_of([&] { other.set("key", ""); }), "did not take 'key': this is run 'run', not 'other'"));
+  CHECK(contains(error_of([&] { other.set("key", ""); }),
+                 "did not take 'key': this process belongs to run 'other', the coordinator to another one"));
   CHECK(contains(error_of([&] { old.set("key", ""); }), "this is generation 3 of the cluster, not 2"));
   CHECK(contains(error_of([&] { c.set("", "value"); }), "a key has 1 to 256 bytes, not 0"));
   CHECK(contains(error_of([&] { c.set(std::string(257, 'k'), "value"); }), "a key has 1 to 256 bytes, not 257"));
@@ -208,7 +209,7 @@ TEST_CASE("of many missing values the first ones are told, and how many there ar
   raw_client raw(where);
   const wire::sender self{.run = "run", .rank = 0, .incarnation = 77};
   grpc::ByteBuffer answer;
-  const join_request join{{.size = 1, .name = "worker 0", .host = "here", .agreement = "the same"}, 60s};
+  const join_request join{{.size = 1, .name = "worker 0", .host = "here", .agreement = std::string("the same")}, 60s};
   REQUIRE(raw.call(methods::join, wire::sealed(self, join), answer).ok());
   CHECK(wire::envelope(answer).body<join_answer>().all == formation{0, {0}, {}});
   REQUIRE(raw.call(methods::get_all, wire::sealed(self, get_all_request{"of ", 16384, 0ms}), answer).ok());
@@ -232,7 +233,7 @@ TEST_CASE("malformed messages get one sentence and change nothing") {
   CHECK(raw.refusal(methods::set, "\x10\x01") == "malformed message: it begins a field with 16");
   CHECK(raw.refusal(methods::set, std::string(20, '\xFF')) == "malformed message: a number has more than 10 bytes");
   CHECK(raw.refusal(methods::set, "\x0a\x01\x08") == "malformed sender: field 1 has wire type 0 instead of 2");
-  CHECK(raw.refusal(methods::set, "") == "this is run 'run', not ''");
+  CHECK(raw.refusal(methods::set, "") == "this process belongs to run '', the coordinator to another one");
   CHECK(raw.refusal(methods::set, wire::sealed(self, get_all_request{"", 2, 0ms})) ==
         "malformed set request: field 2 has wire type 0 instead of 2");
   CHECK(raw.refusal("/strata.Coordinator/Else", wire::sealed(wire::sender{"run", 0, 5, 6}, empty_message{})) ==
@@ -356,6 +357,43 @@ TEST_CASE("those that do not come are named") {
                     "worker 1 waits for worker 0 to come to the coordinator at " + to_string(later) + ": 4 s of 6 s"});
   CHECK(contains(error_of([&] { coordinator_client(free_endpoint(), "run", quick()).join(worker(0, 2), 300ms, name_of); }),
                  "did not let worker 0 in"));
+}
+
+TEST_CASE("who came and gave up is not named for one that never came, and all are told what the chief is told") {
+  const endpoint where = free_endpoint();
+  const coordinator server(where, "run", quick());
+  coordinator_client chief(where, "run", quick()), hasty(where, "run", quick()), patient(where, "run", quick());
+  const std::string within = " did not come to the coordinator at " + to_string(where) + " within ";
+  std::string of_hasty, of_patient;
+  std::thread first([&] { of_hasty = error_of([&] { hasty.join(worker(1, 4), 200ms, name_of); }); });
+  std::thread second([&] { of_patient = error_of([&] { patient.join(worker(2, 4), 60s, name_of); }); });
+  first.join();
+  CHECK(of_hasty == "worker 0, worker 3" + within + "200 ms");
+  CHECK(error_of([&] { chief.join(worker(0, 4), 2500ms, name_of); }) == "worker 3" + within + "2500 ms");
+  second.join();
+  CHECK(of_patient == "worker 3" + within + "2500 ms, says worker 0");
+}
+
+TEST_CASE("a member that ends because of an error says why before: the others are told so, however it ends") {
+  for (const std::string_view how : {"leaves", "is lost", "ends the coordinator"}) {
+    CAPTURE(how);
+    pair_of_members p;
+    listener at_a, at_b;
+    auto a = std::make_unique<heartbeat>(p.a, std::make_shared<wait_state>(), at_a.hears());
+    const heartbeat b(p.b, std::make_shared<wait_state>(), at_b.hears());
+    const std::string why = "worker 0 (rank 0, here, pid 1) ends because of an error: the disk is full";
+    a->announce_error("something else");
+    a->announce_error("");  // it has gone on
+    a->announce_error("the disk is full");
+    CHECK(at_b.heard(1s) == "");  // it may go on again
+    if (how == "leaves")
+      a.reset();
+    else if (how == "is lost")
+      a->stop();
+    else
+      p.server.reset();
+    CHECK(at_b.heard(60s) == why);
+  }
 }
 
 TEST_CASE("a member without a heartbeat is named to the others, and refused from then on") {

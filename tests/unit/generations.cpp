@@ -50,6 +50,19 @@ TEST_CASE("processes count themselves without gaps: the one that is blamed is th
   CHECK(contains(g.now().failure(), "process 1 is worker 2 (rank 2, node2, pid 102)"));
 }
 
+TEST_CASE("a process that is at work is awaited as long as that takes, and then as any other") {
+  generations g = complete(3);
+  g.now().announce(0, {.work = "saves a snapshot"}, at(0ms));
+  come(g, {1, 2}, 0ms);
+  for (auto t = 0ms; t < 200s; t += 1000ms) {
+    g.now().beat(0, {}, at(t));
+    if (t == 100s) g.now().announce(0, {}, at(t));
+    if (t < 130s) CHECK(!g.form({}, at(t)));
+  }
+  CHECK(!g.form({}, at(200s)));
+  CHECK(contains(g.end(), "the training does not go on without the chief"));
+}
+
 TEST_CASE("a process that is alive is awaited, but not for ever; a silent one, for three heartbeats") {
   generations g = complete(3);
   come(g, {0, 1}, 0ms);

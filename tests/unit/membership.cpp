@@ -87,7 +87,7 @@ TEST_CASE("a process that disagrees is named with the other one, as long as not 
   CHECK(why ==
         "worker 1 (rank 1, node1, pid 101) does not train what worker 0 (rank 0, node0, pid 100) does: 'B' there, 'A' here");
   CHECK(m.failure() == *why);
-  CHECK(m.missing() == std::vector<int>{1, 2});
+  CHECK(m.absent().missing == std::vector<int>{1, 2});
 }
 
 TEST_CASE("strangers change nothing once all are there") {
@@ -112,6 +112,51 @@ TEST_CASE("a process that died before all were there may be replaced") {
   CHECK(!m.join(worker(1, 2, 6), at(0ms)));
   CHECK(m.is_complete());
   CHECK(m.refuses(1, 5));
+}
+
+TEST_CASE("of those that are not there: who never came, who was lost, and who gave up; one that asks again at once is there") {
+  membership m;
+  for (const int r : {0, 1, 2}) CHECK(!m.join(worker(r, 5), at(0ms)));
+  m.lose_connection(2, at(10ms));
+  for (const int r : {0, 1}) m.pause(r, at(100ms));
+  CHECK(m.absent().missing == std::vector<int>{3, 4});
+  CHECK(m.absent().lost == std::vector<std::string>{"worker 2 (rank 2, node2, pid 102)"});
+  CHECK(m.absent().gave_up.empty());
+  CHECK(!m.join(worker(0, 5), at(200ms)));
+  m.look(at(5s));
+  CHECK(m.absent().gave_up == std::vector<std::string>{"worker 1 (rank 1, node1, pid 101)"});
+  CHECK(!m.join(worker(2, 5), at(6s)));
+  CHECK(m.absent().lost.empty());
+}
+
+TEST_CASE("the first error that a member has announced is why a generation fails, unless that member has gone on") {
+  membership m = complete(4);
+  m.announce(2, {.trouble = "the disk is full"}, at(0ms));
+  m.announce(1, {.trouble = "a label is wrong"}, at(0ms));
+  CHECK(m.first_trouble() == "worker 2 (rank 2, node2, pid 102) ends because of an error: the disk is full");
+  m.announce(2, {}, at(0ms));
+  CHECK(m.failure() == "");
+  m.leave(2, at(100ms));
+  CHECK(m.failure() == "");
+  m.fail(0, 3, "gradients: process 3 has ended", at(200ms));
+  CHECK(m.failure() == "worker 1 (rank 1, node1, pid 101) ends because of an error: a label is wrong");
+}
+
+TEST_CASE("work that members announce is a notice until it is done; who has read it") {
+  membership m = complete(2);
+  CHECK(m.all_know_notice());
+  m.announce(1, {.work = "saves a snapshot"}, at(0ms));
+  CHECK(m.first_work() == "worker 1 (rank 1, node1, pid 101) saves a snapshot");
+  CHECK_FALSE(m.all_know_notice());
+  for (const int r : {0, 1}) m.beat(r, {}, at(10ms), m.notice());
+  CHECK(m.all_know_notice());
+  m.announce(1, {.work = "saves a snapshot"}, at(20ms));
+  CHECK(m.all_know_notice());
+  CHECK(m.worked_until(1, at(50s)) == at(50s));
+  m.announce(1, {}, at(60s));
+  CHECK(m.first_work() == "");
+  CHECK(m.worked_until(1, at(100s)) == at(60s));
+  CHECK_FALSE(m.all_know_notice());
 }
 
 TEST_CASE("the first failure counts, with who waited for whom") {

@@ -432,6 +432,19 @@ TEST_CASE("synchronous: workers that read other batches, that leave or are gone,
     CHECK(waits->value().text == "worker 1 (rank 1, node1, pid 101) has left before step 0");
   }
   {
+    bench b(2, synchronous{}, sgd{}, std::chrono::seconds(60));
+    const auto waits = begin(b);
+    b.store.announce(1, 2, "a label is wrong");
+    b.store.announce(1, 77, "of another process");
+    b.store.tick();
+    CHECK(!waits->has_value());  // its program may go on
+    b.store.lose(1, 2, 1);
+    REQUIRE(waits->has_value());
+    CHECK(waits->value().text == "worker 1 (rank 1, node1, pid 101) ends because of an error: a label is wrong");
+    CHECK(b.store.trouble_of(1) == waits->value().text);
+    CHECK(b.store.trouble_of(0) == "");
+  }
+  {
     bench b(2, synchronous{});
     const auto waits = begin(b);
     b.store.join(worker(1, 2));  // again
@@ -450,6 +463,18 @@ TEST_CASE("synchronous: workers that read other batches, that leave or are gone,
     b.store.tick();
     CHECK(waits->value().text == "worker 1 (rank 1, node1, pid 101) has kept step 0 of worker 0 waiting for 0 s");
   }
+}
+
+TEST_CASE("a snapshot is written beside the pushes: a worker does not wait for the disk") {
+  bench<adam> b(1);
+  b.assign(all(10));
+  int sections = 0;
+  detail::save_snapshot(b.store, [&](std::string_view) {
+    b.push(of(0, sections), all(1));  // would wait without end for a shard that is locked
+    ++sections;
+  });
+  CHECK(sections >= 4);
+  CHECK(b.store.changes() > sections);
 }
 
 TEST_CASE(
@@ -513,17 +538,15 @@ TEST_CASE(
   CHECK(std::filesystem::exists(folder / "ps_0.damaged.snapshot"));
 }
 
-TEST_CASE("snapshots: arrays are written from where they lie, so that they may be larger than a message") {
+TEST_CASE("snapshots: arrays are no part of a message, so they may be larger than one") {
   bench<adam> b(1);
   b.assign(all(10)), b.assign(all(20), 1);
-  std::vector<std::string_view> sections;
-  detail::save_snapshot(b.store, [&](std::string_view section) { sections.push_back(section); });
+  std::vector<std::string> sections;
+  detail::save_snapshot(b.store, [&](std::string_view section) { sections.emplace_back(section); });
   b.store.for_each_shard([&](std::size_t k, auto& shard, auto&, auto&) {
     REQUIRE(sections.size() > 3 * k + 3);
-    CHECK(sections[3 * k + 2].size() == shard.weights().size_bytes());
-    CHECK((const void*)sections[3 * k + 2].data() == shard.weights().data());
-    CHECK(sections[3 * k + 3].size() == shard.slots().size_bytes());
-    CHECK((const void*)sections[3 * k + 3].data() == shard.slots().data());
+    CHECK(sections[3 * k + 2] == detail::bytes_of(std::as_const(shard).weights()));
+    CHECK(sections[3 * k + 3] == detail::bytes_of(std::as_const(shard).slots()));
   });
 }
 

@@ -44,6 +44,7 @@ struct served {
   parameter_store<float, sgd> store;
   endpoint where;
   control_options control{};
+  std::string program = "program";
   std::unique_ptr<parameter_service<float, sgd>> service;
 
   explicit served(int workers = 1, staleness_policy staleness = asynchronous{}, std::vector<row_table> its_tables = {},
@@ -70,7 +71,7 @@ struct served {
   }
   void serve_at(const endpoint& place) {
     where = place;
-    service = std::make_unique<parameter_service<float, sgd>>(where, "ps 0", "run", "program", store, control);
+    service = std::make_unique<parameter_service<float, sgd>>(where, "ps 0", "run", program, store, control);
   }
   parameter_client<float> client(int worker = 0) const { return {{where}, shards, options(worker)}; }
 };
@@ -194,6 +195,17 @@ TEST_CASE("who trains something else, in another run, or nowhere, is told so") {
   CHECK(error_of([&] {
           parameter_client<float>({{"192.0.2.1", 2222}}, s.shards, s.options());
         }).find("can be reached from other machines") != std::string::npos);
+}
+
+TEST_CASE("programs of any length are compared to their end") {
+  served s;
+  const std::string same(100'000, 'x');
+  s.program = same + ", seed 5";
+  s.serve();
+  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(0, "run", s.program)); }) == "no error");
+  CHECK(error_of([&] {
+          parameter_client<float>({s.where}, s.shards, s.options(0, "run", same + ", seed 6"));
+        }).starts_with("ps 0 does not train what this process does: "));
 }
 
 TEST_CASE("a chief that ends because of an error does not end the training, which would delete the snapshots") {
@@ -390,8 +402,29 @@ TEST_CASE("a server that ends is named, and so is a worker's absence") {
   CHECK(error_of([&] { c.push(g, w.data()); }).starts_with(name));
 }
 
-TEST_CASE("no more connections than allowed are open at a time; who comes then waits until one is closed") {
-  served s;
+TEST_CASE("a worker that ends because of an error is the reason of those that wait for it") {
+  served s(2, synchronous{});
+  s.serve();
+  std::vector<float> w(size, 0.0f);
+  auto options = s.options(0), of_other = s.options(1);
+  options.synchronous = of_other.synchronous = true;
+  options.workers = of_other.workers = 2;
+  parameter_client<float> c({s.where}, s.shards, options);
+  c.assign(w.data(), true);
+  std::thread other([&] {
+    parameter_client<float> ends({s.where}, s.shards, of_other);
+    ends.announce_error("the disk\nis full");
+  });
+  auto g = gradient(0);
+  g.leaves = 2;
+  const std::string why = error_of([&] { c.push(g, w.data()); });
+  CHECK(why.find("worker (rank 1, ") != why.npos);
+  CHECK(why.find(") ends because of an error: the disk?is full") != why.npos);
+  other.join();
+}
+
+TEST_CASE("connections that say nothing make room for a worker, those of workers do not") {
+  served s(2);
   s.control.connections = 2;
   s.serve();
   const auto connect = [&] {
@@ -401,14 +434,20 @@ TEST_CASE("no more connections than allowed are open at a time; who comes then w
     REQUIRE(::connect(socket.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
     return socket;
   };
-  io::file_descriptor first = connect();
-  const io::file_descriptor second = connect();
+  const io::file_descriptor silent[] = {connect(), connect()};
   auto options = s.options();
-  options.start_timeout = 300ms;
-  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, options); }).find(" does not answer within 300 ms") !=
-        std::string::npos);
-  first = {};
-  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options()); }) == "no error");
+  options.start_timeout = 10s;
+  parameter_client<float> first({s.where}, s.shards, options);
+  options.worker = 1;
+  {
+    parameter_client<float> second({s.where}, s.shards, options);
+    options.start_timeout = 500ms;
+    const std::string why = error_of([&] { parameter_client<float>({s.where}, s.shards, options); });
+    CAPTURE(why);
+    CHECK(why.find(" does not answer within 500 ms") != std::string::npos);
+  }
+  options.start_timeout = 10s;
+  CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, options); }) == "no error");
 
   served larger(3);
   larger.control.connections = 2;
@@ -505,7 +544,8 @@ TEST_CASE("a chief that is out of reach after longer than start_timeout is waite
   for (int attempt = 0; !server; ++attempt) try {
       const endpoint where{"127.0.0.1", free_port()};
       address = to_string(where);
-      server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{}, detail::server_limits{});
+      server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{}, detail::server_limits{},
+                                                        std::make_shared<detail::callers>());
     } catch (const error&) {
       if (attempt > 20) throw;
     }

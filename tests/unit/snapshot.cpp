@@ -276,6 +276,25 @@ TEST_CASE("a position as text") {
     wrong[key] = "1x";
     CHECK(says(error_of([&] { (void)detail::position_of(wrong, "file"); }), key));
   }
+  for (const char* key : {"step", "epoch", "samples_of_epoch", "next_pass", "data_epoch"}) {
+    auto negative = metadata;
+    negative[key] = "-1";
+    CHECK(says(error_of([&] { (void)detail::position_of(negative, "file"); }), key));
+  }
+  auto names = metadata;
+  for (int i = 0; i <= 1000; ++i) names["history"] += "1 0 name" + std::to_string(i) + '\n';
+  CHECK(says(error_of([&] { (void)detail::position_of(names, "file"); }), "history"));
+
+  const std::string sent = detail::packed(metadata);
+  CHECK(detail::unpacked(sent) == metadata);
+  for (std::size_t size = 1; size < sent.size(); ++size) {
+    const std::string cut = sent.substr(0, size);
+    try {
+      CHECK(detail::unpacked(cut).size() < metadata.size());  // cut between two values
+    } catch (const error& e) {
+      CHECK(says(e.what(), "damaged"));
+    }
+  }
 }
 
 TEST_CASE("a damaged snapshot: the one before is taken, and a line says so") {

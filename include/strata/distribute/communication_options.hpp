@@ -39,6 +39,9 @@ struct communication_options {
   /// Messages are rounded to bfloat16: half the bytes. The rounding errors are added in the next step (error feedback).
   /// All processes still have the same parameters, but not the bits of one process.
   bool bf16_gradients = false;
+  /// Gradients travel without encryption although the training has a secret or certificates. Gloo and MPI cannot encrypt: with
+  /// them it has to be said.
+  bool unprotected_data = false;
 };
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 // endpoint: the host and port where a process listens.
 #pragma once
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
@@ -19,6 +20,8 @@ inline std::string lower_case(std::string text) {
 }
 inline bool same_host(const std::string& a, const std::string& b) { return lower_case(a) == lower_case(b); }
 }  // namespace detail
+
+inline constexpr std::size_t longest_host = 255;  // characters, as in the domain name system
 
 struct endpoint {
   std::string host;
@@ -55,6 +58,8 @@ inline endpoint parse_endpoint(std::string_view text) {
     host = text.substr(0, colon);
     port = text.substr(colon + 1);
   }
+  if (host.size() > longest_host)
+    throw_error({"an address names a host of ", host.size(), " characters, more than ", longest_host});
   if (host.empty()) refuse("has no host in front of the port");
   if (port.empty()) refuse("has no port after the colon");
 

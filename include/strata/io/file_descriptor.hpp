@@ -24,6 +24,8 @@ class file_descriptor {
   }
   int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
+  /// Leaves the file open, for another owner.
+  int release() && { return std::exchange(number_, -1); }
   /// Returns 0 or the error code: some file systems report a failed write only here.
   int close() { return ::close(std::exchange(number_, -1)) == 0 ? 0 : errno; }
 };

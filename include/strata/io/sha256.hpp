@@ -1,4 +1,4 @@
-// SHA-256, to verify downloaded files.
+// SHA-256, to verify downloaded files and to compare programs.
 #pragma once
 #include <algorithm>
 #include <array>

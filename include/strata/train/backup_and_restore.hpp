@@ -9,12 +9,12 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
-#include <strata/base/json.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/io/lock_file.hpp>
 #include <strata/io/snapshot_files.hpp>
 #include <strata/train/fit_session.hpp>
+#include <strata/train/position_text.hpp>
 #include <strata/train/snapshot.hpp>
 #include <strata/train/termination_watch.hpp>
 #include <strata/train/training_session.hpp>
@@ -80,6 +80,7 @@ class backup_and_restore {
     std::exception_ptr failure;
     if (session.group.is_chief()) {
       STRATA_TRY {
+        const any_process_group::work reads(session.group, "reads a snapshot");
         hold_folder();
         found = read_newest(session.fit);
       }
@@ -94,7 +95,7 @@ class backup_and_restore {
     broadcast(session.group, found);
     if (found.empty()) return;
     for (const resumable_fit::array& a : session.fit.arrays()) session.group.broadcast(a.bytes);
-    session.fit.resume_at(detail::position_of(nlohmann::json::parse(found).get<safetensors_metadata>(), newest().string()));
+    session.fit.resume_at(detail::position_of(detail::unpacked(found), newest().string()));
   }
 
   void after_step(training_session& session) {
@@ -123,9 +124,10 @@ class backup_and_restore {
   }
 
  private:
-  void save(resumable_fit& fit, const any_process_group& group) {
+  void save(resumable_fit& fit, any_process_group& group) {
     fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
     if (!group.is_chief()) return;
+    const any_process_group::work saves(group, "saves a snapshot");
     if (!*lock_) hold_folder();  // the chief that began is gone, and this process has become it
     detail::write_unfinished_snapshot(files_.unfinished(), fit);
     files_.replace();
@@ -157,7 +159,7 @@ class backup_and_restore {
           {damages, ": there is no snapshot left to continue from (without these files the training starts from the beginning)"});
     if (file.empty()) return {};
     if (!damages.empty()) std::cerr << damages << "; the training continues from " << file.string() << std::endl;
-    return nlohmann::json(load_snapshot(file, fit)).dump();
+    return detail::packed(load_snapshot(file, fit));
   }
 
   /// All processes get the text of the chief.

@@ -43,8 +43,7 @@ class late_workers {
   static void send_state(resumable_fit& fit, any_membership& members) {
     detail::texts values = detail::texts_of(fit.position());
     values[description] = detail::joined_lines(description_of(fit, members));
-    std::string text;
-    for (const auto& [name, value] : values) text += name + '\0' + value + '\0';
+    std::string text = detail::packed(values);
     std::uint64_t size = text.size();
     members.broadcast_to_newcomers(std::as_writable_bytes(std::span(&size, 1)));
     members.broadcast_to_newcomers(std::as_writable_bytes(std::span(text)));
@@ -55,12 +54,7 @@ class late_workers {
     members.broadcast_to_newcomers(std::as_writable_bytes(std::span(&size, 1)));
     std::string text(std::size_t(size), ' ');
     members.broadcast_to_newcomers(std::as_writable_bytes(std::span(text)));
-    detail::texts values;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t name = text.find('\0', at), value = text.find('\0', name + 1);
-      values[text.substr(at, name - at)] = text.substr(name + 1, value - name - 1);
-      at = value + 1;
-    }
+    detail::texts values = detail::unpacked(text);
     const std::string difference = detail::difference_of(detail::lines_of(values[description]), description_of(fit, members));
     if (!difference.empty()) throw_error({"the training that is under way is another one: ", difference});
     for (const resumable_fit::array& a : fit.arrays()) members.broadcast_to_newcomers(a.bytes);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,34 @@ inline texts texts_of(const training_position& at) {
   return out;
 }
 
+/// One text of all names and values, for other processes: before each stand its bytes and a colon.
+inline std::string packed(const texts& all) {
+  std::string out;
+  for (const auto& [name, value] : all)
+    for (const std::string& each : {name, value}) out += exact_text(each.size()) + ':' + each;
+  return out;
+}
+/// Throws strata::error if it is not such a text.
+inline texts unpacked(std::string_view all) {
+  const auto next = [&] {
+    const std::size_t colon = std::min(all.find(':'), all.size());
+    std::size_t size = 0;
+    if (!read_exact(all.substr(0, colon), size) || colon == all.size() || size > all.size() - colon - 1)
+      throw_error("what another process says of the training is damaged");
+    const std::string_view text = all.substr(colon + 1, size);
+    all.remove_prefix(colon + 1 + size);
+    return std::string(text);
+  };
+  texts out;
+  while (!all.empty()) {
+    std::string name = next();
+    out[std::move(name)] = next();
+  }
+  return out;
+}
+
+inline constexpr std::size_t most_names = 1'000;  // of the values of an epoch
+
 /// Throws strata::error if a value is missing or malformed. `file` names the origin in messages.
 inline training_position position_of(const texts& given, const std::string& file) {
   const auto refuse = [&](const std::string& key) { throw_error(file + ": '" + key + "' is missing, or not what it should be"); };
@@ -92,20 +121,24 @@ inline training_position position_of(const texts& given, const std::string& file
   const auto number = [&](const char* key, auto& value) {
     if (!read_exact(text(key), value)) refuse(key);
   };
+  const auto count = [&](const char* key, auto& value) {
+    number(key, value);
+    if (std::is_signed_v<std::remove_reference_t<decltype(value)>> && value < 0) refuse(key);
+  };
   const auto flag = [&](const char* key, bool& value) { value = text(key) == "1"; };
   training_position at;
-  number("step", at.step);
-  number("epoch", at.epoch);
+  count("step", at.step);
+  count("epoch", at.epoch);
   flag("in_epoch", at.in_epoch);
-  number("steps_of_epoch", at.steps_of_epoch);
-  number("samples_of_epoch", at.samples_of_epoch);
-  number("next_pass", at.next_pass);
+  count("steps_of_epoch", at.steps_of_epoch);
+  count("samples_of_epoch", at.samples_of_epoch);
+  count("next_pass", at.next_pass);
   flag("in_pass", at.in_pass);
-  number("batches_of_pass", at.batches_of_pass);
+  count("batches_of_pass", at.batches_of_pass);
   flag("stop_training", at.stop_training);
   if (given.contains("data_epoch")) {
-    number("data_epoch", at.data.emplace().epoch);
-    number("data_samples", at.data->samples);
+    count("data_epoch", at.data.emplace().epoch);
+    count("data_samples", at.data->samples);
   }
   if (given.contains("learning_rate")) number("learning_rate", at.learning_rate.emplace());
   if (given.contains("new_learning_rate")) number("new_learning_rate", at.new_learning_rate.emplace());
@@ -127,6 +160,8 @@ inline training_position position_of(const texts& given, const std::string& file
       refuse("history");
     if (epoch && number != *epoch) at.past.add(*epoch, std::exchange(of_epoch, {}));
     epoch = number;
+    // Each name is compared with those before it.
+    if (of_epoch.size() == most_names) refuse("history");
     of_epoch.set(line.substr(second + 1), value);
   }
   if (epoch) at.past.add(*epoch, std::move(of_epoch));

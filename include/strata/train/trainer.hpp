@@ -2,9 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <span>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
+#include <strata/concepts/communicator.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/concepts/strategy.hpp>
 #include <strata/distribute/executor.hpp>
@@ -87,13 +89,15 @@ class trainer {
     history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       if (serve()) return past;
-      detail::with_source(source, [&](auto& from) {
-        if constexpr (requires { typename Strategy::fit_callback; }) {
-          typename Strategy::fit_callback of_strategy;
-          past = fit_checked(from, options..., of_strategy);
-        } else {
-          past = fit_checked(from, options...);
-        }
+      telling_errors([&] {
+        detail::with_source(source, [&](auto& from) {
+          if constexpr (requires { typename Strategy::fit_callback; }) {
+            typename Strategy::fit_callback of_strategy;
+            past = fit_checked(from, options..., of_strategy);
+          } else {
+            past = fit_checked(from, options...);
+          }
+        });
       });
     }
     return past;
@@ -110,10 +114,12 @@ class trainer {
     static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
     logs out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
-      detail::with_source(source, [&](auto& from) {
-        erased_executor executor(executor_);
-        step_runner steps(executor, own_rows_);
-        detail::report(out, evaluate_all(steps, from), steps.metrics(), "");
+      telling_errors([&] {
+        detail::with_source(source, [&](auto& from) {
+          erased_executor executor(executor_);
+          step_runner steps(executor, own_rows_);
+          detail::report(out, evaluate_all(steps, from), steps.metrics(), "");
+        });
       });
     return out;
   }
@@ -192,7 +198,16 @@ class trainer {
   /// Throws strata::error; the file is complete or absent.
   template <class Path>
   void save_weights(const Path& path) const {
-    weights_file::save(path, parameters());
+    if constexpr (requires { executor_.announce_work(std::string()); }) {
+      const struct work {  // for which the others may have to wait
+        const executor_type& of;
+        explicit work(const executor_type& of) : of(of) { of.announce_work("saves weights"); }
+        ~work() { of.announce_work(""); }
+      } saves(executor_);
+      weights_file::save(path, parameters());
+    } else {
+      weights_file::save(path, parameters());
+    }
   }
   /// Throws strata::error naming the layer that differs; then nothing has changed.
   template <class Path>
@@ -213,6 +228,27 @@ class trainer {
  private:
   template <class Source, bool NeedsLabels = true>
   using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
+
+  /// Before an exception goes on, the processes that train with this one are told why it may end. If it does not end but trains
+  /// again, they are told that, too.
+  template <class F>
+  void telling_errors(F&& f) {
+    if constexpr (requires { executor_.announce_error(std::string()); }) {
+      executor_.announce_error("");
+      STRATA_TRY { f(); }
+      STRATA_CATCH(const communication_error& known) { STRATA_THROW_AGAIN; }
+      STRATA_CATCH(const std::exception& failure) {
+        executor_.announce_error(failure.what());
+        STRATA_THROW_AGAIN;
+      }
+      STRATA_CATCH_ALL {
+        executor_.announce_error("an exception that is not a std::exception");
+        STRATA_THROW_AGAIN;
+      }
+    } else {
+      f();
+    }
+  }
 
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {

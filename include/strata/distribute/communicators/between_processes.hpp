@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <strata/distribute/communication_options.hpp>
 #include <strata/distribute/communicators/message_engine.hpp>
@@ -12,6 +13,7 @@
 #include <strata/distribute/communicators/tcp.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
+#include <strata/distribute/sockets/secure_stream.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +25,12 @@ class between_processes {
  public:
   using memory = shared_memory_communicator::memory;
 
+  /// What protects messages between machines; it is asked for only if there are such messages.
+  using protection_source = std::function<std::shared_ptr<const detail::socket_protection>()>;
+
   /// `host`: where the others reach this process. Throws communication_error if one of them does not connect in time.
   between_processes(key_value_store& store, int rank, int size, const std::string& host, communication_options options = {},
-                    std::shared_ptr<wait_state> waits = std::make_shared<wait_state>())
+                    std::shared_ptr<wait_state> waits = std::make_shared<wait_state>(), const protection_source& protection = {})
       : waits_(std::move(waits)), near_(store, rank, size, options.timeout, waits_, options.implementation.shared_memory) {
     if (const auto make_engine = options.implementation.make_engine) {
       if (size > 1) far_ = make_engine({store, rank, size, host, options.timeout, waits_});
@@ -41,7 +46,7 @@ class between_processes {
     const bool one_machine = std::ranges::count(machines_, 0) == size;
     if (one_machine) return;
     far_ = std::make_unique<detail::engine_over<tcp_communicator>>(
-        tcp_communicator(store, rank, size, {host, options.timeout}, waits_, is_far));
+        tcp_communicator(store, rank, size, {host, options.timeout, protection ? protection() : nullptr}, waits_, is_far));
     near_.while_waiting([engine = far_.get()] { return engine->go_on(); });
   }
 

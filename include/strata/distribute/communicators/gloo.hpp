@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <strata/base/text.hpp>
@@ -25,6 +26,7 @@
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,7 +89,16 @@ class gloo_communicator {
     gloo_options options;
     std::shared_ptr<wait_state> waits;
     std::atomic<buffer*> awaited{nullptr};
+    std::atomic<std::int64_t> due{never};  // when that wait ends at the latest, by the time of `waits`
+    std::thread watch;                     // ends waits that are overdue
+    std::atomic<bool> ends{false};
+
+    ~state() {
+      ends = true;
+      if (watch.joinable()) watch.join();
+    }
   };
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
  public:
   using memory = message_memory;
@@ -115,6 +126,10 @@ class gloo_communicator {
       throw communication_error(detail::text_of(
           {"process ", rank, " of ", size, " (", state_->options.host, ") could not connect to the others: ", e.what()}));
     }
+    state_->watch = std::thread([s = state_.get()] {
+      for (; !s->ends; std::this_thread::sleep_for(std::chrono::milliseconds(20)))
+        if (is_overdue(*s)) end_wait(*s);
+    });
   }
 
   int rank() const { return state_->context->rank; }
@@ -162,24 +177,36 @@ class gloo_communicator {
   void interrupt(const std::string& why) {
     state_->waits->interrupt(why);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (buffer* const awaited = state_->awaited.load()) {
+    end_wait(*state_);
+  }
+
+ private:
+  static bool is_overdue(const state& s) { return s.waits->time().time_since_epoch().count() > s.due; }
+  static void end_wait(state& s) {
+    if (buffer* const awaited = s.awaited.load()) {
       awaited->abortWaitRecv();
       awaited->abortWaitSend();
     }
   }
-
- private:
+  /// Gloo would count the time during which others may be waited for as long as it takes, so it gets no deadline itself.
   void finish(pending& p, const char* what) {
     if (p.done) return;
     buffer& handle = *state_->places[p.place].handle;
     const wait_state::scope told(*state_->waits, what, p.peer);
     guarded(what, p.peer, [&] {
+      constexpr std::chrono::milliseconds long_enough = std::chrono::hours(24 * 365);
+      state_->due = (state_->waits->time() + state_->options.timeout).time_since_epoch().count();
       state_->awaited.store(&handle);
       std::atomic_thread_fence(std::memory_order_seq_cst);  // this thread sees the interruption, or the other one the buffer
-      state_->waits->throw_if_interrupted();
-      const bool done = p.receives ? handle.waitRecv(state_->options.timeout) : handle.waitSend(state_->options.timeout);
+      bool done = false, overdue = false;
+      while (!done && !overdue) {  // a wait may have been ended in place of the one before
+        state_->waits->throw_if_interrupted();
+        done = p.receives ? handle.waitRecv(long_enough) : handle.waitSend(long_enough);
+        overdue = is_overdue(*state_);
+      }
       state_->awaited.store(nullptr);
-      if (!done) throw communication_error("interrupted");
+      state_->due = never;
+      if (!done) throw communication_error(detail::text_of({"no answer within ", state_->options.timeout.count(), " ms"}));
     });
     state_->places[p.place].busy = false;
     state_->done += p.receives;
@@ -244,6 +271,7 @@ class gloo_communicator {
     try {
       f();
     } catch (const std::exception& e) {
+      state_->due = never;
       state_->waits->interrupt(
           detail::text_of({what, ": process ", rank(), " lost or waited in vain for process ", peer, ": ", e.what()}), peer);
       stop();

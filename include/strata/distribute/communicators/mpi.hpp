@@ -179,10 +179,10 @@ class mpi_communicator {
     for (int i = 0; i < 1000 && !done; ++i) done = ask(p, what);
     if (!done) {
       const wait_state::scope told(*state_->waits, what, p.peer);
-      const auto deadline = std::chrono::steady_clock::now() + state_->timeout;
+      const auto deadline = state_->waits->time() + state_->timeout;
       while (!ask(p, what)) {
         stop_if_interrupted();
-        if (std::chrono::steady_clock::now() > deadline)
+        if (state_->waits->time() > deadline)
           fail(what, p.peer, detail::text_of({"did not answer within ", state_->timeout.count(), " ms"}));
         std::this_thread::yield();
       }

@@ -377,7 +377,7 @@ class shared_memory_communicator {
     }
     inbox& mine = inbox_of(rank());
     const wait_state::scope told(*state_->waits, what, on);
-    const auto deadline = std::chrono::steady_clock::now() + state_->timeout;
+    const auto deadline = state_->waits->time() + state_->timeout;
     for (;;) {
       const bool more = state_->meanwhile && state_->meanwhile();
       mine.sleeping.store(1, std::memory_order_seq_cst);
@@ -394,7 +394,7 @@ class shared_memory_communicator {
         if (ready()) return;  // it sent this before it ended
         fail(what, on, "has ended");
       }
-      if (std::chrono::steady_clock::now() > deadline)
+      if (state_->waits->time() > deadline)
         fail(what, on, detail::text_of({"did not answer within ", state_->timeout.count(), " ms"}));
     }
   }

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
@@ -21,6 +23,7 @@
 #include <strata/distribute/communicators/tcp_mesh.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
+#include <strata/distribute/sockets/secure_stream.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <system_error>
@@ -30,8 +33,9 @@
 namespace strata {
 
 struct tcp_options {
-  std::string host = "127.0.0.1";                                // name or address of this process for the others
-  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // for connecting, and for a wait in which no byte moves
+  std::string host = "127.0.0.1";                                 // name or address of this process for the others
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);   // for connecting, and for a wait in which no byte moves
+  std::shared_ptr<const detail::socket_protection> protection{};  // null: messages are neither signed nor encrypted
 };
 
 /// Copies are the same end of the same connections. After an error every wait throws. There is no thread of its own: messages
@@ -50,9 +54,12 @@ class tcp_communicator {
     std::uint64_t moved;   // bytes so far, with the header's
   };
   struct peer {
-    io::file_descriptor socket;
+    io::file_descriptor socket{};
+    std::unique_ptr<detail::secure_stream> stream{};  // in place of the socket
     detail::message_queue<message> out{}, in{};
     std::uint64_t moved = 0;  // bytes in both directions
+
+    int number() const { return stream ? stream->socket() : socket.number(); }
   };
   struct state {
     int rank = 0, size = 0;
@@ -76,8 +83,11 @@ class tcp_communicator {
     s.rank = rank, s.size = size, s.timeout = options.timeout, s.waits = std::move(waits);
     s.interruption = io::file_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     with.resize(std::size_t(size), with.empty());
-    auto sockets = detail::tcp_mesh(store, rank, size, options.host, with, options.timeout, *s.waits).take();
-    for (auto& socket : sockets) s.peers.push_back({std::move(socket)});
+    detail::tcp_mesh mesh(store, rank, size, options.host, with, options.timeout, *s.waits);
+    if (options.protection)
+      for (auto& stream : std::move(mesh).take(*options.protection)) s.peers.push_back({.stream = std::move(stream)});
+    else
+      for (auto& socket : std::move(mesh).take()) s.peers.push_back({.socket = std::move(socket)});
     s.asked.reserve(std::size_t(size) + 1);
   }
 
@@ -148,13 +158,13 @@ class tcp_communicator {
       const int awaited = on;
       const wait_state::scope told(*s.waits, what, awaited);
       const std::uint64_t before = s.peers[std::size_t(awaited)].moved;
-      const auto deadline = clock::now() + s.timeout;
+      const auto deadline = s.waits->time() + s.timeout;
       while (on == awaited && s.peers[std::size_t(awaited)].moved == before) {
         s.asked.assign(1, {s.interruption.number(), POLLIN, 0});
         for (const peer& p : s.peers)
           if (const short events = short((p.in.empty() ? 0 : POLLIN) | (p.out.empty() ? 0 : POLLOUT)))
-            s.asked.push_back({p.socket.number(), events, 0});
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+            s.asked.push_back({p.number(), events, 0});
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - s.waits->time());
         if (left.count() <= 0) fail(what, on, detail::text_of({"did not answer within ", s.timeout.count(), " ms"}));
         ::poll(s.asked.data(), nfds_t(s.asked.size()), int(std::min<long>(left.count(), 1000)));
         stop_if_interrupted();
@@ -177,30 +187,67 @@ class tcp_communicator {
     peer& p = state_->peers[std::size_t(to)];
     while (!p.out.empty()) {
       message& m = p.out.front();
-      iovec parts[2];
-      msghdr rest = rest_of(m, parts);
-      const ssize_t moved = ::sendmsg(p.socket.number(), &rest, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (moved < 0) return wait_or_fail(what, to);
-      m.moved += std::uint64_t(moved), p.moved += std::uint64_t(moved);
-      if (m.moved < m.bytes + header_bytes) return;
-      p.out.pop();
+      const std::size_t moved = p.stream ? seal(*p.stream, m, what, to) : write_plain(p, m, what, to);
+      if (moved == 0) return;
+      m.moved += moved, p.moved += moved;
+      if (m.moved >= m.bytes + header_bytes)
+        p.out.pop();
+      else if (!p.stream)
+        return;  // the socket is full
     }
   }
   void read(int from, const char* what) {
     peer& p = state_->peers[std::size_t(from)];
     while (!p.in.empty()) {
       message& m = p.in.front();
-      iovec parts[2];
-      msghdr rest = rest_of(m, parts);
-      const ssize_t moved = ::recvmsg(p.socket.number(), &rest, MSG_DONTWAIT);
-      if (moved < 0) return wait_or_fail(what, from);
-      if (moved == 0) fail(what, from, "has closed the connection");
-      m.moved += std::uint64_t(moved), p.moved += std::uint64_t(moved);
+      const std::size_t moved = p.stream ? open(*p.stream, m, what, from) : read_plain(p, m, what, from);
+      if (moved == 0) return;
+      m.moved += moved, p.moved += moved;
       if (m.moved >= header_bytes && m.header != m.bytes)
         fail(what, from, detail::text_of({"sent ", m.header, " bytes instead of ", m.bytes}));
-      if (m.moved < m.bytes + header_bytes) return;
-      p.in.pop();
+      if (m.moved >= m.bytes + header_bytes)
+        p.in.pop();
+      else if (!p.stream)
+        return;  // it is empty
     }
+  }
+  std::size_t write_plain(const peer& p, message& m, const char* what, int to) const {
+    iovec parts[2];
+    msghdr rest = rest_of(m, parts);
+    const ssize_t moved = ::sendmsg(p.socket.number(), &rest, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (moved < 0) wait_or_fail(what, to);
+    return std::size_t(std::max<ssize_t>(moved, 0));
+  }
+  std::size_t read_plain(const peer& p, message& m, const char* what, int from) const {
+    iovec parts[2];
+    msghdr rest = rest_of(m, parts);
+    const ssize_t moved = ::recvmsg(p.socket.number(), &rest, MSG_DONTWAIT);
+    if (moved < 0) wait_or_fail(what, from);
+    if (moved == 0) fail(what, from, "has closed the connection");
+    return std::size_t(std::max<ssize_t>(moved, 0));
+  }
+  /// The header and the first bytes are sealed together: most messages of a step are small.
+  std::size_t seal(detail::secure_stream& stream, const message& m, const char* what, int to) const {
+    const std::byte* from = m.data + m.moved - header_bytes;
+    std::size_t bytes = m.bytes + header_bytes - m.moved;
+    std::array<std::byte, 1 << 12> together;
+    if (m.moved < header_bytes) {
+      const std::size_t of_header = header_bytes - m.moved, of_data = std::min<std::size_t>(m.bytes, together.size() - of_header);
+      std::memcpy(together.data(), reinterpret_cast<const std::byte*>(&m.header) + m.moved, of_header);
+      if (of_data > 0) std::memcpy(together.data() + of_header, m.data, of_data);
+      from = together.data(), bytes = of_header + of_data;
+    }
+    return moved_by(stream.write(from, bytes), stream, what, to);
+  }
+  std::size_t open(detail::secure_stream& stream, message& m, const char* what, int from) const {
+    if (m.moved < header_bytes)
+      return moved_by(stream.read(reinterpret_cast<std::byte*>(&m.header) + m.moved, header_bytes - m.moved), stream, what, from);
+    return moved_by(stream.read(m.data + m.moved - header_bytes, m.bytes + header_bytes - m.moved), stream, what, from);
+  }
+  std::size_t moved_by(const detail::stream_progress& p, const detail::secure_stream& stream, const char* what, int on) const {
+    if (p.is_closed) fail(what, on, "has closed the connection");
+    if (p.is_broken) fail(what, on, detail::text_of({"is lost: ", stream.why_broken()}));
+    return p.bytes;
   }
   /// The parts of header and bytes that have not moved yet.
   static msghdr rest_of(message& m, iovec (&parts)[2]) {

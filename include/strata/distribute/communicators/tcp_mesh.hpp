@@ -3,7 +3,6 @@
 #pragma once
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -22,6 +21,8 @@
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/endpoint.hpp>
 #include <strata/distribute/random_token.hpp>
+#include <strata/distribute/sockets/dial.hpp>
+#include <strata/distribute/sockets/secure_stream.hpp>
 #include <strata/distribute/wire/message.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <string>
@@ -34,7 +35,7 @@ namespace strata::detail {
 
 /// Each process listens at `host` for the processes of higher rank and connects to those of lower rank, and stops listening when
 /// all are connected. Both sides show the token that the other has left in the store, so only processes that can read the store
-/// are accepted. What is sent afterwards is neither signed nor encrypted.
+/// are accepted. With `protection` they then prove that they have its key, and all that follows is encrypted.
 class tcp_mesh {
   using clock = std::chrono::steady_clock;
 
@@ -78,6 +79,35 @@ class tcp_mesh {
   /// The sockets by rank, non-blocking; none for this process and for those that were left out.
   std::vector<io::file_descriptor> take() && { return std::move(sockets_); }
 
+  /// The same as streams, once both sides of each have greeted each other. Throws communication_error, naming the process, if one
+  /// of them does not in time or has another key.
+  std::vector<std::unique_ptr<secure_stream>> take(const socket_protection& protection) && {
+    std::vector<std::unique_ptr<secure_stream>> streams(sockets_.size());
+    std::vector<short> waits(sockets_.size());
+    for (std::size_t r = 0; r < sockets_.size(); ++r)
+      if (sockets_[r]) {
+        const int other = int(r);
+        streams[r] = protection.protect(std::move(sockets_[r]), other > rank_, std::min(rank_, other), std::max(rank_, other));
+        waits[r] = POLLOUT;
+      }
+    for (;;) {
+      std::vector<pollfd> on;
+      std::size_t missing = streams.size();
+      for (std::size_t r = streams.size(); r-- > 0;)
+        if (waits[r] != 0) on.push_back({streams[r]->socket(), waits[r], 0}), missing = r;
+      if (missing == streams.size()) return streams;
+      wait_for(on, text_of({"process ", missing, " did not prove in time that it belongs to the training"}));
+      for (std::size_t r = 0; r < streams.size(); ++r) {
+        if (waits[r] == 0) continue;
+        const stream_progress p = streams[r]->greet();
+        if (p.is_broken || p.is_closed)
+          throw communication_error(text_of({"process ", r, " does not belong to the training, or its connection is lost: ",
+                                             p.is_closed ? "it was closed" : streams[r]->why_broken()}));
+        waits[r] = p.waits_for;
+      }
+    }
+  }
+
  private:
   void read_points(key_value_store& store, const std::string& key, std::chrono::milliseconds timeout) try {
     for (const std::string& left : store.get_all(key, size_, timeout)) {
@@ -94,35 +124,19 @@ class tcp_mesh {
     throw communication_error(text_of({what, ": ", std::generic_category().message(number)}));
   }
 
-  using addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-  static addresses resolve(const std::string& host, const char* port, int flags) {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = flags;
-    if (const int failed = ::getaddrinfo(host.c_str(), port, &hints, &found))
-      throw communication_error(text_of({'\'', host, "' is not an address: ", ::gai_strerror(failed)}));
-    return {found, &::freeaddrinfo};
-  }
-  static io::file_descriptor socket_for(const addrinfo& a) {
-    return io::file_descriptor(::socket(a.ai_family, a.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a.ai_protocol));
-  }
-
   /// Listens at the first address of the host that this machine has; the system chooses the port.
   io::file_descriptor listen_at(const std::string& host) {
     int failed = EADDRNOTAVAIL;
-    const addresses found = resolve(host, "0", 0);
-    for (const addrinfo* a = found.get(); a; a = a->ai_next) {
-      io::file_descriptor s = socket_for(*a);
-      sockaddr_storage bound{};
-      socklen_t bytes = sizeof bound;
-      if (!s || ::bind(s.number(), a->ai_addr, a->ai_addrlen) != 0 || ::listen(s.number(), SOMAXCONN) != 0 ||
-          ::getsockname(s.number(), reinterpret_cast<sockaddr*>(&bound), &bytes) != 0) {
+    for (const socket_address& a : addresses_of({host, 0}, 0, deadline_)) {
+      io::file_descriptor s = tcp_socket(a);
+      socket_address bound;
+      if (!s || ::bind(s.number(), a.get(), a.size) != 0 || ::listen(s.number(), SOMAXCONN) != 0 ||
+          ::getsockname(s.number(), bound.get(), &bound.size) != 0) {
         failed = errno;
         continue;
       }
       char address[NI_MAXHOST] = {}, port[NI_MAXSERV] = {};
-      ::getnameinfo(reinterpret_cast<const sockaddr*>(&bound), bytes, address, sizeof address, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV);
+      ::getnameinfo(bound.get(), bound.size, address, sizeof address, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
       mine_.host = address;
       mine_.port = std::stoi(port);
       return s;
@@ -141,15 +155,14 @@ class tcp_mesh {
   void connect_to(int other, const tcp_address& at) {
     const std::string name = text_of({"process ", other, " at ", to_string(endpoint{at.host, std::uint16_t(at.port)})}),
                       missing = text_of({name, " did not answer in time"});
-    const addresses found = resolve(at.host, std::to_string(at.port).c_str(), AI_NUMERICHOST | AI_NUMERICSERV);
+    const socket_address there = addresses_of({at.host, std::uint16_t(at.port)}, AI_NUMERICHOST, deadline_).front();
     for (;;) {
-      io::file_descriptor s = socket_for(*found);
+      io::file_descriptor s = tcp_socket(there);
       if (!s) fail(text_of({"cannot connect to ", name}), errno);
       std::vector<pollfd> on{{s.number(), POLLOUT, 0}};
-      if (::connect(s.number(), found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) {
+      if (::connect(s.number(), there.get(), there.size) == 0 || errno == EINPROGRESS) {
         do wait_for(on, missing);
         while (on[0].revents == 0);
-        prepare(s);
         stranger listener{std::move(s)};
         if (say_hello(listener.socket, at.token)) {
           on[0].events = POLLIN;
@@ -206,17 +219,11 @@ class tcp_mesh {
     const auto r = std::size_t(said.rank);
     if (said.token != mine_.token || said.size != std::uint32_t(size_)) return;
     if (r <= std::size_t(rank_) || r >= std::size_t(size_) || !with_[r]) return;
-    prepare(s.socket);
     if (say_hello(s.socket, points_[r].token)) sockets_[r] = std::move(s.socket);
   }
   bool say_hello(const io::file_descriptor& to, std::uint64_t token) const {
     const std::string hello = wire::encode(tcp_hello{token, std::uint32_t(rank_), std::uint32_t(size_)});
     return ::send(to.number(), hello.data(), hello.size(), MSG_NOSIGNAL) == ssize_t(hello.size());
-  }
-  /// Small messages are sent at once.
-  static void prepare(const io::file_descriptor& socket) {
-    const int on = 1;
-    ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
 
   int rank_, size_;

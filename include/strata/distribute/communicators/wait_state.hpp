@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/wire/field.hpp>
 #include <string>
@@ -63,6 +64,32 @@ class wait_state {
     const std::lock_guard lock(mutex_);
     return why_;
   }
+  /// An error that another process has announced, with whose it is; empty: none. It interrupts no wait: that program may go on.
+  void set_trouble(std::string what) {
+    const std::lock_guard lock(mutex_);
+    trouble_ = std::move(what);
+  }
+  std::string trouble() const {
+    const std::lock_guard lock(mutex_);
+    return trouble_;
+  }
+  /// While another process does work for which this one may have to wait, however long it takes, no time passes for waits.
+  void stop_time(bool stops) {
+    const std::lock_guard lock(mutex_);
+    const auto now = clock::now();
+    if (stopped_at_) stood_ += now - *stopped_at_;
+    stopped_at_.reset();
+    if (stops) stopped_at_ = now;
+  }
+  bool time_stands() const {
+    const std::lock_guard lock(mutex_);
+    return stopped_at_.has_value();
+  }
+  /// The time on which waits have their deadlines.
+  clock::time_point time() const {
+    const std::lock_guard lock(mutex_);
+    return stopped_at_.value_or(clock::now()) - stood_;
+  }
   int culprit() const {
     const std::lock_guard lock(mutex_);
     return culprit_;
@@ -91,7 +118,9 @@ class wait_state {
   std::atomic<std::int64_t> since_{0}, altogether_{0};
   std::atomic<bool> interrupted_{false};
   mutable std::mutex mutex_;
-  std::string why_;
+  std::string why_, trouble_;
+  std::optional<clock::time_point> stopped_at_;
+  clock::duration stood_{};
   int culprit_ = -1;
 };
 

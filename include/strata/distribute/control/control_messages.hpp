@@ -30,7 +30,7 @@ struct coordinator_methods {
                               *get_all = "/strata.Coordinator/GetAll", *join = "/strata.Coordinator/Join",
                               *enter = "/strata.Coordinator/Enter", *beat = "/strata.Coordinator/Beat",
                               *fail = "/strata.Coordinator/Fail", *leave = "/strata.Coordinator/Leave",
-                              *form_again = "/strata.Coordinator/FormAgain";
+                              *form_again = "/strata.Coordinator/FormAgain", *announce = "/strata.Coordinator/Announce";
 };
 
 /// The request of `leave` and `form_again`, and answers without content.
@@ -75,6 +75,17 @@ struct get_all_answer {
                               wire::field<3, &get_all_answer::first_missing>>;
 };
 
+/// Why a generation is not complete.
+struct absent_members {
+  std::vector<int> missing{};          // ranks that never came
+  std::vector<std::string> lost{};     // that had come, and whose connection was lost
+  std::vector<std::string> gave_up{};  // that had come, and have not waited any longer
+
+  static constexpr auto message_name = "list of absent members";
+  using fields = wire::fields<wire::field<1, &absent_members::missing>, wire::field<2, &absent_members::lost>,
+                              wire::field<3, &absent_members::gave_up>>;
+};
+
 /// The request of `join` and `enter`.
 struct join_request {
   member who{};
@@ -84,17 +95,34 @@ struct join_request {
 };
 /// The answer to `join`, `enter` and `form_again`.
 struct join_answer {
-  formation all{};             // without ranks: some did not come in time, or the process is late
-  std::vector<int> missing{};  // ranks that did not come
+  formation all{};          // without ranks: some did not come in time, or the process is late
+  absent_members absent{};  // if some did not come in time
   static constexpr auto message_name = "join answer";
-  using fields = wire::fields<wire::field<1, &join_answer::all>, wire::field<2, &join_answer::missing>>;
+  using fields = wire::fields<wire::field<1, &join_answer::all>, wire::field<2, &join_answer::absent>>;
 };
 
 struct heartbeat_message {
   wait_state::report waits{};
-  bool knows_failure = false;  // of its generation, and will come to the next one
+  bool knows_failure = false;      // of its generation, and will come to the next one
+  std::uint64_t knows_notice = 0;  // the number of the last notice that it has read
   static constexpr auto message_name = "heartbeat";
-  using fields = wire::fields<wire::field<1, &heartbeat_message::waits>, wire::field<2, &heartbeat_message::knows_failure>>;
+  using fields = wire::fields<wire::field<1, &heartbeat_message::waits>, wire::field<2, &heartbeat_message::knows_failure>,
+                              wire::field<3, &heartbeat_message::knows_notice>>;
+};
+/// What a member says of itself, until it says something else. The coordinator answers when all members know of the trouble.
+struct announcement {
+  std::string trouble{};  // an error with which its program may end
+  std::string work{};     // for which the others may have to wait, however long it takes: "saves a snapshot"
+  static constexpr auto message_name = "announcement";
+  using fields = wire::fields<wire::field<1, &announcement::trouble>, wire::field<2, &announcement::work>>;
+};
+/// The answer to a heartbeat: what members have announced.
+struct notice {
+  std::uint64_t number = 0;  // changes with the words
+  std::string trouble{};     // the first error, and whose it is
+  std::string work{};        // for which the others may have to wait, and whose it is
+  static constexpr auto message_name = "notice";
+  using fields = wire::fields<wire::field<1, &notice::number>, wire::field<2, &notice::trouble>, wire::field<3, &notice::work>>;
 };
 
 struct failure_report {

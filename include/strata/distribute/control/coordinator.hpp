@@ -16,12 +16,14 @@
 #include <mutex>
 #include <optional>
 #include <strata/base/text.hpp>
+#include <strata/distribute/control/callers.hpp>
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/generations.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
+#include <strata/distribute/control/status_text.hpp>
 #include <strata/distribute/elastic.hpp>
 #include <strata/distribute/wire/envelope.hpp>
 #include <string>
@@ -43,11 +45,15 @@ class coordinator {
   /// `patience`: how long a new generation waits for a living member that does not ask for it. `members`: the expected number of
   /// processes; 0: unknown.
   /// Throws strata::error if it cannot listen at `where`, as when the port is in use, if the address is open to other machines
-  /// without TLS, or if `options.connections` is less than `members`.
+  /// without a proof, or if `options.connections` is less than `members`.
   coordinator(const endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
               const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0)
       : service_(std::move(run), generation, options, elastic, patience),
-        server_(where, "the coordinator", service_, options, {.largest_message = largest_request, .members = members}) {
+        server_(where, "the coordinator", service_, options,
+                {.largest_message = largest_request,
+                 .memory = (std::size_t(32) << 20) + std::size_t(members) * largest_request,  // all may join at once
+                 .members = members},
+                service_.who_calls()) {
     watch_ = std::thread([this] { service_.watch(); });
   }
   ~coordinator() {
@@ -63,7 +69,6 @@ class coordinator {
  private:
   using methods = coordinator_methods;
   static constexpr std::size_t largest_request = largest_value + (4 << 10);
-  static constexpr int most_calls = 1 << 12;
 
   class service;
 
@@ -72,16 +77,15 @@ class coordinator {
    public:
     call(service& owner, grpc::GenericCallbackServerContext& context)
         : owner_(owner), context_(context), method(context.method()) {
-      if (++owner_.calls > most_calls) {
-        Finish({grpc::StatusCode::UNAVAILABLE, detail::text_of({"the coordinator answers ", most_calls, " calls at a time"})});
-        return;
-      }
+      owner_.who_calls()->begins(context_);
       StartRead(&message_);
     }
     void OnReadDone(bool ok) override {
+      owner_.who_calls()->has_spoken(context_);
       if (!ok) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the call has no message"});
       try {
         const wire::envelope received(message_);
+        message_.Clear();  // the call may wait for long
         from = received.from();
         owner_.handle(*this, received);
       } catch (const wire::malformed_message& e) {
@@ -91,16 +95,14 @@ class coordinator {
     void OnCancel() override {
       if (owner_.forget(*this)) Finish(grpc::Status::CANCELLED);
     }
-    void OnDone() override {
-      --owner_.calls;
-      delete this;
-    }
+    void OnDone() override { delete this; }
     void answer(const grpc::Status& status, const grpc::ByteBuffer& body) {
       if (!status.ok()) return Finish(status);
       message_ = body;
       StartWriteAndFinish(&message_, {}, grpc::Status::OK);
     }
     bool is_cancelled() const { return context_.IsCancelled(); }
+    void is_of_member() const { owner_.who_calls()->is_member(context_); }
 
    private:
     service& owner_;
@@ -111,6 +113,7 @@ class coordinator {
     const std::string method;
     wire::sender from{};
     bool knows_failure = false;                        // of its generation; a heartbeat
+    std::uint64_t knows_notice = 0;                    // likewise
     member who{};                                      // of a late process
     clock::time_point due = clock::time_point::max();  // when it gets an answer at the latest
     std::string awaited{};                             // the key whose value it waits for
@@ -135,15 +138,15 @@ class coordinator {
       }
       void add(call& to) { add(to, empty_message{}); }
       void add_sealed(call& to, const grpc::Slice& body) { all_.push_back({&to, grpc::Status::OK, grpc::ByteBuffer(&body, 1)}); }
-      void refuse(call& to, grpc::StatusCode code, const std::string& why) { all_.push_back({&to, {code, why}, {}}); }
+      void refuse(call& to, grpc::StatusCode code, const std::string& why) {
+        all_.push_back({&to, detail::status_of(code, why), {}});
+      }
       void send() {
         for (const one& a : all_) a.to->answer(a.status, a.body);
       }
     };
 
    public:
-    std::atomic<int> calls{0};
-
     service(std::string run, std::uint64_t generation, const control_options& options, const elastic_options& elastic,
             std::chrono::milliseconds patience)
         : run_(std::move(run)),
@@ -151,6 +154,7 @@ class coordinator {
           on_change_(elastic.on_change),
           generations_(options.heartbeat, generation, elastic.least_workers, patience) {}
 
+    const std::shared_ptr<detail::callers>& who_calls() const { return callers_; }
     bool late_one_waits() const { return late_one_waits_.load(std::memory_order_relaxed); }
 
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
@@ -224,8 +228,9 @@ class coordinator {
       using enum grpc::StatusCode;
       const auto now = clock::now();
       if (c.from.run != run_)
-        return out.refuse(c, FAILED_PRECONDITION,
-                          detail::text_of({"this is run '", run_, "', not '", printable(c.from.run, 100), "'"}));
+        return out.refuse(
+            c, FAILED_PRECONDITION,
+            detail::text_of({"this process belongs to run '", printable(c.from.run, 100), "', the coordinator to another one"}));
       const bool comes_late = is_late(c);
       if (c.from.generation != generation() && !comes_late) return out.refuse(c, FAILED_PRECONDITION, not_this_generation(c));
       const bool ends = c.method == methods::fail || c.method == methods::leave;
@@ -235,12 +240,13 @@ class coordinator {
       if (c.method == methods::join) return join(c, received, out, now);
       if (is_member(c))
         if (const auto why = refused(c)) return out.refuse(c, FAILED_PRECONDITION, *why);
+      if (is_member(c)) c.is_of_member();
       heartbeat_message beat;
       if (c.method == methods::beat) {
         beat = received.body<heartbeat_message>();
         c.knows_failure = beat.knows_failure;
       }
-      if (has_failed() && !ends && !c.knows_failure && c.method != methods::form_again)
+      if (has_failed() && !ends && !c.knows_failure && c.method != methods::form_again && c.method != methods::announce)
         return out.refuse(c, ABORTED, members().failure());
       if (c.method == methods::set) return set(c, received, out);
       if (c.method == methods::get) return get(c, received, out);
@@ -249,13 +255,20 @@ class coordinator {
       if (c.method == methods::get_all) return get_all(c, received, out, now);
       if (c.method == methods::beat) {
         beat.waits.what = printable(beat.waits.what, 100);
-        members().beat(c.from.rank, beat.waits, now);
+        members().beat(c.from.rank, beat.waits, now, beat.knows_notice);
+        c.knows_notice = beat.knows_notice;
         return wait(c, out, now + options_.heartbeat.interval);
       }
       if (c.method == methods::fail) {
         const auto report = received.body<failure_report>();
         members().fail(c.from.rank, report.blames, printable(report.why, 2000), now);
         return out.add(c, value_answer{members().failure()});
+      }
+      if (c.method == methods::announce) {
+        announcement what = received.body<announcement>();
+        what.trouble = printable(what.trouble, 2000), what.work = printable(what.work, 200);
+        members().announce(c.from.rank, what, now);
+        return what.trouble.empty() ? out.add(c) : wait(c, out, now + time_to_tell_all);
       }
       if (c.method == methods::leave) {
         members().leave(c.from.rank, now);
@@ -272,28 +285,41 @@ class coordinator {
         out.refuse(c, grpc::StatusCode::DEADLINE_EXCEEDED,
                    "the others have not come to the end of a step, or another process has its place");
       } else if (c.method == methods::join) {
-        out.add(c, join_answer{.missing = members().missing()});
-        if (!refused(c)) members().leave(c.from.rank, now);
+        if (!refused(c)) members().pause(c.from.rank, now);
+        out.add(c, join_answer{.absent = members().absent()});
       } else if (c.method == methods::get_all) {
         out.add(c, missing(c));
+      } else if (c.method == methods::beat) {
+        out.add(c, last_notice());
       } else {
         out.add(c);
       }
+    }
+    notice last_notice() { return {members().notice(), members().first_trouble(), members().first_work()}; }
+    /// Members read what others have announced at once.
+    void tell_notices(answers& out) {
+      const auto is_new = [&](const call& w) { return w.method == methods::beat && w.knows_notice != members().notice(); };
+      for (call* c : take_waiting(is_new)) out.add(*c, last_notice());
+      if (members().all_know_notice())
+        for (call* c : take_waiting([](const call& w) { return w.method == methods::announce; })) out.add(*c);
     }
 
     /// What a process says of itself when it joins, and how long it waits.
     static std::pair<member, std::chrono::milliseconds> read_member(const call& c, const wire::envelope& received) {
       auto [m, timeout] = received.body<join_request>();
       m.rank = c.from.rank, m.incarnation = c.from.incarnation;
-      m.name = printable(m.name, 100), m.host = printable(m.host, 300), m.agreement = printable(m.agreement, 10'000);
+      m.name = printable(m.name, 100), m.host = printable(m.host, 300);
+      m.agreement.text = printable(m.agreement.text, agreement::most), m.agreement.hash = printable(m.agreement.hash, 64);
       return {std::move(m), bounded(timeout)};
     }
     void join(call& c, const wire::envelope& received, answers& out, clock::time_point now) {
       const auto [who, timeout] = read_member(c, received);
       if (const auto why = members().join(who, now)) return out.refuse(c, grpc::StatusCode::FAILED_PRECONDITION, *why);
+      c.is_of_member();
       wait(c, out, now + timeout);
       if (!members().is_complete()) return;
-      for (call* w : take_waiting([](const call& w) { return w.method == methods::join; })) out.add(*w, joined());
+      const join_answer all = joined();
+      for (call* w : take_waiting([](const call& w) { return w.method == methods::join; })) out.add(*w, all);
     }
     /// Whether a process asks to take part after the first generation was complete, and is not in it.
     bool is_late(const call& c) const {
@@ -306,6 +332,7 @@ class coordinator {
       if (c.method == methods::join) return out.add(c, join_answer{});
       if (!refused(c) && !members().is_gone(c.from.rank, now)) return out.add(c, joined());  // asks again
       c.who = who;
+      c.is_of_member();
       wait(c, out, now + timeout);
     }
     join_answer joined() const { return {.all = generations_.current()}; }
@@ -330,6 +357,7 @@ class coordinator {
         }
       }
       tell_failure(out);
+      tell_notices(out);
     }
 
     static bool is_key(const std::string& key) { return !key.empty() && key.size() <= longest_key; }
@@ -416,6 +444,8 @@ class coordinator {
 
     void wait(call& c, answers& out, clock::time_point due) {
       if (c.is_cancelled()) return out.refuse(c, grpc::StatusCode::CANCELLED, "");  // OnCancel came too early to end it
+      if (!is_member(c) && std::ranges::count_if(waiting_, [](const call* w) { return !is_member(*w); }) >= most_others_waiting)
+        return out.refuse(c, grpc::StatusCode::UNAVAILABLE, "too many processes that are no members wait for values");
       c.due = due;
       waiting_.push_back(&c);
     }
@@ -431,7 +461,7 @@ class coordinator {
     }
     bool has_failed() const { return !generations_.now().failure().empty(); }
     membership& members() { return generations_.now(); }
-    std::uint64_t generation() const { return generations_.current().generation; }
+    std::uint64_t generation() const { return generations_.number(); }
     std::string not_this_generation(const call& c) const {
       const std::string now = std::to_string(generation()), its = std::to_string(c.from.generation);
       if (generations_.is_elastic() && c.from.generation < generation())
@@ -457,19 +487,15 @@ class coordinator {
     static std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
       return std::clamp<std::chrono::milliseconds>(timeout, std::chrono::milliseconds(0), std::chrono::hours(24));
     }
-    /// Text from another process, shortened and without control characters.
-    static std::string printable(std::string text, std::size_t most) {
-      text.resize(std::min(text.size(), most));
-      for (char& c : text)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-      return text;
-    }
-
+    /// How long an announcement waits for the next heartbeat of each member.
+    static constexpr auto time_to_tell_all = std::chrono::milliseconds(500);
     static constexpr const char* the_end = "the coordinator has ended";
+    static constexpr int most_others_waiting = 1024;
     static constexpr std::size_t most_keys = 1 << 16, most_kept = 8 << 20, most_under_way = 32 << 20;
 
     const std::string run_;
     const control_options options_;
+    const std::shared_ptr<detail::callers> callers_ = std::make_shared<detail::callers>();
     const std::function<void(const std::string&)> on_change_;
     std::mutex mutex_;
     std::condition_variable stir_;  // wakes the watching thread before its pause is over

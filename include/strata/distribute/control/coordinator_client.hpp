@@ -1,7 +1,6 @@
 // The connection of a process to the coordinator. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -19,11 +18,13 @@
 #include <strata/distribute/control/deadline.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/control/membership.hpp>
+#include <strata/distribute/control/server_connection.hpp>
 #include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/random_token.hpp>
 #include <strata/distribute/wire/envelope.hpp>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,34 +38,20 @@ class coordinator_client final : public key_value_store {
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// Throws strata::error if the address is open to other machines without TLS.
+  /// Throws strata::error if the address is open to other machines without a proof.
   coordinator_client(endpoint where, std::string run, const control_options& options = {}, std::uint64_t generation = 0)
       : where_(std::move(where)),
         from_{.run = std::move(run), .generation = generation},
         heartbeat_(options.heartbeat),
-        on_waiting_(options.on_waiting) {
-    detail::refuse_unprotected(where_, options);
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
-    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit: a get may wait for minutes
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-    arguments.SetMaxReceiveMessageSize(int(largest_answer));
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each client has a connection of its own
-    channel_ = grpc::CreateCustomChannel(to_string(where_), detail::client_credentials(options), arguments);
-    stub_ = std::make_unique<grpc::GenericStub>(channel_);
-  }
+        on_waiting_(options.on_waiting),
+        connection_(std::make_shared<detail::server_connection>(where_, options, largest_answer)) {}
   /// The same process in another generation, over the same connection.
   coordinator_client(const coordinator_client& before, std::uint64_t generation)
       : where_(before.where_),
         from_(before.from_),
         heartbeat_(before.heartbeat_),
         on_waiting_(before.on_waiting_),
-        channel_(before.channel_),
-        stub_(std::make_unique<grpc::GenericStub>(channel_)) {
+        connection_(before.connection_) {
     from_.generation = generation;
     was_there_ = true;
     connected_ = clock::now();
@@ -103,18 +90,21 @@ class coordinator_client final : public key_value_store {
       const auto [status, received] = insist(methods::join, wanted, notice.pause(), for_answer);
       if (status.ok()) {
         auto answer = understood<join_answer>(received);
-        if (answer.missing.empty()) {
+        const auto& [missing, lost, gave_up] = answer.absent;
+        if (missing.empty() && lost.empty() && gave_up.empty()) {
           if (answer.all.ranks.empty()) return std::nullopt;
           return std::move(answer.all);
         }
-        if (notice.left() == milliseconds(0))
-          throw communication_error(
-              detail::text_of({names_of(answer.missing, name_of, answer.missing.size()), " did not come to the coordinator at ",
-                               to_string(where_), " within ", in_words(timeout)}));
-        notice.tell(detail::text_of(
-            {m.name, " waits for ", names_of(answer.missing, name_of, 8), " to come to the coordinator at ", to_string(where_)}));
+        if (notice.left() == milliseconds(0)) give_up(answer.absent, name_of, timeout);
+        std::vector<std::string> awaited = names_of(missing, name_of);
+        awaited.insert(awaited.end(), lost.begin(), lost.end());
+        awaited.insert(awaited.end(), gave_up.begin(), gave_up.end());
+        notice.tell(
+            detail::text_of({m.name, " waits for ", listed(awaited, 8), " to come to the coordinator at ", to_string(where_)}));
       } else if (is_timeout(status) && !(was_there_ && is_gone()) && notice.left() > milliseconds(0)) {
-        notice.tell(detail::text_of({m.name, " waits for the coordinator at ", to_string(where_), ", which does not answer"}));
+        const bool is_let_in = status.error_code() != grpc::StatusCode::UNAUTHENTICATED;
+        notice.tell(detail::text_of({m.name, " waits for the coordinator at ", to_string(where_),
+                                     is_let_in ? ", which does not answer" : ": ", is_let_in ? "" : status.error_message()}));
       } else {
         throw_reason(status);
         throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " in"}));
@@ -129,11 +119,14 @@ class coordinator_client final : public key_value_store {
     throw_reason(status);
     throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " into the training that is under way"}));
   }
-  /// A member asks for the next generation, after a failure or to take others in. Returns when that generation has begun.
-  formation form_again(milliseconds timeout) {
+  /// A member asks for the next generation, after a failure or to take others in. Returns when that generation has begun. As long
+  /// as `may_last_longer` returns true, it asks again.
+  formation form_again(milliseconds timeout, const std::function<bool()>& may_last_longer = [] { return false; }) {
     // One interval of patience is left for a lost connection.
     connected_ = clock::now() - (heartbeat_.missed - 1) * heartbeat_.interval;
-    const auto [status, answer] = insist(methods::form_again, always(empty_message{}), timeout);
+    auto [status, answer] = insist(methods::form_again, always(empty_message{}), timeout);
+    while (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && may_last_longer())
+      std::tie(status, answer) = insist(methods::form_again, always(empty_message{}), timeout);
     if (status.ok()) return formation_in(answer);
     throw_reason(status);
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
@@ -142,11 +135,16 @@ class coordinator_client final : public key_value_store {
     throw refusal(status, timeout, "did not form another generation of the cluster");
   }
 
-  /// Says that this process is alive and what it waits for. Returns when the next heartbeat is due or something has happened.
-  /// `knows_failure`: it knows that its generation has failed, and will ask for the next one.
-  grpc::Status beat(const wait_state::report& waits, bool knows_failure, clock::time_point deadline) {
-    return attempt(methods::beat, sealed(heartbeat_message{waits, knows_failure}), deadline).first;
+  /// Says that this process is alive and what it waits for. Returns when the next heartbeat is due or something has happened,
+  /// with what members have announced. `knows_failure`: it knows that its generation has failed, and will ask for the next one.
+  /// `knows_notice`: the number of the last notice.
+  std::pair<grpc::Status, notice> beat(const wait_state::report& waits, bool knows_failure, std::uint64_t knows_notice,
+                                       clock::time_point deadline) {
+    const auto [status, answer] = attempt(methods::beat, sealed(heartbeat_message{waits, knows_failure, knows_notice}), deadline);
+    return {status, status.ok() ? understood<notice>(answer) : notice{}};
   }
+  /// Returns when all members know it, or cannot be told.
+  void announce(const announcement& what) { attempt(methods::announce, sealed(what), clock::now() + std::chrono::seconds(1)); }
   /// Reports an error of this process. Returns what went wrong first, as the coordinator knows it; empty if it cannot be reached.
   std::string fail(int blames, const std::string& why) {
     const auto [status, answer] =
@@ -189,14 +187,37 @@ class coordinator_client final : public key_value_store {
     return understood<Answer>(answer);
   }
   static bool is_timeout(const grpc::Status& status) {
-    return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || detail::is_without_connection(status);
+  }
+  static std::vector<std::string> names_of(const std::vector<int>& ranks, const std::function<std::string(int)>& name_of) {
+    std::vector<std::string> names;
+    for (const int r : ranks) names.push_back(name_of(r));
+    return names;
   }
   /// "worker 1, worker 2 and 5 more"
-  static std::string names_of(const std::vector<int>& ranks, const std::function<std::string(int)>& name_of, std::size_t most) {
-    std::string names;
-    for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i)
-      names += detail::text_of({names.empty() ? "" : ", ", name_of(ranks[i])});
-    return ranks.size() <= most ? names : detail::text_of({names, " and ", ranks.size() - most, " more"});
+  static std::string listed(const std::vector<std::string>& names, std::size_t most) {
+    std::string list;
+    for (std::size_t i = 0; i < std::min(most, names.size()); ++i) list += detail::text_of({list.empty() ? "" : ", ", names[i]});
+    return names.size() <= most ? list : detail::text_of({list, " and ", names.size() - most, " more"});
+  }
+  /// The time is up: names those that never came or were lost, not those that have given up because of them. If this is the
+  /// process of the coordinator, which ends with it, the others are told the same.
+  [[noreturn]] void give_up(const absent_members& absent, const std::function<std::string(int)>& name_of, milliseconds timeout) {
+    const auto& [missing, lost, gave_up] = absent;
+    const std::string where = detail::text_of({" to the coordinator at ", to_string(where_)});
+    const auto had_come = [&](const std::vector<std::string>& names, const char* then) {
+      return names.empty() ? "" : detail::text_of({listed(names, names.size()), " had come", where, ", but ", then});
+    };
+    std::string why = missing.empty() ? ""
+                                      : detail::text_of({listed(names_of(missing, name_of), missing.size()), " did not come",
+                                                         where, " within ", in_words(timeout)});
+    if (!lost.empty()) why += (why.empty() ? "" : "; ") + had_come(lost, "the connection was lost");
+    if (why.empty()) why = had_come(gave_up, "did not wait for so long");
+    if (from_.rank == 0)
+      fail(-1, why);
+    else
+      leave();
+    throw communication_error(why);
   }
   /// Until all have joined, the coordinator may be restarted; a later restart would know no member.
   bool is_gone() const { return clock::now() - connected_.load() > heartbeat_.missed * heartbeat_.interval; }
@@ -233,15 +254,12 @@ class coordinator_client final : public key_value_store {
     grpc::Status reason;
     detail::refused_connections refused;
     for (;;) {
-      if (channel_->WaitForConnected(detail::deadline_in(std::min(left(deadline), milliseconds(200))))) {
-        was_there_ = true;
-        connected_ = clock::now();
-      }
       auto result = attempt(method, wanted(left(deadline)), deadline + after);
       refused.add(result.first, clock::now());
-      if (result.first.error_code() == grpc::StatusCode::UNAVAILABLE) {
-        // Why a connection broke says more than that later ones were refused.
-        if (reason.ok() || !detail::refused_connections::is_one(result.first)) reason = result.first;
+      if (detail::is_without_connection(result.first)) {
+        // Why a connection broke or is refused says more than that later ones were not accepted.
+        const bool is_known = reason.error_code() == grpc::StatusCode::UNAUTHENTICATED;
+        if (reason.ok() || !(is_known || detail::refused_connections::is_one(result.first))) reason = result.first;
       } else if (result.first.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
                  result.first.error_message() != "Deadline Exceeded" || was_there_) {
         return result;
@@ -264,7 +282,10 @@ class coordinator_client final : public key_value_store {
       beating_ = &context;
     }
     grpc::ByteBuffer answer;
-    const grpc::Status status = detail::unary_call(*stub_, context, method, message, answer);
+    const auto [stub, why] = connection_->open(deadline);
+    if (stub) was_there_ = true, connected_ = clock::now();
+    const grpc::Status status = stub ? detail::unary_call(*stub, context, method, message, answer) : why;
+    if (stub && status.error_code() == grpc::StatusCode::UNAVAILABLE) connection_->drop(stub);
     if (beats) {
       const std::lock_guard lock(mutex_);
       beating_ = nullptr;
@@ -279,8 +300,7 @@ class coordinator_client final : public key_value_store {
   wire::sender from_;
   heartbeat_options heartbeat_;
   std::function<void(const std::string&)> on_waiting_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<grpc::GenericStub> stub_;
+  std::shared_ptr<detail::server_connection> connection_;
   std::atomic<bool> was_there_{false};
   std::atomic<clock::time_point> connected_{};
   std::mutex mutex_;

@@ -33,6 +33,7 @@ class generations {
       for (const member& m : now_.all()) f.ranks.push_back(m.rank);
     return f;
   }
+  std::uint64_t number() const { return who_.generation; }
   membership& now() { return now_; }
   const membership& now() const { return now_; }
   bool is_elastic() const { return least_ > 0; }
@@ -55,7 +56,7 @@ class generations {
     const member known = now_.all().front();
     if (m.size != known.size || m.rank <= 0 || m.rank >= m.size)
       return detail::text_of({to_string(m), " of ", m.size, " cannot join a training of ", known.size, " that is under way"});
-    if (m.agreement != known.agreement) return disagreement(to_string(m), "the others do", known.agreement, m.agreement);
+    if (m.agreement != now_.agreed()) return disagreement(to_string(m), "the others do", now_.agreed(), m.agreement);
     return {};
   }
   /// Whether a late process may have its rank: no other process with that rank is alive.
@@ -67,16 +68,16 @@ class generations {
   /// nothing while a living member has not asked, or if the run ends.
   std::optional<std::string> form(const std::vector<member>& late, time now) {
     if (coming_.empty() || !end_.empty()) return {};
-    std::vector<member> members;
-    std::string lost, come;
+    std::vector<member> members, missing, taken_in;
     for (const member& m : now_.all()) {
       if (coming_.contains(m.rank)) {
         members.push_back(m);
         continue;
       }
-      if (!now_.is_gone(m.rank, now) && now - began_ < patience_) return {};
-      lost += detail::text_of({lost.empty() ? "lost " : ", ", to_string(m)});
+      if (!now_.is_gone(m.rank, now) && now - std::max(began_, now_.worked_until(m.rank, now)) < patience_) return {};
+      missing.push_back(m);
     }
+    const std::string lost = missing.empty() ? "" : detail::text_of({"lost ", to_string(missing)});
     const std::string why = now_.failure().empty() ? "" : detail::text_of({" (", now_.failure(), ")"});
     if (members.front().rank != 0)
       return end_with(detail::text_of({lost, ": the training does not go on without the chief", why}));
@@ -86,15 +87,16 @@ class generations {
     for (const member& m : late)
       if (none_is_lost && std::ranges::find(members, m.rank, &member::rank) == members.end()) {
         members.push_back(m);
-        come += detail::text_of({come.empty() ? "taken in " : ", ", to_string(m)});
+        taken_in.push_back(m);
       }
+    const std::string come = taken_in.empty() ? "" : detail::text_of({"taken in ", to_string(taken_in)});
     std::ranges::sort(members, {}, &member::rank);
     who_ = {.generation = who_.generation + 1};
     for (const member& m : members) {
       if (!now_.contains(m.rank)) who_.newcomers.push_back(int(who_.ranks.size()));
       who_.ranks.push_back(m.rank);
     }
-    now_ = membership(options_, members, now);
+    now_ = membership(options_, members, now_.agreed(), now);
     coming_.clear();
     return detail::text_of({"generation ", who_.generation, " of the cluster: ", lost, come,
                             lost.empty() && come.empty() ? "" : "; ", members.size(),

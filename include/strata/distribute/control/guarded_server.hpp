@@ -1,4 +1,4 @@
-// A gRPC server with a limit of open connections, so that a flood of them costs no memory. Needs gRPC and protozero.
+// A gRPC server that only the processes of a training reach. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
 #include <grpc/grpc.h>
@@ -9,8 +9,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,13 +18,24 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
+#include <cstdint>
+#include <iostream>
+#include <iterator>
+#include <list>
 #include <memory>
+#include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
-#include <strata/distribute/control/control_channel.hpp>
+#include <strata/distribute/control/admission.hpp>
+#include <strata/distribute/control/callers.hpp>
 #include <strata/distribute/control/deadline.hpp>
+#include <strata/distribute/control/grpc_log.hpp>
+#include <strata/distribute/control/open_connections.hpp>
 #include <strata/distribute/endpoint.hpp>
+#include <strata/distribute/sockets/dial.hpp>
+#include <strata/distribute/sockets/same_user.hpp>
+#include <strata/distribute/sockets/tls_relay.hpp>
+#include <strata/distribute/sockets/tls_stream.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <system_error>
@@ -43,23 +54,36 @@ struct server_limits {
   std::chrono::milliseconds ping_after = std::chrono::seconds(10), ping_timeout = std::chrono::seconds(5);
 };
 
-/// gRPC accepts connections faster than it closes them, at about 25 KB each: 10,000 at once took 200 MB, which its resource quota
-/// does not count. So this class accepts them, and hands them to gRPC only while fewer than `control_options::connections` are
-/// open; the others stay in the kernel's queue. It does not set SO_REUSEPORT, with which a second server would silently share the
-/// port.
+/// Accepts connections itself, and hands one to gRPC when its other side has proved that it belongs to the training: by TLS, or
+/// because it belongs to the same user of this machine. Until then a connection costs a few KB, has 5 s, and does not count
+/// among `control_options::connections`. When there are too many of them, or of one address, the oldest one is closed, but not in
+/// its first 250 ms; until then further connections wait in the kernel. It does not set SO_REUSEPORT, with which a second server
+/// would silently share the port.
 class guarded_server {
+  using clock = std::chrono::steady_clock;
+
  public:
-  /// `who` names the server in errors: "the coordinator". Throws strata::error if it cannot listen at `where`, if the address is
-  /// open to other machines without TLS, or if fewer connections are allowed than there are members.
+  static constexpr std::size_t most_strangers = 512, most_of_one_address = 64;
+  static constexpr std::chrono::milliseconds time_to_prove{5000}, undisturbed{250};
+
+  /// `who` names the server in errors: "the coordinator". `who_calls`: where the service notes its callers.
+  /// Throws strata::error if it cannot listen at `where`, if the address is open to other machines without a proof, or if fewer
+  /// connections are allowed than there are members.
   guarded_server(const endpoint& where, const std::string& who, grpc::CallbackGenericService& service,
-                 const control_options& options, const server_limits& limits)
-      : most_(std::size_t(std::max(1, options.connections))) {
+                 const control_options& options, const server_limits& limits, std::shared_ptr<callers> who_calls)
+      : admission_(options), open_(std::size_t(std::max(1, options.connections)), who_calls), callers_(std::move(who_calls)) {
     // Never shut down: when its last object is destroyed, gRPC 1.51 may wait 10 s for one of its threads.
     [[maybe_unused]] static const bool stays = (::grpc_init(), true);
-    refuse_unprotected(where, options);
+    limit_grpc_log();
+    admission_.refuse_if_open(where);
     if (limits.members > options.connections)
       throw_error({who, " is for ", limits.members, " processes, but control_options.connections is ", options.connections});
     listen(where, who);
+    if (admission_.is_open(where))
+      std::clog << text_of(
+          {who, " at ", to_string(where), " lets in any process that reaches it, because control_options.unprotected is set\n"});
+    if (admission_.encrypts()) relay_.emplace(std::clamp(limits.largest_message, std::size_t(1) << 14, std::size_t(1) << 16));
+    wake_ = io::file_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(int(limits.largest_message));
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 4096);
@@ -76,15 +100,16 @@ class guarded_server {
     grpc::ResourceQuota quota("strata");
     builder.SetResourceQuota(quota.Resize(limits.memory));
     grpc_ = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials(options));
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
     builder.RegisterCallbackGenericService(&service);
     server_ = builder.BuildAndStart();
     if (!server_) throw_error({who, " cannot start at ", to_string(where)});
-    thread_ = std::thread([this] { accept_all(); });
+    thread_ = std::thread([this] { run(); });
   }
   ~guarded_server() {
     stops_ = true;
-    for (const polled& p : listeners_) ::shutdown(p.fd, SHUT_RDWR);  // wakes the thread
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.number(), &one, sizeof one);
     thread_.join();
     server_->Shutdown(deadline_in(std::chrono::seconds(1)));
   }
@@ -92,42 +117,30 @@ class guarded_server {
   guarded_server& operator=(const guarded_server&) = delete;
 
  private:
-  using polled = ::pollfd;
-  /// gRPC closes the connection. Its number may then belong to another file, which has another inode.
-  struct connection {
-    int number;
-    ::ino_t inode;
+  /// A connection whose other side has not proved yet that it belongs to the training.
+  struct stranger {
+    std::unique_ptr<tls_stream> stream;
+    std::string address;
+    short waits_for = POLLIN;
+    clock::time_point since{};
   };
-  static ::ino_t inode_of(int number) {
-    struct ::stat what{};
-    return ::fstat(number, &what) == 0 ? what.st_ino : 0;
-  }
 
   void listen(const endpoint& where, const std::string& who) {
-    ::addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-    ::addrinfo* found = nullptr;
-    if (const int code = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &found))
-      throw_error({who, " cannot listen on ", to_string(where), ": ", ::gai_strerror(code)});
-    const std::unique_ptr<::addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-    const auto is_again = [&](const ::addrinfo& b) {  // /etc/hosts may list an address twice
-      for (const ::addrinfo* a = found; a != &b; a = a->ai_next)
-        if (a->ai_addrlen == b.ai_addrlen && std::memcmp(a->ai_addr, b.ai_addr, b.ai_addrlen) == 0) return true;
-      return false;
-    };
+    std::vector<socket_address> found;
+    try {
+      found = addresses_of(where, AI_PASSIVE, clock::now() + std::chrono::seconds(10));
+    } catch (const error& e) {
+      throw_error({who, " cannot listen on ", to_string(where), ": ", e.what()});
+    }
     int why = 0;
-    for (const ::addrinfo* a = found; a; a = a->ai_next) {
-      if (is_again(*a)) continue;
-      io::file_descriptor socket(::socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol));
+    for (const socket_address& a : found) {
+      io::file_descriptor socket = tcp_socket(a);  // its connections inherit TCP_NODELAY
       const int on = 1;
       if (socket) {
         ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // to listen again right after a restart
-        ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // inherited by the connections
-        if (a->ai_family == AF_INET6 && found->ai_next) ::setsockopt(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-        if (::bind(socket.number(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.number(), SOMAXCONN) == 0) {
-          listeners_.push_back({socket.number(), POLLIN, 0});
-          sockets_.push_back(std::move(socket));
+        if (a.is_v6() && found.size() > 1) ::setsockopt(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+        if (::bind(socket.number(), a.get(), a.size) == 0 && ::listen(socket.number(), SOMAXCONN) == 0) {
+          listeners_.push_back(std::move(socket));
           continue;
         }
       }
@@ -139,34 +152,93 @@ class guarded_server {
       throw_error({who, " cannot listen on ", to_string(where), ": ", std::generic_category().message(why)});
   }
 
-  void accept_all() {
-    using namespace std::chrono_literals;
+  void run() {
+    std::vector<::pollfd> on;
     while (!stops_) {
-      if (open_.size() >= most_) std::erase_if(open_, [](const connection& c) { return inode_of(c.number) != c.inode; });
-      if (open_.size() >= most_) {
-        std::this_thread::sleep_for(10ms);
-        continue;
+      const auto now = clock::now();
+      open_.close_late(now);
+      callers_->end_late(now);
+      std::erase_if(strangers_, [&](const stranger& s) { return now - s.since >= time_to_prove; });
+      const bool is_full =
+          !open_.has_room(now) || (strangers_.size() >= most_strangers && now - strangers_.front().since < undisturbed);
+      on.assign(1, {wake_.number(), POLLIN, 0});
+      for (const auto& l : listeners_) on.push_back({l.number(), short(is_full ? 0 : POLLIN), 0});
+      const std::size_t first_stranger = on.size();
+      for (const stranger& s : strangers_) on.push_back({s.stream->socket(), s.waits_for, 0});
+      const bool has_deadlines = !strangers_.empty() || open_.has_unknown();
+      if (::poll(on.data(), ::nfds_t(on.size()), is_full ? 10 : has_deadlines ? 100 : 1000) <= 0) continue;
+      auto s = strangers_.begin();
+      for (std::size_t i = first_stranger; i < on.size(); ++i) s = on[i].revents ? go_on(s) : std::next(s);
+      for (std::size_t i = 1; i < first_stranger; ++i)
+        if (on[i].revents) accept_from(listeners_[i - 1].number());
+    }
+  }
+  void accept_from(int listener) {
+    for (int count = 0; count < most_at_a_time && !stops_; ++count) {
+      const auto now = clock::now();
+      if (!open_.has_room(now)) return;
+      if (strangers_.size() >= most_strangers) {
+        if (now - strangers_.front().since < undisturbed) return;
+        strangers_.pop_front();
       }
-      if (::poll(listeners_.data(), ::nfds_t(listeners_.size()), -1) <= 0) continue;
-      for (const polled& p : listeners_) {
-        if (!(p.revents & POLLIN) || stops_ || open_.size() >= most_) continue;
-        const int number = ::accept4(p.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (number < 0) {
-          if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) std::this_thread::sleep_for(10ms);
-          continue;
+      socket_address from;
+      io::file_descriptor socket(::accept4(listener, from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+          if (!strangers_.empty()) strangers_.pop_front();
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
-        open_.push_back({number, inode_of(number)});
-        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
-        handed.listener_fd = p.fd, handed.fd = number;
-        grpc_->HandleNewConnection(&handed);
+        return;
+      }
+      const protection how = admission_.of(from, [&] { return is_from_same_user(socket.number()); });
+      if (how == protection::none) {
+        hand_over(std::move(socket), listener, name_of_peer(from));
+      } else if (how == protection::tls) {
+        const std::string address = address_without_port(from);
+        close_oldest_of(address, now);
+        strangers_.push_back(
+            {std::make_unique<tls_stream>(std::move(socket), admission_.identity(), true), address, POLLIN, now});
       }
     }
   }
+  void close_oldest_of(const std::string& address, clock::time_point now) {
+    const auto is_from_there = [&](const stranger& s) { return s.address == address; };
+    if (std::size_t(std::ranges::count_if(strangers_, is_from_there)) < most_of_one_address) return;
+    const auto oldest = std::ranges::find_if(strangers_, is_from_there);
+    if (now - oldest->since >= undisturbed) strangers_.erase(oldest);
+  }
+  /// Returns the next one.
+  std::list<stranger>::iterator go_on(std::list<stranger>::iterator s) {
+    const stream_progress p = s->stream->greet();
+    s->waits_for = p.waits_for;
+    if (p.waits_for != 0) return std::next(s);
+    if (!p.is_broken && !p.is_closed && relay_->size() < open_.most()) {
+      const int number = relay_->add(std::move(s->stream));
+      if (number >= 0) give_to_grpc(number, listeners_.front().number());
+    }
+    return strangers_.erase(s);
+  }
+  void hand_over(io::file_descriptor socket, int listener, std::string name) {
+    open_.make_room();
+    const int number = std::move(socket).release();
+    open_.add(number, std::move(name), clock::now());
+    give_to_grpc(number, listener);
+  }
+  void give_to_grpc(int number, int listener) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
+    handed.listener_fd = listener, handed.fd = number;
+    grpc_->HandleNewConnection(&handed);
+  }
 
-  const std::size_t most_;
-  std::vector<io::file_descriptor> sockets_;
-  std::vector<polled> listeners_;
-  std::vector<connection> open_;  // some may be closed since the last check
+  static constexpr int most_at_a_time = 64;
+
+  const admission admission_;
+  open_connections open_;
+  std::shared_ptr<callers> callers_;
+  std::vector<io::file_descriptor> listeners_;
+  io::file_descriptor wake_;
+  std::list<stranger> strangers_;  // the oldest first
+  std::optional<tls_relay> relay_;
   std::atomic<bool> stops_ = false;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc_;
   std::unique_ptr<grpc::Server> server_;

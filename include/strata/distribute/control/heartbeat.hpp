@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <strata/base/text.hpp>
@@ -23,13 +25,14 @@ class heartbeat {
  public:
   /// `interrupt` is called from another thread, with the reason, if a member reports a failure, or a member or the coordinator
   /// dies. A member that `survives` the failure of its generation sends heartbeats until it is in the next one.
-  heartbeat(coordinator_client& client, std::shared_ptr<const wait_state> waits,
-            std::function<void(const std::string&)> interrupt, bool survives = false)
+  heartbeat(coordinator_client& client, std::shared_ptr<wait_state> waits, std::function<void(const std::string&)> interrupt,
+            bool survives = false)
       : client_(client), waits_(std::move(waits)), interrupt_(std::move(interrupt)), survives_(survives), thread_([this] {
           beat_on();
         }) {}
   ~heartbeat() {
     if (!thread_.joinable()) return;
+    if (std::uncaught_exceptions() > 0 && said_.trouble.empty()) announce_error("an exception outside of fit and evaluate");
     client_.leave();
     stop();
   }
@@ -38,12 +41,26 @@ class heartbeat {
     client_.stop_beating();
     thread_.join();
   }
+  /// Tells the others about an error with which this program may end; empty: it goes on.
+  void announce_error(const std::string& trouble) {
+    if (said_.trouble == trouble) return;
+    said_.trouble = trouble;
+    announce();
+  }
+  /// Tells the others about work for which they may have to wait; empty: it is done.
+  void announce_work(const std::string& what) {
+    said_.work = what;
+    announce();
+  }
   /// Whether the thread has ended, because the coordinator or the run has.
   bool has_ended() const { return ended_; }
   heartbeat(const heartbeat&) = delete;
   heartbeat& operator=(const heartbeat&) = delete;
 
  private:
+  void announce() {
+    if (!has_ended()) client_.announce(said_);
+  }
   void beat_on() {
     std::string why = run();
     ended_ = true;
@@ -57,19 +74,25 @@ class heartbeat {
     auto unreachable = never;  // since this time
     detail::refused_connections refused;
     bool asks_again = false, knows = false;
+    std::uint64_t knows_notice = 0;
     for (;;) {
-      const grpc::Status status =
-          client_.beat(waits_->now(), knows, std::max(answered + patience - interval / 2, clock::now() + interval / 2));
+      const auto [status, told] = client_.beat(waits_->now(), knows, knows_notice,
+                                               std::max(answered + patience - interval / 2, clock::now() + interval / 2));
       const auto now = clock::now();
       refused.add(status, now);
       switch (status.error_code()) {
         case grpc::StatusCode::OK:
           answered = now, asks_again = false;
+          if (std::exchange(knows_notice, told.number) != told.number) {
+            waits_->set_trouble(told.trouble);
+            waits_->stop_time(!told.work.empty());
+          }
           unreachable = never;
           continue;
-        case grpc::StatusCode::CANCELLED:     // this process ends in good order,
-        case grpc::StatusCode::OUT_OF_RANGE:  // or the coordinator does
+        case grpc::StatusCode::CANCELLED:  // this process ends in good order,
           return {};
+        case grpc::StatusCode::OUT_OF_RANGE:  // or the coordinator does
+          return waits_->trouble();
         case grpc::StatusCode::ABORTED:
           if (!survives_ || std::exchange(knows, true)) return status.error_message();
           interrupt_(status.error_message());
@@ -86,6 +109,7 @@ class heartbeat {
             continue;
           }
       }
+      if (const std::string trouble = waits_->trouble(); !trouble.empty()) return trouble;
       const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - answered);
       return detail::text_of({"the coordinator at ", to_string(client_.where()), " is lost: no answer for ", silence.count(),
                               " ms (", status.error_message(), ")"});
@@ -93,10 +117,11 @@ class heartbeat {
   }
 
   coordinator_client& client_;
-  std::shared_ptr<const wait_state> waits_;
+  std::shared_ptr<wait_state> waits_;
   std::function<void(const std::string&)> interrupt_;
   bool survives_;
   std::atomic<bool> ended_{false};
+  announcement said_;
   std::thread thread_;  // the last member: it uses the others
 };
 

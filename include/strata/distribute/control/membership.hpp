@@ -8,6 +8,7 @@
 #include <optional>
 #include <strata/base/text.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
+#include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/roster.hpp>
 #include <string>
 #include <utility>
@@ -34,9 +35,9 @@ class membership {
 
   explicit membership(heartbeat_options options = {}) : options_(options) {}
   /// A generation that follows another one is complete from the start. Its members keep their ranks, so ranks may be missing.
-  membership(heartbeat_options options, const std::vector<member>& all, time now)
-      : options_(options), size_(int(all.size())), window_began_(now) {
-    for (const member& m : all) roster_.admit(m, now);
+  membership(heartbeat_options options, const std::vector<member>& all, agreement agreed, time now)
+      : options_(options), agreed_(std::move(agreed)), size_(int(all.size())), window_began_(now) {
+    for (const member& m : all) admit(m, now);
   }
 
   /// Returns why the process may not take part, or nothing. Two processes that disagree fail an incomplete generation; a
@@ -44,7 +45,10 @@ class membership {
   std::optional<std::string> join(const member& m, time now) {
     if (m.size < 1 || m.size > most_members || m.rank < 0 || m.rank >= m.size)
       return detail::text_of({"there is no rank ", m.rank, " in a cluster of ", m.size, " processes"});
-    if (roster_.find(m.rank, m.incarnation)) return {};  // asks again
+    if (auto* e = roster_.find(m.rank, m.incarnation)) {  // asks again
+      if (!is_complete()) roster::hear(*e, now), e->is_connected = true;
+      return {};
+    }
     const bool was_complete = is_complete();
     std::string problem;
     if (const auto* e = roster_.find(m.rank)) {
@@ -52,16 +56,18 @@ class membership {
           detail::text_of({"two processes say that they are rank ", m.rank, ": ", to_string(e->who), " and ", to_string(m)});
     } else if (!roster_.all().empty()) {
       const member& first = roster_.all().begin()->second.who;
-      if (first.agreement != m.agreement)
-        problem = disagreement(to_string(m), detail::text_of({to_string(first), " does"}), m.agreement, first.agreement);
+      if (m.agreement != agreed_)
+        problem = disagreement(to_string(m), detail::text_of({to_string(first), " does"}), m.agreement, agreed_);
     }
     if (!problem.empty()) {
       if (!was_complete) set_failure(problem, now);
       return was_complete ? detail::text_of({problem, "; a process that starts anew needs a new generation of the cluster"})
                           : problem;
     }
+    if (roster_.all().empty()) agreed_ = m.agreement;
     size_ = m.size;
-    roster_.admit(m, now);
+    admit(m, now);
+    absent_.erase(m.rank);
     if (is_complete()) {
       for (auto& [rank, e] : roster_.all()) e.heard = now;
       window_began_ = now;
@@ -77,26 +83,31 @@ class membership {
   }
 
   /// A heartbeat of a member.
-  void beat(int rank, const wait_state::report& waits, time now) {
+  void beat(int rank, const wait_state::report& waits, time now, std::uint64_t knows_notice = 0) {
     roster::entry& e = at(rank);
     if (e.is == presence::present) e.heard = now;
     e.is_connected = true;
     reports_[rank].waits = waits;
     reports_[rank].reported = now;
+    reports_[rank].knows_notice = knows_notice;
     const auto* on = find_process(waits.on);
     if (on && on->is == presence::left && waits.waited >= options_.interval && now - on->heard >= options_.interval)
       fail(rank, waits.on, detail::text_of({waits.what, ": ", to_string(on->who), " has left the training"}), now);
   }
-  /// The member ends in good order.
+  /// The member does not wait for the others to join any longer, unless it asks again at once.
+  void pause(int rank, time now) {
+    roster::entry& e = at(rank);
+    e.is_connected = false, e.heard = now;
+  }
+  /// The member ends, in good order unless it is in trouble.
   void leave(int rank, time now) {
-    if (is_complete())
-      roster::leave(at(rank), now);
-    else
-      roster_.remove(rank);
+    if (!is_complete()) return remove(rank, true);
+    roster::leave(at(rank), now);
+    if (const auto found = troubles_.find(rank); found != troubles_.end()) set_failure(found->second, now);
   }
   /// The member may have died, or may reconnect at once: it has one interval for that.
   void lose_connection(int rank, time now) {
-    if (!is_complete()) return roster_.remove(rank);
+    if (!is_complete()) return remove(rank, false);
     roster::entry& e = at(rank);
     e.heard = std::min(e.heard, now - (options_.missed - 1) * options_.interval);
     e.is_connected = false;
@@ -108,7 +119,44 @@ class membership {
     if (const auto* blamed = find_process(on); blamed && why.find(to_string(blamed->who)) == why.npos)
       text += detail::text_of({"; process ", on, " is ", to_string(blamed->who)});
     if (const auto* e = roster_.find(rank)) text += detail::text_of({", says ", e->who.name});
-    set_failure(text + diagnosis(now), now);
+    set_failure(is_complete() ? text + diagnosis(now) : text, now);
+  }
+  /// What a member says of itself. If it has an error with which its program may end, and the generation fails, this is why.
+  void announce(int rank, const announcement& what, time now) {
+    const auto before = std::pair(first_trouble(), first_work());
+    const member& who = at(rank).who;
+    const auto keep = [&](std::map<int, std::string>& of_all, bool is_any, std::string words) {
+      if (is_any)
+        of_all.insert_or_assign(rank, std::move(words));
+      else
+        of_all.erase(rank);
+    };
+    keep(troubles_, !what.trouble.empty(), ends_because_of(who, what.trouble));
+    if (!troubles_.contains(first_in_trouble_)) first_in_trouble_ = rank;
+    if (works_.contains(rank)) worked_until_[rank] = now;
+    keep(works_, !what.work.empty(), detail::text_of({to_string(who), " ", what.work}));
+    if (before != std::pair(first_trouble(), first_work())) ++notice_;
+  }
+  /// When the member has last said that it is at work; `now` if it still is.
+  time worked_until(int rank, time now) const {
+    const auto found = worked_until_.find(rank);
+    return works_.contains(rank) ? now : found == worked_until_.end() ? time{} : found->second;
+  }
+  /// For which the others may have to wait; empty: none.
+  std::string first_work() const { return works_.empty() ? "" : works_.begin()->second; }
+  /// Of the member that was in trouble first.
+  std::string first_trouble() const {
+    const auto found = troubles_.find(first_in_trouble_);
+    return found != troubles_.end() ? found->second : troubles_.empty() ? "" : troubles_.begin()->second;
+  }
+  /// The number of the last notice.
+  std::uint64_t notice() const { return notice_; }
+  /// Whether all members that are there have read the last notice.
+  bool all_know_notice() const {
+    return std::ranges::all_of(roster_.all(), [&](const auto& each) {
+      const auto& [rank, e] = each;
+      return e.is != presence::present || !e.is_connected || report_of(rank).knows_notice == notice_;
+    });
   }
   /// Fails the generation if a member has been silent for too long. To be called several times in each interval.
   void look(time now) {
@@ -116,14 +164,23 @@ class membership {
     if (looked_ && now - *looked_ > options_.interval)
       for (auto& [rank, e] : roster_.all()) e.heard += now - *looked_;
     looked_ = now;
+    if (!is_complete()) {
+      std::vector<int> gone;
+      for (const auto& [rank, e] : roster_.all())
+        if (!e.is_connected && now - e.heard > time_to_ask_again) gone.push_back(rank);
+      for (const int rank : gone) remove(rank, true);
+    }
     if (!is_complete() || !failure_.empty()) return;
-    std::string dead, when;
+    std::vector<member> dead;
+    std::string when;
     for (const auto& [rank, e] : roster_.all())
       if (e.is != presence::left && is_silent(e, now)) {
-        dead += detail::text_of({dead.empty() ? "" : ", ", to_string(e.who)});
+        dead.push_back(e.who);
         when = e.is_connected ? detail::text_of({"no heartbeat for ", seconds(now - e.heard)}) : "its connection is lost";
       }
-    if (!dead.empty()) set_failure(detail::text_of({dead, " is taken for dead: ", when, diagnosis(now)}), now);
+    if (!dead.empty())
+      set_failure(
+          detail::text_of({to_string(dead), dead.size() == 1 ? " is" : " are", " taken for dead: ", when, diagnosis(now)}), now);
   }
 
   /// The member has left or is silent. A member that is alive when the generation fails is told so and answers at once.
@@ -139,13 +196,22 @@ class membership {
     return out;
   }
 
+  /// What the members agree on; of each member only the hash is kept.
+  const agreement& agreed() const { return agreed_; }
+
   /// Why the run has failed; empty: it has not.
   const std::string& failure() const { return failure_; }
-  /// The ranks that have not joined.
-  std::vector<int> missing() const {
-    std::vector<int> out;
-    for (int r = 0; r < size_; ++r)
-      if (!contains(r)) out.push_back(r);
+  /// Who is not there, as long as not all are.
+  absent_members absent() const {
+    absent_members out;
+    for (int r = 0; r < size_; ++r) {
+      if (contains(r)) continue;
+      const auto found = absent_.find(r);
+      if (found == absent_.end())
+        out.missing.push_back(r);
+      else
+        (found->second.gave_up ? out.gave_up : out.lost).push_back(to_string(found->second.who));
+    }
     return out;
   }
 
@@ -207,8 +273,23 @@ class membership {
     wait_state::report waits{};
     time reported{};
     std::chrono::milliseconds before{};  // waited in total when the window began
+    std::uint64_t knows_notice = 0;
   };
+  struct absence {
+    member who;
+    bool gave_up;  // or its connection was lost
+  };
+  static constexpr std::chrono::seconds time_to_ask_again{1};
 
+  void admit(member m, time now) {
+    m.agreement.text = {};
+    roster_.admit(m, now);
+  }
+  /// Of an incomplete generation.
+  void remove(int rank, bool gave_up) {
+    if (const auto* e = roster_.find(rank)) absent_.insert_or_assign(rank, absence{e->who, gave_up});
+    roster_.remove(rank);
+  }
   roster::entry& at(int rank) { return roster_.all().at(rank); }
   report report_of(int rank) const {
     const auto found = reports_.find(rank);
@@ -226,12 +307,18 @@ class membership {
     return detail::formatted("%.1f s", std::chrono::duration<double>(d).count());
   }
   void set_failure(const std::string& why, time now) {
-    if (failure_.empty()) failure_ = why, failed_ = now;
+    if (failure_.empty()) failure_ = troubles_.empty() ? why : first_trouble(), failed_ = now;
   }
 
   heartbeat_options options_;
   roster roster_;
+  agreement agreed_;
   std::map<int, report> reports_;
+  std::map<int, absence> absent_;  // that had joined when the generation was incomplete
+  std::map<int, std::string> troubles_, works_;
+  std::map<int, time> worked_until_;
+  int first_in_trouble_ = -1;
+  std::uint64_t notice_ = 0;
   int size_ = 0, slow_ = -1;
   std::string failure_;
   time failed_{};

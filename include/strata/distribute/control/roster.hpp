@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <strata/base/text.hpp>
 #include <strata/distribute/control/member.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,11 @@ enum class presence : std::uint8_t {
   left,  // in good order
   lost,  // until its next message
 };
+
+/// "worker 1 (rank 1, node7, pid 4711) ends because of an error: cannot read ..."
+inline std::string ends_because_of(const member& m, const std::string& trouble) {
+  return detail::text_of({to_string(m), " ends because of an error: ", trouble});
+}
 
 /// What the coordinator of a synchronous training and a parameter server have in common: at most one process per rank, told from
 /// an earlier one by its incarnation. What follows from a process that leaves or is lost is decided by their owners, membership
@@ -30,6 +37,7 @@ class roster {
     long connections = 0;                 // so far; the last one counts
     bool is_connected = false;            // by that one
     std::vector<std::uint64_t> former{};  // incarnations that had this rank before
+    std::string trouble{};                // an error with which its program may end
   };
   using entries = std::map<int, entry>;
 
@@ -40,6 +48,7 @@ class roster {
       if (std::ranges::find(e.former, m.incarnation) != e.former.end()) return nullptr;
       if (e.connections > 0) e.former.push_back(e.who.incarnation);
       if (e.former.size() > most_former) e.former.erase(e.former.begin());
+      e.trouble.clear();
     }
     e.who = m;
     e.is = presence::present, e.is_connected = true, e.heard = now;

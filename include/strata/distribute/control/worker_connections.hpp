@@ -1,6 +1,7 @@
 // A worker's connections in a synchronous training: to the coordinator and to the other workers. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
+#include <openssl/rand.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,11 +13,13 @@
 #include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/communicators/between_processes.hpp>
+#include <strata/distribute/control/admission.hpp>
 #include <strata/distribute/control/coordinator.hpp>
 #include <strata/distribute/control/coordinator_client.hpp>
 #include <strata/distribute/control/heartbeat.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/elastic.hpp>
+#include <strata/distribute/sockets/tls_stream.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +33,12 @@ struct connection_options {
   elastic_options elastic{};
   std::chrono::milliseconds start_timeout{};  // until all workers have joined, or a late one is taken in
 };
+
+/// What all workers must agree on: the program and the cluster.
+inline agreement agreement_on(const std::string& program, const cluster_spec& cluster, int least_workers = 0) {
+  const std::string elastic = least_workers > 0 ? detail::text_of({"; elastic from ", least_workers, " workers on"}) : "";
+  return detail::text_of({program, elastic, "; cluster ", to_string(cluster)});
+}
 
 /// A communicator between the workers of a cluster. That of the chief also runs the coordinator. Copies are the same connections.
 /// With elastic options it survives its generation, and a late worker waits until it is taken in.
@@ -51,6 +60,11 @@ class worker_connections {
     if (least > 0 && !options.communication.implementation.elastic)
       throw_error(
           "elastic_options: MPI ends all processes when one of them dies; leave communication_options.implementation as it is");
+    s.encrypts = detail::admission(options.control).encrypts() && !options.communication.unprotected_data;
+    if (s.encrypts && s.self.size > 1 && options.communication.implementation.make_engine)
+      throw_error({"messages between workers go ", options.communication.implementation.description,
+                   ", which does not encrypt them, although the training has a secret or certificates: leave "
+                   "communication_options.implementation as it is, or set communication_options.unprotected_data"});
     if (s.self.size == 1) {
       s.is_alone = true;
       in_process_store store;
@@ -62,8 +76,8 @@ class worker_connections {
     const std::string run = members.has_named_run() ? members.run_id() : "";
     const auto own = members.address(members.task());
     s.self.name = to_string(members.task()), s.self.host = own ? own->host : "127.0.0.1", s.self.pid = int(::getpid());
-    s.self.agreement = detail::text_of({"cluster ", to_string(members.spec()), "; ", program});
-    if (is_elastic()) s.self.agreement += detail::text_of({"; elastic from ", least, " workers on"});
+    s.self.agreement =
+        agreement_on(s.encrypts ? detail::text_of({program, ", encrypted messages"}) : program, members.spec(), least);
     if (members.is_chief())
       s.server = std::make_unique<coordinator>(members.coordinator(), run, options.control, members.generation(), options.elastic,
                                                patience(), s.self.size);
@@ -90,6 +104,15 @@ class worker_connections {
     or_first_error([&] { others().wait_received(what, until); });
   }
 
+  /// Tells the others about an error with which this program may end; empty: it goes on.
+  void announce_error(const std::string& what) const {
+    if (state_->now && state_->now->alive) state_->now->alive->announce_error(what);
+  }
+  /// Tells the others about work for which they may have to wait, however long it takes; empty: it is done.
+  void announce_work(const std::string& what) const {
+    if (state_->now && state_->now->alive) state_->now->alive->announce_work(what);
+  }
+
   bool is_elastic() const { return state_->options.elastic.least_workers > 0 && !state_->is_alone; }
   int first_size() const { return state_->self.size; }
   const std::vector<int>& newcomers() const { return state_->newcomers; }
@@ -103,7 +126,13 @@ class worker_connections {
     std::string last = why;
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
       if (s.now->alive->has_ended()) throw communication_error(s.now->what_was_heard().value_or(last));
-      const formation all = s.client->form_again(patience() + beats.missed * beats.interval);
+      formation all;
+      try {
+        all = s.client->form_again(patience() + beats.missed * beats.interval, [&] { return s.now->waits->time_stands(); });
+      } catch (const communication_error&) {
+        if (const std::string trouble = s.now->waits->trouble(); !trouble.empty()) throw communication_error(trouble);
+        throw;
+      }
       try {
         return connect(all);
       } catch (const communication_error& e) {  // another process was lost meanwhile
@@ -153,7 +182,7 @@ class worker_connections {
   struct state {
     connection_options options;
     member self;
-    bool is_alone = false;
+    bool is_alone = false, encrypts = false;
     std::unique_ptr<coordinator> server;
     std::shared_ptr<coordinator_client> client;  // of the last generation that this process knows
     std::vector<int> newcomers;
@@ -186,8 +215,28 @@ class worker_connections {
     g.alive = std::make_unique<heartbeat>(*g.client, g.waits, [&g](const std::string& why) { g.interrupt(why); }, is_elastic());
     s.now = std::move(next);  // memory and connections of the former one end here
     or_first_error([&] {
-      g.begin(std::make_unique<between_processes>(*g.client, g.rank, g.size, s.self.host, s.options.communication, g.waits));
+      const auto protection = [&]() -> std::shared_ptr<const detail::socket_protection> {
+        if (!s.encrypts) return nullptr;
+        return std::make_shared<detail::tls_protection>(key_of_data(g));
+      };
+      g.begin(std::make_unique<between_processes>(*g.client, g.rank, g.size, s.self.host, s.options.communication, g.waits,
+                                                  protection));
     });
+  }
+
+  /// The key of the messages in a generation, which its rank 0 makes. It travels through the coordinator, over encrypted
+  /// connections or within one machine.
+  detail::shared_key key_of_data(generation& g) const {
+    detail::shared_key key{};
+    if (g.rank == 0) {
+      if (::RAND_bytes(key.data(), int(key.size())) != 1) throw communication_error("OpenSSL has no random numbers");
+      g.client->set("key of data", std::string(reinterpret_cast<const char*>(key.data()), key.size()));
+      return key;
+    }
+    const std::string made = g.client->get("key of data", state_->options.communication.timeout);
+    if (made.size() != key.size()) throw communication_error("the coordinator has no key for the connections between workers");
+    std::ranges::copy(made, key.begin());
+    return key;
   }
 
   /// One error causes others in other processes. Throws the first one, which the coordinator knows.
@@ -199,6 +248,7 @@ class worker_connections {
       generation& g = *state_->now;
       if (!g.client) throw;
       std::string first = g.client->fail(g.waits->culprit(), e.what());
+      if (first.empty()) first = g.waits->trouble();
       if (first.empty()) first = g.what_was_heard().value_or("");  // the coordinator may have sent the reason before it ended
       throw communication_error(first.empty() ? e.what() : first);
     }

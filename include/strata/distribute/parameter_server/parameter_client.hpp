@@ -1,7 +1,6 @@
 // A worker's connections to all parameter servers. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/control/deadline.hpp>
+#include <strata/distribute/control/server_connection.hpp>
 #include <strata/distribute/parameter_server/parameter_executor.hpp>
 #include <strata/distribute/parameter_server/parameter_messages.hpp>
 #include <strata/distribute/parameter_server/parameter_rows.hpp>
@@ -53,11 +53,12 @@ class parameter_client {
   using methods = detail::parameter_methods;
   struct server {
     endpoint where;
-    std::unique_ptr<grpc::GenericStub> stub;
-    std::unique_ptr<detail::server_session> session{};  // ends before its stub
+    std::unique_ptr<detail::server_connection> connection;
+    std::unique_ptr<detail::server_session> session{};  // ends before its connection
   };
   struct call {
     std::size_t shard;
+    detail::server_connection::stub stub;  // lives as long as the call
     std::unique_ptr<grpc::ClientContext> context;
     std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
     grpc::ByteBuffer answer;
@@ -72,6 +73,7 @@ class parameter_client {
   std::vector<shard_contents> contents_;
   wire::sender self_;
   bool has_weights_ = false;  // of the servers
+  std::string announced_;     // the last error
   double calling_ = 0, waiting_ = 0;
 
  public:
@@ -87,11 +89,11 @@ class parameter_client {
                                .incarnation = self_.incarnation,
                                .agreement = options_.program};
     for (const endpoint& where : servers)
-      servers_.push_back({where, std::make_unique<grpc::GenericStub>(detail::watched_channel(
-                                     where, options_.control, 2 * bytes_of_largest(shards_, sizeof(T))))});
+      servers_.push_back({where, std::make_unique<detail::server_connection>(where, options_.control,
+                                                                             2 * bytes_of_largest(shards_, sizeof(T)))});
     for (std::size_t s = 0; s < servers_.size(); ++s) {
       servers_[s].session =
-          std::make_unique<detail::server_session>(name_of(s), *servers_[s].stub, self_, self, options_.retry_for);
+          std::make_unique<detail::server_session>(name_of(s), *servers_[s].connection, self_, self, options_.retry_for);
       servers_[s].session->join(options_.start_timeout, options_.control.on_waiting);
     }
   }
@@ -178,6 +180,13 @@ class parameter_client {
     return updates;
   }
 
+  /// Tells the servers about an error with which this program may end; empty: it goes on.
+  void announce_error(const std::string& what) {
+    if (what == announced_) return;
+    announced_ = what;
+    for (const server& s : servers_) s.session->announce_error(what);
+  }
+
  private:
   std::size_t bytes_of(std::size_t shard) const { return std::size_t(shards_[shard].size()) * sizeof(T); }
   static std::string own_host() {
@@ -245,10 +254,11 @@ class parameter_client {
     std::size_t open = 0;
     const auto start = [&](call& c) {
       c.context = std::make_unique<grpc::ClientContext>();
-      // The server reports a time-out before this deadline; without a connection each attempt fails after 2 s.
+      // The server reports a time-out before this deadline; without a connection each attempt fails at once.
       c.context->set_deadline(detail::deadline_in(options_.timeout + std::chrono::seconds(5)));
       c.joins = server_of(c).session->joins();
-      c.reader = server_of(c).stub->PrepareUnaryCall(c.context.get(), method, message(c.shard), &queue);
+      c.stub = server_of(c).session->stub();
+      c.reader = c.stub->PrepareUnaryCall(c.context.get(), method, message(c.shard), &queue);
       c.reader->StartCall();
       c.reader->Finish(&c.answer, &c.status, &c);
       ++open;

@@ -172,6 +172,12 @@ class parameter_executor : detail::compiled<Program, Backend>,
     steps_ = step;
   }
   int threads() const { return local_.threads(); }
+  /// Tells the servers about an error with which this program may end; empty: it goes on. Workers that wait for this one get it.
+  void announce_error(const std::string& what)
+    requires requires(connection c) { c.announce_error(std::string()); }
+  {
+    if (servers_) servers_->announce_error(what);
+  }
   /// Workers agree on nothing: each is a group of its own.
   solo_group& group() { return group_; }
   const solo_group& group() const { return group_; }

@@ -8,11 +8,12 @@
 
 namespace strata::detail {
 
-/// `join` is a join_request, and its call stays open; `leave` is an empty_message (control_messages.hpp).
+/// `join` is a join_request, and its call stays open; `leave` is an empty_message, `announce` an announcement
+/// (control_messages.hpp).
 struct parameter_methods {
   static constexpr const char *join = "/strata.Parameters/Join", *leave = "/strata.Parameters/Leave",
                               *assign = "/strata.Parameters/Assign", *push = "/strata.Parameters/Push",
-                              *pull = "/strata.Parameters/Pull";
+                              *pull = "/strata.Parameters/Pull", *announce = "/strata.Parameters/Announce";
 };
 inline constexpr std::size_t most_rows = 1 << 20, most_metric_sums = 1 << 20;  // in one message
 

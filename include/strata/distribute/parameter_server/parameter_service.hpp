@@ -7,13 +7,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <strata/base/text.hpp>
+#include <strata/distribute/control/callers.hpp>
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
+#include <strata/distribute/control/status_text.hpp>
 #include <strata/distribute/parameter_server/parameter_messages.hpp>
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
 #include <strata/distribute/parameter_server/parameter_store.hpp>
@@ -32,11 +35,11 @@ class parameter_service {
   using store = parameter_store<T, Optimizer>;
 
   /// `program` describes what is trained; workers of another program are refused.
-  /// Throws strata::error if it cannot listen at `where`, or if the address is open to other machines without TLS.
+  /// Throws strata::error if it cannot listen at `where`, or if the address is open to other machines without a proof.
   parameter_service(const endpoint& where, std::string name, std::string run, std::string program, store& parameters,
                     const control_options& control = {}, std::uint64_t generation = 0)
       : service_(std::move(name), std::move(run), generation, std::move(program), parameters),
-        server_(where, "the parameter server", service_, control, limits_of(parameters)) {}
+        server_(where, "the parameter server", service_, control, limits_of(parameters), service_.who_calls()) {}
   ~parameter_service() { service_.close(); }
   parameter_service(const parameter_service&) = delete;
   parameter_service& operator=(const parameter_service&) = delete;
@@ -47,9 +50,11 @@ class parameter_service {
      public:
       call(service& owner, grpc::GenericCallbackServerContext& context)
           : owner_(owner), context_(context), method_(context.method()) {
+        owner_.callers_->begins(context_);
         StartRead(&message_);
       }
       void OnReadDone(bool ok) override {
+        owner_.callers_->has_spoken(context_);
         if (!ok) return end({grpc::StatusCode::INVALID_ARGUMENT, "the call has no message"});
         try {
           wire::envelope received(message_);
@@ -71,7 +76,7 @@ class parameter_service {
       void OnDone() override { delete this; }
       /// Only the first status counts.
       void end(const grpc::Status& status) {
-        if (!ended_.exchange(true)) Finish(status);
+        if (!ended_.exchange(true)) Finish(detail::status_of(status.error_code(), status.error_message()));
       }
 
      private:
@@ -89,6 +94,8 @@ class parameter_service {
           join(received);
         else if (method_ == methods::leave)
           leave();
+        else if (method_ == methods::announce)
+          announce(received);
         else if (method_ == methods::assign)
           assign(received);
         else if (method_ == methods::pull)
@@ -145,10 +152,12 @@ class parameter_service {
         if (who.agreement != owner_.program_)
           return end({grpc::StatusCode::FAILED_PRECONDITION,
                       control::disagreement(owner_.name_, "this process does", owner_.program_, who.agreement)});
+        who.agreement = {};  // is not kept
         connection_ = owner_.store_.join(std::move(who));
         if (connection_ < 0)
           return end({grpc::StatusCode::FAILED_PRECONDITION,
                       detail::text_of({"this process has been replaced by another one at ", owner_.name_})});
+        owner_.callers_->is_member(context_);
         message_ = wire::sealed(control::empty_message{});
         StartWrite(&message_);
         if (!owner_.remember_joined(this)) return end({grpc::StatusCode::UNAVAILABLE, detail::text_of({owner_.name_, " ends"})});
@@ -157,6 +166,11 @@ class parameter_service {
       }
       void leave() {
         owner_.store_.leave(from_.rank, from_.incarnation);
+        answer({});
+      }
+      void announce(const wire::envelope& received) {
+        owner_.store_.announce(from_.rank, from_.incarnation,
+                               control::printable(received.body<control::announcement>().trouble, 2000));
         answer({});
       }
       void answer(parameter_answer<T> a) {
@@ -194,6 +208,8 @@ class parameter_service {
       return new call(*this, *context);
     }
 
+    const std::shared_ptr<detail::callers>& who_calls() const { return callers_; }
+
     void close() {
       store_.close();
       const std::lock_guard lock(mutex_);  // a call is deleted only after its OnCancel, which waits for the lock
@@ -214,8 +230,9 @@ class parameter_service {
 
     std::string name_, run_;
     std::uint64_t generation_;
-    std::string program_;
+    control::agreement program_;
     store& store_;
+    const std::shared_ptr<detail::callers> callers_ = std::make_shared<detail::callers>();
     std::recursive_mutex mutex_;  // gRPC may call back at once
     std::set<call*> joined_;
     bool closed_ = false;
@@ -238,20 +255,26 @@ class parameter_service {
   detail::guarded_server server_;
 };
 
-/// Saves snapshots until the chief has left and all other workers have left or are lost; then returns.
+/// Saves snapshots, beside the requests of workers, until the chief has left and all other workers have left or are lost; then
+/// returns.
 /// Throws communication_error if no worker joins in time, or if all are lost before the chief has left.
 template <class T, optimizer Optimizer>
 void serve_until_over(parameter_store<T, Optimizer>& parameters, const std::string& chief,
                       std::chrono::milliseconds start_timeout, parameter_snapshots snapshots = {}) {
   using namespace std::chrono_literals;
   const auto began = std::chrono::steady_clock::now();
+  std::future<void> saving;
   for (;; std::this_thread::sleep_for(50ms)) {
     parameters.tick();
-    snapshots.save_when_due(parameters);
+    const bool saves = saving.valid() && saving.wait_for(0ms) == std::future_status::timeout;
+    if (!saves && snapshots.is_due(parameters))
+      saving = std::async(std::launch::async, [&] { snapshots.save_when_due(parameters); });
     if (parameters.is_deserted()) {
+      if (saving.valid()) saving.wait();
       if (parameters.chief_has_left()) return snapshots.remove();
-      throw communication_error(
-          detail::text_of({"all workers are gone, but ", chief, " has not said that the training is over"}));
+      const std::string trouble = parameters.trouble_of(0);
+      throw communication_error(detail::text_of({"all workers are gone, but ", chief, " has not said that the training is over",
+                                                 trouble.empty() ? "" : "; ", trouble}));
     }
     if (!parameters.has_had_members() && std::chrono::steady_clock::now() - began > start_timeout)
       throw communication_error(detail::text_of(

@@ -137,19 +137,25 @@ class parameter_snapshots {
     throw_error({file.string(), " is of another training: its shards are others"});
   }
 
+  /// Whether there is something to save, and it is time.
+  template <class Store>
+  bool is_due(const Store& store) const {
+    if (files_.newest().empty()) return false;
+    const long changes = store.changes();
+    const bool over = store.chief_has_left();
+    if (changes == saved_changes_ && over == saved_over_) return false;
+    const long gradients = (changes - saved_changes_) / std::max(1, store.shards());
+    const auto now = clock::now();
+    return now >= failed_until_ &&
+           (over != saved_over_ || now - saved_at_ >= options_.every || (options_.updates > 0 && gradients >= options_.updates));
+  }
   /// If the snapshot cannot be written, says so on std::clog and tries again after `every`; the training goes on.
   template <class Store>
   void save_when_due(const Store& store) {
-    if (files_.newest().empty()) return;
+    if (!is_due(store)) return;
     const long changes = store.changes();
     const bool over = store.chief_has_left();
-    if (changes == saved_changes_ && over == saved_over_) return;
-    const long gradients = (changes - saved_changes_) / std::max(1, store.shards());
-    const auto now = clock::now();
-    if (now < failed_until_) return;
-    if (over == saved_over_ && now - saved_at_ < options_.every && (options_.updates <= 0 || gradients < options_.updates))
-      return;
-    saved_at_ = now;
+    const auto now = saved_at_ = clock::now();
     try {
       detail::section_writer write(files_.unfinished());
       write(detail::text_of({format, program_}));

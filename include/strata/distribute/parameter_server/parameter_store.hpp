@@ -132,6 +132,17 @@ class parameter_store {
     depart(worker, incarnation, connection, control::presence::lost);
   }
 
+  /// An error with which the worker's program may end; empty: it goes on.
+  void announce(int worker, std::uint64_t incarnation, std::string trouble) {
+    const std::lock_guard lock(roster_mutex_);
+    if (control::roster::entry* const e = roster_.find(worker, incarnation)) e->trouble = std::move(trouble);
+  }
+  /// Why the worker has ended, in a sentence; empty: it has not, or has not said why.
+  std::string trouble_of(int worker) const {
+    const std::lock_guard lock(roster_mutex_);
+    return detail::waiting_rules::trouble_of(roster_.find(worker));
+  }
+
   bool chief_has_left() const {
     const std::lock_guard lock(roster_mutex_);
     const control::roster::entry* const chief = roster_.find(0);
@@ -270,13 +281,16 @@ class parameter_store {
 
   /// Changes of all shards since this server began.
   long changes() const { return changes_; }
-  /// Calls f(number, shard, clocks, metric sums) for each shard of this server while it is locked.
-  template <class F>
-  void for_each_shard(F&& f) const {
+  /// Calls f(number, shard, clocks, metric sums) for each shard of this server while it is locked, then `after()` when it is not.
+  template <class F, class After>
+  void for_each_shard(F&& f, After&& after) const {
     for (std::size_t k = 0; k < shards_.size(); ++k)
       if (shards_[k]) {
-        const std::lock_guard lock(shards_[k]->mutex);
-        f(k, std::as_const(*shards_[k]).values(), std::as_const(shards_[k]->clocks), std::as_const(shards_[k]->metric_sums));
+        {
+          const std::lock_guard lock(shards_[k]->mutex);
+          f(k, std::as_const(*shards_[k]).values(), std::as_const(shards_[k]->clocks), std::as_const(shards_[k]->metric_sums));
+        }
+        after();
       }
   }
   template <class F>

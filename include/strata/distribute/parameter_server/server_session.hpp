@@ -2,7 +2,6 @@
 // server is restarted. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -15,6 +14,7 @@
 #include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/control_messages.hpp>
 #include <strata/distribute/control/deadline.hpp>
+#include <strata/distribute/control/server_connection.hpp>
 #include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/parameter_server/parameter_messages.hpp>
 #include <strata/distribute/wire/envelope.hpp>
@@ -31,9 +31,9 @@ class server_session {
 
  public:
   /// `name` names the server in errors: "ps 1 at node7:2222".
-  server_session(std::string name, grpc::GenericStub& stub, wire::sender self, control::member who,
+  server_session(std::string name, server_connection& connection, wire::sender self, control::member who,
                  std::chrono::milliseconds retry_for)
-      : name_(std::move(name)), stub_(stub), self_(std::move(self)), who_(std::move(who)), retry_for_(retry_for) {}
+      : name_(std::move(name)), connection_(connection), self_(std::move(self)), who_(std::move(who)), retry_for_(retry_for) {}
   ~server_session() { leave(); }
   server_session(const server_session&) = delete;
   server_session& operator=(const server_session&) = delete;
@@ -43,6 +43,11 @@ class server_session {
     open(timeout, " does not answer within ", on_waiting);
     joins_ = 1;
     thread_ = std::thread([this] { stay(); });
+  }
+  /// Calls over the connection that this worker last joined with.
+  server_connection::stub stub() {
+    const std::lock_guard lock(mutex_);
+    return calls_;
   }
   /// How often this worker has joined.
   long joins() {
@@ -60,6 +65,18 @@ class server_session {
       throw communication_error(text_of({name_, " is gone: it accepted no connection within ", retry_for_.count(), " ms"}));
     }
     return joins_ > before;
+  }
+
+  /// Tells the server, if it is there, about an error with which this program may end; empty: it goes on.
+  void announce_error(const std::string& what) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (away_) return;
+    }
+    grpc::ClientContext context;
+    context.set_deadline(detail::deadline_in(std::chrono::seconds(1)));
+    grpc::ByteBuffer answer;
+    unary_call(*stub(), context, parameter_methods::announce, wire::sealed(self_, control::announcement{what}), answer);
   }
 
  private:
@@ -105,8 +122,14 @@ class server_session {
       if (leaves_) throw communication_error(text_of({"this worker has left ", name_}));
       stream_ = opened;
     }
-    s.context.set_wait_for_ready(true);
-    s.call = stub_.PrepareCall(&s.context, parameter_methods::join, &s.queue);
+    server_connection::attempt way;
+    while (!(way = connection_.open(clock::now() + notice.left())).calls) {
+      if (notice.left() == std::chrono::milliseconds(0) || has_left())
+        throw communication_error(text_of({name_, failure, timeout.count(), " ms: ", way.why.error_message()}));
+      notice.tell(what);
+      std::this_thread::sleep_for(std::min(notice.left(), std::chrono::milliseconds(50)));
+    }
+    s.call = way.calls->PrepareCall(&s.context, parameter_methods::join, &s.queue);
     s.call->StartCall(&s);
     bool ok = s.done(notice, what);
     if (ok) {
@@ -117,18 +140,29 @@ class server_session {
       s.call->Read(&s.message, &s);
       ok = s.done(notice, what);
     }
-    if (ok) return s.call->Read(&s.message, &s);
+    if (ok) {
+      const std::lock_guard lock(mutex_);
+      calls_ = way.calls;
+      return s.call->Read(&s.message, &s);
+    }
     const grpc::Status status = s.finish();
+    connection_.drop(way.calls);
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) throw_error(status.error_message());
     throw communication_error(
         text_of({name_, failure, timeout.count(), " ms",
                  status.error_code() == grpc::StatusCode::CANCELLED ? "" : text_of({": ", status.error_message()})}));
   }
 
+  bool has_left() {
+    const std::lock_guard lock(mutex_);
+    return leaves_;
+  }
+
   void stay() {
     for (;;) {
       stream_->done();
       stream_->finish();
+      connection_.drop(stub());
       {
         const std::lock_guard lock(mutex_);
         if (leaves_) return;
@@ -169,7 +203,7 @@ class server_session {
       // Servers are left one after the other; a server that hangs must not delay this for longer than its pings.
       context.set_deadline(detail::deadline_in(ping_after + ping_timeout));
       grpc::ByteBuffer answer;
-      unary_call(stub_, context, parameter_methods::leave, wire::sealed(self_, control::empty_message{}), answer);
+      unary_call(*stub(), context, parameter_methods::leave, wire::sealed(self_, control::empty_message{}), answer);
     }
     {
       const std::lock_guard lock(mutex_);
@@ -181,13 +215,14 @@ class server_session {
   }
 
   const std::string name_;
-  grpc::GenericStub& stub_;
+  server_connection& connection_;
   const wire::sender self_;
   const control::member who_;
   const std::chrono::milliseconds retry_for_;
   std::mutex mutex_;
   std::condition_variable news_;
   std::shared_ptr<stream> stream_;
+  server_connection::stub calls_;
   long joins_ = 0;
   bool away_ = false, leaves_ = false, final_ = false;
   clock::time_point away_since_{};

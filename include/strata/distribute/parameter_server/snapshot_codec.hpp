@@ -51,25 +51,37 @@ bool copy_bytes(std::string_view bytes, std::span<T> to) {
   return true;
 }
 
-/// Calls section(std::string_view) once for the server, then three times for each of its shards.
+/// Calls section(std::string_view) once for the server, then three times for each of its shards. A shard is copied, so that no
+/// worker waits for it as long as writing takes.
 template <class Store, class Section>
 void save_snapshot(const Store& store, Section&& section) {
   section(std::string_view(wire::encode(server_snapshot{store.run(), store.chief_has_left()})));
-  std::string bytes;
-  store.for_each_shard([&](std::size_t number, const auto& shard, const std::vector<worker_clock>& clocks,
-                           const std::vector<double>& metric_sums) {
-    shard_snapshot s{.number = std::int64_t(number),
-                     .begin = shard.place().begin,
-                     .end = shard.place().end,
-                     .version = shard.version(),
-                     .metric_sums = metric_sums};
-    for (const worker_clock& c : clocks) s.clocks.push_back({c.incarnation, c.last_step, c.progress});
-    bytes.clear();
-    wire::encode(s, bytes);
-    section(std::string_view(bytes));
-    section(bytes_of(shard.weights()));
-    section(bytes_of(shard.slots()));
-  });
+  std::string head, weights, slots;
+  store.for_each_shard(
+      [&](std::size_t number, const auto& shard, const std::vector<worker_clock>& clocks,
+          const std::vector<double>& metric_sums) {
+        shard_snapshot s{.number = std::int64_t(number),
+                         .begin = shard.place().begin,
+                         .end = shard.place().end,
+                         .version = shard.version(),
+                         .metric_sums = metric_sums};
+        for (const worker_clock& c : clocks) s.clocks.push_back({c.incarnation, c.last_step, c.progress});
+        head.clear();
+        wire::encode(s, head);
+        weights = bytes_of(shard.weights());
+        slots = bytes_of(shard.slots());
+      },
+      [&] {
+        for (const std::string* each : {&head, &weights, &slots}) section(std::string_view(*each));
+      });
+}
+
+/// Whether numbers are what a server can have counted, with room to go on.
+inline bool is_plausible(const shard_snapshot& s) {
+  constexpr std::int64_t most = std::int64_t(1) << 62;
+  return s.version >= -1 && s.version < most &&
+         std::ranges::all_of(
+             s.clocks, [](const clock_snapshot& c) { return c.last_step >= -1 && c.progress >= 0 && c.progress < most; });
 }
 
 /// Takes back what save_snapshot gave, from section(), before a worker joins. Returns false if it is of other shards or workers;
@@ -81,7 +93,7 @@ bool restore_snapshot(Store& store, Section&& section) {
   store.for_each_shard([&](std::size_t number, auto& shard, std::vector<worker_clock>& clocks, std::vector<double>& metric_sums) {
     if (!fits) return;
     const auto s = wire::decode<shard_snapshot>(section());
-    fits = s.number == std::int64_t(number) && s.begin == shard.place().begin && s.end == shard.place().end &&
+    fits = is_plausible(s) && s.number == std::int64_t(number) && s.begin == shard.place().begin && s.end == shard.place().end &&
            s.clocks.size() == clocks.size() && copy_bytes(section(), shard.overwrite()) && copy_bytes(section(), shard.slots());
     if (!fits) return;
     shard.set_version(s.version);

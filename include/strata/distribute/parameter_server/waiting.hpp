@@ -70,8 +70,10 @@ class waiting_rules {
                      const control::roster& who, HasPushed&& has_pushed, time now) const {
     const std::string waited = text_of({std::chrono::duration_cast<std::chrono::seconds>(now - r.since).count(), " s"});
     const bool is_too_long = now - r.since > timeout_;
-    if (r.step < 0 || version < 0)
+    if (r.step < 0 || version < 0) {
+      if (std::string trouble = trouble_of(who.find(0)); !trouble.empty()) return trouble;
       return is_too_long ? text_of({workers_[0], " has not assigned the weights within ", waited}) : "";
+    }
     const bool sync = is_synchronous(staleness_);
     const std::string step = text_of({"step ", r.step});
     for (std::size_t w = 0; w < workers_.size(); ++w) {
@@ -79,6 +81,7 @@ class waiting_rules {
           sync ? !has_pushed(w) : who.is_present(int(w)) && clocks[w].progress < clocks[std::size_t(r.worker)].progress;
       if (!lags) continue;
       const control::roster::entry* const e = who.find(int(w));
+      if (std::string trouble = trouble_of(e); sync && !trouble.empty()) return trouble;
       if (sync && e && e->is == control::presence::left) return text_of({name_of(int(w), who), " has left before ", step});
       if (sync && e && e->is == control::presence::lost && now - e->heard > lost_after_)
         return text_of({name_of(int(w), who), " is gone: it did not push ", step});
@@ -89,6 +92,10 @@ class waiting_rules {
     return "";
   }
 
+  /// Why a worker that has left or is lost has ended, in a sentence; empty: it is present, or has not said why.
+  static std::string trouble_of(const control::roster::entry* e) {
+    return e && e->is != control::presence::present && !e->trouble.empty() ? control::ends_because_of(e->who, e->trouble) : "";
+  }
   /// With rank, host and pid once it has joined.
   std::string name_of(int worker, const control::roster& who) const {
     const control::roster::entry* const e = who.find(worker);

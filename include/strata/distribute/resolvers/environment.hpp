@@ -79,7 +79,7 @@ class variables {
 /// Variables that every resolver reads.
 inline constexpr auto run_id_variable = "STRATA_RUN_ID", coordinator_variable = "STRATA_COORDINATOR";
 
-inline constexpr int most_processes = 1'000'000, highest_port = 65'535;
+inline constexpr int most_processes = 65'536, highest_port = 65'535;
 
 /// A port for the coordinator of a run of which only the name is known, from 10000 to 29999: lower ports belong to well-known
 /// services, and from 32768 on Linux gives ports to outgoing connections.

@@ -1,8 +1,10 @@
 // Slurm's compressed lists of hosts, "node[01-03,07],gpu-[1-2]", and of tasks per host, "2(x3),1".
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/distribute/endpoint.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +30,9 @@ inline std::vector<std::string> expand_ranges(std::string_view list) {
     int first = 0, last = 0;
     if (!read_digits(low, first) || !read_digits(high, last) || last < first)
       throw_error({"'", range, "' is not a range of numbers such as 01-03"});
-    if (static_cast<std::size_t>(last - first) >= most_hosts) throw_error({"'", range, "' has more than 65536 hosts"});
+    if (low.size() > longest_host) throw_error({"a number has ", low.size(), " digits"});
+    if (static_cast<std::size_t>(last - first) >= most_hosts - out.size())
+      throw_error({"'", range, "' has more than 65536 hosts", out.empty() ? "" : " with those before it"});
     for (int i = first; i <= last; ++i) out.push_back(formatted("%0*d", static_cast<int>(low.size()), i));
     if (range.size() == list.size()) return out;
     list.remove_prefix(range.size() + 1);
@@ -39,10 +43,15 @@ inline std::vector<std::string> expand_ranges(std::string_view list) {
 inline std::vector<std::string> expand_hosts(const std::string& list) {
   const auto refuse = [&](const std::string& why) -> void { throw_error({"the host list '", list, "': ", why}); };
   std::vector<std::string> out, names{""};
+  std::size_t length = 0;  // of the longest of the names
+  const auto lengthen = [&](std::size_t by) {
+    if ((length += by) > longest_host) refuse(text_of({"a name has more than ", longest_host, " characters"}));
+  };
   const auto finish = [&] {
     if (names.front().empty()) refuse("a name is empty");
     out.insert(out.end(), names.begin(), names.end());
     names = {""};
+    length = 0;
   };
   std::string_view rest = list;
   while (!rest.empty()) {
@@ -61,6 +70,7 @@ inline std::vector<std::string> expand_hosts(const std::string& list) {
         refuse(e.what());
       }
       if (out.size() + names.size() * parts.size() > most_hosts) refuse("it has more than 65536 hosts");
+      lengthen(std::ranges::max_element(parts, {}, &std::string::size)->size());
       for (const std::string& name : names) {
         for (const std::string& part : parts) product.push_back(name + part);
       }
@@ -69,6 +79,7 @@ inline std::vector<std::string> expand_hosts(const std::string& list) {
     } else if (c == ']') {
       refuse("a ']' has no '['");
     } else {
+      lengthen(1);
       for (std::string& name : names) name += c;
     }
   }

@@ -85,10 +85,10 @@ struct slurm {
     detail::numbered_address(spec, 0) = first;
 
     const std::vector<int> counts = tasks_of_hosts(variables, size, hosts.size());
-    int sum = 0, most = 1;
-    for (const int count : counts) sum += count, most = std::max(most, count);
+    long sum = 0, most = 1;
+    for (const int count : counts) sum += count, most = std::max<long>(most, count);
     if (base + most - 1 > detail::highest_port)
-      throw_error(detail::formatted("%d tasks of one host need ports from %d on, which end at 65535", most, base));
+      throw_error(detail::formatted("%ld tasks of one host need ports from %d on, which end at 65535", most, base));
     // Another number of hosts or tasks than the step has: the variables describe the whole job.
     if (!distribution.starts_with("block") || counts.size() != hosts.size() || sum != size) return;
     for (std::size_t host = 0, task = 0; host < hosts.size(); ++host) {

@@ -14,6 +14,7 @@
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/cluster.hpp>
+#include <strata/distribute/control/control_channel.hpp>
 #include <strata/distribute/control/guarded_server.hpp>
 #include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/tasks/remote_task.hpp>
@@ -42,8 +43,8 @@ class cluster_coordinator {
   using clock = std::chrono::steady_clock;
 
  public:
-  /// Listens at the chief's address. Throws strata::error if it cannot, if the address is open to other machines without TLS, and
-  /// in a process that is not the chief.
+  /// Listens at the chief's address. Throws strata::error if it cannot, if the address is open to other machines without a proof,
+  /// and in a process that is not the chief.
   explicit cluster_coordinator(const cluster& members, cluster_coordinator_options options = {})
       : options_(std::move(options)),
         service_(members, options_.attempts),
@@ -52,7 +53,8 @@ class cluster_coordinator {
                  .streams = 4,
                  .members = members.size() - 1,
                  .ping_after = detail::ping_after,
-                 .ping_timeout = detail::ping_timeout}) {}
+                 .ping_timeout = detail::ping_timeout},
+                service_.who_calls()) {}
   /// The workers return from run_tasks. Tasks that have not ended are cancelled.
   ~cluster_coordinator() { service_.close(); }
   cluster_coordinator(const cluster_coordinator&) = delete;
@@ -93,18 +95,21 @@ class cluster_coordinator {
     /// One worker while its call is open. It introduces itself; then it sends one result per task.
     class worker final : public grpc::ServerGenericBidiReactor {
      public:
-      explicit worker(service& owner, const std::string& method) : owner_(owner) {
-        if (method == detail::tasks_method)
+      worker(service& owner, grpc::GenericCallbackServerContext& context) : owner_(owner), context_(context) {
+        owner_.callers_->begins(context_);
+        if (context.method() == detail::tasks_method)
           StartRead(&incoming_);
         else
           end({grpc::StatusCode::UNIMPLEMENTED, "the coordinator has no such method"});
       }
       void OnReadDone(bool ok) override {
+        owner_.callers_->has_spoken(context_);
         if (ok) owner_.heard(*this, incoming_);
       }
       void OnWriteDone(bool) override { owner_.sent(*this); }
       void OnCancel() override { owner_.cancelled(*this); }
       void OnDone() override {
+        owner_.callers_->has_spoken(context_);
         owner_.lost(*this);
         delete this;
       }
@@ -126,16 +131,21 @@ class cluster_coordinator {
       std::shared_ptr<scheduled> at_work;
       bool is_sending = false, has_ended = false;
 
+      void is_member() const { owner_.callers_->is_member(context_); }
+
      private:
       service& owner_;
+      grpc::GenericCallbackServerContext& context_;
       grpc::ByteBuffer incoming_, outgoing_;
     };
 
    public:
     service(const cluster& members, int attempts) : attempts_(std::max(1, attempts)), members_(members) {}
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-      return new worker(*this, context->method());
+      return new worker(*this, *context);
     }
+
+    const std::shared_ptr<detail::callers>& who_calls() const { return callers_; }
 
     std::shared_ptr<detail::remote_outcome> schedule(std::string name, std::string bytes) {
       auto task = std::make_shared<scheduled>(scheduled{{std::move(name), std::move(bytes)}});
@@ -232,6 +242,7 @@ class cluster_coordinator {
                       "this coordinator belongs to another run: the clusters differ, or STRATA_RUN_ID does"});
       w.name = to_string(members_.task_of_rank(from.rank));
       workers_.push_back(&w);
+      w.is_member();
     }
     void finish(worker& w, detail::task_result result) {
       const std::shared_ptr<scheduled> task = std::exchange(w.at_work, nullptr);
@@ -277,6 +288,7 @@ class cluster_coordinator {
 
     const int attempts_;
     const cluster members_;
+    const std::shared_ptr<detail::callers> callers_ = std::make_shared<detail::callers>();
     std::recursive_mutex mutex_;  // gRPC may call back at once
     std::condition_variable_any changed_;
     std::deque<std::shared_ptr<scheduled>> queue_;

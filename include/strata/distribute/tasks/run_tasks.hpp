@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <strata/base/text.hpp>
+#include <strata/distribute/control/server_connection.hpp>
 #include <strata/distribute/control/waiting_notice.hpp>
 #include <strata/distribute/tasks/cluster_coordinator.hpp>
 #include <string>
@@ -38,7 +39,6 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
  public:
   task_session(grpc::GenericStub& stub, const wire::sender& self, waiting_notice& notice, const std::string& what)
       : outgoing_(wire::sealed(self, task_worker{})) {
-    context_.set_wait_for_ready(true);
     stub.PrepareBidiStreamingCall(&context_, tasks_method, {}, this);
     AddHold();  // or OnDone could come while a result is being written
     StartRead(&incoming_);
@@ -121,7 +121,7 @@ void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&
   if (!address) throw_error({"run_tasks: the address of ", to_string(chief), " is unknown"});
   const std::string where = detail::text_of({to_string(chief), " at ", to_string(*address)});
   const wire::sender self{.run = members.run_id(), .generation = members.generation(), .rank = members.rank()};
-  grpc::GenericStub stub(detail::watched_channel(*address, options.control, detail::largest_task + (4 << 10)));
+  detail::server_connection connection(*address, options.control, detail::largest_task + (4 << 10));
 
   const auto execute = [&](const grpc::ByteBuffer& message) {
     using detail::task_outcome, detail::task_result;
@@ -147,14 +147,23 @@ void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&
   bool was_there = false;
   std::optional<detail::waiting_notice> notice(std::in_place, options.control.on_waiting, options.start_timeout);
   for (;;) {
-    detail::task_session session(stub, self, *notice, "run_tasks waits for " + where);
-    while (const std::optional<grpc::ByteBuffer> task = session.next()) session.answer(execute(*task));
-    const grpc::Status status = session.finish();
-    if (status.ok()) return;
+    const std::string what = "run_tasks waits for " + where;
+    auto [stub, status] = connection.open(std::chrono::steady_clock::now() + notice->left());
+    bool was_connected = false;
+    if (stub) {
+      detail::task_session session(*stub, self, *notice, what);
+      while (const std::optional<grpc::ByteBuffer> task = session.next()) session.answer(execute(*task));
+      status = session.finish();
+      if (status.ok()) return;
+      was_connected = session.was_connected();
+      connection.drop(stub);
+    } else {
+      notice->tell(what);
+    }
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw_error({"run_tasks: ", where, " schedules no tasks"});
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION)
       throw_error({"run_tasks: ", where, ": ", status.error_message()});
-    if (session.was_connected())
+    if (was_connected)
       was_there = true, notice.emplace(options.control.on_waiting, options.retry_for);
     else if (notice->left() == std::chrono::milliseconds(0))
       throw communication_error(

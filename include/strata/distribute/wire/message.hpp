@@ -144,7 +144,7 @@ void read(pbf_reader& from, T& value, std::size_t most) {
     }
   } else if constexpr (std::same_as<T, bool>) {
     expect(from, pbf_wire_type::varint);
-    value = from.get_bool();
+    value = from.get_uint64() != 0;  // get_bool would read a byte beyond a message that ends here
   } else if constexpr (std::is_enum_v<T>) {
     expect(from, pbf_wire_type::varint);
     const std::int64_t number = from.get_enum();

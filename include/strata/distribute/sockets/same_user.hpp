@@ -1,0 +1,96 @@
+// Which user a connection on this machine belongs to, as the kernel knows it. Linux only.
+#pragma once
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+#include <strata/io/file_descriptor.hpp>
+
+namespace strata::detail {
+
+/// The address of one end of a connection.
+struct socket_address {
+  ::sockaddr_storage bytes{};
+  ::socklen_t size = sizeof(::sockaddr_storage);
+
+  ::sockaddr* get() { return reinterpret_cast<::sockaddr*>(&bytes); }
+  const ::sockaddr* get() const { return reinterpret_cast<const ::sockaddr*>(&bytes); }
+  const ::sockaddr_in& v4() const { return reinterpret_cast<const ::sockaddr_in&>(bytes); }
+  const ::sockaddr_in6& v6() const { return reinterpret_cast<const ::sockaddr_in6&>(bytes); }
+
+  bool is_v4() const { return bytes.ss_family == AF_INET; }
+  bool is_v6() const { return bytes.ss_family == AF_INET6; }
+  /// Only processes of this machine have it.
+  bool is_loopback() const {
+    if (is_v4()) return (ntohl(v4().sin_addr.s_addr) >> 24) == 127;
+    return is_v6() && (IN6_IS_ADDR_LOOPBACK(&v6().sin6_addr) ||
+                       (IN6_IS_ADDR_V4MAPPED(&v6().sin6_addr) && v6().sin6_addr.s6_addr[12] == 127));
+  }
+};
+
+/// The user whose process has the TCP socket with the address `own`, connected to `other` (TCP_ESTABLISHED), or listening
+/// (TCP_LISTEN). Nothing if there is none in that state, or if the kernel does not tell.
+inline std::optional<::uid_t> owner_of_socket(const socket_address& own, const socket_address& other, int state) {
+  if (own.bytes.ss_family != other.bytes.ss_family || (!own.is_v4() && !own.is_v6())) return {};
+  const io::file_descriptor netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!netlink) return {};
+  struct {
+    ::nlmsghdr head;
+    ::inet_diag_req_v2 what;
+  } request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = NLM_F_REQUEST;
+  request.what.sdiag_family = static_cast<::__u8>(own.bytes.ss_family);
+  request.what.sdiag_protocol = IPPROTO_TCP;
+  request.what.idiag_states = ~::__u32(0);
+  ::inet_diag_sockid& id = request.what.id;
+  if (own.is_v4()) {
+    id.idiag_sport = own.v4().sin_port, id.idiag_dport = other.v4().sin_port;
+    std::memcpy(id.idiag_src, &own.v4().sin_addr, sizeof own.v4().sin_addr);
+    std::memcpy(id.idiag_dst, &other.v4().sin_addr, sizeof other.v4().sin_addr);
+  } else {
+    id.idiag_sport = own.v6().sin6_port, id.idiag_dport = other.v6().sin6_port;
+    std::memcpy(id.idiag_src, &own.v6().sin6_addr, sizeof own.v6().sin6_addr);
+    std::memcpy(id.idiag_dst, &other.v6().sin6_addr, sizeof other.v6().sin6_addr);
+  }
+  id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  if (::send(netlink.number(), &request, sizeof request, 0) != ::ssize_t(sizeof request)) return {};
+  struct {
+    ::nlmsghdr head;
+    ::inet_diag_msg what;
+    char more[4096];
+  } answer{};
+  const ::ssize_t got = ::recv(netlink.number(), &answer, sizeof answer, 0);
+  const bool is_answer =
+      got >= ::ssize_t(sizeof answer.head + sizeof answer.what) && answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY;
+  // A socket that its process has closed has no inode any more, and belongs to user 0 as far as the kernel tells.
+  if (!is_answer || answer.what.idiag_state != state || answer.what.idiag_inode == 0) return {};
+  return answer.what.idiag_uid;
+}
+
+/// Whether the other end of a connection on this machine belongs to a process of this user. `socket` was accepted.
+inline std::optional<bool> is_from_same_user(int socket) {
+  socket_address own, other;
+  if (::getsockname(socket, own.get(), &own.size) != 0 || ::getpeername(socket, other.get(), &other.size) != 0) return {};
+  const std::optional<::uid_t> owner = owner_of_socket(other, own, TCP_ESTABLISHED);
+  if (!owner) return {};
+  return *owner == ::geteuid();
+}
+/// Whether what listens at that address of this machine belongs to this user. (The kernel does not know the owner of a
+/// connection that has not been accepted yet.)
+inline std::optional<bool> listener_is_of_same_user(const socket_address& at) {
+  socket_address none = at;  // no connection comes from the port that listens
+  const std::optional<::uid_t> owner = owner_of_socket(at, none, TCP_LISTEN);
+  if (!owner) return {};
+  return *owner == ::geteuid();
+}
+
+}  // namespace strata::detail

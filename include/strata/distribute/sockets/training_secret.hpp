@@ -1,0 +1,57 @@
+// training_secret: what the processes of a training know and no other process does.
+#pragma once
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace strata {
+
+/// At least 128 random bits, as hexadecimal digits: `openssl rand -hex 16` makes one. `examples/launch` makes one for each
+/// training and hands it to all processes in STRATA_SECRET.
+class training_secret {
+  std::string digits_;
+
+ public:
+  static constexpr std::size_t least_digits = 32, most_digits = 1024;
+
+  /// Throws strata::error, which names `where` and does not quote the text, if it is not a secret.
+  explicit training_secret(std::string_view text, std::string_view where = "the secret of the training") {
+    const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+    while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+    const auto is_digit = [](char c) { return ('0' <= c && c <= '9') || ('a' <= c && c <= 'f') || ('A' <= c && c <= 'F'); };
+    if (text.size() < least_digits || text.size() > most_digits || !std::ranges::all_of(text, is_digit))
+      throw_error({where, " is not ", least_digits, " or more hexadecimal digits: make one with openssl rand -hex 16"});
+    digits_ = text;
+  }
+  const std::string& digits() const { return digits_; }
+};
+
+namespace detail {
+inline constexpr auto secret_variable = "STRATA_SECRET", secret_file_variable = "STRATA_SECRET_FILE";
+
+/// The secret in the environment variable STRATA_SECRET, or in the file that STRATA_SECRET_FILE names; nothing if neither is set.
+/// Throws strata::error if it is not a secret or the file cannot be read.
+inline std::optional<training_secret> secret_of_environment() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (const std::string text = variable(secret_variable); !text.empty()) return training_secret(text, secret_variable);
+  const std::string path = variable(secret_file_variable);
+  if (path.empty()) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(training_secret::most_digits + 2, '\0');
+  file.read(text.data(), std::streamsize(text.size()));
+  text.resize(std::size_t(file.gcount()));
+  if (text.empty()) throw_error({"cannot read ", path, ", which ", secret_file_variable, " names, or the file is empty"});
+  return training_secret(text, path);
+}
+}  // namespace detail
+
+}  // namespace strata

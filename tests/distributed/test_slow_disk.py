@@ -1,0 +1,71 @@
+# needs: grpc protozero
+"""A chief whose disk is slow or full: the others wait for as long as a snapshot takes, or tell why the training ends."""
+import os, sys, tempfile
+from workers import case, check, finish, finish_tests, free_ports, read_line, start as start_process
+
+LEAVES, PAUSE = 4, 5
+scratch = tempfile.TemporaryDirectory()
+
+
+def start(strategy, count, name, within=(), **of_chief):
+    """The processes of one training; only the first of them has the folder."""
+    folder = os.path.join(scratch.name, name)
+    addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
+    return [start_process([folder if i == 0 else folder + '-not-here', strategy, 1, LEAVES, PAUSE],
+                          {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}, 'resume',
+                          within if i == 0 else (), TIMEOUT='1500', **(of_chief if i == 0 else {})) for i in range(count)]
+
+
+def digests(outputs):
+    lines = [line for out in outputs for line in out.splitlines() if line.startswith('digest')]
+    check(len(lines) == len(outputs), outputs)
+    return set(lines)
+
+
+expected = digests(finish(start('one_device', 1, 'alone')))
+
+for strategy in ('multi_worker', 'multi_worker_tcp', 'multi_worker_elastic'):
+    @case(f'{strategy}: a snapshot that takes three times as long as a wait may: the same bits')
+    def _():
+        outputs = finish(start(strategy, 3, strategy, SLOW_DISK='5000'))
+        check('the disk needs ms 5000' in outputs[0], outputs[0])
+        check(digests(outputs) == expected, outputs)
+
+
+@case('elastic: a worker dies while the chief saves for three times as long as a wait may: the others go on when it has saved')
+def _():
+    processes = start('multi_worker_elastic', 3, 'dies', SLOW_DISK='5000')
+    line = read_line(processes[0])
+    while not line.startswith('the disk needs'):
+        check(line, 'the chief has not saved')
+        line = read_line(processes[0])
+    processes[2].kill()
+    outputs = finish(processes[:2])
+    check('lost worker 2' in outputs[0], outputs[0])
+    check(digests(outputs) == expected, outputs)
+
+
+@case('a chief that dies while it saves is noticed')
+def _():
+    processes = start('multi_worker', 3, 'chief-dies', SLOW_DISK='100000')
+    line = read_line(processes[0])
+    while not line.startswith('the disk needs'):
+        check(line, 'the chief has not saved')
+        line = read_line(processes[0])
+    processes[0].kill()
+    for out in finish(processes[1:]):
+        check('communication_error: ' in out, out)
+
+
+@case('a full disk: all processes tell it')
+def _():
+    full = ('bash', '-c', 'ulimit -f 1 && exec "$@"', 'limited')
+    processes = start('multi_worker', 3, 'full', full)
+    outputs = finish(processes)
+    check('error: cannot write ' in outputs[0] and 'File too large' in outputs[0], outputs[0])
+    for out in outputs[1:]:
+        check(f'communication_error: worker 0 (rank 0, 127.0.0.1, pid {processes[0].pid}) ends because of an error: cannot write ' in out
+              and 'File too large' in out, out)
+
+
+sys.exit(finish_tests())

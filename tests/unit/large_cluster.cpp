@@ -1,0 +1,181 @@
+// needs: grpc protozero
+// A training of 1,024 processes: what they agree on is compared to its end, and all of them are told why it fails.
+#include <doctest/doctest.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <strata/base/text.hpp>
+#include <strata/distribute/control/worker_connections.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "error_of.hpp"
+using namespace strata;
+using namespace strata::control;
+using strata::test::contains;
+
+using namespace std::chrono_literals;
+
+namespace {
+constexpr int size_of_cluster = 1024;
+
+/// One that is free at the moment.
+endpoint free_endpoint() {
+  const int s = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(s, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(::getsockname(s, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  ::close(s);
+  return {"127.0.0.1", ntohs(address.sin_port)};
+}
+
+cluster_spec large(int renamed = -1) {
+  cluster_spec spec;
+  for (int r = 0; r < size_of_cluster; ++r)
+    spec.worker.push_back(endpoint{detail::text_of({"node", r, r == renamed ? "b" : "", ".rack7.example.org"}), 2222});
+  return spec;
+}
+member worker(int rank, agreement on) {
+  return {.rank = rank,
+          .size = size_of_cluster,
+          .name = detail::text_of({"worker ", rank}),
+          .host = detail::text_of({"node", rank, ".rack7.example.org"}),
+          .pid = 4711,
+          .agreement = std::move(on)};
+}
+
+/// Calls of members that are under way at the same time, over few connections.
+class members {
+  struct call {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+  };
+  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  std::vector<std::unique_ptr<call>> calls_;
+  grpc::CompletionQueue queue_;
+
+ public:
+  explicit members(const endpoint& where) {
+    for (int i = 0; i < 32; ++i) {
+      grpc::ChannelArguments own_connection;
+      own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      stubs_.push_back(std::make_unique<grpc::GenericStub>(
+          grpc::CreateCustomChannel(to_string(where), grpc::InsecureChannelCredentials(), own_connection)));
+    }
+  }
+  template <class Message>
+  void begin(const char* method, int rank, const Message& message) {
+    call& c = *calls_.emplace_back(std::make_unique<call>());
+    c.context.set_wait_for_ready(true);
+    const wire::sender from{.run = "run", .rank = rank, .incarnation = std::uint64_t(1000 + rank)};
+    c.reader =
+        stubs_[std::size_t(rank) % stubs_.size()]->PrepareUnaryCall(&c.context, method, wire::sealed(from, message), &queue_);
+    c.reader->StartCall();
+    c.reader->Finish(&c.answer, &c.status, &c);
+  }
+  /// How many calls end in which way: with an answer, or refused with these words.
+  std::vector<std::pair<std::string, int>> outcomes() {
+    std::vector<std::pair<std::string, int>> all;
+    void* tag = nullptr;
+    bool ok = false;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      queue_.Next(&tag, &ok);
+      const call& c = *static_cast<call*>(tag);
+      const std::string words = c.status.ok() ? "an answer" : c.status.error_message();
+      const auto known = std::ranges::find(all, words, [](const auto& each) { return each.first; });
+      known == all.end() ? void(all.push_back({words, 1})) : void(++known->second);
+    }
+    calls_.clear();
+    return all;
+  }
+  /// All but the last join; the last one when they wait.
+  std::vector<std::pair<std::string, int>> join(const agreement& of_all, const agreement& of_last) {
+    for (int r = 0; r + 1 < size_of_cluster; ++r) begin(coordinator_methods::join, r, join_request{worker(r, of_all), 60s});
+    begin(coordinator_methods::join, size_of_cluster - 1, join_request{worker(size_of_cluster - 1, of_last), 60s});
+    return outcomes();
+  }
+};
+
+struct cluster_of_many {
+  endpoint where = free_endpoint();
+  control_options options;
+  std::unique_ptr<coordinator> server;
+  std::unique_ptr<members> all;
+
+  explicit cluster_of_many(heartbeat_options heartbeat = {}) {
+    options.connections = size_of_cluster;
+    options.heartbeat = heartbeat;
+    server = std::make_unique<coordinator>(where, "run", options, 0, elastic_options{}, 30s, size_of_cluster);
+    all = std::make_unique<members>(where);
+  }
+};
+}  // namespace
+
+TEST_CASE("1,024 processes, one with another seed: all are told which one") {
+  cluster_of_many c;
+  const auto outcomes = c.all->join(agreement_on("seed 5, 8 leaves", large()), agreement_on("seed 6, 8 leaves", large()));
+  REQUIRE(outcomes.size() == 1);
+  CHECK(outcomes[0].second == size_of_cluster);
+  CHECK(contains(outcomes[0].first, " does not train what "));
+  CHECK(contains(outcomes[0].first, "'seed 5' "));
+  CHECK(contains(outcomes[0].first, "'seed 6' "));
+  CHECK(outcomes[0].first.size() < 300);
+}
+
+TEST_CASE("1,024 processes, one with another address far back in the list: the words are those of the difference") {
+  cluster_of_many c;
+  const auto outcomes = c.all->join(agreement_on("seed 5", large()), agreement_on("seed 5", large(900)));
+  REQUIRE(outcomes.size() == 1);
+  CHECK(outcomes[0].second == size_of_cluster);
+  CHECK(contains(outcomes[0].first, "'... node900.rack7.example.org:2222 "));
+  CHECK(contains(outcomes[0].first, "'... node900b.rack7.example.org:2222 "));
+}
+
+TEST_CASE("1,024 processes that agree, and then all are lost but one: it is told, in a text that gRPC carries") {
+  cluster_of_many c({.interval = 200ms});
+  const agreement same = agreement_on("seed 5", large());
+  CHECK(c.all->join(same, same) == std::vector<std::pair<std::string, int>>{{"an answer", size_of_cluster}});
+  std::vector<std::pair<std::string, int>> outcomes;
+  for (int i = 0; i < 1000 && (outcomes.empty() || outcomes[0].first == "an answer"); ++i) {
+    c.all->begin(coordinator_methods::beat, 7, heartbeat_message{});
+    outcomes = c.all->outcomes();
+  }
+  CHECK(contains(outcomes.at(0).first, "worker 0 (rank 0, node0.rack7.example.org, pid 4711), worker 1 ("));
+  CHECK(contains(outcomes.at(0).first, " and 1015 more are taken for dead: no heartbeat for "));
+}
+
+TEST_CASE("texts that differ only where they are cut, and long ones without a comma") {
+  const std::string same(agreement::most, 'x');
+  const agreement a(same + "A"), b(same + "B");
+  CHECK(a != b);
+  CHECK(a == agreement(same + "A"));
+  CHECK(a.text.size() == agreement::most);
+  CHECK(disagreement("worker 1", "worker 0 does", a, b) ==
+        "worker 1 does not train what worker 0 does: programs and clusters, in words, are the same for 49152 characters, and "
+        "differ after them");
+  CHECK(differences_of(std::string(150, 'y') + "1 z", std::string(150, 'y') + "2 z") ==
+        std::pair<std::string, std::string>{"... " + std::string(100, 'y') + "1 z", "... " + std::string(100, 'y') + "2 z"});
+}
+
+TEST_CASE("a text for a status is cut at what gRPC carries, between two characters") {
+  CHECK(detail::fit_for_status("short: 100 %") == "short: 100 %");
+  CHECK(detail::fit_for_status(std::string(6000, 'a')) == std::string(6000, 'a'));
+  CHECK(detail::fit_for_status(std::string(6001, 'a')) == std::string(5997, 'a') + "...");
+  std::string umlauts;
+  for (int i = 0; i < 4000; ++i) umlauts += "\u00e4";
+  const std::string cut = detail::fit_for_status(umlauts);
+  CHECK(cut.ends_with("\u00e4..."));
+  CHECK(cut.size() <= 2000 + 3);
+}
