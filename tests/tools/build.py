@@ -63,9 +63,9 @@ class Test:
 
 
 class Build:
-    def __init__(self, compiler, sanitizer="", compilers=None, newest="", suite=None, lines=True):
-        """lines: whether a sanitizer's report names lines besides functions, which takes a third longer to compile."""
-        self.compiler, self.sanitizer, self.suite = compiler, sanitizer, suite
+    def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, lines=True):
+        """kinds: of the tests, None for all. lines: whether a sanitizer's report names lines besides functions, which takes a third longer to compile."""
+        self.compiler, self.sanitizer, self.kinds = compiler, sanitizer, kinds
         self.label = f"{compiler} {sanitizer}".strip()
         self.folder = Path("build/tests") / re.sub("[ ,]", "-", self.label)
         self.options = ["-Dtests=enabled", f"-Dexamples={'disabled' if sanitizer else 'enabled'}", "-Dbench=disabled"]
@@ -109,7 +109,7 @@ class Build:
 
     def select(self, filters):
         """A program of several files is chosen only where all of them are; otherwise each file has its own."""
-        every = [t for t in self.introspect("tests") if not self.suite or t["name"].startswith(self.suite + "/")]
+        every = [t for t in self.introspect("tests") if not self.kinds or t["name"].split("/")[0] in self.kinds]
         if self.sanitizer:
             every = [t for t in every if self.is_for_sanitizer(t, filters)]
         chosen = [t for t in every if not filters or any(f in t["name"] for f in filters)]

@@ -24,7 +24,9 @@ def builds(arguments):
         return [Build(arguments.compiler)]
     everything = [Build(gxx, compilers=[gxx, clang], newest=os.environ.get("NEWEST_CLANG", ""))]
     if not arguments.filters:
-        everything += [sanitized("address,undefined", suite="unit"), sanitized("thread", suite="unit")]
+        everything += [sanitized("address,undefined", kinds=["unit", "fuzz"]), sanitized("thread", kinds=["unit"])]
+    elif any(words.startswith("fuzz") for words in arguments.filters):  # only that build has them
+        everything += [sanitized("address,undefined", kinds=["fuzz"])]
     return everything
 
 

@@ -1,0 +1,41 @@
+// Safetensors files: the header, all tensors, and what write_safetensors makes of them.
+#include <strata/interop/safetensors.hpp>
+
+#include "fuzz.hpp"
+using namespace strata;
+
+namespace {
+std::vector<std::string> seeds() {
+  const std::vector<float> x{1, 2, 3, 4};
+  const std::vector<double> y{1};
+  const std::vector<std::uint8_t> z;
+  return {fuzz::written([&](const auto& path) { write_safetensors(path, {}); }), fuzz::written([&](const auto& path) {
+            write_safetensors(path,
+                              std::vector{safetensor::of("x", {2, 2}, x), safetensor::of("dense/kernel", {}, y),
+                                          safetensor::of("z", {0, 1}, z)},
+                              {{"key", "value"}});
+          })};
+}
+
+void read(std::string_view input) {
+  const fuzz::file in_memory(input);
+  const safetensors_file file(in_memory.path());
+  fuzz::accepted([&] {
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<safetensor> tensors;
+    for (const safetensors_file::entry& e : file.entries()) {
+      fuzz::check(file.find(e.name) == &e && e.count() * size_of(e.type) == e.bytes);
+      bytes.push_back(file.bytes(e.name));
+      tensors.push_back({e.name, e.type, e.extents, bytes.back()});
+    }
+    const fuzz::file copy(fuzz::written([&](const auto& path) { write_safetensors(path, tensors, file.metadata()); }));
+    const safetensors_file again(copy.path());
+    fuzz::check(again.metadata() == file.metadata() && again.entries().size() == tensors.size());
+    for (const safetensor& t : tensors)
+      fuzz::check(again[t.name].extents == t.extents && std::ranges::equal(again.bytes(t.name), t.bytes));
+  });
+  file.read<float>("x");
+}
+
+const fuzz::target safetensors{"safetensors", seeds, read};
+}  // namespace

@@ -1,0 +1,16 @@
+// The secret of a training, as STRATA_SECRET or a file has it.
+#include <strata/distribute/sockets/training_secret.hpp>
+
+#include "fuzz.hpp"
+using namespace strata;
+
+namespace {
+std::vector<std::string> seeds() { return {"0123456789abcdef0123456789ABCDEF", "0123456789abcdef0123456789abcdef\n", "short"}; }
+
+void read(std::string_view input) {
+  const training_secret secret{std::string(input)};
+  fuzz::accepted([&] { fuzz::check(training_secret(secret.digits()).digits() == secret.digits()); });
+}
+
+const fuzz::target secret{"secret", seeds, read};
+}  // namespace

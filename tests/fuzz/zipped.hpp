@@ -1,0 +1,23 @@
+// Compresses with zlib, so that inputs get past the checksum of a gzip file.
+#pragma once
+#include <zlib.h>
+
+#include <string>
+#include <string_view>
+
+namespace strata::fuzz {
+
+/// A gzip file.
+inline std::string gzipped(std::string_view bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data())), stream.avail_in = uInt(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data()), stream.avail_out = uInt(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace strata::fuzz
