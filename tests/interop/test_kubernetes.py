@@ -15,7 +15,10 @@ import kubernetes_validate
 import yaml
 
 RESOLVE = PROGRAMS / "interop_resolve"
-BLOCKS = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs/clusters.md").read_text(), re.M | re.S)
+PAGE = (ROOT / "docs/clusters.md").read_text()
+BLOCKS = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
+# (name, key) of each Secret that the page says how to make.
+SECRETS = re.findall(r"^kubectl create secret generic (\S+) --from-literal=(\w+)=", PAGE, re.M)
 VERSIONS = ["1.28", kubernetes_validate.latest_version()]
 
 
@@ -50,6 +53,10 @@ def environment(container, pod, fields, documents):
             variables[entry["name"]] = fields[source["fieldRef"]["fieldPath"]]
         elif "configMapKeyRef" in source:
             variables[entry["name"]] = maps[source["configMapKeyRef"]["name"]][source["configMapKeyRef"]["key"]]
+        elif "secretKeyRef" in source:
+            reference = source["secretKeyRef"]
+            check((reference["name"], reference["key"]) in SECRETS, f"{pod}: the page makes the Secret {reference['name']}")
+            variables[entry["name"]] = "0123456789abcdef" * 2
         else:
             look_up = lambda match: variables.get(match[1], match[0])
             variables[entry["name"]] = re.sub(r"\$\((\w+)\)", look_up, entry["value"])
