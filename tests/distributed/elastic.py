@@ -1,6 +1,6 @@
 """A training whose workers are lost, and started again, while it goes on. Shared by test_elastic.py and soak."""
 import statistics, threading, time
-from workers import PATIENCE, check, digest, finish, free_ports, start, strategies
+from workers import PATIENCE, check, configurations, digest, finish, free_ports, start, strategies
 
 LEAVES = 4
 expected_digests = {}
@@ -69,8 +69,7 @@ class Training:
         self.workers = [self.start(i) for i in range(count)]
 
     def start(self, index, **more):
-        config = {'cluster': {'worker': self.addresses}, 'task': {'type': 'worker', 'index': index}}
-        return Worker(self.arguments, config, **(self.environment | more))
+        return Worker(self.arguments, configurations({'worker': self.addresses})['worker', index], **(self.environment | more))
 
     @property
     def chief(self):

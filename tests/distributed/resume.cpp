@@ -1,7 +1,8 @@
 // needs: grpc protozero
 // A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Says "under way",
 // then a digest of parameters and history, or "interrupted" and the step. Takes so many milliseconds longer per step.
-// TIMEOUT: of a wait, in milliseconds. SLOW_DISK: how many milliseconds the first fsync takes, which says so.
+// STRATEGY is one_device, mirrored or multi_worker, perhaps with _tcp, _bf16 and _elastic. TIMEOUT: of a wait, in milliseconds.
+// HEARTBEAT: its interval, likewise. START: for how many seconds a worker may be away at the start.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,13 +13,9 @@
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include "outcome.hpp"
 using namespace strata;
@@ -26,6 +23,11 @@ using namespace strata;
 namespace {
 using small_cnn = sequential<input<28, 28, 1>, conv2d<8, 3, stride<2>>, batch_norm<>, activation<relu>, flatten, dropout<0.2_r>,
                              dense<10, softmax>>;
+
+int number(const char* variable, int otherwise) {
+  const char* value = std::getenv(variable);
+  return value ? std::atoi(value) : otherwise;
+}
 
 struct take_time {
   std::chrono::milliseconds pause;
@@ -62,36 +64,29 @@ int train(const auto& strategy, const std::string& folder, std::chrono::millisec
   }
   digest sum;
   for (const float w : model.parameters()) sum.add(w);
+  const std::string weights = test::digest_of(model.parameters());
   for (const logs& epoch : past.all())
     for (const auto& [name, value] : epoch) sum.add(value);
-  std::printf("digest %016llx of %zu epochs\n", sum.value(), past.size());
+  std::printf("digest %016llx of %zu epochs, weights %s\n", sum.value(), past.size(), weights.c_str());
   return 0;
 }
 }  // namespace
-
-/// In place of that of the C library.
-extern "C" int fsync(int file) {
-  static std::chrono::milliseconds slow(std::getenv("SLOW_DISK") ? std::atoi(std::getenv("SLOW_DISK")) : 0);
-  if (const auto time = std::exchange(slow, {}); time.count() > 0) {
-    take_time::say("the disk needs ms ", time.count());
-    std::this_thread::sleep_for(time);
-  }
-  return int(::syscall(SYS_fsync, file));
-}
 
 int main(int argc, char** argv) try {
   if (argc < 5) throw error("resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]");
   const std::string folder = argv[1];
   const std::string_view strategy = argv[2];
+  const auto is = [&](const char* word) { return strategy.find(word) != strategy.npos; };
   const compute_options compute{.threads = std::atoi(argv[3]), .leaves = std::atoi(argv[4])};
   const std::chrono::milliseconds pause(argc > 5 ? std::atoi(argv[5]) : 0);
-  multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(20)};
-  options.communication.timeout = std::chrono::milliseconds(std::getenv("TIMEOUT") ? std::atoi(std::getenv("TIMEOUT")) : 20'000);
-  if (strategy == "multi_worker_elastic") options.elastic.least_workers = 1;
+  multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(number("START", 20))};
+  options.communication.timeout = std::chrono::milliseconds(number("TIMEOUT", 20'000));
+  options.control.heartbeat.interval = std::chrono::milliseconds(number("HEARTBEAT", 2000));
+  if (is("_elastic")) options.elastic.least_workers = 1;
   if (strategy == "one_device") return train(one_device{compute}, folder, pause);
   if (strategy == "mirrored") return train(mirrored{cpus(compute.threads), compute}, folder, pause);
-  if (strategy == "multi_worker_tcp") options.communication.implementation = communication_implementation::tcp;
-  options.communication.bf16_gradients = strategy == "multi_worker_bf16";
+  if (is("_tcp")) options.communication.implementation = communication_implementation::tcp;
+  options.communication.bf16_gradients = is("_bf16");
   return train(multi_worker_mirrored{tf_config(), options}, folder, pause);
 } catch (...) {
   return test::report_error();

@@ -4,7 +4,7 @@ when something does."""
 import functools, itertools, os, pathlib, random, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 import workers
 from strangers import certificates, flood, to_parameter_server
-from workers import PATIENCE, case, check, check_took, digest, finish_tests, free_ports, line_of, read_line, wait_until
+from workers import PATIENCE, case, check, check_took, configurations, digest, finish_tests, free_ports, line_of, read_line, wait_until
 
 start = functools.partial(workers.start, program='ps_task')
 temporary_folder = functools.partial(tempfile.TemporaryDirectory, ignore_cleanup_errors=True)  # a server may write to it yet
@@ -15,15 +15,13 @@ class Cluster:
 
     def __init__(self, workers, ps, arguments, arguments_of=None, run_of=None, proxy=lambda port: port, host='127.0.0.1', more_of=None, **more):
         ports = free_ports(1 + workers + ps)
-        names = [('chief', 0)] + [('worker', i) for i in range(workers)] + [('ps', i) for i in range(ps)]
         self.ps_addresses = [f'{host}:{p}' for p in ports[1 + workers:]]
         seen = [f'{host}:{proxy(p)}' for p in ports[1 + workers:]]
         self.processes, self.starts = {}, {}
-        for name in names:
-            members = {'chief': [f'127.0.0.1:{ports[0]}'], 'ps': self.ps_addresses if name[0] == 'ps' else seen}
-            if workers:
-                members['worker'] = [f'127.0.0.1:{p}' for p in ports[1:1 + workers]]
-            config = {'cluster': members, 'task': {'type': name[0], 'index': name[1]}}
+        members = {'chief': [f'127.0.0.1:{ports[0]}'], 'worker': [f'127.0.0.1:{p}' for p in ports[1:1 + workers]], 'ps': seen}
+        for name, config in configurations(members).items():
+            if name[0] == 'ps':
+                config['cluster'] = config['cluster'] | {'ps': self.ps_addresses}
             own = {'STRATA_RUN_ID': (run_of or {}).get(name, 'test')} | more | (more_of or {}).get(name, {})
             self.starts[name] = functools.partial(start, (arguments_of or {}).get(name, arguments), config, **own)
             self.processes[name] = self.starts[name]()

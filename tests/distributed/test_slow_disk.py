@@ -1,19 +1,20 @@
 # needs: grpc protozero
 """A chief whose disk is slow or full: the others wait for as long as a snapshot takes, or tell why the training ends."""
 import os, sys, tempfile
-from workers import case, check, finish, finish_tests, free_ports, read_line, start as start_process
+from system_faults import SystemFaults
+from workers import case, check, finish, finish_tests, free_ports, start as start_process, wait_until
 
 LEAVES, PAUSE = 4, 5
 scratch = tempfile.TemporaryDirectory()
 
 
-def start(strategy, count, name, within=(), **of_chief):
-    """The processes of one training; only the first of them has the folder."""
+def start(strategy, count, name, within=(), faults=None):
+    """The processes of one training; only the first of them has the folder, and its system the faults."""
     folder = os.path.join(scratch.name, name)
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
     return [start_process([folder if i == 0 else folder + '-not-here', strategy, 1, LEAVES, PAUSE],
                           {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}, 'resume',
-                          within if i == 0 else (), TIMEOUT='1500', **(of_chief if i == 0 else {})) for i in range(count)]
+                          within if i == 0 else (), TIMEOUT='1500', **(faults.environment if faults and i == 0 else {})) for i in range(count)]
 
 
 def digests(outputs):
@@ -22,23 +23,28 @@ def digests(outputs):
     return set(lines)
 
 
+def slow_once(seconds):
+    faults = SystemFaults()
+    faults.slow_disk(seconds, 1)
+    return faults
+
+
 expected = digests(finish(start('one_device', 1, 'alone')))
 
 for strategy in ('multi_worker', 'multi_worker_tcp', 'multi_worker_elastic'):
     @case(f'{strategy}: a snapshot that takes three times as long as a wait may: the same bits')
     def _():
-        outputs = finish(start(strategy, 3, strategy, SLOW_DISK='5000'))
-        check('the disk needs ms 5000' in outputs[0], outputs[0])
+        faults = slow_once(5)
+        outputs = finish(start(strategy, 3, strategy, faults=faults))
+        check(faults.slowed() == 1, outputs[0])
         check(digests(outputs) == expected, outputs)
 
 
 @case('elastic: a worker dies while the chief saves for three times as long as a wait may: the others go on when it has saved')
 def _():
-    processes = start('multi_worker_elastic', 3, 'dies', SLOW_DISK='5000')
-    line = read_line(processes[0])
-    while not line.startswith('the disk needs'):
-        check(line, 'the chief has not saved')
-        line = read_line(processes[0])
+    faults = slow_once(5)
+    processes = start('multi_worker_elastic', 3, 'dies', faults=faults)
+    wait_until(faults.slowed)
     processes[2].kill()
     outputs = finish(processes[:2])
     check('lost worker 2' in outputs[0], outputs[0])
@@ -47,11 +53,9 @@ def _():
 
 @case('a chief that dies while it saves is noticed')
 def _():
-    processes = start('multi_worker', 3, 'chief-dies', SLOW_DISK='100000')
-    line = read_line(processes[0])
-    while not line.startswith('the disk needs'):
-        check(line, 'the chief has not saved')
-        line = read_line(processes[0])
+    faults = slow_once(100)
+    processes = start('multi_worker', 3, 'chief-dies', faults=faults)
+    wait_until(faults.slowed)
     processes[0].kill()
     for out in finish(processes[1:]):
         check('communication_error: ' in out, out)

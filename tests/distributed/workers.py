@@ -47,13 +47,16 @@ def kill_started():
     started.clear()
 
 
+def configurations(cluster):
+    """The TF_CONFIG of each member, such as ('worker', 0), of {'worker': ['127.0.0.1:2222']}; a role without addresses is left out."""
+    cluster = {role: addresses for role, addresses in cluster.items() if addresses}
+    return {(role, i): {'cluster': cluster, 'task': {'type': role, 'index': i}} for role in cluster for i in range(len(cluster[role]))}
+
+
 def start_workers(count, arguments, chief=False, arguments_of=None, more_of=None):
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
-    members = {'chief': addresses[:1], 'worker': addresses[1:]} if chief else {'worker': addresses}
-    tasks = [{'type': 'chief', 'index': 0}] if chief else []
-    tasks += [{'type': 'worker', 'index': i} for i in range(len(members['worker']))]
-    return [start((arguments_of or {}).get(i, arguments), {'cluster': members, 'task': t}, **(more_of or {}).get(i, {}))
-            for i, t in enumerate(tasks)]
+    configs = configurations({'chief': addresses[:chief], 'worker': addresses[chief:]}).values()
+    return [start((arguments_of or {}).get(i, arguments), config, **(more_of or {}).get(i, {})) for i, config in enumerate(configs)]
 
 
 def wait_until(condition, seconds=PATIENCE):
