@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <latch>
 #include <memory>
 #include <random>
 #include <strata/distribute/communicators/tcp.hpp>
@@ -54,6 +55,18 @@ struct two_streams {
       }
     }
     return "";
+  }
+};
+/// Its process reads nothing until `opens` is counted down.
+struct late_store final : key_value_store {
+  key_value_store& store;
+  std::latch opens{1};
+
+  explicit late_store(key_value_store& s) : store(s) {}
+  void set(const std::string& key, const std::string& value) override { store.set(key, value); }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    opens.wait();
+    return store.get(key, timeout);
   }
 };
 std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
@@ -189,6 +202,47 @@ TEST_CASE("messages of all sizes, in both directions at once, arrive whole and i
   });
   CHECK(contains(refused[0] + refused[1], "process 2"));
   for (const std::string& why : refused) CHECK(why != "no error");
+}
+
+TEST_CASE("who has read the tokens on the network, but has not the key, gets nowhere, and keeps nobody out") {
+  in_process_store store;
+  late_store of_second(store);
+  std::string failures[2];
+  const auto exchange = [&](int rank) {
+    return std::thread([&, rank] {
+      key_value_store& own = rank == 0 ? static_cast<key_value_store&>(store) : of_second;
+      failures[rank] = error_of<communication_error>([&] {
+        tcp_communicator c(own, rank, 2, {.timeout = 20s, .protection = std::make_shared<detail::tls_protection>(key_of(7))});
+        std::byte out{static_cast<unsigned char>(rank)}, in{7};
+        c.receive(&in, 1, 1 - rank);
+        c.send(&out, 1, 1 - rank);
+        c.wait("a byte");
+        CHECK(in == std::byte(1 - rank));
+      });
+    });
+  };
+  std::thread members[] = {exchange(0), exchange(1)};
+  const auto at = wire::decode<detail::tcp_address>(store.get("tcp 0", 5s));
+  std::vector<io::file_descriptor> silent;
+  for (int i = 0; i < 30; ++i) {
+    auto socket = detail::dial({at.host, std::uint16_t(at.port)}, steady_clock::now() + 5s).first;
+    const std::string hello = wire::encode(detail::tcp_hello{at.token, 1, 2}), noise(300, char(i));
+    CHECK(::send(socket.number(), hello.data(), hello.size(), MSG_NOSIGNAL) == ::ssize_t(hello.size()));
+    if (i % 3 == 0) (void)!::send(socket.number(), noise.data(), noise.size(), MSG_NOSIGNAL);
+    if (i % 3 != 1) silent.push_back(std::move(socket));
+    if (i % 3 != 1) continue;
+    char answer[detail::tcp_hello::encoded_bytes] = {};
+    const bool answers = detail::wait_for_socket(socket.number(), POLLIN, steady_clock::now() + 5s);
+    CHECK((answers && ::recv(socket.number(), answer, sizeof answer, 0) == ::ssize_t(sizeof answer)));
+    tls_stream other_key(std::move(socket), detail::tls_identity(key_of(8)), false);
+    stream_progress p;
+    while ((p = other_key.greet()).waits_for != 0)
+      if (!detail::wait_for_socket(other_key.socket(), p.waits_for, steady_clock::now() + 5s)) break;
+    CHECK((p.is_broken || p.is_closed));
+  }
+  of_second.opens.count_down();
+  for (std::thread& m : members) m.join();
+  for (const std::string& why : failures) CHECK(why == "no error");
 }
 
 TEST_CASE("a relay carries any number of connections both ways, and ends both sides of one") {

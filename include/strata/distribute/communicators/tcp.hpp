@@ -53,13 +53,9 @@ class tcp_communicator {
     std::uint64_t header;  // the size that is sent
     std::uint64_t moved;   // bytes so far, with the header's
   };
-  struct peer {
-    io::file_descriptor socket{};
-    std::unique_ptr<detail::secure_stream> stream{};  // in place of the socket
+  struct peer : detail::tcp_connection {
     detail::message_queue<message> out{}, in{};
     std::uint64_t moved = 0;  // bytes in both directions
-
-    int number() const { return stream ? stream->socket() : socket.number(); }
   };
   struct state {
     int rank = 0, size = 0;
@@ -83,11 +79,8 @@ class tcp_communicator {
     s.rank = rank, s.size = size, s.timeout = options.timeout, s.waits = std::move(waits);
     s.interruption = io::file_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     with.resize(std::size_t(size), with.empty());
-    detail::tcp_mesh mesh(store, rank, size, options.host, with, options.timeout, *s.waits);
-    if (options.protection)
-      for (auto& stream : std::move(mesh).take(*options.protection)) s.peers.push_back({.stream = std::move(stream)});
-    else
-      for (auto& socket : std::move(mesh).take()) s.peers.push_back({.socket = std::move(socket)});
+    detail::tcp_mesh mesh(store, rank, size, options.host, with, options.timeout, options.protection.get(), *s.waits);
+    for (auto& connection : std::move(mesh).take()) s.peers.push_back({std::move(connection)});
     s.asked.reserve(std::size_t(size) + 1);
   }
 

@@ -33,6 +33,15 @@
 
 namespace strata::detail {
 
+/// One end of a connection: a socket that does not block, or a stream in its place. Empty: there is none.
+struct tcp_connection {
+  io::file_descriptor socket{};
+  std::unique_ptr<secure_stream> stream{};
+
+  int number() const { return stream ? stream->socket() : socket.number(); }
+  explicit operator bool() const { return stream || socket; }
+};
+
 /// Each process listens at `host` for the processes of higher rank and connects to those of lower rank, and stops listening when
 /// all are connected. Both sides show the token that the other has left in the store, so only processes that can read the store
 /// are accepted. With `protection` they then prove that they have its key, and all that follows is encrypted.
@@ -41,9 +50,11 @@ class tcp_mesh {
 
   /// A connection whose other side has not proved yet which process it is.
   struct stranger {
-    io::file_descriptor socket;
+    tcp_connection connection;
     std::array<char, tcp_hello::encoded_bytes> said{};
     std::size_t bytes = 0;
+    int rank = -1;  // once it has shown the token; with protection, it has to prove the key next
+    short waits_for = POLLIN;
 
     bool is_complete() const { return bytes == said.size(); }
     tcp_hello hello() const {
@@ -54,12 +65,20 @@ class tcp_mesh {
       }
     }
   };
+  enum class standing : std::uint8_t { waits, proved, gone };
 
  public:
-  /// Throws communication_error, naming the missing process, if not all of `with` (by rank) are connected in time.
+  /// `protection`: null without encryption. Throws communication_error, naming the missing process, if not all of `with` (by
+  /// rank) are connected in time.
   tcp_mesh(key_value_store& store, int rank, int size, const std::string& host, const std::vector<bool>& with,
-           std::chrono::milliseconds timeout, const wait_state& waits)
-      : rank_(rank), size_(size), with_(with), waits_(waits), deadline_(clock::now() + timeout), sockets_(std::size_t(size)) {
+           std::chrono::milliseconds timeout, const socket_protection* protection, const wait_state& waits)
+      : rank_(rank),
+        size_(size),
+        with_(with),
+        protection_(protection),
+        waits_(waits),
+        deadline_(clock::now() + timeout),
+        connections_(std::size_t(size)) {
     io::file_descriptor listener;
     try {
       listener = listen_at(host);
@@ -76,37 +95,8 @@ class tcp_mesh {
     }
   }
 
-  /// The sockets by rank, non-blocking; none for this process and for those that were left out.
-  std::vector<io::file_descriptor> take() && { return std::move(sockets_); }
-
-  /// The same as streams, once both sides of each have greeted each other. Throws communication_error, naming the process, if one
-  /// of them does not in time or has another key.
-  std::vector<std::unique_ptr<secure_stream>> take(const socket_protection& protection) && {
-    std::vector<std::unique_ptr<secure_stream>> streams(sockets_.size());
-    std::vector<short> waits(sockets_.size());
-    for (std::size_t r = 0; r < sockets_.size(); ++r)
-      if (sockets_[r]) {
-        const int other = int(r);
-        streams[r] = protection.protect(std::move(sockets_[r]), other > rank_, std::min(rank_, other), std::max(rank_, other));
-        waits[r] = POLLOUT;
-      }
-    for (;;) {
-      std::vector<pollfd> on;
-      std::size_t missing = streams.size();
-      for (std::size_t r = streams.size(); r-- > 0;)
-        if (waits[r] != 0) on.push_back({streams[r]->socket(), waits[r], 0}), missing = r;
-      if (missing == streams.size()) return streams;
-      wait_for(on, text_of({"process ", missing, " did not prove in time that it belongs to the training"}));
-      for (std::size_t r = 0; r < streams.size(); ++r) {
-        if (waits[r] == 0) continue;
-        const stream_progress p = streams[r]->greet();
-        if (p.is_broken || p.is_closed)
-          throw communication_error(text_of({"process ", r, " does not belong to the training, or its connection is lost: ",
-                                             p.is_closed ? "it was closed" : streams[r]->why_broken()}));
-        waits[r] = p.waits_for;
-      }
-    }
-  }
+  /// By rank; none for this process and for those that were left out.
+  std::vector<tcp_connection> take() && { return std::move(connections_); }
 
  private:
   void read_points(key_value_store& store, const std::string& key, std::chrono::milliseconds timeout) try {
@@ -147,7 +137,8 @@ class tcp_mesh {
   /// Waits for up to 20 ms. Throws communication_error when the time is up or the wait is interrupted.
   void wait_for(std::vector<pollfd>& on, const std::string& missing) {
     waits_.throw_if_interrupted();
-    if (clock::now() > deadline_) throw communication_error(missing);
+    if (clock::now() > deadline_)
+      throw communication_error(text_of({missing, why_refused_.empty() ? "" : "; the last connection failed: ", why_refused_}));
     ::poll(on.data(), nfds_t(on.size()), 20);
   }
 
@@ -163,14 +154,16 @@ class tcp_mesh {
       if (::connect(s.number(), there.get(), there.size) == 0 || errno == EINPROGRESS) {
         do wait_for(on, missing);
         while (on[0].revents == 0);
-        stranger listener{std::move(s)};
-        if (say_hello(listener.socket, at.token)) {
-          on[0].events = POLLIN;
-          do wait_for(on, missing);
-          while (listens(listener) && !listener.is_complete());
-          const tcp_hello said = listener.hello();
-          if (listener.is_complete() && said.token == mine_.token && said.rank == std::uint32_t(other)) {
-            sockets_[std::size_t(other)] = std::move(listener.socket);
+        stranger listener{{.socket = std::move(s)}};
+        if (say_hello(listener.connection, at.token)) {
+          standing now = standing::waits;
+          do {
+            on[0].events = listener.waits_for;
+            wait_for(on, missing);
+            now = go_on(listener);
+          } while (now == standing::waits);
+          if (now == standing::proved && listener.rank == other) {
+            connections_[std::size_t(other)] = std::move(listener.connection);
             return;
           }
         }
@@ -185,7 +178,7 @@ class tcp_mesh {
     const std::size_t most_strangers = 64 + std::size_t(size_);  // the oldest makes room
     for (int missing; (missing = first_missing()) < size_;) {
       std::vector<pollfd> on{{listener.number(), POLLIN, 0}};
-      for (const stranger& s : strangers) on.push_back({s.socket.number(), POLLIN, 0});
+      for (const stranger& s : strangers) on.push_back({s.connection.number(), s.waits_for, 0});
       wait_for(on, text_of({"process ", missing, " did not connect to ",
                             to_string(endpoint{mine_.host, std::uint16_t(mine_.port)}), " in time"}));
       for (std::size_t i = 0; i < most_strangers; ++i) {  // more would displace connections that are complete
@@ -193,46 +186,65 @@ class tcp_mesh {
         if (!s && (errno == EMFILE || errno == ENFILE)) fail("cannot accept a connection", errno);
         if (!s) break;
         if (strangers.size() == most_strangers) strangers.pop_front();
-        strangers.push_back({std::move(s)});
+        strangers.push_back({{.socket = std::move(s)}});
       }
       for (auto s = strangers.begin(); s != strangers.end();) {
-        const bool stays = listens(*s) && !s->is_complete();
-        if (s->is_complete()) let_in(*s);
-        s = stays ? std::next(s) : strangers.erase(s);
+        const standing now = go_on(*s);
+        // The last connection of a process counts, because it has given up the earlier ones.
+        if (now == standing::proved && s->rank > rank_) connections_[std::size_t(s->rank)] = std::move(s->connection);
+        s = now == standing::waits ? std::next(s) : strangers.erase(s);
       }
     }
   }
   int first_missing() const {
     int r = rank_ + 1;
-    while (r < size_ && (!with_[std::size_t(r)] || sockets_[std::size_t(r)])) ++r;
+    while (r < size_ && (!with_[std::size_t(r)] || connections_[std::size_t(r)])) ++r;
     return r;
   }
-  /// Reads what has arrived. Returns whether the other side may send more.
-  static bool listens(stranger& s) {
-    const ssize_t got = ::recv(s.socket.number(), s.said.data() + s.bytes, s.said.size() - s.bytes, 0);
+  /// Takes what has arrived.
+  standing go_on(stranger& s) {
+    if (s.rank >= 0) return greet(s);
+    const ssize_t got = ::recv(s.connection.number(), s.said.data() + s.bytes, s.said.size() - s.bytes, 0);
     if (got > 0) s.bytes += std::size_t(got);
-    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+    if (s.is_complete()) return recognize(s);
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)) ? standing::waits : standing::gone;
   }
-  /// The last connection of a process counts, because it has given up the earlier ones.
-  void let_in(stranger& s) {
+  /// Looks at the hello. Who has opened a connection has said its own before.
+  standing recognize(stranger& s) {
     const tcp_hello said = s.hello();
     const auto r = std::size_t(said.rank);
-    if (said.token != mine_.token || said.size != std::uint32_t(size_)) return;
-    if (r <= std::size_t(rank_) || r >= std::size_t(size_) || !with_[r]) return;
-    if (say_hello(s.socket, points_[r].token)) sockets_[r] = std::move(s.socket);
+    if (said.token != mine_.token || said.size != std::uint32_t(size_)) return standing::gone;
+    if (r == std::size_t(rank_) || r >= std::size_t(size_) || !with_[r]) return standing::gone;
+    s.rank = int(r);
+    const bool accepts = s.rank > rank_;
+    if (accepts && !say_hello(s.connection, points_[r].token)) return standing::gone;
+    if (!protection_) return standing::proved;
+    s.connection.stream =
+        protection_->protect(std::move(s.connection.socket), accepts, std::min(rank_, s.rank), std::max(rank_, s.rank));
+    return greet(s);
   }
-  bool say_hello(const io::file_descriptor& to, std::uint64_t token) const {
+  standing greet(stranger& s) {
+    const stream_progress p = s.connection.stream->greet();
+    s.waits_for = p.waits_for;
+    if (!p.is_broken && !p.is_closed) return p.waits_for != 0 ? standing::waits : standing::proved;
+    why_refused_ = text_of({"process ", s.rank, " does not belong to the training, or its connection is lost: ",
+                            p.is_closed ? "it was closed" : s.connection.stream->why_broken()});
+    return standing::gone;
+  }
+  bool say_hello(const tcp_connection& to, std::uint64_t token) const {
     const std::string hello = wire::encode(tcp_hello{token, std::uint32_t(rank_), std::uint32_t(size_)});
     return ::send(to.number(), hello.data(), hello.size(), MSG_NOSIGNAL) == ssize_t(hello.size());
   }
 
   int rank_, size_;
   std::vector<bool> with_;
+  const socket_protection* protection_;
   const wait_state& waits_;
   clock::time_point deadline_;
   tcp_address mine_;
   std::vector<tcp_address> points_;  // of all processes
-  std::vector<io::file_descriptor> sockets_;
+  std::vector<tcp_connection> connections_;
+  std::string why_refused_;
 };
 
 }  // namespace strata::detail
