@@ -1,6 +1,7 @@
 """Strangers: what they send to the ports of a training, and certificates that no authority has signed, or another one.
 
-strangers.py HOST PORT KIND COUNT keeps that many connections open until it is ended: one that is closed is opened again."""
+strangers.py HOST PORT KIND COUNT SOURCE keeps that many connections open until it is ended: one that is closed is opened again. SOURCE is the
+address that they come from."""
 import errno, os, random, re, resource, selectors, socket, ssl, struct, subprocess, sys, time
 from workers import check
 
@@ -193,7 +194,7 @@ KINDS = {
 }
 
 
-def crowd(host, port, kind, count):
+def crowd(host, port, kind, count, source):
     """As many as the port takes. Prints a line once all have been opened."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     says, selector, opened, unread = KINDS[kind](), selectors.DefaultSelector(), 0, []
@@ -201,6 +202,7 @@ def crowd(host, port, kind, count):
         while len(selector.get_map()) + len(unread) < count:
             s = socket.socket()
             s.setblocking(False)
+            s.bind((source, 0))
             if s.connect_ex((host, port)) in (errno.EINPROGRESS, 0):
                 selector.register(s, selectors.EVENT_WRITE, [says])
             opened += 1
@@ -230,8 +232,8 @@ def crowd(host, port, kind, count):
         time.sleep(0.1)  # a stranger who takes all cores is another matter
 
 
-def start_crowd(host, port, kind, count, within=()):
-    p = subprocess.Popen([*within, sys.executable, os.path.abspath(__file__), host, str(port), kind, str(count)], stdout=subprocess.PIPE, text=True)
+def start_crowd(host, port, kind, count, source='', within=()):
+    p = subprocess.Popen([*within, sys.executable, os.path.abspath(__file__), host, str(port), kind, str(count), source], stdout=subprocess.PIPE, text=True)
     return p
 
 
@@ -253,4 +255,4 @@ def certificates(folder, authority):
 
 
 if __name__ == '__main__':
-    crowd(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    crowd(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5])

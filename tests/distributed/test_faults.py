@@ -2,7 +2,7 @@
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, start_crowd, to_coordinator
-from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers,
+from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers, wait_until,
                      strategies)
 
 ENDLESS = 1000000  # epochs
@@ -149,6 +149,24 @@ def _():
             finally:
                 crowd.kill()
                 crowd.wait()
+
+
+@case('strangers at another address, without a secret: a training starts and ends while they hold 3,000 connections')
+def _():
+    want = expected('mlp', 4)
+    for kind in ('silent', 'calls without messages'):
+        addresses = [f'127.0.0.1:{p}' for p in free_ports(2)]
+        arguments, cluster = ['mlp', 'multi_worker', 1, 4], {'worker': addresses}
+        chief = start(arguments, {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}})
+        wait_until(lambda: listening_ports([chief]))
+        crowd = start_crowd('127.0.0.1', listening_ports([chief])[0], kind, 3000, source='127.0.0.2')
+        try:
+            crowd.stdout.readline()
+            for out in finish([chief, start(arguments, {'cluster': cluster, 'task': {'type': 'worker', 'index': 1}})]):
+                check(digest(out) == want, f'{kind}: {out}')
+        finally:
+            crowd.kill()
+            crowd.wait()
 
 
 @case('over TCP, only the coordinator listens once the workers are connected')

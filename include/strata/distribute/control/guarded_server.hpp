@@ -21,13 +21,13 @@
 #include <cstdint>
 #include <iostream>
 #include <iterator>
-#include <list>
 #include <memory>
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/control/admission.hpp>
 #include <strata/distribute/control/callers.hpp>
+#include <strata/distribute/control/connection_queue.hpp>
 #include <strata/distribute/control/deadline.hpp>
 #include <strata/distribute/control/grpc_log.hpp>
 #include <strata/distribute/control/open_connections.hpp>
@@ -56,15 +56,13 @@ struct server_limits {
 
 /// Accepts connections itself, and hands one to gRPC when its other side has proved that it belongs to the training: by TLS, or
 /// because it belongs to the same user of this machine. Until then a connection costs a few KB, has 5 s, and does not count
-/// among `control_options::connections`. When there are too many of them, or of one address, the oldest one is closed, but not in
-/// its first 250 ms; until then further connections wait in the kernel. It does not set SO_REUSEPORT, with which a second server
-/// would silently share the port.
+/// among `control_options::connections`. Without TLS, connections come to gRPC in turns, by address. It does not set
+/// SO_REUSEPORT, with which a second server would silently share the port.
 class guarded_server {
   using clock = std::chrono::steady_clock;
 
  public:
-  static constexpr std::size_t most_strangers = 512, most_of_one_address = 64;
-  static constexpr std::chrono::milliseconds time_to_prove{5000}, undisturbed{250};
+  static constexpr std::chrono::milliseconds time_to_prove{5000}, time_to_wait{5000};
 
   /// `who` names the server in errors: "the coordinator". `who_calls`: where the service notes its callers.
   /// Throws strata::error if it cannot listen at `where`, if the address is open to other machines without a proof, or if fewer
@@ -120,10 +118,15 @@ class guarded_server {
   /// A connection whose other side has not proved yet that it belongs to the training.
   struct stranger {
     std::unique_ptr<tls_stream> stream;
-    std::string address;
     short waits_for = POLLIN;
-    clock::time_point since{};
   };
+  /// A connection without TLS that gRPC has no room for yet.
+  struct in_turn {
+    io::file_descriptor socket;
+    int listener;
+    std::string name;
+  };
+  using strangers = connection_queue<stranger>;
 
   void listen(const endpoint& where, const std::string& who) {
     std::vector<socket_address> found;
@@ -158,15 +161,17 @@ class guarded_server {
       const auto now = clock::now();
       open_.close_late(now);
       callers_->end_late(now);
-      std::erase_if(strangers_, [&](const stranger& s) { return now - s.since >= time_to_prove; });
-      const bool is_full =
-          !open_.has_room(now) || (strangers_.size() >= most_strangers && now - strangers_.front().since < undisturbed);
+      strangers_.close_older_than(time_to_prove, now);
+      waiting_.close_older_than(time_to_wait, now);
+      while (!waiting_.empty() && open_.has_room(now)) hand_over_next(now);
+      const bool is_full = strangers_.is_full(now) || waiting_.is_full(now);
       on.assign(1, {wake_.number(), POLLIN, 0});
       for (const auto& l : listeners_) on.push_back({l.number(), short(is_full ? 0 : POLLIN), 0});
       const std::size_t first_stranger = on.size();
-      for (const stranger& s : strangers_) on.push_back({s.stream->socket(), s.waits_for, 0});
+      for (const auto& s : strangers_) on.push_back({s.connection.stream->socket(), s.connection.waits_for, 0});
       const bool has_deadlines = !strangers_.empty() || open_.has_unknown();
-      if (::poll(on.data(), ::nfds_t(on.size()), is_full ? 10 : has_deadlines ? 100 : 1000) <= 0) continue;
+      const int most = is_full || !waiting_.empty() ? 10 : has_deadlines ? 100 : 1000;
+      if (::poll(on.data(), ::nfds_t(on.size()), most) <= 0) continue;
       auto s = strangers_.begin();
       for (std::size_t i = first_stranger; i < on.size(); ++i) s = on[i].revents ? go_on(s) : std::next(s);
       for (std::size_t i = 1; i < first_stranger; ++i)
@@ -176,53 +181,42 @@ class guarded_server {
   void accept_from(int listener) {
     for (int count = 0; count < most_at_a_time && !stops_; ++count) {
       const auto now = clock::now();
-      if (!open_.has_room(now)) return;
-      if (strangers_.size() >= most_strangers) {
-        if (now - strangers_.front().since < undisturbed) return;
-        strangers_.pop_front();
-      }
+      if (strangers_.is_full(now) || waiting_.is_full(now)) return;
       socket_address from;
       io::file_descriptor socket(::accept4(listener, from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!socket) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-          if (!strangers_.empty()) strangers_.pop_front();
+          if (!strangers_.close_oldest()) waiting_.close_oldest();
           std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
         return;
       }
       const protection how = admission_.of(from, [&] { return is_from_same_user(socket.number()); });
-      if (how == protection::none) {
-        hand_over(std::move(socket), listener, name_of_peer(from));
-      } else if (how == protection::tls) {
-        const std::string address = address_without_port(from);
-        close_oldest_of(address, now);
-        strangers_.push_back(
-            {std::make_unique<tls_stream>(std::move(socket), admission_.identity(), true), address, POLLIN, now});
-      }
+      if (how == protection::none)
+        waiting_.add({std::move(socket), listener, name_of_peer(from)}, address_without_port(from), now);
+      else if (how == protection::tls)
+        strangers_.add({std::make_unique<tls_stream>(std::move(socket), admission_.identity(), true)}, address_without_port(from),
+                       now);
     }
   }
-  void close_oldest_of(const std::string& address, clock::time_point now) {
-    const auto is_from_there = [&](const stranger& s) { return s.address == address; };
-    if (std::size_t(std::ranges::count_if(strangers_, is_from_there)) < most_of_one_address) return;
-    const auto oldest = std::ranges::find_if(strangers_, is_from_there);
-    if (now - oldest->since >= undisturbed) strangers_.erase(oldest);
-  }
   /// Returns the next one.
-  std::list<stranger>::iterator go_on(std::list<stranger>::iterator s) {
-    const stream_progress p = s->stream->greet();
-    s->waits_for = p.waits_for;
+  strangers::iterator go_on(strangers::iterator s) {
+    std::unique_ptr<tls_stream>& stream = s->connection.stream;
+    const stream_progress p = stream->greet();
+    s->connection.waits_for = p.waits_for;
     if (p.waits_for != 0) return std::next(s);
     if (!p.is_broken && !p.is_closed && relay_->size() < open_.most()) {
-      const int number = relay_->add(std::move(s->stream));
+      const int number = relay_->add(std::move(stream));
       if (number >= 0) give_to_grpc(number, listeners_.front().number());
     }
     return strangers_.erase(s);
   }
-  void hand_over(io::file_descriptor socket, int listener, std::string name) {
+  void hand_over_next(clock::time_point now) {
+    auto next = waiting_.take_of_fewest([&](const std::string& address) { return open_.unknown_of(address); });
     open_.make_room();
-    const int number = std::move(socket).release();
-    open_.add(number, std::move(name), clock::now());
-    give_to_grpc(number, listener);
+    const int number = std::move(next.connection.socket).release();
+    open_.add(number, std::move(next.connection.name), std::move(next.address), now);
+    give_to_grpc(number, next.connection.listener);
   }
   void give_to_grpc(int number, int listener) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
@@ -237,7 +231,8 @@ class guarded_server {
   std::shared_ptr<callers> callers_;
   std::vector<io::file_descriptor> listeners_;
   io::file_descriptor wake_;
-  std::list<stranger> strangers_;  // the oldest first
+  strangers strangers_;
+  connection_queue<in_turn> waiting_;
   std::optional<tls_relay> relay_;
   std::atomic<bool> stops_ = false;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc_;

@@ -45,7 +45,7 @@ class open_connections {
   struct connection {
     int number;
     ::ino_t inode;
-    std::string name;
+    std::string name, address;
     time since;
   };
   static ::ino_t inode_of(int number) {
@@ -60,8 +60,8 @@ class open_connections {
   open_connections(std::size_t most, std::shared_ptr<callers> who) : most_(most), callers_(std::move(who)) {}
 
   std::size_t most() const { return most_; }
-  void add(int number, std::string name, time now) {
-    all_.push_back({number, inode_of(number), std::move(name), now});
+  void add(int number, std::string name, std::string address, time now) {
+    all_.push_back({number, inode_of(number), std::move(name), std::move(address), now});
     ++unknown_;
   }
   /// Whether another connection may be added now.
@@ -80,6 +80,11 @@ class open_connections {
     close(*oldest);
     all_.erase(oldest);
     --unknown_;
+  }
+  /// Of those over which no member has called.
+  std::size_t unknown_of(const std::string& address) const {
+    return std::size_t(
+        std::ranges::count_if(all_, [&](const connection& c) { return c.address == address && !callers_->has_member(c.name); }));
   }
   void close_late(time now) {
     if (now >= next_look_) look(now);
