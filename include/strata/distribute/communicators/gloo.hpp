@@ -7,7 +7,6 @@
 #include <gloo/transport/pair.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
-#include <netdb.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -25,6 +24,7 @@
 #include <strata/distribute/communicators/message_memory.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
+#include <strata/distribute/sockets/dial.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -113,9 +113,10 @@ class gloo_communicator {
     state_->sent.resize(std::size_t(size));
     state_->received.resize(std::size_t(size));
     try {
-      check_host();
       gloo::transport::tcp::attr attributes;
-      attributes.hostname = state_->options.host;
+      // Gloo 0.5 looks names up without a deadline and does not see that a look-up fails.
+      const auto deadline = std::chrono::steady_clock::now() + state_->options.timeout;
+      attributes.hostname = detail::numeric_host(detail::bound_at(state_->options.host, deadline).second);
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       state_->context = std::make_shared<gloo::rendezvous::Context>(rank, size);
       state_->context->setTimeout(state_->options.timeout);
@@ -217,15 +218,6 @@ class gloo_communicator {
   static void ignore_broken_pipes() {
     struct sigaction now{};
     if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
-  }
-
-  /// Gloo 0.5 does not check whether getaddrinfo succeeded.
-  void check_host() const {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    const int failed = ::getaddrinfo(state_->options.host.c_str(), nullptr, &hints, &found);
-    if (failed) throw communication_error(::gai_strerror(failed));
-    ::freeaddrinfo(found);
   }
 
   /// Gloo sizes the send buffer of a socket when it sends a bound buffer, but not for unbound ones. Without this, large messages

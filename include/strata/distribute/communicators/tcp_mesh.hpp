@@ -2,7 +2,6 @@
 // needs: protozero
 #pragma once
 #include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -114,24 +113,12 @@ class tcp_mesh {
     throw communication_error(text_of({what, ": ", std::generic_category().message(number)}));
   }
 
-  /// Listens at the first address of the host that this machine has; the system chooses the port.
   io::file_descriptor listen_at(const std::string& host) {
-    int failed = EADDRNOTAVAIL;
-    for (const socket_address& a : addresses_of({host, 0}, 0, deadline_)) {
-      io::file_descriptor s = tcp_socket(a);
-      socket_address bound;
-      if (!s || ::bind(s.number(), a.get(), a.size) != 0 || ::listen(s.number(), SOMAXCONN) != 0 ||
-          ::getsockname(s.number(), bound.get(), &bound.size) != 0) {
-        failed = errno;
-        continue;
-      }
-      char address[NI_MAXHOST] = {}, port[NI_MAXSERV] = {};
-      ::getnameinfo(bound.get(), bound.size, address, sizeof address, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-      mine_.host = address;
-      mine_.port = std::stoi(port);
-      return s;
-    }
-    fail(text_of({"cannot listen at '", host, '\''}), failed);
+    auto [s, bound] = bound_at(host, deadline_);
+    if (::listen(s.number(), SOMAXCONN) != 0) fail(text_of({"cannot listen at '", host, '\''}), errno);
+    mine_.host = numeric_host(bound);
+    mine_.port = bound.port();
+    return std::move(s);
   }
 
   /// Waits for up to 20 ms. Throws communication_error when the time is up or the wait is interrupted.

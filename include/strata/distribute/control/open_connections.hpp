@@ -30,11 +30,9 @@ inline std::string address_without_port(const socket_address& a) {
 /// As gRPC names the other side of a connection in a call: ipv4:10.0.0.1:2222, ipv6:%5B::1%5D:2222
 inline std::string name_of_peer(const socket_address& a) {
   char text[INET6_ADDRSTRLEN] = {};
-  if (a.is_v4())
-    return text_of({"ipv4:", ::inet_ntop(AF_INET, &a.v4().sin_addr, text, sizeof text), ':', int(ntohs(a.v4().sin_port))});
-  const int port = ntohs(a.v6().sin6_port);
-  if (IN6_IS_ADDR_V4MAPPED(&a.v6().sin6_addr)) return text_of({"ipv4:", address_without_port(a), ':', port});
-  return text_of({"ipv6:%5B", ::inet_ntop(AF_INET6, &a.v6().sin6_addr, text, sizeof text), "%5D:", port});
+  if (a.is_v4()) return text_of({"ipv4:", ::inet_ntop(AF_INET, &a.v4().sin_addr, text, sizeof text), ':', a.port()});
+  if (IN6_IS_ADDR_V4MAPPED(&a.v6().sin6_addr)) return text_of({"ipv4:", address_without_port(a), ':', a.port()});
+  return text_of({"ipv6:%5B", ::inet_ntop(AF_INET6, &a.v6().sin6_addr, text, sizeof text), "%5D:", a.port()});
 }
 
 /// Connections that gRPC owns. Those over which no member has called are few: 32, so that they take little time from the others.

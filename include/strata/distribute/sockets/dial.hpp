@@ -76,11 +76,32 @@ inline std::vector<socket_address> addresses_of(const endpoint& where, int flags
   return asked->found;
 }
 
+/// In digits, without the port: 10.0.0.1, fe80::1%eth0
+inline std::string numeric_host(const socket_address& a) {
+  char text[NI_MAXHOST] = {};
+  ::getnameinfo(a.get(), a.size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  return text;
+}
+
 inline io::file_descriptor tcp_socket(const socket_address& of) {
   io::file_descriptor s(::socket(of.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
   if (s) ::setsockopt(s.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // small messages are sent at once
   return s;
+}
+
+/// A socket at a port that the system chooses, at the first address of the host that this machine has. Throws
+/// communication_error if it has none of them.
+inline std::pair<io::file_descriptor, socket_address> bound_at(const std::string& host, steady_time deadline) {
+  int failed = EADDRNOTAVAIL;
+  for (const socket_address& a : addresses_of({host, 0}, 0, deadline)) {
+    io::file_descriptor s = tcp_socket(a);
+    socket_address bound;
+    if (s && ::bind(s.number(), a.get(), a.size) == 0 && ::getsockname(s.number(), bound.get(), &bound.size) == 0)
+      return {std::move(s), bound};
+    failed = errno;
+  }
+  throw communication_error(text_of({"cannot listen at '", host, "': ", std::generic_category().message(failed)}));
 }
 
 /// Waits until the socket can be read or written. Returns false when the time is up.

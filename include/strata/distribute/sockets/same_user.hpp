@@ -27,6 +27,7 @@ struct socket_address {
 
   bool is_v4() const { return bytes.ss_family == AF_INET; }
   bool is_v6() const { return bytes.ss_family == AF_INET6; }
+  int port() const { return ntohs(is_v4() ? v4().sin_port : v6().sin6_port); }
   /// Only processes of this machine have it.
   bool is_loopback() const {
     if (is_v4()) return (ntohl(v4().sin_addr.s_addr) >> 24) == 127;
