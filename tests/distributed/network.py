@@ -81,6 +81,11 @@ def nothing_to(place):
     return rule(f'filter FORWARD --out-interface {place.link} --jump DROP')
 
 
+def nothing_to_proxies(place):
+    """Of this host: what a proxy takes and gives is not forwarded."""
+    return [rule(f'filter {chain} {link} --jump DROP') for chain, link in (('INPUT', f'--in-interface {place.link}'), ('OUTPUT', f'--out-interface {place.link}'))]
+
+
 class proxy:
     """All connections between hosts to some ports go through it, while the with statement lasts. It delays what it carries, by
     seconds in each direction; it can cut the connections, or carry nothing any more without a word."""

@@ -1,0 +1,436 @@
+"""A round of soak: a training of several processes, faults at random moments, and whether it does what docs/reliability.md promises."""
+import collections, dataclasses, os, random, re, shutil, signal, subprocess, tempfile, time
+from elastic import Worker
+from network import ENDS_WITH_ME, host, nothing_from, nothing_to, nothing_to_proxies, proxy
+from strangers import KINDS, start_crowd
+from system_faults import SystemFaults
+from workers import check, configurations, digest, finish, free_ports, kill_started, line_of, start
+
+LEAVES = 4
+SECRET = os.urandom(16).hex()
+OWN_NETWORK = ('short_partition', 'long_partition', 'broken_connections', 'delay')  # these need hosts of their own
+FAULTS = ('kill', 'short_stop', 'long_stop', *OWN_NETWORK, 'slow_disk', 'full_disk', 'clock_step', 'strangers')
+HARMLESS = ('short_stop', 'short_partition', 'delay', 'slow_disk', 'clock_step', 'strangers')
+DISK = '16m'  # of a file system that can be filled
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    kind: str
+    at_start: bool  # otherwise once all train
+    after: float
+    victim: tuple = ()  # ('worker', 1); empty: all
+    seconds: float = 0  # that it lasts
+    size: float = 0
+    how: str = ''
+    again_after: float = -1  # the victim is started again
+
+    def __str__(self):
+        said = [self.kind.replace('_', ' '), 'of {} {}'.format(*self.victim) if self.victim else '', f'{self.after:.2f} s after ' + ('the start' if self.at_start else 'all train'),
+                f'for {self.seconds:.2f} s' if self.seconds else '', f'by {self.size:.3g}' if self.size else '', self.how, f'again after {self.again_after:.2f} s' if self.again_after >= 0 else '']
+        return ' '.join(filter(None, said))
+
+
+class MultiWorker:
+    """multi_worker_mirrored with backup_and_restore in the chief. When it ends with an error, all are started again."""
+    program, servers = 'resume', False
+
+    def __init__(self, r, elastic=False):
+        self.elastic = elastic
+        self.members = [('worker', i) for i in range(r.choice((2, 3, 4)))]
+        self.strategy = 'multi_worker' + r.choice(('', '_tcp')) + ('_elastic' if elastic else '')
+        self.pause = r.choice((50, 80, 120))  # ms in each of 24 steps
+        self.lasts = 0.024 * self.pause  # seconds
+        self.chief = ('worker', 0)
+        self.restartable = self.members[1:] if elastic else []
+        self.savers = self.listeners = [self.chief]
+        self.long = (4.5, 6)  # seconds; three heartbeats are 3
+
+    def arguments(self, member, folder):
+        return [folder if member == self.chief else f'{folder}-of-{member[1]}', self.strategy, 1, LEAVES, self.pause]
+
+    environment = {'HEARTBEAT': '1000', 'START': '8', 'TIMEOUT': '10000'}
+
+    def want(self, scratch):
+        return digest(alone('resume', os.path.join(scratch, 'alone'), 'one_device', 1, LEAVES, 0))
+
+    def check_result(self, member, out, late, scratch):
+        want = self.want(scratch)
+        if late:  # its history begins where it came
+            check(digest(out).split()[-1] == want.split()[-1], f'{member} has other weights than {want}: {out}')
+        else:
+            check(digest(out) == want, f'{member} has not {want}: {out}')
+
+    def names(self, member):
+        return rf'\b(worker|process) {member[1]}\b' + ('|the coordinator at' if member == self.chief else '')
+
+    def may_fail(self, member, hurt, early):
+        """Because of that."""
+        return early or not self.elastic or self.chief in hurt or member in hurt
+
+    def files_of_error(self):
+        return r'(snapshot(\.previous)?\.safetensors|snapshot\.lock|\.strata-.*)'
+
+    def uses_network(self):
+        self.strategy = self.strategy.replace('multi_worker', 'multi_worker_tcp').replace('_tcp_tcp', '_tcp')
+
+    def prepare_next(self, folder):
+        pass
+
+
+class ParameterServer:
+    program, servers = 'ps_task', True
+
+    def __init__(self, r, mode):
+        self.mode, self.synchronous = mode, mode == 'synchronous'
+        self.chief = ('chief', 0)
+        self.savers = self.listeners = [('ps', i) for i in range(r.choice((1, 2)))]
+        workers = [('worker', i) for i in range(r.choice((0, 1, 2)))]
+        self.members = [self.chief, *workers, *self.savers]
+        self.pause = r.choice((30, 50, 80))  # ms
+        self.lasts = 0.04 * self.pause  # seconds, from the 20th of 60 steps
+        self.restartable = self.members[1:]
+        self.long = (6, 14)  # seconds; one that hangs is gone after 4, and a worker after 5 more
+        self.epochs = 6 if self.synchronous else 6 * (1 + len(workers))
+
+    def arguments(self, member, folder):
+        return [self.mode, LEAVES, self.epochs, self.pause]
+
+    environment = {'START': '8', 'RETRY': '4'}
+
+    def want(self):
+        return alone('ps_task', 'one_device', LEAVES, self.epochs)
+
+    def check_result(self, member, out, late, scratch):
+        if member[0] == 'ps':
+            return
+        if self.synchronous:
+            check(digest(out) == digest(self.want()), f'{member} has not {digest(self.want())}: {out}')
+        elif not late:
+            first, last = (float(line_of(self.want(), 'first').split()[i]) for i in (1, 3))
+            mine = float(line_of(out, 'first').split()[3])
+            check(mine < last + 0.5 * (first - last), f'{member} has learned to a loss of {mine} only, from {first}; one device to {last}')
+
+    def names(self, member):
+        rank = {'chief': 0, 'worker': member[1] + 1}.get(member[0])
+        return rf'\b{member[0]} {member[1]}\b' + (rf'|\(rank {rank}\b' if rank is not None else '|snapshots? of')
+
+    def may_fail(self, member, hurt, early):
+        if early or self.synchronous or member in hurt:
+            return True
+        return any(h[0] == 'ps' for h in hurt) or (member[0] == 'ps' and self.chief in hurt)
+
+    def files_of_error(self):
+        return r'(ps_\d(\.previous)?\.snapshot|ps_\d\.lock|\.strata-.*)'
+
+    def uses_network(self):
+        pass
+
+    def prepare_next(self, folder):
+        if self.synchronous:  # its program does not go on from their step
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+STRATEGIES = {
+    'multi_worker_mirrored': MultiWorker,
+    'multi_worker_mirrored_elastic': lambda r: MultiWorker(r, elastic=True),
+    **{f'parameter_server_{mode}': lambda r, mode=mode: ParameterServer(r, mode) for mode in ('synchronous', 'bounded', 'asynchronous')},
+}
+
+
+class Plan:
+    """All that is random about a round, so that its seed and its number repeat it, as far as time allows."""
+
+    def __init__(self, seed, number, strategies, faults):
+        r = random.Random(f'{seed} {number}')
+        self.name = r.choice(strategies)
+        self.training = STRATEGIES[self.name](r)
+        kinds = r.sample(faults, min(len(faults), r.choice((1, 1, 2, 3))))
+        self.attempts = [[self.fault(r, kind) for kind in kinds] for _ in range(r.choice((1, 1, 2)))]
+        self.on_hosts = any(kind in OWN_NETWORK for kind in kinds)
+        if self.on_hosts:
+            self.training.uses_network()
+
+    def fault(self, r, kind):
+        t = self.training
+        at_start = r.random() < 0.2
+        after, victim, seconds, size, how, again = r.uniform(0, 0.5 if at_start else t.lasts), r.choice(t.members), 0, 0, '', -1
+        if kind == 'kill' and victim in t.restartable and r.random() < 0.6:
+            again = r.uniform(0, 2)
+        if kind.startswith('short'):
+            seconds = r.uniform(0.1, 1 if kind == 'short_stop' else 0.7)
+        if kind.startswith('long'):
+            seconds = r.uniform(*t.long)
+        if kind == 'delay':
+            at_start, after, victim, size = True, 0, (), r.choice((0.002, 0.01, 0.03))
+        if kind in ('broken_connections', 'full_disk'):
+            victim = ()
+        if kind == 'full_disk':
+            seconds = r.uniform(0.2, 4)
+        if kind == 'slow_disk':
+            victim, size = r.choice(t.savers), r.choice((0.05, 0.2, 0.5))
+        if kind == 'clock_step':
+            victim, size = r.choice((victim, ())), r.choice((-1, 1)) * 10 ** r.uniform(0, 8.5)  # s, up to ten years
+        if kind == 'strangers':
+            victim, size, how = (), r.choice((20, 60, 200)), r.choice(sorted(KINDS))
+        return Fault(kind, at_start, after, victim, seconds, size, how, again)
+
+    def __str__(self):
+        t = self.training
+        lines = [f'{self.name}: ' + ', '.join('{} {}'.format(*m) for m in t.members) + (', on hosts of their own' if self.on_hosts else '')]
+        return '\n'.join(lines + [f'attempt {i}: {fault}' for i, faults in enumerate(self.attempts) for fault in faults])
+
+
+results_alone = {}
+
+
+def alone(program, *arguments):
+    """What a training of one device prints, that nothing disturbs."""
+    key = (program, *arguments)
+    if key not in results_alone:
+        results_alone[key] = finish([start(arguments, program=program)])[0]
+    return results_alone[key]
+
+
+class Place:
+    """A folder, hosts, and a name for all processes of this program. The folder is a small file system, where that is permitted."""
+
+    def __init__(self, why_no_network):
+        self.why_no_network, self.hosts = why_no_network, []
+        self.folder = tempfile.TemporaryDirectory()
+        mounted = not why_no_network and subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={DISK}', 'tmpfs', self.folder.name], capture_output=True, text=True)
+        self.why_no_disk = why_no_network or mounted.stderr.strip()
+        self.mark = f'soak-{os.getpid()}'
+
+    def why_not(self, kind):
+        return self.why_no_network if kind in OWN_NETWORK else self.why_no_disk if kind == 'full_disk' else None
+
+    def first_hosts(self, count):
+        while len(self.hosts) < count:
+            self.hosts.append(host(len(self.hosts)))
+        return self.hosts[:count]
+
+    def strays(self):
+        """Processes of a training that are left."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                with open(f'/proc/{pid}/environ', 'rb') as environment, open(f'/proc/{pid}/cmdline', 'rb') as command:
+                    if f'STRATA_SOAK={self.mark}\0'.encode() in environment.read():
+                        found.append(pid + ' ' + command.read().replace(b'\0', b' ').decode())
+            except OSError:
+                pass
+        return found
+
+    def close(self):
+        for h in self.hosts:
+            h.first.kill()
+            h.first.wait()
+        if not self.why_no_disk:
+            subprocess.run(['umount', self.folder.name], check=True)
+        self.folder.cleanup()
+
+
+def stacks_of(pid):
+    if not shutil.which('gdb'):
+        return 'no gdb to show its stacks'
+    try:
+        out = subprocess.run(['gdb', '-p', str(pid), '-batch', '-ex', 'thread apply all backtrace 12'], capture_output=True, text=True, timeout=60).stdout
+    except subprocess.TimeoutExpired:
+        return 'gdb has not answered'
+    return '\n'.join(line[:200] for line in out.splitlines() if re.match(r'Thread|#', line))
+
+
+class Attempt:
+    """The processes of a training, from their start until all have ended, and what happens to them."""
+
+    def __init__(self, place, plan, number, folder, ports, faults, deadline, count):
+        self.place, self.training, self.number, self.folder, self.deadline, self.count = place, plan.training, number, folder, deadline, count
+        self.hurt, self.early = set(), False  # who may end with an error, or name those that do
+        self.runs = collections.defaultdict(list)  # of each member, each time that it was started
+        self.killed, self.undo, self.due = set(), {}, []
+        self.systems = {m: SystemFaults() for m in self.training.members}
+        members, t = self.training.members, self.training
+        self.hosts = dict(zip(members, place.first_hosts(len(members)))) if plan.on_hosts and not place.why_no_network else {}
+        self.address = {m: f'{self.hosts[m].address if self.hosts else "127.0.0.1"}:{ports[m]}' for m in members}
+        self.configs = configurations({role: [self.address[m] for m in members if m[0] == role] for role in dict(members)})
+        self.faults, self.proxy = faults, None
+        self.environment = t.environment | {'STRATA_SOAK': place.mark, 'STRATA_SECRET': SECRET, 'STRATA_RUN_ID': f'{place.mark}-{folder.rpartition("-")[2]}-{number}',
+                                            'TMPDIR': os.path.join(place.folder.name, 'tmp')} | ({'SNAPSHOTS': folder} if t.servers else {})
+
+    def launch(self, member):
+        within = self.hosts[member].within(own_processes=False) if self.hosts else ENDS_WITH_ME
+        self.runs[member].append(Worker(self.training.arguments(member, self.folder), self.configs[member], program=self.training.program, within=within,
+                                        **self.environment, **self.systems[member].environment))
+
+    def process(self, member):
+        return self.runs[member][-1].process
+
+    def alive(self, member):
+        return self.process(member).poll() is None
+
+    def under_way(self):
+        return all(m[0] == 'ps' or not self.alive(m) or any('under way' in line for _, line in list(self.runs[m][-1].lines)) for m in self.training.members)
+
+    def over(self):
+        return not any(self.alive(m) for m in self.training.members)
+
+    def later(self, seconds, act):
+        self.due.append((time.monotonic() + seconds, act))
+
+    def finally_(self, what):
+        """Once, soon or at the end."""
+        key = object()
+        self.undo[key] = what
+        return lambda: self.undo.pop(key, lambda: None)()
+
+    def run(self):
+        try:
+            delays = [f.size for f in self.faults if f.kind == 'delay']
+            if self.hosts and (delays or any(f.kind == 'broken_connections' for f in self.faults)):
+                self.proxy = proxy('', delay=sum(delays))
+                self.proxy.__enter__()
+                self.finally_(lambda: self.proxy.__exit__())
+            for m in self.training.members:
+                self.launch(m)
+            for fault in self.faults:
+                if fault.at_start:
+                    self.later(fault.after, lambda f=fault: self.begin(f))
+            waits = [f for f in self.faults if not f.at_start]
+            while not self.over():
+                if waits and self.under_way():
+                    for fault in waits:
+                        self.later(fault.after, lambda f=fault: self.begin(f))
+                    waits = []
+                now = time.monotonic()
+                due, self.due = [act for t, act in self.due if t <= now], [(t, act) for t, act in self.due if t > now]
+                for act in due:
+                    act()
+                if now > self.deadline:
+                    raise AssertionError(f'still running at the end of the time for a round:\n' + '\n'.join(
+                        f'{m}, {self.process(m).pid}: {stacks_of(self.process(m).pid)}' for m in self.training.members if self.alive(m)))
+                time.sleep(0.01)
+        finally:
+            for key in list(self.undo):
+                self.undo.pop(key)()
+
+    def harm(self, *members):
+        self.early = self.early or not self.under_way()
+        self.hurt.update(members)
+
+    def begin(self, fault):
+        if self.place.why_not(fault.kind) or (fault.victim and not self.alive(fault.victim)):
+            return
+        self.count[fault.kind] += 1
+        if fault.kind not in HARMLESS:
+            everyone = self.training.members if fault.kind == 'broken_connections' else [] if self.training.servers else self.training.savers
+            self.harm(*([fault.victim] if fault.victim else everyone))
+        getattr(self, fault.kind.replace('short_', '').replace('long_', ''))(fault)
+
+    def kill(self, fault):
+        run = self.runs[fault.victim][-1]
+        run.process.kill()
+        self.killed.add(run)
+        run.process.wait()
+        if fault.again_after >= 0:
+            self.later(fault.again_after, lambda: self.over() or self.launch(fault.victim))
+
+    def stop(self, fault):
+        process = self.process(fault.victim)
+        process.send_signal(signal.SIGSTOP)
+        self.later(fault.seconds, self.finally_(lambda: process.send_signal(signal.SIGCONT)))
+
+    def partition(self, fault):
+        place = self.hosts[fault.victim]
+        rules = [nothing_from(place), nothing_to(place), *nothing_to_proxies(place)]
+        for r in rules:
+            r.__enter__()
+        self.later(fault.seconds, self.finally_(lambda: [r.__exit__() for r in rules]))
+
+    def broken_connections(self, _):
+        self.proxy.cut()
+
+    def delay(self, _):
+        pass  # from the start, by the proxy
+
+    def slow_disk(self, fault):
+        self.systems[fault.victim].slow_disk(fault.size)
+
+    def full_disk(self, fault):
+        name = os.path.join(self.place.folder.name, 'filler')
+        with open(name, 'wb', buffering=0) as file:
+            for size in (1 << 16, 1 << 10, 1):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    pass
+        self.later(fault.seconds, self.finally_(lambda: os.remove(name)))
+
+    def clock_step(self, fault):
+        for member in [fault.victim] if fault.victim else self.training.members:
+            self.systems[member].set_clock(fault.size)
+        self.later(1, lambda: [s.set_clock(-fault.size / 2) for m, s in self.systems.items() if fault.victim in ((), m)])
+
+    def strangers(self, fault):
+        for member in self.training.listeners:
+            where, _, port = self.address[member].rpartition(':')
+            crowd = start_crowd(where, port, fault.how, int(fault.size))
+            self.finally_(lambda c=crowd: (c.kill(), c.communicate()))
+
+    def judge(self):
+        """Whether the training has ended as it should; fails where a promise is broken."""
+        t = self.training
+        for member, runs in self.runs.items():
+            for n, run in enumerate(runs):
+                late, out, status = n > 0, run.finish(), run.process.returncode
+                check('damaged' not in out, f'{member}: {out}')
+                if run in self.killed:
+                    continue
+                if status == 0:
+                    t.check_result(member, out, late, self.place.folder.name)
+                    continue
+                errors = [line for line in out.splitlines() if line.startswith(('communication_error: ', 'error: '))]
+                check(status in (2, 3) and len(errors) == 1 and out.strip().endswith(errors[0]), f'{member} ends with status {status} without one clear error: {out}')
+                check(self.hurt and (late or t.may_fail(member, self.hurt, self.early)), f'{member} should not have failed: {out}')
+                is_cause = late or member in self.hurt
+                names = [t.names(h) for h in (t.members if is_cause else self.hurt)] + ['chief 0 has not said'] * (member[0] == 'ps')
+                if is_cause:
+                    names += ['without this process', 'cannot write', 'no worker has come']
+                check(any(re.search(name, errors[0]) for name in names), f'{member} names none of {self.hurt}: {out}')
+        return self.runs[t.chief][-1] not in self.killed and self.process(t.chief).returncode == 0
+
+    def report(self):
+        return '\n'.join(f'--- {m}, attempt {self.number}, start {n}, status {run.process.returncode}:\n' + '\n'.join(run.output().splitlines()[-12:])
+                         for m, runs in self.runs.items() for n, run in enumerate(runs))
+
+
+def run_round(place, plan, number, count, limit):
+    """Fails where it does not keep a promise; otherwise returns what its processes said."""
+    t, scratch = plan.training, place.folder.name
+    folder, deadline, attempts = os.path.join(scratch, f'round-{number}'), time.monotonic() + limit, []
+    os.makedirs(os.path.join(scratch, 'tmp'), exist_ok=True)
+    ports = dict(zip(t.members, free_ports(len(t.members))))
+    try:
+        for n, faults in enumerate([*plan.attempts, []]):
+            attempt = Attempt(place, plan, n, folder, ports, faults, deadline, count)
+            attempts.append(attempt)
+            attempt.run()
+            done = attempt.judge()
+            left = place.strays()
+            check(not left, f'processes that are left: {left}')
+            files = os.listdir(folder) if os.path.isdir(folder) else []
+            strange = [f for f in files if not re.fullmatch(t.files_of_error(), f)]
+            check(not strange, f'files that should not be there: {strange}')
+            others = set(os.listdir(scratch)) - {os.path.basename(folder), 'tmp'}
+            check(not others and not os.listdir(os.path.join(scratch, 'tmp')), f'files that should not be there: {others}, {os.listdir(os.path.join(scratch, "tmp"))}')
+            if done:
+                check(not files or (t.servers and attempt.hurt), f'files of a training that has ended: {files}')
+                return '\n'.join(a.report() for a in attempts)
+            t.prepare_next(folder)
+        raise AssertionError('the training has not ended well although nothing disturbs it any more')
+    except AssertionError as problem:
+        raise AssertionError('\n'.join([str(problem), str(plan), *(a.report() for a in attempts)])) from None
+    finally:
+        kill_started()
+        shutil.rmtree(folder, ignore_errors=True)
