@@ -2,7 +2,7 @@
 
 Each host is a network namespace with a process namespace; this process is the router between them. All of it is in a
 namespace that ends with this process."""
-import os, queue, shutil, socket, struct, subprocess, sys, threading, time
+import contextlib, os, queue, shutil, socket, struct, subprocess, sys, threading, time
 
 ENDS_WITH_ME = ['setpriv', '--pdeathsig', 'KILL']
 os.environ['PATH'] += ':/usr/sbin:/sbin'
@@ -73,17 +73,25 @@ class rule:
         run('iptables', '--table', *self.words[:1], '--delete', *self.words[1:])
 
 
+class rules(contextlib.ExitStack):
+    """Several, while the with statement lasts."""
+    def __init__(self, *words):
+        super().__init__()
+        self.words = words
+
+    def __enter__(self):
+        for w in self.words:
+            self.enter_context(rule(w))
+        return self
+
+
+# A proxy is on this host: what it takes and gives is not forwarded.
 def nothing_from(place):
-    return rule(f'filter FORWARD --in-interface {place.link} --jump DROP')
+    return rules(*(f'filter {chain} --in-interface {place.link} --jump DROP' for chain in ('FORWARD', 'INPUT')))
 
 
 def nothing_to(place):
-    return rule(f'filter FORWARD --out-interface {place.link} --jump DROP')
-
-
-def nothing_to_proxies(place):
-    """Of this host: what a proxy takes and gives is not forwarded."""
-    return [rule(f'filter {chain} {link} --jump DROP') for chain, link in (('INPUT', f'--in-interface {place.link}'), ('OUTPUT', f'--out-interface {place.link}'))]
+    return rules(*(f'filter {chain} --out-interface {place.link} --jump DROP' for chain in ('FORWARD', 'OUTPUT')))
 
 
 class proxy:

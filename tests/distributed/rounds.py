@@ -1,7 +1,7 @@
 """A round of soak: a training of several processes, faults at random moments, and whether it does what docs/reliability.md promises."""
-import collections, dataclasses, os, random, re, shutil, signal, subprocess, tempfile, time
+import collections, contextlib, dataclasses, os, random, re, shutil, signal, subprocess, tempfile, time
 from elastic import Worker
-from network import ENDS_WITH_ME, host, nothing_from, nothing_to, nothing_to_proxies, proxy
+from network import ENDS_WITH_ME, host, nothing_from, nothing_to, proxy
 from strangers import KINDS, start_crowd
 from system_faults import SystemFaults
 from workers import check, configurations, digest, finish, free_ports, kill_started, line_of, start
@@ -69,7 +69,7 @@ class MultiWorker:
         return early or not self.elastic or self.chief in hurt or member in hurt
 
     def files_of_error(self):
-        return r'(snapshot(\.previous)?\.safetensors|snapshot\.lock|\.strata-.*)'
+        return r'(snapshot(\.previous|\.new)?\.safetensors|snapshot\.lock|\.strata-.*)'
 
     def uses_network(self):
         self.strategy = self.strategy.replace('multi_worker', 'multi_worker_tcp').replace('_tcp_tcp', '_tcp')
@@ -121,7 +121,7 @@ class ParameterServer:
         return any(h[0] == 'ps' for h in hurt) or (member[0] == 'ps' and self.chief in hurt)
 
     def files_of_error(self):
-        return r'(ps_\d(\.previous)?\.snapshot|ps_\d\.lock|\.strata-.*)'
+        return r'(ps_\d(\.previous|\.new)?\.snapshot|ps_\d\.lock|\.strata-.*)'
 
     def uses_network(self):
         pass
@@ -155,8 +155,12 @@ class Plan:
         t = self.training
         at_start = r.random() < 0.2
         after, victim, seconds, size, how, again = r.uniform(0, 0.5 if at_start else t.lasts), r.choice(t.members), 0, 0, '', -1
+        if kind == 'kill' and r.random() < 0.1:
+            victim = ()
         if kind == 'kill' and victim in t.restartable and r.random() < 0.6:
             again = r.uniform(0, 2)
+        if kind.endswith('partition'):
+            how = r.choice(('', '', 'nothing reaches it', 'nothing comes from it'))
         if kind.startswith('short'):
             seconds = r.uniform(0.1, 1 if kind == 'short_stop' else 0.7)
         if kind.startswith('long'):
@@ -248,7 +252,7 @@ class Attempt:
         self.place, self.training, self.number, self.folder, self.deadline, self.count = place, plan.training, number, folder, deadline, count
         self.hurt, self.early = set(), False  # who may end with an error, or name those that do
         self.runs = collections.defaultdict(list)  # of each member, each time that it was started
-        self.killed, self.undo, self.due = set(), {}, []
+        self.killed, self.undo, self.due, self.lost_crowds = set(), {}, [], 0
         self.systems = {m: SystemFaults() for m in self.training.members}
         members, t = self.training.members, self.training
         self.hosts = dict(zip(members, place.first_hosts(len(members)))) if plan.on_hosts and not place.why_no_network else {}
@@ -323,15 +327,17 @@ class Attempt:
             return
         self.count[fault.kind] += 1
         if fault.kind not in HARMLESS:
-            everyone = self.training.members if fault.kind == 'broken_connections' else [] if self.training.servers else self.training.savers
-            self.harm(*([fault.victim] if fault.victim else everyone))
+            whole_disk = [] if self.training.servers else self.training.savers
+            self.harm(*([fault.victim] if fault.victim else whole_disk if fault.kind == 'full_disk' else self.training.members))
         getattr(self, fault.kind.replace('short_', '').replace('long_', ''))(fault)
 
     def kill(self, fault):
-        run = self.runs[fault.victim][-1]
-        run.process.kill()
-        self.killed.add(run)
-        run.process.wait()
+        runs = [self.runs[m][-1] for m in ([fault.victim] if fault.victim else self.training.members)]
+        for run in runs:
+            run.process.kill()
+            self.killed.add(run)
+        for run in runs:
+            run.process.wait()
         if fault.again_after >= 0:
             self.later(fault.again_after, lambda: self.over() or self.launch(fault.victim))
 
@@ -342,10 +348,11 @@ class Attempt:
 
     def partition(self, fault):
         place = self.hosts[fault.victim]
-        rules = [nothing_from(place), nothing_to(place), *nothing_to_proxies(place)]
-        for r in rules:
-            r.__enter__()
-        self.later(fault.seconds, self.finally_(lambda: [r.__exit__() for r in rules]))
+        silence = contextlib.ExitStack()
+        for words, rules in (('nothing comes from it', nothing_from(place)), ('nothing reaches it', nothing_to(place))):
+            if fault.how in ('', words):
+                silence.enter_context(rules)
+        self.later(fault.seconds, self.finally_(silence.close))
 
     def broken_connections(self, _):
         self.proxy.cut()
@@ -376,11 +383,17 @@ class Attempt:
         for member in self.training.listeners:
             where, _, port = self.address[member].rpartition(':')
             crowd = start_crowd(where, port, fault.how, int(fault.size))
-            self.finally_(lambda c=crowd: (c.kill(), c.communicate()))
+            self.finally_(lambda c=crowd: self.end(c))
+
+    def end(self, crowd):
+        self.lost_crowds += crowd.poll() is not None
+        crowd.kill()
+        crowd.communicate()
 
     def judge(self):
         """Whether the training has ended as it should; fails where a promise is broken."""
         t = self.training
+        check(not self.lost_crowds, 'a crowd of strangers has ended by itself')
         for member, runs in self.runs.items():
             for n, run in enumerate(runs):
                 late, out, status = n > 0, run.finish(), run.process.returncode
@@ -429,8 +442,9 @@ def run_round(place, plan, number, count, limit):
                 return '\n'.join(a.report() for a in attempts)
             t.prepare_next(folder)
         raise AssertionError('the training has not ended well although nothing disturbs it any more')
-    except AssertionError as problem:
-        raise AssertionError('\n'.join([str(problem), str(plan), *(a.report() for a in attempts)])) from None
+    except Exception as problem:
+        kind = '' if isinstance(problem, AssertionError) else type(problem).__name__ + ': '
+        raise AssertionError('\n'.join([kind + str(problem), str(plan), *(a.report() for a in attempts)])) from None
     finally:
         kill_started()
         shutil.rmtree(folder, ignore_errors=True)
