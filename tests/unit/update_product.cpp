@@ -1,6 +1,7 @@
-// A gradient that is handed over as its two factors makes the same weights as one that is stored.
+// The same update computed in two ways has the same bits: a gradient as its two factors, or stored; a rule on vectors, or on
+// numbers.
 // flags: -O2
-// At -O1 g++ fuses no product with an addition, and sums that begin at 0 never become -0.
+// At -O1 g++ fuses no product with an addition.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <strata/cpu/engine/update.hpp>
 #include <strata/cpu/products/skipped_zeros.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <tools/reduced.hpp>
 #include <vector>
@@ -58,8 +60,45 @@ void check(const O& o, int count, penalty regularizer = {}, bool underflow = fal
   CHECK(std::memcmp(after[0].data(), after[1].data(), after[0].size() * sizeof(T)) == 0);
 }
 
+/// Three steps of the rule on vectors, and on one number after the other.
+template <class T, class O>
+void check_rule(const O& o) {
+  constexpr int L = simd::lanes<T>, count = 8 * L;
+  CAPTURE(O::name);
+  std::vector<T> gradient(count), after[2];
+  for (int i = 0; i < count; ++i) gradient[std::size_t(i)] = T(philox{1}.uniform(std::uint64_t(i)) - 0.5);
+  T* const leaf[] = {gradient.data()};
+  const auto mean = reduced(leaf, 1, 3).mean();
+  const auto run = [&](const auto& rule, auto load, auto store, int step, std::vector<T>& values) {
+    constexpr int slots = std::remove_cvref_t<decltype(rule)>::slots;
+    using V = decltype(load(gradient.data()));
+    for (int i = 0; i < count; i += step) {
+      V w = load(&values[std::size_t(i)]), state[slots + 1]{};
+      for (int s = 0; s < slots; ++s) state[s] = load(&values[std::size_t((s + 1) * count + i)]);
+      [&]<int... Slot>(std::integer_sequence<int, Slot...>) {
+        rule(w, mean.of(load(&gradient[std::size_t(i)])), state[Slot]...);
+      }(std::make_integer_sequence<int, slots>{});
+      store(&values[std::size_t(i)], w);
+      for (int s = 0; s < slots; ++s) store(&values[std::size_t((s + 1) * count + i)], state[s]);
+    }
+  };
+  for (auto& values : after) values.assign(4 * count, T(0.25));
+  for (int number = 0; number < 3; ++number)
+    o.template with_rule<T>(number, 0.01, [&](const auto& rule) {
+      run(rule, [](const T* p) { return simd::load(p); }, [](T* p, simd::vec<T> v) { simd::store(p, v); }, L, after[0]);
+      run(rule, [](const T* p) { return *p; }, [](T* p, T v) { *p = v; }, 1, after[1]);
+    });
+  CHECK(after[0] == after[1]);
+}
+
 }  // namespace
 
+TEST_CASE_TEMPLATE("rules of numbers and of vectors", T, float, double) {
+  check_rule<T>(adam{});
+  check_rule<T>(adam{.amsgrad = true});
+  check_rule<T>(rmsprop{.momentum = 0.9, .centered = true});
+  check_rule<T>(sgd{.momentum = 0.9, .nesterov = true});
+}
 TEST_CASE_TEMPLATE("gradients as products", T, float, double) {
   for (const int count : {1, 2, 7, 8}) {
     check<T>(adam{}, count);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <strata/base/host_device.hpp>
+#include <strata/base/rounded.hpp>
 
 namespace strata::detail {
 
@@ -9,7 +10,7 @@ namespace strata::detail {
 template <class V>
 struct elementwise {
   STRATA_HOST_DEVICE static V square_root(V x) { return std::sqrt(x); }
-  STRATA_HOST_DEVICE static constexpr V rounded(V x) { return x; }
+  STRATA_HOST_DEVICE static constexpr V rounded(V x) { return detail::rounded(x); }
 };
 
 /// a * b, rounded before it is added to anything. Without that a compiler may fuse a product with a sum in one place and not in

@@ -159,9 +159,9 @@ template <class T, int KH, int KW, int V, int Last, bool MayBeNan>
             STRATA_UNROLL
             for (int v = 0; v < V; ++v) {
               if constexpr (resident)
-                sum[v][q] = pixel * held[kh * KW + kw][v] + sum[v][q];
+                sum[v][q] = multiply_add(pixel, held[kh * KW + kw][v], sum[v][q]);
               else
-                sum[v][q] = pixel * weight(kh * KW + kw, v) + sum[v][q];
+                sum[v][q] = multiply_add(pixel, weight(kh * KW + kw, v), sum[v][q]);
             }
           }
         }
@@ -238,7 +238,7 @@ template <class T, int KH, int KW, int Lanes>
         bias_sum += alive;
         const window_patch patch(corner, image.x_row, id);
         STRATA_UNROLL
-        for (int t = 0; t < taps; ++t) sum[t] = patch.tap(t / KW, t % KW) * alive + sum[t];
+        for (int t = 0; t < taps; ++t) sum[t] = multiply_add(patch.tap(t / KW, t % KW), alive, sum[t]);
         continue;
       }
 #endif
@@ -247,7 +247,7 @@ template <class T, int KH, int KW, int Lanes>
         const vec<T> part = id == broadcast_integer<T>(q) ? g : vec<T>{};
         bias_sum += part;
         in_grid<KH, KW>(corner + q / 2 * image.x_row + q % 2, 1, image.x_row,
-                        [&](auto t, const T* p) STRATA_INLINE { sum[t] = broadcast(*p) * part + sum[t]; });
+                        [&](auto t, const T* p) STRATA_INLINE { sum[t] = multiply_add(broadcast(*p), part, sum[t]); });
       }
     }
   // A sum that has underflowed to -0 becomes 0, as where losing pixels are multiplied by zero.
@@ -298,8 +298,9 @@ template <class T, int Rows, int V, int Last>
       for (std::uint32_t bits = alive[word * image.filters + f]; bits != 0; bits &= bits - 1) {
         const int at = (word * 32 + std::countr_zero(bits)) * image.filters + f;
         vec<T> g = broadcast(dy[at]);
-        in_grid<Rows, V>(x + offset[at], L, image.x_row,
-                         [&](auto i, const T* p) STRATA_INLINE { sum[i] = load_end<Last>(i % V + 1 == V, p) * g + sum[i]; });
+        in_grid<Rows, V>(x + offset[at], L, image.x_row, [&](auto i, const T* p) STRATA_INLINE {
+          sum[i] = multiply_add(load_end<Last>(i % V + 1 == V, p), g, sum[i]);
+        });
       }
     in_grid<Rows, V>(block, L, row_size, [&](auto i, T* p) STRATA_INLINE { store(p, sum[i]); });
   }
@@ -337,7 +338,7 @@ template <class T, int KH, int KW>
             STRATA_UNROLL
             for (int t = 0; t < taps; ++t) {
               const int i = (t / KW + q / 2) * width + t % KW + q % 2;
-              sum[i] = load(from + t * L) * g + sum[i];
+              sum[i] = multiply_add(load(from + t * L), g, sum[i]);
             }
           });
         });
@@ -353,7 +354,7 @@ template <class T, int KH, int KW>
             const T* from = w + (std::ptrdiff_t(f) * taps + row * KW) * L;
             vec<T> g = broadcast(dy[f]);
             STRATA_UNROLL
-            for (int t = 0; t < rows * KW; ++t) sum[t] = load(from + t * L) * g + sum[t];
+            for (int t = 0; t < rows * KW; ++t) sum[t] = multiply_add(load(from + t * L), g, sum[t]);
           });
           in_grid<rows, KW>(to, dx_pixel, dx_row, [&](auto t, T* p) STRATA_INLINE { store(p, sum[t]); });
         }

@@ -91,7 +91,7 @@ template <class T, int KW, int Stride, class Activation, bool Whole>
                                                         for (int k = 0; k < KW; ++k) {
                                                           const int r = (i - k) / Stride;
                                                           if (i >= k && (i - k) % Stride == 0 && r < R)
-                                                            sum[r] = value * tap[k] + sum[r];
+                                                            sum[r] = multiply_add(value, tap[k], sum[r]);
                                                         }
                                                       });
           }
@@ -141,7 +141,7 @@ template <class T, int KW, int Stride, bool Whole>
                                                           for (int k = 0; k < KW; ++k) {
                                                             const int r = (i - k) / Stride;
                                                             if (i >= k && (i - k) % Stride == 0 && r < R)
-                                                              sum[row * KW + k] = value * y[r] + sum[row * KW + k];
+                                                              sum[row * KW + k] = multiply_add(value, y[r], sum[row * KW + k]);
                                                           }
                                                         });
             }

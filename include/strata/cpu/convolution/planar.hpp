@@ -120,7 +120,7 @@ template <class T, int R, class Activation>
           vec<T> weight = broadcast(w[r]);
           keep(weight);
           STRATA_UNROLL
-          for (int v = 0; v < V; ++v) sum[r][v] = weight * value[v] + sum[r][v];
+          for (int v = 0; v < V; ++v) sum[r][v] = multiply_add(weight, value[v], sum[r][v]);
         }
       }
     }
@@ -202,7 +202,7 @@ template <class T, int Q>
           vec<T> d = load(dz + q * p.out_row + pixel);
           keep(d);
           STRATA_UNROLL
-          for (int r = 0; r < R; ++r) sum[r][q] = value[r] * d + sum[r][q];
+          for (int r = 0; r < R; ++r) sum[r][q] = multiply_add(value[r], d, sum[r][q]);
         }
       }
       STRATA_UNROLL

@@ -33,9 +33,8 @@ void with_vectors(int vectors, F&& f) {
 
 /// The transforms of F(MxM, 3x3) along one axis. Data, kernel and outputs are coefficients of polynomials, which are multiplied
 /// point by point: at 0 (for even M), at pairs +-a, and at infinity, in this order. Points are powers of two, whose products are
-/// exact (except near denormal numbers), so it does not matter whether a compiler fuses them. Other coefficients, such as 5/4,
-/// stand in one expression with their sum, which all compilers fuse. docs/decisions/cpu/winograd_tile_from_the_shape.md has
-/// the errors.
+/// exact (except near denormal numbers), so it does not matter whether a compiler fuses them. Products with other coefficients,
+/// such as 5/4, are fused with their sum. docs/decisions/cpu/winograd_tile_from_the_shape.md has the errors.
 template <int M>
 struct winograd_points {
   static constexpr int count = M + 2, pairs = (count - 1) / 2, zero = (count - 1) % 2, elements = count * count;
@@ -61,7 +60,12 @@ struct winograd_points {
     constexpr int terms = Without < 0 ? pairs : pairs - 1;
     vec<T> s = d[First + 2 * terms];
     STRATA_UNROLL
-    for (int i = terms - 1; i >= 0; --i) s = T(polynomial<Without>[std::size_t(i)]) * d[First + 2 * i] + s;
+    for (int i = terms - 1; i >= 0; --i) {
+      // The sign goes to the vector, so that c and -c share a register. g++ does not see through a fused operation by itself.
+      const T c = T(polynomial<Without>[std::size_t(i)]), size = c < 0 ? -c : c;
+      const vec<T> signed_d = c < 0 ? -d[First + 2 * i] : d[First + 2 * i];
+      s = size == 1 ? signed_d + s : multiply_add(broadcast(size), signed_d, s);
+    }
     return s;
   }
   /// powers[pair][n] = at(pair)^n.
@@ -269,7 +273,7 @@ STRATA_INLINE inline void winograd_strip(const T* x, const tiled_image& image, i
           if (row + i >= 0 && row + i < image.height) d[i] = load_lanes<Whole>(x + at + i * line, n);
       }
     }
-    // Otherwise compilers move products into the branches, away from the additions that they are fused with, which changes bits.
+    // Otherwise compilers move products into the branches, which takes more registers.
     STRATA_UNROLL
     for (int i = 0; i < N; ++i) keep(d[i]);
     points::template data<T>(d);

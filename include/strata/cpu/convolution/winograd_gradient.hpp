@@ -53,7 +53,7 @@ template <class T, int R, int V>
         vec<T> x = broadcast(a[r]);
         if constexpr (V > 1) keep(x);
         STRATA_UNROLL
-        for (int j = 0; j < V; ++j) sum[r][j] = x * d[j] + sum[r][j];
+        for (int j = 0; j < V; ++j) sum[r][j] = multiply_add(x, d[j], sum[r][j]);
       }
     }
     STRATA_UNROLL

@@ -236,7 +236,7 @@ void apply_rule_to_product(Rule rule, T* w, T* const* slots, gradient_product<T>
     for (int j = 0; j < p.columns; j += simd::lanes<T>) {
       V sum{};
       STRATA_UNROLL
-      for (int n = 0; n < Count; ++n) sum = x[n] * simd::load(dz[n] + j) + sum;
+      for (int n = 0; n < Count; ++n) sum = simd::multiply_add(x[n], simd::load(dz[n] + j), sum);
       apply_rule_at<T, Rule, Slot...>(rule, w, slot, sum + V{}, mean, weight_decay, begin + j);
     }
   }
@@ -249,7 +249,8 @@ void multiply_out(T* to, const gradient_product<T>& p, int row, int from, int en
   for (int j = from; j < end; j += simd::lanes<T>) {
     V sum{};
     for (int n = 0; n < p.count; ++n)
-      sum = simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + row]) * simd::load(p.dz + n * std::ptrdiff_t(p.columns) + j) + sum;
+      sum = simd::multiply_add(simd::broadcast(p.x[n * std::ptrdiff_t(p.rows) + row]),
+                               simd::load(p.dz + n * std::ptrdiff_t(p.columns) + j), sum);
     simd::store(to + (j - from), sum + V{});
   }
 }

@@ -43,7 +43,7 @@ template <class T, class Activation>
           vec<double> gradient = wide;
           if constexpr (!squares) gradient = part_as_doubles<T, k>(g);
           sum[k] += gradient;
-          product[k] = gradient * wide + product[k];
+          product[k] = multiply_add(gradient, wide, product[k]);
         });
       }
       STRATA_UNROLL
@@ -64,7 +64,7 @@ template <class T, class Activation>
 [[gnu::noinline]] void scale_rows(const T* x, std::ptrdiff_t size, int width, const T* scale, const T* shift, T* y) {
   for (std::ptrdiff_t at = 0; at < size; at += width)
     for_vectors_unrolled<T, 4>(std::min<std::ptrdiff_t>(width, size - at), [&](std::ptrdiff_t j, auto lane) STRATA_INLINE {
-      const vec<T> sum = lane.load(x + at + j) * lane.load(scale + j) + lane.load(shift + j);
+      const vec<T> sum = multiply_add(lane.load(x + at + j), lane.load(scale + j), lane.load(shift + j));
       lane.store(y + at + j, vector_activation<Activation>::template value<T>(sum));
     });
 }
@@ -90,8 +90,8 @@ template <class T, class Activation>
       for (int r = 0; r < rows; ++r, at += width) {
         const vec<T> d = lane.load(x + at) - mean, g = rounded<T>(lane.load(dy + at) * slope_at<Activation>(lane, y + at));
         sum += g;
-        gd = g * d + gd;
-        if (dx) put<T>(lane, dx + at, (g - mean_of_g) * scale + rounded<T>(d * of_d), add);
+        gd = multiply_add(g, d, gd);
+        if (dx) put<T>(lane, dx + at, multiply_add(g - mean_of_g, scale, rounded<T>(d * of_d)), add);
       }
       lane.store(table + t::sum_of_gd * stride + j, of(t::sum_of_gd) + gd);
       lane.store(table + t::sum_of_g * stride + j, of(t::sum_of_g) + sum);
@@ -178,8 +178,11 @@ template <class T>
 [[gnu::noinline]] void follow_batch(const double* sums, int C, double elements, double momentum, T* mean, T* variance) {
   for_channels(C, [&](int c, int n) {
     const channel_moments m = moments_of_batch(sums, C, elements, c, n);
-    store_doubles(mean + c, momentum * (load_as_doubles(mean + c, n) - m.mean) + m.mean, n);
-    store_doubles(variance + c, momentum * (load_as_doubles(variance + c, n) - m.variance) + m.variance, n);
+    const auto follow = [&](T* moving, vec<double> statistic) {
+      const vec<double> before = load_as_doubles(moving + c, n);
+      store_doubles(moving + c, multiply_add(broadcast(momentum), before - statistic, statistic), n);
+    };
+    follow(mean, m.mean), follow(variance, m.variance);
   });
 }
 

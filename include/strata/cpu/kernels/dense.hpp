@@ -60,7 +60,7 @@ struct few_samples {
         STRATA_UNROLL
         for (int j = 0; j < L; ++j) {
           STRATA_UNROLL
-          for (int m = 0; m < M; ++m) sum[m] = broadcast(from[m][j]) * r[j] + sum[m];
+          for (int m = 0; m < M; ++m) sum[m] = simd::multiply_add(broadcast(from[m][j]), r[j], sum[m]);
         }
       }
       STRATA_UNROLL
@@ -146,7 +146,7 @@ struct samples_as_vectors {
       vec<T> d = load(dz);
       keep(d);
       STRATA_UNROLL
-      for (int r = 0; r < Rows; ++r) sum[r] = broadcast(w[r * N + j]) * d + sum[r];
+      for (int r = 0; r < Rows; ++r) sum[r] = simd::multiply_add(broadcast(w[r * N + j]), d, sum[r]);
     }
     STRATA_UNROLL
     for (int r = 0; r < Rows; ++r) store(tile + r * L, sum[r]);

@@ -63,14 +63,14 @@ template <class T>
   T sums[2];
   sums_over<T, 2>(C, sums, [&](int i, auto lane, vec<T>* sum) STRATA_INLINE {
     const vec<T> z = normal(i, lane), g = scaled(i, lane), d = lane.load(dy + i);
-    sum[0] += g, sum[1] = g * z + sum[1];
-    store(sum_of_dy_z + i, d * z + load(sum_of_dy_z + i));
+    sum[0] += g, sum[1] = multiply_add(g, z, sum[1]);
+    store(sum_of_dy_z + i, multiply_add(d, z, load(sum_of_dy_z + i)));
     store(sum_of_dy + i, d + load(sum_of_dy + i));
   });
   const vec<T> mean_g = broadcast(sums[0] / T(C)), mean_gz = broadcast(sums[1] / T(C));
   if (dx)
     for_vectors<T>(C, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-      put<T>(lane, dx + i, (scaled(i, lane) - mean_g - normal(i, lane) * mean_gz) * inverse, add);
+      put<T>(lane, dx + i, multiply_add(-normal(i, lane), mean_gz, scaled(i, lane) - mean_g) * inverse, add);
     });
 }
 

@@ -50,7 +50,8 @@ struct element_loss<huber<Delta>> {
   template <class T>
   STRATA_INLINE static vec<T> value(vec<T> p, vec<T> t) {
     constexpr T d = T(Delta.value());
-    const vec<T> error = p - t, size = absolute<T>(error), near = error * error * T(0.5), far = d * size - d * d / 2;
+    const vec<T> error = p - t, size = absolute<T>(error), near = error * error * T(0.5),
+                 far = multiply_add(broadcast(d), size, broadcast(-d * d / 2));
     return size <= d ? near : far;
   }
   template <class T>
@@ -69,12 +70,12 @@ struct element_loss<binary_crossentropy<Options...>> {
     if constexpr (loss::smoothing == 0)
       return t;
     else
-      return t * T(1 - loss::smoothing) + T(loss::smoothing / 2);
+      return multiply_add(t, broadcast(T(1 - loss::smoothing)), broadcast(T(loss::smoothing / 2)));
   }
   /// The loss of the logit z, with e = exp(-|z|).
   template <class T>
   STRATA_INLINE static vec<T> value_of_logit(vec<T> z, vec<T> e, vec<T> t) {
-    return (z > T(0) ? z : vec<T>{}) - z * target<T>(t) + log1p_of_fraction<T>(e);
+    return multiply_add(-z, target<T>(t), z > T(0) ? z : vec<T>{}) + log1p_of_fraction<T>(e);
   }
   template <class T>
   STRATA_INLINE static vec<T> sigmoid_of(vec<T> z, vec<T> e) {
@@ -88,7 +89,7 @@ struct element_loss<binary_crossentropy<Options...>> {
     } else {
       const vec<T> truth = target<T>(t), inside = clamp<T>(p);
       const vec<T> of_ones = rounded<T>(truth * simd::log<T>(inside));
-      return -((T(1) - truth) * simd::log<T>(T(1) - inside) + of_ones);
+      return -multiply_add(T(1) - truth, simd::log<T>(T(1) - inside), of_ones);
     }
   }
   template <class T>
@@ -161,7 +162,7 @@ struct class_loss {
   template <class T>
   STRATA_INLINE static vec<T> target(vec<T> t, int C) {
     if constexpr (requires { L::smoothing; }) {
-      if constexpr (L::smoothing != 0) return t * T(1 - L::smoothing) + T(L::smoothing) / T(C);
+      if constexpr (L::smoothing != 0) return multiply_add(t, broadcast(T(1 - L::smoothing)), broadcast(T(L::smoothing) / T(C)));
     }
     return t;
   }
@@ -202,7 +203,7 @@ struct class_loss {
     const vec<T> all =
         broadcast(factor * sum_over<T>(C, [&](int i, auto lane) STRATA_INLINE { return target<T>(lane.load(truth + i), C); }));
     for_vectors<T>(C, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-      put<T>(lane, dx + i, lane.load(y + i) * all - target<T>(lane.load(truth + i), C), add);
+      put<T>(lane, dx + i, multiply_add(lane.load(y + i), all, -target<T>(lane.load(truth + i), C)), add);
     });
   }
 };

@@ -225,7 +225,7 @@ template <class T>
       for_vectors<T>(C, [&](std::ptrdiff_t c, auto lane) STRATA_INLINE {
         vec<T> sum{};
         for_covering(p, row, column, [&](std::ptrdiff_t window, int i, int j) STRATA_INLINE {
-          sum = lane.load(dy + window * C + c) * share_of<T>(under_window(p, i, j)) + sum;
+          sum = multiply_add(lane.load(dy + window * C + c), broadcast(share_of<T>(under_window(p, i, j))), sum);
         });
         put<T>(lane, dx + c, sum, add);
       });

@@ -39,7 +39,7 @@ template <class T>
   const vec<T> w = broadcast(weight);
   for_vectors<T>(size, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
     const vec<T> from = lane.load(low + i);
-    lane.store(y + i, rounded<T>(lane.load(high + i) - from) * w + from);
+    lane.store(y + i, multiply_add(rounded<T>(lane.load(high + i) - from), w, from));
   });
 }
 
@@ -47,8 +47,8 @@ template <class T>
 template <class T>
 [[gnu::noinline]] void add_weighted(const T* from, T weight, std::ptrdiff_t size, T* to) {
   const vec<T> w = broadcast(weight);
-  for_vectors<T>(
-      size, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE { lane.store(to + i, lane.load(from + i) * w + lane.load(to + i)); });
+  for_vectors<T>(size, [&](std::ptrdiff_t i, auto lane)
+                           STRATA_INLINE { lane.store(to + i, multiply_add(lane.load(from + i), w, lane.load(to + i))); });
 }
 
 /// An enlarged image; `down` and `across` have an entry for each row and column of the output.

@@ -120,7 +120,7 @@ STRATA_INLINE inline void accumulate_run(vec<T> (&sum)[R][V], const T* const (&a
       vec<T> x = broadcast(a[r][k]);
       if constexpr (V > 1) keep(x);
       STRATA_UNROLL
-      for (int v = 0; v < V; ++v) sum[r][v] = x * w[v] + sum[r][v];
+      for (int v = 0; v < V; ++v) sum[r][v] = multiply_add(x, w[v], sum[r][v]);
     }
   }
 }

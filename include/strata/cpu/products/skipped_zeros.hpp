@@ -116,7 +116,7 @@ template <class T, int R, int V, int Last, class Activation>
         vec<T> w = load_end<Last>(v + 1 == V, b + v * L);
         if constexpr (R > 1) keep(w);
         STRATA_UNROLL
-        for (int r = 0; r < R; ++r) sum[r][v] = x[r] * w + sum[r][v];
+        for (int r = 0; r < R; ++r) sum[r][v] = multiply_add(x[r], w, sum[r][v]);
       }
     }
     STRATA_UNROLL
@@ -220,7 +220,7 @@ template <class T, int V, int Last>
         vec<T> w = load_end<Last>(v + 1 == V, row + v * L);
         keep(w);
         STRATA_UNROLL
-        for (int r = 0; r < R; ++r) sum[r][v] = b[r] * w + sum[r][v];
+        for (int r = 0; r < R; ++r) sum[r][v] = multiply_add(b[r], w, sum[r][v]);
       }
     }
     STRATA_UNROLL

@@ -33,21 +33,11 @@ struct bf16_by_software {
     }(std::make_integer_sequence<int, lanes<float>>{});
   }
 
-  /// sum + a.second * b.second, then + a.first * b.first, each rounded once.
+  /// sum + a.second * b.second, then + a.first * b.first, each rounded once. Without fused operations, results differ only where
+  /// a product is too large or too small for a float.
   STRATA_INLINE static vec<float> dot(vec<float> sum, bf16_pairs a, bf16_pairs b) {
     sum = multiply_add((vec<float>)(a & ~0xffff), (vec<float>)(b & ~0xffff), sum);
     return multiply_add((vec<float>)(a << 16), (vec<float>)(b << 16), sum);
-  }
-  /// Uses fused operations wherever the target has them, even in unoptimised builds. Elsewhere, results differ only where a
-  /// product is too large or too small for a float.
-  STRATA_INLINE static vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
-#if defined(STRATA_AVX512)
-    return (vec<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__AVX__) && defined(__FMA__)
-    return (vec<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-    return a * b + c;
-#endif
   }
   /// Combines 2 * lanes<float> elements of two rows a and b to pairs (of a, of b), in the order that `place` returns.
   STRATA_INLINE static void interleave(bf16_pairs a, bf16_pairs b, bf16_pairs& low, bf16_pairs& high) {

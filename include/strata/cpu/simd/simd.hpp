@@ -16,6 +16,8 @@
 #endif
 #include <immintrin.h>
 #pragma GCC diagnostic pop
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /// For functions and lambdas of a register block: `[&](auto i) STRATA_INLINE {...}`. A macro, because an attribute has no short
@@ -267,6 +269,32 @@ STRATA_INLINE inline void unroll(F&& f) {
   detail::for_indices(f, std::make_integer_sequence<int, N>{});
 }
 
+/// a * b + c, rounded once wherever the target has fused operations. Sums of products and polynomials are made of it, because
+/// compilers differ in which `a * b + c` they fuse: g++ fuses sums of a loop with one -mtune and not with another, none below
+/// -O2.
+STRATA_INLINE inline vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
+#if defined(STRATA_AVX512)
+  return (vec<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX__) && defined(__FMA__)
+  return (vec<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__aarch64__)
+  return (vec<float>)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+  return a * b + c;
+#endif
+}
+STRATA_INLINE inline vec<double> multiply_add(vec<double> a, vec<double> b, vec<double> c) {
+#if defined(STRATA_AVX512)
+  return (vec<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX__) && defined(__FMA__)
+  return (vec<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(__aarch64__)
+  return (vec<double>)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#else
+  return a * b + c;
+#endif
+}
+
 template <class T>
 STRATA_INLINE inline vec<T> max(vec<T> a, vec<T> b) {
   return a > b ? a : b;
@@ -307,15 +335,15 @@ STRATA_INLINE inline vec<T> exp(vec<T> x) {
   };
   x = x < lowest ? broadcast(lowest) : x;
   x = x > highest ? broadcast(highest) : x;
-  const vec<T> nearest = x * log2_e + (x < T(0) ? broadcast(T(-0.5)) : broadcast(T(0.5)));
+  const vec<T> nearest = multiply_add(x, broadcast(log2_e), x < T(0) ? broadcast(T(-0.5)) : broadcast(T(0.5)));
   const I n = __builtin_convertvector(nearest, I);
   const vec<T> whole = __builtin_convertvector(n, vec<T>);
-  vec<T> r = x - whole * ln2_high;
-  r = r - whole * ln2_low;
+  vec<T> r = multiply_add(whole, broadcast(-ln2_high), x);
+  r = multiply_add(whole, broadcast(-ln2_low), r);
   vec<T> p = broadcast(coefficient(degree));
   unroll<degree>([&](auto i) STRATA_INLINE {
     constexpr T c = coefficient(degree - 1 - i);
-    p = p * r + c;
+    p = multiply_add(p, r, broadcast(c));
   });
   const I half = n >> 1, rest = n - half;
   return p * (vec<T>)((half + bias) << mantissa_bits) * (vec<T>)((rest + bias) << mantissa_bits);
@@ -334,8 +362,9 @@ STRATA_INLINE inline vec<T> tanh(vec<T> x) {
   vec<T> near;
   if constexpr (sizeof(T) == 4) {
     vec<T> p = broadcast(T(-929569. / 638512875));
-    for (const double c : {21844. / 6081075, -1382. / 155925, 62. / 2835, -17. / 315, 2. / 15, -1. / 3}) p = p * s + T(c);
-    near = size * s * p + size;
+    for (const double c : {21844. / 6081075, -1382. / 155925, 62. / 2835, -17. / 315, 2. / 15, -1. / 3})
+      p = multiply_add(p, s, broadcast(T(c)));
+    near = multiply_add(size * s, p, size);
   } else {
     near = size;
     for (int i = 0; i < lanes<T>; ++i) near[i] = std::tanh(size[i]);

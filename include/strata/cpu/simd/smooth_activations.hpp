@@ -81,7 +81,7 @@ struct vector_activation<gelu_approximate> {
   /// (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps the digits of the left tail.
   template <class T>
   STRATA_INLINE static vec<T> gate(vec<T> x) {
-    return simd::sigmoid<T>(T(slope) * x * (T(1) + T(cubic) * x * x));
+    return simd::sigmoid<T>(T(slope) * x * multiply_add(T(cubic) * x, x, broadcast(T(1))));
   }
   template <class T>
   STRATA_INLINE static vec<T> value(vec<T> x) {
@@ -103,7 +103,7 @@ struct vector_slope<silu> {
   template <class T>
   STRATA_INLINE static vec<T> at(vec<T> x, vec<T>) {
     const vec<T> s = simd::sigmoid<T>(x);
-    return s * (T(1) + x * (T(1) - s));
+    return s * multiply_add(x, T(1) - s, broadcast(T(1)));
   }
 };
 
@@ -114,7 +114,7 @@ struct vector_slope<gelu> {
     constexpr T height = std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
     vec<T> bell;
     const vec<T> p = normal_probability<T>(x, bell);
-    return p + x * height * bell;
+    return multiply_add(x * height, bell, p);
   }
 };
 
@@ -124,7 +124,8 @@ struct vector_slope<gelu_approximate> {
   STRATA_INLINE static vec<T> at(vec<T> x, vec<T>) {
     using of = vector_activation<gelu_approximate>;
     const vec<T> s = of::gate<T>(x);
-    return s + x * s * (T(1) - s) * (T(of::slope) + T(3 * of::slope * of::cubic) * x * x);
+    const vec<T> of_argument = multiply_add(T(3 * of::slope * of::cubic) * x, x, broadcast(T(of::slope)));
+    return multiply_add(x * s * (T(1) - s), of_argument, s);
   }
 };
 

@@ -103,7 +103,7 @@ struct vector_activation<tanh_activation> {
   }
   template <class T>
   STRATA_INLINE static vec<T> derivative(vec<T> y) {
-    return T(1) - y * y;
+    return multiply_add(-y, y, broadcast(T(1)));
   }
 };
 

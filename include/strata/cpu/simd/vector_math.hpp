@@ -10,7 +10,9 @@ namespace detail {
 template <int Terms, class T, class Coefficient>
 STRATA_INLINE inline vec<T> polynomial(vec<T> x, Coefficient coefficient) {
   vec<T> p = broadcast(T(coefficient(std::integral_constant<int, Terms - 1>{})));
-  unroll<Terms - 1>([&](auto i) STRATA_INLINE { p = p * x + T(coefficient(std::integral_constant<int, Terms - 2 - i>{})); });
+  unroll<Terms - 1>([&](auto i) STRATA_INLINE {
+    p = multiply_add(p, x, broadcast(T(coefficient(std::integral_constant<int, Terms - 2 - i>{}))));
+  });
   return p;
 }
 
@@ -33,15 +35,16 @@ STRATA_INLINE inline vec<T> expm1_of_negative(vec<T> x) {
   constexpr T log2_e = T(1.44269504088896340736), ln2_high = single ? T(0.693145751953125) : T(6.93147180369123816490e-01),
               ln2_low = single ? T(1.42860682030941723212e-6) : T(1.90821492927058770002e-10);
   x = x < lowest ? broadcast(lowest) : x;
-  const I n = __builtin_convertvector(x * log2_e - T(0.5), I);
-  const vec<T> whole = __builtin_convertvector(n, vec<T>), r = (x - whole * ln2_high) - whole * ln2_low;
+  const I n = __builtin_convertvector(multiply_add(x, broadcast(log2_e), broadcast(T(-0.5))), I);
+  const vec<T> whole = __builtin_convertvector(n, vec<T>);
+  const vec<T> r = multiply_add(whole, broadcast(-ln2_low), multiply_add(whole, broadcast(-ln2_high), x));
   const vec<T> power = (vec<T>)((n + bias) << mantissa_bits);
   const vec<T> m = r * detail::polynomial<terms, T>(r, [](auto k) STRATA_INLINE {
                      double c = 1;
                      for (int i = 2; i <= k + 1; ++i) c /= i;
                      return c;
                    });
-  return power * m + (power - T(1));
+  return multiply_add(power, m, power - T(1));
 }
 
 /// log(1 + x) for 0 <= x <= 1.
@@ -64,7 +67,7 @@ STRATA_INLINE inline vec<T> log(vec<T> x) {
   const I large = m > root2;
   const vec<T> near = large ? m * T(0.5) : m, n = large ? exponent + T(1) : exponent;
   const vec<T> rest = detail::log_of_quotient<single ? 5 : 11, T>((near - T(1)) / (near + T(1)));
-  const vec<T> y = n * ln2_high + (n * ln2_low + rest);
+  const vec<T> y = multiply_add(n, broadcast(ln2_high), multiply_add(n, broadcast(ln2_low), rest));
   return x == x ? y : x;
 }
 
@@ -82,7 +85,8 @@ STRATA_INLINE inline vec<T> normal_probability(vec<T> x, vec<T>& bell) {
       2.438677546915002021e-7,   -2.257674386212720691e-6,   5.202524999663126216e-7,    3.670102801071315756e-7,
       -2.343813580122580984e-7,  -2.337058114613562666e-8,   6.313703090757922544e-8,    -6.905130147216137126e-9,
       -1.073942151240407421e-8,  1.600758089721414194e-9,    8.946658346894151088e-10};
-  const vec<T> a = x < T(0) ? -x : x, t = T(1) / (T(1) + T(0.3) * a), u = T(2) * t - T(1);
+  const vec<T> a = x < T(0) ? -x : x, one = broadcast(T(1)), t = one / multiply_add(broadcast(T(0.3)), a, one),
+               u = multiply_add(broadcast(T(2)), t, -one);
   bell = simd::exp<T>(T(-0.5) * x * x);
   vec<T> p;
   if constexpr (sizeof(T) == 4)
