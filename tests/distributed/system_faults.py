@@ -20,10 +20,12 @@ class SystemFaults:
     """Of the processes that get this environment."""
 
     def __init__(self):
-        self.file = tempfile.NamedTemporaryFile()
-        self.file.truncate(8 * FIELDS)
-        self.numbers = mmap.mmap(self.file.fileno(), 8 * FIELDS)
-        self.environment = {'LD_PRELOAD': compiled()[1], 'STRATA_SYSTEM_FAULTS': self.file.name}
+        folder, library = compiled()
+        handle, name = tempfile.mkstemp(dir=folder.name)
+        os.truncate(handle, 8 * FIELDS)
+        self.numbers = mmap.mmap(handle, 8 * FIELDS)
+        os.close(handle)
+        self.environment = {'LD_PRELOAD': library, 'STRATA_SYSTEM_FAULTS': name}
 
     def set(self, field, number):
         struct.pack_into('q', self.numbers, 8 * field, number)

@@ -1,6 +1,7 @@
 # needs: grpc protozero
 """The script soak: some rounds of it, and that it notices what is not as promised."""
-import os, subprocess, sys, tempfile
+import os, subprocess, sys, tempfile, time
+from system_faults import SystemFaults
 from workers import case, check, finish_tests
 
 SEED = 18090  # all strategies, eight kinds of faults
@@ -19,6 +20,21 @@ def _():
     check(status == 0 and '# 5 rounds, 0 failures, ' in out, out)
     for line in out.splitlines()[-2:]:
         print(line)
+
+
+@case('a process sees the time of day that it is given')
+def _():
+    faults = SystemFaults()
+    faults.set_clock(-10**6)
+    says = 'import time\nwhile input(): print(time.time(), flush=True)'
+    with subprocess.Popen([sys.executable, '-uc', says], env=os.environ | faults.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        for shift in (-10**6, 10**8):
+            faults.set_clock(shift)
+            process.stdin.write('now\n')
+            process.stdin.flush()
+            seen = float(process.stdout.readline()) - time.time()
+            check(abs(seen - shift) < 60, f'{seen} instead of {shift}')
+        process.kill()
 
 
 # In place of the program that trains: one that does not do as promised, if it is not the training of one device.
