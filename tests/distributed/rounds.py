@@ -294,7 +294,7 @@ class Attempt:
             if self.hosts and (delays or any(f.kind == 'broken_connections' for f in self.faults)):
                 self.proxy = proxy('', delay=sum(delays))
                 self.proxy.__enter__()
-                self.finally_(lambda: self.proxy.__exit__())
+                self.finally_(self.proxy.__exit__)
             for m in self.training.members:
                 self.launch(m)
             for fault in self.faults:
@@ -311,7 +311,7 @@ class Attempt:
                 for act in due:
                     act()
                 if now > self.deadline:
-                    raise AssertionError(f'still running at the end of the time for a round:\n' + '\n'.join(
+                    raise AssertionError('still running at the end of the time for a round:\n' + '\n'.join(
                         f'{m}, {self.process(m).pid}: {stacks_of(self.process(m).pid)}' for m in self.training.members if self.alive(m)))
                 time.sleep(0.01)
         finally:
