@@ -575,7 +575,7 @@ def record_optimizers():
 
 def record_schedules():
     S, recording = keras.optimizers.schedules, Recording("schedules")
-    steps = np.array([0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 14, 15, 16, 19, 20, 21, 25, 30, 31, 45, 100], np.int32)
+    steps = np.array([*range(101), 149, 150, 151, 309, 310, 311, 1000, 12_345, 1_000_000], np.int32)
     recording.put("steps", steps)
 
     def polynomial(initial, n, end, power, cycle=False):
@@ -593,6 +593,15 @@ def record_schedules():
             if i < warm
             else target * ((1 - alpha) * (1 + math.cos(math.pi * min(i - warm, n) / n)) / 2 + alpha)
         )
+
+    def restarts(initial, n, t_mul=2.0, m_mul=1.0, alpha=0.0):
+        def rate(i):
+            length, factor = n, 1.0
+            while i >= length:
+                i, length, factor = i - length, length * t_mul, factor * m_mul
+            return initial * ((1 - alpha) * factor * (1 + math.cos(math.pi * i / length)) / 2 + alpha)
+
+        return rate
 
     cases = {
         "exponential_decay": (S.ExponentialDecay(0.1, 10, 0.9), lambda i: 0.1 * 0.9 ** (i / 10), "(0.1, 10, 0.9)"),
@@ -629,6 +638,27 @@ def record_schedules():
             S.CosineDecay(0.01, 20, alpha=0.1, warmup_target=0.2, warmup_steps=10),
             cosine(0.01, 20, 0.1, 0.2, 10),
             "(0.01, 20, alpha 0.1, warmup_target 0.2, warmup_steps 10)",
+        ),
+        "cosine_decay_warmup_from_0": (
+            S.CosineDecay(0.0, 40, warmup_target=0.1, warmup_steps=7),
+            cosine(0.0, 40, 0.0, 0.1, 7),
+            "(0.0, 40, warmup_target 0.1, warmup_steps 7)",
+        ),
+        "cosine_decay_warmup_steps_alone": (
+            S.CosineDecay(0.1, 20, warmup_steps=10),
+            cosine(0.1, 20),
+            "(0.1, 20, warmup_steps 10)",
+        ),
+        "cosine_decay_restarts": (S.CosineDecayRestarts(0.1, 10), restarts(0.1, 10), "(0.1, 10)"),
+        "cosine_decay_restarts_equal": (
+            S.CosineDecayRestarts(0.1, 15, t_mul=1.0, m_mul=0.9, alpha=0.1),
+            restarts(0.1, 15, 1.0, 0.9, 0.1),
+            "(0.1, 15, t_mul 1, m_mul 0.9, alpha 0.1)",
+        ),
+        "cosine_decay_restarts_settings": (
+            S.CosineDecayRestarts(0.2, 8, t_mul=1.5, m_mul=0.8, alpha=0.05),
+            restarts(0.2, 8, 1.5, 0.8, 0.05),
+            "(0.2, 8, t_mul 1.5, m_mul 0.8, alpha 0.05)",
         ),
     }
     for name, (schedule, second, settings) in cases.items():

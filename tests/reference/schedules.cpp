@@ -28,5 +28,11 @@ TEST_CASE("schedules") {
   check("cosine_decay", cosine_decay{0.1, 20});
   check("cosine_decay_alpha", cosine_decay{0.1, 20, 0.1});
   check("cosine_decay_warmup", cosine_decay{0.01, 20, 0.1, 0.2, 10});
+  check("cosine_decay_warmup_from_0",
+        cosine_decay{.initial_learning_rate = 0, .decay_steps = 40, .warmup_target = 0.1, .warmup_steps = 7});
+  check("cosine_decay_warmup_steps_alone", cosine_decay{.initial_learning_rate = 0.1, .decay_steps = 20, .warmup_steps = 10});
+  check("cosine_decay_restarts", cosine_decay_restarts{0.1, 10});
+  check("cosine_decay_restarts_equal", cosine_decay_restarts{0.1, 15, 1, 0.9, 0.1});
+  check("cosine_decay_restarts_settings", cosine_decay_restarts{0.2, 8, 1.5, 0.8, 0.05});
   CHECK(recorded.forgotten() == "");
 }

@@ -133,6 +133,19 @@ TEST_CASE("schedules that make no sense are refused where they are given") {
   CHECK(complaint(polynomial_decay{0.1, 0}).find("polynomial_decay: decay_steps = 0") == 0);
   CHECK(complaint(cosine_decay{0.1, 0}).find("cosine_decay: decay_steps = 0") == 0);
   CHECK(complaint(cosine_decay_restarts{0.1, 10, 0.5}) == "cosine_decay_restarts: t_mul = 0.5 must be at least 1");
+  CHECK(complaint(exponential_decay{0.1, 10, 0}) == "exponential_decay: decay_rate = 0 must be greater than 0 and finite");
+  CHECK(complaint(inverse_time_decay{0.1, 10, -2}) == "inverse_time_decay: decay_rate = -2 must be at least 0 and finite");
+  CHECK(complaint(polynomial_decay{0.1, 10, -1}) == "polynomial_decay: end_learning_rate = -1 must be at least 0 and finite");
+  CHECK(complaint(polynomial_decay{0.1, 10, 0, -3}) == "polynomial_decay: power = -3 must be at least 0 and finite");
+  CHECK(complaint(cosine_decay{0.1, 10, -0.5}) == "cosine_decay: alpha = -0.5 must be at least 0 and finite");
+  CHECK(complaint(cosine_decay{0.1, 10, 0, -1}) == "cosine_decay: warmup_target = -1 must be at least 0 and finite");
+  CHECK(complaint(cosine_decay{0.1, 10, 0, 1, -4}) == "cosine_decay: warmup_steps = -4 must be at least 0 and finite");
+  CHECK(complaint(cosine_decay_restarts{0.1, 0}) ==
+        "cosine_decay_restarts: first_decay_steps = 0 must be greater than 0 and finite");
+  CHECK(complaint(cosine_decay_restarts{0.1, 10, 2, -1}) == "cosine_decay_restarts: m_mul = -1 must be at least 0 and finite");
+  CHECK(complaint(cosine_decay_restarts{0.1, 10, 2, 1, -1}) == "cosine_decay_restarts: alpha = -1 must be at least 0 and finite");
+  CHECK(complaint(piecewise_constant_decay{{1}, {1, -2}}) ==
+        "piecewise_constant_decay: a value = -2 must be at least 0 and finite");
   CHECK(complaint(piecewise_constant_decay{{1, 2}, {1, 2}}) ==
         "piecewise_constant_decay: 2 values for 2 boundaries; there must be one value more than boundaries");
   CHECK(complaint(piecewise_constant_decay{{2, 2}, {1, 2, 3}}) ==
