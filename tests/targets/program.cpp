@@ -1,9 +1,11 @@
-// A few training steps of networks with all kinds of kernels, and all losses and metrics. Each line is a name, a hash of what was
-// computed and a loss: parameters, what is reported (NETWORK/reported/0 is the loss, then come the metrics), or a loss and its
-// gradient.
+// A few training steps of networks with all kinds of kernels, all losses and metrics, and images that are resized. Each line is a
+// name, a hash of what was computed and a loss: parameters, what is reported (NETWORK/reported/0 is the loss, then come the
+// metrics), a loss and its gradient, or pixels and their sum.
 #include <cinttypes>
 #include <cstdio>
+#include <numeric>
 #include <strata/cpu/cpu.hpp>
+#include <strata/data/image/resize.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/layers/activation.hpp>
 #include <strata/layers/average_pool2d.hpp>
@@ -137,6 +139,17 @@ void measure_losses() {
   measure<P, In, sparse, fused<softmax, sparse>>("softmax_");
 }
 
+void resize(data::resize_method method) {
+  constexpr int channels = 3, height = 37, width = 29, new_height = 13, new_width = 61;
+  const std::vector<float> in = random_numbers<float>(height * width * channels, 7);
+  std::vector<float> out(new_height * new_width * channels);
+  data::resize(data::pixels<const float, channels>{in.data(), height, width, width * channels},
+               data::pixels<float, channels>{out.data(), new_height, new_width, new_width * channels}, method);
+  hash h;
+  h.add(std::span<const float>(out));
+  h.print("resize/" + std::to_string(int(method)), std::accumulate(out.begin(), out.end(), 0.));
+}
+
 }  // namespace
 
 int main() {
@@ -146,4 +159,6 @@ int main() {
   train<autoencoder, mean_squared_error, dense_metrics>("autoencoder");
   measure_losses<precision::f32, shape{37}>();
   measure_losses<precision::f64, shape{6}>();
+  for (const auto method : {data::resize_method::bilinear, data::resize_method::bicubic, data::resize_method::area})
+    resize(method);
 }

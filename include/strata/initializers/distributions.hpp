@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 #include <span>
+#include <strata/base/multiply_add.hpp>
 #include <strata/base/random.hpp>
 
 namespace strata::detail {
@@ -12,7 +13,7 @@ inline constexpr double truncated_deviation = 0.87962566103423978;
 
 /// Uniform in [low, high).
 [[gnu::cold]] inline void fill_uniform(std::span<double> values, double low, double high, philox random) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = low + (high - low) * random.uniform(i);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = multiply_add(high - low, random.uniform(i), low);
 }
 
 /// Draw number `attempt` for element i, by the Box-Muller method.
@@ -22,7 +23,7 @@ inline constexpr double truncated_deviation = 0.87962566103423978;
 }
 
 [[gnu::cold]] inline void fill_normal(std::span<double> values, double mean, double deviation, philox random) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = mean + deviation * standard_normal(random, i);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = multiply_add(deviation, standard_normal(random, i), mean);
 }
 
 /// Values further than two standard deviations from the mean are drawn again.
@@ -30,7 +31,7 @@ inline constexpr double truncated_deviation = 0.87962566103423978;
   for (std::size_t i = 0; i < values.size(); ++i) {
     double z = standard_normal(random, i);
     for (std::uint64_t attempt = 1; z < -2 || z > 2; ++attempt) z = standard_normal(random, i, attempt);
-    values[i] = mean + deviation * z;
+    values[i] = multiply_add(deviation, z, mean);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/multiply_add.hpp>
 #include <strata/layers/normalization.hpp>
 #include <strata/network/layout.hpp>
 #include <strata/train/batch_stream.hpp>
@@ -38,14 +39,14 @@ class feature_moments {
     for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t c = 0; c < features; ++c) {
         const double d = double(values[r * features + c]) - batch_mean_[c];
-        batch_squares_[c] += d * d;
+        batch_squares_[c] = multiply_add(d, d, batch_squares_[c]);
       }
     const double before = count_, now = double(rows);
     count_ += now;
     for (std::size_t c = 0; c < features; ++c) {
       const double d = batch_mean_[c] - mean_[c];
-      mean_[c] += d * (now / count_);
-      squares_[c] += batch_squares_[c] + d * d * (before * now / count_);
+      mean_[c] = multiply_add(d, now / count_, mean_[c]);
+      squares_[c] += multiply_add(d * d, before * now / count_, batch_squares_[c]);
     }
   }
 

@@ -2,6 +2,7 @@
 // computes with the weights W s and the bias (b - mean) s + beta, fused with whatever follows.
 #pragma once
 #include <cmath>
+#include <strata/base/multiply_add.hpp>
 #include <strata/cpu/convolution/conv2d.hpp>
 #include <strata/cpu/kernels/dense.hpp>
 #include <strata/layers/batch_norm.hpp>
@@ -63,7 +64,7 @@ struct folded_kernel : kernel_defaults {
       const double scale = (N.scale ? double(w[gamma][f]) : 1) / std::sqrt(double(w[variance][f]) + N.epsilon.value());
       for (int k = 0; k < rows; ++k) derived[k * F + f] = T(double(w[0][k * F + f]) * scale);
       const double before = (had_bias ? double(w[1][f]) : 0) - double(w[mean][f]);
-      bias[f] = T(before * scale + (N.center ? double(w[beta][f]) : 0));
+      bias[f] = T(strata::detail::multiply_add(before, scale, N.center ? double(w[beta][f]) : 0));
     }
     const T* const both[] = {derived, bias};
     if constexpr (requires { &layer::derive; }) layer::derive(both, derived + folded);

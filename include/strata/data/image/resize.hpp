@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <functional>
 #include <strata/base/error.hpp>
+#include <strata/base/multiply_add.hpp>
+#include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/tensor.hpp>
 #include <strata/data/core/scratch.hpp>
@@ -40,6 +42,7 @@ struct pixels {
 };
 
 namespace detail {
+using strata::detail::multiply_add, strata::detail::rounded;
 
 /// From which old places along an axis each new one is computed, and with which weights.
 class resize_axis {
@@ -61,7 +64,8 @@ class resize_axis {
     // In float, as in TensorFlow: for some sizes, double would round to another pixel.
     const float scale = static_cast<float>(in) / static_cast<float>(out);
     for (int i = 0; i < out; ++i) {
-      const float begin = static_cast<float>(i) * scale, middle = (static_cast<float>(i) + 0.5f) * scale;
+      const auto scaled = [&](float place) { return rounded(place * scale); };
+      const float begin = scaled(static_cast<float>(i)), middle = scaled(static_cast<float>(i) + 0.5f);
       switch (method) {
         case resize_method::nearest:
           start(i, std::min(static_cast<int>(middle), in - 1));
@@ -74,7 +78,7 @@ class resize_axis {
           make_bicubic(i, middle - 0.5f);
           break;
         case resize_method::area:
-          make_area(i, begin, static_cast<float>(i + 1) * scale);
+          make_area(i, begin, scaled(static_cast<float>(i + 1)));
           break;
       }
     }
@@ -90,7 +94,8 @@ class resize_axis {
   void add(int i, int place, float weight) { weights_.data()[i * taps_ + place - first(i)] += weight; }
   static float keys(float x) {
     const float d = std::abs(x);
-    return d <= 1 ? (1.5f * d - 2.5f) * d * d + 1 : ((-0.5f * d + 2.5f) * d - 4) * d + 2;
+    return d <= 1 ? multiply_add(multiply_add(1.5f, d, -2.5f) * d, d, 1.f)
+                  : multiply_add(multiply_add(multiply_add(-0.5f, d, 2.5f), d, -4.f), d, 2.f);
   }
 
   void make_bilinear(int i, float at) {
@@ -131,14 +136,14 @@ void mix_rows(const U* __restrict row, std::ptrdiff_t stride, const float* weigh
     const float weight = weights[1];
     for (int k = 0; k < n; ++k) {
       const float a = static_cast<float>(row[k]), b = static_cast<float>(next[k]);
-      line[k] = a + weight * (b - a);
+      line[k] = multiply_add(weight, b - a, a);
     }
     return;
   }
   for (int k = 0; k < n; ++k) line[k] = weights[0] * static_cast<float>(row[k]);
   for (int t = 1; t < taps; ++t) {
     const U* __restrict next = row + t * stride;
-    for (int k = 0; k < n; ++k) line[k] += weights[t] * static_cast<float>(next[k]);
+    for (int k = 0; k < n; ++k) line[k] = multiply_add(weights[t], static_cast<float>(next[k]), line[k]);
   }
 }
 
@@ -175,9 +180,9 @@ void resize(pixels<const U, Channels> in, pixels<T, Channels> out, resize_method
       for (int c = 0; c < Channels; ++c) {
         float sum = 0;
         if (taps == 2)
-          sum = from[c] + weights[1] * (from[Channels + c] - from[c]);
+          sum = detail::multiply_add(weights[1], from[Channels + c] - from[c], from[c]);
         else
-          for (int t = 0; t < taps; ++t) sum += weights[t] * from[t * Channels + c];
+          for (int t = 0; t < taps; ++t) sum = detail::multiply_add(weights[t], from[t * Channels + c], sum);
         to[c] = then(detail::number_of<T>(sum));
       }
     }
