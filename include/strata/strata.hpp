@@ -39,10 +39,20 @@
 #include <strata/initializers/random.hpp>
 
 #include <strata/losses/binary_crossentropy.hpp>
+#include <strata/losses/binary_focal_crossentropy.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/losses/categorical_focal_crossentropy.hpp>
+#include <strata/losses/categorical_hinge.hpp>
+#include <strata/losses/cosine_similarity.hpp>
+#include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
+#include <strata/losses/kl_divergence.hpp>
+#include <strata/losses/log_cosh.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
+#include <strata/losses/mean_absolute_percentage_error.hpp>
 #include <strata/losses/mean_squared_error.hpp>
+#include <strata/losses/mean_squared_logarithmic_error.hpp>
+#include <strata/losses/poisson.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 
 #include <strata/metrics/accuracy.hpp>

@@ -3,10 +3,20 @@
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/metric.hpp>
 #include <strata/losses/binary_crossentropy.hpp>
+#include <strata/losses/binary_focal_crossentropy.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/losses/categorical_focal_crossentropy.hpp>
+#include <strata/losses/categorical_hinge.hpp>
+#include <strata/losses/cosine_similarity.hpp>
+#include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
+#include <strata/losses/kl_divergence.hpp>
+#include <strata/losses/log_cosh.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
+#include <strata/losses/mean_absolute_percentage_error.hpp>
 #include <strata/losses/mean_squared_error.hpp>
+#include <strata/losses/mean_squared_logarithmic_error.hpp>
+#include <strata/losses/poisson.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 using namespace strata;
 
@@ -27,6 +37,12 @@ static_assert(loss_of<binary_crossentropy<>, label_kind::dense>);
 static_assert(loss_of<mean_squared_error, label_kind::dense>);
 static_assert(loss_of<mean_absolute_error, label_kind::dense>);
 static_assert(loss_of<huber<>, label_kind::dense>);
+template <class... L>
+inline constexpr bool of_rows_of_truth = (loss_of<L, label_kind::dense> && ...);
+static_assert(of_rows_of_truth<hinge, squared_hinge, categorical_hinge, log_cosh, poisson, mean_absolute_percentage_error,
+                               mean_squared_logarithmic_error, kl_divergence, cosine_similarity, binary_focal_crossentropy<>,
+                               categorical_focal_crossentropy<>>);
+static_assert(std::same_as<mape, mean_absolute_percentage_error> && std::same_as<msle, mean_squared_logarithmic_error>);
 static_assert(!measures<mean_squared_error, label_kind::sparse> &&
               !measures<sparse_categorical_crossentropy<>, label_kind::dense>);
 
@@ -51,6 +67,19 @@ static_assert(why<categorical_crossentropy<label_smoothing<1.5_r>>, shape{3}> ==
 static_assert(why<binary_crossentropy<label_smoothing<-0.1_r>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
 static_assert(why<huber<0>, shape{3}> == &huber_delta_must_be_positive);
 
+template <shape In, class... L>
+inline constexpr bool all_take = (takes<L, In> && ...);
+static_assert(all_take<shape{4, 3, 2}, hinge, squared_hinge, log_cosh, poisson, mape, msle, binary_focal_crossentropy<>>);
+static_assert(all_take<shape{4}, kl_divergence, cosine_similarity, categorical_hinge, categorical_focal_crossentropy<>>);
+static_assert(why<kl_divergence, shape{4, 2}> == &the_loss_takes_a_rank_1_shape_put_flatten_before_it);
+static_assert(why<cosine_similarity, shape{4, 2}> == &the_loss_takes_a_rank_1_shape_put_flatten_before_it);
+static_assert(why<categorical_hinge, shape{4, 2}> == &the_loss_takes_a_rank_1_shape_put_flatten_before_it);
+static_assert(why<categorical_focal_crossentropy<>, shape{4, 2}> == &crossentropy_takes_a_rank_1_shape_of_classes);
+static_assert(why<binary_focal_crossentropy<focal_gamma<-1>>, shape{3}> == &focal_gamma_must_be_at_least_0);
+static_assert(why<categorical_focal_crossentropy<focal_alpha<2>>, shape{3}> == &focal_alpha_must_be_from_0_to_1);
+static_assert(why<binary_focal_crossentropy<label_smoothing<2>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
+static_assert(categorical_focal_crossentropy<apply_class_balancing>::misused_option == 0);
+
 template <class L>
 constexpr double value(std::array<double, 2> prediction, std::array<double, 2> truth) {
   return L::value(std::span<const double>(prediction), std::span<const double>(truth));
@@ -65,3 +94,6 @@ static_assert(value<mse>({1, 5}, {2, 2}) == 5 && gradient<mse>({1, 5}, {2, 2}) =
 static_assert(value<mae>({1, 5}, {2, 2}) == 2 && gradient<mae>({1, 2}, {2, 2}) == std::array{-0.5, 0.});
 static_assert(value<huber<>>({1.5, 5}, {2, 2}) == (0.125 + 2.5) / 2 &&
               gradient<huber<>>({1.5, 5}, {2, 2}) == std::array{-0.25, 0.5});
+static_assert(value<hinge>({0.5, 2}, {1, 1}) == 0.25 && gradient<hinge>({0.5, 2}, {1, 1}) == std::array{-0.5, 0.});
+static_assert(value<squared_hinge>({0.5, 2}, {1, 0}) == (0.25 + 9) / 2);
+static_assert(value<categorical_hinge>({2, 1}, {0, 1}) == 2 && value<mape>({1, 2}, {2, 2}) == 25);

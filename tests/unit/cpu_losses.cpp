@@ -1,4 +1,13 @@
-// Losses of the cpu backend that are means over elements, against the reference backend in double precision.
+// Losses of the cpu backend that are functions over elements or rows, against the reference backend in double precision.
+#include <strata/cpu/kernels/row_losses.hpp>
+#include <strata/losses/binary_focal_crossentropy.hpp>
+#include <strata/losses/hinge.hpp>
+#include <strata/losses/kl_divergence.hpp>
+#include <strata/losses/log_cosh.hpp>
+#include <strata/losses/mean_absolute_percentage_error.hpp>
+#include <strata/losses/mean_squared_logarithmic_error.hpp>
+#include <strata/losses/poisson.hpp>
+
 #include "cpu_compare_losses.hpp"
 
 using namespace strata;
@@ -13,4 +22,27 @@ TEST_CASE_TEMPLATE("means over elements", T, float, double) {
   check<T, binary_crossentropy<from_logits, label_smoothing<decimal(1, -1)>>, 67>();
   check<T, binary_crossentropy<>, 784, sigmoid>();
   check<T, binary_crossentropy<label_smoothing<decimal(1, -1)>>, 5, sigmoid>();
+}
+
+TEST_CASE_TEMPLATE("other functions over elements", T, float, double) {
+  check<T, hinge, 37>();
+  check<T, squared_hinge, 37>();
+  check<T, log_cosh, 67>();
+  check<T, mean_absolute_percentage_error, 37>();
+  check<T, mean_squared_logarithmic_error, 37>();
+  check<T, poisson, 67>();
+  check<T, kl_divergence, 67>();
+  check<T, binary_focal_crossentropy<>, 67>();
+  check<T, binary_focal_crossentropy<from_logits, focal_gamma<decimal(15, -1)>>, 67>();
+  check<T, binary_focal_crossentropy<apply_class_balancing, label_smoothing<decimal(1, -1)>>, 5>();
+}
+
+TEST_CASE_TEMPLATE("functions of rows", T, float, double) {
+  check<T, cosine_similarity, 5>();
+  check<T, cosine_similarity, 67>();
+  check<T, categorical_hinge, 10>();
+  check<T, categorical_hinge, 67>();
+  check<T, categorical_focal_crossentropy<>, 10>();
+  check<T, categorical_focal_crossentropy<label_smoothing<decimal(1, -1)>, focal_gamma<decimal(15, -1)>>, 67>();
+  check<T, categorical_focal_crossentropy<from_logits>, 37>();
 }

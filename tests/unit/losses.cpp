@@ -4,9 +4,19 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <strata/losses/binary_focal_crossentropy.hpp>
+#include <strata/losses/categorical_focal_crossentropy.hpp>
+#include <strata/losses/categorical_hinge.hpp>
+#include <strata/losses/cosine_similarity.hpp>
+#include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
+#include <strata/losses/kl_divergence.hpp>
+#include <strata/losses/log_cosh.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
+#include <strata/losses/mean_absolute_percentage_error.hpp>
 #include <strata/losses/mean_squared_error.hpp>
+#include <strata/losses/mean_squared_logarithmic_error.hpp>
+#include <strata/losses/poisson.hpp>
 #include <strata/reference/activations.hpp>
 #include <strata/reference/losses.hpp>
 #include <unit/gradients.hpp>
@@ -130,6 +140,71 @@ TEST_CASE("losses of numbers") {
   }
 }
 
+TEST_CASE("hinges") {
+  const std::array p{0.5, 2., -0.5, -3.}, t{1., 1., -1., 1.};
+  CHECK(hinge::value(of(p), of(t)) == (0.5 + 0 + 0.5 + 4) / 4);
+  CHECK(gradient<hinge>(p, of(t)) == std::array{-0.25, 0., 0.25, -0.25});
+  CHECK(squared_hinge::value(of(p), of(t)) == (0.25 + 0 + 0.25 + 16) / 4);
+  CHECK(gradient<squared_hinge>(p, of(t)) == std::array{-0.25, 0., 0.25, -2.});
+  SUBCASE("a label of 0 is -1") {
+    const std::array bits{1., 1., 0., 1.};
+    CHECK(hinge::value(of(p), of(bits)) == hinge::value(of(p), of(t)));
+    CHECK(gradient<squared_hinge>(p, of(bits)) == gradient<squared_hinge>(p, of(t)));
+  }
+  SUBCASE("of classes: the right score against the best of the others") {
+    const std::array hot{0., 1., 0.}, scores{2., 1.5, -1.}, certain{0., 3., 1.};
+    CHECK(categorical_hinge::value(of(scores), of(hot)) == 1.5);
+    CHECK(gradient<categorical_hinge>(scores, of(hot)) == std::array{1., -1., 0.});
+    CHECK(categorical_hinge::value(of(certain), of(hot)) == 0);
+    CHECK(gradient<categorical_hinge>(certain, of(hot)) == std::array{0., 0., 0.});
+  }
+  SUBCASE("what is no number stays none") {
+    CHECK(std::isnan(hinge::value(of(std::array{std::nan("")}), of(std::array{1.}))));
+    CHECK(std::isnan(categorical_hinge::value(of(std::array{std::nan(""), 0.}), of(std::array{1., 0.}))));
+  }
+}
+
+TEST_CASE("losses with logarithms") {
+  CHECK(log_cosh::value(of(std::array{3., 1.}), of(std::array{1., 1.})) == Approx(std::log(std::cosh(2.)) / 2));
+  CHECK(log_cosh::value(of(std::array{-2000.}), of(std::array{0.})) == Approx(2000 - std::log(2.)));
+  CHECK(poisson::value(of(std::array{2., 0.5}), of(std::array{3., 0.})) == Approx((2 - 3 * std::log(2.) + 0.5) / 2));
+  CHECK(msle::value(of(std::array{3.}), of(std::array{1.})) == Approx(std::log(2.) * std::log(2.)));
+  CHECK(msle::value(of(std::array{-3.}), of(std::array{0.})) == 0);
+  CHECK(gradient<msle>(std::array{-3.}, of(std::array{1.})) == std::array{0.});
+  const std::array p{0.5, 0.25, 0.25}, t{0.25, 0.75, 0.};
+  CHECK(kl_divergence::value(of(p), of(t)) == Approx(0.25 * std::log(0.5) + 0.75 * std::log(3.)).epsilon(1e-5));
+  CHECK(kl_divergence::value(of(p), of(p)) == 0);
+  CHECK(gradient<kl_divergence>(std::array{0., 0.5}, of(std::array{0.5, 0.5})) == std::array{0., -1.});
+}
+
+TEST_CASE("percentages, and cosines of angles") {
+  CHECK(mape::value(of(std::array{1., 5.}), of(std::array{2., -4.})) == Approx((50 + 225) / 2.));
+  CHECK(mape::value(of(std::array{1e-9}), of(std::array{0.})) == Approx(1));
+  CHECK(gradient<mape>(std::array{1., 2.}, of(std::array{4., 2.})) == std::array{-12.5, 0.});
+  const std::array p{3., 4.}, t{1., 0.};
+  CHECK(cosine_similarity::value(of(p), of(t)) == Approx(-0.6));
+  CHECK(cosine_similarity::measure(of(p), of(t)) == Approx(0.6));
+  CHECK(gradient<cosine_similarity>(p, of(t))[0] == Approx(-0.2 + 0.6 * 3 / 25));
+  CHECK(cosine_similarity::value(of(std::array{0., 0.}), of(t)) == 0);
+  CHECK(gradient<cosine_similarity>(std::array{0., 0.}, of(t)) == std::array{-1e7, 0.});
+}
+
+TEST_CASE("focal crossentropies") {
+  const std::array p{0.8, 0.4}, t{1., 0.};
+  const double of_one = 0.04 * -std::log(0.8), of_zero = 0.16 * -std::log(0.6);
+  CHECK(binary_focal_crossentropy<>::value(of(p), of(t)) == Approx((of_one + of_zero) / 2));
+  CHECK(binary_focal_crossentropy<apply_class_balancing>::value(of(p), of(t)) == Approx((0.25 * of_one + 0.75 * of_zero) / 2));
+  CHECK(binary_focal_crossentropy<focal_gamma<0>>::value(of(p), of(t)) == Approx(binary_crossentropy<>::value(of(p), of(t))));
+  CHECK(binary_focal_crossentropy<from_logits>::value(of(std::array{800., -800.}), of(std::array{0., 0.})) == 400);
+  CHECK(gradient<binary_focal_crossentropy<from_logits>>(std::array{800.}, of(std::array{0.})) == std::array{1.});
+  using focal = categorical_focal_crossentropy<focal_alpha<0.5_r>, focal_gamma<1>>;
+  CHECK(focal::value(of(std::array{0.2, 0.8}), of(std::array{0., 1.})) == Approx(0.5 * 0.2 * -std::log(0.8)));
+  CHECK(focal::value(of(std::array{2., 8.}), of(std::array{0., 1.})) == Approx(0.5 * 0.2 * -std::log(0.8)));
+  using of_logits = categorical_focal_crossentropy<focal_alpha<0.5_r>, focal_gamma<1>, from_logits>;
+  CHECK(of_logits::value(of(std::array{0., 1000.}), of(std::array{1., 0.})) == 500);
+  CHECK(gradient<of_logits>(std::array{0., 1000.}, of(std::array{1., 0.})) == std::array{-0.5, 0.5});
+}
+
 TEST_CASE("gradients of all losses against differences") {
   using test::check_gradients;
   constexpr test::gradient_options probabilities{.low = 0.05, .high = 0.95};
@@ -151,6 +226,21 @@ TEST_CASE("gradients of all losses against differences") {
   check_gradients<reference, mean_absolute_error, shape{7}>();
   check_gradients<reference, huber<>, shape{7}>();
   check_gradients<reference, huber<0.25_r>, shape{2, 2, 2}>();
+  check_gradients<reference, hinge, shape{7}>();
+  check_gradients<reference, squared_hinge, shape{2, 3}>();
+  check_gradients<reference, categorical_hinge, shape{5}>();
+  check_gradients<reference, log_cosh, shape{3, 2}>();
+  check_gradients<reference, poisson, shape{7}>({.low = 0.1, .high = 3});
+  check_gradients<reference, mean_absolute_percentage_error, shape{7}>();
+  check_gradients<reference, mean_squared_logarithmic_error, shape{7}>();
+  check_gradients<reference, kl_divergence, shape{6}>(probabilities);
+  check_gradients<reference, cosine_similarity, shape{6}>();
+  check_gradients<reference, binary_focal_crossentropy<>, shape{3, 2}>(probabilities);
+  check_gradients<reference, binary_focal_crossentropy<apply_class_balancing, focal_gamma<1.5_r>>, shape{5}>(probabilities);
+  check_gradients<reference, binary_focal_crossentropy<from_logits, label_smoothing<0.1_r>, focal_gamma<3>>, shape{5}>();
+  check_gradients<reference, categorical_focal_crossentropy<>, shape{5}>(probabilities);
+  check_gradients<reference, categorical_focal_crossentropy<label_smoothing<0.1_r>, focal_gamma<0.5_r>>, shape{5}>(probabilities);
+  check_gradients<reference, categorical_focal_crossentropy<from_logits, focal_alpha<0.5_r>>, shape{5}>();
 }
 
 TEST_CASE("gradients of the fused losses against differences") {

@@ -17,6 +17,7 @@
 #include <strata/cpu/kernels/losses.hpp>
 #include <strata/cpu/kernels/normalization.hpp>
 #include <strata/cpu/kernels/pooling.hpp>
+#include <strata/cpu/kernels/row_losses.hpp>
 #include <strata/cpu/kernels/softmax.hpp>
 #include <strata/cpu/kernels/up_sampling2d.hpp>
 #include <strata/cpu/kernels/zero_padding2d.hpp>

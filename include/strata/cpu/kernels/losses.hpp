@@ -1,7 +1,10 @@
-// Losses on vectors: means over elements, alone or with the sigmoid before them, and crossentropies of classes from logits or
+// Losses on vectors: functions over elements, alone or with the sigmoid before them, and crossentropies of classes from logits or
 // with the softmax before them. Crossentropies of other probabilities use the reference kernel.
 #pragma once
+#include <concepts>
+#include <limits>
 #include <strata/cpu/kernels/softmax.hpp>
+#include <strata/losses/element_wise.hpp>
 #include <strata/losses/huber.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
 #include <strata/losses/mean_squared_error.hpp>
@@ -16,9 +19,51 @@ STRATA_INLINE inline vec<T> absolute(vec<T> x) {
   return x < T(0) ? -x : x;
 }
 
-/// A loss that is a mean over elements: `value(prediction, truth)` and `slope(prediction, truth)` of one element.
+/// Functions of each element of a vector, for the formulas of losses.
+template <class T>
+struct vector_math {
+  using number = T;
+  using value = vec<T>;
+
+  STRATA_INLINE static vec<T> rounded(vec<T> x) { return simd::rounded<T>(x); }
+  /// nan for x <= 0.
+  STRATA_INLINE static vec<T> log(vec<T> x) {
+    return x > T(0) ? simd::log<T>(x) : broadcast(std::numeric_limits<T>::quiet_NaN());
+  }
+  STRATA_INLINE static vec<T> power(vec<T> x, double exponent) {
+    const vec<T> y = simd::exp<T>(T(exponent) * simd::log<T>(x));
+    return x > T(0) ? y : broadcast(T(exponent > 0 ? 0 : std::numeric_limits<double>::infinity()));
+  }
+  STRATA_INLINE static vec<T> tanh(vec<T> x) { return simd::tanh<T>(x); }
+  STRATA_INLINE static vec<T> exp_of_negative(vec<T> x) { return simd::exp<T>(x); }
+  STRATA_INLINE static vec<T> log1p_of_fraction(vec<T> x) { return simd::log1p_of_fraction<T>(x); }
+};
+
+/// A loss that is one function over elements: `value(prediction, truth)` and `slope(prediction, truth)` of one element.
 template <class L>
 struct element_loss;
+
+template <class L>
+  requires std::derived_from<L, strata::detail::any_element_wise>
+struct element_loss<L> {
+  template <class T>
+  STRATA_INLINE static vec<T> value(vec<T> p, vec<T> t) {
+    return L::template value_of<vector_math<T>>(p, t);
+  }
+  template <class T>
+  STRATA_INLINE static vec<T> slope(vec<T> p, vec<T> t) {
+    return L::template slope_of<vector_math<T>>(p, t);
+  }
+};
+
+/// What the sum over n elements is divided by.
+template <class L, class T>
+constexpr T divisor_of(int n) {
+  if constexpr (requires { L::template divisor<T>(std::size_t(n)); })
+    return L::template divisor<T>(std::size_t(n));
+  else
+    return T(n);
+}
 
 template <>
 struct element_loss<mean_squared_error> {
@@ -112,7 +157,7 @@ struct element_loss<binary_crossentropy<Options...>> {
   }
 };
 
-/// Copies N predictions. Returns the mean of the loss over them, or 0 if there is no truth.
+/// Copies N predictions. Returns their loss, or 0 if there is no truth.
 template <class L, class T>
 [[gnu::noinline]] T pass_predictions(const T* x, const T* truth, int N, T* y) {
   return sum_over<T>(N,
@@ -121,12 +166,12 @@ template <class L, class T>
                        lane.store(y + i, p);
                        return truth ? element_loss<L>::template value<T>(p, lane.load(truth + i)) : vec<T>{};
                      }) /
-         T(N);
+         divisor_of<L, T>(N);
 }
 
 template <class L, class T>
-[[gnu::noinline]] void mean_loss_gradient(const T* y, const T* truth, int N, T* dx, bool add) {
-  const vec<T> share = broadcast(T(1) / T(N));
+[[gnu::noinline]] void element_loss_gradient(const T* y, const T* truth, int N, T* dx, bool add) {
+  const vec<T> share = broadcast(T(1) / divisor_of<L, T>(N));
   for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
     put<T>(lane, dx + i, element_loss<L>::template slope<T>(lane.load(y + i), lane.load(truth + i)) * share, add);
   });
@@ -209,7 +254,7 @@ struct class_loss {
 };
 
 template <class L>
-concept mean_over_elements = requires { sizeof(element_loss<L>); };
+concept added_over_elements = requires { sizeof(element_loss<L>); };
 
 /// Whether a crossentropy of classes takes logits.
 template <class L>
@@ -235,9 +280,9 @@ struct loss_kernel : kernel_defaults {
 
 }  // namespace simd
 
-/// A mean over elements. x, y: (count, shape of the predictions); y = x.
+/// A function over elements. x, y: (count, shape of the predictions); y = x.
 template <loss_function L, class P, shape In>
-  requires simd::mean_over_elements<L>
+  requires simd::added_over_elements<L>
 struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
   using base = simd::loss_kernel<P, In>;
   using typename base::T;
@@ -250,7 +295,8 @@ struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
   }
   static void backward(const operands<T>& o) {
     for (int n = 0; o.dx[0] && n < o.count; ++n)
-      simd::mean_loss_gradient<L>(base::y(o, n), o.targets + std::ptrdiff_t(n) * base::N, base::N, base::dx(o, n), o.adds_dx[0]);
+      simd::element_loss_gradient<L>(base::y(o, n), o.targets + std::ptrdiff_t(n) * base::N, base::N, base::dx(o, n),
+                                     o.adds_dx[0]);
   }
 };
 

@@ -1,0 +1,17 @@
+// What losses share that look at one row of numbers.
+#pragma once
+#include <strata/base/shape.hpp>
+
+namespace strata {
+
+inline constexpr reason the_loss_takes_a_rank_1_shape_put_flatten_before_it{
+    "the loss adds up over one row for each sample: it takes a rank-1 shape, so put flatten before it"};
+
+namespace detail {
+constexpr expected_shape shape_of_row(shape in) {
+  if (in.rank() != 1) return the_loss_takes_a_rank_1_shape_put_flatten_before_it;
+  return in;
+}
+}  // namespace detail
+
+}  // namespace strata
