@@ -6,6 +6,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/data/core/sample_view.hpp>
+#include <strata/train/named_array.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -133,7 +134,13 @@ class hook_calls {
   virtual void train_end(training_state&) = 0;
   virtual void epoch_begin(training_state&) = 0;
   virtual void epoch_end(training_state&) = 0;
+  virtual void batch_begin(training_state&) = 0;
   virtual void batch_end(training_state&) = 0;
+  /// Of the callbacks that have a state.
+  virtual void describe(std::vector<std::string>& lines) const = 0;
+  virtual logs state() const = 0;
+  virtual void set_state(const logs&) = 0;
+  virtual void add_arrays(std::vector<named_array>&) = 0;
 
  protected:
   ~hook_calls() = default;
@@ -142,61 +149,119 @@ class hook_calls {
 template <class... Options>
 class hooks_of final : public hook_calls {
   std::tuple<Options&...> options_;
-  training_session* session_;
+  fitted_model* model_;
 
   template <class F>
-  void each(F&& f) {
+  void each(F&& f) const {
     std::apply([&](auto&... option) { (f(option), ...); }, options_);
+  }
+  /// f(callback, the beginning of the names of its state)
+  template <class F>
+  void each_with_state(F&& f) const {
+    int count = 0;
+    each([&]<class C>(C& c) {
+      if constexpr (stateful_callback<C>) f(c, text_of({C::name, ' ', count++, ' '}));
+    });
   }
 
  public:
-  /// `session` may be null if none of the options is a session_callback.
-  explicit hooks_of(training_session* session, Options&... options) : options_(options...), session_(session) {}
+  /// `model` may be null if no hook takes it.
+  explicit hooks_of(fitted_model* model, Options&... options) : options_(options...), model_(model) {}
+
+  training_session* session = nullptr;  // needed if one of the options is a session_callback
 
   void fit_begin() override {
     each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.restore(*session_);
+      if constexpr (session_callback<C>) c.restore(*session);
     });
   }
   void step_end() override {
     each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.after_step(*session_);
+      if constexpr (session_callback<C>) c.after_step(*session);
     });
   }
   void fit_epoch_end() override {
     each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.after_epoch(*session_);
+      if constexpr (session_callback<C>) c.after_epoch(*session);
     });
   }
   void fit_end() override {
     each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.after_training(*session_);
+      if constexpr (session_callback<C>) c.after_training(*session);
     });
   }
 
   void train_begin(training_state& s) override {
     each([&]<class C>(C& c) {
-      if constexpr (hooks::train_begin<C>) c.on_train_begin(s);
+      if constexpr (hooks::train_begin<C>)
+        c.on_train_begin(s);
+      else if constexpr (hooks::train_begin_of_model<C>)
+        c.on_train_begin(s, *model_);
     });
   }
   void train_end(training_state& s) override {
     each([&]<class C>(C& c) {
-      if constexpr (hooks::train_end<C>) c.on_train_end(s);
+      if constexpr (hooks::train_end<C>)
+        c.on_train_end(s);
+      else if constexpr (hooks::train_end_of_model<C>)
+        c.on_train_end(s, *model_);
     });
   }
   void epoch_begin(training_state& s) override {
     each([&]<class C>(C& c) {
-      if constexpr (hooks::epoch_begin<C>) c.on_epoch_begin(s);
+      if constexpr (hooks::epoch_begin<C>)
+        c.on_epoch_begin(s);
+      else if constexpr (hooks::epoch_begin_of_model<C>)
+        c.on_epoch_begin(s, *model_);
     });
   }
   void epoch_end(training_state& s) override {
     each([&]<class C>(C& c) {
-      if constexpr (hooks::epoch_end<C>) c.on_epoch_end(s);
+      if constexpr (hooks::epoch_end<C>)
+        c.on_epoch_end(s);
+      else if constexpr (hooks::epoch_end_of_model<C>)
+        c.on_epoch_end(s, *model_);
+    });
+  }
+  void batch_begin(training_state& s) override {
+    each([&]<class C>(C& c) {
+      if constexpr (hooks::batch_begin<C>)
+        c.on_batch_begin(s);
+      else if constexpr (hooks::batch_begin_of_model<C>)
+        c.on_batch_begin(s, *model_);
     });
   }
   void batch_end(training_state& s) override {
     each([&]<class C>(C& c) {
-      if constexpr (hooks::batch_end<C>) c.on_batch_end(s);
+      if constexpr (hooks::batch_end<C>)
+        c.on_batch_end(s);
+      else if constexpr (hooks::batch_end_of_model<C>)
+        c.on_batch_end(s, *model_);
+    });
+  }
+
+  void describe(std::vector<std::string>& lines) const override {
+    each_with_state([&](auto&, const std::string& name) { lines.push_back(text_of({"callback ", name})); });
+  }
+  logs state() const override {
+    logs all;
+    each_with_state([&](auto& c, const std::string& name) {
+      for (const auto& [key, value] : c.state()) all.set(text_of({name, key}), value);
+    });
+    return all;
+  }
+  void set_state(const logs& all) override {
+    each_with_state([&](auto& c, const std::string& name) {
+      logs own;
+      for (const auto& [key, value] : all)
+        if (key.starts_with(name)) own.set(key.substr(name.size()), value);
+      c.set_state(own);
+    });
+  }
+  void add_arrays(std::vector<named_array>& all) override {
+    each_with_state([&](auto& c, const std::string& name) {
+      if constexpr (requires { c.arrays(*model_); })
+        for (named_array& a : c.arrays(*model_)) all.push_back({text_of({name, a.name}), std::move(a.extents), a.bytes});
     });
   }
 };

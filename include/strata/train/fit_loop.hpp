@@ -57,6 +57,9 @@ class fit_loop {
   /// an epoch that was interrupted continues in any case.
   void train_epoch(progress_bar& progress, hook_calls& hooks);
   void train_on(const samples<T>& batch);
+  void take_new_learning_rate() {
+    if (state.new_learning_rate) executor_.set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
+  }
   bool begin_pass(samples<T>& batch);
   bool next(samples<T>& batch);
 };
@@ -93,6 +96,8 @@ template <class T>
     state.values = {};
     state.learning_rate = executor_.learning_rate();
     hooks.epoch_begin(state);
+    take_new_learning_rate();
+    state.learning_rate = executor_.learning_rate();
     progress.begin_epoch(state.epoch, settings_.epochs, settings_.steps > 0 ? settings_.steps : stream_.length());
     train_epoch(progress, hooks);
     if (state.interrupted) break;
@@ -102,7 +107,7 @@ template <class T>
     hooks.epoch_end(state);
     share_decisions(group, state);
     at.past.add(state.epoch, state.values);
-    if (state.new_learning_rate) executor_.set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
+    take_new_learning_rate();
     hooks.fit_epoch_end();
     if (state.interrupted) break;
   }
@@ -147,10 +152,12 @@ void fit_loop<T>::train_epoch(progress_bar& progress, hook_calls& hooks) {
     at.metric_sums.assign(sums_.size(), {});
   }
   for (bool more = resumes || (has_steps && at.in_pass) ? next(batch) : begin_pass(batch); more; more = next(batch)) {
+    hooks.batch_begin(state);
     train_on(batch);
     hooks.batch_end(state);
     hooks.step_end();
     if (state.interrupted) return;
+    if (!std::isfinite(state.loss)) break;
     if (progress.due()) {
       logs now;
       report(now, at.metric_sums, steps_.metrics(), "");
@@ -172,8 +179,10 @@ void fit_loop<T>::train_on(const samples<T>& batch) {
   accumulate(at.metric_sums, sums_);
   state.loss = sums_[0].mean();
   if (!std::isfinite(state.loss)) {
-    report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
-                    at.samples_of_epoch);
+    if (!state.bad_loss_ends_training)
+      report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
+                      at.samples_of_epoch);
+    state.stop_training = true;
   }
   state.step = executor_.step();
   at.samples_of_epoch += batch.count;

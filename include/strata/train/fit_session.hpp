@@ -13,6 +13,7 @@
 #include <strata/network/summary.hpp>
 #include <strata/train/agreement.hpp>
 #include <strata/train/batch_stream.hpp>
+#include <strata/train/fitted_model.hpp>
 #include <strata/train/training_session.hpp>
 #include <string>
 #include <tuple>
@@ -78,15 +79,17 @@ class fit_in_program final : public resumable_fit {
   training_position& at_;
   training_state& state_;
   const plan_of_fit& plan_;
+  hook_calls& hooks_;
 
  public:
   fit_in_program(Executor& executor, batch_stream<T>& stream, training_position& at, training_state& state,
-                 const plan_of_fit& plan)
-      : executor_(executor), stream_(stream), at_(at), state_(state), plan_(plan) {}
+                 const plan_of_fit& plan, hook_calls& hooks)
+      : executor_(executor), stream_(stream), at_(at), state_(state), plan_(plan), hooks_(hooks) {}
 
   std::vector<std::string> description() const override {
     std::vector<std::string> lines = description_of<Program>(executor_.seed(), slot_count());
     lines.push_back(detail::text_of({"data set ", stream_.order()}));
+    hooks_.describe(lines);
     return lines;
   }
   std::string plan() const override { return to_string(plan_); }
@@ -94,22 +97,17 @@ class fit_in_program final : public resumable_fit {
 
   std::vector<array> arrays() override {
     std::vector<array> out;
-    const std::vector<std::string> names = parameter_names_of<network>();
     const auto add = [&](const std::string& prefix, std::span<T> arena, bool only_trained) {
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        const parameter_slot& slot = slots_of<network>()[i];
-        if (only_trained && slot.offset >= trained()) continue;
-        std::vector<std::uint64_t> extents;
-        for (int axis = 0; axis < slot.what.extents.rank(); ++axis) extents.push_back(std::uint64_t(slot.what.extents[axis]));
-        const std::size_t count = std::size_t(slot.what.extents.size());
-        out.push_back(
-            {prefix + names[i], std::move(extents), std::as_writable_bytes(arena.subspan(std::size_t(slot.offset), count))});
+      for (named_array& a : arrays_of<network>(arena, only_trained ? trained() : long(arena.size()))) {
+        a.name = prefix + a.name;
+        out.push_back(std::move(a));
       }
     };
     add("", executor_.parameters(), false);
     for (long k = 0; k < slot_count(); ++k)
       add(detail::text_of({"optimizer/", k, '/'}), executor_.slots().subspan(std::size_t(k * trained()), std::size_t(trained())),
           true);
+    hooks_.add_arrays(out);
     return out;
   }
 
@@ -121,6 +119,7 @@ class fit_in_program final : public resumable_fit {
     now.learning_rate = executor_.learning_rate_by_hand();
     now.new_learning_rate = state_.new_learning_rate;
     now.stop_training = state_.stop_training;
+    now.callbacks = hooks_.state();
     return now;
   }
   void resume_at(const training_position& from) override {
@@ -138,6 +137,8 @@ class fit_in_program final : public resumable_fit {
     state_.learning_rate = executor_.learning_rate();
     state_.new_learning_rate = from.new_learning_rate;
     state_.stop_training = from.stop_training;
+    state_.resumed = true;
+    hooks_.set_state(from.callbacks);
   }
   void drop_rounding_errors() override { executor_.drop_rounding_errors(); }
 

@@ -75,6 +75,10 @@ inline texts texts_of(const training_position& at) {
   if (at.new_learning_rate) out["new_learning_rate"] = exact_text(*at.new_learning_rate);
   std::string& sums = out["metric_sums"];  // "sum count", a line each
   for (const metric_sum& t : at.metric_sums) sums += exact_text(t.sum) + ' ' + exact_text(t.count) + '\n';
+  if (!at.callbacks.empty()) {
+    std::string& states = out["callbacks"];  // "value name", a line each
+    for (const auto& [name, value] : at.callbacks) states += exact_text(value) + ' ' + name + '\n';
+  }
   std::string& past = out["history"];  // "epoch value name", a line each
   for (std::size_t i = 0; i < at.past.size(); ++i)
     for (const auto& [name, value] : at.past.all()[i])
@@ -149,6 +153,14 @@ inline training_position position_of(const texts& given, const std::string& file
         !read_exact(std::string_view(line).substr(space + 1), t.count))
       refuse("metric_sums");
   }
+  if (given.contains("callbacks"))
+    for (const std::string& line : lines_of(text("callbacks"))) {
+      const std::size_t space = line.find(' ');
+      double value = 0;
+      if (space == line.npos || !read_exact(std::string_view(line).substr(0, space), value) || at.callbacks.size() == most_names)
+        refuse("callbacks");
+      at.callbacks.set(line.substr(space + 1), value);
+    }
   logs of_epoch;
   std::optional<int> epoch;
   for (const std::string& line : lines_of(text("history"))) {

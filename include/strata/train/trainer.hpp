@@ -37,6 +37,13 @@ namespace detail {
 /// Defined in train/fit_session.hpp, which only the headers of session callbacks include.
 template <class Program, class Executor>
 class fit_in_program;
+/// Defined in train/fitted_model.hpp, which callbacks include whose hooks take a fitted_model.
+template <class Program, class Executor>
+class please_include_strata_train_fitted_model;
+struct no_model {
+  template <class... Argument>
+  explicit no_model(Argument&&...) {}
+};
 }  // namespace detail
 
 /// The whole training program. Its type holds network, loss, optimizer, metrics, precision and strategy, from which the
@@ -263,14 +270,20 @@ class trainer {
                               .how = detail::pick(verbosity::bar, options...),
                               .notice = detail::speed_notice()});
     const auto validate = [&](logs& values) { (add_validation(steps, options, values), ...); };
+    constexpr bool takes_model = (hooks::any_of_model<Options> || ...);
+    std::conditional_t<takes_model, detail::please_include_strata_train_fitted_model<Program, executor_type>, detail::no_model>
+        model(executor_, executor.group());
+    fitted_model* reached = nullptr;
+    if constexpr (takes_model) reached = &model;
     if constexpr ((session_callback<Options> || ...)) {
-      detail::fit_in_program<Program, executor_type> fit(executor_, stream, loop.at, loop.state, loop.plan);
       detail::erased_membership membership(executor_.group());
+      detail::hooks_of<Options...> hooks(reached, options...);
+      detail::fit_in_program<Program, executor_type> fit(executor_, stream, loop.at, loop.state, loop.plan, hooks);
       training_session session{fit, executor.group(), membership, loop.state};
-      detail::hooks_of<Options...> hooks(&session, options...);
+      hooks.session = &session;
       return loop.run(hooks, validate);
     } else {
-      detail::hooks_of<Options...> hooks(nullptr, options...);
+      detail::hooks_of<Options...> hooks(reached, options...);
       return loop.run(hooks, validate);
     }
   }

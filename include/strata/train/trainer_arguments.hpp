@@ -71,7 +71,8 @@ inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
     "fit and evaluate take batches: data | data::batch<64>"};
 inline constexpr reason fit_takes_options_and_callbacks{"fit takes epochs, steps_per_epoch, validation, verbosity and callbacks"};
-inline constexpr reason the_hooks_of_a_callback_take_a_training_state{"each hook of a callback takes a training_state&"};
+inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
+    "each hook of a callback takes a training_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
     "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
 inline constexpr reason a_session_callback_such_as_backup_and_restore_changes_in_fit_and_cannot_be_const{

@@ -25,6 +25,7 @@ struct training_position {
   std::optional<double> learning_rate;      // set by hand; empty: the optimizer's schedule
   std::optional<double> new_learning_rate;  // after this epoch
   bool stop_training = false;               // after this epoch
+  logs callbacks;                           // the state of those that have one
   history past;                             // of the epochs before this one
 };
 

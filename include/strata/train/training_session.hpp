@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <strata/train/any_process_group.hpp>
+#include <strata/train/named_array.hpp>
 #include <strata/train/training_position.hpp>
 #include <strata/train/training_state.hpp>
 #include <string>
@@ -16,12 +17,8 @@ namespace strata {
 /// A fit whose state can be read, and replaced by that of an earlier run or of another process.
 class resumable_fit {
  public:
-  /// A parameter, or a slot that the optimizer keeps for one.
-  struct array {
-    std::string name;  // dense/kernel; optimizer/0/dense/kernel
-    std::vector<std::uint64_t> extents;
-    std::span<std::byte> bytes;  // of float or double
-  };
+  /// dense/kernel, optimizer/0/dense/kernel: a parameter, or a slot that the optimizer keeps for one.
+  using array = named_array;
 
   /// What has to be equal before and after an interruption, in lines: optimizer, precision, seed, parameters, data set, ...
   virtual std::vector<std::string> description() const = 0;

@@ -18,10 +18,17 @@ struct training_state {
 
   /// Set it to end the training after this epoch.
   bool stop_training = false;
+  /// The fit continues an earlier one, whose state was restored before on_train_begin.
+  bool resumed = false;
+  /// Set it in on_train_begin: a loss that is nan or infinite ends the training after that step, instead of being an error.
+  bool bad_loss_ends_training = false;
   /// Set by a session_callback: fit returns after this step, also in the middle of an epoch, to be resumed later.
   bool interrupted = false;
-  /// Set it to continue with this learning rate after the epoch.
+  /// Set it to continue with this learning rate after the epoch or, in on_epoch_begin, at once.
   std::optional<double> new_learning_rate{};
+
+  /// The rate with which the training would continue: another callback may have set a new one.
+  double next_learning_rate() const { return new_learning_rate.value_or(learning_rate); }
 };
 
 }  // namespace strata

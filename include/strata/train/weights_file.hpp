@@ -3,6 +3,7 @@
 #include <strata/base/text.hpp>
 #include <strata/interop/safetensors.hpp>
 #include <strata/network/summary.hpp>
+#include <strata/train/fitted_model.hpp>
 #include <strata/train/snapshot_file.hpp>
 
 namespace strata {
@@ -103,6 +104,14 @@ template <network Network, std::floating_point T>
 void save_weights(const std::filesystem::path& path, std::type_identity_t<std::span<const T>> arena) {
   detail::check_arena<Network>(arena.size());
   detail::save_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena);
+}
+
+/// The same for the weights of a running fit.
+inline void save_weights(const std::filesystem::path& path, fitted_model& model) {
+  const dtype type = model.element_size() == sizeof(double) ? dtype::F64 : dtype::F32;
+  std::vector<safetensor> tensors;
+  for (const named_array& a : model.weights()) tensors.push_back({a.name, type, a.extents, a.bytes});
+  write_safetensors(path, tensors, {{detail::weights_version_key, std::to_string(detail::weights_version)}});
 }
 
 /// Reads such a file, or a snapshot. Throws strata::error that lists the parameters that differ, or says that the snapshot is

@@ -1,0 +1,109 @@
+// csv_logger: loss and metrics of each epoch as lines of a CSV file.
+#pragma once
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <strata/concepts/callback.hpp>
+#include <strata/io/file_error.hpp>
+#include <strata/train/fitted_model.hpp>
+#include <strata/train/position_text.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+struct csv_logger_options {
+  char separator = ',';
+  bool append = false;  // to a file that is there, instead of replacing it
+};
+
+/// The columns are epoch, from 0, and the values of the first epoch in alphabetical order; NA where an epoch lacks one. Each line
+/// is in the file when the epoch has ended. Only the chief writes. A training that backup_and_restore continues goes on in the
+/// same file, after the lines of the epochs before. Throws strata::error if the file cannot be written.
+/// https://keras.io/api/callbacks/csv_logger
+class csv_logger {
+  std::filesystem::path path_;
+  csv_logger_options options_;
+  std::vector<std::string> columns_;
+  bool appends_ = false;
+
+ public:
+  explicit csv_logger(std::filesystem::path path, csv_logger_options options = {}) : path_(std::move(path)), options_(options) {
+    if (path_.empty()) throw_error("csv_logger: a file name is needed");
+  }
+
+  void on_train_begin(training_state& s, fitted_model& model) {
+    columns_.clear();
+    appends_ = options_.append || s.resumed;
+    if (s.resumed && model.group().is_chief()) drop_lines_from(s.epoch);
+  }
+  void on_epoch_end(training_state& s, fitted_model& model) {
+    if (!model.group().is_chief()) return;
+    if (columns_.empty() && appends_) columns_ = columns_of_file();
+    const bool begins = columns_.empty();
+    if (begins) {
+      columns_.push_back("epoch");
+      for (const auto& value : s.values) columns_.push_back(value.first);
+      std::sort(columns_.begin() + 1, columns_.end());
+    }
+    std::ofstream file(path_, appends_ ? std::ios::app : std::ios::trunc);
+    appends_ = true;
+    if (begins) write_line(file, columns_);
+    std::vector<std::string> line{std::to_string(s.epoch)};
+    for (std::size_t i = 1; i < columns_.size(); ++i) {
+      const auto value = s.values.find(columns_[i]);
+      line.push_back(value ? detail::exact_text(*value) : "NA");
+    }
+    write_line(file, line);
+    file.close();
+    if (!file) io::fail_on_file("write", path_, errno);
+  }
+
+ private:
+  void write_line(std::ostream& out, const std::vector<std::string>& values) const {
+    for (std::size_t i = 0; i < values.size(); ++i) (i > 0 ? out << options_.separator : out) << values[i];
+    out << '\n';
+  }
+  std::vector<std::string> split(const std::string& line) const {
+    std::vector<std::string> all(1);
+    for (const char c : line)
+      if (c == options_.separator)
+        all.emplace_back();
+      else
+        all.back() += c;
+    return all;
+  }
+  /// None if the file is not there, or empty.
+  std::vector<std::string> columns_of_file() const {
+    std::ifstream file(path_);
+    std::string line;
+    if (!std::getline(file, line)) return {};
+    std::vector<std::string> columns = split(line);
+    if (columns[0] != "epoch") throw_error({"csv_logger: ", path_.string(), " does not begin with a column 'epoch'"});
+    return columns;
+  }
+  /// The lines of epochs that are trained again.
+  void drop_lines_from(int epoch) const {
+    std::ifstream file(path_);
+    std::string kept, line;
+    for (bool is_first = true; std::getline(file, line); is_first = false) {
+      int of_line = 0;
+      if (is_first || (detail::read_exact(split(line)[0], of_line) && of_line < epoch)) kept += line + '\n';
+    }
+    if (!file.is_open()) return;
+    file.close();
+    std::ofstream out(path_, std::ios::trunc);
+    out << kept;
+    out.close();
+    if (!out) io::fail_on_file("write", path_, errno);
+  }
+};
+static_assert(callback<csv_logger>);
+
+}  // namespace strata

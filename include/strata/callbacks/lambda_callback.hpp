@@ -1,0 +1,30 @@
+// lambda_callback: hooks as functions.
+#pragma once
+#include <functional>
+#include <strata/concepts/callback.hpp>
+#include <utility>
+
+namespace strata {
+
+/// A hook that may be missing.
+class optional_hook {
+  std::function<void(training_state&)> f_;
+
+ public:
+  optional_hook() = default;
+  template <class F>
+    requires std::is_invocable_v<F&, training_state&>
+  optional_hook(F f) : f_(std::move(f)) {}
+  void operator()(training_state& s) const {
+    if (f_) f_(s);
+  }
+};
+
+/// `lambda_callback{.on_epoch_end = [](training_state& s) { std::cout << s.values << std::endl; }}`
+/// https://keras.io/api/callbacks/lambda_callback
+struct lambda_callback {
+  optional_hook on_epoch_begin{}, on_epoch_end{}, on_train_begin{}, on_train_end{}, on_batch_begin{}, on_batch_end{};
+};
+static_assert(callback<lambda_callback>);
+
+}  // namespace strata

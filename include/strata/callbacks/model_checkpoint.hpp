@@ -1,0 +1,92 @@
+// model_checkpoint: saves the weights while they are trained.
+#pragma once
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <strata/callbacks/monitor.hpp>
+#include <strata/callbacks/pattern.hpp>
+#include <strata/concepts/callback.hpp>
+#include <strata/train/fitted_model.hpp>
+#include <strata/train/weights_file.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+struct model_checkpoint_options {
+  std::string monitor = "val_loss";
+  bool verbose = false;         // whether the chief prints what it saves
+  bool save_best_only = false;  // instead of each time
+  monitor_mode mode = monitor_mode::automatic;
+  long save_every_batches = 0;                      // Keras' save_freq; 0: after each epoch
+  std::optional<double> initial_value_threshold{};  // that the first saved model has to improve on
+};
+
+/// `model_checkpoint{"best.safetensors", {.save_best_only = true}}`; "{epoch:02d}-{val_loss:.2f}.safetensors" makes a file for
+/// each epoch, counted from 1. The name has to end in .safetensors; load_weights of a trainer reads such files. Each is complete,
+/// or not there. Only the chief writes.
+/// Throws strata::error for an unknown value, with the known ones, and for a file that cannot be written.
+/// https://keras.io/api/callbacks/model_checkpoint
+class model_checkpoint {
+  std::string pattern_;
+  model_checkpoint_options options_;
+  std::optional<detail::monitored> monitored_;  // of save_best_only
+  std::optional<double> best_;
+
+ public:
+  static constexpr const char* name = "model_checkpoint";
+
+  explicit model_checkpoint(std::filesystem::path pattern, model_checkpoint_options options = {})
+      : pattern_(pattern.string()), options_(std::move(options)) {
+    if (!pattern_.ends_with(".safetensors")) throw_error({name, ": the name of '", pattern_, "' has to end in .safetensors"});
+    detail::refuse_negative(name, "save_every_batches", double(options_.save_every_batches));
+    if (options_.save_best_only) monitored_.emplace(name, options_.monitor, options_.mode, 0);
+  }
+
+  /// The best value of the file that was saved last, with save_best_only.
+  std::optional<double> best() const { return best_; }
+
+  void on_train_begin(training_state& s) {
+    if (!s.resumed) best_ = options_.initial_value_threshold;
+  }
+  void on_batch_end(training_state& s, fitted_model& model) {
+    if (options_.save_every_batches == 0 || s.step % options_.save_every_batches != 0) return;
+    consider(s, logs{{"loss", s.loss}}, model);
+  }
+  void on_epoch_end(training_state& s, fitted_model& model) {
+    if (options_.save_every_batches == 0) consider(s, s.values, model);
+  }
+
+  logs state() const {
+    logs out;
+    detail::put_best(out, best_);
+    return out;
+  }
+  void set_state(const logs& state) { best_ = state.find("best"); }
+
+ private:
+  void consider(const training_state& s, const logs& values, fitted_model& model) {
+    const std::filesystem::path path = detail::filled_pattern(pattern_, s.epoch + 1, s.step, values);
+    if (monitored_) {
+      const double current = monitored_->of(values);
+      if (!monitored_->is_better(current, best_)) return;
+      best_ = current;
+    }
+    if (!model.group().is_chief()) return;
+    const any_process_group::work saves(model.group(), "saves weights");
+    if (options_.verbose) std::cout << detail::text_of({"Epoch ", s.epoch + 1, ": saving model to ", path.string(), "\n"});
+    std::error_code failure;
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
+    if (failure) throw_error({name, ": cannot make the folder ", path.parent_path().string(), ": ", failure.message()});
+    save_weights(path, model);
+  }
+};
+static_assert(stateful_callback<model_checkpoint>);
+
+}  // namespace strata

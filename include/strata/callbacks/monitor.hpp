@@ -1,0 +1,83 @@
+// What callbacks watch: a value by name, of which a smaller or a larger one is better.
+#pragma once
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <strata/base/error.hpp>
+#include <strata/train/logs.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace strata {
+
+/// Which values are better. `automatic`: known of losses and metrics by their names.
+enum class monitor_mode : std::uint8_t { automatic, min, max };
+
+namespace detail {
+
+/// Which values of a name are better, without val_; nothing if the name does not tell. Keras' metrics tell it themselves.
+constexpr std::optional<monitor_mode> mode_of(std::string_view name) {
+  if (name.starts_with("val_")) name.remove_prefix(4);
+  if (name == "loss") return monitor_mode::min;
+  constexpr std::array smaller{"error", "crossentropy", "loss", "hinge", "divergence", "poisson", "log_cosh", "huber", "false_"};
+  constexpr std::array larger{"accuracy",   "acc", "auc",      "precision", "recall",      "f1_",        "fbeta",
+                              "similarity", "iou", "r2_score", "true_",     "sensitivity", "specificity"};
+  for (const char* part : smaller)
+    if (name.find(part) != name.npos) return monitor_mode::min;
+  for (const char* part : larger)
+    if (name.find(part) != name.npos) return monitor_mode::max;
+  return {};
+}
+
+/// The value that a callback watches, and the best one so far.
+class monitored {
+  const char* callback_;
+  std::string name_;
+  monitor_mode mode_;
+  double min_delta_;
+
+ public:
+  std::optional<double> best{};
+
+  /// Throws strata::error if min_delta is not a number, or if the name does not tell which values are better.
+  monitored(const char* callback, std::string name, monitor_mode mode, double min_delta)
+      : callback_(callback), name_(std::move(name)), mode_(mode), min_delta_(std::abs(min_delta)) {
+    if (!std::isfinite(min_delta_)) throw_error({callback_, ": min_delta is ", min_delta});
+    if (mode_ != monitor_mode::automatic) return;
+    const auto known = mode_of(name_);
+    if (!known)
+      throw_error({callback_, ": '", name_, "' does not tell whether a smaller or a larger value is better: set mode to ",
+                   "monitor_mode::min or monitor_mode::max"});
+    mode_ = *known;
+  }
+
+  const std::string& name() const { return name_; }
+  /// Throws strata::error, which lists the values there are.
+  double of(const logs& values) const {
+    const auto value = values.find(name_);
+    if (!value)
+      throw_error({callback_, ": there is no '", name_, "'; known: ", values.names(),
+                   name_.starts_with("val_") ? " (val_ ones come from validation(...) among the arguments of fit)" : ""});
+    return *value;
+  }
+  /// By more than min_delta. Any number is better than none, and nan is never better.
+  bool is_better(double value, std::optional<double> than) const {
+    if (!than) return !std::isnan(value);
+    return mode_ == monitor_mode::max ? value - min_delta_ > *than : value + min_delta_ < *than;
+  }
+};
+
+/// A best value that may not be there yet, in the state of a callback.
+inline void put_best(logs& state, const std::optional<double>& best) {
+  if (best) state.set("best", *best);
+}
+
+/// Throws strata::error if the setting is negative.
+inline void refuse_negative(const char* callback, const char* setting, double value) {
+  if (!(value >= 0)) throw_error({callback, ": ", setting, " is ", value, ", but must be at least 0"});
+}
+
+}  // namespace detail
+}  // namespace strata

@@ -1,0 +1,46 @@
+// Names of files with values in them: weights-{epoch:02d}-{val_loss:.3f}.safetensors
+#pragma once
+#include <cstddef>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <strata/train/logs.hpp>
+#include <string>
+#include <string_view>
+
+namespace strata::detail {
+
+/// {epoch} and {batch} are whole numbers, the others values of `values`. A format after the name is that of Python:
+/// {epoch:02d}, {loss:.2f}, {loss:.1e}. Throws strata::error, which quotes the pattern, for another format and an unknown name.
+inline std::string filled_pattern(const std::string& pattern, int epoch, long batch, const logs& values) {
+  std::string out;
+  for (std::size_t at = 0; at < pattern.size();) {
+    if (pattern[at] != '{') {
+      out += pattern[at++];
+      continue;
+    }
+    const std::size_t end = pattern.find('}', at);
+    if (end == pattern.npos) throw_error({"'", pattern, "': a { without }"});
+    const std::string field = pattern.substr(at + 1, end - at - 1);
+    const std::size_t colon = field.find(':');
+    const std::string name = field.substr(0, colon), format = colon == field.npos ? "" : field.substr(colon + 1);
+    const bool is_whole = name == "epoch" || name == "batch";
+    const auto value = values.find(name);
+    if (!is_whole && !value)
+      throw_error({"'", pattern, "': there is no '", name, "'; known: epoch, batch", values.empty() ? "" : ", ", values.names()});
+    // As printf takes it, with one letter at the end: a flag, a width and a precision have at most two digits each.
+    const std::size_t digits = format.find_first_not_of("0123456789.");
+    const std::string letter = digits == format.npos ? (is_whole ? "d" : "g") : format.substr(digits);
+    const std::string size = format.substr(0, digits);
+    const bool is_known = size.size() <= 5 && (is_whole ? letter == "d" && size.find('.') == size.npos
+                                                        : letter == "f" || letter == "e" || letter == "g");
+    if (!is_known) throw_error({"'", pattern, "': the format '", format, "' of '", name, "' is not known"});
+    if (is_whole)
+      out += formatted(("%" + size + "ld").c_str(), name == "epoch" ? long(epoch) : batch);
+    else
+      out += formatted(("%" + size + letter).c_str(), *value);
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace strata::detail

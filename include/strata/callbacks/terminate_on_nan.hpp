@@ -1,0 +1,21 @@
+// terminate_on_nan: a loss that is nan or infinite ends the training without an error.
+#pragma once
+#include <cmath>
+#include <iostream>
+#include <strata/base/text.hpp>
+#include <strata/concepts/callback.hpp>
+
+namespace strata {
+
+/// Without it, fit throws an error that names the batch and what is wrong with it.
+/// https://keras.io/api/callbacks/terminate_on_nan
+struct terminate_on_nan {
+  void on_train_begin(training_state& s) { s.bad_loss_ends_training = true; }
+  void on_batch_end(training_state& s) {
+    if (std::isfinite(s.loss)) return;
+    std::clog << detail::text_of({"epoch ", s.epoch + 1, ", update ", s.step, ": the loss is ", s.loss, ", the training ends\n"});
+  }
+};
+static_assert(callback<terminate_on_nan>);
+
+}  // namespace strata

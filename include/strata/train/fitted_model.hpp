@@ -1,0 +1,71 @@
+// fitted_model: the weights of a running fit, for hooks of callbacks that take it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <strata/base/shape.hpp>
+#include <strata/network/summary.hpp>
+#include <strata/train/any_process_group.hpp>
+#include <strata/train/named_array.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// What a hook reaches besides the training_state: `void on_epoch_end(training_state&, fitted_model&)`. A callback that also
+/// predicts or evaluates keeps a reference to the trainer itself.
+class fitted_model {
+ public:
+  /// All weights and state by name, in the layouts of Keras. They may be changed; then weights_changed() has to be called, in all
+  /// processes that train together.
+  virtual std::vector<named_array> weights() = 0;
+  /// 4: the weights are float, 8: double.
+  virtual std::size_t element_size() const = 0;
+  virtual void weights_changed() = 0;
+  /// is_chief(): this process prints and writes files. `any_process_group::work` tells the others that it takes long.
+  virtual any_process_group& group() = 0;
+
+ protected:
+  fitted_model() = default;
+  fitted_model(const fitted_model&) = default;
+  ~fitted_model() = default;
+};
+
+namespace detail {
+
+/// The parameters that begin before `end` elements of the arena.
+template <class Network, class T>
+std::vector<named_array> arrays_of(std::span<T> arena, long end) {
+  std::vector<named_array> out;
+  const std::vector<std::string> names = parameter_names_of<Network>();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const parameter_slot& slot = slots_of<Network>()[i];
+    if (slot.offset >= end) continue;
+    std::vector<std::uint64_t> extents;
+    for (int axis = 0; axis < slot.what.extents.rank(); ++axis) extents.push_back(std::uint64_t(slot.what.extents[axis]));
+    const std::size_t count = std::size_t(slot.what.extents.size());
+    out.push_back({names[i], std::move(extents), std::as_writable_bytes(arena.subspan(std::size_t(slot.offset), count))});
+  }
+  return out;
+}
+
+template <class Program, class Executor>
+class please_include_strata_train_fitted_model final : public fitted_model {
+  Executor& executor_;
+  any_process_group& group_;
+
+ public:
+  please_include_strata_train_fitted_model(Executor& executor, any_process_group& group) : executor_(executor), group_(group) {}
+
+  std::vector<named_array> weights() override {
+    const auto arena = executor_.parameters();
+    return arrays_of<typename Program::network>(arena, long(arena.size()));
+  }
+  std::size_t element_size() const override { return sizeof(typename Program::value_type); }
+  void weights_changed() override { executor_.parameters_changed(); }
+  any_process_group& group() override { return group_; }
+};
+
+}  // namespace detail
+}  // namespace strata

@@ -1,0 +1,224 @@
+// The callbacks that come with strata in real trainings: what they write, and that an interruption changes nothing.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <strata/callbacks/csv_logger.hpp>
+#include <strata/callbacks/early_stopping.hpp>
+#include <strata/callbacks/lambda_callback.hpp>
+#include <strata/callbacks/learning_rate_scheduler.hpp>
+#include <strata/callbacks/model_checkpoint.hpp>
+#include <strata/callbacks/reduce_lr_on_plateau.hpp>
+#include <strata/callbacks/terminate_on_nan.hpp>
+#include <strata/distribute/mirrored.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/backup_and_restore.hpp>
+#include <string>
+#include <vector>
+
+#include "error_of.hpp"
+#include "scratch_folder.hpp"
+using namespace strata;
+using strata::test::contains;
+using strata::test::error_of;
+using strata::test::scratch_folder;
+
+namespace {
+
+using net = sequential<input<4>, dense<6, relu>, dense<3, softmax>>;
+
+auto some_data(std::uint64_t seed) {
+  std::vector<float> x(60 * 4);
+  std::vector<int> y(60);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{seed}.uniform(i));
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = int(3 * philox{seed + 1}.uniform(i));
+  return data::from_tensor_slices(data::array<float, shape{4}>(std::move(x)), y);
+}
+/// Noise, so that the validation loss soon rises.
+auto noise() { return some_data(3) | data::shuffle(60, {.seed = 5}) | data::batch<16>; }
+auto other_noise() { return validation(some_data(7) | data::batch<16>); }
+
+auto make(auto... strategy) {
+  return trainer{net{}, adam{.learning_rate = 0.05}, sparse_categorical_crossentropy{}, accuracy{}, strategy...};
+}
+std::vector<float> weights_of(const auto& model) { return {model.parameters().begin(), model.parameters().end()}; }
+std::string content(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct power_cut {};
+
+}  // namespace
+
+TEST_CASE("a training stops early with the best weights; interrupted anywhere, it ends with the same bits, files and history") {
+  const scratch_folder folder("callbacks");
+  const auto file = [&](const char* name) { return folder.path / name; };
+  struct outcome {
+    history past;
+    std::vector<float> weights;
+    std::string csv;
+    std::optional<int> stopped, best;
+  };
+  /// `cut`: the update after which the power fails; 0: never.
+  const auto train = [&](const std::string& run, long cut, bool& is_cut) {
+    auto model = make();
+    early_stopping stops{{.patience = 4, .restore_best_weights = true}};
+    reduce_lr_on_plateau reduces{{.factor = 0.5, .patience = 2, .min_delta = 0}};
+    model_checkpoint saves{file((run + "-{epoch:02d}-{val_loss:.3f}.safetensors").c_str()), {.save_best_only = true}};
+    csv_logger writes{file((run + ".csv").c_str())};
+    lambda_callback cuts{.on_batch_end = [&](training_state& s) {
+      if (s.step == cut) throw power_cut{};
+    }};
+    outcome o;
+    is_cut = false;
+    try {
+      o.past = model.fit(noise(), epochs(40), other_noise(), verbosity::off, stops, reduces, saves, writes, cuts,
+                         backup_and_restore{file((run + "-backup").c_str()), {.save_every_batches = 3}});
+    } catch (const power_cut&) {
+      is_cut = true;
+    }
+    o.weights = weights_of(model), o.csv = content(file((run + ".csv").c_str()));
+    o.stopped = stops.stopped_epoch(), o.best = stops.best_epoch();
+    return o;
+  };
+  bool is_cut = false;
+  const outcome whole = train("whole", 0, is_cut);
+  REQUIRE(whole.stopped);
+  CHECK(*whole.stopped < 39);
+  CHECK(*whole.best < *whole.stopped);
+  CHECK(whole.past.size() == std::size_t(*whole.stopped) + 1);
+  CHECK(whole.past["learning_rate"].back() < whole.past["learning_rate"].front());
+  CHECK(whole.csv.starts_with("epoch,accuracy,learning_rate,loss,val_accuracy,val_loss\n0,"));
+  {  // the weights are those of the best epoch, and in the newest file of model_checkpoint
+    auto model = make();
+    CHECK(model.evaluate(some_data(7) | data::batch<16>)["loss"] != whole.past["val_loss"][std::size_t(*whole.best)]);
+    model.set_parameters(whole.weights);
+    const double loss = model.evaluate(some_data(7) | data::batch<16>)["loss"];
+    CHECK(loss == whole.past["val_loss"][std::size_t(*whole.best)]);
+    auto other = make();
+    other.load_weights(file(detail::formatted("whole-%02d-%.3f.safetensors", *whole.best + 1, loss).c_str()));
+    CHECK(weights_of(other) == whole.weights);
+  }
+  const auto files = [&](const std::string& run) {
+    std::set<std::string> names;
+    for (const auto& each : std::filesystem::directory_iterator(folder.path))
+      if (const std::string name = each.path().filename().string(); name.starts_with(run + '-'))
+        names.insert(name.substr(run.size()));
+    return names;
+  };
+  for (const long cut : {1L, 7L, 20L, long(4 * *whole.stopped + 2)}) {
+    CAPTURE(cut);
+    const std::string run = "cut" + std::to_string(cut);
+    (void)train(run, cut, is_cut);
+    CHECK(is_cut);
+    const outcome again = train(run, 0, is_cut);
+    CHECK(again.weights == whole.weights);
+    CHECK(again.past.all() == whole.past.all());
+    CHECK(again.csv == whole.csv);
+    CHECK(again.stopped == whole.stopped);
+    CHECK(again.best == whole.best);
+    CHECK(files(run) == files("whole"));
+  }
+  CHECK(contains(error_of([&] {
+                   bool ignored = false;
+                   (void)train("other", 9, ignored);
+                   make().fit(noise(), epochs(40), other_noise(), verbosity::off, backup_and_restore{file("other-backup")});
+                 }),
+                 "callback early_stopping"));
+}
+
+TEST_CASE("threads and replicas decide alike") {
+  const auto train = [](auto strategy) {
+    auto model = make(strategy);
+    early_stopping stops{{.monitor = "val_accuracy", .patience = 3, .restore_best_weights = true}};
+    model.fit(noise(), epochs(30), other_noise(), verbosity::off, stops);
+    return std::pair(stops.stopped_epoch(), weights_of(model));
+  };
+  CHECK(train(one_device{{.threads = 1, .leaves = 4}}) == train(mirrored{cpus(2), {.leaves = 4}}));
+}
+
+TEST_CASE("two callbacks that stop, or set the rate, do not undo each other") {
+  auto model = make();
+  const lambda_callback third{.on_epoch_end = [](training_state& s) { s.stop_training |= s.epoch == 2; }};
+  early_stopping stops{{.patience = 100}};
+  learning_rate_scheduler halves{[](int epoch, double rate) { return epoch == 0 ? rate : rate / 2; }};
+  reduce_lr_on_plateau reduces{{.monitor = "loss", .factor = 0.1, .patience = 1, .min_delta = 1e9}};
+  const history past = model.fit(noise(), epochs(10), other_noise(), verbosity::off, third, stops, halves, reduces);
+  CHECK(past.size() == 3);
+  const auto rates = past["learning_rate"];
+  CHECK(rates[0] == doctest::Approx(0.05));
+  CHECK(rates[1] == doctest::Approx(0.025));
+  CHECK(rates[2] == doctest::Approx(0.00125));  // a tenth after the second epoch, and half of that
+}
+
+TEST_CASE("the rate of a scheduler holds in its epoch") {
+  auto model = trainer{net{}, sgd{.learning_rate = 1}, sparse_categorical_crossentropy{}};
+  std::vector<double> used;
+  model.fit(noise(), epochs(3), verbosity::off, learning_rate_scheduler{[](int epoch) { return 0.25 * epoch; }},
+            lambda_callback{.on_batch_end = [&](training_state& s) { used.push_back(s.learning_rate); }});
+  CHECK(used == std::vector<double>{0, 0, 0, 0, .25, .25, .25, .25, .5, .5, .5, .5});
+}
+
+TEST_CASE("a loss that is nan is an error, or ends the training where that is asked for") {
+  const auto fit = [](auto... callbacks) {
+    auto model = trainer{net{}, sgd{.learning_rate = 1e30}, sparse_categorical_crossentropy{}};
+    long updates = 0;
+    const lambda_callback counts{.on_batch_end = [&](training_state&) { ++updates; }};
+    const history past = model.fit(noise(), epochs(5), verbosity::off, counts, callbacks...);
+    CHECK(past.size() == 1);
+    CHECK(!std::isfinite(past["loss"][0]));
+    return updates;
+  };
+  CHECK(contains(error_of([&] { fit(); }), "the loss"));
+  CHECK(fit(terminate_on_nan{}) < 4);
+}
+
+TEST_CASE("csv_logger replaces a file, or appends to it") {
+  const scratch_folder folder("csv-logger");
+  const auto path = folder.path / "log.csv";
+  const auto lines = [&] {
+    const std::string text = content(path);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  auto model = make();
+  model.fit(noise(), epochs(2), verbosity::off, csv_logger{path});
+  model.fit(noise(), epochs(3), verbosity::off, csv_logger{path, {.separator = ';'}});
+  CHECK(lines() == 4);
+  CHECK(content(path).starts_with("epoch;accuracy;loss\n0;"));
+  model.fit(noise(), epochs(2), other_noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
+  CHECK(lines() == 6);  // of the columns that are there
+  CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{path, {.append = true}}); }), "log.csv"));
+  CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{folder.path / "no" / "log.csv"}); }), "log.csv"));
+}
+
+TEST_CASE("model_checkpoint saves each epoch, or each so many updates") {
+  const scratch_folder folder("checkpoints");
+  auto model = make();
+  model.fit(noise(), epochs(2), verbosity::off, model_checkpoint{folder.path / "in/epoch{epoch}-{accuracy:.2f}.safetensors"},
+            model_checkpoint{folder.path / "batch{batch:03d}.safetensors", {.save_every_batches = 3}});
+  std::set<std::string> names;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(folder.path))
+    if (each.is_regular_file()) names.insert(each.path().filename().string().substr(0, 8));
+  CHECK(names == std::set<std::string>{"batch003", "batch006", "epoch1-0", "epoch2-0"});
+}
+
+TEST_CASE("settings that make no sense, and values that are not there, are errors that say what there is") {
+  const auto fit = [](auto callback) { return error_of([&] { make().fit(noise(), verbosity::off, callback); }); };
+  CHECK(contains(fit(early_stopping{}), "early_stopping: there is no 'val_loss'; known: loss, accuracy (val_"));
+  CHECK(contains(fit(early_stopping{{.monitor = "acuracy", .mode = monitor_mode::max}}), "known: loss, accuracy"));
+  CHECK(contains(error_of([] { early_stopping{{.monitor = "beauty"}}; }), "set mode to"));
+  CHECK(contains(error_of([] { early_stopping{{.patience = -1}}; }), "patience is -1"));
+  CHECK(contains(error_of([] { reduce_lr_on_plateau{{.factor = 1}}; }), "factor is 1"));
+  CHECK(contains(error_of([] { model_checkpoint{"weights.txt"}; }), ".safetensors"));
+  const scratch_folder folder("patterns");
+  const auto saves = [&](const char* pattern) { return fit(model_checkpoint{folder.path / pattern}); };
+  CHECK(contains(saves("{val_loss}.safetensors"), "there is no 'val_loss'; known: epoch, batch, loss, accuracy"));
+  CHECK(contains(saves("{epoch:s}.safetensors"), "the format 's' of 'epoch'"));
+  CHECK(contains(saves("{loss:n}.safetensors"), "the format 'n' of 'loss'"));
+  CHECK(contains(saves("{loss.safetensors"), "a { without }"));
+}
