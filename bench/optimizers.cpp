@@ -8,8 +8,14 @@
 #include <strata/cpu/engine/team.hpp>
 #include <strata/cpu/engine/update.hpp>
 #include <strata/network/leaves.hpp>
+#include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/adamax.hpp>
+#include <strata/optimizers/ftrl.hpp>
 #include <strata/optimizers/lamb.hpp>
+#include <strata/optimizers/lion.hpp>
+#include <strata/optimizers/nadam.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 
@@ -86,6 +92,13 @@ int main(int argc, char** argv) {
     measure("adam", adam{}, team, size, 1);
     measure("adam, amsgrad", adam{.amsgrad = true}, team, size, 1);
     measure("adamw", adamw{}, team, size, 1);
+    measure("nadam", nadam{}, team, size, 1);
+    measure("adamax", adamax{}, team, size, 1);
+    measure("adagrad", adagrad{}, team, size, 1);
+    measure("adadelta", adadelta{}, team, size, 1);
+    measure("lion", lion{}, team, size, 1);
+    measure("ftrl", ftrl{}, team, size, 1);
+    measure("ftrl, another power", ftrl{.learning_rate_power = -0.25}, team, size, 1);
     measure("lamb", lamb{}, team, size, 1);
     measure("adam, clipvalue", adam{.clipvalue = 0.5}, team, size, 1);
     measure("adam", adam{}, team, size, 4);

@@ -60,8 +60,14 @@
 #include <strata/metrics/categorical_accuracy.hpp>
 #include <strata/metrics/top_k_categorical_accuracy.hpp>
 
+#include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/adamax.hpp>
+#include <strata/optimizers/ftrl.hpp>
 #include <strata/optimizers/lamb.hpp>
+#include <strata/optimizers/lion.hpp>
+#include <strata/optimizers/nadam.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/schedules.hpp>
 #include <strata/optimizers/sgd.hpp>

@@ -8,7 +8,9 @@
 #include <strata/metrics/accuracy.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/clipping.hpp>
+#include <strata/optimizers/ftrl.hpp>
 #include <strata/optimizers/lamb.hpp>
+#include <strata/optimizers/lion.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <strata/reference/activation_functions.hpp>
@@ -16,6 +18,12 @@ using namespace strata;
 __global__ void update(adam_rule<float> rule, sample_mean<float> mean, float* w, const float* sum, float* m, float* v, int n) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) rule(w[i], clip_by_value(mean.of(sum[i]), 1.f), m[i], v[i]);
+}
+__global__ void update_ftrl(ftrl_power_rule<float> rule, sample_mean<float> mean, float* w, const float* sum, float* n, float* z) {
+  rule(w[threadIdx.x], mean.of(sum[threadIdx.x]), n[threadIdx.x], z[threadIdx.x]);
+}
+__global__ void update_lion(lion_rule<float> rule, sample_mean<float> mean, float* w, const float* sum, float* m) {
+  rule(w[threadIdx.x], mean.of(sum[threadIdx.x]), m[threadIdx.x]);
 }
 template <class Loss> __global__ void loss(const float* x, const float* y, float* dx, float* out, int size) {
   const std::span<const float> p(x, std::size_t(size)), t(y, std::size_t(size));

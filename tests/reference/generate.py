@@ -461,6 +461,12 @@ def optimizer_cases():
         "adam": (K.Adam, numpy_adam),
         "adamw": (K.AdamW, numpy_adam),
         "lamb": (K.Lamb, numpy_lamb),
+        "nadam": (K.Nadam, numpy_nadam),
+        "adamax": (K.Adamax, numpy_adamax),
+        "adagrad": (K.Adagrad, numpy_adagrad),
+        "adadelta": (K.Adadelta, numpy_adadelta),
+        "lion": (K.Lion, numpy_lion),
+        "ftrl": (K.Ftrl, numpy_ftrl),
     }
     cases = {}
 
@@ -519,6 +525,28 @@ def optimizer_cases():
     case("lamb_clipvalue", "lamb", clipvalue=0.25)
     case("lamb_global_clipnorm", "lamb", global_clipnorm=1.5)
     case("lamb_cosine_decay", "lamb", warm)
+    frame = dict(weight_decay=0.1), dict(clipnorm=1.0), dict(clipvalue=0.25), dict(global_clipnorm=1.5)
+    for kind, settings in {
+        "nadam": dict(learning_rate=0.01, beta_1=0.8, beta_2=0.95, epsilon=1e-3),
+        "adamax": dict(learning_rate=0.01, beta_1=0.8, beta_2=0.7, epsilon=1e-3),
+        "adagrad": dict(learning_rate=0.1, initial_accumulator_value=0.0, epsilon=1e-3),
+        "adadelta": dict(learning_rate=1.0, rho=0.8, epsilon=1e-3),
+        "lion": dict(learning_rate=0.01, beta_1=0.8, beta_2=0.95),
+        "ftrl": dict(learning_rate=0.1, initial_accumulator_value=0.5, l1_regularization_strength=0.25, beta=0.5),
+    }.items():
+        case(kind, kind)
+        case(f"{kind}_settings", kind, **settings)
+        for setting in frame:
+            case(f"{kind}_{next(iter(setting))}", kind, learning_rate=0.02, **setting)
+        case(f"{kind}_exponential_decay", kind, decay)
+    case(
+        "ftrl_power",
+        "ftrl",
+        learning_rate=0.1,
+        learning_rate_power=-0.25,
+        l2_regularization_strength=0.5,
+        l2_shrinkage_regularization_strength=0.25,
+    )
     return cases
 
 
@@ -529,6 +557,74 @@ def numpy_lamb(lr=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **frame):
         d = s["m"] / (1 - beta_1**t) / (np.sqrt(s["v"] / (1 - beta_2**t)) + epsilon)
         norms = np.linalg.norm(w), np.linalg.norm(d)
         return w - lr * (norms[0] / norms[1] if min(norms) > 0 else 1.0) * d
+
+    return lambda: numpy_optimizer(update, lr, **frame)
+
+
+def numpy_nadam(lr=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **frame):
+    def update(w, g, s, lr, t):
+        s["m"] = beta_1 * s.get("m", 0.0) + (1 - beta_1) * g
+        s["v"] = beta_2 * s.get("v", 0.0) + (1 - beta_2) * g * g
+        of_step = [beta_1 * (1 - 0.96**i / 2) for i in range(1, t + 2)]
+        ahead = of_step[t] * s["m"] / (1 - math.prod(of_step)) + (1 - of_step[t - 1]) * g / (1 - math.prod(of_step[:t]))
+        return w - lr * ahead / (np.sqrt(s["v"] / (1 - beta_2**t)) + epsilon)
+
+    return lambda: numpy_optimizer(update, lr, **frame)
+
+
+def numpy_adamax(lr=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **frame):
+    def update(w, g, s, lr, t):
+        s["m"] = beta_1 * s.get("m", 0.0) + (1 - beta_1) * g
+        s["u"] = np.maximum(beta_2 * s.get("u", 0.0), np.abs(g))
+        return w - lr / (1 - beta_1**t) * s["m"] / (s["u"] + epsilon)
+
+    return lambda: numpy_optimizer(update, lr, **frame)
+
+
+def numpy_adagrad(lr=0.001, initial_accumulator_value=0.1, epsilon=1e-7, **frame):
+    def update(w, g, s, lr, t):
+        s["n"] = s.get("n", initial_accumulator_value) + g * g
+        return w - lr * g / np.sqrt(s["n"] + epsilon)
+
+    return lambda: numpy_optimizer(update, lr, **frame)
+
+
+def numpy_adadelta(lr=0.001, rho=0.95, epsilon=1e-7, **frame):
+    def update(w, g, s, lr, t):
+        s["v"] = rho * s.get("v", 0.0) + (1 - rho) * g * g
+        d = g * np.sqrt((s.get("u", 0.0) + epsilon) / (s["v"] + epsilon))
+        s["u"] = rho * s.get("u", 0.0) + (1 - rho) * d * d
+        return w - lr * d
+
+    return lambda: numpy_optimizer(update, lr, **frame)
+
+
+def numpy_lion(lr=0.001, beta_1=0.9, beta_2=0.99, **frame):
+    def update(w, g, s, lr, t):
+        m = s.get("m", 0.0)
+        s["m"] = beta_2 * m + (1 - beta_2) * g
+        return w - lr * np.sign(beta_1 * m + (1 - beta_1) * g)
+
+    return lambda: numpy_optimizer(update, lr, **frame)
+
+
+def numpy_ftrl(
+    lr=0.001,
+    learning_rate_power=-0.5,
+    initial_accumulator_value=0.1,
+    l1_regularization_strength=0.0,
+    l2_regularization_strength=0.0,
+    l2_shrinkage_regularization_strength=0.0,
+    beta=0.0,
+    **frame,
+):
+    def update(w, g, s, lr, t):
+        before = s.get("n", initial_accumulator_value)
+        s["n"] = before + g * g
+        sigma = (s["n"] ** -learning_rate_power - before**-learning_rate_power) / lr
+        s["z"] = s.get("z", 0.0) + g + 2 * l2_shrinkage_regularization_strength * w - sigma * w
+        clipped = np.clip(s["z"], -l1_regularization_strength, l1_regularization_strength)
+        return (clipped - s["z"]) / ((s["n"] ** -learning_rate_power + beta) / lr + 2 * l2_regularization_strength)
 
     return lambda: numpy_optimizer(update, lr, **frame)
 

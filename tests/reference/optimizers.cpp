@@ -46,9 +46,16 @@ namespace {
 template <class T>
 constexpr double tolerance = sizeof(T) == 4 ? 2e-6 : 1e-13;
 
-/// Slots: their recorded names, in the order of the arenas.
+/// A slot by its recorded name. `start`: what Keras' slot starts at; strata's starts at zero.
+struct slot {
+  const char* name;
+  double start;
+  slot(const char* name, double start = 0) : name(name), start(start) {}
+};
+
+/// Slots: in the order of the arenas.
 template <class Precision>
-void check_in(const std::string& name, const some_optimizer& optimizer, std::span<const char* const> slots) {
+void check_in(const std::string& name, const some_optimizer& optimizer, std::span<const slot> slots) {
   using T = typename Precision::value_type;
   using P = program<sequential<input<24>, given_gradients>, mean_squared_error, some_optimizer, type_list<>, Precision>;
   constexpr const auto& layout = layout_of_program<P>;
@@ -91,15 +98,34 @@ void check_in(const std::string& name, const some_optimizer& optimizer, std::spa
   REQUIRE(int(slots.size()) == optimizer.slots());
   for (std::size_t k = 0; k < slots.size(); ++k)
     for (const block& b : blocks) {
-      const std::string slot = name + "/slots/" + slots[k] + '/' + b.name;
-      const std::span<const T> got = executor.slots().subspan(k * std::size_t(layout.trainable) + std::size_t(b.offset), b.size);
-      compare<T>(slot, got, recorded.tensor(slot), tolerance_of<T>);
+      const std::string slot = name + "/slots/" + slots[k].name + '/' + b.name;
+      const std::span<const T> kept = executor.slots().subspan(k * std::size_t(layout.trainable) + std::size_t(b.offset), b.size);
+      std::vector<T> got(kept.begin(), kept.end());
+      for (T& value : got) value += T(slots[k].start);
+      compare<T>(slot, std::span<const T>(got), recorded.tensor(slot), tolerance_of<T>);
     }
 }
 
-void check(const std::string& name, const some_optimizer& optimizer, std::initializer_list<const char*> slots) {
+void check(const std::string& name, const some_optimizer& optimizer, std::initializer_list<slot> slots) {
   check_in<precision::f64>(name, optimizer, slots);
   check_in<precision::f32>(name, optimizer, slots);
+}
+
+/// With the defaults, and with each setting that all optimizers have.
+template <class Optimizer>
+void check_common_settings(std::initializer_list<slot> slots) {
+  const std::string name = Optimizer::name;
+  check(name, Optimizer{}, slots);
+  const auto check_one = [&](const char* setting, double Optimizer::* member, double value) {
+    Optimizer o{.learning_rate = 0.02};
+    o.*member = value;
+    check(name + '_' + setting, o, slots);
+  };
+  check_one("weight_decay", &Optimizer::weight_decay, 0.1);
+  check_one("clipnorm", &Optimizer::clipnorm, 1.0);
+  check_one("clipvalue", &Optimizer::clipvalue, 0.25);
+  check_one("global_clipnorm", &Optimizer::global_clipnorm, 1.5);
+  check(name + "_exponential_decay", Optimizer{.learning_rate = exponential_decay{0.1, 3, 0.5}}, slots);
 }
 
 }  // namespace
@@ -161,6 +187,46 @@ TEST_CASE("lamb") {
   check("lamb_clipvalue", lamb{.clipvalue = 0.25}, {"momentum", "velocity"});
   check("lamb_global_clipnorm", lamb{.global_clipnorm = 1.5}, {"momentum", "velocity"});
   check("lamb_cosine_decay", lamb{.learning_rate = cosine_decay{0.0, 6, 0.1, 0.02, 3}}, {"momentum", "velocity"});
+}
+
+TEST_CASE("nadam") {
+  check_common_settings<nadam>({"momentum", "velocity"});
+  check("nadam_settings", nadam{.learning_rate = 0.01, .beta_1 = 0.8, .beta_2 = 0.95, .epsilon = 0.001},
+        {"momentum", "velocity"});
+}
+
+TEST_CASE("adamax") {
+  check_common_settings<adamax>({"momentum", "norm"});
+  check("adamax_settings", adamax{.learning_rate = 0.01, .beta_1 = 0.8, .beta_2 = 0.7, .epsilon = 0.001}, {"momentum", "norm"});
+}
+
+TEST_CASE("adagrad") {
+  check_common_settings<adagrad>({{"accumulator", 0.1}});
+  check("adagrad_settings", adagrad{.learning_rate = 0.1, .initial_accumulator_value = 0, .epsilon = 0.001}, {"accumulator"});
+}
+
+TEST_CASE("adadelta") {
+  check_common_settings<adadelta>({"accumulated_grad", "accumulated_delta_var"});
+  check("adadelta_settings", adadelta{.learning_rate = 1, .rho = 0.8, .epsilon = 0.001},
+        {"accumulated_grad", "accumulated_delta_var"});
+}
+
+TEST_CASE("lion") {
+  check_common_settings<lion>({"momentum"});
+  check("lion_settings", lion{.learning_rate = 0.01, .beta_1 = 0.8, .beta_2 = 0.95}, {"momentum"});
+}
+
+TEST_CASE("ftrl") {
+  check_common_settings<ftrl>({{"accumulator", 0.1}, "linear"});
+  check("ftrl_settings",
+        ftrl{.learning_rate = 0.1, .initial_accumulator_value = 0.5, .l1_regularization_strength = 0.25, .beta = 0.5},
+        {{"accumulator", 0.5}, "linear"});
+  check("ftrl_power",
+        ftrl{.learning_rate = 0.1,
+             .learning_rate_power = -0.25,
+             .l2_regularization_strength = 0.5,
+             .l2_shrinkage_regularization_strength = 0.25},
+        {{"accumulator", 0.1}, "linear"});
 }
 
 TEST_CASE("no recorded tensor is forgotten") { CHECK(recorded.forgotten() == ""); }

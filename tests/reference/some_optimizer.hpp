@@ -1,7 +1,13 @@
 // Any optimizer as one type, so that a program is compiled once for all of them.
 #pragma once
+#include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/adamax.hpp>
+#include <strata/optimizers/ftrl.hpp>
 #include <strata/optimizers/lamb.hpp>
+#include <strata/optimizers/lion.hpp>
+#include <strata/optimizers/nadam.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <variant>
@@ -12,7 +18,7 @@ namespace strata::test {
 
 struct some_optimizer {
   static constexpr auto name = "some_optimizer";
-  std::variant<keep_gradient, sgd, rmsprop, adam, adamw, lamb> which;
+  std::variant<keep_gradient, sgd, rmsprop, adam, adamw, lamb, nadam, adamax, adagrad, adadelta, lion, ftrl> which;
   learning_rate_schedule learning_rate;
   double weight_decay, clipnorm, clipvalue, global_clipnorm;
 

@@ -1,8 +1,14 @@
 // Optimizers are aggregates with Keras' names and defaults; rules take a number or a vector, and a reduced gradient only.
 #include <strata/concepts/optimizer.hpp>
 #include <strata/cpu/engine/update.hpp>
+#include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/adamax.hpp>
+#include <strata/optimizers/ftrl.hpp>
 #include <strata/optimizers/lamb.hpp>
+#include <strata/optimizers/lion.hpp>
+#include <strata/optimizers/nadam.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <tools/reduced.hpp>
@@ -12,6 +18,8 @@ template <class O>
 concept aggregate_optimizer = optimizer<O> && std::is_aggregate_v<O>;
 static_assert(aggregate_optimizer<sgd> && aggregate_optimizer<rmsprop> && aggregate_optimizer<adam> &&
               aggregate_optimizer<adamw> && aggregate_optimizer<lamb>);
+static_assert(aggregate_optimizer<nadam> && aggregate_optimizer<adamax> && aggregate_optimizer<adagrad> &&
+              aggregate_optimizer<adadelta> && aggregate_optimizer<lion> && aggregate_optimizer<ftrl>);
 static_assert(norm_optimizer<lamb> && !norm_optimizer<adam>);
 
 using wide = simd::vec<float>;
@@ -22,6 +30,8 @@ static_assert(rule_of<sgd_rule, 0> && rule_of<sgd_momentum_rule, 1> && rule_of<s
 static_assert(rule_of<rmsprop_rule, 1> && rule_of<rmsprop_momentum_rule, 2>);
 static_assert(rule_of<rmsprop_centered_rule, 2> && rule_of<rmsprop_centered_momentum_rule, 3>);
 static_assert(rule_of<adam_rule, 2> && rule_of<adam_amsgrad_rule, 3>);
+static_assert(rule_of<nadam_rule, 2> && rule_of<adamax_rule, 2> && rule_of<adagrad_rule, 1> && rule_of<adadelta_rule, 2>);
+static_assert(rule_of<lion_rule, 1> && rule_of<ftrl_rule, 2> && rule_of<ftrl_power_rule, 2>);
 static_assert(rule_of<lamb_rule, 2> && parameterwise_rule<lamb_rule<float>, wide> && !elementwise_rule<lamb_rule<float>, wide>);
 static_assert(elementwise_rule<adam_rule<float>, wide> && !parameterwise_rule<adam_rule<float>, wide>);
 
@@ -47,6 +57,8 @@ constexpr double after(auto rule, auto... slot) {
   return w;
 }
 static_assert(after(sgd_rule<double>{0.25}) == 0.25);
+static_assert(after(lion_rule<double>{0.25, 0.5, 0.5, 0.5, 0.5}, 0.) == 0.75);
+static_assert(after(lion_rule<double>{0.25, 0.5, 0.5, 0.5, 0.5}, -4.) == 1.25);
 
 // The ranges that a layout trains.
 constexpr parameter state{"moving_mean", {8}, nullptr, false}, kernel{"kernel", {3, 9}, nullptr},

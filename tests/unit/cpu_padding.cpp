@@ -122,6 +122,13 @@ TEST_CASE_TEMPLATE("padding stays zero", Precision, precision::f32, precision::f
   check<dense_net<2>, Precision>(adam{.amsgrad = true, .global_clipnorm = 0.1});
   check<dense_net<3>, Precision>(rmsprop{.momentum = 0.5, .centered = true});
   check<dense_net<3>, Precision>(rmsprop{.clipnorm = 0.01});
+  check<dense_net<2>, Precision>(nadam{.weight_decay = 0.1});
+  check<dense_net<2>, Precision>(adamax{.clipvalue = 0.5});
+  check<dense_net<2>, Precision>(adagrad{.global_clipnorm = 0.1});
+  check<dense_net<2>, Precision>(adadelta{.learning_rate = 1});
+  check<dense_net<2>, Precision>(lion{.clipnorm = 0.01});
+  check<dense_net<2>, Precision>(ftrl{.l1_regularization_strength = 0.01, .beta = 1});
+  check<dense_net<2>, Precision>(ftrl{.learning_rate_power = -0.25});
   check<wide_net, Precision>(plain_sgd);
   check<image_net<4>, Precision>(adam{.weight_decay = 0.1});
   check<word_net, Precision>(adam{});
@@ -140,6 +147,8 @@ TEST_CASE_TEMPLATE("padding stays zero after training has diverged", Precision, 
   diverge<dense_net<1>, Precision>(sgd{.momentum = 0.9, .nesterov = true, .clipnorm = 0.1});
   diverge<dense_net<1>, Precision>(adam{.global_clipnorm = 0.1});
   diverge<dense_net<1>, Precision>(rmsprop{.momentum = 0.5, .centered = true, .clipnorm = 0.1});
+  diverge<dense_net<1>, Precision>(lion{.clipnorm = 0.1});
+  diverge<dense_net<1>, Precision>(ftrl{.clipnorm = 0.1});
   diverge<dense_net<1>, Precision>(lamb{});
   diverge<dense_net<1>, Precision>(lamb{.global_clipnorm = 0.1});
 }

@@ -13,8 +13,14 @@
 #include <strata/base/random.hpp>
 #include <strata/cpu/engine/update.hpp>
 #include <strata/network/leaves.hpp>
+#include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/adamax.hpp>
+#include <strata/optimizers/ftrl.hpp>
 #include <strata/optimizers/lamb.hpp>
+#include <strata/optimizers/lion.hpp>
+#include <strata/optimizers/nadam.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/schedules.hpp>
 #include <strata/optimizers/sgd.hpp>
@@ -150,6 +156,56 @@ auto adam_textbook(double beta_1, double beta_2, bool amsgrad, double epsilon) {
   };
 }
 
+auto nadam_textbook(double beta_1, double beta_2, double epsilon) {
+  return [=](double& w, double g, slots_of_one& s, int step, double rate) {
+    s[0] = beta_1 * s[0] + (1 - beta_1) * g;
+    s[1] = beta_2 * s[1] + (1 - beta_2) * g * g;
+    const auto momentum = [=](int t) { return beta_1 * (1 - std::pow(0.96, t) / 2); };
+    double product = 1;
+    for (int t = 1; t <= step + 1; ++t) product *= momentum(t);
+    const double next = momentum(step + 2);
+    const double m = next * s[0] / (1 - product * next) + (1 - momentum(step + 1)) * g / (1 - product);
+    w -= rate * m / (std::sqrt(s[1] / (1 - std::pow(beta_2, step + 1))) + epsilon);
+  };
+}
+auto adamax_textbook(double beta_1, double beta_2, double epsilon) {
+  return [=](double& w, double g, slots_of_one& s, int step, double rate) {
+    s[0] = beta_1 * s[0] + (1 - beta_1) * g;
+    s[1] = std::max(beta_2 * s[1], std::abs(g));
+    w -= rate / (1 - std::pow(beta_1, step + 1)) * s[0] / (s[1] + epsilon);
+  };
+}
+auto adagrad_textbook(double initial, double epsilon) {
+  return [=](double& w, double g, slots_of_one& s, int step, double rate) {
+    if (step == 0) s[0] = initial;
+    s[0] += g * g;
+    w -= rate * g / std::sqrt(s[0] + epsilon);
+  };
+}
+auto adadelta_textbook(double rho, double epsilon) {
+  return [=](double& w, double g, slots_of_one& s, int, double rate) {
+    s[0] = rho * s[0] + (1 - rho) * g * g;
+    const double d = g * std::sqrt(s[1] + epsilon) / std::sqrt(s[0] + epsilon);
+    s[1] = rho * s[1] + (1 - rho) * d * d;
+    w -= rate * d;
+  };
+}
+auto lion_textbook(double beta_1, double beta_2) {
+  return [=](double& w, double g, slots_of_one& s, int, double rate) {
+    w -= std::copysign(rate, beta_1 * s[0] + (1 - beta_1) * g);
+    s[0] = beta_2 * s[0] + (1 - beta_2) * g;
+  };
+}
+auto ftrl_textbook(const ftrl& o) {
+  return [=](double& w, double g, slots_of_one& s, int step, double rate) {
+    if (step == 0) s[0] = o.initial_accumulator_value;
+    const double before = std::pow(s[0], -o.learning_rate_power), after = std::pow(s[0] += g * g, -o.learning_rate_power);
+    s[1] += g + 2 * o.l2_shrinkage_regularization_strength * w - (after - before) / rate * w;
+    const double l1 = o.l1_regularization_strength, l2 = o.l2_regularization_strength + o.beta / (2 * rate);
+    w = (std::clamp(s[1], -l1, l1) - s[1]) / (after / rate + 2 * l2);
+  };
+}
+
 auto lamb_textbook(double beta_1, double beta_2, double epsilon) {
   return [=](double&, double g, slots_of_one& s, int step, double) {
     s[0] = beta_1 * s[0] + (1 - beta_1) * g;
@@ -233,6 +289,76 @@ TEST_CASE("adam") {
   check(adamw{}, adam_textbook(0.9, 0.999, false, 1e-7));
   CHECK(adamw{}.weight_decay == 0.004);
   CHECK(adam{}.weight_decay == 0);
+}
+
+TEST_CASE("nadam") {
+  check(nadam{}, nadam_textbook(0.9, 0.999, 1e-7));
+  check(nadam{.learning_rate = 0.01, .beta_1 = 0.5, .beta_2 = 0.9, .epsilon = 1e-3}, nadam_textbook(0.5, 0.9, 1e-3));
+  check(nadam{.beta_1 = 0, .weight_decay = 0.1, .clipnorm = 0.5}, nadam_textbook(0, 0.999, 1e-7), 2, true);
+}
+
+TEST_CASE("late steps of nadam: the product of all its betas") {
+  for (const long step : {0L, 1L, 10L, 300L, 999L, 1000L, 1001L, 5000L}) {
+    double product = 1, next = 0, now = 0;
+    for (long t = 1; t <= step + 2; ++t) {
+      now = next;
+      next = 0.9999 * (1 - std::pow(0.96, double(t)) / 2);
+      if (t <= step + 1) product *= next;
+    }
+    const double expected = next / (1 - product * next) + (1 - now) / (1 - product);
+    nadam{.beta_1 = 0.9999}.with_rule<double>(
+        step, 1, [&](const auto& rule) { CHECK(rule.of_m + rule.of_g == doctest::Approx(expected).epsilon(1e-12)); });
+  }
+}
+
+TEST_CASE("adamax") {
+  check(adamax{}, adamax_textbook(0.9, 0.999, 1e-7));
+  check(adamax{.learning_rate = 0.01, .beta_1 = 0.5, .beta_2 = 0.7, .epsilon = 1e-3}, adamax_textbook(0.5, 0.7, 1e-3));
+  check(adamax{.clipvalue = 0.05}, adamax_textbook(0.9, 0.999, 1e-7), 1, true);
+}
+
+TEST_CASE("adagrad") {
+  check(adagrad{}, adagrad_textbook(0.1, 1e-7));
+  check(adagrad{.learning_rate = 0.1, .initial_accumulator_value = 0, .epsilon = 1e-3}, adagrad_textbook(0, 1e-3));
+  check(adagrad{.learning_rate = 0.1, .weight_decay = 0.3}, adagrad_textbook(0.1, 1e-7), 4, true);
+}
+
+TEST_CASE("adadelta") {
+  check(adadelta{}, adadelta_textbook(0.95, 1e-7));
+  check(adadelta{.learning_rate = 1, .rho = 0.5, .epsilon = 1e-3}, adadelta_textbook(0.5, 1e-3));
+  check(adadelta{.learning_rate = 1, .global_clipnorm = 0.5}, adadelta_textbook(0.95, 1e-7), 4, true);
+}
+
+TEST_CASE("lion") {
+  check(lion{}, lion_textbook(0.9, 0.99));
+  check(lion{.learning_rate = 0.01, .beta_1 = 0.5, .beta_2 = 0.7, .weight_decay = 0.1}, lion_textbook(0.5, 0.7), 4, true);
+  lion{}.with_rule<double>(0, 0.1, [](const auto& rule) {
+    double w = 1, m = 0;
+    rule(w, reduced(local_gradient<double>{0}, 1), m);
+    CHECK(w == 1);  // without a gradient there is no direction
+    rule(w, reduced(local_gradient<double>{not_a_number}, 1), m);
+    CHECK(std::isnan(w));
+  });
+}
+
+TEST_CASE("ftrl") {
+  const auto check_ftrl = [](const ftrl& o, int leaves = 4, bool regularized = false) {
+    check(o, ftrl_textbook(o), leaves, regularized);
+  };
+  check_ftrl({});
+  check_ftrl({.learning_rate = 0.1, .initial_accumulator_value = 0, .beta = 1});
+  check_ftrl({.learning_rate = 0.1, .l1_regularization_strength = 0.1, .l2_regularization_strength = 0.2});
+  check_ftrl({.learning_rate = 0.1, .l2_shrinkage_regularization_strength = 0.3, .weight_decay = 0.1, .clipnorm = 0.5}, 2, true);
+  check_ftrl({.learning_rate = 0.1, .learning_rate_power = -0.25});
+  check_ftrl({.learning_rate = 0.1, .learning_rate_power = 0});
+  check_ftrl({.learning_rate = 0.1, .learning_rate_power = -1, .initial_accumulator_value = 1, .clipvalue = 0.1}, 4, true);
+  // Enough l1 makes weights exactly zero; a learning rate of 0 changes nothing.
+  small_model<float> m(1);
+  const std::vector<float> before(m.weights.data(), m.weights.data() + m.size);
+  m.step(ftrl{.learning_rate = 0}, 0, 1);
+  CHECK(std::equal(before.begin(), before.end(), m.weights.data()));
+  m.step(ftrl{.l1_regularization_strength = 1e6}, 1, 1);
+  CHECK(std::all_of(m.weights.data(), m.weights.data() + m.size, [](float w) { return w == 0; }));
 }
 
 TEST_CASE("lamb") {
@@ -357,6 +483,13 @@ TEST_CASE_TEMPLATE("bits do not depend on the number of threads", T, float, doub
     CHECK(after(adamw{.global_clipnorm = 0.5}, ranks) == after(adamw{.global_clipnorm = 0.5}, 1));
     CHECK(after(lamb{.learning_rate = 0.1}, ranks) == after(lamb{.learning_rate = 0.1}, 1));
     CHECK(after(lamb{.clipnorm = 0.5}, ranks) == after(lamb{.clipnorm = 0.5}, 1));
+    CHECK(after(nadam{.clipnorm = 0.5}, ranks) == after(nadam{.clipnorm = 0.5}, 1));
+    CHECK(after(adamax{}, ranks) == after(adamax{}, 1));
+    CHECK(after(adagrad{.learning_rate = 0.1}, ranks) == after(adagrad{.learning_rate = 0.1}, 1));
+    CHECK(after(adadelta{.global_clipnorm = 0.5}, ranks) == after(adadelta{.global_clipnorm = 0.5}, 1));
+    CHECK(after(lion{}, ranks) == after(lion{}, 1));
+    CHECK(after(ftrl{.learning_rate = 0.1, .beta = 1}, ranks) == after(ftrl{.learning_rate = 0.1, .beta = 1}, 1));
+    CHECK(after(ftrl{.learning_rate_power = -0.3}, ranks) == after(ftrl{.learning_rate_power = -0.3}, 1));
     CHECK(after(rmsprop{.momentum = 0.5, .clipvalue = 0.1}, ranks) == after(rmsprop{.momentum = 0.5, .clipvalue = 0.1}, 1));
   }
 }
@@ -376,6 +509,11 @@ TEST_CASE("bits do not depend on compiler, flags or vector width") {
   const sgd first{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01, .clipnorm = 0.5};
   const rmsprop second{.learning_rate = 0.01, .momentum = 0.5, .epsilon = 1e-3, .centered = true, .clipvalue = 0.1};
   CHECK(hash_after(hash_after(start, first), second) == 17976327791099493687u);
+  std::uint64_t hash = hash_after(hash_after(start, nadam{.learning_rate = 0.1}), adamax{.learning_rate = 0.1});
+  hash = hash_after(hash_after(hash, adagrad{.learning_rate = 0.1, .clipnorm = 0.5}), adadelta{.learning_rate = 1});
+  const ftrl last{
+      .learning_rate = 0.1, .l1_regularization_strength = 0.01, .l2_shrinkage_regularization_strength = 0.1, .beta = 1};
+  CHECK(hash_after(hash_after(hash, lion{.learning_rate = 0.1, .weight_decay = 0.01}), last) == 2709570002847715499u);
   CHECK(hash_after(start, lamb{.learning_rate = 0.1, .weight_decay = 0.01, .clipnorm = 0.5}) == 14595557104844685891u);
 }
 
@@ -445,6 +583,43 @@ TEST_CASE("hyper-parameters that make no sense are refused by name and value") {
   CHECK(complaint(rmsprop{.momentum = -1}) == "rmsprop: momentum = -1 must be at least 0 and finite");
   CHECK(complaint(adamw{.weight_decay = -1}) == "adamw: weight_decay = -1 must be at least 0 and finite");
   CHECK(complaint(adam{.clipvalue = -1}) == "adam: clipvalue = -1 must be at least 0 and finite");
+  CHECK(complaint(nadam{}).empty());
+  CHECK(complaint(adamax{}).empty());
+  CHECK(complaint(adagrad{}).empty());
+  CHECK(complaint(adadelta{}).empty());
+  CHECK(complaint(lion{}).empty());
+  CHECK(complaint(ftrl{}).empty());
+  CHECK(complaint(nadam{.beta_1 = 1}) == "nadam: beta_1 = 1 must be at least 0 and below 1");
+  CHECK(complaint(nadam{.epsilon = 0}) == "nadam: epsilon = 0 must be greater than 0 and finite");
+  CHECK(complaint(nadam{.learning_rate = -1}) == "nadam: learning_rate = -1 must be at least 0 and finite");
+  CHECK(complaint(adamax{.beta_2 = -0.1}) == "adamax: beta_2 = -0.1 must be at least 0 and below 1");
+  CHECK(complaint(adamax{.clipvalue = -1}) == "adamax: clipvalue = -1 must be at least 0 and finite");
+  CHECK(complaint(adagrad{.initial_accumulator_value = -1}) ==
+        "adagrad: initial_accumulator_value = -1 must be at least 0 and finite");
+  CHECK(complaint(adagrad{.initial_accumulator_value = 0}).empty());
+  CHECK(complaint(adagrad{.epsilon = 0}) == "adagrad: epsilon = 0 must be greater than 0 and finite");
+  CHECK(complaint(adagrad{.weight_decay = -1}) == "adagrad: weight_decay = -1 must be at least 0 and finite");
+  CHECK(complaint(adadelta{.rho = 1}) == "adadelta: rho = 1 must be at least 0 and below 1");
+  CHECK(complaint(adadelta{.epsilon = 0}) == "adadelta: epsilon = 0 must be greater than 0 and finite");
+  CHECK(complaint(adadelta{.clipnorm = 1, .clipvalue = 1}) ==
+        "adadelta: only one of clipnorm, clipvalue and global_clipnorm can be set");
+  CHECK(complaint(lion{.beta_1 = 0}) == "lion: beta_1 = 0 must be greater than 0 and at most 1");
+  CHECK(complaint(lion{.beta_1 = 1}).empty());
+  CHECK(complaint(lion{.beta_2 = 1}) == "lion: beta_2 = 1 must be at least 0 and below 1");
+  CHECK(complaint(lion{.clipnorm = -1}) == "lion: clipnorm = -1 must be at least 0 and finite");
+  CHECK(complaint(ftrl{.learning_rate_power = 0.5}) == "ftrl: learning_rate_power = 0.5 must be at most 0");
+  CHECK(complaint(ftrl{.learning_rate_power = not_a_number}).find("ftrl: learning_rate_power = ") == 0);
+  CHECK(complaint(ftrl{.initial_accumulator_value = -1}) == "ftrl: initial_accumulator_value = -1 must be at least 0 and finite");
+  CHECK(complaint(ftrl{.initial_accumulator_value = 0}) ==
+        "ftrl: initial_accumulator_value = 0 must be greater than 0, unless beta or l2_regularization_strength is");
+  CHECK(complaint(ftrl{.initial_accumulator_value = 0, .beta = 1}).empty());
+  CHECK(complaint(ftrl{.l1_regularization_strength = -1}) ==
+        "ftrl: l1_regularization_strength = -1 must be at least 0 and finite");
+  CHECK(complaint(ftrl{.l2_regularization_strength = -1}) ==
+        "ftrl: l2_regularization_strength = -1 must be at least 0 and finite");
+  CHECK(complaint(ftrl{.l2_shrinkage_regularization_strength = -1}) ==
+        "ftrl: l2_shrinkage_regularization_strength = -1 must be at least 0 and finite");
+  CHECK(complaint(ftrl{.beta = -1}) == "ftrl: beta = -1 must be at least 0 and finite");
   CHECK(complaint(adam{.clipnorm = 1, .global_clipnorm = 1}) ==
         "adam: only one of clipnorm, clipvalue and global_clipnorm can be set");
 }

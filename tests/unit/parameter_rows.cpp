@@ -15,7 +15,9 @@
 #include <strata/distribute/parameter_server/parameter_store.hpp>
 #include <strata/distribute/parameter_server/snapshot_codec.hpp>
 #include <strata/optimizers/adam.hpp>
+#include <strata/optimizers/ftrl.hpp>
 #include <strata/optimizers/lamb.hpp>
+#include <strata/optimizers/lion.hpp>
 #include <strata/optimizers/rmsprop.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <strata/strata.hpp>
@@ -286,6 +288,8 @@ TEST_CASE("rows give the bits of whole gradients: rows that no worker has read h
   check_equal_bits(adam{});
   check_equal_bits(adam{.amsgrad = true, .weight_decay = 0.01});
   check_equal_bits(rmsprop{.momentum = 0.5, .centered = true});
+  check_equal_bits(lion{});
+  check_equal_bits(ftrl{.l1_regularization_strength = 0.01});
   check_equal_bits(shrinking{});
   check_equal_bits(sgd{.clipnorm = 0.1});
   check_equal_bits(lamb{});

@@ -82,6 +82,13 @@ TEST_CASE("each setting of an optimizer shows") {
   CHECK(other(sgd{.momentum = 0.5}, sgd{.momentum = 0.5, .nesterov = true}) == "nesterov 0 | nesterov 1");
   CHECK(other(rmsprop{}, rmsprop{.rho = 0.8}) == "rho 0.9 | rho 0.8");
   CHECK(other(lamb{}, lamb{.epsilon = 1e-6}) == "epsilon 1e-07 | epsilon 1e-06");
+  CHECK(other(nadam{}, nadam{.beta_1 = 0.8}) == "beta_1 0.9 | beta_1 0.8");
+  CHECK(other(adamax{}, adamax{.beta_2 = 0.99}) == "beta_2 0.999 | beta_2 0.99");
+  CHECK(other(adagrad{}, adagrad{.initial_accumulator_value = 0}) ==
+        "initial_accumulator_value 0.1 | initial_accumulator_value 0");
+  CHECK(other(adadelta{}, adadelta{.rho = 0.9}) == "rho 0.95 | rho 0.9");
+  CHECK(other(lion{}, lion{.beta_2 = 0.999}) == "beta_2 0.99 | beta_2 0.999");
+  CHECK(other(ftrl{}, ftrl{.beta = 1}) == "beta 0 | beta 1");
   CHECK(other(adam{}, lamb{}).find("optimizer adam") == 0);
 }
 

@@ -24,6 +24,11 @@ template <class V>
 STRATA_HOST_DEVICE V square_root(V x) {
   return elementwise<V>::square_root(x);
 }
+/// x ^ exponent for x > 0 that is not denormal.
+template <class V, class T>
+STRATA_HOST_DEVICE V power(V x, T exponent) {
+  return elementwise<V>::power(x, exponent);
+}
 template <class V>
 STRATA_HOST_DEVICE constexpr V larger(V a, V b) {
   return a > b ? a : b;

@@ -9,6 +9,7 @@
 #include <strata/concepts/device.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/cpu/simd/doubles.hpp>
+#include <strata/cpu/simd/vector_math.hpp>
 #include <strata/kernel/gradient_sink.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/optimizers/clipping.hpp>
@@ -41,6 +42,10 @@ struct elementwise<simd::vec<float>> {
     simd::keep(x);
     return x;
   }
+  template <class T>
+  static simd::vec<float> power(simd::vec<float> x, T exponent) {
+    return simd::exp<T>(exponent * simd::log<T>(x));
+  }
 };
 template <>
 struct elementwise<simd::vec<double>> {
@@ -48,6 +53,10 @@ struct elementwise<simd::vec<double>> {
   static simd::vec<double> rounded(simd::vec<double> x) {
     simd::keep(x);
     return x;
+  }
+  template <class T>
+  static simd::vec<double> power(simd::vec<double> x, T exponent) {
+    return simd::exp<T>(exponent * simd::log<T>(x));
   }
 };
 
