@@ -6,11 +6,12 @@ LEAVES = 4
 expected_digests = {}
 
 
-def expected(network, epochs):
-    """Of one device."""
-    if (network, epochs) not in expected_digests:
-        expected_digests[network, epochs] = digest(finish([start([network, 'one_device', 1, LEAVES, epochs])])[0])
-    return expected_digests[network, epochs]
+def expected(*what, **more):
+    """Of one device: network and epochs."""
+    if (what, *more) not in expected_digests:
+        network, epochs = what
+        expected_digests[what, *more] = digest(finish([start([network, 'one_device', 1, LEAVES, epochs], **more)])[0])
+    return expected_digests[what, *more]
 
 
 class Worker:
@@ -59,12 +60,13 @@ class Worker:
 
 
 class Training:
-    """Elastic, of so many workers; a step takes at least so many milliseconds."""
+    """Elastic, of so many workers; a step takes at least so many milliseconds. `returns`: at the end to the weights of the first epoch."""
 
-    def __init__(self, count, network='mlp', strategy='multi_worker', epochs=8, least=1, pause=25, heartbeat=2000, **more):
+    def __init__(self, count, network='mlp', strategy='multi_worker', epochs=8, least=1, pause=25, heartbeat=2000, returns=False, **more):
+        decides = {'RETURN': '1'} if returns else {}
         self.arguments = [network, strategy, 1, LEAVES, epochs]
-        self.environment = {'ELASTIC': str(least), 'STEPS': str(pause), 'HEARTBEAT': str(heartbeat)} | more
-        self.want = expected(network, epochs)
+        self.environment = {'ELASTIC': str(least), 'STEPS': str(pause), 'HEARTBEAT': str(heartbeat)} | decides | more
+        self.want = expected(network, epochs, **decides)
         self.addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
         self.workers = [self.start(i) for i in range(count)]
 

@@ -1,7 +1,7 @@
 # needs: grpc protozero
 """Elastic trainings: the processes that are left go on, a late one is taken in, and the bits are those of a training that was left alone."""
 import random, signal, sys, time
-from elastic import Times, Training, lose_one
+from elastic import Times, Training, expected, lose_one
 from workers import TooSlow, case, check, finish_tests, strategies
 
 SEED = random.randrange(10**6)
@@ -45,6 +45,18 @@ def _():
         training.workers[i] = training.start(i)
     for i in (1, 2):
         training.workers[i].await_line('step ')
+    training.check_bits()
+
+
+@case('a late worker gets what callbacks remember: all end with the weights of the first epoch')
+def _():
+    training = Training(3, epochs=40, returns=True, heartbeat=1000)
+    training.chief.await_line('epoch 2')
+    training.kill(1)
+    training.chief.await_line('generation 1 ')
+    training.workers[1] = training.start(1)
+    training.workers[1].await_line('step ')
+    check(training.want != expected('mlp', 40), 'the last weights are the first ones')
     training.check_bits()
 
 
