@@ -86,6 +86,15 @@ TEST_CASE("an optimizer with norms: the bits depend neither on the number of thr
   CHECK(same_bits(one, trained<dense_layers, lamb>({.threads = 1, .leaves = 1, .micro_batch = 5}, sizes)));
 }
 
+TEST_CASE_TEMPLATE("optimizers whose steps depend on their number or on the sign of a gradient", Optimizer, nadam, lion, ftrl) {
+  const auto sizes = {24, 24, 7, 24, 1};
+  const std::vector<float> four = trained<dense_layers, Optimizer>({.threads = 1, .leaves = 4}, sizes);
+  CHECK(same_bits(four, trained<dense_layers, Optimizer>({.threads = 3, .leaves = 4}, sizes)));
+  CHECK(same_bits(four, trained<dense_layers, Optimizer>({.threads = 2, .leaves = 4, .micro_batch = 3}, sizes)));
+  CHECK(same_bits(trained<dense_layers, Optimizer>({.threads = 1, .leaves = 1}, sizes),
+                  trained<dense_layers, Optimizer>({.threads = 2, .leaves = 1}, sizes)));
+}
+
 TEST_CASE("a short batch is the mean over its own samples") {
   // Twice the same three samples have the same mean gradient as once.
   using P = program<plain, sparse_categorical_crossentropy<>, keep_gradient, type_list<>, precision::f64>;

@@ -179,20 +179,24 @@ TEST_CASE("a crash after any step: the same weights and the same history as with
   }
 }
 
-TEST_CASE("in double, with momentum: the same") {
-  scratch at;
-  const auto source = [] { return some_data() | data::batch<16, double>; };
-  const auto make = [] {
-    return trainer{small{}, sgd{.learning_rate = 0.1, .momentum = 0.9}, sparse_categorical_crossentropy{}, precision::f64{}};
+TEST_CASE("the slots of other optimizers: the same, with momentum in double, too") {
+  const auto check_a_crash = []<class Precision>(const auto& optimizer, Precision) {
+    scratch at;
+    const auto source = [] { return some_data() | data::batch<16, typename Precision::value_type>; };
+    const auto make = [&] { return trainer{small{}, optimizer, sparse_categorical_crossentropy{}, Precision{}}; };
+    auto whole = make();
+    whole.fit(source(), epochs(2), verbose::off);
+    auto first = make();
+    CHECK_THROWS_AS(
+        first.fit(source(), epochs(2), verbose::off, crash_at{8}, backup_and_restore(at.folder, {.save_every_batches = 1})),
+        crash);
+    auto second = make();
+    second.fit(source(), epochs(2), verbose::off, backup_and_restore(at.folder));
+    CHECK(weights_of(second) == weights_of(whole));
   };
-  auto whole = make();
-  whole.fit(source(), epochs(2), verbose::off);
-  auto first = make();
-  CHECK_THROWS_AS(
-      first.fit(source(), epochs(2), verbose::off, crash_at{8}, backup_and_restore(at.folder, {.save_every_batches = 1})), crash);
-  auto second = make();
-  second.fit(source(), epochs(2), verbose::off, backup_and_restore(at.folder));
-  CHECK(weights_of(second) == weights_of(whole));
+  check_a_crash(sgd{.learning_rate = 0.1, .momentum = 0.9}, precision::f64{});
+  check_a_crash(nadam{}, precision::f32{});
+  check_a_crash(ftrl{.learning_rate = 0.1, .l1_regularization_strength = 1e-3}, precision::f32{});
 }
 
 TEST_CASE("another size of the batches afterwards: no sample twice, none left out") {

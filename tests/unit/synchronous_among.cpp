@@ -112,6 +112,15 @@ TEST_CASE("so do norms of whole parameters") {
     for (const outcome& o : among<mlp, lamb>(processes, {.threads = 1, .leaves = 8}, as_they_are)) CHECK(o == expected);
 }
 
+TEST_CASE("so do sums of squared gradients with an initial value, and steps that depend on their number") {
+  const auto check = [&]<class Optimizer>(Optimizer) {
+    const outcome expected = trained<mlp, Optimizer>(one_device{{.threads = 1, .leaves = 8}});
+    for (const outcome& o : among<mlp, Optimizer>(3, {.threads = 1, .leaves = 8}, as_they_are)) CHECK(o == expected);
+  };
+  check(ftrl{});
+  check(nadam{});
+}
+
 TEST_CASE("without a number of leaves each process gets one") {
   const outcome one = trained<mlp>(one_device{{.threads = 1, .leaves = 4}});
   for (const outcome& o : among<mlp>(4, {.threads = 1})) CHECK(o == one);

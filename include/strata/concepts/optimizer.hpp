@@ -60,6 +60,8 @@ concept elementwise_rule = std::is_trivially_copyable_v<R> && requires {
 /// the passes: when all directions are in place, each parameter of rank 2 or more is a matrix (product of all extents but the
 /// last, last extent) in one array, and an engine replaces it by what the rule makes of it with the products of its backend.
 /// `parameter_norms` are taken after that. The place is weight_update::run, between `propose` and `apply`.
+/// Adafactor's (https://keras.io/api/optimizers/adafactor) needs more: its direction is divided by means over the rows and the
+/// columns of the squared gradient, so these come before `propose`, which would have to know the row and column of its element.
 template <class R, class V>
 concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
   requires R::slots >= 0;
