@@ -56,8 +56,14 @@
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 
 #include <strata/metrics/accuracy.hpp>
+#include <strata/metrics/auc.hpp>
 #include <strata/metrics/binary_accuracy.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
+#include <strata/metrics/confusion.hpp>
+#include <strata/metrics/confusion_matrix.hpp>
+#include <strata/metrics/f1_score.hpp>
+#include <strata/metrics/r2_score.hpp>
+#include <strata/metrics/root_mean_squared_error.hpp>
 #include <strata/metrics/top_k_categorical_accuracy.hpp>
 
 #include <strata/optimizers/adadelta.hpp>

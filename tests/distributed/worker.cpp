@@ -78,9 +78,13 @@ template <class Network>
 void train(const auto& strategy, int count) {
   const auto digits = data::synthetic_digits(300, 3);  // 4 x 64 + 44
   const std::string beta = environment("BETA_1");
-  trainer model{
-      Network{}, adam{.beta_1 = beta.empty() ? 0.9 : std::stod(beta)}, sparse_categorical_crossentropy{}, accuracy{}, strategy,
-      seed(5)};
+  trainer model{Network{},
+                adam{.beta_1 = beta.empty() ? 0.9 : std::stod(beta)},
+                sparse_categorical_crossentropy{},
+                accuracy{},
+                auc{},
+                strategy,
+                seed(5)};
   const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
   // Ends with the weights of the epoch with the highest loss, which is the first one, if that is asked for.
   early_stopping returns{{.monitor = "loss",
@@ -97,8 +101,8 @@ void train(const auto& strategy, int count) {
     test::report_error();
     std::_Exit(3);
   }
-  std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
-              past["val_accuracy"].back());
+  std::printf("digest %s loss %a accuracy %a auc %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
+              past["val_accuracy"].back(), past["auc"].back());
 }
 
 template <class Network>

@@ -1,10 +1,18 @@
-// Metrics against the recordings: the mean over the first five samples, and over all eight.
+// Metrics against the recordings: means over the first five samples and over all eight, and those that add up several numbers.
 #include <strata/concepts/metric.hpp>
+#include <strata/losses/cosine_similarity.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
 #include <strata/losses/mean_squared_error.hpp>
+#include <strata/losses/options.hpp>
 #include <strata/metrics/accuracy.hpp>
+#include <strata/metrics/auc.hpp>
 #include <strata/metrics/binary_accuracy.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
+#include <strata/metrics/confusion.hpp>
+#include <strata/metrics/confusion_matrix.hpp>
+#include <strata/metrics/f1_score.hpp>
+#include <strata/metrics/r2_score.hpp>
+#include <strata/metrics/root_mean_squared_error.hpp>
 #include <strata/metrics/top_k_categorical_accuracy.hpp>
 
 #include "recorded.hpp"
@@ -85,3 +93,95 @@ TEST_CASE("no recorded tensor is forgotten") {
   recorded.leave_out_cases("accuracy/");  // the share of equal numbers, which strata does not have
   CHECK(recorded.forgotten() == "");
 }
+
+static test::recording more("more_metrics");
+
+namespace {
+
+/// What a metric that adds up several numbers reports, if they are added over leaves of 7 samples and then over these leaves.
+template <class Metric, class T>
+std::vector<double> reported(const std::string& name) {
+  const std::size_t row = more.extents(name + "/predictions").back(), size = std::size_t(Metric::sums(int(row)));
+  const std::vector<T> predictions = more.tensor<T>(name + "/predictions"), truth = more.tensor<T>(name + "/labels");
+  std::vector<double> all(size), leaf;
+  for (std::size_t n = 0; n < predictions.size() / row; ++n) {
+    if (n % 7 == 0) leaf.assign(size, 0);
+    Metric::add(std::span<const T>(predictions.data() + n * row, row), std::span<const T>(truth.data() + n * row, row),
+                std::span<double>(leaf));
+    if (n % 7 == 6 || n + 1 == predictions.size() / row)
+      for (std::size_t k = 0; k < size; ++k) all[k] += leaf[k];
+  }
+  if constexpr (detail::has_result<Metric>) {
+    return {Metric::result(all)};
+  } else {
+    std::vector<double> values(std::size_t(Metric::values(int(row))));
+    Metric::results(all, std::span<double>(values));
+    return values;
+  }
+}
+
+template <metric Metric>
+void check_sums(const std::string& name, double tolerance = 1e-12) {
+  INFO(name);
+  const std::vector<double> expected = more.tensor(name + "/result"), single = reported<Metric, float>(name),
+                            twice = reported<Metric, double>(name);
+  REQUIRE(single.size() == expected.size());
+  REQUIRE(twice.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(std::abs(twice[i] - expected[i]) <= tolerance);
+    CHECK(std::abs(single[i] - expected[i]) <= std::max(tolerance, 1e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("counts of right and wrong, and their quotients") {
+  using quarter = threshold<0.375_r>;
+  check_sums<true_positives<>>("true_positives");
+  check_sums<false_positives<>>("false_positives");
+  check_sums<true_negatives<>>("true_negatives");
+  check_sums<false_negatives<>>("false_negatives");
+  check_sums<true_positives<quarter>>("true_positives_threshold");
+  check_sums<false_positives<quarter>>("false_positives_threshold");
+  check_sums<true_negatives<quarter>>("true_negatives_threshold");
+  check_sums<false_negatives<quarter>>("false_negatives_threshold");
+  check_sums<precision_score<>>("precision");
+  check_sums<precision_score<threshold<0.75_r>>>("precision_threshold");
+  check_sums<precision_score<top_k<2>>>("precision_top_k");
+  check_sums<precision_score<class_id<3>>>("precision_class_id");
+  check_sums<precision_score<quarter, class_id<1>, top_k<2>>>("precision_all");
+  check_sums<recall<>>("recall");
+  check_sums<recall<threshold<0.75_r>>>("recall_threshold");
+  check_sums<recall<top_k<2>>>("recall_top_k");
+  check_sums<recall<class_id<3>>>("recall_class_id");
+  check_sums<recall<top_k<2>, quarter, class_id<1>>>("recall_all");
+}
+
+TEST_CASE("areas under curves") {
+  check_sums<auc<>>("auc");
+  check_sums<auc<num_thresholds<5>>>("auc_5");
+  check_sums<auc<pr_curve>>("auc_pr");
+  check_sums<auc<num_thresholds<5>, pr_curve>>("auc_pr_5");
+  check_sums<auc<from_logits>>("auc_from_logits");
+}
+
+TEST_CASE("F1 scores, the confusion matrix") {
+  check_sums<f1_score<>>("f1_score");
+  check_sums<f1_score<threshold<0.5_r>, macro_average>>("f1_score_threshold");
+  check_sums<f1_score<micro_average>>("f1_score_micro");
+  check_sums<f1_score<macro_average>>("f1_score_macro");
+  check_sums<f1_score<weighted_average>>("f1_score_weighted");
+  check_sums<confusion_matrix<>>("confusion_matrix");
+}
+
+TEST_CASE("errors of numbers") {
+  check_sums<root_mean_squared_error>("root_mean_squared_error");
+  check_sums<r2_score>("r2_score");
+  double sum = 0;
+  const std::vector<double> p = more.tensor("cosine_similarity/predictions"), t = more.tensor("cosine_similarity/labels");
+  for (std::size_t i = 0; i < p.size(); i += 4)
+    sum += cosine_similarity::measure(std::span<const double>(&p[i], 4), std::span<const double>(&t[i], 4));
+  CHECK(std::abs(sum / (double(p.size()) / 4) - more.number("cosine_similarity/result")) <= 1e-6);
+}
+
+TEST_CASE("no other recorded tensor is forgotten") { CHECK(more.forgotten() == ""); }

@@ -74,6 +74,29 @@ TEST_CASE_TEMPLATE("one thread that updates each parameter as soon as its gradie
                   trained<Network>({.threads = 1, .leaves = 1}, sizes)));
 }
 
+TEST_CASE("metrics that add up several numbers: the bits do not depend on who computes") {
+  using P = program<plain, sparse_categorical_crossentropy<>, adam,
+                    type_list<accuracy, auc<>, confusion_matrix<>, precision_score<>, f1_score<micro_average>>>;
+  constexpr std::size_t pairs = 1 + 1 + 200 + 13 + 1 + 8;
+  static_assert(std::tuple_size_v<metric_sums<P>> == pairs);
+  const auto sums_with = [](compute_options how) {
+    synchronous_executor<P, cpu> executor(adam{.learning_rate = 0.01}, 5, how);
+    executor.prepare(24, purpose::training);
+    std::vector<double> sums;
+    for (const int size : {24, 7, 24, 1}) {
+      const random_batch<P> batch(size, std::uint64_t(size));
+      for (const metric_sum& s : executor.train_step(batch.view())) sums.insert(sums.end(), {s.sum, s.count});
+    }
+    return sums;
+  };
+  const std::vector<double> one = sums_with({.threads = 1, .leaves = 4});
+  double of_matrix = 0;  // of the first step: each sample is in one cell
+  for (std::size_t i = 2 * (2 + 200); i < 2 * (2 + 200 + 13); ++i) of_matrix += one[i];
+  CHECK(of_matrix == 24);
+  for (const int threads : {2, 3, 4}) CHECK(sums_with({.threads = threads, .leaves = 4}) == one);
+  CHECK(sums_with({.threads = 2, .leaves = 4, .micro_batch = 1}) == one);
+}
+
 TEST_CASE("an optimizer with norms: the bits depend neither on the number of threads nor on how a leaf is computed") {
   const auto sizes = {24, 24, 7, 24, 1};
   const std::vector<float> four = trained<dense_layers, lamb>({.threads = 1, .leaves = 4}, sizes);

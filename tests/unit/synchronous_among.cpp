@@ -35,24 +35,43 @@ const data::digits& digits() {
 
 struct outcome {
   std::vector<float> weights;
-  double loss = 0, val_accuracy = 0;
+  std::vector<double> reported{};  // of the last epoch, then a confusion matrix
 
   bool operator==(const outcome& o) const {
     return weights.size() == o.weights.size() &&
-           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && loss == o.loss &&
-           val_accuracy == o.val_accuracy;
+           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && reported == o.reported;
   }
+};
+
+struct keep_matrix {
+  std::vector<double> last{};
+  void on_epoch_end(training_state& s) { last = s.values.array("val_confusion_matrix"); }
 };
 
 /// Two epochs with a short last batch, 150 = 2 x 64 + 22, and an optimizer that looks at norms. `prepared` are stages before
 /// batch.
 template <class Network, class Optimizer = adam>
 outcome trained(const auto& strategy, const auto& prepared) {
-  trainer model{Network{}, Optimizer{.global_clipnorm = 0.5}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  trainer model{Network{},
+                Optimizer{.global_clipnorm = 0.5},
+                sparse_categorical_crossentropy{},
+                accuracy{},
+                precision_score<class_id<3>>{},
+                auc{},
+                f1_score<macro_average>{},
+                confusion_matrix<>{},
+                strategy,
+                seed(7)};
+  keep_matrix matrix;
   const history past = model.fit(digits() | data::shuffle(150) | prepared | data::batch<64>, epochs(2),
-                                 validation(digits() | prepared | data::batch<40> | data::prefetch()), verbose::off);
+                                 validation(digits() | prepared | data::batch<40> | data::prefetch()), verbose::off, matrix);
   const auto w = model.executor().parameters();
-  return {{w.begin(), w.end()}, past["loss"].back(), past["val_accuracy"].back()};
+  outcome out{{w.begin(), w.end()}};
+  for (const auto& [name, value] : past.all().back()) out.reported.push_back(value);
+  CHECK(out.reported.size() == 10);
+  CHECK(matrix.last.size() == 100);
+  out.reported.insert(out.reported.end(), matrix.last.begin(), matrix.last.end());
+  return out;
 }
 const auto as_they_are = data::take(150);
 template <class Network, class Optimizer = adam>

@@ -1,6 +1,7 @@
 // A metric says what one prediction adds to its sum.
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <strata/base/reason.hpp>
@@ -24,17 +25,54 @@ concept has_measure = requires(std::span<const double> prediction, Truth truth) 
   { M::measure(prediction, truth) } -> std::convertible_to<double>;
 };
 template <class M, class Truth>
+concept has_add = requires(std::span<const double> prediction, Truth truth, std::span<double> sums) {
+  { M::sums(1) } -> std::convertible_to<std::size_t>;
+  M::add(prediction, truth, sums);
+};
+template <class M>
+concept has_result = requires(std::span<const double> sums) {
+  { M::result(sums) } -> std::convertible_to<double>;
+};
+template <class M>
+concept has_results = requires(std::span<const double> sums, std::span<double> values) {
+  { M::values(1) } -> std::convertible_to<std::size_t>;
+  M::results(sums, values);
+};
+template <class M, class Truth>
 concept measures_against = requires {
   { M::name } -> std::convertible_to<const char*>;
-} && has_measure<M, Truth>;
+} && (has_measure<M, Truth> || (has_add<M, Truth> && (has_result<M> || has_results<M>)));
 }  // namespace detail
 
 ///   `name`
 ///   `measure(prediction, truth) -> double`   of one sample. prediction: std::span<const T>; truth: a std::int32_t (sparse
 ///                                            labels), a std::span<const T> (dense ones), or an overload for each
+/// or, where a mean over samples is not enough, such as counts of several kinds,
+///   `sums(predictions)`           how many numbers it adds up, of so many predictions per sample
+///   `add(prediction, truth, sums)`  adds one sample; sums: a std::span<double>
+///   `result(sums) -> double`      what is reported; or, for several values that stay out of the history,
+///   `values(predictions)`, `results(sums, values)`   how many, and what they are; values: a std::span<double>
+/// and perhaps
+///   `refusal(predictions)`        why it cannot work on so many: a const reason*, or null
+/// The numbers are added over leaves and processes in a fixed order, so they have the same bits in every strategy.
 /// Losses are metrics, too.
 template <class M>
 concept metric = detail::measures_against<M, std::int32_t> || detail::measures_against<M, std::span<const double>>;
+
+namespace detail {
+/// Whether a metric adds up numbers of its own, rather than a value and a count.
+template <class M>
+concept adds_several = !has_measure<M, std::int32_t> && !has_measure<M, std::span<const double>>;
+
+/// How many pairs of sums metric M has if a sample has so many predictions.
+template <class M>
+constexpr std::size_t pairs_of_sums(int predictions) {
+  if constexpr (adds_several<M>)
+    return (std::size_t(M::sums(predictions)) + 1) / 2;
+  else
+    return 1;
+}
+}  // namespace detail
 
 inline constexpr reason metrics_have_a_name{"a metric has a static member name"};
 inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label{

@@ -3,24 +3,37 @@
 #include <array>
 #include <strata/base/meta.hpp>
 #include <strata/concepts/metric.hpp>
+#include <strata/program/program.hpp>
 
 namespace strata {
 
 namespace detail {
-/// Numbers of sums. A leaf has one for the loss of each output, then those for the metrics of each output.
+/// How many pairs of sums the metrics of one output have.
+template <class Program, class... M>
+constexpr std::size_t pairs_of_metrics([[maybe_unused]] std::size_t output, type_list<M...>) {
+  if constexpr ((adds_several<M> || ...))
+    return (pairs_of_sums<M>(int(ends_of_program<Program>.outputs[output])) + ... + 0);
+  else
+    return sizeof...(M);
+}
+
+/// Numbers of pairs of sums. A leaf has one for the loss of each output, then those for the metrics of each output.
 template <class Program>
 struct sum_counts {
   static constexpr std::size_t outputs = std::size_t(length(typename Program::outputs{})),
                                metrics =
                                    []<class... Output>(type_list<Output...>) {
-                                     return (std::size_t(length(typename Output::metrics{})) + ...);
+                                     std::size_t output = 0, pairs = 0;
+                                     ((pairs += pairs_of_metrics<Program>(output++, typename Output::metrics{})), ...);
+                                     return pairs;
                                    }(typename Program::outputs{}),
                                of_leaf = outputs + metrics, reported = outputs > 1 ? 1 + of_leaf : of_leaf;
 };
 }  // namespace detail
 
 /// (sum, count) over the global batch: of the loss, which is the sum of those of all outputs; if there are several outputs, of
-/// the loss of each; then of each metric, output by output.
+/// the loss of each; then of each metric, output by output. A metric that adds up numbers of its own has them in as many pairs as
+/// it needs.
 template <class Program>
 using metric_sums = std::array<metric_sum, detail::sum_counts<Program>::reported>;
 

@@ -263,20 +263,28 @@ class pass {
   }
 };
 
-/// Adds the values of the metrics of one output for each sample to the (sum, count) pairs at `to`.
+/// Adds what metric M says of one sample to its sums, and goes on to those of the next metric.
+template <class M, class T, class Truth>
+void measure_sample(std::span<const T> prediction, Truth truth, double*& sums) {
+  if constexpr (adds_several<M>) {
+    M::add(prediction, truth, std::span<double>(sums, std::size_t(M::sums(int(prediction.size())))));
+  } else {
+    sums[0] += double(M::measure(prediction, truth));
+    sums[1] += 1;
+  }
+  sums += 2 * pairs_of_sums<M>(int(prediction.size()));
+}
+
+/// Adds the metrics of one output, for each sample, to the sums at `to`.
 template <class Loss, class... M, class T>
 void measure_output(type_list<M...>, const T* predictions, std::size_t size, const truth_rows<T>& y, int count, double* to) {
-  const auto add = [to](std::size_t k, double value) {
-    to[2 * k] += value;
-    to[2 * k + 1] += 1;
-  };
   for (int n = 0; n < count; ++n) {
     const std::span<const T> one(predictions + std::size_t(n) * size, size);
-    [[maybe_unused]] std::size_t k = 0;
+    [[maybe_unused]] double* sums = to;
     if constexpr (Loss::labels == label_kind::sparse)
-      (add(k++, double(M::measure(one, y.labels[n]))), ...);
+      (measure_sample<M>(one, y.labels[n], sums), ...);
     else
-      (add(k++, double(M::measure(one, std::span<const T>(y.targets + std::size_t(n) * size, size)))), ...);
+      (measure_sample<M>(one, std::span<const T>(y.targets + std::size_t(n) * size, size), sums), ...);
   }
 }
 
@@ -289,7 +297,7 @@ void measure(const output_rows<const T>& predictions, const samples<T>& batch, d
     const auto next = [&]<class One>(std::type_identity<One>) {
       measure_output<typename One::loss>(typename One::metrics{}, predictions.at[k], std::size_t(ends.outputs[k]),
                                          batch.truths[k], batch.count, to);
-      to += 2 * length(typename One::metrics{});
+      to += 2 * pairs_of_metrics<Program>(std::size_t(k), typename One::metrics{});
       ++k;
     };
     (next(std::type_identity<Output>{}), ...);

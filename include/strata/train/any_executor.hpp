@@ -10,13 +10,42 @@
 
 namespace strata {
 
-/// See the concept executor for what each member does. Metric sums are a span: the loss, then each metric.
+namespace detail {
+
+/// How a metric is reported.
+struct reported_metric {
+  const char* name;
+  std::size_t sums = 2;    // numbers that it adds up
+  std::size_t values = 0;  // how many it reports; 0: one number, which goes into the history
+  void (*results)(std::span<const double> sums, std::span<double> values) = nullptr;  // null: the mean
+
+  constexpr std::size_t pairs() const { return (sums + 1) / 2; }
+};
+
+template <class M>
+constexpr reported_metric report_of([[maybe_unused]] int predictions) {
+  if constexpr (!adds_several<M>)
+    return {.name = M::name};
+  else if constexpr (has_result<M>)
+    return {.name = M::name,
+            .sums = std::size_t(M::sums(predictions)),
+            .results = [](std::span<const double> sums, std::span<double> values) { values[0] = M::result(sums); }};
+  else
+    return {.name = M::name,
+            .sums = std::size_t(M::sums(predictions)),
+            .values = std::size_t(M::values(predictions)),
+            .results = [](std::span<const double> sums, std::span<double> values) { M::results(sums, values); }};
+}
+
+}  // namespace detail
+
+/// See the concept executor for what each member does. Metric sums are a span: of the loss, then of each metric.
 template <class T>
 class any_executor {
  public:
   struct program_info {
-    std::span<const char* const> metrics;  // names; the first is "loss"
-    const end_sizes& ends;                 // of a sample
+    std::span<const detail::reported_metric> metrics;  // the first is the loss
+    const end_sizes& ends;                             // of a sample
   };
 
   virtual program_info about() const = 0;
@@ -41,11 +70,22 @@ class any_executor {
 
 namespace detail {
 
-template <class Metrics>
-struct metric_names;
-template <class... M>
-struct metric_names<type_list<M...>> {
-  static constexpr const char* names[] = {"loss", M::name...};
+template <class Program, class Metrics = typename Program::metrics>
+struct reported_metrics;
+template <class Program, class... M>
+struct reported_metrics<Program, type_list<M...>> {
+  static constexpr int predictions() {
+    if constexpr ((adds_several<M> || ...))
+      return int(ends_of_program<Program>.outputs[0]);
+    else
+      return 0;
+  }
+  static constexpr reported_metric all[] = {{.name = "loss"}, report_of<M>(predictions())...};
+  static constexpr std::size_t sums = [] {
+    std::size_t pairs = 0;
+    for (const reported_metric& m : all) pairs += m.pairs();
+    return pairs;
+  }();
 };
 
 template <class Program, class Executor>
@@ -64,9 +104,9 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   explicit erased_executor(Executor& executor) : executor_(executor), group_(executor.group()) {}
 
   typename any_executor<T>::program_info about() const override {
-    using names = metric_names<typename Program::metrics>;
-    static_assert(std::size(names::names) == std::tuple_size_v<metric_sums<Program>>, "each sum has a name");
-    return {names::names, ends_of_program<Program>};
+    using reported = reported_metrics<Program>;
+    static_assert(reported::sums == std::tuple_size_v<metric_sums<Program>>, "each sum has a name");
+    return {reported::all, ends_of_program<Program>};
   }
   any_process_group& group() override { return group_; }
   void check(const samples<T>& batch, row_range rows, long samples_before) override {

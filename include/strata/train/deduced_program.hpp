@@ -78,6 +78,11 @@ template <class Program, class Strategy>
   requires requires { typename Strategy::backend; }
 inline constexpr int lacks_kernel<Program, Strategy> = first_without_kernel<Program, typename Strategy::backend>;
 
+template <class Program>
+inline constexpr int predictions_of = int(ends_of_program<Program>.outputs[0]);
+template <class Program>
+using refused_metrics_of = decltype(metrics_refused_for<predictions_of<Program>>(typename Program::metrics{}));
+
 /// The same of the arguments as a program.
 template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
@@ -89,6 +94,8 @@ auto sentence_on_whole() {
     return metric_verdict<Program::loss::labels, unfit>{};
   else if constexpr (!tape_of<typename Program::items>.well_shaped())
     return verdict<typename Program::items>{};
+  else if constexpr (!std::is_same_v<refused_metrics_of<Program>, type_list<>>)
+    return metric_refusal<predictions_of<Program>, refused_metrics_of<Program>>{};
   else if constexpr (range_verdict<typename Program::items, typename Program::loss>::found.last > 0)
     return range_verdict<typename Program::items, typename Program::loss>{};
   else if constexpr (lacks_kernel<Program, Strategy> >= 0)

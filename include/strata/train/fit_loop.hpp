@@ -46,7 +46,7 @@ class fit_loop {
   plan_of_fit plan{};
 
   fit_loop(any_executor<T>& executor, step_runner<T>& steps, batch_stream<T>& stream, const fit_settings& settings)
-      : executor_(executor), steps_(steps), stream_(stream), settings_(settings), sums_(steps.metrics().size()) {}
+      : executor_(executor), steps_(steps), stream_(stream), settings_(settings), sums_(pairs_of(steps.metrics())) {}
 
   /// `validate` adds its values to those of an epoch.
   history run(hook_calls& hooks, const std::function<void(logs&)>& validate);

@@ -17,6 +17,7 @@ namespace strata {
 /// Values by name, in the order in which they were added: loss, accuracy, val_loss, val_accuracy.
 class logs {
   std::vector<std::pair<std::string, double>> values_;
+  std::vector<std::pair<std::string, std::vector<double>>> arrays_;
 
  public:
   logs() = default;
@@ -28,6 +29,12 @@ class logs {
   bool contains(std::string_view name) const { return find(name).has_value(); }
   /// Throws strata::error, which lists the existing names.
   [[gnu::cold]] double operator[](std::string_view name) const;
+
+  /// A metric of several values, such as a confusion matrix, row after row. They are neither printed nor kept in a history.
+  /// Throws strata::error, which lists the existing names.
+  [[gnu::cold]] const std::vector<double>& array(std::string_view name) const;
+  [[gnu::cold]] void set_array(std::string_view name, std::vector<double> values);
+  [[gnu::cold]] void drop_arrays() { arrays_.clear(); }
 
   std::size_t size() const { return values_.size(); }
   bool empty() const { return values_.empty(); }

@@ -27,6 +27,24 @@ STRATA_FUNCTION double logs::operator[](std::string_view name) const {
   throw_error({"there is no '", name, "' in the logs", empty() ? ": they are empty" : detail::text_of({", but ", names()})});
 }
 
+STRATA_FUNCTION const std::vector<double>& logs::array(std::string_view name) const {
+  std::string names;
+  for (const auto& known : arrays_) {
+    if (known.first == name) return known.second;
+    names += detail::text_of({names.empty() ? ", but " : ", ", known.first});
+  }
+  throw_error({"there is no array '", name, "' in the logs", names.empty() ? ": they have none" : names});
+}
+
+STRATA_FUNCTION void logs::set_array(std::string_view name, std::vector<double> values) {
+  for (auto& known : arrays_)
+    if (known.first == name) {
+      known.second = std::move(values);
+      return;
+    }
+  arrays_.emplace_back(name, std::move(values));
+}
+
 STRATA_FUNCTION std::string logs::names() const {
   std::string out;
   for (const auto& value : values_) {
@@ -38,6 +56,7 @@ STRATA_FUNCTION std::string logs::names() const {
 
 STRATA_FUNCTION void history::add(int epoch, logs of_epoch) {
   epochs_.push_back(epoch);
+  of_epoch.drop_arrays();
   logs_.push_back(std::move(of_epoch));
 }
 

@@ -1,5 +1,6 @@
 // Runs single steps of an executor on batches of a stream: checks each batch first, and measures where the time goes.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
@@ -22,10 +23,32 @@ inline void accumulate(std::span<metric_sum> sums, std::span<const metric_sum> o
   for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += one[k];
 }
 
-/// Their means by name: loss, accuracy; with the prefix val_loss, val_accuracy.
-[[gnu::cold, gnu::noinline]] inline void report(logs& to, std::span<const metric_sum> sums, std::span<const char* const> names,
-                                                const char* prefix) {
-  for (std::size_t k = 0; k < sums.size(); ++k) to.set(text_of({prefix, names[k]}), sums[k].mean());
+/// How many pairs of sums there are.
+inline std::size_t pairs_of(std::span<const reported_metric> metrics) {
+  std::size_t pairs = 0;
+  for (const reported_metric& m : metrics) pairs += m.pairs();
+  return pairs;
+}
+
+/// Means and results by name: loss, accuracy; with the prefix val_loss, val_accuracy.
+[[gnu::cold, gnu::noinline]] inline void report(logs& to, std::span<const metric_sum> sums,
+                                                std::span<const reported_metric> metrics, const char* prefix) {
+  for (const reported_metric& m : metrics) {
+    const std::span<const metric_sum> own = sums.first(m.pairs());
+    sums = sums.subspan(m.pairs());
+    const std::string name = text_of({prefix, m.name});
+    if (!m.results) {
+      to.set(name, own[0].mean());
+      continue;
+    }
+    std::vector<double> numbers, values(std::max<std::size_t>(m.values, 1));
+    for (const metric_sum& pair : own) numbers.insert(numbers.end(), {pair.sum, pair.count});
+    m.results(std::span(numbers).first(m.sums), values);
+    if (m.values > 0)
+      to.set_array(name, std::move(values));
+    else
+      to.set(name, values[0]);
+  }
 }
 
 template <class T>
@@ -39,7 +62,7 @@ class step_runner {
   /// `own_rows`: the rows that this process computes, and therefore reads and checks.
   step_runner(any_executor<T>& executor, const row_choice& own_rows) : executor_(executor), own_rows_(own_rows) {}
 
-  std::span<const char* const> metrics() const { return executor_.about().metrics; }
+  std::span<const reported_metric> metrics() const { return executor_.about().metrics; }
   row_range own_rows_of(const samples<T>& batch) const { return own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}; }
 
   void start_pass(batch_stream<T>& stream, int pass) {
@@ -69,7 +92,7 @@ class step_runner {
 template <class T>
 std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size) {
   executor_.prepare(batch_size, purpose::inference);
-  std::vector<metric_sum> sums(metrics().size()), one(sums.size());
+  std::vector<metric_sum> sums(pairs_of(metrics())), one(sums.size());
   long seen = 0;
   refuse_other_lengths(executor_.group(), stream.length());
   start_pass(stream, 0);

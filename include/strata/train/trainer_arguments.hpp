@@ -235,6 +235,26 @@ struct metric_verdict<Kind, type_list<First, More...>>
 template <label_kind Kind, class... M>
 auto metrics_unfit_for(type_list<M...>) -> filter_t<unfit_for<Kind>::template predicate, M...>;
 
+/// Metrics whose settings make no sense for so many predictions: `refusal(predictions)` says why, or is null.
+template <int Predictions>
+struct refused_for {
+  template <class M>
+  struct predicate : std::false_type {};
+  template <class M>
+    requires requires { M::refusal(Predictions); }
+  struct predicate<M> : std::bool_constant<M::refusal(Predictions) != nullptr> {};
+};
+template <int Predictions, class Refused>
+struct metric_refusal {
+  using type = no_complaint;
+};
+template <int Predictions, class First, class... More>
+struct metric_refusal<Predictions, type_list<First, More...>> {
+  using type = wrong_argument<First, because<*First::refusal(Predictions)>>;
+};
+template <int Predictions, class... M>
+auto metrics_refused_for(type_list<M...>) -> filter_t<refused_for<Predictions>::template predicate, M...>;
+
 /// The first refused argument, as a sentence.
 template <class Refused, const reason& Why>
 struct argument_verdict {

@@ -1,0 +1,93 @@
+// The area under the curve that a threshold draws on its way from 0 to 1.
+#pragma once
+#include <cmath>
+#include <strata/base/rounded.hpp>
+#include <strata/metrics/options.hpp>
+
+namespace strata {
+
+struct auc_settings {
+  int num_thresholds = 200;
+  bool pr = false, from_logits = false;
+};
+
+template <int N>
+struct num_thresholds {
+  static_assert(N >= 2, "num_thresholds needs at least 2");
+  static constexpr void configure(auto& settings)
+    requires requires { settings.num_thresholds; }
+  {
+    settings.num_thresholds = N;
+  }
+};
+
+/// The curve of precision against recall, instead of the ROC curve.
+struct pr_curve {
+  static constexpr void configure(auto& settings)
+    requires requires { settings.pr; }
+  {
+    settings.pr = true;
+  }
+};
+
+/// The area under the ROC curve or, with pr_curve, under that of precision against recall, for all elements of the samples.
+/// Predictions are probabilities. Options: num_thresholds 200, pr_curve, from_logits. Between two thresholds the ROC curve is
+/// straight; the other is interpolated as in Davis and Goadrich 2006.
+/// https://keras.io/api/metrics/classification_metrics/#auc-class
+template <class... Options>
+struct auc : detail::metric_options<auc_settings, Options...> {
+  static constexpr auto name = "auc";
+  static constexpr int thresholds = auc::settings.num_thresholds;
+
+  /// For each interval between two thresholds, how many predictions of class 1 are in it, then how many of class 0.
+  static constexpr std::size_t sums(int) { return 2 * std::size_t(thresholds); }
+
+  template <class T, class Truth>
+  STRATA_HOST_DEVICE static void add(std::span<const T> prediction, Truth truth, std::span<double> to)
+    requires requires { detail::truth_of_element(truth, prediction, 0); }
+  {
+    for (std::size_t i = 0; i < prediction.size(); ++i) {
+      const bool one = detail::truth_of_element(truth, prediction, i) != 0;
+      to[(one ? 0 : std::size_t(thresholds)) + interval_of(prediction[i])] += 1;
+    }
+  }
+
+  static double result(std::span<const double> sums) {
+    double positives = 0, negatives = 0;
+    for (int i = 0; i < thresholds; ++i) positives += ones(sums, i), negatives += zeros(sums, i);
+    // From the highest threshold down: how many of either class lie above it.
+    double area = 0, tp = 0, fp = 0;
+    for (int i = thresholds - 1; i >= 0; --i) {
+      const double right = ones(sums, i), wrong = zeros(sums, i);
+      if (i < thresholds - 1)
+        area += auc::settings.pr ? detail::share_of(under_precision(tp, tp + fp, right, wrong), positives)
+                                 : detail::share_of(under_roc(tp, right, wrong), positives * negatives);
+      tp += right, fp += wrong;
+    }
+    return area;
+  }
+
+ private:
+  static double ones(std::span<const double> sums, int i) { return sums[std::size_t(i)]; }
+  static double zeros(std::span<const double> sums, int i) { return sums[std::size_t(thresholds + i)]; }
+
+  /// Between two thresholds: tp ones lie above both, `right` ones and `wrong` zeros between them.
+  static double under_roc(double tp, double right, double wrong) { return wrong * (tp + right / 2); }
+  /// predicted: how many of either class lie above both.
+  static double under_precision(double tp, double predicted, double right, double wrong) {
+    const double slope = detail::share_of(right, right + wrong), all = predicted + right + wrong;
+    const double start = tp - detail::rounded(slope * predicted);
+    const double curved = predicted > 0 && all > 0 ? start * std::log(all / predicted) : 0;
+    return slope * (right + detail::rounded(curved));
+  }
+
+  /// A prediction in interval i is greater than thresholds 0 to i, of 0, 1 / (thresholds - 1), ... 1. nan is in interval 0.
+  template <class T>
+  STRATA_HOST_DEVICE static std::size_t interval_of(T prediction) {
+    if constexpr (auc::settings.from_logits) prediction = 1 / (1 + std::exp(-prediction));
+    const T last = T(thresholds - 1), above = std::ceil(prediction * last) - 1;
+    return above > 0 ? std::size_t(above < last ? above : last) : 0;
+  }
+};
+
+}  // namespace strata

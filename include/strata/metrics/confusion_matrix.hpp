@@ -1,0 +1,39 @@
+// How often each class was taken for each other one.
+#pragma once
+#include <strata/metrics/categorical_accuracy.hpp>
+#include <strata/metrics/options.hpp>
+
+namespace strata {
+
+/// A row for each true class and a column for each predicted one: logs::array("confusion_matrix") is row after row. The predicted
+/// class is that of the largest prediction. A network with one output has two classes; 1 is predicted above Threshold.
+/// https://www.tensorflow.org/api_docs/python/tf/math/confusion_matrix
+template <decimal Threshold = decimal(5, -1)>
+struct confusion_matrix {
+  static constexpr auto name = "confusion_matrix";
+
+  static constexpr std::size_t sums(int predictions) { return values(predictions); }
+  static constexpr std::size_t values(int predictions) {
+    return classes(std::size_t(predictions)) * classes(std::size_t(predictions));
+  }
+
+  template <class T>
+  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, std::int32_t label, std::span<double> to) {
+    const bool one = prediction[0] > T(Threshold.value());
+    const int predicted = prediction.size() == 1 ? int(one) : detail::position_of_largest(prediction);
+    to[std::size_t(label) * classes(prediction.size()) + std::size_t(predicted)] += 1;
+  }
+  template <class T>
+  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, std::span<const T> truth, std::span<double> to) {
+    add(prediction, truth.size() == 1 ? int(truth[0] > T(0.5)) : detail::position_of_largest(truth), to);
+  }
+
+  static constexpr void results(std::span<const double> sums, std::span<double> matrix) {
+    for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = sums[i];
+  }
+
+ private:
+  static constexpr std::size_t classes(std::size_t predictions) { return predictions == 1 ? 2 : predictions; }
+};
+
+}  // namespace strata
