@@ -13,8 +13,8 @@ namespace {
 
 /// log(cosh(e)), with a factor that only the gradient has.
 template <int Percent>
-struct log_cosh {
-  static constexpr auto name = "log_cosh";
+struct steep_log_cosh {
+  static constexpr auto name = "steep_log_cosh";
   static constexpr label_kind labels = label_kind::dense;
   static constexpr expected_shape output_shape(shape in) { return in; }
   template <class T>
@@ -39,10 +39,10 @@ struct twice {
 };
 
 /// Has a nan as the gradient of the first output, and a wrong one for the others.
-struct nan_of_first : log_cosh<300> {
+struct nan_of_first : steep_log_cosh<300> {
   template <class T>
   static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
-    log_cosh<300>::gradient(prediction, truth, dx);
+    steep_log_cosh<300>::gradient(prediction, truth, dx);
     dx[0] = std::nan("");
   }
 };
@@ -72,7 +72,7 @@ struct strata::kernel<strata::reference, twice<Factor>, P, In> : strata::kernel_
 
 TEST_CASE("right gradients") {
   const batch_of_6 batch(4, 3);
-  CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation>, dropout<0.5_r>, batch_norm<>, dense<3>>{}, log_cosh<100>{},
+  CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation>, dropout<0.5_r>, batch_norm<>, dense<3>>{}, steep_log_cosh<100>{},
                        {batch.x.data(), batch.y.data(), 6}) < 1e-6);
   CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation, kernel_regularizer<l2<>>>, dense<3, softmax>>{},
                        sparse_categorical_crossentropy{}, {batch.x.data(), batch.labels.data(), 6}) < 1e-6);
@@ -81,8 +81,8 @@ TEST_CASE("right gradients") {
 TEST_CASE("the gradient of the input of a layer, from the parameters in front of it") {
   const batch_of_6 batch(4, 3);
   const samples<double> b{batch.x.data(), batch.y.data(), 6};
-  CHECK(gradient_error(sequential<input<4>, dense<3>, twice<2>, dense<3>>{}, log_cosh<100>{}, b) < 1e-6);
-  CHECK(gradient_error(sequential<input<4>, dense<3>, twice<7>, dense<3>>{}, log_cosh<100>{}, b) > 0.1);
+  CHECK(gradient_error(sequential<input<4>, dense<3>, twice<2>, dense<3>>{}, steep_log_cosh<100>{}, b) < 1e-6);
+  CHECK(gradient_error(sequential<input<4>, dense<3>, twice<7>, dense<3>>{}, steep_log_cosh<100>{}, b) > 0.1);
 }
 
 TEST_CASE("a nan in a gradient is not hidden by a larger difference") {
@@ -92,6 +92,6 @@ TEST_CASE("a nan in a gradient is not hidden by a larger difference") {
 
 TEST_CASE("a gradient that is wrong by a percent") {
   const batch_of_6 batch(4, 3);
-  const double error = gradient_error(sequential<input<4>, dense<3>>{}, log_cosh<101>{}, {batch.x.data(), batch.y.data(), 6});
+  const double error = gradient_error(sequential<input<4>, dense<3>>{}, steep_log_cosh<101>{}, {batch.x.data(), batch.y.data(), 6});
   CHECK((error > 1e-3 && error < 0.1));
 }
