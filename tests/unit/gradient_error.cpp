@@ -72,8 +72,8 @@ struct strata::kernel<strata::reference, twice<Factor>, P, In> : strata::kernel_
 
 TEST_CASE("right gradients") {
   const batch_of_6 batch(4, 3);
-  CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation>, dropout<0.5_r>, batch_norm<>, dense<3>>{}, steep_log_cosh<100>{},
-                       {batch.x.data(), batch.y.data(), 6}) < 1e-6);
+  CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation>, dropout<0.5_r>, batch_norm<>, dense<3>>{},
+                       steep_log_cosh<100>{}, {batch.x.data(), batch.y.data(), 6}) < 1e-6);
   CHECK(gradient_error(sequential<input<4>, dense<8, tanh_activation, kernel_regularizer<l2<>>>, dense<3, softmax>>{},
                        sparse_categorical_crossentropy{}, {batch.x.data(), batch.labels.data(), 6}) < 1e-6);
 }
@@ -92,6 +92,7 @@ TEST_CASE("a nan in a gradient is not hidden by a larger difference") {
 
 TEST_CASE("a gradient that is wrong by a percent") {
   const batch_of_6 batch(4, 3);
-  const double error = gradient_error(sequential<input<4>, dense<3>>{}, steep_log_cosh<101>{}, {batch.x.data(), batch.y.data(), 6});
+  const double error =
+      gradient_error(sequential<input<4>, dense<3>>{}, steep_log_cosh<101>{}, {batch.x.data(), batch.y.data(), 6});
   CHECK((error > 1e-3 && error < 0.1));
 }
