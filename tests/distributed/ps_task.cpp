@@ -77,7 +77,7 @@ struct chosen_optimizer : adam {
 
 void train_on(const auto& samples, auto network, const auto& optimizer, const auto& strategy, std::size_t shards,
               std::size_t index, int count, int pause) {
-  trainer model{network, optimizer, sparse_categorical_crossentropy{}, accuracy{}, auc{}, strategy, seed(5)};
+  trainer model{network, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   if (model.serve()) return;
   const auto fit = [&](auto batches) {
     return model.fit(batches, epochs(count), validation(samples | data::batch<50>), say_when_under_way{pause}, verbose::off);
@@ -86,7 +86,7 @@ void train_on(const auto& samples, auto network, const auto& optimizer, const au
   const history past = shards == 1 ? fit(samples | data::shuffle(600) | data::batch<64>)
                                    : fit(samples | data::shard(shards, index) | data::shuffle(600) | data::batch<64>);
   std::printf("it has %s for others\n", past.times().at(0).waiting > 0 ? "waited" : "not waited");
-  std::printf("digest %s loss %a auc %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(), past["auc"].back());
+  std::printf("digest %s loss %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back());
   std::printf("first %.4f last %.4f accuracy %.4f\n", past["loss"].front(), past["loss"].back(), past["val_accuracy"].back());
 }
 
