@@ -6,8 +6,8 @@ from pathlib import Path
 
 HEADERS = Path(__file__).resolve().parents[2] / "include/strata"
 FORBIDDEN = {
-    # Deadlines are on the steady clock, so that setting the clock changes none of them.
-    "no header reads the time of day":
+    # Deadlines are on the steady clock, so that setting the clock changes none of them. TensorBoard shows the time of each value.
+    "no header but interop/event_file.hpp reads the time of day":
         re.compile(r"system_clock|high_resolution_clock|CLOCK_REALTIME|gettimeofday|\btime\(nullptr\)"),
     # Which also serves programs without exceptions.
     "errors are thrown by throw_error": re.compile(r"^(?!\s*//).*\bthrow (strata::)?error\b"),
@@ -19,7 +19,7 @@ lines = [(f"{file.relative_to(HEADERS)}:{number}: {line.strip()}", line)
 failed = 0
 print(f"1..{len(FORBIDDEN)}")
 for count, (rule, pattern) in enumerate(FORBIDDEN.items(), 1):
-    found = [place for place, line in lines if pattern.search(line)]
+    found = [place for place, line in lines if pattern.search(line) and place.split(":")[0] not in rule]
     failed += bool(found)
     for place in found:
         print("#", place)

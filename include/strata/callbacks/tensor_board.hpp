@@ -1,0 +1,103 @@
+// tensor_board: curves and histograms of a training, for TensorBoard. Needs protozero.
+// needs: protozero
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/callbacks/monitor.hpp>
+#include <strata/concepts/callback.hpp>
+#include <strata/interop/event_file.hpp>
+#include <strata/train/fitted_model.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+struct tensor_board_options {
+  int histogram_freq = 0;  // epochs from one histogram of each weight to the next; 0: none
+  bool write_steps_per_second = false;
+  long update_every_batches = 0;  // Keras' update_freq: updates from one batch_loss to the next; 0: only epochs
+};
+
+/// `fit(source, epochs(10), validation(test), tensor_board{"logs/run1"})`, then `tensorboard --logdir logs`.
+/// Tags are those of Keras: epoch_loss and epoch_<metric> in logs/run1/train and logs/run1/validation, epoch_learning_rate,
+/// batch_loss, evaluation_<metric>_vs_iterations, dense/kernel/histogram. Only the chief writes, on a thread of its own.
+/// A training that backup_and_restore continues writes a new file beside the earlier ones, which TensorBoard joins.
+/// Throws strata::error at the end of an epoch if a file could not be written.  https://keras.io/api/callbacks/tensorboard
+class tensor_board {
+  using clock = std::chrono::steady_clock;
+
+  std::filesystem::path folder_;
+  tensor_board_options options_;
+  std::unique_ptr<event_file> train_, validation_;
+  clock::time_point epoch_began_{}, batch_began_{};
+  long steps_before_ = 0;
+
+ public:
+  explicit tensor_board(std::filesystem::path folder = "logs", tensor_board_options options = {})
+      : folder_(std::move(folder)), options_(options) {
+    detail::refuse_negative("tensor_board", "histogram_freq", options_.histogram_freq);
+    detail::refuse_negative("tensor_board", "update_every_batches", double(options_.update_every_batches));
+  }
+
+  void on_train_begin(training_state&) { train_ = validation_ = nullptr; }
+  void on_epoch_begin(training_state& s) {
+    epoch_began_ = clock::now();
+    steps_before_ = s.step;
+  }
+  void on_batch_begin(training_state&) {
+    if (options_.update_every_batches > 0 && options_.write_steps_per_second) batch_began_ = clock::now();
+  }
+  void on_batch_end(training_state& s, fitted_model& model) {
+    if (options_.update_every_batches == 0 || s.step % options_.update_every_batches != 0 || !model.group().is_chief()) return;
+    event_file& file = opened(train_, "train");
+    file.scalar("batch_loss", s.loss, s.step);
+    if (options_.write_steps_per_second) file.scalar("batch_steps_per_second", 1 / seconds_since(batch_began_), s.step);
+  }
+  void on_epoch_end(training_state& s, fitted_model& model) {
+    if (!model.group().is_chief()) return;
+    event_file& train = opened(train_, "train");
+    for (const auto& [name, value] : s.values) {
+      if (name.starts_with("val_")) {
+        event_file& validation = opened(validation_, "validation");
+        validation.scalar("epoch_" + name.substr(4), value, s.epoch);
+        validation.scalar("evaluation_" + name.substr(4) + "_vs_iterations", value, s.step);
+      } else if (name != "learning_rate") {
+        train.scalar("epoch_" + name, value, s.epoch);
+      }
+    }
+    train.scalar("epoch_learning_rate", s.learning_rate, s.epoch);
+    if (options_.write_steps_per_second)
+      train.scalar("epoch_steps_per_second", double(s.step - steps_before_) / seconds_since(epoch_began_), s.epoch);
+    if (options_.histogram_freq > 0 && s.epoch % options_.histogram_freq == 0) write_histograms(train, s.epoch, model);
+    train.flush();
+    if (validation_) validation_->flush();
+  }
+  void on_train_end(training_state&) { train_ = validation_ = nullptr; }
+
+ private:
+  event_file& opened(std::unique_ptr<event_file>& file, const char* name) const {
+    if (!file) file = std::make_unique<event_file>(folder_ / name);
+    return *file;
+  }
+  static double seconds_since(clock::time_point then) { return std::chrono::duration<double>(clock::now() - then).count(); }
+
+  static void write_histograms(event_file& file, int epoch, fitted_model& model) {
+    std::vector<double> values;
+    for (const named_array& a : model.weights()) {
+      values.resize(a.bytes.size() / model.element_size());
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(a, i, model.element_size());
+      file.histogram(a.name + "/histogram", values, epoch);
+    }
+  }
+  static double element(const named_array& a, std::size_t i, std::size_t size) {
+    if (size == sizeof(double)) return reinterpret_cast<const double*>(a.bytes.data())[i];
+    return double(reinterpret_cast<const float*>(a.bytes.data())[i]);
+  }
+};
+static_assert(callback<tensor_board>);
+
+}  // namespace strata

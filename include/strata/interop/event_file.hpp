@@ -1,0 +1,202 @@
+// event_file: what TensorBoard reads. Needs protozero.
+// needs: protozero
+#pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <protozero/pbf_writer.hpp>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <strata/io/crc32c.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+namespace detail {
+
+/// [left, right, count] of 30 buckets of equal width between the smallest and the largest value; nan and infinity are left out.
+/// https://www.tensorflow.org/api_docs/python/tf/summary/histogram
+inline std::vector<std::array<double, 3>> histogram_of(std::span<const double> values) {
+  constexpr std::size_t buckets = 30;
+  double low = INFINITY, high = -INFINITY;
+  for (const double v : values)
+    if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+  if (low > high) return {};
+  std::vector<std::array<double, 3>> rows(buckets);
+  const double width = (high - low) / double(buckets);
+  for (std::size_t i = 0; i < buckets; ++i) {
+    rows[i][0] = low + double(i) * width;
+    rows[i][1] = i + 1 == buckets ? high : low + double(i + 1) * width;
+  }
+  for (const double v : values) {
+    if (!std::isfinite(v)) continue;
+    const std::size_t bucket = width > 0 ? std::size_t((v - low) / width) : buckets - 1;
+    ++rows[std::min(bucket, buckets - 1)][2];
+  }
+  return rows;
+}
+
+}  // namespace detail
+
+/// A new file in a folder of TensorBoard's, such as logs/train. A thread of its own writes, so that no call waits for the disk.
+/// The file can be read while it grows, and after the process has been killed.
+/// Throws strata::error if the file cannot be made; what fails later is thrown by `flush`.
+/// https://github.com/tensorflow/tensorboard/blob/master/tensorboard/compat/proto/event.proto
+class event_file {
+ public:
+  explicit event_file(const std::filesystem::path& folder) {
+    std::error_code failure;
+    std::filesystem::create_directories(folder, failure);
+    if (failure) throw_error({"cannot make the folder ", folder.string(), ": ", failure.message()});
+    static std::atomic<int> made = 0;
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    path_ =
+        folder / detail::formatted("events.out.tfevents.%010ld.%s.%d.%d.v2", long(time_of_day()), host, int(::getpid()), made++);
+    file_ = io::file_descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!file_) io::fail_on_file("make", path_, errno);
+    std::string first;
+    protozero::pbf_writer event(first);
+    event.add_double(field::wall_time, time_of_day());
+    event.add_string(field::file_version, "brain.Event:2");
+    add_record(first);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~event_file() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  event_file(const event_file&) = delete;
+  event_file& operator=(const event_file&) = delete;
+
+  void scalar(std::string_view tag, double value, long step) {
+    const auto number = static_cast<float>(value);
+    add(tag, step, "scalars", data_type::float32, {}, {reinterpret_cast<const char*>(&number), sizeof number});
+  }
+  void histogram(std::string_view tag, std::span<const double> values, long step) {
+    const auto rows = detail::histogram_of(values);
+    add(tag, step, "histograms", data_type::float64, {rows.size(), 3},
+        {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof rows[0]});
+  }
+  /// Waits until everything is in the file. Throws strata::error, with the path, if it could not be written.
+  void flush() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_.empty() && !writes_; });
+    if (failure_ != 0) io::fail_on_file("write", path_, failure_);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  // Numbers of fields and of types in TensorFlow's messages.
+  struct field {
+    static constexpr protozero::pbf_tag_type wall_time = 1, step = 2, file_version = 3, summary = 5;  // Event
+    static constexpr protozero::pbf_tag_type value = 1;                                               // Summary
+    static constexpr protozero::pbf_tag_type tag = 1, tensor = 8, metadata = 9;                       // Summary.Value
+    static constexpr protozero::pbf_tag_type plugin_data = 1;                                         // SummaryMetadata
+    static constexpr protozero::pbf_tag_type plugin_name = 1;                                         // ... .PluginData
+    static constexpr protozero::pbf_tag_type dtype = 1, shape = 2, content = 4;                       // TensorProto
+    static constexpr protozero::pbf_tag_type dim = 2, size = 1;                                       // TensorShapeProto
+  };
+  enum class data_type : std::int32_t { float32 = 1, float64 = 2 };
+
+  /// Seconds since 1970, which TensorBoard shows beside each value.
+  static double time_of_day() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  void add(std::string_view tag, long step, const char* plugin, data_type type, const std::vector<std::size_t>& extents,
+           std::string_view content) {
+    std::string record;
+    protozero::pbf_writer event(record);
+    event.add_double(field::wall_time, time_of_day());
+    event.add_int64(field::step, step);
+    {
+      protozero::pbf_writer summary(event, field::summary), value(summary, field::value);
+      value.add_string(field::tag, tag.data(), tag.size());
+      {
+        protozero::pbf_writer tensor(value, field::tensor);
+        tensor.add_enum(field::dtype, std::int32_t(type));
+        {
+          protozero::pbf_writer shape(tensor, field::shape);
+          for (const std::size_t extent : extents) {
+            protozero::pbf_writer dim(shape, field::dim);
+            dim.add_int64(field::size, std::int64_t(extent));
+          }
+        }
+        tensor.add_bytes(field::content, content.data(), content.size());
+      }
+      protozero::pbf_writer metadata(value, field::metadata), plugin_data(metadata, field::plugin_data);
+      plugin_data.add_string(field::plugin_name, plugin);
+    }
+    add_record(record);
+  }
+  /// Framed as in TFRecord files.
+  void add_record(const std::string& record) {
+    const std::uint64_t length = record.size();
+    const std::uint32_t checksum_of_length = io::masked_crc32c(std::as_bytes(std::span(&length, 1))),
+                        checksum = io::masked_crc32c(std::as_bytes(std::span(record)));
+    const auto put = [&](const void* from, std::size_t bytes) { waiting_.append(static_cast<const char*>(from), bytes); };
+    const std::lock_guard lock(mutex_);
+    put(&length, sizeof length), put(&checksum_of_length, sizeof checksum_of_length);
+    put(record.data(), record.size()), put(&checksum, sizeof checksum);
+    changed_.notify_all();
+  }
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const std::string taken = std::exchange(waiting_, {});
+      writes_ = true;
+      lock.unlock();
+      const int failure = write_all(taken);
+      lock.lock();
+      writes_ = false;
+      if (failure_ == 0) failure_ = failure;
+      changed_.notify_all();
+    }
+  }
+  int write_all(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ::ssize_t written = ::write(file_.number(), bytes.data(), bytes.size());
+      if (written < 0 && errno != EINTR) return errno;
+      if (written > 0) bytes.remove_prefix(std::size_t(written));
+    }
+    return 0;
+  }
+
+  std::filesystem::path path_;
+  io::file_descriptor file_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string waiting_;  // whole records
+  bool ends_ = false, writes_ = false;
+  int failure_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace strata

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""TensorBoard reads what tensor_board writes: through its own reader, also while the file grows and after a kill."""
+import collections
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from packages import PROGRAMS, check, finish_tests, need_packages
+
+need_packages(tensorboard="tensorboard", setuptools="setuptools<81")
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.util import tensor_util
+
+with tempfile.TemporaryDirectory() as folder:
+    logs = pathlib.Path(folder) / "logs/run"
+    run = subprocess.run([PROGRAMS / "interop_events", logs], capture_output=True, text=True)
+    check(run.returncode == 0, "the program trains", run.stderr)
+    expected = collections.defaultdict(list)
+    for line in run.stdout.splitlines():
+        name, step, value = line.split()
+        expected[name].append((int(step), float(value)))
+
+    def read(which):
+        accumulator = EventAccumulator(str(logs / which), size_guidance={"tensors": 0})
+        accumulator.Reload()
+        return accumulator
+
+    def scalars(accumulator, tag):
+        return [(e.step, float(tensor_util.make_ndarray(e.tensor_proto))) for e in accumulator.Tensors(tag)]
+
+    def plugins(accumulator):
+        return {tag: accumulator.SummaryMetadata(tag).plugin_data.plugin_name for tag in accumulator.Tags()["tensors"]}
+
+    train, validation = read("train"), read("validation")
+    check(
+        plugins(train)
+        == {t: "scalars" for t in ("batch_loss", "batch_steps_per_second", "epoch_loss", "epoch_accuracy", "epoch_learning_rate", "epoch_steps_per_second")}
+        | {f"{layer}/{weight}/histogram": "histograms" for layer in ("dense", "dense_1") for weight in ("kernel", "bias")},
+        "the tags of Keras in train",
+        plugins(train),
+    )
+    check(
+        plugins(validation)
+        == {t: "scalars" for m in ("loss", "accuracy") for t in (f"epoch_{m}", f"evaluation_{m}_vs_iterations")},
+        "and in validation",
+        plugins(validation),
+    )
+    for tag, accumulator, name in (
+        ("batch_loss", train, "batch_loss"),
+        ("epoch_loss", train, "loss"),
+        ("epoch_accuracy", train, "accuracy"),
+        ("epoch_loss", validation, "val_loss"),
+        ("epoch_accuracy", validation, "val_accuracy"),
+    ):
+        found = scalars(accumulator, tag)
+        check(found == expected[name] and len(found) >= 3, f"{tag}: the values of the training", (found, expected[name]))
+    check([s for s, _ in scalars(validation, "evaluation_loss_vs_iterations")] == [4, 8, 12], "updates, beside them")
+    check(all(v > 0 for _, v in scalars(train, "epoch_steps_per_second")), "steps per second")
+    check([v for _, v in scalars(train, "epoch_learning_rate")] == [0.009999999776482582] * 3, "the learning rate")
+
+    histograms = train.Tensors("dense/kernel/histogram")
+    check([h.step for h in histograms] == [0, 2], "histograms every second epoch")
+    for h in histograms:
+        rows = tensor_util.make_ndarray(h.tensor_proto)
+        check(rows.shape == (30, 3) and rows[:, 2].sum() == 28 * 28 * 8, "30 buckets of all weights")
+        check((rows[:, 0] <= rows[:, 1]).all() and (rows[1:, 0] == rows[:-1, 1]).all(), "one after the other")
+    last = [v for _, v in expected["weight"]]
+    rows = tensor_util.make_ndarray(histograms[-1].tensor_proto)
+    check(all(rows[0, 0] <= w <= rows[-1, 1] for w in last), "around the weights")
+
+    # A killed process leaves whole records and perhaps a part of one.
+    (file,) = (logs / "train").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) * 2 // 3 + 1])
+    found = scalars(read("train"), "batch_loss")
+    check(0 < len(found) < 12 and found == expected["batch_loss"][: len(found)], "a file that is cut is read up to the cut")
+
+    unwritable = pathlib.Path(folder) / "file"
+    unwritable.write_text("")
+    run = subprocess.run([PROGRAMS / "interop_events", unwritable / "logs"], capture_output=True, text=True)
+    check(run.returncode == 1 and str(unwritable) in run.stderr, "a folder that cannot be made is an error that names it", run.stderr)
+sys.exit(finish_tests())
