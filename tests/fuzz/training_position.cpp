@@ -6,7 +6,12 @@ using namespace strata;
 
 namespace {
 std::vector<std::string> seeds() {
-  training_position at{.step = 7, .epoch = 2, .in_epoch = true, .metric_sums = {{1, 2}, {0.5, 3}}, .data = data_position{1, 3}};
+  training_position at{.step = 7,
+                       .epoch = 2,
+                       .in_epoch = true,
+                       .metric_sums = {{1, 2}, {0.5, 3}},
+                       .data = data_position{1, 3},
+                       .callbacks = {{"early_stopping/0/wait", 1}}};
   at.past.add(0, {{"loss", 0.5}, {"val_loss", 0.25}});
   at.past.add(1, {{"loss", 1e-9}});
   at.new_learning_rate = 0.1;

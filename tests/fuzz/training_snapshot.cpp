@@ -31,8 +31,13 @@ std::string snapshot_of(small_fit& fit) {
 
 std::vector<std::string> seeds() {
   small_fit begun, later;
-  later.at = {
-      .step = 7, .epoch = 1, .in_epoch = true, .metric_sums = {{1, 2}}, .data = data_position{1, 3}, .learning_rate = 0.5};
+  later.at = {.step = 7,
+              .epoch = 1,
+              .in_epoch = true,
+              .metric_sums = {{1, 2}},
+              .data = data_position{1, 3},
+              .learning_rate = 0.5,
+              .callbacks = {{"early_stopping/0/wait", 1}}};
   later.at.past.add(0, {{"loss", 0.5}});
   return {fuzz::with_choice(0, snapshot_of(begun)), fuzz::with_choice(1, snapshot_of(begun)),
           fuzz::with_choice(1, snapshot_of(later))};

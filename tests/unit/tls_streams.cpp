@@ -204,7 +204,7 @@ TEST_CASE("messages of all sizes, in both directions at once, arrive whole and i
   for (const std::string& why : refused) CHECK(why != "no error");
 }
 
-TEST_CASE("who has read the tokens on the network, but has not the key, gets nowhere, and keeps nobody out") {
+TEST_CASE("a process that has read the tokens on the network but does not have the key is refused, and the members connect") {
   in_process_store store;
   late_store of_second(store);
   std::string failures[2];

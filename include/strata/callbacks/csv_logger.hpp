@@ -2,13 +2,13 @@
 #pragma once
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
+#include <strata/io/atomic_file.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/position_text.hpp>
@@ -23,10 +23,10 @@ struct csv_logger_options {
   bool append = false;  // to a file that is there, instead of replacing it
 };
 
-/// The columns are epoch, from 0, and the values of the first epoch in alphabetical order; NA where an epoch lacks one. Each line
-/// is in the file when the epoch has ended. Only the chief writes. A training that backup_and_restore continues goes on in the
-/// same file, after the lines of the epochs before. Throws strata::error if the file cannot be written.
-/// https://keras.io/api/callbacks/csv_logger
+/// The columns are epoch, from 0, and the values of the first epoch in alphabetical order, or those that the file has; NA where
+/// an epoch lacks one. Each line is in the file when the epoch has ended. Only the chief writes. A training that
+/// backup_and_restore continues goes on in the same file, after the lines of the epochs before. Throws strata::error if the file
+/// cannot be written. https://keras.io/api/callbacks/csv_logger
 class csv_logger {
   std::filesystem::path path_;
   csv_logger_options options_;
@@ -41,11 +41,12 @@ class csv_logger {
   void on_train_begin(training_state& s, fitted_model& model) {
     columns_.clear();
     appends_ = options_.append || s.resumed;
-    if (s.resumed && model.group().is_chief()) drop_lines_from(s.epoch);
+    if (!model.group().is_chief()) return;
+    if (s.resumed) drop_lines_from(s.epoch);
+    if (appends_) columns_ = columns_of_file();
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
     if (!model.group().is_chief()) return;
-    if (columns_.empty() && appends_) columns_ = columns_of_file();
     const bool begins = columns_.empty();
     if (begins) {
       columns_.push_back("epoch");
@@ -84,6 +85,7 @@ class csv_logger {
     std::ifstream file(path_);
     std::string line;
     if (!std::getline(file, line)) return {};
+    if (line.ends_with('\r')) line.pop_back();
     std::vector<std::string> columns = split(line);
     if (columns[0] != "epoch") throw_error({"csv_logger: ", path_.string(), " does not begin with a column 'epoch'"});
     return columns;
@@ -91,17 +93,13 @@ class csv_logger {
   /// The lines of epochs that are trained again.
   void drop_lines_from(int epoch) const {
     std::ifstream file(path_);
+    if (!file) return;
     std::string kept, line;
-    for (bool is_first = true; std::getline(file, line); is_first = false) {
+    for (bool is_first = true; std::getline(file, line) && !file.eof(); is_first = false) {  // the last line may be cut off
       int of_line = 0;
       if (is_first || (detail::read_exact(split(line)[0], of_line) && of_line < epoch)) kept += line + '\n';
     }
-    if (!file.is_open()) return;
-    file.close();
-    std::ofstream out(path_, std::ios::trunc);
-    out << kept;
-    out.close();
-    if (!out) io::fail_on_file("write", path_, errno);
+    io::write_file_atomically(path_, kept);
   }
 };
 static_assert(callback<csv_logger>);

@@ -58,8 +58,8 @@ class early_stopping {
     has_weights_ = false;
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
-    if (s.epoch < options_.start_from_epoch) return;
     const double current = monitored_.of(s.values);
+    if (s.epoch < options_.start_from_epoch) return;
     if (options_.restore_best_weights && !has_weights_) remember(s.epoch, model);
     ++wait_;
     if (monitored_.is_better(current, monitored_.best)) {
@@ -96,7 +96,8 @@ class early_stopping {
     return out;
   }
   void set_state(const logs& state) {
-    wait_ = int(state["wait"]), best_epoch_ = int(state["best_epoch"]), stopped_epoch_ = int(state["stopped_epoch"]);
+    wait_ = detail::count_in(state, "wait"), best_epoch_ = detail::count_in(state, "best_epoch"),
+    stopped_epoch_ = detail::count_in(state, "stopped_epoch");
     has_weights_ = state["has_weights"] != 0;
     monitored_.best = state.find("best");
   }

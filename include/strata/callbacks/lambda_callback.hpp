@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <strata/concepts/callback.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace strata {

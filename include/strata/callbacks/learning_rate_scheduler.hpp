@@ -1,10 +1,7 @@
 // learning_rate_scheduler: sets the learning rate of each epoch.
 #pragma once
-#include <concepts>
 #include <functional>
-#include <iostream>
-#include <strata/base/error.hpp>
-#include <strata/base/text.hpp>
+#include <strata/callbacks/monitor.hpp>
 #include <strata/concepts/callback.hpp>
 #include <type_traits>
 #include <utility>
@@ -17,8 +14,11 @@ namespace strata {
 /// https://keras.io/api/callbacks/learning_rate_scheduler
 class learning_rate_scheduler {
   std::function<double(int, double)> schedule_;
+  int scheduled_ = -1;  // the last epoch whose rate was set
 
  public:
+  static constexpr const char* name = "learning_rate_scheduler";
+
   template <class F>
     requires std::is_invocable_r_v<double, F&, int, double> || std::is_invocable_r_v<double, F&, int>
   explicit learning_rate_scheduler(F schedule) {
@@ -28,9 +28,19 @@ class learning_rate_scheduler {
       schedule_ = [f = std::move(schedule)](int epoch, double) mutable { return double(f(epoch)); };
   }
 
-  void on_epoch_begin(training_state& s) { s.new_learning_rate = schedule_(s.epoch, s.next_learning_rate()); }
+  void on_train_begin(training_state& s) {
+    if (!s.resumed) scheduled_ = -1;
+  }
+  void on_epoch_begin(training_state& s) {
+    if (s.epoch == scheduled_) return;  // a fit that was resumed within the epoch has its rate
+    s.new_learning_rate = schedule_(s.epoch, s.next_learning_rate());
+    scheduled_ = s.epoch;
+  }
   void on_epoch_end(training_state& s) { s.values.set("learning_rate", s.learning_rate); }
+
+  logs state() const { return {{"scheduled", double(scheduled_)}}; }
+  void set_state(const logs& state) { scheduled_ = detail::count_in(state, "scheduled"); }
 };
-static_assert(callback<learning_rate_scheduler>);
+static_assert(stateful_callback<learning_rate_scheduler>);
 
 }  // namespace strata

@@ -1,6 +1,5 @@
 // model_checkpoint: saves the weights while they are trained.
 #pragma once
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -12,10 +11,8 @@
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/weights_file.hpp>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace strata {
 
@@ -30,33 +27,38 @@ struct model_checkpoint_options {
 
 /// `model_checkpoint{"best.safetensors", {.save_best_only = true}}`; "{epoch:02d}-{val_loss:.2f}.safetensors" makes a file for
 /// each epoch, counted from 1. The name has to end in .safetensors; load_weights of a trainer reads such files. Each is complete,
-/// or not there. Only the chief writes.
-/// Throws strata::error for an unknown value, with the known ones, and for a file that cannot be written.
-/// https://keras.io/api/callbacks/model_checkpoint
+/// or not there. {batch} is the number of the update, over all epochs. Only the chief writes. Another fit with the same callback
+/// goes on with the best value so far. Throws strata::error for an unknown value, with the known ones, and for a file that cannot
+/// be written. https://keras.io/api/callbacks/model_checkpoint
 class model_checkpoint {
   std::string pattern_;
   model_checkpoint_options options_;
   std::optional<detail::monitored> monitored_;  // of save_best_only
   std::optional<double> best_;
+  long batches_ = 0;  // of this fit
 
  public:
   static constexpr const char* name = "model_checkpoint";
 
   explicit model_checkpoint(std::filesystem::path pattern, model_checkpoint_options options = {})
-      : pattern_(pattern.string()), options_(std::move(options)) {
+      : pattern_(pattern.string()), options_(std::move(options)), best_(options_.initial_value_threshold) {
     if (!pattern_.ends_with(".safetensors")) throw_error({name, ": the name of '", pattern_, "' has to end in .safetensors"});
     detail::refuse_negative(name, "save_every_batches", double(options_.save_every_batches));
-    if (options_.save_best_only) monitored_.emplace(name, options_.monitor, options_.mode, 0);
+    if (!options_.save_best_only) return;
+    monitored_.emplace(name, options_.monitor, options_.mode, 0);
+    if (options_.save_every_batches > 0 && options_.monitor != "loss")
+      throw_error({name, ": with save_every_batches, only the loss of the batch is known, so monitor cannot be '",
+                   options_.monitor, '\''});
   }
 
   /// The best value of the file that was saved last, with save_best_only.
   std::optional<double> best() const { return best_; }
 
   void on_train_begin(training_state& s) {
-    if (!s.resumed) best_ = options_.initial_value_threshold;
+    if (!s.resumed) batches_ = 0;
   }
   void on_batch_end(training_state& s, fitted_model& model) {
-    if (options_.save_every_batches == 0 || s.step % options_.save_every_batches != 0) return;
+    if (options_.save_every_batches == 0 || ++batches_ % options_.save_every_batches != 0) return;
     consider(s, logs{{"loss", s.loss}}, model);
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
@@ -64,11 +66,14 @@ class model_checkpoint {
   }
 
   logs state() const {
-    logs out;
+    logs out{{"batches", double(batches_)}};
     detail::put_best(out, best_);
     return out;
   }
-  void set_state(const logs& state) { best_ = state.find("best"); }
+  void set_state(const logs& state) {
+    batches_ = detail::count_in(state, "batches");
+    best_ = state.find("best");
+  }
 
  private:
   void consider(const training_state& s, const logs& values, fitted_model& model) {

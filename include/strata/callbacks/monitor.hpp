@@ -17,7 +17,7 @@ enum class monitor_mode : std::uint8_t { automatic, min, max };
 
 namespace detail {
 
-/// Which values of a name are better, without val_; nothing if the name does not tell. Keras' metrics tell it themselves.
+/// Which values of a loss or a metric are better, by its name, with or without val_; nothing if the name is not known.
 constexpr std::optional<monitor_mode> mode_of(std::string_view name) {
   if (name.starts_with("val_")) name.remove_prefix(4);
   if (name == "loss") return monitor_mode::min;
@@ -72,6 +72,13 @@ class monitored {
 /// A best value that may not be there yet, in the state of a callback.
 inline void put_best(logs& state, const std::optional<double>& best) {
   if (best) state.set("best", *best);
+}
+
+/// A count in the state of a callback; -1: none. Throws strata::error if it is no such number.
+inline int count_in(const logs& state, std::string_view name) {
+  const double count = state[name];
+  if (!(count >= -1 && count <= 1e9)) throw_error({"the state of a callback has ", count, " as '", std::string(name), '\''});
+  return int(count);
 }
 
 /// Throws strata::error if the setting is negative.

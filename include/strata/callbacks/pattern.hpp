@@ -27,12 +27,15 @@ inline std::string filled_pattern(const std::string& pattern, int epoch, long ba
     const auto value = values.find(name);
     if (!is_whole && !value)
       throw_error({"'", pattern, "': there is no '", name, "'; known: epoch, batch", values.empty() ? "" : ", ", values.names()});
-    // As printf takes it, with one letter at the end: a flag, a width and a precision have at most two digits each.
+    // As printf takes it, with one letter at the end.
     const std::size_t digits = format.find_first_not_of("0123456789.");
     const std::string letter = digits == format.npos ? (is_whole ? "d" : "g") : format.substr(digits);
     const std::string size = format.substr(0, digits);
-    const bool is_known = size.size() <= 5 && (is_whole ? letter == "d" && size.find('.') == size.npos
-                                                        : letter == "f" || letter == "e" || letter == "g");
+    const std::size_t point = size.find('.');
+    const std::string width = size.substr(0, point), precision = point == size.npos ? "" : size.substr(point + 1);
+    const bool is_sane = width.size() <= 2 && precision.size() <= 2 && precision.find('.') == precision.npos;
+    const bool is_known =
+        is_sane && (is_whole ? letter == "d" && point == size.npos : letter == "f" || letter == "e" || letter == "g");
     if (!is_known) throw_error({"'", pattern, "': the format '", format, "' of '", name, "' is not known"});
     if (is_whole)
       out += formatted(("%" + size + "ld").c_str(), name == "epoch" ? long(epoch) : batch);

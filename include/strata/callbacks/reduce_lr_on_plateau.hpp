@@ -70,7 +70,7 @@ class reduce_lr_on_plateau {
     return out;
   }
   void set_state(const logs& state) {
-    wait_ = int(state["wait"]), cooldown_ = int(state["cooldown"]);
+    wait_ = detail::count_in(state, "wait"), cooldown_ = detail::count_in(state, "cooldown");
     monitored_.best = state.find("best");
   }
 };

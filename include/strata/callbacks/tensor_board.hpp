@@ -43,7 +43,7 @@ class tensor_board {
     detail::refuse_negative("tensor_board", "update_every_batches", double(options_.update_every_batches));
   }
 
-  void on_train_begin(training_state&) { train_ = validation_ = nullptr; }
+  void on_train_begin(training_state&) { train_.reset(), validation_.reset(); }
   void on_epoch_begin(training_state& s) {
     epoch_began_ = clock::now();
     steps_before_ = s.step;
@@ -76,7 +76,7 @@ class tensor_board {
     train.flush();
     if (validation_) validation_->flush();
   }
-  void on_train_end(training_state&) { train_ = validation_ = nullptr; }
+  void on_train_end(training_state&) { train_.reset(), validation_.reset(); }
 
  private:
   event_file& opened(std::unique_ptr<event_file>& file, const char* name) const {

@@ -1,7 +1,9 @@
 // A callback is a type with at least one of the hooks, each with the right signature.
 #pragma once
 #include <concepts>
+#include <strata/train/named_array.hpp>
 #include <strata/train/training_state.hpp>
+#include <vector>
 
 namespace strata {
 
@@ -63,7 +65,8 @@ concept any_of_model = train_begin_of_model<C> || train_end_of_model<C> || epoch
 }  // namespace hooks
 
 /// Hooks: on_train_begin, on_train_end, on_epoch_begin, on_epoch_end, on_batch_begin, on_batch_end; each takes a training_state&
-/// or, after it, a fitted_model&, too. They see metrics over the global batch, so that all processes take the same decisions.
+/// or, after it, a fitted_model&, too. Where processes train in step, hooks see metrics over the global batch, and all processes
+/// take the same decisions; with an asynchronous parameter server each worker decides for itself.
 template <class C>
 concept callback = hooks::any<C> && (!hooks::names_train_begin<C> || hooks::train_begin<C> || hooks::train_begin_of_model<C>) &&
                    (!hooks::names_train_end<C> || hooks::train_end<C> || hooks::train_end_of_model<C>) &&
@@ -73,7 +76,8 @@ concept callback = hooks::any<C> && (!hooks::names_train_begin<C> || hooks::trai
                    (!hooks::names_batch_end<C> || hooks::batch_end<C> || hooks::batch_end_of_model<C>);
 
 /// A callback whose state belongs to the training: snapshots hold it, and processes that join late get it. It begins anew in
-/// on_train_begin, unless training_state::resumed says that `set_state` was called before.
+/// on_train_begin, unless training_state::resumed says that `set_state` was called before. (A fit that is resumed within an epoch
+/// calls on_epoch_begin again.)
 ///   `state() const`     numbers by name
 ///   `set_state(logs)`   throws strata::error if one is missing
 template <class C>
@@ -81,6 +85,13 @@ concept stateful_callback = callback<C> && requires(C c, const C& k, const logs&
   C::name;
   { k.state() } -> std::same_as<logs>;
   c.set_state(state);
+};
+
+/// One that keeps arrays as well, such as the best weights so far.
+///   `arrays(fitted_model&)`   returns where they lie: always as many, of the same sizes
+template <class C>
+concept callback_with_arrays = stateful_callback<C> && requires(C c, fitted_model& m) {
+  { c.arrays(m) } -> std::same_as<std::vector<named_array>>;
 };
 
 /// A callback that may read and replace the state of a fit, such as backup_and_restore.

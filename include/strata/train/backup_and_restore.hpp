@@ -34,7 +34,7 @@ struct backup_options {
 /// `fit(source, epochs(5), backup_and_restore{"folder"})`: saves snapshots of the training into a folder of its own. After an
 /// interruption of any kind, the same program started again continues from the last snapshot and ends with the same weights and
 /// the same history, bit for bit, as without the interruption; also with other numbers of threads and processes, if the number of
-/// leaves is set. (For bf16_gradients see docs/multi_worker_mirrored.md. The state of other callbacks is not saved. A data set
+/// leaves is set. (For bf16_gradients see docs/multi_worker_mirrored.md. The state of each stateful_callback is saved. A data set
 /// without resume_at is read again from the start of the epoch.)
 ///
 /// After a SIGTERM fit finishes the step, saves, and returns; `interrupted()` is true then, and for callbacks

@@ -13,6 +13,7 @@
 #include <strata/train/any_process_group.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fit_options.hpp>
+#include <strata/train/hook_calls.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/step_runner.hpp>
 #include <strata/train/training_position.hpp>

@@ -14,6 +14,7 @@
 #include <strata/train/agreement.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fitted_model.hpp>
+#include <strata/train/hook_calls.hpp>
 #include <strata/train/training_session.hpp>
 #include <string>
 #include <tuple>

@@ -23,7 +23,7 @@ class fitted_model {
   /// 4: the weights are float, 8: double.
   virtual std::size_t element_size() const = 0;
   virtual void weights_changed() = 0;
-  /// is_chief(): this process prints and writes files. `any_process_group::work` tells the others that it takes long.
+  /// The processes that train together: is_chief() says whether this one prints and writes files.
   virtual any_process_group& group() = 0;
 
  protected:

@@ -17,7 +17,7 @@
 namespace strata {
 
 /// An elastic strategy adds it to every fit, after the callbacks of the user. Weights, slots and position travel through the
-/// communicator, so no snapshot on a disk is needed. The state of other callbacks is not sent.
+/// communicator, so no snapshot on a disk is needed. That of each stateful_callback is sent, too.
 class late_workers {
  public:
   void restore(training_session& session) {

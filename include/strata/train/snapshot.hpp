@@ -55,8 +55,9 @@ inline void write_unfinished_snapshot(const std::filesystem::path& beside, resum
 }  // namespace detail
 
 /// Writes the state of a fit. The file is complete, or an older one stays as it was. Throws strata::error naming the file.
-/// Format: safetensors with each parameter under its name, the optimizer's slots as optimizer/0/dense/kernel, and the position as
-/// metadata. The last four bytes, a tensor of their own, are the CRC-32C of all bytes before them.
+/// Format: safetensors with each parameter under its name, the optimizer's slots as optimizer/0/dense/kernel, the arrays of
+/// callbacks as callback/early_stopping/0/dense/kernel, and the position as metadata. The last four bytes, a tensor of their own,
+/// are the CRC-32C of all bytes before them.
 inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
   const std::filesystem::path beside = io::snapshot_files(file).unfinished();
   detail::write_unfinished_snapshot(beside, fit);

@@ -24,6 +24,8 @@ inline constexpr const char* checksum_tensor = "crc32c";
 using checksum = std::uint32_t;
 /// Of the names of the optimizer's slots: optimizer/0/dense/kernel.
 inline constexpr std::string_view slot_prefix = "optimizer/";
+/// Of the arrays that callbacks keep: callback/early_stopping/0/dense/kernel.
+inline constexpr std::string_view callback_prefix = "callback/";
 
 /// backup_and_restore keeps two snapshots: the one before `newest`.
 inline std::filesystem::path snapshot_before(const std::filesystem::path& newest) {

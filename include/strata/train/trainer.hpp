@@ -18,6 +18,7 @@
 #include <strata/train/deduced_program.hpp>
 #include <strata/train/fit_loop.hpp>
 #include <strata/train/fit_options.hpp>
+#include <strata/train/hook_calls.hpp>
 #include <strata/train/predictions.hpp>
 #include <strata/train/speed_notice.hpp>
 #include <strata/train/step_runner.hpp>
@@ -270,7 +271,7 @@ class trainer {
                               .how = detail::pick(verbosity::bar, options...),
                               .notice = detail::speed_notice()});
     const auto validate = [&](logs& values) { (add_validation(steps, options, values), ...); };
-    constexpr bool takes_model = (hooks::any_of_model<Options> || ...);
+    constexpr bool takes_model = ((hooks::any_of_model<Options> || callback_with_arrays<Options>) || ...);
     std::conditional_t<takes_model, detail::please_include_strata_train_fitted_model<Program, executor_type>, detail::no_model>
         model(executor_, executor.group());
     fitted_model* reached = nullptr;

@@ -58,7 +58,7 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
     if (const std::string damage = damage_of_snapshot(path); !damage.empty())
       throw_error({path.string(), " is damaged: ", damage});
   const auto is_not_a_weight = [&](const std::string& name) {
-    return is_snapshot && (name.starts_with(slot_prefix) || name == checksum_tensor);
+    return is_snapshot && (name.starts_with(slot_prefix) || name.starts_with(callback_prefix) || name == checksum_tensor);
   };
 
   constexpr int listed = 8;

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -192,11 +193,15 @@ class guarded_server {
         return;
       }
       const protection how = admission_.of(from, [&] { return is_from_same_user(socket.number()); });
-      if (how == protection::none)
-        waiting_.add({std::move(socket), listener, name_of_peer(from)}, address_without_port(from), now);
-      else if (how == protection::tls)
-        strangers_.add({std::make_unique<tls_stream>(std::move(socket), admission_.identity(), true)}, address_without_port(from),
-                       now);
+      try {
+        if (how == protection::none)
+          waiting_.add({std::move(socket), listener, name_of_peer(from)}, address_without_port(from), now);
+        else if (how == protection::tls)
+          strangers_.add({std::make_unique<tls_stream>(std::move(socket), admission_.identity(), true)},
+                         address_without_port(from), now);
+      } catch (const std::exception&) {
+        // There is no memory for it: this connection is closed, the training goes on.
+      }
     }
   }
   /// Returns the next one.
@@ -205,10 +210,12 @@ class guarded_server {
     const stream_progress p = stream->greet();
     s->connection.waits_for = p.waits_for;
     if (p.waits_for != 0) return std::next(s);
-    if (!p.is_broken && !p.is_closed && relay_->size() < open_.most()) {
-      const int number = relay_->add(std::move(stream));
-      if (number >= 0) give_to_grpc(number, listeners_.front().number());
-    }
+    if (!p.is_broken && !p.is_closed && relay_->size() < open_.most()) try {
+        const int number = relay_->add(std::move(stream));
+        if (number >= 0) give_to_grpc(number, listeners_.front().number());
+      } catch (const std::exception&) {
+        // As in accept_from.
+      }
     return strangers_.erase(s);
   }
   void hand_over_next(clock::time_point now) {

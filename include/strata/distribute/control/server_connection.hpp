@@ -30,6 +30,11 @@ inline bool is_without_connection(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE || status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
 }
 
+/// What a process waits for, with the reason where one of the sides does not let the other in.
+inline std::string with_refusal(const std::string& what, const grpc::Status& why) {
+  return why.error_code() == grpc::StatusCode::UNAUTHENTICATED ? text_of({what, ": ", why.error_message()}) : what;
+}
+
 /// The connection to one server, which may not be there yet, or be restarted. It is opened when a call needs it. Calls keep the
 /// stub that they were made with. Thread-safe.
 class server_connection {

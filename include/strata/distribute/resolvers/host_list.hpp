@@ -33,7 +33,7 @@ inline std::vector<std::string> expand_ranges(std::string_view list) {
     if (low.size() > longest_host) throw_error({"a number has ", low.size(), " digits"});
     if (static_cast<std::size_t>(last - first) >= most_hosts - out.size())
       throw_error({"'", range, "' has more than 65536 hosts", out.empty() ? "" : " with those before it"});
-    for (int i = first; i <= last; ++i) out.push_back(formatted("%0*d", static_cast<int>(low.size()), i));
+    for (long i = first; i <= last; ++i) out.push_back(formatted("%0*ld", static_cast<int>(low.size()), i));
     if (range.size() == list.size()) return out;
     list.remove_prefix(range.size() + 1);
   }

@@ -66,7 +66,11 @@ inline std::vector<socket_address> addresses_of(const endpoint& where, int flags
   if (asked->code != 0 && !(flags & AI_NUMERICHOST)) {
     asked->has_answer = false;
     // The C library cannot end a look-up early: the thread goes on by itself.
-    std::thread([asked, host = where.host, port, flags] { asked->ask(host, port, flags); }).detach();
+    try {
+      std::thread([asked, host = where.host, port, flags] { asked->ask(host, port, flags); }).detach();
+    } catch (const std::system_error& e) {
+      throw communication_error(text_of({"cannot look up '", where.host, "': ", e.what()}));
+    }
     std::unique_lock lock(asked->mutex);
     if (!asked->is_over.wait_until(lock, deadline, [&] { return asked->has_answer; }))
       throw communication_error(text_of({"the name servers do not say in time which address '", where.host, "' has"}));

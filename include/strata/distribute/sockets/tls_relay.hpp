@@ -51,17 +51,18 @@ class tls_relay {
   int add(std::unique_ptr<tls_stream> stream) {
     int ends[2] = {-1, -1};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    io::file_descriptor near(ends[0]), handed(ends[1]);
     ::setsockopt(stream->socket(), IPPROTO_TCP, TCP_USER_TIMEOUT, &time_to_take, sizeof time_to_take);
     auto added = std::make_unique<link>();
     added->far = std::move(stream);
-    added->near = io::file_descriptor(ends[0]);
+    added->near = std::move(near);
     added->to_near.bytes.resize(buffered_), added->to_far.bytes.resize(buffered_);
     {
       const std::lock_guard lock(mutex_);
       added_.push_back(std::move(added));
     }
     wake();
-    return ends[1];
+    return std::move(handed).release();
   }
   /// Of the connections that are open.
   std::size_t size() const { return size_; }
