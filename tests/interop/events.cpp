@@ -11,7 +11,7 @@ namespace {
 using net = sequential<input<28, 28, 1>, flatten, dense<8, relu>, dense<10, softmax>>;
 
 struct print_batches {
-  void on_batch_end(training_state& s) { std::printf("batch_loss %ld %.9g\n", s.step, double(float(s.loss))); }
+  void on_batch_end(training_state& s) { std::printf("batch_loss %ld %.17g\n", s.step, double(float(s.loss))); }
 };
 }  // namespace
 
@@ -22,8 +22,8 @@ int main(int, char** argv) try {
       model.fit(digits, epochs(3), validation(digits), verbosity::off, print_batches{},
                 tensor_board{argv[1], {.histogram_freq = 2, .write_steps_per_second = true, .update_every_batches = 1}});
   for (std::size_t e = 0; e < past.size(); ++e)
-    for (const auto& [name, value] : past.all()[e]) std::printf("%s %zu %.9g\n", name.c_str(), e, double(float(value)));
-  for (const float w : model.parameters().first(3)) std::printf("weight 0 %.9g\n", double(w));
+    for (const auto& [name, value] : past.all()[e]) std::printf("%s %zu %.17g\n", name.c_str(), e, double(float(value)));
+  for (const float w : model.parameters().first(3)) std::printf("weight 0 %.17g\n", double(w));
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';
   return 1;

@@ -126,7 +126,7 @@ class server_session {
     while (!(way = connection_.open(clock::now() + notice.left())).calls) {
       if (notice.left() == std::chrono::milliseconds(0) || has_left())
         throw communication_error(text_of({name_, failure, timeout.count(), " ms: ", way.why.error_message()}));
-      notice.tell(what);
+      notice.tell(with_refusal(what, way.why));
       std::this_thread::sleep_for(std::min(notice.left(), std::chrono::milliseconds(50)));
     }
     s.call = way.calls->PrepareCall(&s.context, parameter_methods::join, &s.queue);

@@ -158,8 +158,7 @@ void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&
       was_connected = session.was_connected();
       connection.drop(stub);
     } else {
-      const bool is_refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
-      notice->tell(is_refused ? detail::text_of({what, ": ", status.error_message()}) : what);
+      notice->tell(detail::with_refusal(what, status));
     }
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw_error({"run_tasks: ", where, " schedules no tasks"});
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION)
