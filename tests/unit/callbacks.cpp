@@ -201,7 +201,9 @@ TEST_CASE("csv_logger replaces a file, or appends to it") {
   model.fit(noise(), epochs(2), other_noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
   CHECK(lines() == 6);  // of the columns that are there
   CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{path, {.append = true}}); }), "log.csv"));
-  CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{folder.path / "no" / "log.csv"}); }), "log.csv"));
+  CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{path / "no" / "log.csv"}); }), "log.csv"));
+  model.fit(noise(), verbosity::off, csv_logger{folder.path / "new" / "log.csv"});
+  CHECK(std::filesystem::exists(folder.path / "new" / "log.csv"));
 }
 
 TEST_CASE("model_checkpoint keeps the best value for the next fit, and does not save what is worse than the threshold") {
@@ -236,7 +238,10 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
   const auto fit = [](auto callback) { return error_of([&] { make().fit(noise(), verbosity::off, callback); }); };
   CHECK(contains(fit(early_stopping{}), "early_stopping: there is no 'val_loss'; known: loss, accuracy (val_"));
   CHECK(contains(fit(early_stopping{{.monitor = "acuracy", .mode = monitor_mode::max}}), "known: loss, accuracy"));
-  CHECK(contains(error_of([] { early_stopping{{.monitor = "beauty"}}; }), "set mode to"));
+  CHECK(contains(fit(early_stopping{{.monitor = "beauty"}}), "there is no 'beauty'; known: loss, accuracy"));
+  const lambda_callback measures{.on_epoch_end = [](training_state& s) { s.values.set("beauty", 1); }};
+  CHECK(contains(error_of([&] { make().fit(noise(), verbosity::off, measures, early_stopping{{.monitor = "beauty"}}); }),
+                 "set mode to"));
   CHECK(contains(error_of([] { early_stopping{{.patience = -1}}; }), "patience is -1"));
   CHECK(contains(error_of([] { reduce_lr_on_plateau{{.factor = 1}}; }), "factor is 1"));
   CHECK(contains(error_of([] { model_checkpoint{"weights.txt"}; }), ".safetensors"));

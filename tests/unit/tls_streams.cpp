@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <latch>
@@ -154,7 +155,7 @@ TEST_CASE("what travels cannot be read, and what was changed on the way is not t
 TEST_CASE("messages of all sizes, in both directions at once, arrive whole and in order; another key is named") {
   constexpr std::size_t sizes[] = {0, 1, 7, 70'000, 6'000'000, 3, 0, 4'088, 4'089, 200'000};
   constexpr int size = 3;
-  const auto among = [](const auto& key_of_rank, const auto& f) {
+  const auto among = [](std::chrono::seconds timeout, const auto& key_of_rank, const auto& f) {
     in_process_store store;
     std::vector<std::string> failures(size);
     std::vector<std::thread> threads;
@@ -162,7 +163,7 @@ TEST_CASE("messages of all sizes, in both directions at once, arrive whole and i
       threads.emplace_back([&, r] {
         failures[std::size_t(r)] = error_of<communication_error>([&] {
           const auto protection = std::make_shared<detail::tls_protection>(key_of(key_of_rank(r)));
-          tcp_communicator c(store, r, size, {.timeout = 5s, .protection = protection});
+          tcp_communicator c(store, r, size, {.timeout = timeout, .protection = protection});
           f(c);
         });
       });
@@ -170,7 +171,7 @@ TEST_CASE("messages of all sizes, in both directions at once, arrive whole and i
     return failures;
   };
   const auto same = [](int) -> unsigned char { return 7; };
-  const auto failures = among(same, [&](tcp_communicator& c) {
+  const auto failures = among(60s, same, [&](tcp_communicator& c) {
     for (int round = 0; round < 2; ++round) {
       std::vector<std::vector<std::byte>> out, in;
       for (int r = 0; r < size; ++r)
@@ -194,7 +195,7 @@ TEST_CASE("messages of all sizes, in both directions at once, arrive whole and i
   for (const std::string& why : failures) CHECK(why == "no error");
 
   const auto one_differs = [](int r) -> unsigned char { return r == 2 ? 8 : 7; };
-  const auto refused = among(one_differs, [](tcp_communicator& c) {
+  const auto refused = among(3s, one_differs, [](tcp_communicator& c) {
     std::byte nothing{};
     for (int r = 0; r < size; ++r)
       if (r != c.rank()) c.send(&nothing, 1, r), c.receive(&nothing, 1, r);
@@ -229,8 +230,10 @@ TEST_CASE("a process that has read the tokens on the network but does not have t
     const std::string hello = wire::encode(detail::tcp_hello{at.token, 1, 2}), noise(300, char(i));
     CHECK(::send(socket.number(), hello.data(), hello.size(), MSG_NOSIGNAL) == ::ssize_t(hello.size()));
     if (i % 3 == 0) (void)!::send(socket.number(), noise.data(), noise.size(), MSG_NOSIGNAL);
-    if (i % 3 != 1) silent.push_back(std::move(socket));
-    if (i % 3 != 1) continue;
+    if (i % 3 != 1) {
+      silent.push_back(std::move(socket));
+      continue;
+    }
     char answer[detail::tcp_hello::encoded_bytes] = {};
     const bool answers = detail::wait_for_socket(socket.number(), POLLIN, steady_clock::now() + 5s);
     CHECK((answers && ::recv(socket.number(), answer, sizeof answer, 0) == ::ssize_t(sizeof answer)));
@@ -243,6 +246,42 @@ TEST_CASE("a process that has read the tokens on the network but does not have t
   of_second.opens.count_down();
   for (std::thread& m : members) m.join();
   for (const std::string& why : failures) CHECK(why == "no error");
+}
+
+TEST_CASE("members connect while strangers open bursts of connections that displace others in the middle of a handshake") {
+  constexpr int size = 4;
+  for (int round = 0; round < 6; ++round) {
+    in_process_store store;
+    std::vector<std::string> failures(size);
+    std::vector<std::thread> members;
+    std::atomic<int> at_work = size;
+    for (int r = 0; r < size; ++r)
+      members.emplace_back([&, r] {
+        failures[std::size_t(r)] = error_of<communication_error>([&] {
+          tcp_communicator c(store, r, size, {.timeout = 60s, .protection = std::make_shared<detail::tls_protection>(key_of(7))});
+          std::byte out{}, in[size]{};
+          for (int other = 0; other < size; ++other)
+            if (other != r) c.receive(&in[other], 1, other), c.send(&out, 1, other);
+          c.wait("a byte");
+        });
+        --at_work;
+      });
+    std::vector<std::thread> bursts;
+    for (int r = 0; r < size - 1; ++r)
+      bursts.emplace_back([&, r] {
+        const auto at = wire::decode<detail::tcp_address>(store.get(detail::text_of({"tcp ", r}), 5s));
+        const detail::socket_address there =
+            detail::addresses_of({at.host, std::uint16_t(at.port)}, AI_NUMERICHOST, steady_clock::now() + 5s).front();
+        std::vector<io::file_descriptor> open;
+        for (int i = 0; i < 300 && at_work > 0; ++i) {
+          open.push_back(detail::tcp_socket(there));
+          (void)::connect(open.back().number(), there.get(), there.size);
+        }
+      });
+    for (std::thread& b : bursts) b.join();
+    for (std::thread& m : members) m.join();
+    for (const std::string& why : failures) CHECK(why == "no error");
+  }
 }
 
 TEST_CASE("a relay carries any number of connections both ways, and ends both sides of one") {

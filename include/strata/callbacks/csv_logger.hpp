@@ -13,6 +13,7 @@
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/position_text.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,9 @@ class csv_logger {
       for (const auto& value : s.values) columns_.push_back(value.first);
       std::sort(columns_.begin() + 1, columns_.end());
     }
+    std::error_code failure;
+    if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), failure);
+    if (failure) throw_error({"csv_logger: cannot make the folder ", path_.parent_path().string(), ": ", failure.message()});
     std::ofstream file(path_, appends_ ? std::ios::app : std::ios::trunc);
     appends_ = true;
     if (begins) write_line(file, columns_);

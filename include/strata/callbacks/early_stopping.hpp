@@ -87,6 +87,7 @@ class early_stopping {
     model.weights_changed();
   }
 
+  std::string settings() const { return monitored_.settings(); }
   logs state() const {
     logs out{{"wait", double(wait_)},
              {"best_epoch", double(best_epoch_)},

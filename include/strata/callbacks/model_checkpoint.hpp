@@ -65,6 +65,7 @@ class model_checkpoint {
     if (options_.save_every_batches == 0) consider(s, s.values, model);
   }
 
+  std::string settings() const { return monitored_ ? monitored_->settings() : ""; }
   logs state() const {
     logs out{{"batches", double(batches_)}};
     detail::put_best(out, best_);

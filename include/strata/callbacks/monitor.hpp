@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/train/logs.hpp>
 #include <string>
 #include <string_view>
@@ -41,25 +42,24 @@ class monitored {
  public:
   std::optional<double> best{};
 
-  /// Throws strata::error if min_delta is not a number, or if the name does not tell which values are better.
+  /// Throws strata::error if min_delta is not a number.
   monitored(const char* callback, std::string name, monitor_mode mode, double min_delta)
       : callback_(callback), name_(std::move(name)), mode_(mode), min_delta_(std::abs(min_delta)) {
     if (!std::isfinite(min_delta_)) throw_error({callback_, ": min_delta is ", min_delta});
-    if (mode_ != monitor_mode::automatic) return;
-    const auto known = mode_of(name_);
-    if (!known)
-      throw_error({callback_, ": '", name_, "' does not tell whether a smaller or a larger value is better: set mode to ",
-                   "monitor_mode::min or monitor_mode::max"});
-    mode_ = *known;
+    if (mode_ == monitor_mode::automatic) mode_ = mode_of(name_).value_or(mode_);
   }
 
-  const std::string& name() const { return name_; }
-  /// Throws strata::error, which lists the values there are.
+  /// "val_loss, smaller is better": a best value is of no use where this differs.
+  std::string settings() const { return text_of({name_, ", ", mode_ == monitor_mode::max ? "larger" : "smaller", " is better"}); }
+  /// Throws strata::error, which lists the values there are, or says that the name does not tell which values are better.
   double of(const logs& values) const {
     const auto value = values.find(name_);
     if (!value)
       throw_error({callback_, ": there is no '", name_, "'; known: ", values.names(),
                    name_.starts_with("val_") ? " (val_ ones come from validation(...) among the arguments of fit)" : ""});
+    if (mode_ == monitor_mode::automatic)
+      throw_error({callback_, ": '", name_, "' does not tell whether a smaller or a larger value is better: set mode to ",
+                   "monitor_mode::min or monitor_mode::max"});
     return *value;
   }
   /// By more than min_delta. Any number is better than none, and nan is never better.

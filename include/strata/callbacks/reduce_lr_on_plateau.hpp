@@ -64,6 +64,7 @@ class reduce_lr_on_plateau {
     }
   }
 
+  std::string settings() const { return monitored_.settings(); }
   logs state() const {
     logs out{{"wait", double(wait_)}, {"cooldown", double(cooldown_)}};
     detail::put_best(out, monitored_.best);

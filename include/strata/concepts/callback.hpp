@@ -80,6 +80,7 @@ concept callback = hooks::any<C> && (!hooks::names_train_begin<C> || hooks::trai
 /// calls on_epoch_begin again.)
 ///   `state() const`     numbers by name
 ///   `set_state(logs)`   throws strata::error if one is missing
+///   `settings() const`  optional: a text; a training with another one does not continue a snapshot
 template <class C>
 concept stateful_callback = callback<C> && requires(C c, const C& k, const logs& state) {
   C::name;

@@ -53,6 +53,15 @@ class hooks_of final : public hook_calls {
   }
 
  public:
+  template <class C>
+  static constexpr bool is_whole = stateful_callback<C> || !requires { &C::set_state; };
+  static_assert((is_whole<Options> && ...),
+                "a callback with set_state(const logs&) has a static name and `logs state() const`, too");
+  template <class C>
+  static constexpr bool has_names_of_keras = requires { &C::on_train_batch_begin; } || requires { &C::on_train_batch_end; };
+  static_assert((!has_names_of_keras<Options> && ...),
+                "on_train_batch_begin and on_train_batch_end are on_batch_begin and on_batch_end here");
+
   /// `model` may be null if no callback needs it.
   explicit hooks_of(fitted_model* model, Options&... options) : options_(options...), model_(model) {}
 
@@ -130,7 +139,9 @@ class hooks_of final : public hook_calls {
 
   void describe(std::vector<std::string>& lines) const override {
     each_with_state([&]<class C>(C& c, const std::string& name) {
-      std::string& line = lines.emplace_back(text_of({"callback ", name}));
+      std::string& line = lines.emplace_back(text_of({"callback ", name.substr(0, name.size() - 1)}));
+      if constexpr (requires { c.settings(); })
+        if (const std::string settings = c.settings(); !settings.empty()) line += ": " + settings;
       if constexpr (callback_with_arrays<C>) {
         const std::vector<named_array> arrays = c.arrays(*model_);
         std::size_t bytes = 0;

@@ -53,6 +53,7 @@ class tcp_mesh {
     std::array<char, tcp_hello::encoded_bytes> said{};
     std::size_t bytes = 0;
     int rank = -1;  // once it has shown the token; with protection, it has to prove the key next
+    bool has_greeted = false;
     short waits_for = POLLIN;
 
     bool is_complete() const { return bytes == said.size(); }
@@ -210,12 +211,23 @@ class tcp_mesh {
         protection_->protect(std::move(s.connection.socket), accepts, std::min(rank_, s.rank), std::max(rank_, s.rank));
     return greet(s);
   }
+  /// At its end the listener says that it keeps the connection: the other side has proved its key before the listener sees that,
+  /// and may have been displaced by then.
   standing greet(stranger& s) {
-    const stream_progress p = s.connection.stream->greet();
+    secure_stream& stream = *s.connection.stream;
+    stream_progress p;
+    if (!s.has_greeted) {
+      p = stream.greet();
+      s.has_greeted = p.waits_for == 0;
+    }
+    if (p.waits_for == 0 && !p.is_broken && !p.is_closed) {
+      std::byte kept{1};
+      p = s.rank > rank_ ? stream.write(&kept, 1) : stream.read(&kept, 1);
+    }
     s.waits_for = p.waits_for;
     if (!p.is_broken && !p.is_closed) return p.waits_for != 0 ? standing::waits : standing::proved;
     why_refused_ = text_of({"process ", s.rank, " does not belong to the training, or its connection is lost: ",
-                            p.is_closed ? "it was closed" : s.connection.stream->why_broken()});
+                            p.is_closed ? "it was closed" : stream.why_broken()});
     return standing::gone;
   }
   bool say_hello(const tcp_connection& to, std::uint64_t token) const {

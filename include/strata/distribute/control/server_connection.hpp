@@ -119,9 +119,10 @@ class server_connection {
     return channel;
   }
   [[noreturn]] void throw_refusal(const tls_stream& stream, const stream_progress& p) const {
-    const std::string why = p.is_closed ? "" : stream.why_broken();
-    if (p.is_closed || !stream.is_refused())
-      throw communication_error(text_of({to_string(where_), ": ", p.is_closed ? "closed" : why}));
+    const std::string why = p.is_closed ? "closed" : stream.why_broken();
+    if (!stream.is_refused())
+      throw communication_error(
+          text_of({to_string(where_), ": ", why, " before it let this process in: have both the same secret?"}));
     throw not_admitted(
         text_of({to_string(where_), admission_.needs_certificate() ? ": " : " has another secret, or none: ", why}));
   }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <strata/io/file_descriptor.hpp>
 
@@ -35,6 +36,16 @@ struct socket_address {
                        (IN6_IS_ADDR_V4MAPPED(&v6().sin6_addr) && v6().sin6_addr.s6_addr[12] == 127));
   }
 };
+
+/// Whether the kernel gives this number to all users of the machine that the user namespace of this process does not know.
+inline bool is_any_user(::uid_t user) {
+  ::uid_t overflow = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
+  if (user != overflow) return false;
+  unsigned long inside = 1, outside = 1, count = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
+  return inside != 0 || outside != 0 || count < 4294967295;  // the namespace of the machine itself knows all
+}
 
 /// The user whose process has the TCP socket with the address `own`, connected to `other` (TCP_ESTABLISHED), or listening
 /// (TCP_LISTEN). Nothing if there is none in that state, or if the kernel does not tell.
@@ -74,6 +85,7 @@ inline std::optional<::uid_t> owner_of_socket(const socket_address& own, const s
       got >= ::ssize_t(sizeof answer.head + sizeof answer.what) && answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY;
   // A socket that its process has closed has no inode any more, and belongs to user 0 as far as the kernel tells.
   if (!is_answer || answer.what.idiag_state != state || answer.what.idiag_inode == 0) return {};
+  if (is_any_user(answer.what.idiag_uid)) return {};
   return answer.what.idiag_uid;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace strata {
@@ -45,6 +47,8 @@ inline std::optional<training_secret> secret_of_environment() {
   if (const std::string text = variable(secret_variable); !text.empty()) return training_secret(text, secret_variable);
   const std::string path = variable(secret_file_variable);
   if (path.empty()) return std::nullopt;
+  if (std::error_code unknown; std::filesystem::is_fifo(path, unknown))
+    throw_error({path, ", which ", secret_file_variable, " names, is a pipe, whose other end may never be opened"});
   std::ifstream file(path, std::ios::binary);
   std::string text(training_secret::most_digits + 2, '\0');
   file.read(text.data(), std::streamsize(text.size()));
