@@ -1,4 +1,4 @@
-// error: wrong_argument<.*backup_and_restore.*because<.*a_session_callback_such_as_backup_and_restore_changes_in_fit_and_cannot_be_const>
+// error: wrong_argument<.*backup_and_restore.*because<.*a_callback_that_changes_in_fit_cannot_be_const>
 // whole program
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>

@@ -60,8 +60,8 @@ struct auc : detail::metric_options<auc_settings, Options...> {
     for (int i = thresholds - 1; i >= 0; --i) {
       const double right = ones(sums, i), wrong = zeros(sums, i);
       if (i < thresholds - 1)
-        area += auc::settings.pr ? detail::share_of(under_precision(tp, tp + fp, right, wrong), positives)
-                                 : detail::share_of(under_roc(tp, right, wrong), positives * negatives);
+        area += auc::settings.pr ? detail::fraction_of(under_precision(tp, tp + fp, right, wrong), positives)
+                                 : detail::fraction_of(under_roc(tp, right, wrong), positives * negatives);
       tp += right, fp += wrong;
     }
     return area;
@@ -75,7 +75,7 @@ struct auc : detail::metric_options<auc_settings, Options...> {
   static double under_roc(double tp, double right, double wrong) { return wrong * (tp + right / 2); }
   /// predicted: how many of either class lie above both.
   static double under_precision(double tp, double predicted, double right, double wrong) {
-    const double slope = detail::share_of(right, right + wrong), all = predicted + right + wrong;
+    const double slope = detail::fraction_of(right, right + wrong), all = predicted + right + wrong;
     const double start = tp - detail::rounded(slope * predicted);
     const double curved = predicted > 0 && all > 0 ? start * std::log(all / predicted) : 0;
     return slope * (right + detail::rounded(curved));

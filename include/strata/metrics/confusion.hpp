@@ -57,7 +57,7 @@ struct share_of_true_positives : of_confusion<Metric, 2, Options...> {
     if (what == confusion::true_positive) to[0] += 1;
     if (what == confusion::true_positive || what == Others) to[1] += 1;
   }
-  static constexpr double result(std::span<const double> sums) { return share_of(sums[0], sums[1]); }
+  static constexpr double result(std::span<const double> sums) { return fraction_of(sums[0], sums[1]); }
 };
 }  // namespace detail
 

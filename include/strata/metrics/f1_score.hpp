@@ -67,7 +67,7 @@ struct f1_score : detail::metric_options<f1_settings, Options...> {
       tp += of[0], fp += of[1], fn += of[2];
       scores += detail::rounded(weight * score(of[0], of[1], of[2])), weights += weight;
     }
-    return average == averaging::micro ? score(tp, fp, fn) : detail::share_of(scores, weights);
+    return average == averaging::micro ? score(tp, fp, fn) : detail::fraction_of(scores, weights);
   }
 
   static constexpr std::size_t values(int predictions)
@@ -82,7 +82,7 @@ struct f1_score : detail::metric_options<f1_settings, Options...> {
   }
 
  private:
-  static constexpr double score(double tp, double fp, double fn) { return detail::share_of(2 * tp, 2 * tp + fp + fn); }
+  static constexpr double score(double tp, double fp, double fn) { return detail::fraction_of(2 * tp, 2 * tp + fp + fn); }
 };
 
 }  // namespace strata

@@ -81,7 +81,7 @@ STRATA_HOST_DEVICE constexpr bool is_among_largest(std::span<const T> prediction
 }
 
 /// 0 for 0 / 0.
-STRATA_HOST_DEVICE constexpr double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+STRATA_HOST_DEVICE constexpr double fraction_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace detail
 

@@ -10,6 +10,7 @@ namespace strata::detail {
 template <class V>
 struct elementwise {
   STRATA_HOST_DEVICE static V square_root(V x) { return std::sqrt(x); }
+  STRATA_HOST_DEVICE static V power(V x, V exponent) { return std::pow(x, exponent); }
   STRATA_HOST_DEVICE static constexpr V rounded(V x) { return detail::rounded(x); }
 };
 

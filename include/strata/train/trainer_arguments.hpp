@@ -75,8 +75,8 @@ inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
     "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
-inline constexpr reason a_session_callback_such_as_backup_and_restore_changes_in_fit_and_cannot_be_const{
-    "a session_callback, such as backup_and_restore, changes during fit: it cannot be const"};
+inline constexpr reason a_callback_that_changes_in_fit_cannot_be_const{
+    "a callback whose hooks are not const, such as early_stopping, changes during fit: it cannot be const"};
 inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
     "after network, optimizer and loss come metrics, a strategy, a precision and a seed"};
 inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor{
@@ -279,8 +279,10 @@ struct fit_option_verdict<type_list<First, More...>>
 template <class Program, class Source, class... Options>
 struct fit_verdict {
   template <class Option>
-  static constexpr bool is_const_session =
-      session_callback<std::remove_cvref_t<Option>> && std::is_const_v<std::remove_reference_t<Option>>;
+  static constexpr bool is_const_but_changes =
+      std::is_const_v<std::remove_reference_t<Option>> &&
+      (session_callback<std::remove_cvref_t<Option>> ||
+       (callback<std::remove_cvref_t<Option>> && !callback<const std::remove_cvref_t<Option>>));
   template <class Option>
   struct on_validation {
     using type = no_complaint;
@@ -292,14 +294,14 @@ struct fit_verdict {
     using data = typename data_verdict<Program, Source, true>::type;
     using refused = filter_t<is_no_fit_option, std::remove_cvref_t<Options>...>;
     using constant =
-        join_t<std::conditional_t<is_const_session<Options>, type_list<std::remove_cvref_t<Options>>, type_list<>>...>;
+        join_t<std::conditional_t<is_const_but_changes<Options>, type_list<std::remove_cvref_t<Options>>, type_list<>>...>;
     using validations = filter_t<is_complaint, typename on_validation<std::remove_cvref_t<Options>>::type...>;
     if constexpr (!std::is_same_v<data, no_complaint>)
       return std::type_identity<data>{};
     else if constexpr (!std::is_same_v<refused, type_list<>>)
       return fit_option_verdict<refused>{};
     else if constexpr (!std::is_same_v<constant, type_list<>>)
-      return argument_verdict<constant, a_session_callback_such_as_backup_and_restore_changes_in_fit_and_cannot_be_const>{};
+      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
     else if constexpr (!std::is_same_v<validations, type_list<>>)
       return std::type_identity<at_t<0, validations>>{};
     else

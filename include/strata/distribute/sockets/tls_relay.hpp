@@ -135,7 +135,7 @@ class tls_relay {
   /// Moves what can be moved without waiting.
   void serve(link& l) {
     for (int round = 0; round < most_rounds; ++round) {
-      const bool moved = to_near(l) | to_far(l);
+      const bool moved_near = to_near(l), moved = to_far(l) || moved_near;
       const bool near_is_over = l.near_has_ended && l.to_far.is_empty(), far_is_over = l.far_has_ended && l.to_near.is_empty();
       if (near_is_over || far_is_over) {
         if (!l.far_has_ended) l.far->end();
