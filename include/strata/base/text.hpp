@@ -34,6 +34,7 @@ class text_piece {
   text_piece(unsigned long n) : text_piece(static_cast<unsigned long long>(n)) {}
   text_piece(unsigned long long n) : text_piece("%llu", n) {}
   [[gnu::cold, gnu::noinline]] text_piece(double x) : begin_(own_) {
+    if (x != x) x = __builtin_nan("");  // its sign depends on the kernel that made it
     size_ = static_cast<std::size_t>(std::snprintf(own_, sizeof own_, "%f", x));
     if (size_ >= sizeof own_) size_ = static_cast<std::size_t>(std::snprintf(own_, sizeof own_, "%g", x));
   }
