@@ -59,8 +59,8 @@ class reduce_lr_on_plateau {
       s.new_learning_rate = std::max(rate * options_.factor, options_.min_lr);
       cooldown_ = options_.cooldown, wait_ = 0;
       if (options_.verbose && model.group().is_chief())
-        std::cout << detail::text_of(
-            {"Epoch ", s.epoch + 1, ": reduce_lr_on_plateau reduces the learning rate to ", *s.new_learning_rate, ".\n"});
+        std::cout << detail::formatted("Epoch %d: reduce_lr_on_plateau reduces the learning rate to %g.\n", s.epoch + 1,
+                                       *s.new_learning_rate);
     }
   }
 
