@@ -331,7 +331,7 @@ TEST_CASE("a relay carries any number of connections both ways, and ends both si
   links[0].near = {};
   CHECK(receive_all(links[0].far, last.size()) == last);
   // Also while the other side sends, and when the relay ends.
-  for (const std::size_t i : {1, 2}) {
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     std::vector<std::byte> crossing(1'000);
     send_all(links[i].near, last);
     links[i].near = {};

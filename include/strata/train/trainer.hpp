@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 #include <span>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/concepts/communicator.hpp>
