@@ -413,6 +413,7 @@ TEST_CASE("a worker that ends because of an error is the reason of those that wa
   c.assign(w.data(), true);
   std::thread other([&] {
     parameter_client<float> ends({s.where}, s.shards, of_other);
+    std::this_thread::sleep_for(300ms);  // until the push below waits
     ends.announce_error("the disk\nis full");
   });
   auto g = gradient(0);
