@@ -1,9 +1,6 @@
 // needs: grpc protozero
 // The control plane between threads of one process: what it keeps, whom it refuses, and how waiting ends.
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -18,27 +15,16 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "free_endpoint.hpp"
 using namespace strata;
 using namespace strata::control;
 using strata::test::contains;
 using strata::test::error_of;
+using strata::test::free_endpoint;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 namespace {
-/// One that is free at the moment.
-endpoint free_endpoint() {
-  const int s = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(s, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(s, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(s);
-  return {"127.0.0.1", ntohs(address.sin_port)};
-}
-
 control_options quick() {
   control_options o;
   o.heartbeat.interval = 400ms;  // a busy machine may well keep a thread waiting for longer than three times 100 ms

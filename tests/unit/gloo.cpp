@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "stopped_time.hpp"
 using namespace strata;
 using strata::test::contains;
 using strata::test::error_of;
@@ -104,30 +105,7 @@ TEST_CASE("after a time-out every wait ends at once, with the same words, and me
 }
 
 TEST_CASE("no time passes for a wait while another process does what takes long") {
-  in_process_store store;
-  std::atomic<bool> works{false}, done{false};
-  const auto waits = std::make_shared<wait_state>();
-  std::thread other([&] {
-    gloo_communicator c(store, 1, 2, {.timeout = 20s});
-    auto memory = c.allocate(10);
-    std::this_thread::sleep_for(2500ms);
-    c.send(memory, 0, 10, 0);
-    c.wait("at last");
-    std::this_thread::sleep_for(2500ms);
-    works = true;
-    waits->stop_time(false);
-    while (!done) std::this_thread::sleep_for(1ms);
-  });
-  gloo_communicator c(store, 0, 2, {.timeout = 1s}, waits);
-  waits->stop_time(true);
-  auto memory = c.allocate(10);
-  c.receive(memory, 0, 10, 1);
-  CHECK(error_of<communication_error>([&] { c.wait("gradients"); }) == "no error");
-  c.receive(memory, 0, 10, 1);
-  CHECK(contains(error_of<communication_error>([&] { c.wait("gradients"); }), "process 1: no answer within 1000 ms"));
-  CHECK(works);
-  done = true;
-  other.join();
+  test::check_stopped_time<gloo_communicator>(1s, "process 1: no answer within 1000 ms");
 }
 
 TEST_CASE("another thread ends a wait, with its reason") {

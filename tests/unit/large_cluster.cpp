@@ -3,9 +3,6 @@
 #include <doctest/doctest.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -17,27 +14,16 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "free_endpoint.hpp"
 using namespace strata;
 using namespace strata::control;
 using strata::test::contains;
+using strata::test::free_endpoint;
 
 using namespace std::chrono_literals;
 
 namespace {
 constexpr int size_of_cluster = 1024;
-
-/// One that is free at the moment.
-endpoint free_endpoint() {
-  const int s = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(s, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(s, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(s);
-  return {"127.0.0.1", ntohs(address.sin_port)};
-}
 
 cluster_spec large(int renamed = -1) {
   cluster_spec spec;

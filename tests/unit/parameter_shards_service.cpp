@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -23,19 +24,16 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "free_endpoint.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
 using namespace std::chrono_literals;
 using strata::test::error_of;
+using strata::test::free_endpoint;
 
 namespace {
 constexpr long size = 600'000;  // three shards
 const std::vector<parameter_range> trained{{0, size}};
-
-std::uint16_t free_port() {
-  static std::minstd_rand random{std::random_device{}()};
-  return std::uint16_t(20000 + random() % 12000);
-}
 
 /// A server at a free port, for one worker or more.
 struct served {
@@ -53,13 +51,7 @@ struct served {
         tables(std::move(its_tables)),
         store(sgd{}, trained, shards,
               {.staleness = staleness, .workers = std::vector<std::string>(std::size_t(workers), "worker"), .tables = tables}) {}
-  void serve() {
-    for (int attempt = 0; !service; ++attempt) try {
-        serve_at({"127.0.0.1", free_port()});
-      } catch (const error&) {
-        if (attempt > 20) throw;
-      }
-  }
+  void serve() { serve_at(free_endpoint()); }
   parameter_client_options options(int worker = 0, const std::string& run = "run", const std::string& program = "program") const {
     return {.worker = worker,
             .run = run,
@@ -411,17 +403,19 @@ TEST_CASE("a worker that ends because of an error is the reason of those that wa
   options.workers = of_other.workers = 2;
   parameter_client<float> c({s.where}, s.shards, options);
   c.assign(w.data(), true);
-  std::thread other([&] {
-    parameter_client<float> ends({s.where}, s.shards, of_other);
-    std::this_thread::sleep_for(300ms);  // until the push below waits
-    ends.announce_error("the disk\nis full");
+  std::atomic<bool> over{false};
+  std::thread ticks([&] {  // as serve_until_over does
+    for (; !over; std::this_thread::sleep_for(10ms)) s.store.tick();
   });
+  std::thread other([&] { parameter_client<float>({s.where}, s.shards, of_other).announce_error("the disk\nis full"); });
   auto g = gradient(0);
   g.leaves = 2;
   const std::string why = error_of([&] { c.push(g, w.data()); });
   CHECK(why.find("worker (rank 1, ") != why.npos);
   CHECK(why.find(") ends because of an error: the disk?is full") != why.npos);
   other.join();
+  over = true;
+  ticks.join();
 }
 
 TEST_CASE("connections that say nothing make room for a worker, those of workers do not") {
@@ -540,16 +534,10 @@ struct unreachable_chief : grpc::CallbackGenericService {
 
 TEST_CASE("a chief that is out of reach after longer than start_timeout is waited for, one that never comes is not") {
   unreachable_chief service;
-  std::unique_ptr<detail::guarded_server> server;
-  std::string address;
-  for (int attempt = 0; !server; ++attempt) try {
-      const endpoint where{"127.0.0.1", free_port()};
-      address = to_string(where);
-      server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{}, detail::server_limits{},
-                                                        std::make_shared<detail::callers>());
-    } catch (const error&) {
-      if (attempt > 20) throw;
-    }
+  const endpoint where = free_endpoint();
+  const std::string address = to_string(where);
+  auto server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{}, detail::server_limits{},
+                                                         std::make_shared<detail::callers>());
   const cluster members = explicit_cluster{.chief = {address}, .worker = {"127.0.0.1:1"}, .task = {role::worker, 0}}();
   CHECK(error_of([&] { run_tasks(members, {.start_timeout = 1s, .retry_for = 10s}, nothing{}); }) == "no error");
   CHECK(service.calls == 2);

@@ -19,6 +19,7 @@
 
 #include "count_allocations.hpp"
 #include "error_of.hpp"
+#include "stopped_time.hpp"
 using namespace strata;
 using io::file_descriptor;
 using strata::test::contains;
@@ -171,31 +172,7 @@ TEST_CASE("the time-out is for a wait in which no byte comes; after it every wai
 }
 
 TEST_CASE("no time passes for a wait while another process does what takes long") {
-  in_process_store store;
-  std::atomic<bool> works{false}, done{false};
-  const auto waits = std::make_shared<wait_state>();
-  waits->stop_time(true);
-  waits->stop_time(true);
-  std::thread other([&] {
-    tcp_communicator c(store, 1, 2, {.timeout = 20s});
-    auto memory = c.allocate(10);
-    std::this_thread::sleep_for(900ms);
-    c.send(memory, 0, 10, 0);
-    c.wait("at last");
-    std::this_thread::sleep_for(900ms);
-    works = true;
-    waits->stop_time(false);
-    while (!done) std::this_thread::sleep_for(1ms);
-  });
-  tcp_communicator c(store, 0, 2, {.timeout = 300ms}, waits);
-  auto memory = c.allocate(10);
-  c.receive(memory, 0, 10, 1);
-  CHECK(error_of<communication_error>([&] { c.wait("gradients"); }) == "no error");
-  c.receive(memory, 0, 10, 1);
-  CHECK(error_of<communication_error>([&] { c.wait("gradients"); }).ends_with("did not answer within 300 ms"));
-  CHECK(works);
-  done = true;
-  other.join();
+  test::check_stopped_time<tcp_communicator>(300ms, "did not answer within 300 ms");
 }
 
 TEST_CASE("one that ends, and one that sends something else") {
