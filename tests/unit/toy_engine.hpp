@@ -43,6 +43,7 @@ class toy_engine {
   // Of the step at hand.
   samples<T> host_batch_;
   step_context<T, toy_device> context_;
+  kernel_observer* observer_ = nullptr;
 
  public:
   using program = Program;
@@ -56,6 +57,8 @@ class toy_engine {
         weights_(on_.allocate<T>(std::size_t(layout.size))),
         slots_(on_.allocate<T>(std::size_t(layout.trainable * slots))),
         statistics_(on_.allocate<double>(sums_of_leaf::statistics)) {}
+
+  void observe(kernel_observer* observer) { observer_ = observer; }
 
   const toy_device& on() const { return on_; }
   toy_device::queue queue() const { return queue_; }
@@ -88,10 +91,11 @@ class toy_engine {
     for (auto& each : works_) each.prepare(on_, most.capacity, most.capacity);
   }
 
-  void begin(purpose, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     host_batch_ = batch;
     leaves_.begin(memory_of_batch_.copy(on_, queue_, batch), rank, processes);
     context_ = {weights_.data(), nullptr, statistics_.data(), double(batch.count), random, queue_};
+    if (why == purpose::training) context_.observer = observer_, context_.on = &on_;
     std::ranges::fill(host_sums_, 0.0);
     on_.copy_to_device(queue_, std::span<const double>(host_sums_), sums_.data());
     sums_are_on_host_ = false;

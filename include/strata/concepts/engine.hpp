@@ -13,6 +13,7 @@
 namespace strata {
 
 struct leaf_policy;
+class kernel_observer;
 enum class purpose;
 
 /// What an executor needs from a device. An engine knows neither strategies nor processes: an executor decides which leaves the
@@ -45,6 +46,7 @@ enum class purpose;
 ///   `gradients()`  leaf_gradients of its leaves of this step
 ///   `on()`         its device
 ///   `queue()`      the queue on which it works
+///   `observe(observer)`  a kernel_observer of its training steps from the next one on, or null: step_context::observer
 ///   `penalties()`  the penalty of each trained parameter, which is added to the loss; on the host
 ///   `measure()`    computes loss and metrics of its leaves, after begin(purpose::inference, ...)
 ///   `predict(out)` writes each output for each sample of the batch to host memory, where output_rows says
@@ -56,9 +58,10 @@ concept engine =
     requires(E e, const E& k, const output_rows<typename E::value_type>& out, const samples<typename E::value_type>& batch,
              purpose why, std::span<typename E::value_type> values, std::span<const typename E::value_type> constants,
              std::span<const double> statistics, const typename E::program::optimizer& optimizer,
-             const global_gradient<typename E::value_type, typename E::device>& gradient) {
+             const global_gradient<typename E::value_type, typename E::device>& gradient, kernel_observer* observer) {
       { e.prepare(1, why, 1) } -> std::same_as<int>;
       e.share_among(1);
+      e.observe(observer);
       e.begin(why, batch, philox{}, 0, 1);
       e.forward(0);
       e.forward_backward(detail::no_callback{});
@@ -88,6 +91,7 @@ inline constexpr reason engines_have_prepare_which_returns_a_number_of_leaves_an
     "an engine has prepare(batch, purpose, processes) and share_among(processes)"};
 inline constexpr reason engines_have_begin_forward_forward_backward_and_backward{
     "an engine has begin, forward(k), forward_backward(done) and backward(k)"};
+inline constexpr reason engines_have_observe_of_a_kernel_observer{"an engine has observe(kernel_observer*)"};
 inline constexpr reason engines_have_sums_set_statistics_leaves_and_penalties{
     "an engine has sums(l), set_statistics(first, values), leaves() and penalties()"};
 inline constexpr reason engines_have_on_and_queue{"an engine has on(), its device, and queue()"};
@@ -126,6 +130,8 @@ struct engine_verdict<E, false> {
                          e.share_among(1);
                        })
       return lacks<E, engines_have_prepare_which_returns_a_number_of_leaves_and_share_among>{};
+    else if constexpr (!requires(E e, kernel_observer* observer) { e.observe(observer); })
+      return lacks<E, engines_have_observe_of_a_kernel_observer>{};
     else if constexpr (!requires(E e, const samples<T>& batch, purpose why) {
                          e.begin(why, batch, philox{}, 0, 1);
                          e.forward(0);

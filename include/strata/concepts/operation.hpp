@@ -47,6 +47,7 @@ struct parameter {
 ///   `static constexpr value_range makes`        which numbers it makes; of views and dropout those of its input
 ///   `static constexpr value_range takes`        which numbers a loss takes; the trainer refuses a network that makes others
 ///   `static constexpr label_kind labels`        it is a loss: an output of the network ends with it (loss_function)
+///   `static constexpr long multiply_adds(shape in)`  how many it needs for a sample; profiles derive rates from it
 ///   `static constexpr bool looks_up = true`     the values of the batch are row indices of its one parameter (embedding)
 template <class Op>
 concept operation = requires {
@@ -84,6 +85,7 @@ struct operation_info {
   const char* name;
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
+  long (*multiply_adds)(shape in);              // null: not known, or none
   bool whole_batch, is_view, only_trains, looks_up, elementwise, over_last_axis, is_loss;
   value_range makes, takes;
 };
@@ -128,6 +130,14 @@ constexpr expected_shape output_shape_of(std::span<const shape> in) {
 }
 
 template <class Op>
+constexpr auto multiply_adds_of() -> long (*)(shape) {
+  if constexpr (requires(shape in) { Op::multiply_adds(in); })
+    return [](shape in) -> long { return Op::multiply_adds(in); };
+  else
+    return nullptr;
+}
+
+template <class Op>
 constexpr int write_parameters_of(shape in, parameter* out) {
   const auto owned = parameters_of<Op>(in);
   static_assert(owned.size() <= max_parameters);
@@ -147,6 +157,7 @@ inline constexpr operation_info info_of<Op> = {
     .name = Op::name,
     .output_shape = detail::output_shape_of<Op>,
     .parameters = detail::write_parameters_of<Op>,
+    .multiply_adds = detail::multiply_adds_of<Op>(),
     .whole_batch = detail::is_whole_batch<Op>,
     .is_view = detail::is_view_operation<Op>,
     .only_trains = detail::is_only_for_training<Op>,

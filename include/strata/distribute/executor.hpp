@@ -13,6 +13,8 @@
 
 namespace strata {
 
+class kernel_observer;  // strata/kernel/kernel_observer.hpp
+
 /// The members that most executors have in common. An executor derives from it and hides those that differ.
 struct executor_defaults {
   static constexpr bool serve() { return false; }
@@ -20,6 +22,7 @@ struct executor_defaults {
   static row_writers writers() { return {}; }
   static constexpr double communicating() { return 0; }
   static constexpr double waiting() { return 0; }
+  static void observe(kernel_observer*) {}
 };
 
 /// Computing (T is the program's value_type):
@@ -39,8 +42,9 @@ struct executor_defaults {
 ///                                    at once in a process that trains
 ///   `own_rows()`                     the rows of a batch that this process reads; empty: all
 ///   `writers()`                      threads that may write batches between two steps; empty: none
+///   `observe(observer)`              a kernel_observer of its training steps from the next one on; null: none
 ///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
-/// executor_defaults has the last five for a single process.
+/// executor_defaults has the last six for a single process.
 template <class E, class Program>
 concept executor = requires(E e, const E& k, const samples<typename Program::value_type>& batch,
                             const output_rows<typename Program::value_type>& out, double rate) {
@@ -61,6 +65,7 @@ concept executor = requires(E e, const E& k, const samples<typename Program::val
   { e.serve() } -> std::same_as<bool>;
   { k.own_rows() } -> std::same_as<row_choice>;
   { k.writers() } -> std::same_as<row_writers>;
+  e.observe(static_cast<kernel_observer*>(nullptr));
   { k.communicating() } -> std::same_as<double>;
   { k.waiting() } -> std::same_as<double>;
 };
@@ -76,7 +81,8 @@ inline constexpr reason executors_have_optimizer_step_and_learning_rate_as_count
     "an executor has optimizer(), step(), learning_rate() and set_learning_rate(rate): derive it from counted_optimizer"};
 inline constexpr reason executors_have_a_group_such_as_a_solo_group{"an executor has group(), an elastic_group"};
 inline constexpr reason executors_have_what_executor_defaults_has{
-    "an executor has serve(), own_rows(), writers(), communicating() and waiting(): derive it from executor_defaults"};
+    "an executor has serve(), own_rows(), writers(), observe(observer), communicating() and waiting(): derive it from "
+    "executor_defaults"};
 
 namespace detail {
 /// no_complaint, or the first member that an executor should have.

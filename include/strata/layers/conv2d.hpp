@@ -64,6 +64,9 @@ struct convolution {
     else
       return std::array{kernel};
   }
+  static constexpr long multiply_adds(shape in) {
+    return long(parameters(in)[0].extents.size()) * vertical(in).out() * horizontal(in).out();
+  }
 };
 
 /// Height and width of a kernel that is not square: conv2d<64, 3, kernel_size<3, 5>>.

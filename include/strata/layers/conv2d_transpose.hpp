@@ -63,6 +63,7 @@ struct transposed_convolution {
     else
       return std::array{kernel};
   }
+  static constexpr long multiply_adds(shape in) { return long(parameters(in)[0].extents.size()) * in[0] * in[1]; }
 };
 
 /// in: (H, W, C)  out: ((H - 1) * stride + max(reach, stride), likewise for W, Filters), where reach = (K - 1) * dilation + 1;

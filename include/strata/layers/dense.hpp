@@ -33,6 +33,7 @@ struct affine {
     if (in.rank() != 1) return dense_takes_a_rank_1_shape_put_flatten_in_front;
     return shape{S.units};
   }
+  static constexpr long multiply_adds(shape in) { return long(in[0]) * S.units; }
   static constexpr auto parameters(shape in) {
     const parameter kernel{"kernel", {in[0], S.units}, &info_of_initializer<glorot_uniform>};
     if constexpr (S.bias)

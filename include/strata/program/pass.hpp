@@ -7,6 +7,7 @@
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/device.hpp>
+#include <strata/kernel/kernel_observer.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/program/compiled.hpp>
@@ -24,6 +25,8 @@ struct step_context {
   double total = 0;              // samples in the global batch
   philox random{};
   [[no_unique_address]] typename Device::queue queue{};
+  kernel_observer* observer = nullptr;  // of training
+  const Device* on = nullptr;           // set with an observer, unless the device is the host
 };
 
 /// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
@@ -121,10 +124,10 @@ class pass {
 
   void forward(int segment) {
     for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
-      run(code[std::size_t(g)].forward, of(g));
+      run(code[std::size_t(g)].forward, of(g), g, pass_direction::forward);
     if (segment + 1 < plan.segment_count) {
       const int next = plan.first_of_segment[segment + 1];
-      run(code[std::size_t(next)].collect, collecting(next));
+      run(code[std::size_t(next)].collect, collecting(next), next, pass_direction::forward, true);
     }
   }
 
@@ -139,10 +142,10 @@ class pass {
       if (!plan.groups[g].trains) continue;
       operands<T> o = of(g);
       o.adds_dw = adds;
-      run(code[std::size_t(g)].backward, o);
+      run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
       passed(g);
     }
-    if (segment > 0) run(code[std::size_t(opens)].collect_backward, collecting(opens));
+    if (segment > 0) run(code[std::size_t(opens)].collect_backward, collecting(opens), opens, pass_direction::backward, true);
   }
 
   /// Backward of the only micro-batch of the only leaf, with an update of each parameter as soon as its gradient is known:
@@ -171,9 +174,9 @@ class pass {
               const everything& to = *static_cast<everything*>(context);
               to.update_product(gradient_product<T>{x, dz, count, rows, columns}, to.it.parameters[parameter]);
             }};
-        detail::launch(step_.queue, into, o, sink);
+        observed(o, {g, pass_direction::backward, o.count, o.first_sample}, [&] { detail::launch(step_.queue, into, o, sink); });
       } else {
-        run(code[std::size_t(g)].backward, o);
+        run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
         for (int k = 0; k < it.parameter_count; ++k)
           if (it.trainable[k]) update(it.parameters[k], trained_end(it.parameters[k]), sums_.gradient + it.parameters[k]);
       }
@@ -181,7 +184,7 @@ class pass {
   }
 
   void infer() {
-    for (int g = 0; g < plan.group_count; ++g) run(code[std::size_t(g)].infer, of(g));
+    for (int g = 0; g < plan.group_count; ++g) detail::launch(step_.queue, code[std::size_t(g)].infer, of(g));
   }
 
   /// infer() without labels: the kernel of the loss only computes predictions.
@@ -189,7 +192,7 @@ class pass {
     for (int g = 0; g < plan.group_count; ++g) {
       operands<T> o = of(g);
       o.loss = nullptr;
-      run(code[std::size_t(g)].infer, o);
+      detail::launch(step_.queue, code[std::size_t(g)].infer, o);
     }
   }
 
@@ -210,8 +213,17 @@ class pass {
   }
 
  private:
-  void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o) {
-    detail::launch(step_.queue, call, o);
+  void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o, int g, pass_direction direction,
+           bool collects = false) {
+    observed(o, {g, direction, o.count, o.first_sample, collects}, [&] { detail::launch(step_.queue, call, o); });
+  }
+  template <class Launch>
+  void observed(const operands<T>& o, const observed_call& call, Launch&& launch) {
+    if (!step_.observer) return launch();
+    step_.observer->begins(call);
+    launch();
+    if constexpr (!device::is_host) step_.on->wait(step_.queue);
+    step_.observer->ended(call, observed_numbers_of(o));
   }
 
   /// The end of the trained parameter that begins at `begin`, padding included.

@@ -6,6 +6,7 @@
 #include <strata/base/text.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
+#include <strata/program/kernel_list.hpp>
 
 namespace strata {
 
@@ -28,9 +29,6 @@ struct layout_info {
 /// A table as text: columns are aligned and two blanks apart, and a column that is empty below its header is left out. A row of
 /// one cell is printed as it is. Cells are ASCII.
 std::string aligned(const std::vector<std::vector<std::string>>& rows);
-
-/// The layers to which the operations of a group belong: "conv2d, max_pooling2d". A loss is not a layer.
-std::string layers_of_group(std::span<const tape_node> nodes, const std::vector<std::string>& names, const kernel_group& g);
 
 /// The gradients that backward of a group writes: "dw, stores dx of %1, adds to dx of %0". "none": neither the group nor those
 /// before it have trained parameters.

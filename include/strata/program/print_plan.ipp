@@ -27,17 +27,6 @@ STRATA_FUNCTION std::string aligned(const std::vector<std::vector<std::string>>&
   return out;
 }
 
-STRATA_FUNCTION std::string layers_of_group(std::span<const tape_node> nodes, const std::vector<std::string>& names,
-                                            const kernel_group& g) {
-  std::string out;
-  for (int i = g.first; i < g.first + g.count && !nodes[std::size_t(i)].operation->is_loss; ++i) {
-    const int layer = nodes[std::size_t(i)].layer_number;
-    if (i == g.first || layer != nodes[std::size_t(i) - 1].layer_number)
-      out += detail::text_of({i > g.first ? ", " : "", names[std::size_t(layer)]});
-  }
-  return out;
-}
-
 STRATA_FUNCTION std::string backward_of_group(const kernel_group& g) {
   if (!g.trains) return "none";
   std::string weights, stored, added;
@@ -108,11 +97,10 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
         rows.push_back(
             {"", "operations", "of", "output", "layers", "output @", "saved @", "gradient @", "derived @", "backward"});
     }
-    std::string operations, inputs;
-    for (int k = 0; k < it.count; ++k)
-      operations += detail::text_of({k > 0 ? " + " : "", nodes[std::size_t(it.first + k)].operation->name});
+    std::string inputs;
     for (int k = 0; k < it.arity; ++k) inputs += detail::text_of({k > 0 ? ", " : "", read_by(it.input[k])});
-    rows.push_back({detail::text_of({'%', g}), detail::text_of({operations, it.kernel.exists ? "" : " (no kernel)"}), inputs,
+    rows.push_back({detail::text_of({'%', g}),
+                    detail::text_of({operations_of_group(nodes, it), it.kernel.exists ? "" : " (no kernel)"}), inputs,
                     shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it),
                     placed(it.size, it.output), placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),
                     derived_size(g) > 0 ? formatted("%ld @ %ld", derived_size(g), it.derived) : "",

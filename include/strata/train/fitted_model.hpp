@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <span>
 #include <strata/base/shape.hpp>
+#include <strata/kernel/kernel_observer.hpp>
 #include <strata/network/summary.hpp>
+#include <strata/program/kernel_list.hpp>
 #include <strata/train/any_process_group.hpp>
 #include <strata/train/named_array.hpp>
+#include <strata/train/time_split.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +28,13 @@ class fitted_model {
   virtual void weights_changed() = 0;
   /// The processes that train together: is_chief() says whether this one prints and writes files.
   virtual any_process_group& group() = 0;
+
+  /// Adds one that sees each kernel of the training steps, from the next step until fit ends.
+  virtual void observe(kernel_observer&) = 0;
+  /// The kernels that it sees, by their group.
+  virtual std::vector<listed_kernel> kernels() const = 0;
+  /// Of this process, since fit began.
+  virtual time_split time() const = 0;
 
  protected:
   fitted_model() = default;
@@ -54,9 +64,14 @@ template <class Program, class Executor>
 class please_include_strata_train_fitted_model final : public fitted_model {
   Executor& executor_;
   any_process_group& group_;
+  const time_split& time_;
+  kernel_observers observers_;
+  const double communicated_ = executor_.communicating(), waited_ = executor_.waiting();
 
  public:
-  please_include_strata_train_fitted_model(Executor& executor, any_process_group& group) : executor_(executor), group_(group) {}
+  please_include_strata_train_fitted_model(Executor& executor, any_process_group& group, const time_split& time)
+      : executor_(executor), group_(group), time_(time) {}
+  ~please_include_strata_train_fitted_model() { executor_.observe(nullptr); }
 
   std::vector<named_array> weights() override {
     const auto arena = executor_.parameters();
@@ -65,6 +80,23 @@ class please_include_strata_train_fitted_model final : public fitted_model {
   std::size_t element_size() const override { return sizeof(typename Program::value_type); }
   void weights_changed() override { executor_.parameters_changed(); }
   any_process_group& group() override { return group_; }
+
+  void observe(kernel_observer& observer) override {
+    observers_.add(observer);
+    executor_.observe(&observers_);
+  }
+  std::vector<listed_kernel> kernels() const override {
+    if constexpr (requires { typename Executor::backend; })
+      return kernel_list<Program, typename Executor::backend>();
+    else
+      return {};
+  }
+  time_split time() const override {
+    time_split now = time_;
+    now.communication = executor_.communicating() - communicated_;
+    now.waiting = executor_.waiting() - waited_;
+    return now;
+  }
 };
 
 }  // namespace detail

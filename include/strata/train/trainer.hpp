@@ -274,7 +274,7 @@ class trainer {
     const auto validate = [&](logs& values) { (add_validation(steps, options, values), ...); };
     constexpr bool takes_model = ((hooks::any_of_model<Options> || callback_with_arrays<Options>) || ...);
     std::conditional_t<takes_model, detail::please_include_strata_train_fitted_model<Program, executor_type>, detail::no_model>
-        model(executor_, executor.group());
+        model(executor_, executor.group(), steps.time);
     fitted_model* reached = nullptr;
     if constexpr (takes_model) reached = &model;
     if constexpr ((session_callback<Options> || ...)) {

@@ -47,6 +47,7 @@ class cpu_engine {
   std::vector<arena<T>> gradients_;  // of the leaves that this process computes
   arena<double> statistics_, penalties_, norms_;
   step_context<T, host_device> context_;  // of the current step
+  kernel_observer* observer_ = nullptr;
 
  public:
   using program = Program;
@@ -64,6 +65,8 @@ class cpu_engine {
         statistics_(leaf::statistics),
         penalties_(std::size_t(trained.count)),
         norms_(std::size_t(update_type::norm_count(trained.span()))) {}
+
+  void observe(kernel_observer* observer) { observer_ = observer; }
 
   thread_team& team() const { return *team_; }
   static constexpr device on() { return {}; }
@@ -110,6 +113,7 @@ class cpu_engine {
     }
     training_.derive(*team_, weights_.data());
     context_.derived = training_.derived();
+    context_.observer = observer_;
     if constexpr (plan.needs_whole_leaf())
       for (int l = leaves_.own().begin; l < leaves_.own().end; ++l) {
         clear_sums(l);
@@ -184,7 +188,7 @@ class cpu_engine {
   bool updates_at_once(const optimizer_type& rules) const {
     if constexpr (plan.needs_whole_leaf()) return false;
     return leaves() == 1 && leaves_.own().size() == 1 && leaves_.batch().count <= training_.micro_batch(0) &&
-           team_->size() == 1 && !takes_norms(rules);
+           team_->size() == 1 && !takes_norms(rules) && !(observer_ && observer_->reads_gradients());
   }
   template <class Reduction>
   void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {

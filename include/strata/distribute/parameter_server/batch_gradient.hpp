@@ -39,6 +39,7 @@ class batch_gradient {
   int leaves() const { return engine_.leaves(); }
   std::span<T> parameters() { return host_.parameters(engine_); }
   void parameters_changed() { host_.written(engine_); }
+  void observe(kernel_observer* observer) { engine_.observe(observer); }
 
   /// Makes room for batches of up to `batch` samples.
   void prepare(int batch, purpose why) { engine_.prepare(batch, why, std::max(1, workers_)); }

@@ -172,6 +172,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
     steps_ = step;
   }
   int threads() const { return local_.threads(); }
+  void observe(kernel_observer* observer) { local_.observe(observer); }
   /// Tells the servers about an error with which this program may end; empty: it goes on. Workers that wait for this one get it.
   void announce_error(const std::string& what)
     requires requires(connection c) { c.announce_error(std::string()); }

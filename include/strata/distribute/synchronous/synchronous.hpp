@@ -97,6 +97,8 @@ class synchronous_executor : detail::compiled<Program, Backend>,
     return {};
   }
 
+  void observe(kernel_observer* observer) { engine_.observe(observer); }
+
   /// The threads of this executor, between two steps. All write equally many rows, each about those of the leaves that it begins
   /// with: they are in its cache then.
   row_writers writers() const {

@@ -1,0 +1,72 @@
+// What sees every kernel call of a training step: a profiler, or a search for the first number that is not finite.
+#pragma once
+#include <cstdint>
+#include <strata/kernel/kernel.hpp>
+#include <vector>
+
+namespace strata {
+
+enum class pass_direction { forward, backward };
+
+/// One call of a kernel, for the samples [first_sample, first_sample + count) of the global batch.
+struct observed_call {
+  int group;  // of the plan for training
+  pass_direction direction;
+  int count;
+  std::int64_t first_sample;
+  bool collects = false;  // it adds up statistics for a whole-batch operation, whose output and gradients come later
+};
+
+/// The numbers of a call: the pointers of its operands, with their type erased. The gradients of an update that is made at once
+/// (fusing_engine) are not there.
+struct observed_numbers {
+  const void *input[max_inputs] = {}, *output = nullptr, *parameter[max_group_parameters] = {};
+  const void *input_gradient[max_inputs] = {}, *parameter_gradient[max_group_parameters] = {};
+};
+
+/// Its members are called by the threads that compute, several at once, before and after each kernel of a training step. Where
+/// the device has a queue, `ended` is called when the queue is empty, and numbers are addresses of the device.
+class kernel_observer {
+ public:
+  virtual void begins(const observed_call&) = 0;
+  virtual void ended(const observed_call&, const observed_numbers&) = 0;
+  /// Whether it reads gradients of parameters, so that each has to be stored before the update.
+  virtual bool reads_gradients() const = 0;
+
+ protected:
+  kernel_observer() = default;
+  kernel_observer(const kernel_observer&) = default;
+  ~kernel_observer() = default;
+};
+
+namespace detail {
+/// Several observers, as one.
+class kernel_observers final : public kernel_observer {
+  std::vector<kernel_observer*> all_;
+
+ public:
+  void add(kernel_observer& one) { all_.push_back(&one); }
+  void begins(const observed_call& call) override {
+    for (kernel_observer* each : all_) each->begins(call);
+  }
+  void ended(const observed_call& call, const observed_numbers& numbers) override {
+    for (kernel_observer* each : all_) each->ended(call, numbers);
+  }
+  bool reads_gradients() const override {
+    for (const kernel_observer* each : all_)
+      if (each->reads_gradients()) return true;
+    return false;
+  }
+};
+
+template <class T>
+observed_numbers observed_numbers_of(const operands<T>& o) {
+  observed_numbers n;
+  for (int k = 0; k < max_inputs; ++k) n.input[k] = o.x[k], n.input_gradient[k] = o.dx[k];
+  for (int k = 0; k < max_group_parameters; ++k) n.parameter[k] = o.w[k], n.parameter_gradient[k] = o.dw[k];
+  n.output = o.y;
+  return n;
+}
+}  // namespace detail
+
+}  // namespace strata
