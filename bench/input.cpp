@@ -104,6 +104,13 @@ void standard_pipelines(const settings& s) {
   if (s.wants("u8_28x28"))
     print("u8_28x28", 1,
           samples_per_second(digits_in_memory() | data::scale(1.0 / 255) | data::shuffle(images) | batches, s.seconds));
+  if (s.wants("u8_28x28_run_time")) {  // the size of the batch is known at run time only
+    const volatile int size = batch_size;
+    print("u8_28x28_run_time", 1,
+          samples_per_second(
+              digits_in_memory() | data::scale(1.0 / 255) | data::shuffle(images) | data::batch<data::drop_remainder>(size),
+              s.seconds));
+  }
   if (s.wants("standardized_28x28"))
     print("standardized_28x28", s.threads,
           samples_per_second(digits_in_memory() | data::shuffle(images) |
@@ -203,7 +210,8 @@ void prefetch_hides(const settings& s) {
 int main(int argc, char** argv) {
   settings s;
   strata::bench::options("Input pipelines. With --peers torch,keras: beside tf.data and PyTorch, see sweep --help.")
-      .add("--only", s.only, "u8_28x28, standardized_28x28, autotune, one of its loads (cheap, expensive, uneven), or prefetch")
+      .add("--only", s.only,
+           "u8_28x28, u8_28x28_run_time, standardized_28x28, autotune, one of its loads (cheap, expensive, uneven), or prefetch")
       .add("--threads", s.threads, "at most")
       .add("--seconds", s.seconds, "for each measurement")
       .parse(argc, argv);

@@ -10,6 +10,6 @@ auto batches() {
 #ifdef TWIN
   return words | data::map([](const std::string& word) { return float(word.size()); }) | data::batch<2>;
 #else
-  return data::batch<2>(words);
+  return words | data::batch<2>;
 #endif
 }

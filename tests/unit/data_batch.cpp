@@ -7,6 +7,8 @@
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/check_finite.hpp>
 #include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/data/views/repeat.hpp>
 #include <strata/data/views/scale.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
@@ -88,6 +90,29 @@ TEST_CASE("sizes with and without drop_remainder") {
   CHECK(sizes(counted(8) | data::batch<4, data::drop_remainder>) == std::vector{4, 4});
   CHECK(sizes(counted(5) | data::batch<1>) == std::vector{1, 1, 1, 1, 1});
   CHECK(sizes(counted(5) | data::batch<5>) == std::vector{5});
+}
+
+TEST_CASE("a size that is known at run time only makes the same batches") {
+  const auto check = [](auto known, auto run_time) {
+    static_assert(batch_source<decltype(run_time)>);
+    CHECK(batch_size_of(known) == 4);
+    CHECK(batch_size_of(run_time) == 4);
+    CHECK(known.size() == run_time.size());
+    CHECK(sizes(known) == sizes(run_time));
+    CHECK(all_labels(known) == all_labels(run_time));  // of the next epoch
+    known.resume_at({3, 8}), run_time.resume_at({3, 8});
+    CHECK(all_labels(known) == all_labels(run_time));
+  };
+  const auto some = counted(10) | data::shuffle(10);
+  check(some | data::batch<4>, some | data::batch(4));
+  check(some | data::batch<4, double, data::drop_remainder>, some | data::batch<double, data::drop_remainder>(4));
+  check(some | data::batch<4> | data::skip(1), some | data::batch(4) | data::skip(1));
+  check(some | data::batch<4> | data::repeat(2), some | data::batch(4) | data::repeat(2));
+  check(some | data::batch<4> | data::prefetch(data::autotune), some | data::batch(4) | data::prefetch(data::autotune));
+  check(some | (data::skip(1) | data::batch<4>), some | (data::skip(1) | data::batch(4)));
+  CHECK_THROWS_WITH_AS(some | data::batch(0), "batch(0): a batch has at least one sample", error);
+  CHECK_THROWS_WITH_AS(some | data::batch(11), "batch(11): a batch of 11 samples is larger than the data set, which has 10",
+                       error);
 }
 
 TEST_CASE("a batch that is larger than the data set is refused, and so is an empty data set") {

@@ -1,5 +1,6 @@
-// What fit, evaluate and predict read: a range of batches whose size, sample shape and kind of labels are in its type.
+// What fit, evaluate and predict read: a range of batches whose sample shape and kind of labels are in its type.
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -84,6 +85,28 @@ using row_choice = std::function<row_range(int count)>;
 /// are written. Empty: the caller writes.
 using row_writers = std::function<void(std::size_t count, const std::function<void(std::size_t begin, std::size_t end)>& write)>;
 
+namespace detail {
+template <class S>
+concept has_batch_size_in_type = requires {
+  { S::batch_size } -> std::convertible_to<int>;
+};
+template <class S>
+concept has_batch_size_at_run_time = requires(const S& source) {
+  { source.batch_size() } -> std::convertible_to<int>;
+};
+}  // namespace detail
+
+/// The samples of a global batch of a source, of which the last one may have fewer: a constant of its type,
+/// `static constexpr int batch_size`, or what its member `int batch_size() const` returns.
+template <class S>
+  requires detail::has_batch_size_in_type<S> || detail::has_batch_size_at_run_time<S>
+constexpr int batch_size_of([[maybe_unused]] const S& source) {
+  if constexpr (detail::has_batch_size_in_type<S>)
+    return S::batch_size;
+  else
+    return source.batch_size();
+}
+
 /// Iterating again starts the next epoch. Optional members:
 ///   `set_epoch(int)`            the trainer says which epoch starts
 ///   `only_rows(row_choice)`     the rows that this process computes: the source need not write the others
@@ -91,8 +114,8 @@ using row_writers = std::function<void(std::size_t count, const std::function<vo
 ///   `where()`, `resume_at(at)`  a data_position, to resume a training in the middle of an epoch
 /// The trainer resets only_rows and written_by with empty functions at the end.
 template <class S>
-concept batch_source = std::ranges::input_range<S> && requires {
-  { std::remove_cvref_t<S>::batch_size } -> std::convertible_to<int>;  // the global batch; the last one may be shorter
+concept batch_source = std::ranges::input_range<S> && requires(const std::remove_cvref_t<S>& source) {
+  batch_size_of(source);
   { std::remove_cvref_t<S>::sample_shape } -> std::convertible_to<shape>;
   { std::remove_cvref_t<S>::labels } -> std::convertible_to<label_kind>;
   { std::remove_cvref_t<S>::target_shape } -> std::convertible_to<shape>;  // of a dense target; shape{} otherwise

@@ -1,6 +1,7 @@
 // What a strategy gives the trainer: it runs the steps of one program.
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <span>
 #include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -14,6 +15,11 @@
 namespace strata {
 
 class kernel_observer;  // strata/kernel/kernel_observer.hpp
+
+/// The samples of a process that trains on samples of its own: each `of`-th one, from number `index` on.
+struct data_share {
+  std::size_t index = 0, of = 1;
+};
 
 /// The members that most executors have in common. An executor derives from it and hides those that differ.
 struct executor_defaults {
@@ -44,7 +50,8 @@ struct executor_defaults {
 ///   `writers()`                      threads that may write batches between two steps; empty: none
 ///   `observe(observer)`              a kernel_observer of its training steps from the next one on; null: none
 ///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
-/// executor_defaults has the last six for a single process.
+/// executor_defaults has the last six for a single process. An executor whose processes train on different batches has, too,
+///   `share_of_data()`                the data_share of this process, where fit is given arrays
 template <class E, class Program>
 concept executor = requires(E e, const E& k, const samples<typename Program::value_type>& batch,
                             const output_rows<typename Program::value_type>& out, double rate) {

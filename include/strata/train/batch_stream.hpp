@@ -78,7 +78,7 @@ class stream_over final : public batch_stream<T> {
 
   [[gnu::cold]] std::string order() const override {
     std::string order = data::detail::order_of(source_);
-    if constexpr (!tells_position) order += text_of({order.empty() ? "" : " | ", "batch(", Source::batch_size, ")"});
+    if constexpr (!tells_position) order += text_of({order.empty() ? "" : " | ", "batch(", batch_size_of(source_), ")"});
     return order;
   }
   std::optional<data_position> where() const override {

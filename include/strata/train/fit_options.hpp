@@ -1,7 +1,14 @@
-// Options of fit, in any order: epochs(5), steps_per_epoch(100), validation(test), verbose::line.
+// Options of fit, in any order: epochs(5), batch_size(64), steps_per_epoch(100), validation(test), verbose::line.
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <ranges>
+#include <span>
+#include <strata/base/error.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <type_traits>
+#include <utility>
 
 namespace strata {
 
@@ -23,12 +30,55 @@ struct steps_per_epoch {
   constexpr explicit steps_per_epoch(long n) : count(n) {}
 };
 
-/// Evaluates on this source after each epoch.
-template <class Source>
+/// How many samples of x and y are a batch, over all devices and processes; all of them if there are fewer. Keras' default is 32.
+/// A data set has `batch` instead.
+struct batch_size {
+  int count = 32;
+  constexpr explicit batch_size(int n) : count(n) {}
+
+  /// Of a number of samples. Throws strata::error if the size is below 1.
+  int of(std::size_t samples) const {
+    if (count < 1) throw_error({"batch_size(", count, "): a batch has at least one sample"});
+    return static_cast<int>(std::min(samples, static_cast<std::size_t>(count)));
+  }
+};
+
+/// Whether the samples of x and y come in another order in each epoch, which the seed of the trainer determines: Keras' default
+/// is true. A data set has data::shuffle instead.
+struct shuffle {
+  bool on = true;
+  constexpr explicit shuffle(bool yes) : on(yes) {}
+};
+
+namespace detail {
+/// How an option keeps an array: a range that outlives fit is borrowed.
+template <class A>
+struct kept_array {
+  using type = std::remove_cvref_t<A>;
+};
+template <class A>
+  requires(std::is_lvalue_reference_v<A> && std::ranges::contiguous_range<A> && std::ranges::sized_range<A>)
+struct kept_array<A> {
+  using type = std::span<const std::ranges::range_value_t<A>>;
+};
+}  // namespace detail
+
+/// Evaluates on this source of batches, or on the arrays x and y, after each epoch.
+template <class Source, class Truth = void>
 struct validation {
+  Source x;
+  Truth y;
+  constexpr validation(Source samples, Truth truth) : x(std::move(samples)), y(std::move(truth)) {}
+};
+template <class Source>
+struct validation<Source, void> {
   Source source;
   constexpr explicit validation(Source s) : source(std::move(s)) {}
 };
+template <class Source>
+validation(Source) -> validation<Source>;
+template <class X, class Y>
+validation(X&&, Y&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type>;
 
 /// The seed of weights and dropout.
 struct seed {

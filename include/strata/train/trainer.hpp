@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <exception>
 #include <span>
 #include <strata/base/exceptions.hpp>
@@ -14,6 +15,7 @@
 #include <strata/distribute/one_device.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/train/adapt.hpp>
+#include <strata/train/arrays.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/checks.hpp>
 #include <strata/train/deduced_program.hpp>
@@ -75,13 +77,15 @@ class trainer {
   static_assert(sizeof(detail::spoken<typename detail::strategy_verdict<Strategy, Program>::type>()) > 0,
                 "the strategy lacks a member");
   row_choice own_rows_ = executor_.own_rows();
+  std::uint64_t seed_;
 
  public:
   /// Throws strata::error if the numbers of the optimizer make no sense.
   template <class... Extra>
   explicit trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
       : executor_(detail::pick_or_make<Strategy>(extra...).template make<Program>((optimizer.validate(), std::move(optimizer)),
-                                                                                  detail::pick(seed(1), extra...).value)) {
+                                                                                  detail::pick(seed(1), extra...).value)),
+        seed_(detail::pick(seed(1), extra...).value) {
     using refused = detail::filter_t<detail::is_no_trainer_extra, Extra...>;
     static_assert(sizeof(detail::spoken<typename detail::extra_verdict<refused>::type>()) > 0,
                   "the trainer does not know one of its arguments");
@@ -98,15 +102,29 @@ class trainer {
     history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       if (serve()) return past;
+      telling_errors([&] { detail::with_source(source, [&](auto& from) { past = fit_on(from, options...); }); });
+    }
+    return past;
+  }
+
+  /// Trains on arrays: x is (samples, shape of the input), y has a class number or the shape of the output for each sample. Each
+  /// is numbers one after the other in memory, such as a vector, an array or a span, a range of std::arrays, or a data::array.
+  /// Besides the other options, `batch_size(32)` and `shuffle(true)` are known, which have these defaults. The samples are
+  /// shuffled in the same order in all processes, and after a resume. In asynchronous training each worker reads its share of
+  /// them. Throws strata::error, too, for sizes that do not go together.
+  template <detail::array_argument X, detail::array_argument Y, class... Options>
+  history fit(X&& x, Y&& y, Options&&... options) {
+    using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
+    using sentence = typename detail::fit_verdict<Program, given, Options...>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "fit cannot train with these arguments");
+    history past;
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
+      if (serve()) return past;
       telling_errors([&] {
-        detail::with_source(source, [&](auto& from) {
-          if constexpr (requires { typename Strategy::fit_callback; }) {
-            typename Strategy::fit_callback of_strategy;
-            past = fit_checked(from, options..., of_strategy);
-          } else {
-            past = fit_checked(from, options...);
-          }
-        });
+        const auto samples = detail::samples_of_arrays<Program>("fit", x, y);
+        auto batches =
+            batches_to_train(samples, {}, detail::pick(batch_size(32), options...), detail::pick(shuffle(true), options...));
+        past = fit_on(batches, options...);
       });
     }
     return past;
@@ -133,15 +151,43 @@ class trainer {
     return out;
   }
 
+  /// The same of arrays, as fit takes them.
+  template <detail::array_argument X, detail::array_argument Y>
+  logs evaluate(const X& x, const Y& y, const batch_size& size = batch_size(32)) {
+    using sentence = typename detail::data_verdict<Program, detail::arrays<X, Y>, true>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+      return evaluate(detail::batches_in_order<T>(detail::samples_of_arrays<Program>("evaluate", x, y), {}, size));
+    else
+      return {};
+  }
+
+  /// The network's output for each sample of an array: one sample or many, as fit takes them. Throws strata::error if x does not
+  /// hold whole samples.
+  template <detail::array_argument X>
+  predictions<T, network::output_shape> predict(const X& x) {
+    using sentence = typename detail::data_verdict<Program, detail::arrays<X, void>, false>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
+    predictions<T, network::output_shape> out;
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
+      const detail::values_of_array<T, network::input_shape> rows(x);
+      const std::span<const T> values = rows.values();
+      out.values.resize(values.size() / std::size_t(network::input_shape.size()) * std::size_t(network::output_shape.size()));
+      predict(values, out.values);
+    }
+    return out;
+  }
+
   /// The network's output for each sample of a batch_source; labels are ignored.
   template <class Source>
+    requires(!detail::array_argument<Source>)
   predictions<T, network::output_shape> predict(Source&& source) {
     using sentence = verdict_on<Source, false>;
     static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
     predictions<T, network::output_shape> out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       detail::with_source(source, [&](auto& from) {
-        executor_.prepare(std::remove_cvref_t<Source>::batch_size, purpose::inference);
+        executor_.prepare(batch_size_of(from), purpose::inference);
         detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
         stream.start(0);
         for (samples<T> batch; stream.next(batch);) {
@@ -259,6 +305,37 @@ class trainer {
     }
   }
 
+  template <class Samples>
+  auto batches_to_train(const Samples& samples, data::detail::slice part, const batch_size& size, const shuffle& order) {
+    if constexpr (requires { executor_.share_of_data(); })
+      return detail::batches_to_train<T>(samples, part, size, order, seed_, executor_.share_of_data());
+    else
+      return detail::batches_to_train<T>(samples, part, size, order, seed_);
+  }
+
+  /// What fit_checked reads of an option: batches instead of arrays.
+  template <class Option>
+  static decltype(auto) prepared(Option& option, [[maybe_unused]] int size) {
+    if constexpr (requires { option.x, option.y; } && detail::is_validation<std::remove_const_t<Option>>)
+      return validation(detail::batches_in_order<T>(detail::samples_of_arrays<Program>("validation", option.x, option.y), {},
+                                                    batch_size(size)));
+    else
+      return (option);
+  }
+  template <class Source, class... Options>
+  history fit_on(Source& source, Options&... options) {
+    [[maybe_unused]] const int size = batch_size_of(source);
+    const auto run = [&](auto&&... ready) {
+      if constexpr (requires { typename Strategy::fit_callback; }) {
+        typename Strategy::fit_callback of_strategy;
+        return fit_checked(source, ready..., of_strategy);
+      } else {
+        return fit_checked(source, ready...);
+      }
+    };
+    return run(prepared(options, size)...);
+  }
+
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
@@ -267,7 +344,7 @@ class trainer {
     detail::fit_loop<T> loop(executor, steps, stream,
                              {.first_epoch = detail::pick(initial_epoch(0), options...).number,
                               .epochs = detail::pick(epochs(1), options...).count,
-                              .batch_size = Source::batch_size,
+                              .batch_size = batch_size_of(source),
                               .steps = detail::pick(steps_per_epoch(0), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
                               .notice = detail::speed_notice()});
@@ -293,7 +370,7 @@ class trainer {
   template <class Source>
   [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner& steps, Source& source) {
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
-    return steps.evaluate(stream, Source::batch_size);
+    return steps.evaluate(stream, batch_size_of(source));
   }
 
   template <class Option>

@@ -11,6 +11,7 @@
 #include <strata/data/core/sample_view.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/network/sequential.hpp>
+#include <strata/train/arrays.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/progress.hpp>
 #include <tuple>
@@ -62,15 +63,20 @@ inline constexpr reason class_numbers_are_integers_make_the_labels_a_vector_of_i
 inline constexpr reason the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y{
     "the loss compares with labels: data::from_tensor_slices(x, y)"};
 inline constexpr reason leave_out_double_in_batch{"the network computes in float: write batch<N> without double"};
-inline constexpr reason fit_takes_batches_write_data_from_tensor_slices_of_x_and_y_then_batch{
-    "fit and evaluate take batches: data::from_tensor_slices(x, y) | data::batch<64>"};
-inline constexpr reason predict_takes_batches_or_two_spans_of_inputs_and_predictions{
-    "predict takes batches, data::from_tensor_slices(x) | data::batch<64>, or spans: predict(x, predictions)"};
+inline constexpr reason fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set{
+    "fit and evaluate take arrays of numbers, x and y, or batches: data::from_tensor_slices(x, y) | data::batch<64>"};
+inline constexpr reason predict_takes_an_array_of_numbers_or_batches_of_a_data_set{
+    "predict takes an array of numbers, or batches: data::from_tensor_slices(x) | data::batch<64>"};
+inline constexpr reason x_and_y_are_contiguous_numbers_such_as_a_vector_of_float{
+    "arrays have their numbers one after the other in memory: a vector or span of float, not a vector of vectors"};
+inline constexpr reason batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle{
+    "batch_size and shuffle are for arrays x and y; a data set is shuffled and batched by data::shuffle and data::batch"};
 inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
     "the data have as many numbers in another shape: data::array<float, shape{28, 28, 1}>(values) has the network's"};
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
     "fit and evaluate take batches: data | data::batch<64>"};
-inline constexpr reason fit_takes_options_and_callbacks{"fit takes epochs, steps_per_epoch, validation, verbosity and callbacks"};
+inline constexpr reason fit_takes_options_and_callbacks{
+    "fit takes epochs, steps_per_epoch, batch_size, shuffle, validation, verbosity and callbacks"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
@@ -83,20 +89,17 @@ inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strat
     "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
 
 namespace detail {
-/// Whether a loss that takes dense targets compares them as classes.
-template <class Loss>
-inline constexpr bool takes_classes = requires { requires Loss::one_hot; };
-
 template <class T>
 inline constexpr bool is_validation = false;
-template <class Source>
-inline constexpr bool is_validation<validation<Source>> = true;
+template <class Source, class Truth>
+inline constexpr bool is_validation<validation<Source, Truth>> = true;
 }  // namespace detail
 
 /// What fit takes besides the data: options and callbacks, in any order.
 template <class O>
 concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
-                     std::same_as<O, verbosity> || detail::is_validation<O> || callback<O> || session_callback<O>;
+                     std::same_as<O, batch_size> || std::same_as<O, shuffle> || std::same_as<O, verbosity> ||
+                     detail::is_validation<O> || callback<O> || session_callback<O>;
 
 /// What a trainer takes besides network, optimizer and loss.
 template <class E>
@@ -154,14 +157,47 @@ template <class Program, class Source, bool NeedsLabels>
   requires(!batch_source<Source>)
 struct data_verdict<Program, Source, NeedsLabels> {
   static constexpr bool is_view = data::detail::is_element_view<Source>;
-  using type =
-      wrong_argument<Source, because<(is_view       ? fit_and_evaluate_take_batches_put_batch_after_the_data
-                                      : NeedsLabels ? fit_takes_batches_write_data_from_tensor_slices_of_x_and_y_then_batch
-                                                    : predict_takes_batches_or_two_spans_of_inputs_and_predictions)>>;
+  using type = wrong_argument<Source, because<(is_view       ? fit_and_evaluate_take_batches_put_batch_after_the_data
+                                               : NeedsLabels ? fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set
+                                                             : predict_takes_an_array_of_numbers_or_batches_of_a_data_set)>>;
 };
 template <class Program, bool NeedsLabels>
 struct data_verdict<Program, data::refused_view, NeedsLabels> {
   using type = told;
+};
+
+/// Two arrays, in the place of a source.
+template <class X, class Y>
+struct arrays {};
+template <class Program, class X, class Y>
+struct data_verdict<Program, arrays<X, Y>, true> {
+  static auto sentence() {
+    if constexpr (!array_traits<X>::valid)
+      return std::type_identity<wrong_argument<X, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+    else if constexpr (!array_traits<Y>::valid)
+      return std::type_identity<wrong_argument<Y, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+    else
+      return data_verdict<Program,
+                          decltype(batches_in_order<typename Program::value_type>(
+                              std::declval<samples_of_arrays_t<Program, X, Y>>(), {}, batch_size(1))),
+                          true>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+/// One array, in the place of a source of samples without labels.
+template <class Program, class X>
+struct data_verdict<Program, arrays<X, void>, false> {
+  using network = typename Program::network;
+  static auto sentence() {
+    if constexpr (!array_traits<X>::valid)
+      return std::type_identity<wrong_argument<X, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+    else
+      return data_verdict<Program,
+                          decltype(batches_in_order<typename Program::value_type>(std::declval<samples_of_array_t<Program, X>>(),
+                                                                                  {}, batch_size(1))),
+                          false>{};
+  }
+  using type = typename decltype(sentence())::type;
 };
 
 template <class T>
@@ -211,6 +247,14 @@ template <class T>
 struct is_no_fit_option : std::bool_constant<!fit_option<T>> {};
 template <class T>
 struct is_no_trainer_extra : std::bool_constant<!trainer_extra<T>> {};
+
+/// Options that say how arrays become batches.
+template <class T>
+struct is_option_of_arrays : std::bool_constant<std::same_as<T, batch_size> || std::same_as<T, shuffle>> {};
+template <class Source>
+inline constexpr bool is_arrays = false;
+template <class X, class Y>
+inline constexpr bool is_arrays<arrays<X, Y>> = true;
 
 template <class Verdict>
 struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>> {};
@@ -289,10 +333,14 @@ struct fit_verdict {
   };
   template <class Validation>
   struct on_validation<validation<Validation>> : data_verdict<Program, Validation, true> {};
+  template <class X, class Y>
+    requires(!std::is_void_v<Y>)
+  struct on_validation<validation<X, Y>> : data_verdict<Program, arrays<X, Y>, true> {};
 
   static auto sentence() {
     using data = typename data_verdict<Program, Source, true>::type;
     using refused = filter_t<is_no_fit_option, std::remove_cvref_t<Options>...>;
+    using of_arrays = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
     using constant =
         join_t<std::conditional_t<is_const_but_changes<Options>, type_list<std::remove_cvref_t<Options>>, type_list<>>...>;
     using validations = filter_t<is_complaint, typename on_validation<std::remove_cvref_t<Options>>::type...>;
@@ -300,6 +348,8 @@ struct fit_verdict {
       return std::type_identity<data>{};
     else if constexpr (!std::is_same_v<refused, type_list<>>)
       return fit_option_verdict<refused>{};
+    else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<of_arrays, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
     else if constexpr (!std::is_same_v<constant, type_list<>>)
       return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
     else if constexpr (!std::is_same_v<validations, type_list<>>)

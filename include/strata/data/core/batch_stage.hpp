@@ -9,6 +9,7 @@
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
+#include <strata/data/core/batch_extent.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
 #include <type_traits>
@@ -44,12 +45,12 @@ concept resumable = requires(B& base, data_position position) {
   { std::as_const(base).where() } -> std::same_as<data_position>;
 };
 
-/// Copies a batch of B into the buffer.
+/// Copies a batch of B into the buffer, which gets room for one of batch_size samples.
 template <batches B, class T>
-samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to) {
-  constexpr std::size_t most{B::batch_size}, x_size{B::sample_shape.size()}, target_size{B::target_shape.size()};
+samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to, int batch_size) {
+  constexpr std::size_t x_size{B::sample_shape.size()}, target_size{B::target_shape.size()};
   constexpr bool sparse = B::labels == label_kind::sparse, dense = B::labels == label_kind::dense;
-  const auto n = static_cast<std::size_t>(from.count);
+  const auto n = static_cast<std::size_t>(from.count), most = static_cast<std::size_t>(batch_size);
   to.prepare(most * x_size, sparse ? most : 0, dense ? most * target_size : 0);
   std::copy_n(from.x(), n * x_size, to.x());
   if constexpr (sparse) std::copy_n(from.labels(), n, to.labels());
@@ -60,12 +61,11 @@ samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to) {
 /// Base of Self, which has `start_pass()` and `make(buffer)`. make returns the next batch, in the buffer or in memory of B, or a
 /// batch of count 0 at the end. Counts epochs; knows its position if B does. Self may have a `position_after(position of B)`.
 template <class Self, batches B>
-class batch_stage : public single_pass<Self> {
+class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
   friend single_pass<Self>;
 
  public:
   using value_type = typename B::value_type;
-  static constexpr int batch_size = B::batch_size;
   static constexpr shape sample_shape = B::sample_shape;
   static constexpr label_kind labels = B::labels;
   static constexpr shape target_shape = B::target_shape;
@@ -112,7 +112,7 @@ class batch_stage : public single_pass<Self> {
  protected:
   using buffer = batch_buffer<batch_value_t<B>>;
 
-  explicit batch_stage(B base) : base_(std::move(base)) {}
+  explicit batch_stage(B base) : batch_extent_of<B>(batch_size_of(base)), base_(std::move(base)) {}
 
   data_position position_after(data_position of_base) const { return of_base; }
 
@@ -121,7 +121,9 @@ class batch_stage : public single_pass<Self> {
     const std::uint64_t most = samples_in(1);
     return static_cast<std::size_t>((samples + most - 1) / most);
   }
-  std::uint64_t samples_in(std::size_t full_batches) const { return std::uint64_t{full_batches} * batch_size * shards_of(base_); }
+  std::uint64_t samples_in(std::size_t full_batches) const {
+    return std::uint64_t{full_batches} * static_cast<std::uint64_t>(batch_size_of(base_)) * shards_of(base_);
+  }
 
   /// Begins a pass over B at a position.
   void start_base(data_position from) {

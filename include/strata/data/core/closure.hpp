@@ -95,4 +95,20 @@ constexpr auto operator|(F f, G g) {
   return detail::partial(detail::composed_fn{}, std::move(f), std::move(g));
 }
 
+// A function without parameters that returns a closure stands for it, as in `shuffle(10) | batch<64>`.
+template <class V, class F>
+  requires std::ranges::range<std::remove_cvref_t<V>>
+constexpr auto operator|(V&& view, closure<F> (*)()) {
+  if constexpr (std::same_as<std::remove_cvref_t<V>, refused_view>)
+    return refused_view{};
+  else if constexpr (std::is_void_v<decltype(F{}(std::forward<V>(view)))>)
+    return refused_view{};
+  else
+    return F{}(std::forward<V>(view));
+}
+template <detail::some_closure F, detail::some_closure G>
+constexpr auto operator|(F f, G (*named)()) {
+  return std::move(f) | named();
+}
+
 }  // namespace strata::data

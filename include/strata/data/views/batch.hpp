@@ -7,9 +7,11 @@
 #include <optional>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/autotune.hpp>
 #include <strata/data/core/batch_buffer.hpp>
+#include <strata/data/core/batch_extent.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/gather.hpp>
 #include <strata/data/core/gather_team.hpp>
@@ -28,6 +30,11 @@ struct drop_remainder {};
 
 namespace detail {
 
+inline std::size_t checked_batch_size(int n) {
+  if (n < 1) throw_error({"batch(", n, "): a batch has at least one sample"});
+  return static_cast<std::size_t>(n);
+}
+
 /// What batch does, whatever the size of a batch: pipelines that differ only in that size share it.
 template <sample_view V, std::floating_point T>
 class batch_maker {
@@ -39,8 +46,8 @@ class batch_maker {
                                target_size = rows::labels == label_kind::dense ? rows::target_shape.size() : 0,
                                label_size = rows::labels == label_kind::sparse ? 1 : 0;
 
-  batch_maker(V base, std::size_t batch_size, bool drops_remainder)
-      : base_(std::move(base)), batch_size_(batch_size), drops_remainder_(drops_remainder) {
+  batch_maker(V base, std::size_t batch_size, const char* brackets, bool drops_remainder)
+      : base_(std::move(base)), batch_size_(batch_size), brackets_(brackets), drops_remainder_(drops_remainder) {
     if constexpr (sized<V>) refuse_fewer_than_a_batch(base_.size());
   }
 
@@ -167,14 +174,15 @@ class batch_maker {
   }
 
   [[gnu::cold]] void refuse_fewer_than_a_batch(std::size_t count) const {
-    if (count == 0) throw_error({"batch<", batch_size_, ">: the data set is empty"});
+    const std::string name = strata::detail::text_of({"batch", brackets_[0], batch_size_, brackets_[1]});
+    if (count == 0) throw_error({name, ": the data set is empty"});
     if (count < batch_size_)
-      throw_error(
-          {"batch<", batch_size_, ">: a batch of ", batch_size_, " samples is larger than the data set, which has ", count});
+      throw_error({name, ": a batch of ", batch_size_, " samples is larger than the data set, which has ", count});
   }
 
   V base_;
   std::size_t batch_size_;
+  const char* brackets_;  // "<>" or "()", for messages
   bool drops_remainder_;
   int epoch_ = 0;            // the next one
   std::size_t to_skip_ = 0;  // samples at the beginning of the next epoch
@@ -183,27 +191,36 @@ class batch_maker {
 
 }  // namespace detail
 
+/// Batches of N samples; if N is 0, the size is known at run time only.
 template <sample_view V, int N, std::floating_point T, bool DropRemainder>
-class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>>, public detail::batch_maker<V, T> {
+class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>>,
+                   public detail::batch_extent<N>,
+                   public detail::batch_maker<V, T> {
   using rows = rows_t<V>;
   using maker = detail::batch_maker<V, T>;
   friend detail::single_pass<batch_view>;
 
  public:
   using value_type = samples<T>;
-  static constexpr int batch_size = N;
   static constexpr shape sample_shape = rows::sample_shape;
   static constexpr label_kind labels = rows::labels;
   static constexpr shape target_shape = rows::target_shape;
 
-  /// Throws strata::error if the view has fewer than N samples (if it has no size: at the first batch).
-  explicit batch_view(V base) : maker(std::move(base), N, DropRemainder) {}
+  /// Throws strata::error if the view has fewer samples than a batch (if it has no size: at the first batch).
+  explicit batch_view(V base)
+    requires(N > 0)
+      : detail::batch_extent<N>(N), maker(std::move(base), N, "<>", DropRemainder) {}
+  /// Throws strata::error, too, if n is below 1.
+  batch_view(V base, int n)
+    requires(N == 0)
+      : detail::batch_extent<N>(n), maker(std::move(base), detail::checked_batch_size(n), "()", DropRemainder) {}
 
   /// The number of batches.
   std::size_t size() const
     requires detail::sized<V>
   {
-    return (this->base().size() + (DropRemainder ? 0 : N - 1)) / N;
+    const auto n = static_cast<std::size_t>(batch_size_of(*this));
+    return (this->base().size() + (DropRemainder ? 0 : n - 1)) / n;
   }
 };
 
@@ -219,19 +236,21 @@ struct batch_value<T, Rest...> {
 template <class Option, class... Rest>
 struct batch_value<Option, Rest...> : batch_value<Rest...> {};
 
+template <class... Options>
+inline constexpr bool options_of_batch = ((std::floating_point<Options> || std::same_as<Options, drop_remainder>) && ...);
+
 template <int N, class... Options>
 struct batch_fn {
-  static_assert(N > 0, "batch<N> needs at least one sample");
-  static_assert(((std::floating_point<Options> || std::same_as<Options, drop_remainder>) && ...),
-                "options of batch are the type of its values (float, double) and drop_remainder");
+  static_assert(N >= 0, "batch<N> needs at least one sample");
+  static_assert(options_of_batch<Options...>, "options of batch are the type of its values (float, double) and drop_remainder");
 
-  template <class V>
-  auto operator()(V view) const {
+  template <class V, class... Size>
+  auto operator()(V view, Size... n) const {
     constexpr bool holds_samples = sample_view<V>;
     static_assert(holds_samples, "data::batch takes a view of samples, such as data::from_tensor_slices(...)");
     if constexpr (holds_samples)
       return batch_view<V, N, typename batch_value<Options...>::type, (std::same_as<Options, drop_remainder> || ...)>(
-          std::move(view));
+          std::move(view), n...);
   }
 };
 }  // namespace detail
@@ -245,7 +264,19 @@ struct batch_fn {
 /// arrives at begin() or ++ unchanged (of several, the first in the order of the samples) and ends the pass; the next begin()
 /// starts the next epoch. Throws strata::error if the data set has fewer than N samples.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
+///
+/// What follows `|` is the name of a function, as std::endl is.
 template <int N, class... Options>
-inline constexpr closure<detail::batch_fn<N, Options...>> batch{};  // the size is a template argument: batch<32>
+constexpr closure<detail::batch_fn<N, Options...>> batch() {
+  static_assert(N > 0, "batch<N> needs at least one sample");
+  return {};
+}
+
+/// `batch(n)`, `batch<double>(n)`, `batch<drop_remainder>(n)`: the same with a size that is known at run time only. It is as
+/// fast, and code that reads batches of several sizes is compiled once. Throws strata::error, too, if n is below 1.
+template <class... Options>
+constexpr auto batch(int n) {
+  return detail::partial(detail::batch_fn<0, Options...>{}, n);
+}
 
 }  // namespace strata::data

@@ -12,6 +12,7 @@
 #include <strata/base/exceptions.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
+#include <strata/data/core/batch_extent.hpp>
 #include <strata/data/core/batch_stage.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/parallel.hpp>
@@ -40,18 +41,17 @@ struct prefetch_depth {
 /// longer ring evens out its batches. A thread that is too slow never fills the ring, so the ring keeps its size.
 template <std::ranges::view V>
   requires batch_source<V>
-class prefetch_view : public detail::single_pass<prefetch_view<V>> {
+class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detail::batch_extent_of<V> {
   friend detail::single_pass<prefetch_view>;
 
  public:
   using value_type = typename V::value_type;
-  static constexpr int batch_size = V::batch_size;
   static constexpr shape sample_shape = V::sample_shape;
   static constexpr label_kind labels = V::labels;
   static constexpr shape target_shape = V::target_shape;
 
   prefetch_view(V base, std::size_t buffer_size) : prefetch_view(std::move(base), {buffer_size, buffer_size}) {}
-  prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead}) {}
+  prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead(batch_size_of(base))}) {}
 
   /// The number of batches.
   std::size_t size() const
@@ -88,12 +88,13 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
 
  private:
   using T = typename value_type::value_type;
-  static constexpr std::size_t values_of_batch =
-      std::size_t{batch_size} * std::size_t{sample_shape.size() + (labels == label_kind::dense ? target_shape.size() : 0)};
   static constexpr std::size_t memory_of_autotune = std::size_t{256} << 20;
-  static constexpr std::size_t most_ahead = std::clamp<std::size_t>(memory_of_autotune / (values_of_batch * sizeof(T)), 2, 256);
+  static constexpr std::size_t most_ahead(int batch_size) {
+    constexpr std::size_t values_of_sample{sample_shape.size() + (labels == label_kind::dense ? target_shape.size() : 0)};
+    return std::clamp<std::size_t>(memory_of_autotune / (std::size_t(batch_size) * values_of_sample * sizeof(T)), 2, 256);
+  }
 
-  prefetch_view(V base, detail::prefetch_depth depth) {
+  prefetch_view(V base, detail::prefetch_depth depth) : detail::batch_extent_of<V>(batch_size_of(base)) {
     if (depth.at_first == 0) throw_error("prefetch: buffer_size is 0, it must be at least 1");
     order_ = detail::order_of(base);
     shards_ = detail::shards_of(base);
@@ -210,7 +211,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>> {
             at_.emplace(std::ranges::begin(source_));
           else
             ++*at_;
-          if (*at_ != std::ranges::end(source_)) s.batch = detail::copy_batch<V>(**at_, s.buffer);
+          if (*at_ != std::ranges::end(source_)) s.batch = detail::copy_batch<V>(**at_, s.buffer, batch_size_of(source_));
         }
       }
       STRATA_CATCH_ALL { s.failure = std::current_exception(); }

@@ -182,6 +182,11 @@ class parameter_executor : detail::compiled<Program, Backend>,
   /// Workers agree on nothing: each is a group of its own.
   solo_group& group() { return group_; }
   const solo_group& group() const { return group_; }
+  /// Workers of a synchronous training read the same batches, others each their own.
+  data_share share_of_data() const {
+    if (servers().is_synchronous()) return {};
+    return {std::size_t(servers().rank()), std::size_t(servers().size())};
+  }
   /// In a process that keeps parameters: returns true when the training is over, and from then on at once. In a worker: returns
   /// false at once.
   bool serve() {
