@@ -21,7 +21,8 @@ need() {
 # need_library NAME: a library that a program names in `// needs:` or `// uses:`.
 need_library() {
   case $1 in
-    libzip) need '<zip.h>' libzip-dev 'NPZ files' ;;
+    libzip) need '<zip.h>' libzip-dev 'NPZ files, Keras files' ;;
+    hdf5) need h5cc libhdf5-dev 'Keras files' ;;
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;
     protozero) need '<protozero/pbf_reader.hpp>' libprotozero-dev 'messages between processes, tf.train.Example' ;;

@@ -11,9 +11,10 @@ namespace strata {
 class learning_rate_schedule {
   std::function<double(long)> at_;
   const char* name_ = "";
+  bool is_number_ = false;
 
  public:
-  learning_rate_schedule(double constant) : at_([constant](long) { return constant; }) {}
+  learning_rate_schedule(double constant) : at_([constant](long) { return constant; }), is_number_(true) {}
   /// Calls schedule.validate(), if the schedule has it, which throws strata::error for wrong settings. A schedule with a `name`
   /// has a rate for every step: processes that train together compare some of its rates.
   template <class Schedule>
@@ -28,6 +29,8 @@ class learning_rate_schedule {
   double operator()(long step) const { return at_(step); }
   /// Of the schedule; empty for a number and for a function without a name.
   const char* name() const { return name_; }
+  /// Whether the rate is a number, the same for all steps.
+  bool is_number() const { return is_number_; }
 };
 
 }  // namespace strata

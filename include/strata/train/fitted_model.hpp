@@ -8,6 +8,7 @@
 #include <strata/network/summary.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/train/any_process_group.hpp>
+#include <strata/train/model_view.hpp>
 #include <strata/train/named_array.hpp>
 #include <strata/train/time_split.hpp>
 #include <string>
@@ -28,6 +29,8 @@ class fitted_model {
   virtual void weights_changed() = 0;
   /// The processes that train together: is_chief() says whether this one prints and writes files.
   virtual any_process_group& group() = 0;
+  /// The same weights, with the network and the optimizer, as the formats of files see them.
+  virtual model_view view() = 0;
 
   /// Adds one that sees each kernel of the training steps, from the next step until fit ends.
   virtual void observe(kernel_observer&) = 0;
@@ -80,6 +83,7 @@ class please_include_strata_train_fitted_model final : public fitted_model {
   std::size_t element_size() const override { return sizeof(typename Program::value_type); }
   void weights_changed() override { executor_.parameters_changed(); }
   any_process_group& group() override { return group_; }
+  model_view view() override { return view_of_training<Program>(executor_); }
 
   void observe(kernel_observer& observer) override {
     observers_.add(observer);

@@ -249,7 +249,8 @@ class trainer {
       });
   }
 
-  /// safetensors, one tensor per parameter; needs <strata/train/weights_file.hpp>.
+  /// Needs <strata/train/weights_file.hpp>. A name that ends in .weights.h5, .keras or .h5 gives a file of Keras and needs
+  /// <strata/interop/keras/keras_files.hpp>, too; any other name gives safetensors, one tensor per parameter.
   /// Throws strata::error; the file is complete or absent.
   template <class Path>
   void save_weights(const Path& path) const {
@@ -259,16 +260,16 @@ class trainer {
         explicit work(const executor_type& of) : of(of) { of.announce_work("saves weights"); }
         ~work() { of.announce_work(""); }
       } saves(executor_);
-      weights_file::save(path, parameters());
+      weights_file::template save<Program>(path, executor_);
     } else {
-      weights_file::save(path, parameters());
+      weights_file::template save<Program>(path, executor_);
     }
   }
-  /// Throws strata::error naming the layer that differs; then nothing has changed.
+  /// Reads such a file. The state of the optimizer, where a file of Keras has it and it is that of the same optimizer, is read,
+  /// too, with its learning rate. Throws strata::error naming the layer that differs; then nothing has changed.
   template <class Path>
   void load_weights(const Path& path) {
-    weights_file::load(path, executor_.parameters());
-    executor_.parameters_changed();
+    weights_file::template load<Program>(path, executor_);
   }
 
   /// Of the next update.

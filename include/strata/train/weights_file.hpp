@@ -1,9 +1,13 @@
-// Weights as a safetensors file: one tensor per parameter, named layer/parameter, in the layouts of Keras.
+// Weights as a file. The name says its format: safetensors, with one tensor per parameter, named layer/parameter, in the layouts
+// of Keras; or one of Keras' own, for which strata/interop/keras/keras_files.hpp is included once in the program.
 #pragma once
+#include <algorithm>
+#include <cstring>
 #include <strata/base/text.hpp>
 #include <strata/interop/safetensors.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/train/fitted_model.hpp>
+#include <strata/train/model_view.hpp>
 #include <strata/train/snapshot_file.hpp>
 
 namespace strata {
@@ -13,6 +17,27 @@ enum class convert_precision : bool { no, yes };
 
 namespace detail {
 
+/// What the names of Keras' files end in.
+inline constexpr std::string_view keras_endings[] = {".weights.h5", ".h5", ".keras"};
+
+/// Writes and reads Keras' files. Null in a program that does not include strata/interop/keras/keras_files.hpp.
+struct keras_file_functions {
+  void (*save)(const std::filesystem::path&, const model_view&) = nullptr;
+  void (*load)(const std::filesystem::path&, model_view&, convert_precision) = nullptr;
+};
+inline keras_file_functions keras_files;
+
+inline bool is_keras_file(std::string_view name) {
+  return std::ranges::any_of(keras_endings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+/// Throws if the program lacks what a file of that name needs.
+inline void require_format_of(std::string_view name) {
+  if (is_keras_file(name) && keras_files.save == nullptr)
+    throw_error({name,
+                 ": files of Keras need #include <strata/interop/keras/keras_files.hpp> in one file of the program, "
+                 "which then links libhdf5 and libzip"});
+}
+
 inline constexpr const char* weights_version_key = "strata_weights_version";
 inline constexpr int weights_version = 1;
 
@@ -21,33 +46,58 @@ inline tensor_extents extents_of(const parameter& p) {
   for (int i = 0; i < p.extents.rank(); ++i) out.push_back(std::uint64_t(p.extents[i]));
   return out;
 }
+inline dtype type_of(const model_view& model) { return model.element_size == sizeof(double) ? dtype::F64 : dtype::F32; }
 
-template <class T>
-void save_parameters(const std::filesystem::path& path, std::span<const parameter_slot> slots, std::span<const std::string> names,
-                     std::span<const T> arena) {
+inline void save_safetensors(const std::filesystem::path& path, const model_view& model) {
+  const std::vector<std::string> names = parameter_names(model.nodes, model.slots);
   std::vector<safetensor> tensors;
-  for (std::size_t i = 0; i < slots.size(); ++i)
-    tensors.push_back(safetensor::of(names[i], extents_of(slots[i].what),
-                                     arena.subspan(std::size_t(slots[i].offset), std::size_t(slots[i].what.extents.size()))));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    tensors.push_back({names[i], type_of(model), extents_of(model.slots[i].what), model.bytes_of(model.slots[i])});
   write_safetensors(path, tensors, {{weights_version_key, std::to_string(weights_version)}});
 }
 
-/// Describes what is wrong with one tensor of the file; empty if nothing is.
-inline std::string misfit(const safetensors_file::entry* have, const parameter& want, dtype type, convert_precision convert) {
-  if (!have) return "missing in the file";
-  if (have->extents != extents_of(want))
-    return detail::text_of({"the file has ", shape_text(have->extents), ", the network ", shape_text(extents_of(want))});
-  const bool convertible = convert == convert_precision::yes && (have->type == dtype::F32 || have->type == dtype::F64);
-  if (have->type != type && !convertible)
-    return detail::text_of(
-        {"the file has ", name_of(have->type), ", the network ", name_of(type),
-         have->type == dtype::F32 || have->type == dtype::F64 ? " (convert_precision::yes would convert)" : ""});
-  return {};
+/// What is wrong with the parameters of a file, in lines, of which the first are shown.
+class misfits {
+  static constexpr int listed = 8;
+  std::string lines_;
+  int count_ = 0;
+
+ public:
+  void add(std::string_view name, const std::string& why) {
+    if (!why.empty() && ++count_ <= listed) lines_ += text_of({"\n  ", name, ": ", why});
+  }
+  /// Throws if there is any.
+  void report(const std::filesystem::path& path) const {
+    if (count_ > 0)
+      throw_error({path.string(), " does not fit the network", lines_,
+                   count_ > listed ? text_of({"\n  and ", count_ - listed, " more"}) : ""});
+  }
+};
+
+/// What is wrong with an array of the file; empty if nothing is.
+inline std::string misfit(const tensor_extents& have, dtype type_in_file, const parameter& want, dtype type,
+                          convert_precision convert) {
+  if (have != extents_of(want))
+    return text_of({"the file has ", shape_text(have), ", the network ", shape_text(extents_of(want))});
+  const bool is_real = type_in_file == dtype::F32 || type_in_file == dtype::F64;
+  if (type_in_file == type || (is_real && convert == convert_precision::yes)) return {};
+  return text_of({"the file has ", name_of(type_in_file), ", the network ", name_of(type),
+                  is_real ? " (convert_precision::yes would convert)" : ""});
 }
 
-template <class T>
-void load_parameters(const std::filesystem::path& path, std::span<const parameter_slot> slots, std::span<const std::string> names,
-                     std::span<T> arena, convert_precision convert) {
+/// Stores numbers as those of `to`, which has as many.
+template <class From>
+void store_numbers(std::span<const From> from, std::span<std::byte> to, std::size_t element_size) {
+  const auto store = [&]<class To>(To) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const To value = static_cast<To>(from[i]);
+      std::memcpy(to.data() + i * sizeof value, &value, sizeof value);
+    }
+  };
+  element_size == sizeof(double) ? store(double{}) : store(float{});
+}
+
+inline void load_safetensors(const std::filesystem::path& path, model_view& model, convert_precision convert) {
   const safetensors_file file(path);
   if (const auto at = file.metadata().find(weights_version_key);
       at != file.metadata().end() && at->second != std::to_string(weights_version))
@@ -61,33 +111,43 @@ void load_parameters(const std::filesystem::path& path, std::span<const paramete
     return is_snapshot && (name.starts_with(slot_prefix) || name.starts_with(callback_prefix) || name == checksum_tensor);
   };
 
-  constexpr int listed = 8;
-  std::string differences;
-  int count = 0;
-  const auto report = [&](const std::string& name, const std::string& why) {
-    if (!why.empty() && ++count <= listed) differences += detail::text_of({"\n  ", name, ": ", why});
-  };
-  for (std::size_t i = 0; i < slots.size(); ++i)
-    report(names[i], misfit(file.find(names[i]), slots[i].what, dtype_of<T>(), convert));
+  const std::vector<std::string> names = parameter_names(model.nodes, model.slots);
+  misfits differences;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const safetensors_file::entry* e = file.find(names[i]);
+    differences.add(names[i],
+                    e ? misfit(e->extents, e->type, model.slots[i].what, type_of(model), convert) : "missing in the file");
+  }
   for (const safetensors_file::entry& e : file.entries())
     if (std::ranges::find(names, e.name) == names.end() && !is_not_a_weight(e.name))
-      report(e.name, detail::text_of({"not in the network; the file has ", shape_text(e.extents)}));
-  if (count > 0)
-    throw_error({path.string(), " does not fit the network", differences,
-                 count > listed ? detail::text_of({"\n  and ", count - listed, " more"}) : ""});
+      differences.add(e.name, text_of({"not in the network; the file has ", shape_text(e.extents)}));
+  differences.report(path);
 
   // Everything is read before the arena changes, because reading may fail.
-  std::vector<T> loaded(arena.begin(), arena.end());
-  for (std::size_t i = 0; i < slots.size(); ++i) {
+  std::vector<std::vector<std::byte>> loaded;
+  for (std::size_t i = 0; i < names.size(); ++i) {
     const safetensors_file::entry& e = file[names[i]];
-    const std::span<T> to = std::span(loaded).subspan(std::size_t(slots[i].offset), std::size_t(e.count()));
-    using other = std::conditional_t<std::is_same_v<T, float>, double, float>;
-    if (e.type == dtype_of<T>())
-      file.read(e, to);
+    if (e.type == type_of(model)) {
+      loaded.push_back(file.bytes(e.name));
+      continue;
+    }
+    std::vector<std::byte>& to = loaded.emplace_back(std::size_t(e.count()) * model.element_size);
+    if (e.type == dtype::F64)
+      store_numbers<double>(file.read<double>(e.name), to, model.element_size);
     else
-      std::ranges::transform(file.read<other>(e.name), to.begin(), [](other v) { return static_cast<T>(v); });
+      store_numbers<float>(file.read<float>(e.name), to, model.element_size);
   }
-  std::ranges::copy(loaded, arena.begin());
+  for (std::size_t i = 0; i < names.size(); ++i) std::ranges::copy(loaded[i], model.bytes_of(model.slots[i]).begin());
+}
+
+/// In the format that the name says.
+inline void save_view(const std::filesystem::path& path, const model_view& model) {
+  require_format_of(path.string());
+  (is_keras_file(path.string()) ? keras_files.save : save_safetensors)(path, model);
+}
+inline void load_view(const std::filesystem::path& path, model_view& model, convert_precision convert) {
+  require_format_of(path.string());
+  (is_keras_file(path.string()) ? keras_files.load : load_safetensors)(path, model, convert);
 }
 
 template <class Network>
@@ -103,16 +163,12 @@ void check_arena(std::size_t size) {
 template <network Network, std::floating_point T>
 void save_weights(const std::filesystem::path& path, std::type_identity_t<std::span<const T>> arena) {
   detail::check_arena<Network>(arena.size());
-  detail::save_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena);
+  const std::span<T> only_read(const_cast<T*>(arena.data()), arena.size());
+  detail::save_view(path, detail::view_of_weights<Network>(only_read));
 }
 
-/// The same for the weights of a running fit.
-inline void save_weights(const std::filesystem::path& path, fitted_model& model) {
-  const dtype type = model.element_size() == sizeof(double) ? dtype::F64 : dtype::F32;
-  std::vector<safetensor> tensors;
-  for (const named_array& a : model.weights()) tensors.push_back({a.name, type, a.extents, a.bytes});
-  write_safetensors(path, tensors, {{detail::weights_version_key, std::to_string(detail::weights_version)}});
-}
+/// The same for a running fit; to a file of Keras also the state of the optimizer.
+inline void save_weights(const std::filesystem::path& path, fitted_model& model) { detail::save_view(path, model.view()); }
 
 /// Reads such a file, or a snapshot. Throws strata::error that lists the parameters that differ, or says that the snapshot is
 /// damaged; then nothing in the arena has changed.
@@ -120,14 +176,26 @@ template <network Network, std::floating_point T>
 void load_weights(const std::filesystem::path& path, std::type_identity_t<std::span<T>> arena,
                   convert_precision convert = convert_precision::no) {
   detail::check_arena<Network>(arena.size());
-  detail::load_parameters<T>(path, detail::slots_of<Network>(), parameter_names_of<Network>(), arena, convert);
+  model_view view = detail::view_of_weights<Network>(arena);
+  detail::load_view(path, view, convert);
 }
 
-/// What save_weights and load_weights of a trainer call.
+/// What save_weights and load_weights of a trainer and the constructor of a predictor call.
 template <class Network, class T>
 struct please_include_strata_train_weights_file {
-  static void save(const std::filesystem::path& path, std::span<const T> arena) { save_weights<Network, T>(path, arena); }
   static void load(const std::filesystem::path& path, std::span<T> arena) { load_weights<Network, T>(path, arena); }
+
+  template <class Program, class Executor>
+  static void save(const std::filesystem::path& path, const Executor& executor) {
+    detail::save_view(path, detail::view_of_training<Program>(const_cast<Executor&>(executor)));  // only reads
+  }
+  template <class Program, class Executor>
+  static void load(const std::filesystem::path& path, Executor& executor) {
+    model_view view = detail::view_of_training<Program>(executor);
+    const double rate = executor.learning_rate();
+    detail::load_view(path, view, convert_precision::no);
+    detail::apply_loaded(executor, view, rate);
+  }
 };
 
 }  // namespace strata

@@ -1,0 +1,77 @@
+// Keras' files: with this header in one file of a program, save_weights, load_weights and model_checkpoint write and read
+// .weights.h5, .keras and .h5 (link -lhdf5 -lzip).  https://keras.io/guides/serialization_and_saving
+// needs: hdf5 libzip
+#pragma once
+#include <ctime>
+#include <filesystem>
+#include <span>
+#include <strata/interop/hdf5.hpp>
+#include <strata/interop/keras/layer_list.hpp>
+#include <strata/interop/keras/legacy_file.hpp>
+#include <strata/interop/keras/model_config.hpp>
+#include <strata/interop/keras/weights_store.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/zip_archive.hpp>
+#include <strata/train/weights_file.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strata::keras {
+
+/// What the files name as the version that wrote them: the one against which the formats are tested.
+inline constexpr const char* keras_version = "3.15.1";
+inline constexpr std::string_view weights_member = "model.weights.h5";
+
+/// .keras: an archive of the architecture, the weights and the state of the optimizer.
+inline void save_archive(const std::filesystem::path& path, const model_view& model, const layer_list& list) {
+  const std::string name = path.string();
+  json config = config_writer(name, model, list).model();
+  if (json compiled = compile_config(model); !compiled.is_null()) config["compile_config"] = std::move(compiled);
+  const std::time_t now = std::time(nullptr);
+  std::tm date{};
+  gmtime_r(&now, &date);
+  char saved[32];
+  std::strftime(saved, sizeof saved, "%Y-%m-%d@%H:%M:%S", &date);
+  const std::string metadata = json{{"keras_version", keras_version}, {"date_saved", saved}}.dump(), text = config.dump();
+  const std::vector<std::byte> weights = weights_store_bytes(name, model, list);
+  const std::vector<io::zip_member> members{{"metadata.json", {std::as_bytes(std::span(metadata))}, "metadata.json"},
+                                            {"config.json", {std::as_bytes(std::span(text))}, "config.json"},
+                                            {std::string(weights_member), {weights}, std::string(weights_member)}};
+  io::write_zip_archive(path, members);
+}
+
+/// Writes the file that the end of its name says. It is complete, or an older one is unchanged. Throws strata::error: a layer
+/// that Keras does not have, a file that cannot be written.
+inline void save(const std::filesystem::path& path, const model_view& model) {
+  const layer_list list(model);
+  const std::string name = path.string();
+  if (name.ends_with(".keras")) return save_archive(path, model, list);
+  const std::vector<std::byte> bytes =
+      name.ends_with(".weights.h5") ? weights_store_bytes(name, model, list)
+                                    : legacy_bytes(name, model, list, config_writer(name, model, list).model(), keras_version);
+  io::atomic_file file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+/// Reads such a file. The weights of a .keras file may be compressed. Throws strata::error; then the model has not changed.
+inline void load(const std::filesystem::path& path, model_view& model, convert_precision convert) {
+  const layer_list list(model);
+  const std::string name = path.string();
+  if (name.ends_with(".keras")) {
+    const io::zip_archive archive(path, "a .keras archive");
+    const io::zip_bytes weights = archive.read(weights_member);
+    const hdf5_file file(name, {weights.bytes.begin(), weights.bytes.end()});
+    store(read_weights_store(file, model, list, convert), model, list);
+  } else if (const hdf5_file file(path); is_legacy(file)) {  // Keras 2 writes weights under any name
+    store(read_legacy(file, model, list, convert), model, list);
+  } else {
+    store(read_weights_store(file, model, list, convert), model, list);
+  }
+}
+
+/// Makes the formats known to all files of the program.
+inline const bool files_are_known = (detail::keras_files = {save, load}, true);
+
+}  // namespace strata::keras

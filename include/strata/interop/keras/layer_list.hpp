@@ -1,0 +1,118 @@
+// The layers of a network as Keras lists them: their classes, names, inputs and weights, in Keras' order.
+#pragma once
+#include <algorithm>
+#include <map>
+#include <span>
+#include <strata/network/summary.hpp>
+#include <strata/train/model_view.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strata::keras {
+
+/// A layer of Keras.
+struct layer {
+  std::string class_name;   // Conv2D
+  std::string name;         // conv2d_1, unique in the network, in the order in which strata numbers layers
+  std::string group;        // the same in the order of Keras: its group in weights files
+  int first = 0, last = 0;  // its nodes
+  std::vector<int> inputs;  // by index in the list that strata numbers
+  std::vector<int> slots;   // its parameters: those that are trained, then the others
+};
+
+/// Whether an operation is an activation of keras.activations.
+inline bool is_activation(std::string_view operation) {
+  static constexpr std::string_view known[] = {
+      "linear",           "relu", "relu6", "leaky_relu", "elu",      "selu",     "gelu",
+      "gelu_approximate", "silu", "tanh",  "sigmoid",    "softplus", "softsign", "softmax"};
+  return std::ranges::find(known, operation) != std::end(known);
+}
+
+/// The layers in the order in which strata numbers them, the input first. Without names of groups.
+inline std::vector<layer> layers_by_number(const model_view& model) {
+  const std::vector<std::string> names = detail::layer_names(model.nodes);
+  std::vector<layer> layers(names.size());
+  for (std::size_t i = model.nodes.size(); i-- > 0;) {
+    const tape_node& n = model.nodes[i];
+    layer& l = layers[std::size_t(n.layer_number)];
+    if (l.name.empty()) l.last = int(i);
+    l.first = int(i);
+    l.name = names[std::size_t(n.layer_number)];
+    l.class_name = n.layer->class_name;
+  }
+  for (layer& l : layers) {
+    const tape_node& n = model.nodes[std::size_t(l.first)];
+    if (is_activation(l.class_name)) l.class_name = "Activation";  // relu among layers
+    for (int k = 0; k < n.arity; ++k) l.inputs.push_back(model.nodes[std::size_t(n.input[k])].layer_number);
+    for (const bool trainable : {true, false})
+      for (std::size_t s = 0; s < model.slots.size(); ++s)
+        if (const parameter_slot& slot = model.slots[s];
+            slot.node >= l.first && slot.node <= l.last && slot.what.trainable == trainable)
+          l.slots.push_back(int(s));
+  }
+  return layers;
+}
+
+/// Whether each layer reads the one before it, as in keras.Sequential.
+inline bool is_chain(std::span<const layer> layers) {
+  for (int i = 1; i < int(layers.size()); ++i)
+    if (layers[std::size_t(i)].inputs != std::vector{i - 1}) return false;
+  return true;
+}
+
+/// The order of a Functional model: by their distance from the output, the farthest first, and at equal distance as they are met
+/// on the way from the output to the input. It depends on the graph only, so that a model has it after loading, too.
+/// (keras/src/ops/function.py, map_graph)
+inline std::vector<int> keras_order(std::span<const layer> layers) {
+  const std::size_t count = layers.size();
+  std::vector<int> met(count, -1), finished, distance(count, 0);
+  struct visit {
+    int layer;
+    std::size_t next_input;
+  };
+  std::vector<visit> way{{int(count) - 1, 0}};  // a stack instead of a recursion over layers
+  int number = 0;
+  met[count - 1] = number++;
+  while (!way.empty()) {
+    visit& here = way.back();
+    const std::vector<int>& inputs = layers[std::size_t(here.layer)].inputs;
+    if (here.next_input == inputs.size()) {
+      finished.push_back(here.layer);
+      way.pop_back();
+    } else if (const int input = inputs[here.next_input++]; met[std::size_t(input)] < 0) {
+      met[std::size_t(input)] = number++;
+      way.push_back({input, 0});
+    }
+  }
+  for (auto at = finished.rbegin(); at != finished.rend(); ++at)
+    for (const int input : layers[std::size_t(*at)].inputs)
+      distance[std::size_t(input)] = std::max(distance[std::size_t(input)], distance[std::size_t(*at)] + 1);
+  std::ranges::sort(finished, [&](int a, int b) {
+    const auto of = [&](int i) { return std::pair(-distance[std::size_t(i)], met[std::size_t(i)]); };
+    return of(a) < of(b);
+  });
+  return finished;
+}
+
+/// A network as Keras would list it.
+struct layer_list {
+  std::vector<layer> layers;  // by number; layer 0 is the input
+  std::vector<int> order;     // of Keras, the input included
+  bool chain = true;          // a Sequential model
+
+  explicit layer_list(const model_view& model)
+      : layers(layers_by_number(model)), order(keras_order(layers)), chain(is_chain(layers)) {
+    std::vector<std::string> taken;
+    for (const int i : order) {
+      layer& l = layers[std::size_t(i)];
+      l.group = detail::unique_name(detail::snake_case(l.class_name), taken);
+      taken.push_back(l.group);
+    }
+  }
+  const layer& operator[](int number) const { return layers[std::size_t(number)]; }
+  const char* model_class() const { return chain ? "Sequential" : "Functional"; }
+  const char* model_name() const { return chain ? "sequential" : "functional"; }
+};
+
+}  // namespace strata::keras

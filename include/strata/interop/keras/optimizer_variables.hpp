@@ -1,0 +1,57 @@
+// The variables of Keras' optimizers, in the order in which Keras saves them.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <strata/interop/keras/layer_list.hpp>
+#include <strata/train/model_view.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace strata::keras {
+
+inline double setting_of(const optimizer_view& optimizer, std::string_view name) {
+  for (const optimizer_setting& s : optimizer.settings)
+    if (s.name == name) return s.value;
+  return 0;
+}
+
+/// How Keras calls the optimizers of strata.
+inline constexpr std::pair<std::string_view, std::string_view> optimizer_classes[] = {
+    {"sgd", "SGD"},       {"adam", "Adam"},   {"adamw", "AdamW"},     {"rmsprop", "RMSprop"},
+    {"adamax", "Adamax"}, {"nadam", "Nadam"}, {"adagrad", "Adagrad"}, {"adadelta", "Adadelta"},
+    {"lion", "Lion"},     {"ftrl", "Ftrl"},   {"lamb", "Lamb"}};
+
+/// Whether the state in a file is of another optimizer. Keras names them adam, adam_1, ..., unless its user does.
+inline bool is_another_optimizer(std::string_view saved, std::string_view ours) {
+  while (!saved.empty() && detail::is_digit(saved.back())) saved.remove_suffix(1);
+  if (saved.ends_with('_')) saved.remove_suffix(1);
+  return saved != ours && std::ranges::any_of(optimizer_classes, [&](const auto& known) { return known.first == saved; });
+}
+
+/// A variable that an optimizer keeps for a parameter.
+struct optimizer_variable {
+  int slot;            // of the model
+  int optimizer_slot;  // of the optimizer
+  double offset;       // what Keras adds: its sums of squares begin at an initial value, ours at zero
+};
+
+/// After the number of updates and the learning rate: those slots that Keras makes together alternate for each parameter, and
+/// further slots follow for all parameters.
+inline std::vector<optimizer_variable> optimizer_variables(const model_view& model, const layer_list& list) {
+  const optimizer_view& optimizer = *model.optimizer;
+  const std::string_view name = optimizer.name;
+  const int together = name == "rmsprop" ? 1 : 2;
+  const double initial = setting_of(optimizer, "initial_accumulator_value");
+  std::vector<optimizer_variable> all;
+  for (int begin = 0; begin < optimizer.slots; begin += begin == 0 ? together : 1) {
+    const int end = std::min(optimizer.slots, begin + (begin == 0 ? together : 1));
+    for (const int number : list.order)
+      for (const int slot : list[number].slots)
+        for (int k = begin; k < end && model.slots[std::size_t(slot)].what.trainable; ++k)
+          all.push_back({slot, k, k == 0 ? initial : 0});
+  }
+  return all;
+}
+
+}  // namespace strata::keras

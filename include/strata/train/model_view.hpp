@@ -1,0 +1,117 @@
+// model_view: what the formats of files see of a model, namely names, shapes and bytes, without its type.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <strata/base/numbers_of.hpp>
+#include <strata/network/summary.hpp>
+#include <strata/optimizers/setting.hpp>
+#include <strata/program/program.hpp>
+#include <string>
+#include <vector>
+
+namespace strata {
+
+/// A loss, a metric or an operation: its name and its settings as numbers (detail::numbers_of).
+struct named_numbers {
+  const char* name = "";
+  std::span<const double> settings{};
+};
+
+/// An optimizer whose state is in this process.
+struct optimizer_view {
+  const char* name = "";
+  std::vector<optimizer_setting> settings;  // under Keras' names, without the learning rate
+  bool has_schedule = false;                // the rate is not that of a number
+  double learning_rate = 0;                 // of the next update
+  long step = 0;                            // updates so far
+  int slots = 0;
+  std::span<std::byte> values;  // one array of the layout's trainable size for each slot
+};
+
+/// A model, by the place of each parameter in the arena. Loading writes to the bytes, step and learning rate; saving only reads.
+struct model_view {
+  std::span<const tape_node> nodes;                     // of the network, without the loss
+  std::span<const std::span<const double>> operations;  // the settings of each node's operation, as numbers
+  std::span<const parameter_slot> slots;
+  long trainable = 0;            // elements of the trained part of the arena
+  std::size_t element_size = 4;  // 4: float, 8: double
+  std::span<std::byte> parameters;
+  std::optional<optimizer_view> optimizer{};
+  std::optional<named_numbers> loss{};
+  std::vector<named_numbers> metrics{};
+
+  /// The bytes of one parameter, or of one slot that the optimizer keeps for it.
+  std::span<std::byte> bytes_of(const parameter_slot& slot) const { return part(parameters, 0, slot); }
+  std::span<std::byte> bytes_of(const parameter_slot& slot, int optimizer_slot) const {
+    return part(optimizer->values, long(optimizer_slot) * trainable, slot);
+  }
+
+ private:
+  std::span<std::byte> part(std::span<std::byte> of, long begin, const parameter_slot& slot) const {
+    return of.subspan(std::size_t(begin + slot.offset) * element_size, std::size_t(slot.what.extents.size()) * element_size);
+  }
+};
+
+namespace detail {
+
+template <class Types>
+inline constexpr std::span<const double> numbers_of_nodes[1] = {};
+template <class... Node>
+inline constexpr std::span<const double> numbers_of_nodes<type_list<Node...>>[sizeof...(Node)] = {
+    numbers_of<typename Node::operation>...};
+
+template <class Network, class T>
+model_view view_of_weights(std::span<T> arena) {
+  constexpr const auto& layout = layout_of<typename Network::items>;
+  return {.nodes = nodes_of<Network>(),
+          .operations = numbers_of_nodes<node_types_of<typename Network::items>>,
+          .slots = slots_of<Network>(),
+          .trainable = layout.trainable,
+          .element_size = sizeof(T),
+          .parameters = std::as_writable_bytes(arena)};
+}
+
+/// With the optimizer, where the executor keeps its state in this process.
+template <class Program, class Executor>
+[[gnu::cold]] model_view view_of_training(Executor& executor) {
+  model_view view = view_of_weights<typename Program::network>(executor.parameters());
+  if constexpr (requires { executor.slots(); }) {
+    const auto& optimizer = executor.optimizer();
+    optimizer_view& to = view.optimizer.emplace();
+    to.name = Program::optimizer::name;
+    if constexpr (requires { std::begin(optimizer.settings()); })
+      for (const optimizer_setting& s : optimizer.settings()) to.settings.push_back(s);
+    for (const optimizer_setting& s : {optimizer_setting{"weight_decay", optimizer.weight_decay},
+                                       {"clipnorm", optimizer.clipnorm},
+                                       {"clipvalue", optimizer.clipvalue},
+                                       {"global_clipnorm", optimizer.global_clipnorm}})
+      to.settings.push_back(s);
+    to.has_schedule = !optimizer.learning_rate.is_number();
+    to.learning_rate = executor.learning_rate();
+    to.step = executor.step();
+    to.slots = optimizer.slots();
+    to.values = std::as_writable_bytes(executor.slots());
+  }
+  if constexpr (requires { std::string(Program::loss::name); })
+    view.loss = named_numbers{Program::loss::name, numbers_of<typename Program::loss>};
+  [&]<class... Metric>(type_list<Metric...>) {
+    (view.metrics.push_back({Metric::name, numbers_of<Metric>}), ...);
+  }(typename Program::metrics{});
+  return view;
+}
+
+/// Tells an executor what has been loaded into its view.
+template <class Executor>
+void apply_loaded(Executor& executor, const model_view& loaded, double rate_before) {
+  executor.parameters_changed();
+  if constexpr (requires { executor.slots(); })
+    if (loaded.optimizer) {
+      executor.set_step(loaded.optimizer->step);
+      if (loaded.optimizer->learning_rate != rate_before) executor.set_learning_rate(loaded.optimizer->learning_rate);
+    }
+}
+
+}  // namespace detail
+
+}  // namespace strata

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# needs: hdf5 libzip
+"""Keras from PyPI reads what strata writes, predicts the same and trains on; and strata what Keras writes."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from packages import PROGRAMS, check, finish_tests, need_packages
+
+need_packages(keras="keras==3.15.1", jax="jax")
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import h5py
+import keras
+import numpy as np
+from keras import layers
+
+HELPER = PROGRAMS / "interop_keras_files"
+FORMATS = (".keras", ".weights.h5", ".h5")
+random = np.random.default_rng(7)
+
+
+def strata(network, optimizer, folder, file=None):
+    """(predictions, learning rate, losses of the next steps), or the error as a text."""
+    run = subprocess.run([HELPER, network, optimizer, folder, *([file] if file else [])], capture_output=True, text=True)
+    if run.returncode:
+        return run.stderr.strip()
+    rate, *losses = map(float, run.stdout.split())
+    predictions = np.fromfile(folder / "predictions", np.float32)
+    return predictions, rate, losses
+
+
+def near(a, b, tolerance):
+    return np.shape(a) == np.shape(b) and bool(np.all(np.abs(np.subtract(a, b)) <= tolerance))
+
+
+def outputs_of(model, x):
+    return np.asarray(model(x, training=False))
+
+
+def predicts(model, x, expected):
+    """Whether a model of Keras does."""
+    return near(outputs_of(model, x), expected.reshape(len(x), -1), 1e-6)
+
+
+def losses_of(model, x, y, steps=3):
+    model.run_eagerly = True  # a few steps are not worth compiling
+    losses = []
+    for _ in range(steps):
+        model.reset_metrics()
+        losses.append(float(model.train_on_batch(x, y, return_dict=True)["loss"]))
+    return losses
+
+
+def data_for(folder, shape, classes=5, count=12, whole=None):
+    scale = 0.25 if shape[0] == 28 else 1
+    x = random.integers(0, whole, (count, *shape)).astype(np.float32) if whole else scale * random.random((count, *shape)).astype(np.float32)
+    y = random.integers(0, classes, count).astype(np.int32)
+    x.tofile(folder / "x")
+    y.tofile(folder / "y")
+    return x, y
+
+
+def forget(model):
+    """Other weights than those that a file is going to give it."""
+    model.set_weights([w + 1 if w.dtype.kind == "f" else w for w in model.get_weights()])
+
+
+def both_ways(folder, network, shape, optimizer="adam", trains=False, classes=5, whole=None, formats=FORMATS):
+    """Of a network that has no counterpart here: Keras makes its model from the file of strata, trains it, and writes it."""
+    x, y = data_for(folder, shape, classes, whole=whole)
+    ours = strata(network, optimizer, folder)
+    check(not isinstance(ours, str), f"{network} {optimizer}: strata trains and writes", ours)
+    predictions, rate, losses = ours
+    model = keras.models.load_model(folder / "ours.keras")
+    check(predicts(model, x, predictions), f"{network} {optimizer}: predictions of Keras, from .keras")
+    if formats == FORMATS:
+        forget(model)
+        model.load_weights(folder / "ours.weights.h5")
+        check(predicts(model, x, predictions), f"{network} {optimizer}: from .weights.h5")
+        legacy = keras.models.load_model(folder / "ours.h5")
+        check(predicts(legacy, x, predictions), f"{network} {optimizer}: from .h5")
+    check(int(model.optimizer.iterations) == 3 and near(float(model.optimizer.learning_rate), rate, 1e-9), "with step and learning rate")
+    theirs = losses_of(model, x, y)
+    if trains:
+        check(near(theirs, losses, 1e-5), f"{network} {optimizer}: Keras trains on with the losses of strata", (theirs, losses))
+    model.optimizer.learning_rate = 0.003
+    theirs_by_strata(folder, network, optimizer, model, x, y, trains, formats)
+    keras.backend.clear_session()
+
+
+def theirs_by_strata(folder, network, optimizer, model, x, y, trains, formats=FORMATS):
+    expected = outputs_of(model, x)
+    for end in formats:
+        (model.save_weights if end == ".weights.h5" else model.save)(folder / f"theirs{end}")
+    losses = losses_of(model, x, y) if trains else []
+    for end in formats:
+        got = strata(network, optimizer, folder, folder / f"theirs{end}")
+        fits = not isinstance(got, str) and near(got[0].reshape(len(x), -1), expected, 1e-6)
+        check(fits, f"{network} {optimizer}: predictions of strata, from {end}", got if isinstance(got, str) else np.abs(got[0].reshape(len(x), -1) - expected).max())
+        if trains and fits and end != ".h5":
+            check(near(got[1], 0.003, 1e-9), f"{network} {optimizer}: with the learning rate of {end}", got[1])
+            check(near(got[2], losses, 1e-5), f"{network} {optimizer}: strata trains on with the losses of Keras", (got[2], losses))
+
+
+def keras_mlp():
+    return keras.Sequential([keras.Input((28, 28)), layers.Flatten(), layers.Dense(128, activation="relu"), layers.Dense(10, activation="softmax")])
+
+
+def keras_cnn():
+    return keras.Sequential(
+        [
+            keras.Input((28, 28, 1)),
+            layers.Conv2D(32, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(64, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dropout(0.5),
+            layers.Dense(10, activation="softmax"),
+        ]
+    )
+
+
+def keras_trained():
+    """The same network, built as a user of Keras would."""
+    start = keras.Input((6, 6, 2))
+    h = layers.Conv2D(4, 3, activation="relu")(start)
+    h = layers.BatchNormalization()(h)
+    h = layers.Add()([layers.Conv2D(4, 3, padding="same")(h), h])
+    h = layers.Dense(16, activation="tanh", kernel_regularizer=keras.regularizers.L2(1e-3))(layers.Flatten()(h))
+    return keras.Model(start, layers.Dense(5, activation="softmax")(h))
+
+
+def from_keras(folder, network, made, optimizer, trains=True):
+    """A model that was built here."""
+    x, y = data_for(folder, made.input_shape[1:], made.output_shape[-1])
+    made.compile({"adam": keras.optimizers.Adam(0.01), "sgd": keras.optimizers.SGD(0.02, momentum=0.9)}[optimizer],
+                 keras.losses.SparseCategoricalCrossentropy())
+    losses_of(made, x, y)
+    made.optimizer.learning_rate = 0.003
+    theirs_by_strata(folder, network, optimizer, made, x, y, trains)
+
+
+def refusals(folder):
+    """Files that do not fit or are damaged: one error, which names file and layer."""
+    data_for(folder, (28, 28), 10)
+    whole = folder / "whole.weights.h5"
+    model = keras_mlp()
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.save_weights(whole)
+
+    def refused(what, change, *words):
+        file = folder / "changed.weights.h5"
+        file.write_bytes(whole.read_bytes())
+        with h5py.File(file, "r+") as f:
+            change(f)
+        got = strata("mlp", "adam", folder, file)
+        check(isinstance(got, str) and str(file) in got and all(w in got for w in words) and "\n\n" not in got, f"{what} is one error", got)
+
+    def replace(f, path, value):
+        del f[path]
+        f[path] = value
+
+    kernel = "layers/dense/vars/0"
+    refused("a missing layer", lambda f: f.__delitem__("layers/dense_1"), "dense_1/kernel: missing", "dense_1/bias")
+    refused("another layer", lambda f: f.create_dataset("layers/conv2d/vars/0", data=np.zeros(3)), "conv2d: not in the network")
+    refused("a wrong shape", lambda f: replace(f, kernel, np.zeros((3, 128), np.float32)), "dense/kernel: the file has (3, 128), the network (784, 128)")
+    refused("a wrong precision", lambda f: replace(f, kernel, np.zeros((784, 128))), "dense/kernel", "F64", "convert_precision")
+    refused("text for weights", lambda f: replace(f, kernel, "words"), "dense/kernel")
+    refused("an array too many", lambda f: f.create_dataset("layers/dense/vars/2", data=np.zeros(3)), "dense: the file has 3 arrays")
+    refused("a soft link", lambda f: replace(f, "layers/dense_1", h5py.SoftLink("/layers/dense")), "soft link", "dense_1")
+    refused("an external link", lambda f: replace(f, kernel, h5py.ExternalLink(str(whole), "/" + kernel)), "another file", "dense")
+
+    def outside(f):
+        del f[kernel]
+        f["layers/dense/vars"].create_dataset("0", (784, 128), np.float32, external=[("/etc/passwd", 0, 784 * 128 * 4)])
+
+    refused("data in another file", outside, "another file", kernel)
+    refused("a group for an array", lambda f: (f.__delitem__(kernel), f.create_group(kernel)), "dense", "not an array")
+    refused("a model in the model", lambda f: f.move("layers/dense_1", "layers/sequential/layers/dense"), "sequential: a model within the model")
+
+    def huge(f):
+        del f[kernel]
+        f["layers/dense/vars"].create_dataset("0", (784, 128), np.float32, chunks=(784, 128), maxshape=(None, None), compression="gzip")
+
+    file = folder / "packed.weights.h5"
+    file.write_bytes(whole.read_bytes())
+    with h5py.File(file, "r+") as f:
+        huge(f)
+    check(not isinstance(strata("mlp", "adam", folder, file), str), "packed arrays are read")
+
+    other = keras.Sequential([keras.Input((28, 28)), layers.Flatten(), layers.Dense(10)])
+    other.save(folder / "other.h5")
+    got = strata("mlp", "adam", folder, folder / "other.h5")
+    check("dense/kernel: the file has (784, 10), the network (784, 128)" in got and "dense_1: missing" in got, "another legacy model", got)
+
+    content = whole.read_bytes()
+    for what, bytes_ in (("that is empty", b""), ("of text", b"no HDF5" * 100), ("cut off", content[: len(content) // 3]), ("of a damaged head", content[:8] + b"\xff" * 88 + content[96:])):
+        for end in FORMATS:
+            file = folder / f"bad{end}"
+            file.write_bytes(bytes_)
+            got = strata("mlp", "adam", folder, file)
+            check(isinstance(got, str) and str(file) in got and got.count("\n") == 0, f"a file {what}, as {end}, is one error", got)
+
+
+keras.utils.set_random_seed(1)
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    both_ways(folder, "mlp", (28, 28), "sgd", trains=True, classes=10)
+    both_ways(folder, "trained", (6, 6, 2), "adam", trains=True)
+    both_ways(folder, "trained", (6, 6, 2), "sgd", trains=True)
+    both_ways(folder, "cnn", (28, 28, 1), classes=10)
+    both_ways(folder, "image", (12, 12, 3))
+    both_ways(folder, "graph", (6, 6, 4))
+    both_ways(folder, "words", (7,), whole=20)
+    for optimizer in ("sgd_plain", "amsgrad", "rmsprop", "adagrad", "adadelta", "adamax", "lion", "ftrl", "lamb"):
+        both_ways(folder, "gap", (5, 5, 2), optimizer, trains=True, formats=[".weights.h5"])
+    from_keras(folder, "mlp", keras_mlp(), "adam")
+    from_keras(folder, "cnn", keras_cnn(), "adam", trains=False)
+    from_keras(folder, "trained", keras_trained(), "adam")
+    from_keras(folder, "trained", keras_trained(), "sgd")
+    refusals(folder)
+sys.exit(finish_tests())
