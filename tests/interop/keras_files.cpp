@@ -61,11 +61,7 @@ int with_optimizer(const std::string& name, const std::string& folder, const cha
     if (name == "amsgrad") return run<Network>(adamw{.learning_rate = 0.01, .amsgrad = true}, folder, file);
     if (name == "rmsprop") return run<Network>(rmsprop{.learning_rate = 0.01, .momentum = 0.5, .centered = true}, folder, file);
     if (name == "adagrad") return run<Network>(adagrad{.learning_rate = 0.01}, folder, file);
-    if (name == "adadelta") return run<Network>(adadelta{.learning_rate = 0.5}, folder, file);
-    if (name == "adamax") return run<Network>(adamax{.learning_rate = 0.01}, folder, file);
-    if (name == "lion") return run<Network>(lion{.learning_rate = 0.001}, folder, file);
     if (name == "ftrl") return run<Network>(ftrl{.learning_rate = 0.05}, folder, file);
-    if (name == "lamb") return run<Network>(lamb{.learning_rate = 0.01}, folder, file);
   }
   throw error("no such optimizer for this network: " + name);
 }

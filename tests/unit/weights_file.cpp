@@ -198,3 +198,17 @@ TEST_CASE("what cannot be written is said with the path and the system's words, 
   CHECK(content(s.file) == "old");
   CHECK(s.files() == 1);
 }
+
+TEST_CASE("a program without the header for Keras' files is told its name, and writes nothing") {
+  const scratch s;
+  std::vector<float> arena = random_arena<float>(1);
+  for (const char* name : {"a.keras", "a.weights.h5", "a.h5"}) {
+    const fs::path file = s.folder / name;
+    const std::string words = file.string() +
+                              ": files of Keras need #include <strata/interop/keras/keras_files.hpp> in one file of the program, "
+                              "which then links libhdf5 and libzip";
+    CHECK(error_of([&] { save_weights<small, float>(file, arena); }) == words);
+    CHECK(complaint<small>(file, std::span(arena)) == words);
+  }
+  CHECK(s.files() == 0);
+}

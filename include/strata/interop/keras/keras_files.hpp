@@ -2,7 +2,6 @@
 // .weights.h5, .keras and .h5 (link -lhdf5 -lzip).  https://keras.io/guides/serialization_and_saving
 // needs: hdf5 libzip
 #pragma once
-#include <ctime>
 #include <filesystem>
 #include <span>
 #include <strata/interop/hdf5.hpp>
@@ -28,12 +27,7 @@ inline void save_archive(const std::filesystem::path& path, const model_view& mo
   const std::string name = path.string();
   json config = config_writer(name, model, list).model();
   if (json compiled = compile_config(model); !compiled.is_null()) config["compile_config"] = std::move(compiled);
-  const std::time_t now = std::time(nullptr);
-  std::tm date{};
-  gmtime_r(&now, &date);
-  char saved[32];
-  std::strftime(saved, sizeof saved, "%Y-%m-%d@%H:%M:%S", &date);
-  const std::string metadata = json{{"keras_version", keras_version}, {"date_saved", saved}}.dump(), text = config.dump();
+  const std::string metadata = json{{"keras_version", keras_version}}.dump(), text = config.dump();
   const std::vector<std::byte> weights = weights_store_bytes(name, model, list);
   const std::vector<io::zip_member> members{{"metadata.json", {std::as_bytes(std::span(metadata))}, "metadata.json"},
                                             {"config.json", {std::as_bytes(std::span(text))}, "config.json"},
