@@ -5,13 +5,18 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <fstream>
 #include <numeric>
 #include <set>
 #include <span>
+#include <strata/callbacks/csv_logger.hpp>
+#include <strata/callbacks/early_stopping.hpp>
+#include <strata/callbacks/reduce_lr_on_plateau.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -137,6 +142,63 @@ TEST_CASE("evaluate, predict and validation") {
   CHECK(other.fit(train, epochs(2), validation(p.x, p.y), verbosity::off)["val_loss"] == past["val_loss"]);
   CHECK(moved.fit(train, epochs(2), validation(std::vector(p.x), std::vector(p.y)), verbosity::off)["val_loss"] ==
         past["val_loss"]);
+}
+
+TEST_CASE("validation_split holds the last samples back, before they are shuffled") {
+  const points p;
+  auto model = make_model(), expected = make_model();
+  const history past = model.fit(p.x, p.y, epochs(2), batch_size(16), validation_split(0.2), verbosity::off);  // 56 and 14
+  const history wanted = expected.fit(p.view() | data::take(56) | data::shuffle(56, {.seed = 5}) | data::batch<16>, epochs(2),
+                                      validation(p.view() | data::skip(56) | data::batch<14>), verbosity::off);
+  CHECK(past["loss"] == wanted["loss"]);
+  CHECK(past["val_loss"] == wanted["val_loss"]);
+  CHECK(weights_of(model) == weights_of(expected));
+  CHECK(validation_split(0.3).to_train(10) == 7);
+  CHECK(validation_split(0.25).to_train(10) == 7);  // as in Keras, rounded down
+  CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1)); }) ==
+        "validation_split(1.000000): of 70 samples none would train; it is a fraction between 0 and 1");
+  CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1e-18)); }) ==
+        "validation_split(0.000000): of 70 samples all would train; it is a fraction between 0 and 1");
+}
+
+TEST_CASE("validation_freq and validation_steps") {
+  const points p;
+  auto model = make_model();
+  struct epochs_with_validation {
+    std::vector<int>& seen;
+    void on_epoch_end(training_state& s) {
+      CHECK(s.skips_validation != s.values.contains("val_loss"));
+      if (!s.skips_validation) seen.push_back(s.epoch);
+    }
+  };
+  std::vector<int> seen;
+  const history past = model.fit(p.x, p.y, epochs(5), batch_size(16), validation(p.x, p.y), validation_freq(2),
+                                 validation_steps(2), epochs_with_validation{seen}, verbosity::off);
+  CHECK(seen == std::vector{1, 3});
+  CHECK(past["val_loss"].size() == 2);
+  auto again = make_model();
+  again.fit(p.x, p.y, epochs(4), batch_size(16), verbosity::off);
+  CHECK(past["val_loss"].back() ==
+        again.evaluate(std::span(p.x).first(32 * 4), std::span(p.y).first(32), batch_size(16))["loss"]);
+
+  CHECK(error_of([&] { model.fit(p.x, p.y, validation_freq(0)); }) == "fit: validation_freq(0): it must be at least 1");
+  CHECK(error_of([&] { model.fit(p.x, p.y, validation_steps(-1)); }) == "fit: validation_steps(-1): it must be at least 0");
+}
+
+TEST_CASE("callbacks that watch a val_ value pass over the epochs without one") {
+  const points p;
+  const scratch_folder at("fit_arrays_freq");
+  trainer model{net{}, sgd{.learning_rate = 0}, sparse_categorical_crossentropy{}};  // nothing gets better
+  early_stopping stops({.patience = 1});
+  const history past = model.fit(p.x, p.y, epochs(20), validation(p.x, p.y), validation_freq(3), stops,
+                                 reduce_lr_on_plateau({.patience = 1}), csv_logger((at / "log.csv").string()), verbosity::off);
+  CHECK(past.size() == 6);  // the third epoch has the best value, the sixth no better one
+  std::ifstream file(at / "log.csv");
+  std::string line;
+  std::getline(file, line);
+  CHECK(line.find("val_loss") != line.npos);
+  std::getline(file, line);
+  CHECK(line.find("NA") != line.npos);
 }
 
 TEST_CASE("sizes that do not go together") {

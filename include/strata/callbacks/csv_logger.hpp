@@ -51,7 +51,10 @@ class csv_logger {
     const bool begins = columns_.empty();
     if (begins) {
       columns_.push_back("epoch");
-      for (const auto& value : s.values) columns_.push_back(value.first);
+      for (const auto& value : s.values) {
+        columns_.push_back(value.first);
+        if (s.skips_validation) columns_.push_back("val_" + value.first);  // of later epochs
+      }
       std::sort(columns_.begin() + 1, columns_.end());
     }
     std::error_code failure;

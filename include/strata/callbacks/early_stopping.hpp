@@ -58,6 +58,7 @@ class early_stopping {
     has_weights_ = false;
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
+    if (monitored_.is_left_out(s)) return;
     const double current = monitored_.of(s.values);
     if (s.epoch < options_.start_from_epoch) return;
     if (options_.restore_best_weights && !has_weights_) remember(s.epoch, model);

@@ -81,6 +81,7 @@ class model_checkpoint {
 
  private:
   void consider(const training_state& s, const logs& values, fitted_model& model) {
+    if (monitored_ && monitored_->is_left_out(s)) return;
     const std::filesystem::path path = detail::filled_pattern(pattern_, s.epoch + 1, s.step, values);
     if (monitored_) {
       const double current = monitored_->of(values);

@@ -7,6 +7,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/train/logs.hpp>
+#include <strata/train/training_state.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,8 @@ class monitored {
 
   /// "val_loss, smaller is better": a best value is of no use where this differs.
   std::string settings() const { return text_of({name_, ", ", mode_ == monitor_mode::max ? "larger" : "smaller", " is better"}); }
+  /// Whether it is a val_ value in an epoch without validation.
+  bool is_left_out(const training_state& s) const { return s.skips_validation && name_.starts_with("val_"); }
   /// Throws strata::error, which lists the values there are, or says that the name does not tell which values are better.
   double of(const logs& values) const {
     const auto value = values.find(name_);

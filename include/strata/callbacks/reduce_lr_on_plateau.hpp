@@ -49,6 +49,7 @@ class reduce_lr_on_plateau {
     wait_ = cooldown_ = 0;
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
+    if (monitored_.is_left_out(s)) return;
     const double current = monitored_.of(s.values), rate = s.next_learning_rate();
     s.values.set("learning_rate", rate);
     if (cooldown_ > 0) --cooldown_, wait_ = 0;

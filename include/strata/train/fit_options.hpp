@@ -1,6 +1,7 @@
 // Options of fit, in any order: epochs(5), batch_size(64), steps_per_epoch(100), validation(test), verbose::line.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <ranges>
@@ -79,6 +80,34 @@ template <class Source>
 validation(Source) -> validation<Source>;
 template <class X, class Y>
 validation(X&&, Y&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type>;
+
+/// Holds the last samples of x and y back, before they are shuffled, and evaluates on them after each epoch:
+/// `validation_split(0.2)`.
+struct validation_split {
+  double fraction;
+  constexpr explicit validation_split(double f) : fraction(f) {}
+
+  /// How many of the first samples train, rounded down as in Keras. Throws strata::error if one of the two parts would be empty.
+  std::size_t to_train(std::size_t samples) const {
+    const double first = fraction > 0 && fraction < 1 ? std::floor(double(samples) * (1 - fraction)) : 0;
+    if (first < 1 || first >= double(samples))
+      throw_error({"validation_split(", fraction, "): of ", samples, " samples ", first < 1 ? "none" : "all",
+                   " would train; it is a fraction between 0 and 1"});
+    return static_cast<std::size_t>(first);
+  }
+};
+
+/// Validates after every n-th epoch only. Callbacks that watch a val_ value pass over the other epochs.
+struct validation_freq {
+  int epochs = 1;
+  constexpr explicit validation_freq(int n) : epochs(n) {}
+};
+
+/// Validates on the first n batches only.
+struct validation_steps {
+  long count = 0;
+  constexpr explicit validation_steps(long n) : count(n) {}
+};
 
 /// The seed of weights and dropout.
 struct seed {

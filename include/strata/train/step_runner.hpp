@@ -80,8 +80,8 @@ class step_runner {
     timed(&any_executor<T>::train_step, batch, sums);
   }
 
-  /// One pass over the stream.
-  std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size);
+  /// One pass over the stream, or its first `steps` batches.
+  std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size, long steps = 0);
 
  private:
   /// Time that the executor spends on messages is not time of computing.
@@ -90,13 +90,15 @@ class step_runner {
 };
 
 template <class T>
-std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size) {
+std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps) {
   executor_.prepare(batch_size, purpose::inference);
   std::vector<metric_sum> sums(pairs_of(metrics())), one(sums.size());
   long seen = 0;
-  refuse_other_lengths(executor_.group(), stream.length());
+  const long length = stream.length();
+  refuse_other_lengths(executor_.group(), steps > 0 && (length == 0 || steps < length) ? steps : length);
   start_pass(stream, 0);
-  for (samples<T> batch; next(stream, batch); seen += batch.count) {
+  long left = steps > 0 ? steps : -1;
+  for (samples<T> batch; left != 0 && next(stream, batch); seen += batch.count, --left) {
     executor_.check(batch, own_rows_of(batch), seen);
     timed(&any_executor<T>::evaluate_step, batch, one);
     accumulate(sums, one);

@@ -122,9 +122,17 @@ class trainer {
       if (serve()) return past;
       telling_errors([&] {
         const auto samples = detail::samples_of_arrays<Program>("fit", x, y);
-        auto batches =
-            batches_to_train(samples, {}, detail::pick(batch_size(32), options...), detail::pick(shuffle(true), options...));
-        past = fit_on(batches, options...);
+        const batch_size size = detail::pick(batch_size(32), options...);
+        data::detail::slice part;
+        if constexpr ((std::is_same_v<std::remove_cvref_t<Options>, validation_split> || ...))
+          part.count = detail::pick(validation_split(0), options...).to_train(samples.size());
+        auto batches = batches_to_train(samples, part, size, detail::pick(shuffle(true), options...));
+        if constexpr ((std::is_same_v<std::remove_cvref_t<Options>, validation_split> || ...)) {
+          validation held_back(detail::batches_in_order<T>(samples, {.first = part.count}, size));
+          past = fit_on(batches, held_back, options...);
+        } else {
+          past = fit_on(batches, options...);
+        }
       });
     }
     return past;
@@ -349,7 +357,14 @@ class trainer {
                               .steps = detail::pick(steps_per_epoch(0), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
                               .notice = detail::speed_notice()});
-    const auto validate = [&](logs& values) { (add_validation(steps, options, values), ...); };
+    const int every = detail::pick(validation_freq(1), options...).epochs;
+    const auto at_most = detail::pick(validation_steps(0), options...);
+    if (every < 1) throw_error({"fit: validation_freq(", every, "): it must be at least 1"});
+    if (at_most.count < 0) throw_error({"fit: validation_steps(", at_most.count, "): it must be at least 0"});
+    const auto validate = [&](logs& values) {
+      loop.state.skips_validation = (loop.state.epoch + 1) % every != 0;
+      if (!loop.state.skips_validation) (add_validation(steps, options, at_most, values), ...);
+    };
     constexpr bool takes_model = ((hooks::any_of_model<Options> || callback_with_arrays<Options>) || ...);
     std::conditional_t<takes_model, detail::please_include_strata_train_fitted_model<Program, executor_type>, detail::no_model>
         model(executor_, executor.group(), steps.time);
@@ -369,15 +384,16 @@ class trainer {
   }
 
   template <class Source>
-  [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner& steps, Source& source) {
+  [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner& steps, Source& source,
+                                                     validation_steps at_most = validation_steps(0)) {
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
-    return steps.evaluate(stream, batch_size_of(source));
+    return steps.evaluate(stream, batch_size_of(source), at_most.count);
   }
 
   template <class Option>
-  [[gnu::cold]] void add_validation(step_runner& steps, Option& option, logs& values) {
+  [[gnu::cold]] void add_validation(step_runner& steps, Option& option, validation_steps at_most, logs& values) {
     if constexpr (detail::is_validation<std::remove_cvref_t<Option>>)
-      detail::report(values, evaluate_all(steps, option.source), steps.metrics(), "val_");
+      detail::report(values, evaluate_all(steps, option.source, at_most), steps.metrics(), "val_");
   }
 };
 

@@ -71,12 +71,17 @@ inline constexpr reason x_and_y_are_contiguous_numbers_such_as_a_vector_of_float
     "arrays have their numbers one after the other in memory: a vector or span of float, not a vector of vectors"};
 inline constexpr reason batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle{
     "batch_size and shuffle are for arrays x and y; a data set is shuffled and batched by data::shuffle and data::batch"};
+inline constexpr reason validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset{
+    "validation_split is for arrays x and y; data::split_dataset divides a data set"};
+inline constexpr reason validation_and_validation_split_exclude_each_other{
+    "validation data are given by validation(...) or taken from x and y by validation_split, not both"};
 inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
     "the data have as many numbers in another shape: data::array<float, shape{28, 28, 1}>(values) has the network's"};
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
     "fit and evaluate take batches: data | data::batch<64>"};
 inline constexpr reason fit_takes_options_and_callbacks{
-    "fit takes epochs, steps_per_epoch, batch_size, shuffle, validation, verbosity and callbacks"};
+    "fit takes epochs, steps_per_epoch, batch_size, shuffle, validation, validation_split, validation_freq, "
+    "validation_steps, verbosity and callbacks"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
@@ -99,6 +104,7 @@ inline constexpr bool is_validation<validation<Source, Truth>> = true;
 template <class O>
 concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
                      std::same_as<O, batch_size> || std::same_as<O, shuffle> || std::same_as<O, verbosity> ||
+                     std::same_as<O, validation_split> || std::same_as<O, validation_freq> || std::same_as<O, validation_steps> ||
                      detail::is_validation<O> || callback<O> || session_callback<O>;
 
 /// What a trainer takes besides network, optimizer and loss.
@@ -251,6 +257,10 @@ struct is_no_trainer_extra : std::bool_constant<!trainer_extra<T>> {};
 /// Options that say how arrays become batches.
 template <class T>
 struct is_option_of_arrays : std::bool_constant<std::same_as<T, batch_size> || std::same_as<T, shuffle>> {};
+template <class T>
+struct is_validation_split : std::is_same<T, validation_split> {};
+template <class T>
+struct is_validation_data : std::bool_constant<is_validation<T>> {};
 template <class Source>
 inline constexpr bool is_arrays = false;
 template <class X, class Y>
@@ -341,6 +351,7 @@ struct fit_verdict {
     using data = typename data_verdict<Program, Source, true>::type;
     using refused = filter_t<is_no_fit_option, std::remove_cvref_t<Options>...>;
     using of_arrays = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
+    using split = filter_t<is_validation_split, std::remove_cvref_t<Options>...>;
     using constant =
         join_t<std::conditional_t<is_const_but_changes<Options>, type_list<std::remove_cvref_t<Options>>, type_list<>>...>;
     using validations = filter_t<is_complaint, typename on_validation<std::remove_cvref_t<Options>>::type...>;
@@ -350,6 +361,11 @@ struct fit_verdict {
       return fit_option_verdict<refused>{};
     else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
       return argument_verdict<of_arrays, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
+    else if constexpr (!std::is_same_v<split, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<split, validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset>{};
+    else if constexpr (!std::is_same_v<split, type_list<>> &&
+                       !std::is_same_v<filter_t<is_validation_data, std::remove_cvref_t<Options>...>, type_list<>>)
+      return argument_verdict<split, validation_and_validation_split_exclude_each_other>{};
     else if constexpr (!std::is_same_v<constant, type_list<>>)
       return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
     else if constexpr (!std::is_same_v<validations, type_list<>>)

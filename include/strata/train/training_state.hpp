@@ -11,6 +11,8 @@ struct training_state {
   long step = 0;   // updates so far, over all epochs; with an asynchronous parameter server those of all workers
   /// on_epoch_end: loss and metrics over the epoch, val_ ones too. on_batch_end: empty, see `loss`.
   logs values{};
+  /// on_epoch_end: `values` has no val_ ones, because validation_freq passes over this epoch.
+  bool skips_validation = false;
   /// Of the last batch.
   double loss = 0;
   /// on_batch_end, on_epoch_end: of the last update. on_train_begin, on_epoch_begin: of the next one.
