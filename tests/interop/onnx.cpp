@@ -1,0 +1,77 @@
+// needs: protozero
+// Writes networks as ONNX files, and what they predict for random inputs: FOLDER/NAME.onnx, NAME.x and NAME.y, floats.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <strata/interop/onnx/save_onnx.hpp>
+#include <strata/strata.hpp>
+#include <string>
+#include <vector>
+
+#include "keras_networks.hpp"
+
+using namespace strata;
+
+namespace {
+
+void write(const std::filesystem::path& path, std::span<const float> values) {
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), std::streamsize(values.size_bytes()));
+}
+
+template <class Network>
+void save(const std::filesystem::path& folder, const std::string& name, int rows = 0) {
+  constexpr std::size_t count = 5, in = std::size_t(Network::input_shape.size()), out = std::size_t(Network::output_shape.size());
+  trainer model{Network{}, sgd{}, mean_squared_error{}};
+  std::vector<float> weights(model.parameters().begin(), model.parameters().end());
+  const auto trained = std::size_t(layout_of<typename Network::items>.trainable);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const float u = float(philox{5}.uniform(i));
+    weights[i] += i < trained ? 0.1f * (u - 0.5f) : 0.3f * u;  // variances stay positive
+  }
+  model.set_parameters(weights);
+  std::vector<float> x(count * in), y(count * out);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = float(rows > 0 ? std::floor(philox{6}.uniform(i) * rows) : 2 * philox{6}.uniform(i) - 1);
+  model.predict(x, y);
+  save_onnx(model, folder / (name + ".onnx"));
+  write(folder / (name + ".x"), x);
+  write(folder / (name + ".y"), y);
+}
+
+/// An operation of a user's own.
+struct doubling {
+  static constexpr auto name = "doubling", class_name = "Doubling";
+  static constexpr expected_shape output_shape(shape in) { return in; }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using activated = sequential<input<9>, dense<9, gelu_approximate>, dense<9, softplus>, dense<9, tanh_activation>,
+                               activation<silu>, dense<4, selu>>;
+  using strided =
+      sequential<input<9, 8, 3>, conv2d<6, 3, same_padding, stride<2>>, conv2d_transpose<4, 3, stride<2>, same_padding>,
+                 conv2d_transpose<2, 2, stride<3>, no_bias>, conv2d_transpose<3, 3, dilation<2>>, average_pool2d<3, same_padding>,
+                 up_sampling2d<2>, flatten, dense<3>>;
+  if (argc != 2) return 2;
+  try {
+    const std::filesystem::path folder = argv[1];
+    save<keras_networks::mlp>(folder, "mlp");
+    save<keras_networks::cnn>(folder, "cnn");
+    save<keras_networks::image>(folder, "image");
+    save<keras_networks::graph>(folder, "graph");
+    save<keras_networks::words>(folder, "words", 20);
+    save<activated>(folder, "activated");
+    save<strided>(folder, "strided");
+  } catch (const error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  using own = sequential<input<3>, doubling>;
+  const std::vector<float> none;
+  try {
+    onnx::save(std::filesystem::path(argv[1]) / "own.onnx", detail::view_of_weights<own>(std::span<float>()));
+  } catch (const error& e) {
+    std::printf("%s\n", e.what());
+  }
+}
