@@ -1,0 +1,20 @@
+// average_weights: at the end of fit the moving average of the weights becomes the weights.
+#pragma once
+#include <strata/concepts/callback.hpp>
+#include <strata/train/fitted_model.hpp>
+#include <strata/train/take_averages.hpp>
+
+namespace strata {
+
+/// `trainer{network{}, ema{adam{}}, ...}.fit(source, epochs(10), average_weights{})` ends as Keras does with use_ema. After a
+/// signal that interrupts the training, the weights stay: it goes on from them. Throws strata::error for another optimizer.
+struct average_weights {
+  void on_train_end(training_state& s, fitted_model& model) {
+    if (s.interrupted || s.step == 0) return;
+    detail::copy_averages(model.view());
+    model.weights_changed();
+  }
+};
+static_assert(callback<average_weights>);
+
+}  // namespace strata
