@@ -12,7 +12,9 @@ KNOWN_ARROWS = set()
 KNOWN_CIRCLES = []
 # Headers that an umbrella leaves out, and why. Headers that need a library (`// needs:`) are left out by themselves.
 LEFT_OUT = {
-    "strata.hpp": {},
+    "strata.hpp": {
+        "optimizers/ema.hpp": "few trainings average their weights",
+    },
     "data.hpp": {  # most programs read no TFRecord, so that those that do include it
         "data/formats/file_list.hpp": "of TFRecord",
         "data/formats/tf_record.hpp": "of TFRecord",
