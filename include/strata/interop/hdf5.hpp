@@ -14,7 +14,6 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/shape_text.hpp>
@@ -232,20 +231,22 @@ class hdf5_file {
   detail::hdf5_handle file_;
 
   /// Follows a path, step by step, so that each link on it is looked at.
-  std::optional<detail::hdf5_handle> find(std::string_view path) const {
+  std::optional<detail::hdf5_handle> find(const std::string_view whole) const {
+    std::string_view path = whole;
     detail::hdf5_handle at(H5Gopen2(file_.id(), "/", H5P_DEFAULT), H5Gclose);
     if (!at) fail("/", "damaged");
-    for (const auto part : std::views::split(path, '/')) {
-      const std::string step(part.begin(), part.end());
+    while (!path.empty()) {  // (views::split does not compile with clang 14)
+      const std::string step(path.substr(0, path.find('/')));
+      path.remove_prefix(std::min(path.size(), step.size() + 1));
       if (step.empty()) continue;
       if (H5Iget_type(at.id()) != H5I_GROUP || H5Lexists(at.id(), step.c_str(), H5P_DEFAULT) <= 0) return {};
       H5L_info_t link;
-      if (H5Lget_info(at.id(), step.c_str(), &link, H5P_DEFAULT) < 0) fail(path, "damaged");
-      if (link.type == H5L_TYPE_SOFT) fail(path, detail::text_of({"'", step, "' is a soft link, which is not followed"}));
+      if (H5Lget_info(at.id(), step.c_str(), &link, H5P_DEFAULT) < 0) fail(whole, "damaged");
+      if (link.type == H5L_TYPE_SOFT) fail(whole, detail::text_of({"'", step, "' is a soft link, which is not followed"}));
       if (link.type != H5L_TYPE_HARD)
-        fail(path, detail::text_of({"'", step, "' is a link to another file, which is not followed"}));
+        fail(whole, detail::text_of({"'", step, "' is a link to another file, which is not followed"}));
       at = detail::hdf5_handle(H5Oopen(at.id(), step.c_str(), H5P_DEFAULT), H5Oclose);
-      if (!at) fail(path, "damaged");
+      if (!at) fail(whole, "damaged");
     }
     return at;
   }
