@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from packages import PROGRAMS, check, finish_tests, need_packages
+from packages import PROGRAMS, ROOT, check, finish_tests, need_packages
 
 need_packages(keras="keras==3.15.1", jax="jax")
 os.environ["KERAS_BACKEND"] = "jax"
@@ -207,6 +207,103 @@ def refusals(folder):
             check(isinstance(got, str) and str(file) in got and got.count("\n") == 0, f"a file {what}, as {end}, is one error", got)
 
 
+def functional():
+    """What users write: layers of activations, strides, names, branches."""
+    start = keras.Input((9, 9, 3), name="pixels")
+    h = layers.Conv2D(6, (3, 2), strides=2, padding="same", use_bias=False, kernel_initializer="he_normal")(start)
+    h = layers.BatchNormalization(momentum=0.9, scale=False)(h)
+    h = layers.ReLU(max_value=6)(h)
+    short = layers.Conv2D(6, 1, activation=keras.layers.LeakyReLU(negative_slope=0.1))(h)
+    long = layers.Conv2D(6, 3, padding="same", activation="gelu", kernel_regularizer=keras.regularizers.L1L2(1e-4, 1e-3))(h)
+    long = layers.Add(name="inner")([layers.Conv2D(6, 1)(long), long])
+    h = layers.Concatenate()([short, long, h])
+    h = layers.ZeroPadding2D(((1, 0), (0, 2)))(h)
+    h = layers.Add()([h, layers.Conv2D(18, 3, groups=3, padding="same", activation="swish")(h)])
+    h = layers.MaxPooling2D(3, strides=1, padding="same")(h)
+    h = layers.UpSampling2D(2, interpolation="bilinear")(h)
+    h = layers.Conv2DTranspose(5, 2, strides=(2, 1), activation="elu")(h)
+    h = layers.AveragePooling2D((2, 3))(h)
+    h = layers.LayerNormalization(epsilon=1e-5)(h)
+    h = layers.Reshape((-1, 5))(h)
+    h = layers.GlobalMaxPooling1D()(h)
+    h = layers.Dense(8, activation="tanh", bias_initializer=keras.initializers.Constant(0.25))(h)
+    h = layers.Dropout(0.3)(h)
+    return keras.Model(start, layers.Softmax()(layers.Dense(4)(h)))
+
+
+def header_of(model, file, name):
+    """(status, header, complaints)"""
+    model.save(file)
+    run = subprocess.run([PROGRAMS / "interop_keras_to_strata", file, name], capture_output=True, text=True)
+    return run.returncode, run.stdout, run.stderr
+
+
+PREDICT = """
+template <class Network>
+void predict(const char* weights, const char* in, const char* out) {
+  std::ifstream file(in, std::ios::binary);
+  std::vector<float> x(std::size_t(Network::input_shape.size()) * 12);
+  file.read(reinterpret_cast<char*>(x.data()), std::streamsize(x.size() * 4));
+  const auto y = strata::predictor{Network{}, weights}.predict(x).values;
+  std::ofstream(out, std::ios::binary).write(reinterpret_cast<const char*>(y.data()), std::streamsize(y.size() * 4));
+}
+"""
+
+
+def headers(folder):
+    """Headers of keras_to_strata compile, and their networks predict as the models do."""
+    image = folder / "image"
+    image.mkdir()
+    data_for(image, (12, 12, 3))
+    strata("image", "adam", image)
+    models = {"image": keras.models.load_model(image / "ours.keras"), "functional": functional(), "mlp": keras_mlp()}
+    source = ["#include <fstream>", "#include <vector>", "#include <strata/interop/keras/keras_files.hpp>", "#include <strata/train/predictor.hpp>"]
+    calls, expected = [], {}
+    for name, model in models.items():
+        status, header, complaints = header_of(model, folder / f"{name}.keras", name)
+        check(status == 0 and not complaints, f"keras_to_strata knows all of {name}", complaints)
+        old = header_of(model, folder / f"{name}.h5", name)
+        check(old[0] == 0 and old[1].splitlines()[1:] == header.splitlines()[1:], f"and in .h5 of {name}", old)
+        (folder / f"{name}.hpp").write_text(header)
+        x, _ = data_for(folder, model.input_shape[1:])
+        x.tofile(folder / f"{name}.x")
+        expected[name] = outputs_of(model, x)
+        source.append(f'#include "{name}.hpp"')
+        calls.append(f'predict<{name}::network>("{name}.keras", "{name}.x", "{name}.y");')
+    (folder / "all.cpp").write_text("\n".join([*source, PREDICT, "int main() {", *calls, "}\n"]))
+    def library(which):
+        return subprocess.run(["pkg-config", which, "hdf5", "libzip"], capture_output=True, text=True).stdout.split()
+
+    compiler = os.environ.get("GXX", "g++")
+    build = [compiler, "-std=c++20", "-O1", f"-I{ROOT}/include", *library("--cflags"), "all.cpp", "-o", "all", *library("--libs"), "-lz", "-pthread"]
+    compiled = subprocess.run(build, cwd=folder, capture_output=True, text=True)
+    check(compiled.returncode == 0, "the headers compile", compiled.stderr[:2000])
+    ran = subprocess.run([folder / "all"], cwd=folder, capture_output=True, text=True)
+    check(ran.returncode == 0, "and load the weights of the same files", ran.stderr)
+    for name, outputs in expected.items():
+        got = np.fromfile(folder / f"{name}.y", np.float32) if ran.returncode == 0 else np.zeros(0)
+        check(got.size == outputs.size and near(got.reshape(outputs.shape), outputs, 1e-6), f"predictions of the header of {name}")
+
+    start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6, 6, 2), name="other")
+    shared = layers.Conv2D(2, 1, name="shared")
+    one = layers.Conv2D(2, 1, name="one")(start)
+    two = layers.Conv2D(2, 1, name="two")(layers.Add()([start, one]))
+    unknown = {
+        "another layer": (keras.Sequential([keras.Input((6, 3)), layers.LSTM(4, name="memory")]), "memory (LSTM): there is no such layer"),
+        "an option": (keras.Sequential([keras.Input((6,)), layers.Dense(3, name="d", kernel_constraint="non_neg")]), "d (Dense): there is no option kernel_constraint"),
+        "an activation": (keras.Sequential([keras.Input((6,)), layers.Dense(3, name="d", activation="hard_sigmoid")]), "hard_sigmoid"),
+        "another axis": (keras.Sequential([keras.Input((6, 6, 2)), layers.BatchNormalization(axis=1, name="b")]), "b (BatchNormalization): works along axis 1"),
+        "two inputs": (keras.Model([start, other], layers.Add()([start, other])), "2 inputs"),
+        "two outputs": (keras.Model(start, [one, two]), "several outputs"),
+        "a shared layer": (keras.Model(start, shared(shared(start))), "shared (Conv2D): is called several times"),
+        "ways that cross": (keras.Model(start, layers.Concatenate()([start, one, two])), "used in a way that branches cannot express"),
+        "a model within": (keras.Sequential([keras.Input((6,)), keras.Sequential([layers.Dense(2)], name="within")]), "within: a model within the model"),
+    }
+    for what, (model, words) in unknown.items():
+        status, header, complaints = header_of(model, folder / "unknown.keras", "unknown")
+        check(status == 1 and not header and words in complaints, f"{what} is listed", complaints)
+
+
 keras.utils.set_random_seed(1)
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
@@ -224,4 +321,5 @@ with tempfile.TemporaryDirectory() as name:
     from_keras(folder, "trained", keras_trained(), "adam")
     from_keras(folder, "trained", keras_trained(), "sgd")
     refusals(folder)
+    headers(folder)
 sys.exit(finish_tests())

@@ -342,7 +342,8 @@ inline bool read_inputs(const json& nodes, std::vector<std::string>& inputs) {
   };
   if (nodes[0].is_array()) return std::ranges::all_of(nodes[0], tensor);  // Keras 2: [["dense", 0, 0, {}], ...]
   const json& arguments = nodes[0].at("args");
-  for (const auto& [name, value] : nodes[0].value("kwargs", json::object()).items())
+  const json by_name = nodes[0].value("kwargs", json::object());
+  for (const auto& [name, value] : by_name.items())
     if (value.is_object() && value.contains("class_name")) return false;  // a tensor by name
   if (arguments.size() != 1) return false;
   return arguments[0].is_array() ? std::ranges::all_of(arguments[0], tensor) : tensor(arguments[0]);
@@ -423,6 +424,7 @@ class graph_writer {
  private:
   /// Puts each layer after its inputs.
   void place(std::vector<graph_node> read) {
+    if (read.size() > 4000) throw_error({"the model has ", read.size(), " layers, and at most 4000 are read"});
     std::set<std::string> names;
     for (const graph_node& n : read)
       if (!names.insert(n.name).second) throw_error({"two layers have the name ", n.name});
