@@ -193,6 +193,12 @@ def refusals(folder):
         huge(f)
     check(not isinstance(strata("mlp", "adam", folder, file), str), "packed arrays are read")
 
+    for optimizer, ours in ((keras.optimizers.Adamax(0.5), "another class"), (keras.optimizers.SGD(0.5), "another number of variables")):
+        model.compile(optimizer, "sparse_categorical_crossentropy")
+        model.save(folder / "optimizer.keras")
+        got = strata("mlp", "adam", folder, folder / "optimizer.keras")
+        check(not isinstance(got, str) and near(got[1], 0.01, 1e-9), f"the state of an optimizer of {ours} is left in the file", got)
+
     other = keras.Sequential([keras.Input((28, 28)), layers.Flatten(), layers.Dense(10)])
     other.save(folder / "other.h5")
     got = strata("mlp", "adam", folder, folder / "other.h5")

@@ -190,7 +190,13 @@ class hdf5_file {
     if (about.count() != out.size()) fail(path, detail::text_of({"has ", about.count(), " elements, not ", out.size()}));
     if (H5Dread(found->id(), detail::hdf5_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()) < 0) fail(path, "damaged");
   }
-  /// The text, or the texts, of an attribute of a group; empty if there is none.
+  /// Whether a group has an attribute.
+  bool has_attribute(std::string_view path, const char* attribute) const {
+    const detail::hdf5_call call;
+    const std::optional<detail::hdf5_handle> owner = find(path);
+    return owner && H5Aexists(owner->id(), attribute) > 0;
+  }
+  /// The text, or the texts, of an attribute of a group; empty if there is none. HDF5 1.10 does not stand all damaged texts.
   std::optional<std::vector<std::string>> texts(std::string_view path, const char* attribute) const {
     const detail::hdf5_call call;
     const std::optional<detail::hdf5_handle> owner = find(path);

@@ -2,6 +2,7 @@
 // .weights.h5, .keras and .h5 (link -lhdf5 -lzip).  https://keras.io/guides/serialization_and_saving
 // needs: hdf5 libzip
 #pragma once
+#include <algorithm>
 #include <filesystem>
 #include <span>
 #include <strata/interop/hdf5.hpp>
@@ -49,6 +50,19 @@ inline void save(const std::filesystem::path& path, const model_view& model) {
   file.commit();
 }
 
+/// The class of the optimizer of a .keras file; empty if it does not say.
+inline std::string optimizer_class_in(const io::zip_archive& archive) {
+  if (std::ranges::find(archive.names(), "config.json") == archive.names().end()) return {};
+  const io::zip_bytes text = archive.read("config.json");
+  const char* const begin = reinterpret_cast<const char*>(text.bytes.data());
+  json at = json::parse(begin, begin + text.bytes.size(), nullptr, false);
+  for (const char* step : {"compile_config", "optimizer", "class_name"}) {
+    if (!at.is_object() || !at.contains(step)) return {};
+    at = json(at[step]);
+  }
+  return at.is_string() ? at.get<std::string>() : std::string();
+}
+
 /// Reads such a file. The weights of a .keras file may be compressed. Throws strata::error; then the model has not changed.
 inline void load(const std::filesystem::path& path, model_view& model, convert_precision convert) {
   const layer_list list(model);
@@ -57,7 +71,10 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
     const io::zip_archive archive(path, "a .keras archive");
     const io::zip_bytes weights = archive.read(weights_member);
     const hdf5_file file(name, {weights.bytes.begin(), weights.bytes.end()});
-    store(read_weights_store(file, model, list, convert), model, list);
+    loaded_state state = read_weights_store(file, model, list, convert);
+    if (state.has_optimizer && is_another_optimizer(optimizer_class_in(archive), model.optimizer->name))
+      state.has_optimizer = false;
+    store(state, model, list);
   } else if (const hdf5_file file(path); is_legacy(file)) {  // Keras 2 writes weights under any name
     store(read_legacy(file, model, list, convert), model, list);
   } else {

@@ -49,7 +49,9 @@ inline std::vector<std::byte> legacy_bytes(const std::string& name, const model_
 
 /// Where the weights are: a whole model has them in a group, a file of weights does not. Empty for a file of another kind.
 inline const char* legacy_root(const hdf5_file& file) {
-  return file.texts("model_weights", "layer_names") ? "model_weights/" : file.texts("", "layer_names") ? "" : nullptr;
+  return file.has_attribute("model_weights", "layer_names") ? "model_weights/"
+         : file.has_attribute("", "layer_names")            ? ""
+                                                            : nullptr;
 }
 inline bool is_legacy(const hdf5_file& file) { return legacy_root(file) != nullptr; }
 

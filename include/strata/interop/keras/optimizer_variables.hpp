@@ -22,11 +22,11 @@ inline constexpr std::pair<std::string_view, std::string_view> optimizer_classes
     {"adamax", "Adamax"}, {"nadam", "Nadam"}, {"adagrad", "Adagrad"}, {"adadelta", "Adadelta"},
     {"lion", "Lion"},     {"ftrl", "Ftrl"},   {"lamb", "Lamb"}};
 
-/// Whether the state in a file is of another optimizer. Keras names them adam, adam_1, ..., unless its user does.
-inline bool is_another_optimizer(std::string_view saved, std::string_view ours) {
-  while (!saved.empty() && detail::is_digit(saved.back())) saved.remove_suffix(1);
-  if (saved.ends_with('_')) saved.remove_suffix(1);
-  return saved != ours && std::ranges::any_of(optimizer_classes, [&](const auto& known) { return known.first == saved; });
+/// Whether the optimizer of a file, by its class, is another one than ours.
+inline bool is_another_optimizer(std::string_view class_name, std::string_view ours) {
+  if (class_name.empty()) return false;
+  return std::ranges::any_of(optimizer_classes,
+                             [&](const auto& known) { return known.first == ours && known.second != class_name; });
 }
 
 /// A variable that an optimizer keeps for a parameter.

@@ -101,7 +101,7 @@ inline std::vector<std::byte> read_numbers(const hdf5_file& file, const std::str
   return model.element_size == sizeof(double) ? read(double{}) : read(float{});
 }
 
-/// Reads the state of the optimizer, if the file has that of the same optimizer: as in Keras, another one begins anew.
+/// Reads the state of the optimizer, if the file has as many variables. As in Keras, it begins anew otherwise.
 inline void read_optimizer(const hdf5_file& file, const model_view& model, const layer_list& list, loaded_state& to) {
   const std::string vars = "optimizer/vars";
   if (!model.optimizer || !file.has(vars)) return;
@@ -111,8 +111,6 @@ inline void read_optimizer(const hdf5_file& file, const model_view& model, const
   const std::size_t saved = file.names_in(vars).size();
   const bool has_rate = saved == variables.size() + 2;
   if (!has_rate && saved != variables.size() + 1) return;
-  const auto names = file.texts(vars, "name");
-  if (names && names->size() == 1 && is_another_optimizer(names->front(), model.optimizer->name)) return;
 
   std::int64_t step = 0;
   file.read(at(0), std::span(&step, 1));
