@@ -199,6 +199,12 @@ def refusals(folder):
         got = strata("mlp", "adam", folder, folder / "optimizer.keras")
         check(not isinstance(got, str) and near(got[1], 0.01, 1e-9), f"the state of an optimizer of {ours} is left in the file", got)
 
+    tanh = keras.Sequential([keras.Input((28, 28)), layers.Flatten(), layers.Dense(128, activation="tanh"), layers.Dense(10, activation="softmax")])
+    for end in (".keras", ".h5"):
+        tanh.save(folder / f"tanh{end}")
+        got = strata("mlp", "adam", folder, folder / f"tanh{end}")
+        check(isinstance(got, str) and "dense: the file has activation tanh, the network relu" in got, f"another activation in {end} is an error", got)
+
     other = keras.Sequential([keras.Input((28, 28)), layers.Flatten(), layers.Dense(10)])
     other.save(folder / "other.h5")
     got = strata("mlp", "adam", folder, folder / "other.h5")

@@ -9,6 +9,7 @@
 #include <strata/interop/keras/layer_list.hpp>
 #include <strata/interop/keras/legacy_file.hpp>
 #include <strata/interop/keras/model_config.hpp>
+#include <strata/interop/keras/option_check.hpp>
 #include <strata/interop/keras/weights_store.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/zip_archive.hpp>
@@ -51,16 +52,21 @@ inline void save(const std::filesystem::path& path, const model_view& model) {
 }
 
 /// The class of the optimizer of a .keras file; empty if it does not say.
-inline std::string optimizer_class_in(const io::zip_archive& archive) {
-  if (std::ranges::find(archive.names(), "config.json") == archive.names().end()) return {};
-  const io::zip_bytes text = archive.read("config.json");
-  const char* const begin = reinterpret_cast<const char*>(text.bytes.data());
-  json at = json::parse(begin, begin + text.bytes.size(), nullptr, false);
+inline std::string optimizer_class_in(const json& architecture) {
+  const json* at = &architecture;
   for (const char* step : {"compile_config", "optimizer", "class_name"}) {
-    if (!at.is_object() || !at.contains(step)) return {};
-    at = json(at[step]);
+    if (!at->is_object() || !at->contains(step)) return {};
+    at = &(*at)[step];
   }
-  return at.is_string() ? at.get<std::string>() : std::string();
+  return at->is_string() ? at->get<std::string>() : std::string();
+}
+
+/// Throws if options of layers differ.
+inline void require_options(const std::filesystem::path& path, const json& architecture, const model_view& model,
+                            const layer_list& list) {
+  detail::misfits differences;
+  compare_options(architecture, model, list, differences);
+  differences.report(path);
 }
 
 /// Reads such a file. The weights of a .keras file may be compressed. Throws strata::error; then the model has not changed.
@@ -72,11 +78,18 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
     const io::zip_bytes weights = archive.read(weights_member);
     const hdf5_file file(name, {weights.bytes.begin(), weights.bytes.end()});
     loaded_state state = read_weights_store(file, model, list, convert);
-    if (state.has_optimizer && is_another_optimizer(optimizer_class_in(archive), model.optimizer->name))
+    const io::zip_bytes config = archive.read("config.json");
+    const std::string text(reinterpret_cast<const char*>(config.bytes.data()), config.bytes.size());
+    const json architecture = json::parse(text, nullptr, false);
+    require_options(path, architecture, model, list);
+    if (state.has_optimizer && is_another_optimizer(optimizer_class_in(architecture), model.optimizer->name))
       state.has_optimizer = false;
     store(state, model, list);
   } else if (const hdf5_file file(path); is_legacy(file)) {  // Keras 2 writes weights under any name
-    store(read_legacy(file, model, list, convert), model, list);
+    const loaded_state state = read_legacy(file, model, list, convert);
+    if (const auto text = file.texts("", "model_config"); text && text->size() == 1)
+      require_options(path, json::parse(text->front(), nullptr, false), model, list);
+    store(state, model, list);
   } else {
     store(read_weights_store(file, model, list, convert), model, list);
   }

@@ -76,14 +76,14 @@ inline json regularizer_config(const parameter& p) {
 
 /// The layers of a model as Keras' configurations. Throws strata::error that names a layer that Keras does not have.
 class config_writer {
-  const std::string& file_;
+  std::string file_;
   const model_view& model_;
   const layer_list& list_;
 
  public:
   /// `file` is what errors call the file.
-  config_writer(const std::string& file, const model_view& model, const layer_list& list)
-      : file_(file), model_(model), list_(list) {}
+  config_writer(std::string file, const model_view& model, const layer_list& list)
+      : file_(std::move(file)), model_(model), list_(list) {}
 
   json model() const {
     json layers = json::array();
@@ -105,6 +105,27 @@ class config_writer {
     json whole = object_of(list_.chain ? "keras" : "keras.src.models.functional", list_.model_class(), std::move(config));
     if (!list_.chain) whole["registered_name"] = list_.model_class();
     return whole;
+  }
+
+  /// An option of a layer with weights as the text by which files are compared; empty if there is none, or none that can be
+  /// compared: an activation may also be the next layer.
+  std::string option_of(int number, std::string_view option) const {
+    const layer& l = list_[number];
+    const std::span<const double> n = model_.operations[std::size_t(l.first)];
+    const std::string_view operation = node(l.first).operation->name;
+    const bool transposed = operation == "transposed_convolution";
+    const auto pair = [&](std::size_t i) {
+      return n[i] == n[i + 1] ? detail::formatted("%g", n[i]) : detail::formatted("%g x %g", n[i], n[i + 1]);
+    };
+    if (option == "activation") return l.last > l.first ? node(l.last).operation->name : "";
+    if (option == "epsilon" && operation == "batch_normalization") return detail::formatted("%.6g", n[1]);
+    if (option == "epsilon" && operation == "layer_normalization") return detail::formatted("%.6g", n[0]);
+    if (!transposed && operation != "convolution") return "";
+    if (option == "strides") return pair(3);
+    if (option == "dilation_rate") return pair(5);
+    if (option == "groups") return transposed ? "" : detail::formatted("%g", n[7]);
+    if (option == "padding") return n[transposed ? 7 : 8] != 0 ? "same" : "valid";
+    return "";
   }
 
  private:
