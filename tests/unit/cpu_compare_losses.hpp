@@ -2,6 +2,7 @@
 #pragma once
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <strata/cpu/kernels/losses.hpp>
 #include <string_view>
 
@@ -20,7 +21,7 @@ struct results {
 
 /// Predictions between 0 and 1 if `probabilities`, else any numbers.
 template <class K, class T, class L, int N>
-results<T> run(int count, bool probabilities, bool adds) {
+results<T> run(int count, bool probabilities, bool adds, bool weighted) {
   const auto all = std::size_t(count * N);
   results<T> r{std::vector<T>(all, T(NAN)), std::vector<T>(all, T(NAN)), std::vector<T>(all, adds ? T(1) : T(NAN))};
   buffer<T> x(count * N), truth(count * N), scratch(K::scratch + count * K::scratch_per_sample);
@@ -31,7 +32,10 @@ results<T> run(int count, bool probabilities, bool adds) {
   }
   if (probabilities) x.data[0] = 0;  // beyond what the logarithm may see
   for (int n = 0; n < count; ++n) labels[std::size_t(n)] = n % N;
+  std::vector<T> weights;
+  for (int n = 0; n < count; ++n) weights.push_back(T(float(n % 3) / 2));
   operands<T> o;
+  if (weighted) o.weights = weights.data();
   o.count = count, o.x[0] = x.data, o.y = r.predicted.data(), o.scratch = scratch.data;
   o.dx[0] = r.dx.data(), o.adds_dx[0] = adds;
   K::forward(o);
@@ -59,12 +63,15 @@ void check() {
   CAPTURE(N);
   CAPTURE(sizeof(T));
   for (const int count : {1, 5})
-    for (const bool adds : {false, true}) {
-      const auto expected = run<kernel<reference, Op, precision::f64, shape{N}>, double, L, N>(count, probabilities, adds);
-      const auto r = run<kernel<cpu, Op, P, shape{N}>, T, L, N>(count, probabilities, adds);
+    for (const int way : {0, 1, 2, 3}) {
+      const bool adds = way % 2 == 1, weighted = way >= 2;
+      const auto expected =
+          run<kernel<reference, Op, precision::f64, shape{N}>, double, L, N>(count, probabilities, adds, weighted);
+      const auto r = run<kernel<cpu, Op, P, shape{N}>, T, L, N>(count, probabilities, adds, weighted);
       CHECK(difference(r.y.data(), expected.y) < tolerance);
       CHECK(difference(r.predicted.data(), expected.predicted) < tolerance);
       CHECK(difference(r.dx.data(), expected.dx) < tolerance);
+      if (weighted && !adds) CHECK(std::all_of(r.dx.begin(), r.dx.begin() + N, [](T slope) { return slope == 0; }));
       CHECK(std::abs(r.loss[0] - expected.loss[0]) <= tolerance * std::abs(expected.loss[0]));
       CHECK(r.loss[1] == count);
     }

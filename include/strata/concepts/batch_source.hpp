@@ -14,11 +14,13 @@ namespace strata {
 /// What comes with each sample: nothing, a class index, or a row of values (one-hot rows, regression targets).
 enum class label_kind { none, sparse, dense };
 
-/// What the samples of a batch are compared with at one output. A loss reads one of the two.
+/// What the samples of a batch are compared with at one output. A loss reads one of the first two. A weight multiplies the loss
+/// of a sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1.
 template <class T>
 struct truth_rows {
   const std::int32_t* labels = nullptr;  // (count)
   const T* targets = nullptr;            // (count, target shape...)
+  const T* weights = nullptr;            // (count)
 };
 
 /// Samples of a batch, row after row: for each input of the network their numbers, and for each output the truth.
@@ -34,8 +36,8 @@ struct samples {
   /// Of a network with one input and one output.
   constexpr samples(const T* x, int count) : inputs{x}, count(count) {}
   constexpr samples(const T* x, truth_rows<T> y, int count) : inputs{x}, truths{y}, count(count) {}
-  constexpr samples(const T* x, const std::int32_t* labels, int count) : samples(x, {labels, nullptr}, count) {}
-  constexpr samples(const T* x, const T* targets, int count) : samples(x, {nullptr, targets}, count) {}
+  constexpr samples(const T* x, const std::int32_t* labels, int count) : samples(x, {labels, nullptr, nullptr}, count) {}
+  constexpr samples(const T* x, const T* targets, int count) : samples(x, {nullptr, targets, nullptr}, count) {}
 
   /// The only input, and the truth at the only output.
   constexpr const T* x() const { return inputs[0]; }
@@ -51,6 +53,7 @@ struct samples {
     for (int k = 0; k < sizes.output_count; ++k) {
       if (truths[k].labels) some.truths[k].labels = truths[k].labels + first;
       if (truths[k].targets) some.truths[k].targets = truths[k].targets + first * sizes.outputs[k];
+      if (truths[k].weights) some.truths[k].weights = truths[k].weights + first;
     }
     return some;
   }

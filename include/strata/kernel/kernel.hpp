@@ -69,6 +69,7 @@ struct operands {
 
   const std::int32_t* labels = nullptr;  // for the loss: one class per sample, or
   const T* targets = nullptr;            // one row of targets per sample
+  const T* weights = nullptr;            // of the loss of each sample, and of its gradient; null: 1
   double* loss = nullptr;                // the loss adds (sum, count); null: prediction, without labels
 };
 

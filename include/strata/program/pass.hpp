@@ -262,6 +262,7 @@ class pass {
     if (const int k = it.number_of_output; k >= 0) {
       o.labels = batch_.truths[k].labels;
       o.targets = batch_.truths[k].targets;
+      o.weights = batch_.truths[k].weights;
       o.loss = sums_.loss_at(k);
     }
     return o;

@@ -1,5 +1,6 @@
 // Losses in plain loops: one kernel for all, and joint kernels that compute from the logits before softmax or sigmoid.
 #pragma once
+#include <strata/base/rounded.hpp>
 #include <strata/concepts/loss.hpp>
 #include <strata/layers/activations.hpp>
 #include <strata/losses/binary_crossentropy.hpp>
@@ -20,9 +21,16 @@ constexpr auto truth_of(const operands<T>& o, int n, int size) {
     return std::span<const T>(o.targets + n * size, std::size_t(size));
 }
 
+/// The weight of sample n.
 template <class T>
-constexpr void add_loss(const operands<T>& o, T value) {
-  o.loss[0] += static_cast<double>(value);
+constexpr T weight_of(const operands<T>& o, int n) {
+  return o.weights ? o.weights[n] : T(1);
+}
+
+/// Adds the loss of sample n.
+template <class T>
+constexpr void add_loss(const operands<T>& o, int n, T value) {
+  o.loss[0] += static_cast<double>(rounded(value * weight_of(o, n)));
   o.loss[1] += 1;
 }
 }  // namespace detail
@@ -37,7 +45,7 @@ struct kernel<reference, L, P, In> : kernel_defaults {
   static constexpr void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * N; ++i) o.y[i] = o.x[0][i];
     for (int n = 0; o.loss && n < o.count; ++n)
-      detail::add_loss(o, L::value(std::span<const T>(o.y + n * N, std::size_t(N)), detail::truth_of<L>(o, n, N)));
+      detail::add_loss(o, n, L::value(std::span<const T>(o.y + n * N, std::size_t(N)), detail::truth_of<L>(o, n, N)));
   }
 
   static constexpr void backward(const operands<T>& o) {
@@ -45,7 +53,8 @@ struct kernel<reference, L, P, In> : kernel_defaults {
     for (int n = 0; dx && n < o.count; ++n) {
       L::gradient(std::span<const T>(o.y + n * N, std::size_t(N)), detail::truth_of<L>(o, n, N),
                   std::span<T>(o.scratch, std::size_t(N)));
-      for (int i = 0; i < N; ++i) dx[n * N + i] += o.scratch[i];
+      const T weight = detail::weight_of(o, n);
+      for (int i = 0; i < N; ++i) dx[n * N + i] += o.scratch[i] * weight;
     }
   }
 };
@@ -79,7 +88,7 @@ struct kernel<reference, fused<softmax, L>, P, In> : kernel_defaults {
         T loss{};
         for (int i = 0; i < N; ++i)
           if (const T t = target(std::size_t(i)); t != 0) loss += t * s.negative_log_probability(x[i]);
-        detail::add_loss(o, loss);
+        detail::add_loss(o, n, loss);
       }
       for (int i = 0; i < N; ++i) o.y[n * N + i] = s.probability(x[i]);
     }
@@ -91,7 +100,8 @@ struct kernel<reference, fused<softmax, L>, P, In> : kernel_defaults {
       const auto target = target_of(o, n);
       T targets{};
       for (int i = 0; i < N; ++i) targets += target(std::size_t(i));
-      for (int i = 0; i < N; ++i) dx[n * N + i] += o.y[n * N + i] * targets - target(std::size_t(i));
+      const T weight = detail::weight_of(o, n);
+      for (int i = 0; i < N; ++i) dx[n * N + i] += (o.y[n * N + i] * targets - target(std::size_t(i))) * weight;
     }
   }
 
@@ -119,7 +129,7 @@ struct kernel<reference, fused<sigmoid, binary_crossentropy<Options...>>, P, In>
       if (o.loss) {
         T loss{};
         for (int i = 0; i < N; ++i) loss += L::value_of_logit(x[i], L::target(o.targets[n * N + i]));
-        detail::add_loss(o, loss / T(N));
+        detail::add_loss(o, n, loss / T(N));
       }
       for (int i = 0; i < N; ++i) o.y[n * N + i] = L::sigmoid_of(x[i]);
     }
@@ -127,7 +137,8 @@ struct kernel<reference, fused<sigmoid, binary_crossentropy<Options...>>, P, In>
 
   static constexpr void backward(const operands<T>& o) {
     T* const dx = detail::begin_input_gradient(o, 0, N);
-    for (int i = 0; dx && i < o.count * N; ++i) dx[i] += (o.y[i] - L::target(o.targets[i])) / T(N);
+    for (int i = 0; dx && i < o.count * N; ++i)
+      dx[i] += (o.y[i] - L::target(o.targets[i])) * (detail::weight_of(o, i / N) / T(N));
   }
 };
 

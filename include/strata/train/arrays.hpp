@@ -12,6 +12,7 @@
 #include <strata/base/shape_text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/array.hpp>
+#include <strata/data/core/rows_view.hpp>
 #include <strata/data/core/sample.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/batch.hpp>
@@ -105,6 +106,47 @@ template <class Program, class X>
 using samples_of_array_t =
     data::tensor_slices<decltype(rows_of_array<Program::network::input_shape>("", "", std::declval<const X&>())),
                         data::no_labels>;
+
+/// Samples with a weight each.
+template <class Base, class W>
+class weighted_rows : public data::detail::samples_around<Base> {
+  std::span<const W> weights_;
+
+ public:
+  static constexpr data::row_properties properties = Base::properties;
+  weighted_rows(Base base, std::span<const W> weights) : data::detail::samples_around<Base>(std::move(base)), weights_(weights) {}
+
+  template <class T, class Then>
+  void write(data::sample_index i, data::sample_index ahead, data::sample_place<T> to, Then then) const {
+    this->base_.write(i, ahead, to, then);
+  }
+  W weight(data::sample_index i) const { return weights_[i.row]; }
+};
+/// Throws strata::error for another number of weights than of samples.
+template <class Samples, class Weights>
+auto weighted(const char* call, Samples samples, const Weights& weights) {
+  using W = std::ranges::range_value_t<Weights>;
+  if (std::ranges::size(weights) != samples.size())
+    throw_error({call, ": x has ", samples.size(), " samples, but sample_weight has ", std::ranges::size(weights)});
+  return data::detail::with_rows<weighted_rows<data::rows_t<Samples>, W>>(std::move(samples), std::span<const W>(weights));
+}
+
+template <class Option>
+inline constexpr bool is_sample_weight = false;
+template <class Weights>
+inline constexpr bool is_sample_weight<sample_weight<Weights>> = true;
+/// With the weights that an option brings, if there is one.
+template <class Samples>
+Samples with_weights(const char*, Samples samples) {
+  return samples;
+}
+template <class Samples, class Option, class... Options>
+auto with_weights(const char* call, Samples samples, const Option& option, const Options&... options) {
+  if constexpr (is_sample_weight<Option>)
+    return weighted(call, std::move(samples), option.values);
+  else
+    return with_weights(call, std::move(samples), options...);
+}
 
 /// Of some samples, in their order. As in Keras, a batch is not larger than they are.
 template <class T, class Samples>

@@ -40,7 +40,7 @@ class stream_over final : public batch_stream<T> {
   std::ranges::iterator_t<Source> at_{};
   bool fresh_ = true;  // no batch has been taken yet
   std::optional<data_position> resumed_at_;
-  std::vector<T> x_, targets_;  // of a batch in another precision
+  std::vector<T> x_, targets_, weights_;  // of a batch in another precision
   static constexpr bool tells_position = requires(Source& source, data_position at) {
     { std::as_const(source).where() } -> std::same_as<data_position>;
     source.resume_at(at);
@@ -111,7 +111,9 @@ class stream_over final : public batch_stream<T> {
                       out = from.targets() ? count * std::size_t(Source::target_shape.size()) : 0;
     x_.assign(from.x(), from.x() + in);
     targets_.assign(from.targets(), from.targets() + out);
-    batch = {x_.data(), {from.labels(), out > 0 ? targets_.data() : nullptr}, from.count};
+    const U* const weights = from.truths[0].weights;
+    weights_.assign(weights, weights ? weights + count : weights);
+    batch = {x_.data(), {from.labels(), out > 0 ? targets_.data() : nullptr, weights ? weights_.data() : nullptr}, from.count};
   }
   [[gnu::cold]] void choose(row_choice rows, row_writers writers) {
     if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));

@@ -2,14 +2,17 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace strata {
 
@@ -64,15 +67,65 @@ struct kept_array<A> {
 };
 }  // namespace detail
 
-/// Evaluates on this source of batches, or on the arrays x and y, after each epoch.
-template <class Source, class Truth = void>
+/// A weight for each sample of x, which multiplies its loss and so its gradient: `sample_weight(weights)`. Metrics have no
+/// weights. The loss is the sum of weight * loss over the samples, divided by their number, as in Keras.
+template <class Weights>
+struct sample_weight {
+  Weights values;
+  constexpr explicit sample_weight(Weights w) : values(std::move(w)) {}
+};
+template <class Weights>
+sample_weight(Weights&&) -> sample_weight<typename detail::kept_array<Weights>::type>;
+
+/// Weights of classes: each sample has the weight of its class, 1 if that is not named. `class_weight{{0, 1.0}, {1, 50.0}}`. The
+/// class is the label, the largest target or, of one target, the integer next to it. It holds for the training, not for
+/// validation.
+class class_weight {
+  std::vector<std::pair<int, double>> weights_;
+
+ public:
+  class_weight() = default;
+  class_weight(std::initializer_list<std::pair<int, double>> weights) : weights_(weights) {}
+  /// Of a range of pairs, such as a std::map<int, double>.
+  template <std::ranges::input_range R>
+    requires(!std::same_as<std::remove_cvref_t<R>, class_weight>)
+  explicit class_weight(const R& weights) {
+    for (const auto& [index, weight] : weights) weights_.emplace_back(index, weight);
+  }
+
+  bool empty() const { return weights_.empty(); }
+  /// Throws strata::error for a class that is not below `classes`, and for a weight that is negative or not finite.
+  void check(long classes) const {
+    for (const auto& [index, weight] : weights_) {
+      if (index < 0 || index >= classes)
+        throw_error({"class_weight: there is no class ", index, ": classes are 0 to ", classes - 1});
+      if (!(weight >= 0) || !std::isfinite(weight)) throw_error({"class_weight: the weight of class ", index, " is ", weight});
+    }
+  }
+  double of(int index) const {
+    for (const auto& one : weights_)
+      if (one.first == index) return one.second;
+    return 1;
+  }
+};
+
+/// Evaluates on this source of batches, or on the arrays x and y, perhaps with weights of the samples, after each epoch.
+template <class Source, class Truth = void, class Weights = void>
 struct validation {
+  Source x;
+  Truth y;
+  Weights weights;
+  constexpr validation(Source samples, Truth truth, Weights w)
+      : x(std::move(samples)), y(std::move(truth)), weights(std::move(w)) {}
+};
+template <class Source, class Truth>
+struct validation<Source, Truth, void> {
   Source x;
   Truth y;
   constexpr validation(Source samples, Truth truth) : x(std::move(samples)), y(std::move(truth)) {}
 };
 template <class Source>
-struct validation<Source, void> {
+struct validation<Source, void, void> {
   Source source;
   constexpr explicit validation(Source s) : source(std::move(s)) {}
 };
@@ -80,6 +133,9 @@ template <class Source>
 validation(Source) -> validation<Source>;
 template <class X, class Y>
 validation(X&&, Y&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type>;
+template <class X, class Y, class W>
+validation(X&&, Y&&, W&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type,
+                                        typename detail::kept_array<W>::type>;
 
 /// Holds the last samples of x and y back, before they are shuffled, and evaluates on them after each epoch:
 /// `validation_split(0.2)`.

@@ -1,6 +1,7 @@
 // Runs single steps of an executor on batches of a stream: checks each batch first, and measures where the time goes.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
@@ -10,6 +11,7 @@
 #include <strata/train/agreement.hpp>
 #include <strata/train/any_executor.hpp>
 #include <strata/train/batch_stream.hpp>
+#include <strata/train/fit_options.hpp>
 #include <strata/train/logs.hpp>
 #include <strata/train/time_split.hpp>
 #include <string>
@@ -55,6 +57,8 @@ template <class T>
 class step_runner {
   any_executor<T>& executor_;
   const row_choice& own_rows_;
+  class_weight classes_;
+  std::vector<T> weights_;  // of a batch
 
  public:
   time_split time{};
@@ -77,13 +81,39 @@ class step_runner {
   /// `samples_before`: of the epoch, for messages. sums: of this step.
   void train(const samples<T>& batch, long samples_before, std::span<metric_sum> sums) {
     executor_.check(batch, own_rows_of(batch), samples_before);
-    timed(&any_executor<T>::train_step, batch, sums);
+    if (classes_.empty())
+      timed(&any_executor<T>::train_step, batch, sums);
+    else
+      timed(&any_executor<T>::train_step, weighed(batch), sums);
+  }
+  /// Each sample of the next training steps has the weight of its class. Throws strata::error for classes that there are not.
+  void weigh(class_weight classes) {
+    classes_ = std::move(classes);
+    classes_.check(std::max(2L, executor_.about().ends.outputs[0]));
   }
 
   /// One pass over the stream, or its first `steps` batches.
   std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size, long steps = 0);
 
  private:
+  [[gnu::cold]] samples<T> weighed(samples<T> batch) {
+    if (batch.truths[0].weights) throw_error("fit: the batches have weights, so they cannot have those of classes, too");
+    const std::ptrdiff_t size = executor_.about().ends.outputs[0];
+    weights_.resize(std::max(weights_.size(), std::size_t(batch.count)));
+    const row_range own = own_rows_of(batch);
+    for (int n = own.begin; n < own.end; ++n) {
+      int index = 0;
+      if (batch.labels()) {
+        index = batch.labels()[n];
+      } else {
+        const T* const row = batch.targets() + n * size;
+        index = size == 1 ? int(std::lround(row[0])) : int(std::max_element(row, row + size) - row);
+      }
+      weights_[std::size_t(n)] = T(classes_.of(index));
+    }
+    batch.truths[0].weights = weights_.data();
+    return batch;
+  }
   /// Time that the executor spends on messages is not time of computing.
   void timed(void (any_executor<T>::*step)(const samples<T>&, std::span<metric_sum>), const samples<T>& batch,
              std::span<metric_sum> sums);

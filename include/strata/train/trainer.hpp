@@ -109,9 +109,10 @@ class trainer {
 
   /// Trains on arrays: x is (samples, shape of the input), y has a class number or the shape of the output for each sample. Each
   /// is numbers one after the other in memory, such as a vector, an array or a span, a range of std::arrays, or a data::array.
-  /// Besides the other options, `batch_size(32)` and `shuffle(true)` are known, which have these defaults. The samples are
-  /// shuffled in the same order in all processes, and after a resume. In asynchronous training each worker reads its share of
-  /// them. Throws strata::error, too, for sizes that do not go together.
+  /// Besides the other options, `batch_size(32)` and `shuffle(true)` are known, which have these defaults,
+  /// `sample_weight(weights)` and `validation_split(0.2)`. The samples are shuffled in the same order in all processes, and after
+  /// a resume. In asynchronous training each worker reads its share of them. Throws strata::error, too, for sizes that do not go
+  /// together.
   template <detail::array_argument X, detail::array_argument Y, class... Options>
   history fit(X&& x, Y&& y, Options&&... options) {
     using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
@@ -121,7 +122,7 @@ class trainer {
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       if (serve()) return past;
       telling_errors([&] {
-        const auto samples = detail::samples_of_arrays<Program>("fit", x, y);
+        const auto samples = detail::with_weights("fit", detail::samples_of_arrays<Program>("fit", x, y), options...);
         const batch_size size = detail::pick(batch_size(32), options...);
         data::detail::slice part;
         if constexpr ((std::is_same_v<std::remove_cvref_t<Options>, validation_split> || ...))
@@ -159,15 +160,19 @@ class trainer {
     return out;
   }
 
-  /// The same of arrays, as fit takes them.
-  template <detail::array_argument X, detail::array_argument Y>
-  logs evaluate(const X& x, const Y& y, const batch_size& size = batch_size(32)) {
-    using sentence = typename detail::data_verdict<Program, detail::arrays<X, Y>, true>::type;
-    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
-    if constexpr (std::is_same_v<sentence, detail::no_complaint>)
-      return evaluate(detail::batches_in_order<T>(detail::samples_of_arrays<Program>("evaluate", x, y), {}, size));
-    else
+  /// The same of arrays, as fit takes them; `batch_size(32)` and `sample_weight(weights)` may follow.
+  template <detail::array_argument X, detail::array_argument Y, class... Options>
+  logs evaluate(const X& x, const Y& y, const Options&... options) {
+    using sentence = typename detail::evaluate_verdict<Program, X, Y, Options...>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "evaluate cannot read these arguments");
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
+      const char* const call = "evaluate";
+      return evaluate(
+          detail::batches_in_order<T>(detail::with_weights(call, detail::samples_of_arrays<Program>(call, x, y), options...), {},
+                                      detail::pick(batch_size(32), options...)));
+    } else {
       return {};
+    }
   }
 
   /// The network's output for each sample of an array: one sample or many, as fit takes them. Throws strata::error if x does not
@@ -325,9 +330,14 @@ class trainer {
   /// What fit_checked reads of an option: batches instead of arrays.
   template <class Option>
   static decltype(auto) prepared(Option& option, [[maybe_unused]] int size) {
-    if constexpr (requires { option.x, option.y; } && detail::is_validation<std::remove_const_t<Option>>)
-      return validation(detail::batches_in_order<T>(detail::samples_of_arrays<Program>("validation", option.x, option.y), {},
-                                                    batch_size(size)));
+    const auto batches = [&](auto samples) {
+      return validation(detail::batches_in_order<T>(std::move(samples), {}, batch_size(size)));
+    };
+    if constexpr (requires { option.x, option.y, option.weights; } && detail::is_validation<std::remove_const_t<Option>>)
+      return batches(
+          detail::weighted("validation", detail::samples_of_arrays<Program>("validation", option.x, option.y), option.weights));
+    else if constexpr (requires { option.x, option.y; } && detail::is_validation<std::remove_const_t<Option>>)
+      return batches(detail::samples_of_arrays<Program>("validation", option.x, option.y));
     else
       return (option);
   }
@@ -357,6 +367,7 @@ class trainer {
                               .steps = detail::pick(steps_per_epoch(0), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
                               .notice = detail::speed_notice()});
+    steps.weigh(detail::pick(class_weight(), options...));
     const int every = detail::pick(validation_freq(1), options...).epochs;
     const auto at_most = detail::pick(validation_steps(0), options...);
     if (every < 1) throw_error({"fit: validation_freq(", every, "): it must be at least 1"});

@@ -73,6 +73,13 @@ inline constexpr reason batch_size_and_shuffle_go_with_arrays_a_data_set_has_sta
     "batch_size and shuffle are for arrays x and y; a data set is shuffled and batched by data::shuffle and data::batch"};
 inline constexpr reason validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset{
     "validation_split is for arrays x and y; data::split_dataset divides a data set"};
+inline constexpr reason sample_weight_goes_with_arrays_x_and_y{
+    "sample_weight is for arrays x and y: fit(x, y, sample_weight(w))"};
+inline constexpr reason sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample{
+    "sample_weight takes a vector or span of float, a number for each sample"};
+inline constexpr reason sample_weight_and_class_weight_exclude_each_other{
+    "samples have weights of their own or those of their classes, not both: multiply them and give sample_weight"};
+inline constexpr reason evaluate_takes_batch_size_and_sample_weight{"evaluate(x, y) takes batch_size and sample_weight, too"};
 inline constexpr reason validation_and_validation_split_exclude_each_other{
     "validation data are given by validation(...) or taken from x and y by validation_split, not both"};
 inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
@@ -80,8 +87,8 @@ inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
     "fit and evaluate take batches: data | data::batch<64>"};
 inline constexpr reason fit_takes_options_and_callbacks{
-    "fit takes epochs, steps_per_epoch, batch_size, shuffle, validation, validation_split, validation_freq, "
-    "validation_steps, verbosity and callbacks"};
+    "fit takes epochs, steps_per_epoch, batch_size, shuffle, sample_weight, class_weight, validation, validation_split, "
+    "validation_freq, validation_steps, verbosity and callbacks"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
@@ -96,16 +103,28 @@ inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strat
 namespace detail {
 template <class T>
 inline constexpr bool is_validation = false;
-template <class Source, class Truth>
-inline constexpr bool is_validation<validation<Source, Truth>> = true;
+template <class... Parts>
+inline constexpr bool is_validation<validation<Parts...>> = true;
+template <class Option>
+struct is_sample_weights : std::bool_constant<is_sample_weight<Option>> {};
+template <class Option>
+struct is_class_weight : std::is_same<Option, class_weight> {};
+template <class>
+inline constexpr bool has_numbers = false;
+template <class W>
+  requires(array_traits<W>::flat && array_traits<W>::valid)
+inline constexpr bool has_numbers<sample_weight<W>> = true;
+template <class Option>
+struct is_sample_weight_without_numbers : std::bool_constant<is_sample_weight<Option> && !has_numbers<Option>> {};
 }  // namespace detail
 
 /// What fit takes besides the data: options and callbacks, in any order.
 template <class O>
-concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
-                     std::same_as<O, batch_size> || std::same_as<O, shuffle> || std::same_as<O, verbosity> ||
-                     std::same_as<O, validation_split> || std::same_as<O, validation_freq> || std::same_as<O, validation_steps> ||
-                     detail::is_validation<O> || callback<O> || session_callback<O>;
+concept fit_option =
+    std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
+    std::same_as<O, batch_size> || std::same_as<O, shuffle> || std::same_as<O, verbosity> || std::same_as<O, validation_split> ||
+    std::same_as<O, validation_freq> || std::same_as<O, validation_steps> || detail::is_sample_weight<O> ||
+    std::same_as<O, class_weight> || detail::is_validation<O> || callback<O> || session_callback<O>;
 
 /// What a trainer takes besides network, optimizer and loss.
 template <class E>
@@ -343,9 +362,11 @@ struct fit_verdict {
   };
   template <class Validation>
   struct on_validation<validation<Validation>> : data_verdict<Program, Validation, true> {};
-  template <class X, class Y>
+  template <class X, class Y, class W>
     requires(!std::is_void_v<Y>)
-  struct on_validation<validation<X, Y>> : data_verdict<Program, arrays<X, Y>, true> {};
+  struct on_validation<validation<X, Y, W>> : data_verdict<Program, arrays<X, Y>, true> {};
+  template <template <class> class Is>
+  using those = filter_t<Is, std::remove_cvref_t<Options>...>;
 
   static auto sentence() {
     using data = typename data_verdict<Program, Source, true>::type;
@@ -361,6 +382,14 @@ struct fit_verdict {
       return fit_option_verdict<refused>{};
     else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
       return argument_verdict<of_arrays, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
+    else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<those<is_sample_weights>, sample_weight_goes_with_arrays_x_and_y>{};
+    else if constexpr (!std::is_same_v<those<is_sample_weight_without_numbers>, type_list<>>)
+      return argument_verdict<those<is_sample_weight_without_numbers>,
+                              sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample>{};
+    else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> &&
+                       !std::is_same_v<those<is_class_weight>, type_list<>>)
+      return argument_verdict<those<is_class_weight>, sample_weight_and_class_weight_exclude_each_other>{};
     else if constexpr (!std::is_same_v<split, type_list<>> && !is_arrays<Source>)
       return argument_verdict<split, validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset>{};
     else if constexpr (!std::is_same_v<split, type_list<>> &&
@@ -372,6 +401,21 @@ struct fit_verdict {
       return std::type_identity<at_t<0, validations>>{};
     else
       return std::type_identity<no_complaint>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+/// The same of evaluate.
+template <class T>
+struct is_no_evaluate_option : std::bool_constant<!std::same_as<T, batch_size> && !(is_sample_weight<T> && has_numbers<T>)> {};
+template <class Program, class X, class Y, class... Options>
+struct evaluate_verdict {
+  static auto sentence() {
+    using data = typename data_verdict<Program, arrays<X, Y>, true>::type;
+    if constexpr (!std::is_same_v<data, no_complaint>)
+      return std::type_identity<data>{};
+    else
+      return argument_verdict<filter_t<is_no_evaluate_option, Options...>, evaluate_takes_batch_size_and_sample_weight>{};
   }
   using type = typename decltype(sentence())::type;
 };

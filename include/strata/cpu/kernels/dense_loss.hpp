@@ -29,7 +29,7 @@ struct dense_loss_kernel : kernel_defaults {
       if constexpr (!logits) s = softmax_of(x, N, o.y + std::ptrdiff_t(n) * N);
       if (!o.loss) continue;
       if constexpr (logits) s = softmax_sum_of(x, N, static_cast<T*>(nullptr));
-      strata::detail::add_loss(o, class_loss<L>::value(x, s, o, n, N));
+      strata::detail::add_loss(o, n, class_loss<L>::value(x, s, o, n, N));
     }
   }
 

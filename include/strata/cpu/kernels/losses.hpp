@@ -170,8 +170,8 @@ template <class L, class T>
 }
 
 template <class L, class T>
-[[gnu::noinline]] void element_loss_gradient(const T* y, const T* truth, int N, T* dx, bool add) {
-  const vec<T> share = broadcast(T(1) / divisor_of<L, T>(N));
+[[gnu::noinline]] void element_loss_gradient(const T* y, const T* truth, T weight, int N, T* dx, bool add) {
+  const vec<T> share = broadcast(weight / divisor_of<L, T>(N));
   for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
     put<T>(lane, dx + i, element_loss<L>::template slope<T>(lane.load(y + i), lane.load(truth + i)) * share, add);
   });
@@ -190,10 +190,10 @@ template <class L, class T>
          T(N);
 }
 
-/// dx (+)= (y - truth) / N
+/// dx (+)= weight (y - truth) / N
 template <class L, class T>
-[[gnu::noinline]] void sigmoid_loss_gradient(const T* y, const T* truth, int N, T* dx, bool add) {
-  const vec<T> share = broadcast(T(1) / T(N));
+[[gnu::noinline]] void sigmoid_loss_gradient(const T* y, const T* truth, T weight, int N, T* dx, bool add) {
+  const vec<T> share = broadcast(weight / T(N));
   for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
     put<T>(lane, dx + i, (lane.load(y + i) - element_loss<L>::template target<T>(lane.load(truth + i))) * share, add);
   });
@@ -220,13 +220,14 @@ struct class_loss {
     else
       return dense_value(x, s, o.targets + std::ptrdiff_t(n) * C, C);
   }
-  /// dx (+)= y * factor * sum of targets - target
+  /// dx (+)= weight * (y * factor * sum of targets - target)
   template <class T>
   static void gradient(const T* y, T factor, const operands<T>& o, int n, int C, T* dx) {
+    const T weight = strata::detail::weight_of(o, n);
     if constexpr (sparse)
-      sparse_gradient(y, factor, o.labels[n], C, dx, o.adds_dx[0]);
+      sparse_gradient(y, factor * weight, o.labels[n], weight, C, dx, o.adds_dx[0]);
     else
-      dense_gradient(y, factor, o.targets + std::ptrdiff_t(n) * C, C, dx, o.adds_dx[0]);
+      dense_gradient(y, factor, o.targets + std::ptrdiff_t(n) * C, weight, C, dx, o.adds_dx[0]);
   }
 
  private:
@@ -239,16 +240,18 @@ struct class_loss {
     });
   }
   template <class T>
-  [[gnu::noinline]] static void sparse_gradient(const T* y, T factor, int label, int C, T* dx, bool add) {
+  [[gnu::noinline]] static void sparse_gradient(const T* y, T factor, int label, T weight, int C, T* dx, bool add) {
     for_vectors<T>(C, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE { put<T>(lane, dx + i, lane.load(y + i) * factor, add); });
-    dx[label] -= T(1);
+    dx[label] -= weight;
   }
   template <class T>
-  [[gnu::noinline]] static void dense_gradient(const T* y, T factor, const T* truth, int C, T* dx, bool add) {
-    const vec<T> all =
-        broadcast(factor * sum_over<T>(C, [&](int i, auto lane) STRATA_INLINE { return target<T>(lane.load(truth + i), C); }));
+  [[gnu::noinline]] static void dense_gradient(const T* y, T factor, const T* truth, T weight, int C, T* dx, bool add) {
+    const vec<T> all = broadcast(
+                     factor * sum_over<T>(C, [&](int i, auto lane) STRATA_INLINE { return target<T>(lane.load(truth + i), C); })),
+                 by = broadcast(weight);
     for_vectors<T>(C, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-      put<T>(lane, dx + i, multiply_add(lane.load(y + i), all, -target<T>(lane.load(truth + i), C)), add);
+      const vec<T> slope = multiply_add(lane.load(y + i), all, -target<T>(lane.load(truth + i), C));
+      put<T>(lane, dx + i, rounded<T>(slope * by), add);
     });
   }
 };
@@ -290,13 +293,13 @@ struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n) {
       const T loss = simd::pass_predictions<L>(base::x(o, n), base::truth(o, n), base::N, base::y(o, n));
-      if (o.loss) detail::add_loss(o, loss);
+      if (o.loss) detail::add_loss(o, n, loss);
     }
   }
   static void backward(const operands<T>& o) {
     for (int n = 0; o.dx[0] && n < o.count; ++n)
-      simd::element_loss_gradient<L>(base::y(o, n), o.targets + std::ptrdiff_t(n) * base::N, base::N, base::dx(o, n),
-                                     o.adds_dx[0]);
+      simd::element_loss_gradient<L>(base::y(o, n), o.targets + std::ptrdiff_t(n) * base::N, detail::weight_of(o, n), base::N,
+                                     base::dx(o, n), o.adds_dx[0]);
   }
 };
 
@@ -311,13 +314,13 @@ struct kernel<cpu, fused<sigmoid, binary_crossentropy<Options...>>, P, In> : sim
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n) {
       const T loss = simd::sigmoid_and_loss<L>(base::x(o, n), base::truth(o, n), base::N, base::y(o, n));
-      if (o.loss) detail::add_loss(o, loss);
+      if (o.loss) detail::add_loss(o, n, loss);
     }
   }
   static void backward(const operands<T>& o) {
     for (int n = 0; o.dx[0] && n < o.count; ++n)
-      simd::sigmoid_loss_gradient<L>(base::y(o, n), o.targets + std::ptrdiff_t(n) * base::N, base::N, base::dx(o, n),
-                                     o.adds_dx[0]);
+      simd::sigmoid_loss_gradient<L>(base::y(o, n), o.targets + std::ptrdiff_t(n) * base::N, detail::weight_of(o, n), base::N,
+                                     base::dx(o, n), o.adds_dx[0]);
   }
 };
 
@@ -331,7 +334,7 @@ struct kernel<cpu, fused<softmax, L>, P, In> : simd::loss_kernel<P, In> {
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n) {
       const auto s = simd::softmax_of(base::x(o, n), base::N, base::y(o, n));
-      if (o.loss) detail::add_loss(o, simd::class_loss<L>::value(base::x(o, n), s, o, n, base::N));
+      if (o.loss) detail::add_loss(o, n, simd::class_loss<L>::value(base::x(o, n), s, o, n, base::N));
     }
   }
   static void backward(const operands<T>& o) {
@@ -352,7 +355,7 @@ struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
     simd::copy_rows(o.x[0], base::N, o.y, base::N, o.count, base::N);
     for (int n = 0; o.loss && n < o.count; ++n) {
       const auto s = simd::softmax_sum_of(base::x(o, n), base::N, static_cast<T*>(nullptr));
-      detail::add_loss(o, simd::class_loss<L>::value(base::x(o, n), s, o, n, base::N));
+      detail::add_loss(o, n, simd::class_loss<L>::value(base::x(o, n), s, o, n, base::N));
     }
   }
   static void backward(const operands<T>& o) {

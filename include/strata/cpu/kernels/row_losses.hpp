@@ -9,8 +9,8 @@ namespace strata {
 
 namespace simd {
 
-/// A loss of one row of N predictions x: `value(x, truth, N, scratch)`, `gradient(x, truth, N, scratch, dx, add)`. The scratch
-/// has room for `rows_of_scratch` aligned rows.
+/// A loss of one row of N predictions x: `value(x, truth, N, scratch)`, `gradient(x, truth, weight, N, scratch, dx, add)`. The
+/// scratch has room for `rows_of_scratch` aligned rows.
 template <class L>
 struct row_loss;
 
@@ -24,10 +24,10 @@ struct row_loss<cosine_similarity> {
     return -s.product * s.of_prediction * s.of_truth;
   }
   template <class T>
-  [[gnu::noinline]] static void gradient(const T* x, const T* truth, int N, T*, T* dx, bool add) {
+  [[gnu::noinline]] static void gradient(const T* x, const T* truth, T weight, int N, T*, T* dx, bool add) {
     const sums<T> s(x, truth, N);
-    const vec<T> along = broadcast(cosine_similarity::along_prediction(s.product, s.of_prediction, s.of_truth)),
-                 against = broadcast(s.of_prediction * s.of_truth);
+    const vec<T> along = broadcast(weight * cosine_similarity::along_prediction(s.product, s.of_prediction, s.of_truth)),
+                 against = broadcast(weight * s.of_prediction * s.of_truth);
     for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
       put<T>(lane, dx + i, rounded<T>(along * lane.load(x + i)) - rounded<T>(against * lane.load(truth + i)), add);
     });
@@ -60,15 +60,17 @@ struct row_loss<categorical_hinge> {
     return missing < 0 ? T{} : missing;
   }
   template <class T>
-  [[gnu::noinline]] static void gradient(const T* x, const T* truth, int N, T* scores, T* dx, bool add) {
+  [[gnu::noinline]] static void gradient(const T* x, const T* truth, T weight, int N, T* scores, T* dx, bool add) {
     const bool misses = missing_margin(x, truth, N, scores) > 0;
-    for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane)
-                          STRATA_INLINE { put<T>(lane, dx + i, misses ? -lane.load(truth + i) : vec<T>{}, add); });
+    const vec<T> by = broadcast(weight);
+    for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
+      put<T>(lane, dx + i, misses ? rounded<T>(-lane.load(truth + i) * by) : vec<T>{}, add);
+    });
     if (!misses) return;
     const T best = largest_of(scores, N);
     int rival = 0;
     while (rival + 1 < N && scores[rival] != best) ++rival;
-    dx[rival] += 1 - truth[rival];
+    dx[rival] += strata::detail::rounded((1 - truth[rival]) * weight);
   }
 
  private:
@@ -98,20 +100,23 @@ struct row_loss<categorical_focal_crossentropy<Options...>> {
     });
   }
   template <class T>
-  [[gnu::noinline]] static void gradient(const T* x, const T* truth, int N, T* scratch, T* dx, bool add) {
+  [[gnu::noinline]] static void gradient(const T* x, const T* truth, T weight, int N, T* scratch, T* dx, bool add) {
     const row<T> r(x, N, scratch);
     T* const slopes = scratch + (rows_of_scratch - 1) * aligned_size<T>(N);
-    const vec<T> all = broadcast(sum_over<T>(N, [&](int i, auto lane) STRATA_INLINE {
-      const vec<T> slope = r.at(lane, i).slope(L::template target<vector_math<T>>(lane.load(truth + i), std::size_t(N)));
-      lane.store(slopes + i, slope);
-      return slope;
-    }));
+    const vec<T> all = broadcast(sum_over<T>(N,
+                                             [&](int i, auto lane) STRATA_INLINE {
+                                               const vec<T> slope = r.at(lane, i).slope(
+                                                   L::template target<vector_math<T>>(lane.load(truth + i), std::size_t(N)));
+                                               lane.store(slopes + i, slope);
+                                               return slope;
+                                             })),
+                 by = broadcast(weight);
     for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
       const vec<T> slope = lane.load(slopes + i), p = r.at(lane, i).p;
       if constexpr (logits)
-        put<T>(lane, dx + i, slope - rounded<T>(p * all), add);
+        put<T>(lane, dx + i, rounded<T>((slope - rounded<T>(p * all)) * by), add);
       else
-        put<T>(lane, dx + i, (slope / p - all) * r.inverse_sum, add);
+        put<T>(lane, dx + i, rounded<T>((slope / p - all) * r.inverse_sum * by), add);
     });
   }
 
@@ -158,12 +163,12 @@ struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
   static void forward(const operands<T>& o) {
     simd::copy_rows(o.x[0], base::N, o.y, base::N, o.count, base::N);
     for (int n = 0; o.loss && n < o.count; ++n)
-      detail::add_loss(o, simd::row_loss<L>::value(base::x(o, n), base::truth(o, n), base::N, o.scratch));
+      detail::add_loss(o, n, simd::row_loss<L>::value(base::x(o, n), base::truth(o, n), base::N, o.scratch));
   }
   static void backward(const operands<T>& o) {
     for (int n = 0; o.dx[0] && n < o.count; ++n)
-      simd::row_loss<L>::gradient(static_cast<const T*>(base::y(o, n)), o.targets + std::ptrdiff_t(n) * base::N, base::N,
-                                  o.scratch, base::dx(o, n), o.adds_dx[0]);
+      simd::row_loss<L>::gradient(static_cast<const T*>(base::y(o, n)), o.targets + std::ptrdiff_t(n) * base::N,
+                                  detail::weight_of(o, n), base::N, o.scratch, base::dx(o, n), o.adds_dx[0]);
   }
 };
 

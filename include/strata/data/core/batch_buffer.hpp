@@ -49,9 +49,14 @@ class batch_buffer {
   T* x() { return x_.data(); }
   std::int32_t* labels() { return labels_.data(); }
   T* targets() { return targets_.data(); }
+  /// Memory for the weights of so many samples.
+  T* weights(std::size_t samples) {
+    weights_.grow(samples);
+    return weights_.data();
+  }
 
  private:
-  arena<T> x_, targets_;
+  arena<T> x_, targets_, weights_;
   arena<std::int32_t> labels_;
 };
 

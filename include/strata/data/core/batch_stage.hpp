@@ -55,7 +55,9 @@ samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to, int batch_siz
   std::copy_n(from.x(), n * x_size, to.x());
   if constexpr (sparse) std::copy_n(from.labels(), n, to.labels());
   if constexpr (dense) std::copy_n(from.targets(), n * target_size, to.targets());
-  return {to.x(), {sparse ? to.labels() : nullptr, dense ? to.targets() : nullptr}, from.count};
+  T* const weights = from.truths[0].weights ? to.weights(most) : nullptr;
+  if (weights) std::copy_n(from.truths[0].weights, n, weights);
+  return {to.x(), {sparse ? to.labels() : nullptr, dense ? to.targets() : nullptr, weights}, from.count};
 }
 
 /// Base of Self, which has `start_pass()` and `make(buffer)`. make returns the next batch, in the buffer or in memory of B, or a

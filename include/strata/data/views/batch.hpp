@@ -42,6 +42,7 @@ class batch_maker {
 
  protected:
   static constexpr row_properties properties = rows::properties;
+  static_assert(!(has_weight<rows> && properties.leaves_out), "samples that may be left out have no weights");
   static constexpr std::size_t sample_size = rows::sample_shape.size(),
                                target_size = rows::labels == label_kind::dense ? rows::target_shape.size() : 0,
                                label_size = rows::labels == label_kind::sparse ? 1 : 0;
@@ -118,6 +119,10 @@ class batch_maker {
       filled = gather(base_.rows(), indices, count, static_cast<std::size_t>(wanted.begin), static_cast<std::size_t>(wanted.end),
                       out, filled, state_.team.get(), threads, state_.writers);
       state_.taken += count;
+      if constexpr (has_weight<rows>) {
+        T* const weights = out.weights(batch_size_);
+        for (std::size_t k = 0; k < count; ++k) weights[k] = static_cast<T>(base_.rows().weight(indices[k]));
+      }
       for (const sample_index i : indices.first(count)) release(base_.rows(), i);
       std::copy(indices.data() + count, indices.data() + known, state_.indices.data());
       state_.known = known - count;
@@ -126,7 +131,8 @@ class batch_maker {
       if (is_first) refuse_fewer_than_a_batch(filled);
       if (drops_remainder_) return {};
     }
-    return {out.x(), {out.labels(), out.targets()}, static_cast<int>(filled)};
+    return {
+        out.x(), {out.labels(), out.targets(), has_weight<rows> ? out.weights(batch_size_) : nullptr}, static_cast<int>(filled)};
   }
 
  protected:
