@@ -22,6 +22,12 @@ inline constexpr std::pair<std::string_view, std::string_view> optimizer_classes
     {"adamax", "Adamax"}, {"nadam", "Nadam"}, {"adagrad", "Adagrad"}, {"adadelta", "Adadelta"},
     {"lion", "Lion"},     {"ftrl", "Ftrl"},   {"lamb", "Lamb"}};
 
+/// Whether the view has an optimizer whose state Keras knows: not one of the user's own, and no moving averages of weights.
+inline bool has_optimizer_of_keras(const model_view& model) {
+  return model.optimizer &&
+         std::ranges::any_of(optimizer_classes, [&](const auto& known) { return known.first == model.optimizer->name; });
+}
+
 /// Whether the optimizer of a file, by its class, is another one than ours.
 inline bool is_another_optimizer(std::string_view class_name, std::string_view ours) {
   if (class_name.empty()) return false;

@@ -51,7 +51,7 @@ inline std::vector<std::byte> weights_store_bytes(const std::string& name, const
     }
     if (l.class_name == "Normalization") file.number<std::int32_t>(detail::text_of({vars, '/', index}), 0);  // the count
   }
-  if (model.optimizer) {
+  if (has_optimizer_of_keras(model)) {
     file.text("/optimizer/vars", "name", model.optimizer->name);
     file.number("/optimizer/vars/0", std::int32_t(model.optimizer->step));
     file.number("/optimizer/vars/1", float(model.optimizer->learning_rate));
@@ -104,7 +104,7 @@ inline std::vector<std::byte> read_numbers(const hdf5_file& file, const std::str
 /// Reads the state of the optimizer, if the file has as many variables. As in Keras, it begins anew otherwise.
 inline void read_optimizer(const hdf5_file& file, const model_view& model, const layer_list& list, loaded_state& to) {
   const std::string vars = "optimizer/vars";
-  if (!model.optimizer || !file.has(vars)) return;
+  if (!has_optimizer_of_keras(model) || !file.has(vars)) return;
   const std::vector<optimizer_variable> variables = optimizer_variables(model, list);
   const auto at = [&](std::size_t i) { return detail::text_of({vars, '/', i}); };
   // A schedule has no variable for the rate.
