@@ -190,6 +190,14 @@ TEST_CASE("a device has memory for what the network and each loss read, and gets
   CHECK(std::ranges::equal(std::span(there.truths[1].targets, 20), data.targets));
   CHECK(there.truths[0].targets == nullptr);
   CHECK(there.truths[1].labels == nullptr);
+  CHECK(there.truths[0].weights == nullptr);
+
+  batch.truths[1].weights = data.numbers.data();
+  const samples<float> weighted = memory.copy({}, {}, batch);
+  CHECK(counting_device::numbers == 10 * (6 + 3 + 2 + 1));
+  CHECK(weighted.truths[0].weights == nullptr);
+  CHECK(std::ranges::equal(std::span(weighted.truths[1].weights, 10), std::span(data.numbers).first(10)));
+  CHECK(weighted.rows(4, 3, ends).truths[1].weights == weighted.truths[1].weights + 4);
 }
 
 TEST_CASE("rows cuts every input and the truth at every output, as far as samples exist") {

@@ -31,7 +31,7 @@ class device_batch {
   std::span<const label_kind> truths_;
   buffer<T> inputs_[max_ends], targets_[max_ends], weights_[max_ends];
   buffer<std::int32_t> labels_[max_ends];
-  int capacity_ = 0;
+  int capacity_ = 0, weights_capacity_[max_ends] = {};  // there is memory for weights from the first batch on that has them
 
  public:
   /// Of the program, constants: ends_of_program and truths_of_program.
@@ -44,7 +44,6 @@ class device_batch {
     for (int k = 0; k < ends_->input_count; ++k) inputs_[k] = on.template allocate<T>(std::size_t(count * ends_->inputs[k]));
     for (int k = 0; k < ends_->output_count; ++k) {
       if (reads(k, label_kind::dense)) targets_[k] = on.template allocate<T>(std::size_t(count * ends_->outputs[k]));
-      weights_[k] = on.template allocate<T>(std::size_t(count));
       if (reads(k, label_kind::sparse)) labels_[k] = on.template allocate<std::int32_t>(std::size_t(count));
     }
   }
@@ -59,6 +58,10 @@ class device_batch {
     there.count = batch.count;
     for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = copied(inputs_[k], batch.inputs[k], ends_->inputs[k]);
     for (int k = 0; k < ends_->output_count; ++k) {
+      if (batch.truths[k].weights && weights_capacity_[k] < capacity_) {
+        weights_[k] = on.template allocate<T>(std::size_t(capacity_));
+        weights_capacity_[k] = capacity_;
+      }
       there.truths[k].weights = copied(weights_[k], batch.truths[k].weights, 1);
       if (reads(k, label_kind::sparse)) there.truths[k].labels = copied(labels_[k], batch.truths[k].labels, 1);
       if (reads(k, label_kind::dense)) there.truths[k].targets = copied(targets_[k], batch.truths[k].targets, ends_->outputs[k]);
