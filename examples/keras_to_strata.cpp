@@ -50,6 +50,7 @@ int main(int argc, char** argv) try {
   for (const std::string& note : network.notes) std::cout << "// " << one_line(note) << '\n';
   std::cout << "#pragma once\n#include <strata/strata.hpp>\n\nnamespace " << name
             << " {\nusing namespace strata;\n\nusing network = " << network.type << ";\n\n}  // namespace " << name << '\n';
+  return 0;
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';
   return 1;
