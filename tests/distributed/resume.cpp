@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <strata/callbacks/stop_on_interrupt.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
@@ -56,8 +57,9 @@ int train(const auto& strategy, const std::string& folder, std::chrono::millisec
   const auto digits = data::synthetic_digits(300, 3);  // 4 x 64 + 44
   trainer model{small_cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   backup_and_restore backup(folder, {.save_every_batches = 3});
-  const history past = model.fit(digits | data::shuffle(300) | data::batch<64> | data::prefetch(2), epochs(6), steps_per_epoch(4),
-                                 validation(digits | data::batch<100>), take_time{pause}, backup, verbose::off);
+  const history past =
+      model.fit(digits | data::shuffle(300) | data::batch<64> | data::prefetch(2), epochs(6), steps_per_epoch(4),
+                validation(digits | data::batch<100>), take_time{pause}, stop_on_interrupt{}, backup, verbose::off);
   if (backup.interrupted()) {
     take_time::say("interrupted at step ", model.executor().step());
     return 75;  // EX_TEMPFAIL: to be started again

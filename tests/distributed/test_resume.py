@@ -100,17 +100,17 @@ def _():
         began_at.update(begins + [first_step(outputs[0])])
 
 
-def train_with_terminations(strategy, count, times, folder):
-    """SIGTERM to some of the processes: all end after the same step."""
+def train_with_terminations(strategy, count, times, folder, ask=signal.SIGTERM):
+    """The signal to some of the processes: all end after the same step."""
     for _ in range(times):
         processes = start(folder, strategy, count, pause=PAUSE)
         heard = [p.stdout.readline() for p in processes]
         check(all(line.startswith('under way') for line in heard), heard)
         time.sleep(chance.uniform(0, LASTS))
         for p in chance.sample(processes, chance.randrange(1, count + 1)):
-            p.send_signal(signal.SIGTERM)
+            p.send_signal(ask)
         outputs = finish(processes)
-        if any(p.returncode == -signal.SIGTERM for p in processes):  # that came when fit had ended
+        if any(p.returncode == -ask for p in processes):  # that came when fit had ended
             break
         ends = {line for out in outputs for line in out.splitlines() if line}
         check(len(ends) == 1, outputs)
@@ -128,6 +128,11 @@ for strategy, count in (('one_device', 1), ('mirrored', 1), ('multi_worker', 2),
             folder = next(folders)
             outputs = train_with_terminations(strategy, count, 3, folder)
             check(digests(outputs) == expected, outputs)
+
+
+@case('SIGINT with stop_on_interrupt: the same')
+def _():
+    check(digests(train_with_terminations('multi_worker', 2, 2, folder := next(folders), signal.SIGINT)) == expected, folder)
 
 
 @case('a SIGTERM ends the training after the step at hand, and the next one begins there')

@@ -15,8 +15,8 @@
 #include <strata/io/snapshot_files.hpp>
 #include <strata/train/fit_session.hpp>
 #include <strata/train/position_text.hpp>
+#include <strata/train/signal_watch.hpp>
 #include <strata/train/snapshot.hpp>
-#include <strata/train/termination_watch.hpp>
 #include <strata/train/training_session.hpp>
 #include <string>
 #include <system_error>
@@ -99,7 +99,7 @@ class backup_and_restore {
   }
 
   void after_step(training_session& session) {
-    session.group.vote(watch_->requested());
+    session.group.vote(asked_to_stop(session));
     const long every = options_.save_every_batches;
     if (session.group.vote_result())
       interrupt(session);
@@ -109,7 +109,7 @@ class backup_and_restore {
 
   void after_epoch(training_session& session) {
     const int every = options_.save_every_epochs;
-    if (session.group.any(watch_->requested()))
+    if (session.group.any(asked_to_stop(session)))
       interrupt(session);
     else if (every > 0 && (session.state.epoch + 1) % every == 0)
       save(session.fit, session.group);
@@ -124,6 +124,8 @@ class backup_and_restore {
   }
 
  private:
+  bool asked_to_stop(const training_session& session) const { return watch_->requested() || session.state.asked_to_stop; }
+
   void save(resumable_fit& fit, any_process_group& group) {
     fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
     if (!group.is_chief()) return;

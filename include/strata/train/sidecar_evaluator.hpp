@@ -13,7 +13,7 @@
 #include <strata/base/text.hpp>
 #include <strata/train/logs.hpp>
 #include <strata/train/position_text.hpp>
-#include <strata/train/termination_watch.hpp>
+#include <strata/train/signal_watch.hpp>
 #include <strata/train/weights_file.hpp>
 #include <string>
 #include <thread>

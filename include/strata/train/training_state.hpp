@@ -24,6 +24,8 @@ struct training_state {
   bool resumed = false;
   /// Set it in on_train_begin: a loss that is nan or infinite ends the training after that step, instead of being an error.
   bool bad_loss_ends_training = false;
+  /// This process wants the training to be interrupted: all processes that train together then end after the same step.
+  bool asked_to_stop = false;
   /// Set by a session_callback: fit returns after this step, also in the middle of an epoch, to be resumed later.
   bool interrupted = false;
   /// Set it to continue with this learning rate after the epoch or, in on_epoch_begin, at once.

@@ -1,4 +1,4 @@
-// SIGTERM, by which schedulers ask a process to end, as a flag that can be read between two steps.
+// SIGTERM, by which schedulers ask a process to end, or SIGINT, as a flag that can be read between two steps.
 #pragma once
 #include <atomic>
 #include <csignal>
@@ -6,9 +6,11 @@
 
 namespace strata::detail {
 
-/// While an object exists, SIGTERM sets a flag instead of ending the process. The destructor restores the former handler and
-/// raises an unacknowledged signal again, so that none is lost. If SIGTERM was ignored before, it stays ignored.
-class termination_watch {
+/// While an object exists, the signal sets a flag instead of ending the process. The destructor restores the former handler and
+/// raises an unacknowledged signal again, so that none is lost. If the signal was ignored before, it stays ignored.
+/// Flags: SA_RESETHAND, so that a second signal ends the process.
+template <int Signal, int Flags = 0>
+class signal_watch {
   struct shared {
     std::mutex mutex;
     int watches = 0;
@@ -24,28 +26,28 @@ class termination_watch {
   static_assert(std::atomic<bool>::is_always_lock_free);
 
  public:
-  termination_watch() {
+  signal_watch() {
     shared& s = all();
     const std::lock_guard lock(s.mutex);
     if (s.watches++ > 0) return;
     requested_ = s.acknowledged = false;
-    ::sigaction(SIGTERM, nullptr, &s.before);
+    ::sigaction(Signal, nullptr, &s.before);
     s.installed = (s.before.sa_flags & SA_SIGINFO) || s.before.sa_handler != SIG_IGN;
     if (!s.installed) return;
     struct sigaction note{};
     note.sa_handler = [](int) { requested_.store(true, std::memory_order_relaxed); };
-    note.sa_flags = SA_RESTART;
+    note.sa_flags = SA_RESTART | Flags;
     sigemptyset(&note.sa_mask);
-    ::sigaction(SIGTERM, &note, nullptr);
+    ::sigaction(Signal, &note, nullptr);
   }
-  termination_watch(const termination_watch&) = delete;
-  termination_watch& operator=(const termination_watch&) = delete;
-  ~termination_watch() {
+  signal_watch(const signal_watch&) = delete;
+  signal_watch& operator=(const signal_watch&) = delete;
+  ~signal_watch() {
     shared& s = all();
     const std::lock_guard lock(s.mutex);
     if (--s.watches > 0 || !s.installed) return;
-    ::sigaction(SIGTERM, &s.before, nullptr);
-    if (requested_ && !s.acknowledged) ::raise(SIGTERM);
+    ::sigaction(Signal, &s.before, nullptr);
+    if (requested_ && !s.acknowledged) ::raise(Signal);
   }
 
   bool requested() const { return requested_.load(std::memory_order_relaxed); }
@@ -56,5 +58,6 @@ class termination_watch {
     s.acknowledged = true;
   }
 };
+using termination_watch = signal_watch<SIGTERM>;
 
 }  // namespace strata::detail
