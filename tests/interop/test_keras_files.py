@@ -84,8 +84,10 @@ def both_ways(folder, network, shape, optimizer="adam", trains=False, classes=5,
         legacy = keras.models.load_model(folder / "ours.h5")
         check(predicts(legacy, x, predictions), f"{network} {optimizer}: from .h5")
     check(int(model.optimizer.iterations) == 3 and near(float(model.optimizer.learning_rate), rate, 1e-9), "with step and learning rate")
-    theirs = losses_of(model, x, y)
-    if trains:
+    if not trains:
+        model.set_weights([w * 1.01 if w.dtype.kind == "f" else w for w in model.get_weights()])
+    else:
+        theirs = losses_of(model, x, y)
         check(near(theirs, losses, 1e-5), f"{network} {optimizer}: Keras trains on with the losses of strata", (theirs, losses))
     model.optimizer.learning_rate = 0.003
     theirs_by_strata(folder, network, optimizer, model, x, y, trains, formats)
@@ -140,7 +142,8 @@ def from_keras(folder, network, made, optimizer, trains=True):
     x, y = data_for(folder, made.input_shape[1:], made.output_shape[-1])
     made.compile({"adam": keras.optimizers.Adam(0.01), "sgd": keras.optimizers.SGD(0.02, momentum=0.9)}[optimizer],
                  keras.losses.SparseCategoricalCrossentropy())
-    losses_of(made, x, y)
+    if trains:
+        losses_of(made, x, y)
     made.optimizer.learning_rate = 0.003
     theirs_by_strata(folder, network, optimizer, made, x, y, trains)
 
@@ -321,7 +324,6 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     both_ways(folder, "mlp", (28, 28), "sgd", trains=True, classes=10)
     both_ways(folder, "trained", (6, 6, 2), "adam", trains=True)
-    both_ways(folder, "trained", (6, 6, 2), "sgd", trains=True)
     both_ways(folder, "cnn", (28, 28, 1), classes=10)
     both_ways(folder, "image", (12, 12, 3))
     both_ways(folder, "graph", (6, 6, 4))
