@@ -1,7 +1,6 @@
 // stop_on_interrupt: Ctrl-C ends fit after the step at hand.
 #pragma once
 #include <csignal>
-#include <iostream>
 #include <memory>
 #include <strata/concepts/callback.hpp>
 #include <strata/train/fitted_model.hpp>
@@ -29,9 +28,8 @@ class stop_on_interrupt {
   void on_epoch_end(training_state& s, fitted_model& model) {
     if (s.epoch + 1 < s.epochs) follow(s, model, model.group().any(watch_->requested()));
   }
-  void on_train_end(training_state& s, fitted_model& model) {
+  void on_train_end(training_state& s) {
     interrupted_ = interrupted_ || (s.interrupted && watch_->requested());  // backup_and_restore may have seen it first
-    if (interrupted_ && model.group().is_chief()) std::clog << "interrupted: fit returns" << std::endl;
     watch_->acknowledge();  // also of a signal in the last step: fit returns anyway
     watch_.reset();
   }
