@@ -43,7 +43,7 @@ class stop_on_interrupt {
     model.group().vote(s.asked_to_stop);
     if (!result) return;
     watch_->acknowledge();
-    interrupted_ = s.interrupted = s.stop_training = true;
+    interrupted_ = s.interrupted = true;  // not stop_training, which a snapshot would keep
   }
 };
 static_assert(callback<stop_on_interrupt>);
