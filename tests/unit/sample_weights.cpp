@@ -160,6 +160,23 @@ TEST_CASE("any number of threads and processes: the same bits") {
   check(class_weight{{0, 3.0}, {2, 0.5}});
 }
 
+TEST_CASE("processes with other weights of classes do not begin") {
+  const points p;
+  std::vector<std::string> said(2);
+  std::vector<std::thread> threads;
+  for (in_process& member : in_process::group(2, std::chrono::seconds(30)))
+    threads.emplace_back([&, member] {
+      const auto rank = std::size_t(member.rank());
+      trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, synchronous_among{member, {.threads = 1}}};
+      said[rank] = error_of([&] { model.fit(p.x, p.y, class_weight{{0, 3.0 + double(rank)}}, verbosity::off); });
+    });
+  for (std::thread& each : threads) each.join();
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CAPTURE(said[rank]);
+    CHECK(said[rank].find(rank == 0 ? "class_weight {0: 3}" : "class_weight {0: 4}") != std::string::npos);
+  }
+}
+
 TEST_CASE("another number of weights than of samples") {
   const points p;
   auto model = make_model();

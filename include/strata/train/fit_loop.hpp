@@ -86,7 +86,7 @@ template <class T>
           .epochs = double(settings_.epochs),
           .steps = double(settings_.steps),
           .learning_rate = executor_.learning_rate()};
-  refuse_other_plans(group, plan, stream_.order());
+  refuse_other_plans(group, plan, text_of({stream_.order(), steps_.class_weights()}));
   state.epoch = at.next_pass = settings_.first_epoch;
   state.epochs = settings_.epochs;
   state.step = executor_.step();

@@ -9,7 +9,9 @@
 #include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -101,6 +103,13 @@ class class_weight {
         throw_error({"class_weight: there is no class ", index, ": classes are 0 to ", classes - 1});
       if (!(weight >= 0) || !std::isfinite(weight)) throw_error({"class_weight: the weight of class ", index, " is ", weight});
     }
+  }
+  /// ", class_weight {0: 1, 1: 50}"; empty without weights. Processes that train together compare it.
+  std::string text() const {
+    std::string out;
+    for (const auto& [index, weight] : weights_)
+      out += detail::formatted("%s%d: %.17g", out.empty() ? ", class_weight {" : ", ", index, weight);
+    return out.empty() ? out : out + '}';
   }
   double of(int index) const {
     for (const auto& one : weights_)

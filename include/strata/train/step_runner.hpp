@@ -92,6 +92,8 @@ class step_runner {
     classes_.check(std::max(2L, executor_.about().ends.outputs[0]));
   }
 
+  std::string class_weights() const { return classes_.text(); }
+
   /// One pass over the stream, or its first `steps` batches.
   std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size, long steps = 0);
 
