@@ -83,9 +83,6 @@
 
 #include <strata/cpu/cpu.hpp>
 
-#include <strata/program/print_plan.hpp>
-#include <strata/train/trainer.hpp>
-
 // First, as above.
 #include <strata/data/sources/from_tensor_slices.hpp>
 
@@ -100,6 +97,10 @@
 #include <strata/data/views/skip.hpp>
 #include <strata/data/views/split_dataset.hpp>
 #include <strata/data/views/take.hpp>
+
+// After the sources and views that it uses, for the same reason.
+#include <strata/program/print_plan.hpp>
+#include <strata/train/trainer.hpp>
 
 #ifdef STRATA_COMPILED
 #define STRATA_INSTANCE extern template
