@@ -28,6 +28,8 @@ struct some_engine {
   int prepare(int, purpose, int)
     requires(Without != 2);
   void share_among(int);
+  void observe(kernel_observer*)
+    requires(Without != 10);
   void begin(purpose, samples<float>, philox, int, int);
   void forward(int);
   void forward_backward(auto&&);
@@ -60,4 +62,4 @@ template <int... I>
 constexpr bool each_engine_lacks_one(std::integer_sequence<int, I...>) {
   return (!engine<some_engine<I>> && ...) && all_differ<detail::engine_verdict<some_engine<I>>...>;
 }
-static_assert(each_engine_lacks_one(std::make_integer_sequence<int, 10>{}));
+static_assert(each_engine_lacks_one(std::make_integer_sequence<int, 11>{}));
