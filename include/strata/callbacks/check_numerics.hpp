@@ -18,7 +18,7 @@ namespace strata {
 
 /// `fit(source, epochs(10), check_numerics{})` looks at what each layer makes and at each gradient, in every training step, and
 /// throws strata::error after the first step with a number that is not finite. The error names the layer, the sample of the batch
-/// and the element. The weights are then those after that update. It costs a tenth of the time of a step or more; without it, a
+/// and the element. The weights are then those after that update. It reads every output and gradient once more; without it, a
 /// step does nothing for it.  https://www.tensorflow.org/api_docs/python/tf/debugging/enable_check_numerics
 class check_numerics : kernel_observer {
   enum class place { input, output, input_gradient, parameter_gradient };

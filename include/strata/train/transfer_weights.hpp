@@ -12,6 +12,7 @@
 #include <strata/interop/safetensors.hpp>
 #include <strata/train/model_view.hpp>
 #include <strata/train/snapshot_file.hpp>
+#include <strata/train/weights_file.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,28 +49,21 @@ struct offered_weights {
   std::function<std::vector<std::byte>()> bytes;
 };
 
-inline tensor_extents extents_of_slot(const parameter_slot& s) {
-  tensor_extents out;
-  for (int i = 0; i < s.what.extents.rank(); ++i) out.push_back(std::uint64_t(s.what.extents[i]));
-  return out;
-}
-
-inline std::vector<offered_weights> weights_of_model(const model_view& model, std::size_t element_size) {
+inline std::vector<offered_weights> weights_of_model(const model_view& model, dtype type) {
   std::vector<offered_weights> out;
   const std::vector<std::string> names = parameter_names(model.nodes, model.slots);
   for (std::size_t i = 0; i < names.size(); ++i)
-    out.push_back({names[i], extents_of_slot(model.slots[i]), model.element_size == element_size, [&model, i] {
+    out.push_back({names[i], extents_of(model.slots[i].what), type_of(model) == type, [&model, i] {
                      const auto bytes = model.bytes_of(model.slots[i]);
                      return std::vector(bytes.begin(), bytes.end());
                    }});
   return out;
 }
 
-inline std::vector<offered_weights> weights_of_file(const safetensors_file& file, std::size_t element_size) {
+inline std::vector<offered_weights> weights_of_file(const safetensors_file& file, dtype type) {
   std::vector<offered_weights> out;
   for (const safetensors_file::entry& e : file.entries())
-    out.push_back({e.name, e.extents, e.type == (element_size == sizeof(double) ? dtype::F64 : dtype::F32),
-                   [&file, name = e.name] { return file.bytes(name); }});
+    out.push_back({e.name, e.extents, e.type == type, [&file, name = e.name] { return file.bytes(name); }});
   return out;
 }
 
@@ -81,7 +75,7 @@ inline transfer_report transfer(const model_view& to,
   std::vector<std::vector<std::byte>> read(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const offered_weights* one = match(i, names[i]);
-    const tensor_extents wanted = extents_of_slot(to.slots[i]);
+    const tensor_extents wanted = extents_of(to.slots[i].what);
     if (!one)
       report.skipped.emplace_back(names[i], "not there");
     else if (one->extents != wanted)
@@ -108,7 +102,7 @@ inline std::vector<std::pair<int, int>> places_of_slots(const model_view& model)
   for (const parameter_slot& s : model.slots) layers.push_back(model.nodes[std::size_t(s.node)].layer_number);
   std::vector<int> sorted = layers;
   std::ranges::sort(sorted);
-  sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());  // clang 14 cannot compile std::ranges::subrange
   std::vector<std::pair<int, int>> places;
   for (std::size_t i = 0; i < layers.size(); ++i)
     places.emplace_back(int(std::ranges::lower_bound(sorted, layers[i]) - sorted.begin()),
@@ -139,7 +133,7 @@ transfer_report transfer_weights(const From& from, To& to, transfer_by how = tra
   const model_view source =
       detail::view_of_weights<typename From::network>(std::span(const_cast<T*>(arena.data()), arena.size()));  // only read
   const model_view target = detail::view_of_weights<typename To::network>(to.executor().parameters());
-  const std::vector<detail::offered_weights> weights = detail::weights_of_model(source, target.element_size);
+  const std::vector<detail::offered_weights> weights = detail::weights_of_model(source, detail::type_of(target));
   const transfer_report report = how == transfer_by::name ? detail::transfer_by_name(weights, target)
                                                           : detail::transfer_by_position(source, weights, target);
   to.executor().parameters_changed();
@@ -155,7 +149,7 @@ transfer_report transfer_weights(const std::filesystem::path& path, To& to) {
     if (const std::string damage = damage_of_snapshot(path); !damage.empty())
       throw_error({path.string(), " is damaged: ", damage});
   const model_view target = detail::view_of_weights<typename To::network>(to.executor().parameters());
-  const transfer_report report = detail::transfer_by_name(detail::weights_of_file(file, target.element_size), target);
+  const transfer_report report = detail::transfer_by_name(detail::weights_of_file(file, detail::type_of(target)), target);
   to.executor().parameters_changed();
   return report;
 }
