@@ -17,7 +17,10 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "repetitions.hpp"
 using namespace strata;
+using strata::test::repetitions;
 
 namespace {
 constexpr int count = 120;
@@ -118,10 +121,10 @@ void stop_often(auto make_view, int rounds, unsigned seed) {
 }
 }  // namespace
 
-TEST_CASE("800 early stops of samples with known numbers") {
-  stop_often([](const auto& p, int threads) { return make(p, threads); }, 800, 1);
+TEST_CASE("many early stops of samples with known numbers") {
+  stop_often([](const auto& p, int threads) { return make(p, threads); }, repetitions(800, 200), 1);
 }
 
-TEST_CASE("400 early stops of a stream") {
-  stop_often([](const auto& p, int threads) { return make_stream(p, threads); }, 400, 2);
+TEST_CASE("many early stops of a stream") {
+  stop_often([](const auto& p, int threads) { return make_stream(p, threads); }, repetitions(400, 100), 2);
 }

@@ -13,9 +13,11 @@
 
 #include "error_of.hpp"
 #include "fake_machines.hpp"
+#include "repetitions.hpp"
 using namespace strata;
 using strata::test::among_machines;
 using strata::test::contains;
+using strata::test::is_sanitized;
 using strata::test::traffic;
 
 namespace {
@@ -69,6 +71,7 @@ void check_all_alike() {
       for (const std::vector<int>& machines : {std::vector<int>{0, 1}, std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 1, 2}})
         for (const int threads : {1, 2}) {
           if (threads == 2 && machines.size() > 2) continue;
+          if (is_sanitized && (leaves == 2 || bytes_per_pack == 0)) continue;
           CAPTURE(leaves);
           CAPTURE(bytes_per_pack);
           CAPTURE(machines.size());

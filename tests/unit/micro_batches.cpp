@@ -6,6 +6,7 @@
 #include <strata/strata.hpp>
 
 #include "gradient_check.hpp"
+#include "repetitions.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -26,7 +27,7 @@ using growing = sequential<input<8, 8, 3>, conv2d<4, 1>, conv2d<12, 1>, conv2d<2
 using joined = sequential<input<8, 8, 3>, normalised<8>, residual<normalised<8>, conv2d<8, 1>>, max_pool2d<2>, normalised<24>,
                           residual<conv2d<6, 1>, normalised<24>>, global_average_pool2d, dense<5, softmax>>;
 
-constexpr int samples_of_batch = 512;
+constexpr int samples_of_batch = repetitions(512, 128);
 
 /// The parameters after some steps, each cut into so many leaves.
 template <class Network>
@@ -54,7 +55,7 @@ TEST_CASE_TEMPLATE("a leaf of many micro-batches has the gradient of many leaves
   const std::vector<float> before = stepped<Network>(1, 0), together = stepped<Network>(1);
   const double step = apart(before, together);
   REQUIRE(step > 1e-3);
-  for (const int leaves : {8, 128})  // the latter: of 4 samples, the smallest micro-batch
+  for (const int leaves : {8, samples_of_batch / 4})  // the latter: of 4 samples, the smallest micro-batch
     CHECK_MESSAGE(apart(stepped<Network>(leaves), together) < 1e-4 * step, leaves, " leaves");
 }
 
