@@ -1,4 +1,4 @@
-// error: wrong_argument<.*epochs.*because<.*evaluate_takes_batch_size_and_sample_weight>
+// error: wrong_argument<.*epochs.*because<.*evaluate_takes_batch_size_sample_weight_and_callbacks>
 // whole program
 #include <strata/strata.hpp>
 

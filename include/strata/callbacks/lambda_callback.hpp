@@ -8,15 +8,16 @@
 namespace strata {
 
 /// A hook that may be missing.
+template <class State>
 class optional_hook {
-  std::function<void(training_state&)> f_;
+  std::function<void(State&)> f_;
 
  public:
   optional_hook() = default;
   template <class F>
-    requires std::is_invocable_v<F&, training_state&>
+    requires std::is_invocable_v<F&, State&>
   optional_hook(F f) : f_(std::move(f)) {}
-  void operator()(training_state& s) const {
+  void operator()(State& s) const {
     if (f_) f_(s);
   }
 };
@@ -24,7 +25,10 @@ class optional_hook {
 /// `lambda_callback{.on_epoch_end = [](training_state& s) { std::cout << s.values << std::endl; }}`
 /// https://keras.io/api/callbacks/lambda_callback
 struct lambda_callback {
-  optional_hook on_epoch_begin{}, on_epoch_end{}, on_train_begin{}, on_train_end{}, on_batch_begin{}, on_batch_end{};
+  optional_hook<training_state> on_epoch_begin{}, on_epoch_end{}, on_train_begin{}, on_train_end{}, on_batch_begin{},
+      on_batch_end{};
+  optional_hook<pass_state> on_test_begin{}, on_test_end{}, on_test_batch_begin{}, on_test_batch_end{}, on_predict_begin{},
+      on_predict_end{}, on_predict_batch_begin{}, on_predict_batch_end{};
 };
 static_assert(callback<lambda_callback>);
 

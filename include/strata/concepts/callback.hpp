@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <strata/train/named_array.hpp>
+#include <strata/train/pass_state.hpp>
 #include <strata/train/training_state.hpp>
 #include <vector>
 
@@ -11,69 +12,73 @@ class fitted_model;  // strata/train/fitted_model.hpp
 struct training_session;
 
 namespace hooks {
-// For each hook: whether a member of that name exists, and whether it can be called, with the model or without it.
-template <class C>
-concept names_train_begin = requires { &C::on_train_begin; };
-template <class C>
-concept names_train_end = requires { &C::on_train_end; };
-template <class C>
-concept names_epoch_begin = requires { &C::on_epoch_begin; };
-template <class C>
-concept names_epoch_end = requires { &C::on_epoch_end; };
-template <class C>
-concept names_batch_begin = requires { &C::on_batch_begin; };
-template <class C>
-concept names_batch_end = requires { &C::on_batch_end; };
+// For each hook: what it sees, whether a callback has a member of that name, and how it is called. A macro, for nothing else can
+// put a name together.
+#define STRATA_HOOK(name, seen)                                        \
+  struct name {                                                        \
+    using state = seen;                                                \
+    template <class C>                                                 \
+    static constexpr bool named = requires { &C::on_##name; };         \
+    template <class C, class... With>                                  \
+      requires requires(C& c, With&... with) { c.on_##name(with...); } \
+    static void call(C& c, With&... with) {                            \
+      c.on_##name(with...);                                            \
+    }                                                                  \
+  };
+STRATA_HOOK(train_begin, training_state)
+STRATA_HOOK(train_end, training_state)
+STRATA_HOOK(epoch_begin, training_state)
+STRATA_HOOK(epoch_end, training_state)
+STRATA_HOOK(batch_begin, training_state)
+STRATA_HOOK(batch_end, training_state)
+STRATA_HOOK(test_begin, pass_state)
+STRATA_HOOK(test_end, pass_state)
+STRATA_HOOK(test_batch_begin, pass_state)
+STRATA_HOOK(test_batch_end, pass_state)
+STRATA_HOOK(predict_begin, pass_state)
+STRATA_HOOK(predict_end, pass_state)
+STRATA_HOOK(predict_batch_begin, pass_state)
+STRATA_HOOK(predict_batch_end, pass_state)
+#undef STRATA_HOOK
 
-template <class C>
-concept train_begin = requires(C c, training_state& s) { c.on_train_begin(s); };
-template <class C>
-concept train_end = requires(C c, training_state& s) { c.on_train_end(s); };
-template <class C>
-concept epoch_begin = requires(C c, training_state& s) { c.on_epoch_begin(s); };
-template <class C>
-concept epoch_end = requires(C c, training_state& s) { c.on_epoch_end(s); };
-template <class C>
-concept batch_begin = requires(C c, training_state& s) { c.on_batch_begin(s); };
-template <class C>
-concept batch_end = requires(C c, training_state& s) { c.on_batch_end(s); };
+/// Whether the hook can be called without the model.
+template <class Hook, class C>
+concept plain = requires(C c, typename Hook::state& s) { Hook::call(c, s); };
+/// And with it.
+template <class Hook, class C>
+concept of_model = requires(C c, typename Hook::state& s, fitted_model& m) { Hook::call(c, s, m); };
 
-template <class C>
-concept train_begin_of_model = requires(C c, training_state& s, fitted_model& m) { c.on_train_begin(s, m); };
-template <class C>
-concept train_end_of_model = requires(C c, training_state& s, fitted_model& m) { c.on_train_end(s, m); };
-template <class C>
-concept epoch_begin_of_model = requires(C c, training_state& s, fitted_model& m) { c.on_epoch_begin(s, m); };
-template <class C>
-concept epoch_end_of_model = requires(C c, training_state& s, fitted_model& m) { c.on_epoch_end(s, m); };
-template <class C>
-concept batch_begin_of_model = requires(C c, training_state& s, fitted_model& m) { c.on_batch_begin(s, m); };
-template <class C>
-concept batch_end_of_model = requires(C c, training_state& s, fitted_model& m) { c.on_batch_end(s, m); };
+template <class... Hooks>
+struct list {
+  template <class C>
+  static constexpr bool any = (Hooks::template named<C> || ...);
+  template <class C>
+  static constexpr bool fit = ((!Hooks::template named<C> || plain<Hooks, C> || of_model<Hooks, C>) && ...);
+  template <class C>
+  static constexpr bool any_of_model = ((Hooks::template named<C> && of_model<Hooks, C>) || ...);
+};
+using of_fit = list<train_begin, train_end, epoch_begin, epoch_end, batch_begin, batch_end>;
+using of_test = list<test_begin, test_end, test_batch_begin, test_batch_end>;
+using of_predict = list<predict_begin, predict_end, predict_batch_begin, predict_batch_end>;
 
 template <class C>
 concept names_session = requires { &C::restore; } || requires { &C::after_step; } || requires { &C::after_epoch; } ||
                         requires { &C::after_training; };
 
 template <class C>
-concept any = names_train_begin<C> || names_train_end<C> || names_epoch_begin<C> || names_epoch_end<C> || names_batch_begin<C> ||
-              names_batch_end<C>;
+concept any = of_fit::any<C> || of_test::any<C> || of_predict::any<C>;
 /// Whether one of its hooks takes the model.
 template <class C>
-concept any_of_model = train_begin_of_model<C> || train_end_of_model<C> || epoch_begin_of_model<C> || epoch_end_of_model<C> ||
-                       batch_begin_of_model<C> || batch_end_of_model<C>;
+concept any_of_model = of_fit::any_of_model<C> || of_test::any_of_model<C> || of_predict::any_of_model<C>;
 }  // namespace hooks
 
-/// Hooks: on_train_begin, on_train_end, on_epoch_begin, on_epoch_end, on_batch_begin, on_batch_end; each takes a training_state&
-/// or, after it, a fitted_model&, too. Where processes train in step, hooks see metrics over the global batch, and all processes
-/// take the same decisions; with an asynchronous parameter server each worker decides for itself.
+/// Hooks: on_train_begin, on_train_end, on_epoch_begin, on_epoch_end, on_batch_begin and on_batch_end of fit, which see a
+/// training_state&; on_test_begin, on_test_end, on_test_batch_begin, on_test_batch_end of evaluate and of the validation of fit,
+/// and the same with on_predict_ of predict, which see a pass_state&. Each may take a fitted_model& after it. Where processes
+/// train in step, hooks of fit and evaluate see metrics over the global batch, and all processes take the same decisions; with an
+/// asynchronous parameter server each worker decides for itself.
 template <class C>
-concept callback = hooks::any<C> && (!hooks::names_train_begin<C> || hooks::train_begin<C> || hooks::train_begin_of_model<C>) &&
-                   (!hooks::names_train_end<C> || hooks::train_end<C> || hooks::train_end_of_model<C>) &&
-                   (!hooks::names_epoch_begin<C> || hooks::epoch_begin<C> || hooks::epoch_begin_of_model<C>) &&
-                   (!hooks::names_epoch_end<C> || hooks::epoch_end<C> || hooks::epoch_end_of_model<C>) &&
-                   (!hooks::names_batch_begin<C> || hooks::batch_begin<C> || hooks::batch_begin_of_model<C>) &&
-                   (!hooks::names_batch_end<C> || hooks::batch_end<C> || hooks::batch_end_of_model<C>);
+concept callback = hooks::any<C> && hooks::of_fit::fit<C> && hooks::of_test::fit<C> && hooks::of_predict::fit<C>;
 
 /// A callback whose state belongs to the training: snapshots hold it, and processes that join late get it. It begins anew in
 /// on_train_begin, unless training_state::resumed says that `set_state` was called before. (A fit that is resumed within an epoch

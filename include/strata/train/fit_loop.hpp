@@ -50,13 +50,13 @@ class fit_loop {
       : executor_(executor), steps_(steps), stream_(stream), settings_(settings), sums_(pairs_of(steps.metrics())) {}
 
   /// `validate` adds its values to those of an epoch.
-  history run(hook_calls& hooks, const std::function<void(logs&)>& validate);
+  history run(const hook_list& hooks, const std::function<void(logs&)>& validate);
 
  private:
   void give_notice() const;
   /// As many batches as the settings say, or one pass over the data. With steps_per_epoch the pass of the last epoch continues;
   /// an epoch that was interrupted continues in any case.
-  void train_epoch(progress_bar& progress, hook_calls& hooks);
+  void train_epoch(progress_bar& progress, const hook_list& hooks);
   void train_on(const samples<T>& batch);
   void take_new_learning_rate() {
     if (state.new_learning_rate) executor_.set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
@@ -66,7 +66,7 @@ class fit_loop {
 };
 
 template <class T>
-[[gnu::cold]] history fit_loop<T>::run(hook_calls& hooks, const std::function<void(logs&)>& validate) {
+[[gnu::cold]] history fit_loop<T>::run(const hook_list& hooks, const std::function<void(logs&)>& validate) {
   const auto refuse_negative = [](const char* option, long value) {
     if (value < 0) throw_error({"fit: ", option, '(', value, "): it must be at least 0"});
   };
@@ -91,12 +91,12 @@ template <class T>
   state.epochs = settings_.epochs;
   state.step = executor_.step();
   state.learning_rate = executor_.learning_rate();
-  hooks.fit_begin();
-  hooks.train_begin(state);
+  hooks.of_session(&hook_calls::fit_begin);
+  hooks(&hook_calls::train_begin, state);
   for (; state.epoch < settings_.epochs && (!state.stop_training || at.in_epoch); ++state.epoch) {
     state.values = {};
     state.learning_rate = executor_.learning_rate();
-    hooks.epoch_begin(state);
+    hooks(&hook_calls::epoch_begin, state);
     take_new_learning_rate();
     state.learning_rate = executor_.learning_rate();
     progress.begin_epoch(state.epoch, settings_.epochs, settings_.steps > 0 ? settings_.steps : stream_.length());
@@ -105,14 +105,14 @@ template <class T>
     report(state.values, at.metric_sums, steps_.metrics(), "");
     validate(state.values);
     progress.end_epoch(state.values);
-    hooks.epoch_end(state);
+    hooks(&hook_calls::epoch_end, state);
     share_decisions(group, state);
     at.past.add(state.epoch, state.values);
     take_new_learning_rate();
-    hooks.fit_epoch_end();
+    hooks.of_session(&hook_calls::fit_epoch_end);
     if (state.interrupted) break;
   }
-  hooks.train_end(state);
+  hooks(&hook_calls::train_end, state);
   all.reset();
   steps_.time.communication = executor_.communicating() - communicated;
   steps_.time.waiting = executor_.waiting() - waited;
@@ -120,7 +120,7 @@ template <class T>
   if (group.is_chief() && settings_.how != verbosity::off && steps_.time.communication + steps_.time.waiting > 0)
     for (std::size_t r = 0; r < at.past.times().size(); ++r)
       std::cout << "process " << r << ", " << at.past.times()[r] << std::endl;
-  hooks.fit_end();
+  hooks.of_session(&hook_calls::fit_end);
   return std::move(at.past);
 }
 
@@ -145,7 +145,7 @@ bool fit_loop<T>::next(samples<T>& batch) {
 }
 
 template <class T>
-void fit_loop<T>::train_epoch(progress_bar& progress, hook_calls& hooks) {
+void fit_loop<T>::train_epoch(progress_bar& progress, const hook_list& hooks) {
   samples<T> batch;
   const bool resumes = std::exchange(at.in_epoch, true), has_steps = settings_.steps > 0;
   if (!resumes) {
@@ -153,10 +153,10 @@ void fit_loop<T>::train_epoch(progress_bar& progress, hook_calls& hooks) {
     at.metric_sums.assign(sums_.size(), {});
   }
   for (bool more = resumes || (has_steps && at.in_pass) ? next(batch) : begin_pass(batch); more; more = next(batch)) {
-    hooks.batch_begin(state);
+    hooks.of_batch(&hook_calls::batch_begin, state);
     train_on(batch);
-    hooks.batch_end(state);
-    hooks.step_end();
+    hooks.of_batch(&hook_calls::batch_end, state);
+    hooks.of_session(&hook_calls::step_end);
     if (state.interrupted) return;
     if (!std::isfinite(state.loss)) break;
     if (progress.due()) {

@@ -80,11 +80,11 @@ class fit_in_program final : public resumable_fit {
   training_position& at_;
   training_state& state_;
   const plan_of_fit& plan_;
-  hook_calls& hooks_;
+  const hook_list& hooks_;
 
  public:
   fit_in_program(Executor& executor, batch_stream<T>& stream, training_position& at, training_state& state,
-                 const plan_of_fit& plan, hook_calls& hooks)
+                 const plan_of_fit& plan, const hook_list& hooks)
       : executor_(executor), stream_(stream), at_(at), state_(state), plan_(plan), hooks_(hooks) {}
 
   std::vector<std::string> description() const override {

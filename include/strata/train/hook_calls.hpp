@@ -1,158 +1,218 @@
-// The hooks of all callbacks of a fit, with their types erased: the loop that calls them is compiled once per program.
+// The hooks of callbacks with their types erased: the loops that call them are compiled once per program.
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/train/named_array.hpp>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace strata::detail {
 
-/// The hooks of all callbacks among the options of fit.
+/// The hooks of one callback. Those that it lacks do nothing.
 class hook_calls {
  public:
-  virtual void fit_begin() = 0;
-  virtual void step_end() = 0;
-  virtual void fit_epoch_end() = 0;
-  virtual void fit_end() = 0;
-  virtual void train_begin(training_state&) = 0;
-  virtual void train_end(training_state&) = 0;
-  virtual void epoch_begin(training_state&) = 0;
-  virtual void epoch_end(training_state&) = 0;
-  virtual void batch_begin(training_state&) = 0;
-  virtual void batch_end(training_state&) = 0;
-  /// Of the callbacks that have a state.
-  virtual void describe(std::vector<std::string>& lines) const = 0;
-  virtual logs state() const = 0;
-  virtual void set_state(const logs&) = 0;
-  virtual void add_arrays(std::vector<named_array>&) = 0;
+  // Of a session_callback.
+  virtual void fit_begin(training_session&) {}
+  virtual void step_end(training_session&) {}
+  virtual void fit_epoch_end(training_session&) {}
+  virtual void fit_end(training_session&) {}
+
+  virtual void train_begin(training_state&) {}
+  virtual void train_end(training_state&) {}
+  virtual void epoch_begin(training_state&) {}
+  virtual void epoch_end(training_state&) {}
+  virtual void batch_begin(training_state&) {}
+  virtual void batch_end(training_state&) {}
+
+  virtual void test_begin(pass_state&) {}
+  virtual void test_end(pass_state&) {}
+  virtual void test_batch_begin(pass_state&) {}
+  virtual void test_batch_end(pass_state&) {}
+  virtual void predict_begin(pass_state&) {}
+  virtual void predict_end(pass_state&) {}
+  virtual void predict_batch_begin(pass_state&) {}
+  virtual void predict_batch_end(pass_state&) {}
+
+  virtual bool sees_batches() const { return false; }  // of fit
+  virtual bool sees_tests() const { return false; }
+  virtual bool sees_test_batches() const { return false; }
+
+  /// Of a callback with a state; otherwise null.
+  virtual const char* name() const { return nullptr; }
+  virtual std::string settings() const { return {}; }
+  virtual logs state() const { return {}; }
+  virtual void set_state(const logs&) {}
+  virtual bool has_arrays() const { return false; }
+  virtual std::vector<named_array> arrays() { return {}; }
 
  protected:
   ~hook_calls() = default;
 };
 
-template <class... Options>
-class hooks_of final : public hook_calls {
-  std::tuple<Options&...> options_;
+/// Of an option of fit that is no callback.
+template <class Option>
+class hooks_of {
+ public:
+  hooks_of(Option&, fitted_model*) {}
+  hook_calls* get() { return nullptr; }
+};
+
+template <class C>
+  requires callback<C> || session_callback<C>
+class hooks_of<C> final : public hook_calls {
+  C& callback_;
   fitted_model* model_;
 
-  template <class F>
-  void each(F&& f) const {
-    std::apply([&](auto&... option) { (f(option), ...); }, options_);
+  static constexpr bool is_whole = stateful_callback<C> || !requires { &C::set_state; };
+  static_assert(is_whole, "a callback with set_state(const logs&) has a static name and `logs state() const`, too");
+  static constexpr bool has_names_of_keras = requires { &C::on_train_batch_begin; } || requires { &C::on_train_batch_end; };
+  static_assert(!has_names_of_keras, "on_train_batch_begin and on_train_batch_end are on_batch_begin and on_batch_end here");
+
+  template <class Hook>
+  void call(typename Hook::state& s) {
+    if constexpr (hooks::plain<Hook, C>)
+      Hook::call(callback_, s);
+    else if constexpr (hooks::of_model<Hook, C>)
+      Hook::call(callback_, s, *model_);
   }
+  template <class... Hooks>
+  static constexpr bool has = hooks::list<Hooks...>::template any<C>;
+
+ public:
+  /// `model` may be null if the callback does not need it.
+  hooks_of(C& callback, fitted_model* model) : callback_(callback), model_(model) {}
+  hook_calls* get() { return this; }
+
+  void fit_begin(training_session& s) override {
+    if constexpr (session_callback<C>) callback_.restore(s);
+  }
+  void step_end(training_session& s) override {
+    if constexpr (session_callback<C>) callback_.after_step(s);
+  }
+  void fit_epoch_end(training_session& s) override {
+    if constexpr (session_callback<C>) callback_.after_epoch(s);
+  }
+  void fit_end(training_session& s) override {
+    if constexpr (session_callback<C>) callback_.after_training(s);
+  }
+
+  void train_begin(training_state& s) override { call<hooks::train_begin>(s); }
+  void train_end(training_state& s) override { call<hooks::train_end>(s); }
+  void epoch_begin(training_state& s) override { call<hooks::epoch_begin>(s); }
+  void epoch_end(training_state& s) override { call<hooks::epoch_end>(s); }
+  void batch_begin(training_state& s) override { call<hooks::batch_begin>(s); }
+  void batch_end(training_state& s) override { call<hooks::batch_end>(s); }
+
+  void test_begin(pass_state& s) override { call<hooks::test_begin>(s); }
+  void test_end(pass_state& s) override { call<hooks::test_end>(s); }
+  void test_batch_begin(pass_state& s) override { call<hooks::test_batch_begin>(s); }
+  void test_batch_end(pass_state& s) override { call<hooks::test_batch_end>(s); }
+  void predict_begin(pass_state& s) override { call<hooks::predict_begin>(s); }
+  void predict_end(pass_state& s) override { call<hooks::predict_end>(s); }
+  void predict_batch_begin(pass_state& s) override { call<hooks::predict_batch_begin>(s); }
+  void predict_batch_end(pass_state& s) override { call<hooks::predict_batch_end>(s); }
+
+  bool sees_batches() const override { return has<hooks::batch_begin, hooks::batch_end> || session_callback<C>; }
+  bool sees_tests() const override { return hooks::of_test::any<C>; }
+  bool sees_test_batches() const override { return has<hooks::test_batch_end>; }
+
+  const char* name() const override {
+    if constexpr (stateful_callback<C>)
+      return C::name;
+    else
+      return nullptr;
+  }
+  std::string settings() const override {
+    if constexpr (requires { callback_.settings(); })
+      return callback_.settings();
+    else
+      return {};
+  }
+  logs state() const override {
+    if constexpr (stateful_callback<C>)
+      return callback_.state();
+    else
+      return {};
+  }
+  void set_state(const logs& own) override {
+    if constexpr (stateful_callback<C>) callback_.set_state(own);
+  }
+  bool has_arrays() const override { return callback_with_arrays<C>; }
+  std::vector<named_array> arrays() override {
+    if constexpr (callback_with_arrays<C>)
+      return callback_.arrays(*model_);
+    else
+      return {};
+  }
+};
+
+/// The hooks of all callbacks among some options, in their order: hooks(&hook_calls::epoch_begin, state).
+class hook_list {
+  std::vector<hook_calls*> all_, of_batches_, of_tests_;
+
   /// f(callback, the beginning of the names of its state)
-  template <class F>
-  void each_with_state(F&& f) const {
+  void each_with_state(auto&& f) const {
     int count = 0;
-    each([&]<class C>(C& c) {
-      if constexpr (stateful_callback<C>) f(c, text_of({C::name, '/', count++, '/'}));
-    });
+    for (hook_calls* c : all_)
+      if (c->name()) f(*c, text_of({c->name(), '/', count++, '/'}));
+  }
+  template <class State>
+  static void call(const std::vector<hook_calls*>& some, void (hook_calls::*hook)(State&), State& s) {
+    for (hook_calls* c : some) (c->*hook)(s);
   }
 
  public:
-  template <class C>
-  static constexpr bool is_whole = stateful_callback<C> || !requires { &C::set_state; };
-  static_assert((is_whole<Options> && ...),
-                "a callback with set_state(const logs&) has a static name and `logs state() const`, too");
-  template <class C>
-  static constexpr bool has_names_of_keras = requires { &C::on_train_batch_begin; } || requires { &C::on_train_batch_end; };
-  static_assert((!has_names_of_keras<Options> && ...),
-                "on_train_batch_begin and on_train_batch_end are on_batch_begin and on_batch_end here");
-
-  /// `model` may be null if no callback needs it.
-  explicit hooks_of(fitted_model* model, Options&... options) : options_(options...), model_(model) {}
+  /// Null stands for an option that is no callback.
+  hook_list(std::initializer_list<hook_calls*> options) {
+    for (hook_calls* c : options) {
+      if (!c) continue;
+      all_.push_back(c);
+      if (c->sees_batches()) of_batches_.push_back(c);
+      if (c->sees_tests()) of_tests_.push_back(c);
+    }
+  }
 
   training_session* session = nullptr;  // needed if one of the options is a session_callback
 
-  void fit_begin() override {
-    each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.restore(*session);
-    });
+  template <class State>
+  void operator()(void (hook_calls::*hook)(State&), State& s) const {
+    call(all_, hook, s);
   }
-  void step_end() override {
-    each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.after_step(*session);
-    });
+  /// Only of callbacks that see the batches of fit.
+  template <class State>
+  void of_batch(void (hook_calls::*hook)(State&), State& s) const {
+    call(of_batches_, hook, s);
   }
-  void fit_epoch_end() override {
-    each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.after_epoch(*session);
-    });
+  /// Only of callbacks that see evaluate, or the validation of fit.
+  void of_test(void (hook_calls::*hook)(pass_state&), pass_state& s) const { call(of_tests_, hook, s); }
+  bool see_tests() const { return !of_tests_.empty(); }
+  bool see_test_batches() const {
+    return std::ranges::any_of(of_tests_, [](const hook_calls* c) { return c->sees_test_batches(); });
   }
-  void fit_end() override {
-    each([&]<class C>(C& c) {
-      if constexpr (session_callback<C>) c.after_training(*session);
-    });
+  void of_session(void (hook_calls::*hook)(training_session&)) const {
+    if (session) call(all_, hook, *session);
   }
 
-  void train_begin(training_state& s) override {
-    each([&]<class C>(C& c) {
-      if constexpr (hooks::train_begin<C>)
-        c.on_train_begin(s);
-      else if constexpr (hooks::train_begin_of_model<C>)
-        c.on_train_begin(s, *model_);
-    });
-  }
-  void train_end(training_state& s) override {
-    each([&]<class C>(C& c) {
-      if constexpr (hooks::train_end<C>)
-        c.on_train_end(s);
-      else if constexpr (hooks::train_end_of_model<C>)
-        c.on_train_end(s, *model_);
-    });
-  }
-  void epoch_begin(training_state& s) override {
-    each([&]<class C>(C& c) {
-      if constexpr (hooks::epoch_begin<C>)
-        c.on_epoch_begin(s);
-      else if constexpr (hooks::epoch_begin_of_model<C>)
-        c.on_epoch_begin(s, *model_);
-    });
-  }
-  void epoch_end(training_state& s) override {
-    each([&]<class C>(C& c) {
-      if constexpr (hooks::epoch_end<C>)
-        c.on_epoch_end(s);
-      else if constexpr (hooks::epoch_end_of_model<C>)
-        c.on_epoch_end(s, *model_);
-    });
-  }
-  void batch_begin(training_state& s) override {
-    each([&]<class C>(C& c) {
-      if constexpr (hooks::batch_begin<C>)
-        c.on_batch_begin(s);
-      else if constexpr (hooks::batch_begin_of_model<C>)
-        c.on_batch_begin(s, *model_);
-    });
-  }
-  void batch_end(training_state& s) override {
-    each([&]<class C>(C& c) {
-      if constexpr (hooks::batch_end<C>)
-        c.on_batch_end(s);
-      else if constexpr (hooks::batch_end_of_model<C>)
-        c.on_batch_end(s, *model_);
-    });
-  }
-
-  void describe(std::vector<std::string>& lines) const override {
-    each_with_state([&]<class C>(C& c, const std::string& name) {
+  void describe(std::vector<std::string>& lines) const {
+    each_with_state([&](hook_calls& c, const std::string& name) {
       std::string& line = lines.emplace_back(text_of({"callback ", name.substr(0, name.size() - 1)}));
-      if constexpr (requires { c.settings(); })
-        if (const std::string settings = c.settings(); !settings.empty()) line += ": " + settings;
-      if constexpr (callback_with_arrays<C>) {
-        const std::vector<named_array> arrays = c.arrays(*model_);
+      if (const std::string settings = c.settings(); !settings.empty()) line += ": " + settings;
+      if (c.has_arrays()) {
+        const std::vector<named_array> arrays = c.arrays();
         std::size_t bytes = 0;
         for (const named_array& a : arrays) bytes += a.bytes.size();
         line += text_of({" with ", arrays.size(), " arrays of ", bytes, " bytes"});
       }
     });
   }
-  logs state() const override {
+  logs state() const {
     logs all;
-    each_with_state([&](auto& c, const std::string& name) {
+    each_with_state([&](hook_calls& c, const std::string& name) {
       for (const auto& [key, value] : c.state()) {
         if (key.find('\n') != key.npos) throw_error({"the state of a callback has a name with a line break: ", key});
         all.set(text_of({name, key}), value);
@@ -160,19 +220,17 @@ class hooks_of final : public hook_calls {
     });
     return all;
   }
-  void set_state(const logs& all) override {
-    each_with_state([&](auto& c, const std::string& name) {
+  void set_state(const logs& all) const {
+    each_with_state([&](hook_calls& c, const std::string& name) {
       logs own;
       for (const auto& [key, value] : all)
         if (key.starts_with(name)) own.set(key.substr(name.size()), value);
       c.set_state(own);
     });
   }
-  void add_arrays(std::vector<named_array>& all) override {
-    each_with_state([&]<class C>(C& c, const std::string& name) {
-      if constexpr (callback_with_arrays<C>)
-        for (named_array& a : c.arrays(*model_))
-          all.push_back({text_of({"callback/", name, a.name}), std::move(a.extents), a.bytes});
+  void add_arrays(std::vector<named_array>& all) const {
+    each_with_state([&](hook_calls& c, const std::string& name) {
+      for (named_array& a : c.arrays()) all.push_back({text_of({"callback/", name, a.name}), std::move(a.extents), a.bytes});
     });
   }
 };

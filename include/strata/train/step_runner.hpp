@@ -12,7 +12,9 @@
 #include <strata/train/any_executor.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fit_options.hpp>
+#include <strata/train/hook_calls.hpp>
 #include <strata/train/logs.hpp>
+#include <strata/train/pass_state.hpp>
 #include <strata/train/time_split.hpp>
 #include <string>
 #include <utility>
@@ -95,7 +97,7 @@ class step_runner {
   std::string class_weights() const { return classes_.text(); }
 
   /// One pass over the stream, or its first `steps` batches.
-  std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size, long steps = 0);
+  std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks);
 
  private:
   [[gnu::cold]] samples<T> weighed(samples<T> batch) {
@@ -122,20 +124,29 @@ class step_runner {
 };
 
 template <class T>
-std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps) {
+std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks) {
   executor_.prepare(batch_size, purpose::inference);
   std::vector<metric_sum> sums(pairs_of(metrics())), one(sums.size());
-  long seen = 0;
+  pass_state state;
+  const bool reports = hooks.see_test_batches();
   const long length = stream.length();
   refuse_other_lengths(executor_.group(), steps > 0 && (length == 0 || steps < length) ? steps : length);
   start_pass(stream, 0);
+  hooks.of_test(&hook_calls::test_begin, state);
   long left = steps > 0 ? steps : -1;
-  for (samples<T> batch; left != 0 && next(stream, batch); seen += batch.count, --left) {
-    executor_.check(batch, own_rows_of(batch), seen);
+  for (samples<T> batch; left != 0 && next(stream, batch); --left) {
+    hooks.of_test(&hook_calls::test_batch_begin, state);
+    executor_.check(batch, own_rows_of(batch), state.samples);
     timed(&any_executor<T>::evaluate_step, batch, one);
     accumulate(sums, one);
+    ++state.batches;
+    state.samples += batch.count;
+    if (reports) report(state.values, sums, metrics(), "");
+    hooks.of_test(&hook_calls::test_batch_end, state);
   }
-  if (seen == 0) throw_error("evaluate: the data set is empty");
+  if (state.samples == 0) throw_error("evaluate: the data set is empty");
+  if (hooks.see_tests()) report(state.values, sums, metrics(), "");
+  hooks.of_test(&hook_calls::test_end, state);
   return sums;
 }
 

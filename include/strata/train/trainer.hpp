@@ -143,81 +143,86 @@ class trainer {
   /// processes: returns false at once. fit calls it first; a program that does more than fit calls it before.
   bool serve() { return executor_.serve(); }
 
-  /// Loss and metrics over a batch_source.
-  template <class Source>
-  logs evaluate(Source&& source) {
-    using sentence = verdict_on<Source>;
-    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
+  /// Loss and metrics over a batch_source; callbacks may follow.
+  template <class Source, class... Options>
+  logs evaluate(Source&& source, Options&&... options) {
+    using sentence = typename detail::evaluate_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "evaluate cannot read these arguments");
+    logs out;
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+      telling_errors([&] { detail::with_source(source, [&](auto& from) { out = evaluate_checked(from, options...); }); });
+    return out;
+  }
+
+  /// The same of arrays, as fit takes them; `batch_size(32)`, `sample_weight(weights)` and callbacks may follow.
+  template <detail::array_argument X, detail::array_argument Y, class... Options>
+  logs evaluate(X&& x, Y&& y, Options&&... options) {
+    using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
+    using sentence = typename detail::evaluate_verdict<Program, given, Options...>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "evaluate cannot read these arguments");
     logs out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       telling_errors([&] {
-        detail::with_source(source, [&](auto& from) {
-          erased_executor executor(executor_);
-          step_runner steps(executor, own_rows_);
-          detail::report(out, evaluate_all(steps, from), steps.metrics(), "");
-        });
+        auto batches = detail::batches_in_order<T>(
+            detail::with_weights("evaluate", detail::samples_of_arrays<Program>("evaluate", x, y), options...), {},
+            detail::pick(batch_size(32), options...));
+        detail::with_source(batches, [&](auto& from) { out = evaluate_checked(from, options...); });
       });
     return out;
   }
 
-  /// The same of arrays, as fit takes them; `batch_size(32)` and `sample_weight(weights)` may follow.
-  template <detail::array_argument X, detail::array_argument Y, class... Options>
-  logs evaluate(const X& x, const Y& y, const Options&... options) {
-    using sentence = typename detail::evaluate_verdict<Program, X, Y, Options...>::type;
-    static_assert(sizeof(detail::spoken<sentence>()) > 0, "evaluate cannot read these arguments");
-    if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
-      const char* const call = "evaluate";
-      return evaluate(
-          detail::batches_in_order<T>(detail::with_weights(call, detail::samples_of_arrays<Program>(call, x, y), options...), {},
-                                      detail::pick(batch_size(32), options...)));
-    } else {
-      return {};
-    }
-  }
-
-  /// The network's output for each sample of an array: one sample or many, as fit takes them. Throws strata::error if x does not
-  /// hold whole samples.
-  template <detail::array_argument X>
-  predictions<T, network::output_shape> predict(const X& x) {
-    using sentence = typename detail::data_verdict<Program, detail::arrays<X, void>, false>::type;
-    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
+  /// The network's output for each sample of an array: one sample or many, as fit takes them. Callbacks may follow. Throws
+  /// strata::error if x does not hold whole samples.
+  template <detail::array_argument X, class... Options>
+    requires(!detail::array_argument<Options> && ...)
+  predictions<T, network::output_shape> predict(const X& x, Options&&... options) {
+    using sentence = typename detail::predict_verdict<Program, detail::arrays<X, void>, Options...>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "predict cannot read these arguments");
     predictions<T, network::output_shape> out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       const detail::values_of_array<T, network::input_shape> rows(x);
       const std::span<const T> values = rows.values();
       out.values.resize(values.size() / std::size_t(network::input_shape.size()) * std::size_t(network::output_shape.size()));
-      predict(values, out.values);
+      predict_checked(
+          [&](const auto& predict_batch) {
+            predict_in_memory(values, out.values, [&](const samples<T>& piece, T* to) {
+              predict_batch(piece.count, [&] { executor_.predict(piece, to); });
+            });
+          },
+          options...);
     }
     return out;
   }
 
-  /// The network's output for each sample of a batch_source; labels are ignored.
-  template <class Source>
+  /// The network's output for each sample of a batch_source; labels are ignored. Callbacks may follow.
+  template <class Source, class... Options>
     requires(!detail::array_argument<Source>)
-  predictions<T, network::output_shape> predict(Source&& source) {
-    using sentence = verdict_on<Source, false>;
-    static_assert(sizeof(detail::spoken<sentence>()) > 0, "the data set does not fit the network");
+  predictions<T, network::output_shape> predict(Source&& source, Options&&... options) {
+    using sentence = typename detail::predict_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
+    static_assert(sizeof(detail::spoken<sentence>()) > 0, "predict cannot read these arguments");
     predictions<T, network::output_shape> out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       detail::with_source(source, [&](auto& from) {
         executor_.prepare(batch_size_of(from), purpose::inference);
         detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
         stream.start(0);
-        for (samples<T> batch; stream.next(batch);) {
-          const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
-          refuse_other_rows<Program>(batch, {0, batch.count}, long(before / size));
-          out.values.resize(before + std::size_t(batch.count) * size);
-          executor_.predict({batch.x(), batch.count}, out.values.data() + before);
-        }
+        predict_checked(
+            [&](const auto& predict_batch) {
+              for (samples<T> batch; stream.next(batch);) {
+                const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
+                refuse_other_rows<Program>(batch, {0, batch.count}, long(before / size));
+                out.values.resize(before + std::size_t(batch.count) * size);
+                predict_batch(batch.count, [&] { executor_.predict({batch.x(), batch.count}, out.values.data() + before); });
+              }
+            },
+            options...);
       });
     return out;
   }
 
   /// The same for samples in memory: x is (count, input shape), out (count, output shape). Throws strata::error for other sizes.
   void predict(std::span<const T> x, std::span<T> out) {
-    detail::predict_in_pieces<Program>(
-        x, out, [&](int most) { executor_.prepare(most, purpose::inference); },
-        [&](const samples<T>& piece, T* to) { executor_.predict(piece, to); });
+    predict_in_memory(x, out, [&](const samples<T>& piece, T* to) { executor_.predict(piece, to); });
   }
 
   /// One update on one batch, for your own training loop. Returns (sum, count) of the loss and of each metric.
@@ -319,6 +324,11 @@ class trainer {
     }
   }
 
+  /// predict_piece(samples, where their outputs go)
+  void predict_in_memory(std::span<const T> x, std::span<T> out, const auto& predict_piece) {
+    detail::predict_in_pieces<Program>(x, out, [&](int most) { executor_.prepare(most, purpose::inference); }, predict_piece);
+  }
+
   template <class Samples>
   auto batches_to_train(const Samples& samples, data::detail::slice part, const batch_size& size, const shuffle& order) {
     if constexpr (requires { executor_.share_of_data(); })
@@ -372,39 +382,89 @@ class trainer {
     const auto at_most = detail::pick(validation_steps(0), options...);
     if (every < 1) throw_error({"fit: validation_freq(", every, "): it must be at least 1"});
     if (at_most.count < 0) throw_error({"fit: validation_steps(", at_most.count, "): it must be at least 0"});
-    const auto validate = [&](logs& values) {
-      loop.state.skips_validation = (loop.state.epoch + 1) % every != 0;
-      if (!loop.state.skips_validation) (add_validation(steps, options, at_most, values), ...);
-    };
+    return with_hooks(
+        executor, steps.time,
+        [&](detail::hook_list hooks) {
+          const auto validate = [&](logs& values) {
+            loop.state.skips_validation = (loop.state.epoch + 1) % every != 0;
+            if (!loop.state.skips_validation) (add_validation(steps, options, at_most, hooks, values), ...);
+          };
+          if constexpr ((session_callback<Options> || ...)) {
+            detail::erased_membership membership(executor_.group());
+            detail::fit_in_program<Program, executor_type> fit(executor_, stream, loop.at, loop.state, loop.plan, hooks);
+            training_session session{fit, executor.group(), membership, loop.state};
+            hooks.session = &session;
+            return loop.run(hooks, validate);
+          } else {
+            return loop.run(hooks, validate);
+          }
+        },
+        options...);
+  }
+
+  /// Returns f(the hooks of the callbacks among some options).
+  template <class... Options>
+  auto with_hooks(erased_executor& executor, [[maybe_unused]] const time_split& time, const auto& f, Options&... options) {
     constexpr bool takes_model = ((hooks::any_of_model<Options> || callback_with_arrays<Options>) || ...);
-    std::conditional_t<takes_model, detail::please_include_strata_train_fitted_model<Program, executor_type>, detail::no_model>
-        model(executor_, executor.group(), steps.time);
     fitted_model* reached = nullptr;
+    std::conditional_t<takes_model, detail::please_include_strata_train_fitted_model<Program, executor_type>, detail::no_model>
+        model(executor_, executor.group(), time);
     if constexpr (takes_model) reached = &model;
-    if constexpr ((session_callback<Options> || ...)) {
-      detail::erased_membership membership(executor_.group());
-      detail::hooks_of<Options...> hooks(reached, options...);
-      detail::fit_in_program<Program, executor_type> fit(executor_, stream, loop.at, loop.state, loop.plan, hooks);
-      training_session session{fit, executor.group(), membership, loop.state};
-      hooks.session = &session;
-      return loop.run(hooks, validate);
-    } else {
-      detail::hooks_of<Options...> hooks(reached, options...);
-      return loop.run(hooks, validate);
-    }
+    return f(detail::hook_list{detail::hooks_of<Options>(options, reached).get()...});
   }
 
   template <class Source>
-  [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner& steps, Source& source,
-                                                     validation_steps at_most = validation_steps(0)) {
+  [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner& steps, Source& source, validation_steps at_most,
+                                                     const detail::hook_list& hooks) {
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
-    return steps.evaluate(stream, batch_size_of(source), at_most.count);
+    return steps.evaluate(stream, batch_size_of(source), at_most.count, hooks);
   }
 
   template <class Option>
-  [[gnu::cold]] void add_validation(step_runner& steps, Option& option, validation_steps at_most, logs& values) {
+  [[gnu::cold]] void add_validation(step_runner& steps, Option& option, validation_steps at_most, const detail::hook_list& hooks,
+                                    logs& values) {
     if constexpr (detail::is_validation<std::remove_cvref_t<Option>>)
-      detail::report(values, evaluate_all(steps, option.source, at_most), steps.metrics(), "val_");
+      detail::report(values, evaluate_all(steps, option.source, at_most, hooks), steps.metrics(), "val_");
+  }
+
+  template <class Source, class... Options>
+  logs evaluate_checked(Source& source, Options&... options) {
+    erased_executor executor(executor_);
+    step_runner steps(executor, own_rows_);
+    logs out;
+    with_hooks(
+        executor, steps.time,
+        [&](const detail::hook_list& hooks) {
+          detail::report(out, evaluate_all(steps, source, validation_steps(0), hooks), steps.metrics(), "");
+        },
+        options...);
+    return out;
+  }
+
+  /// all_batches(predict_batch) calls predict_batch(number of samples, compute) for each batch, whose hooks are called around it.
+  template <class... Options>
+  void predict_checked(const auto& all_batches, [[maybe_unused]] Options&... options) {
+    if constexpr (sizeof...(Options) == 0) {
+      all_batches([](int, const auto& compute) { compute(); });
+    } else {
+      erased_executor executor(executor_);
+      step_runner steps(executor, own_rows_);
+      with_hooks(
+          executor, steps.time,
+          [&](const detail::hook_list& hooks) {
+            pass_state state;
+            hooks(&detail::hook_calls::predict_begin, state);
+            all_batches([&](int samples, const auto& compute) {
+              hooks(&detail::hook_calls::predict_batch_begin, state);
+              compute();
+              ++state.batches;
+              state.samples += samples;
+              hooks(&detail::hook_calls::predict_batch_end, state);
+            });
+            hooks(&detail::hook_calls::predict_end, state);
+          },
+          options...);
+    }
   }
 };
 

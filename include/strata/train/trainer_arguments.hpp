@@ -79,7 +79,9 @@ inline constexpr reason sample_weight_takes_a_vector_of_float_with_a_number_for_
     "sample_weight takes a vector or span of float, a number for each sample"};
 inline constexpr reason sample_weight_and_class_weight_exclude_each_other{
     "samples have weights of their own or those of their classes, not both: multiply them and give sample_weight"};
-inline constexpr reason evaluate_takes_batch_size_and_sample_weight{"evaluate(x, y) takes batch_size and sample_weight, too"};
+inline constexpr reason evaluate_takes_batch_size_sample_weight_and_callbacks{
+    "evaluate(x, y) takes batch_size, sample_weight and callbacks, too"};
+inline constexpr reason predict_takes_callbacks_after_the_data{"after the data, predict takes callbacks"};
 inline constexpr reason validation_and_validation_split_exclude_each_other{
     "validation data are given by validation(...) or taken from x and y by validation_split, not both"};
 inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
@@ -91,6 +93,8 @@ inline constexpr reason fit_takes_options_and_callbacks{
     "validation_freq, validation_steps, verbosity and callbacks"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
+inline constexpr reason the_hooks_of_evaluate_and_predict_take_a_pass_state{
+    "each on_test_ and on_predict_ hook of a callback takes a pass_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
     "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
 inline constexpr reason a_callback_that_changes_in_fit_cannot_be_const{
@@ -337,25 +341,31 @@ template <const reason& Why>
 struct argument_verdict<type_list<>, Why> {
   using type = no_complaint;
 };
-template <class Refused>
-struct fit_option_verdict : argument_verdict<Refused, fit_takes_options_and_callbacks> {};
-template <class First, class... More>
+/// What fit, evaluate and predict say about an option that they do not know; `Known` says what they know.
+template <class Refused, const reason& Known>
+struct option_verdict : argument_verdict<Refused, Known> {};
+template <class First, class... More, const reason& Known>
   requires hooks::any<First>
-struct fit_option_verdict<type_list<First, More...>>
+struct option_verdict<type_list<First, More...>, Known>
     : argument_verdict<type_list<First>, the_hooks_of_a_callback_take_a_training_state> {};
-template <class First, class... More>
+template <class First, class... More, const reason& Known>
+  requires(hooks::any<First> && hooks::of_fit::fit<First>)
+struct option_verdict<type_list<First, More...>, Known>
+    : argument_verdict<type_list<First>, the_hooks_of_evaluate_and_predict_take_a_pass_state> {};
+template <class First, class... More, const reason& Known>
   requires(hooks::names_session<First> && !hooks::any<First>)
-struct fit_option_verdict<type_list<First, More...>>
+struct option_verdict<type_list<First, More...>, Known>
     : lacks<First, session_callbacks_have_restore_after_step_after_epoch_and_after_training> {};
+
+/// Of an option without its reference: a callback whose hooks cannot be called because it is const.
+template <class Option>
+struct is_const_but_changes
+    : std::bool_constant<std::is_const_v<Option> && (session_callback<std::remove_const_t<Option>> ||
+                                                     (callback<std::remove_const_t<Option>> && !callback<Option>))> {};
 
 /// What fit says about its arguments: the first sentence.
 template <class Program, class Source, class... Options>
 struct fit_verdict {
-  template <class Option>
-  static constexpr bool is_const_but_changes =
-      std::is_const_v<std::remove_reference_t<Option>> &&
-      (session_callback<std::remove_cvref_t<Option>> ||
-       (callback<std::remove_cvref_t<Option>> && !callback<const std::remove_cvref_t<Option>>));
   template <class Option>
   struct on_validation {
     using type = no_complaint;
@@ -373,13 +383,12 @@ struct fit_verdict {
     using refused = filter_t<is_no_fit_option, std::remove_cvref_t<Options>...>;
     using of_arrays = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
     using split = filter_t<is_validation_split, std::remove_cvref_t<Options>...>;
-    using constant =
-        join_t<std::conditional_t<is_const_but_changes<Options>, type_list<std::remove_cvref_t<Options>>, type_list<>>...>;
+    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
     using validations = filter_t<is_complaint, typename on_validation<std::remove_cvref_t<Options>>::type...>;
     if constexpr (!std::is_same_v<data, no_complaint>)
       return std::type_identity<data>{};
     else if constexpr (!std::is_same_v<refused, type_list<>>)
-      return fit_option_verdict<refused>{};
+      return option_verdict<refused, fit_takes_options_and_callbacks>{};
     else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
       return argument_verdict<of_arrays, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
     else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> && !is_arrays<Source>)
@@ -405,17 +414,47 @@ struct fit_verdict {
   using type = typename decltype(sentence())::type;
 };
 
-/// The same of evaluate.
+/// The same of evaluate; a Source of arrays<X, Y> stands for x and y.
 template <class T>
-struct is_no_evaluate_option : std::bool_constant<!std::same_as<T, batch_size> && !(is_sample_weight<T> && has_numbers<T>)> {};
-template <class Program, class X, class Y, class... Options>
+struct is_no_evaluate_option
+    : std::bool_constant<!std::same_as<T, batch_size> && !(is_sample_weight<T> && has_numbers<T>) && !callback<T>> {};
+template <class Program, class Source, class... Options>
 struct evaluate_verdict {
   static auto sentence() {
-    using data = typename data_verdict<Program, arrays<X, Y>, true>::type;
+    using data = typename data_verdict<Program, Source, true>::type;
+    using refused = filter_t<is_no_evaluate_option, std::remove_cvref_t<Options>...>;
+    using sizes = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
+    using weights = filter_t<is_sample_weights, std::remove_cvref_t<Options>...>;
+    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
     if constexpr (!std::is_same_v<data, no_complaint>)
       return std::type_identity<data>{};
+    else if constexpr (!std::is_same_v<refused, type_list<>>)
+      return option_verdict<refused, evaluate_takes_batch_size_sample_weight_and_callbacks>{};
+    else if constexpr (!std::is_same_v<sizes, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<sizes, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
+    else if constexpr (!std::is_same_v<weights, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<weights, sample_weight_goes_with_arrays_x_and_y>{};
     else
-      return argument_verdict<filter_t<is_no_evaluate_option, Options...>, evaluate_takes_batch_size_and_sample_weight>{};
+      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+/// And of predict.
+template <class T>
+struct is_no_callback : std::bool_constant<!callback<T>> {};
+template <class Program, class Source, class... Options>
+struct predict_verdict {
+  static auto sentence() {
+    using data = typename data_verdict<Program, Source, false>::type;
+    using refused = filter_t<is_no_callback, std::remove_cvref_t<Options>...>;
+    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
+    if constexpr (!std::is_same_v<data, no_complaint>)
+      return std::type_identity<data>{};
+    else if constexpr (!std::is_same_v<refused, type_list<>>)
+      return option_verdict<refused, predict_takes_callbacks_after_the_data>{};
+    else
+      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
   }
   using type = typename decltype(sentence())::type;
 };

@@ -1,0 +1,15 @@
+// What callbacks see of evaluate and predict.
+#pragma once
+#include <strata/train/logs.hpp>
+
+namespace strata {
+
+/// A pass over the data without training: evaluate, the validation of fit, or predict.
+struct pass_state {
+  long batches = 0;  // that have been read
+  long samples = 0;
+  /// on_test_batch_end, on_test_end: loss and metrics over the samples so far. Otherwise empty.
+  logs values{};
+};
+
+}  // namespace strata
