@@ -18,6 +18,7 @@
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/embedding.hpp>
 #include <strata/layers/flatten.hpp>
+#include <strata/layers/frozen.hpp>
 #include <strata/layers/global_pool1d.hpp>
 #include <strata/layers/global_pool2d.hpp>
 #include <strata/layers/layer_norm.hpp>

@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
     if (network == "gap") return with_optimizer<n::gap>(argv[2], argv[3], file);
     if (network == "words") return with_optimizer<n::words>(argv[2], argv[3], file);
     if (network == "trained") return with_optimizer<n::trained>(argv[2], argv[3], file);
+    if (network == "tuned") return with_optimizer<n::tuned>(argv[2], argv[3], file);
     throw error("no such network: " + network);
   } catch (const error& e) {
     std::fprintf(stderr, "%s\n", e.what());

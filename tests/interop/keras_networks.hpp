@@ -37,4 +37,10 @@ using words =
 using trained = sequential<input<6, 6, 2>, conv2d<4, 3, relu>, batch_norm<>, residual<conv2d<4, 3, same_padding>>, flatten,
                            dense<16, tanh_activation, kernel_regularizer<l2<1e-3_r>>>, dense<5, softmax>>;
 
+// The same with parts that are not trained, below and between those that are.
+using tuned = sequential<
+    input<6, 6, 2>, frozen<conv2d<4, 3, relu>, batch_norm<no_scale>>, conv2d<4, 3>,
+    frozen<batch_norm<>, activation<tanh_activation>, flatten, dense<16, tanh_activation, kernel_regularizer<l2<1e-3_r>>>>,
+    dense<5, softmax, kernel_regularizer<l2<1e-3_r>>>>;
+
 }  // namespace keras_networks

@@ -300,6 +300,12 @@ def headers(folder):
         got = np.fromfile(folder / f"{name}.y", np.float32) if ran.returncode == 0 else np.zeros(0)
         check(got.size == outputs.size and near(got.reshape(outputs.shape), outputs, 1e-6), f"predictions of the header of {name}")
 
+    base = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(4, 3), layers.BatchNormalization(), layers.Flatten(), layers.Dense(3)])
+    for layer in base.layers[:2]:
+        layer.trainable = False
+    status, header, complaints = header_of(base, folder / "frozen.keras", "frozen")
+    check(status == 0 and not complaints and "frozen<conv2d<4, 3>, batch_norm<>>,\n    flatten,\n    dense<3>>" in header, "layers that are not trainable are frozen", header + complaints)
+
     start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6, 6, 2), name="other")
     shared = layers.Conv2D(2, 1, name="shared")
     one = layers.Conv2D(2, 1, name="one")(start)
@@ -325,6 +331,7 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     both_ways(folder, "mlp", (28, 28), "sgd", trains=True, classes=10)
     both_ways(folder, "trained", (6, 6, 2), "adam", trains=True)
+    both_ways(folder, "tuned", (6, 6, 2), "adam", trains=True)
     both_ways(folder, "cnn", (28, 28, 1), classes=10)
     both_ways(folder, "image", (12, 12, 3))
     both_ways(folder, "graph", (6, 6, 4))

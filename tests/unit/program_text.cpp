@@ -36,7 +36,7 @@ TEST_CASE("a program in words") {
         "float32, node 0 input(6 6 1) 6x6x1, node 1 convolution(1 3 3 1 1 1 1 1 1 1) 6x6x1, parameter kernel 3x3x1x1 "
         "glorot_uniform "
         "l1 0 l2 0.01, parameter bias 1 zeros, node 2 relu 6x6x1, node 3 add 6x6x1 of 2 0, node 4 batch_normalization(0.99 0.001 "
-        "1 1) "
+        "1 1 0) "
         "6x6x1, parameter gamma 1 ones, parameter beta 1 zeros, state moving_mean 1 zeros, state moving_variance 1 ones, node 5 "
         "flatten 36, node 6 affine(2 1) 2, parameter kernel 36x2 constant(0.5), parameter bias 2 zeros, node 7 softmax 2, node 8 "
         "huber(2) 2, metric accuracy, metric sparse_top_k_categorical_accuracy(3)");

@@ -35,11 +35,15 @@ struct parameter {
   /// False for state, such as moving statistics: it is saved like a weight, but not trained.
   bool trainable = true;
   penalty regularizer{};
+  /// It is not trainable only because its layer is frozen.
+  bool frozen = false;
 };
 
 /// Has one input or, for a join, several. Optional members:
 ///   `parameters(shape in)` -> std::array<parameter, N>
 ///   `static constexpr bool whole_batch = true`  it needs statistics of the whole global batch (batch normalisation)
+///   `static constexpr bool folds = true`        in inference a kernel may compute it together with the operation before it
+///   `using when_frozen = ...`                   what it is in a frozen layer, if not itself (frozen_operation)
 ///   `static constexpr bool is_view = true`      the output is the input's memory under another shape
 ///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
 ///   `static constexpr bool elementwise = true`  an element of the output depends only on that element of the input (sigmoid)
@@ -86,13 +90,15 @@ struct operation_info {
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
   long (*multiply_adds)(shape in);              // null: not known, or none
-  bool whole_batch, is_view, only_trains, looks_up, elementwise, over_last_axis, is_loss;
+  bool whole_batch, folds, is_view, only_trains, looks_up, elementwise, over_last_axis, is_loss;
   value_range makes, takes;
 };
 
 namespace detail {
 template <class Op>
 inline constexpr bool is_whole_batch = requires { requires Op::whole_batch; };
+template <class Op>
+inline constexpr bool is_folding = requires { requires Op::folds; };
 template <class Op>
 inline constexpr bool is_view_operation = requires { requires Op::is_view; };
 template <class Op>
@@ -159,6 +165,7 @@ inline constexpr operation_info info_of<Op> = {
     .parameters = detail::write_parameters_of<Op>,
     .multiply_adds = detail::multiply_adds_of<Op>(),
     .whole_batch = detail::is_whole_batch<Op>,
+    .folds = detail::is_folding<Op>,
     .is_view = detail::is_view_operation<Op>,
     .only_trains = detail::is_only_for_training<Op>,
     .looks_up = detail::is_look_up<Op>,

@@ -9,15 +9,24 @@ inline constexpr reason batch_norm_momentum_must_be_below_1{"the momentum of bat
 struct batch_norm_settings {
   decimal momentum = decimal(99, -2), epsilon = decimal(1, -3);
   bool center = true, scale = true;
+  bool frozen = false;  // it uses the moving statistics, in training too
+
+  constexpr batch_norm_settings when_frozen() const {
+    batch_norm_settings s = *this;
+    s.frozen = true;
+    return s;
+  }
 };
 
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel. mean and (biased) variance are over all samples of the
-/// global batch and all positions.  in: (..., C)  out: (..., C)  gamma, beta, moving_mean, moving_variance: (C)
+/// global batch and all positions; if the layer is frozen, they are the moving ones.  in: (..., C)  out: (..., C)  gamma, beta,
+/// moving_mean, moving_variance: (C)
 template <batch_norm_settings S>
 struct batch_normalization {
   static constexpr auto name = "batch_normalization";
   static constexpr value_range makes = value_range::real;
-  static constexpr bool whole_batch = true;
+  static constexpr bool whole_batch = !S.frozen, folds = true;
+  using when_frozen = batch_normalization<S.when_frozen()>;
 
   static constexpr expected_shape output_shape(shape in) {
     if (!detail::is_positive_float(S.epsilon.value())) return normalization_epsilon_must_be_positive_and_finite_as_float;

@@ -2,6 +2,7 @@
 // checkpoints share it. Trained parameters come first, then state. Each begins at a multiple of 64 bytes.
 #pragma once
 #include <strata/network/sequential.hpp>
+#include <utility>
 
 namespace strata {
 
@@ -26,17 +27,20 @@ struct parameter_layout {
 
   constexpr bool has_regularizers() const {
     for (int s = 0; s < Count; ++s)
-      if (!slots[s].what.regularizer.empty()) return true;
+      if (slots[s].what.trainable && !slots[s].what.regularizer.empty()) return true;
     return false;
   }
 };
 
 namespace detail {
 /// Writes the parameters of one node to `out`, with the initializers and regularizers of its layer's options; returns their
-/// number.
+/// number. Those of a frozen layer are not trained.
 constexpr int parameters_of_node(const tape_node& n, shape in, parameter* out) {
   const int count = n.operation->parameters(in, out);
-  for (int k = 0; k < count; ++k) n.layer->adjust(out[k]);
+  for (int k = 0; k < count; ++k) {
+    n.layer->adjust(out[k]);
+    if (n.frozen) out[k].frozen = std::exchange(out[k].trainable, false);
+  }
   return count;
 }
 

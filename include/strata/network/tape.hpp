@@ -4,6 +4,7 @@
 #include <strata/concepts/ends.hpp>
 #include <strata/concepts/layer.hpp>
 #include <strata/layers/branch.hpp>
+#include <strata/layers/frozen.hpp>
 #include <strata/layers/input.hpp>
 #include <strata/layers/refused.hpp>
 
@@ -23,8 +24,9 @@ struct tape_node {
   int layer_number = 0;        // index of the layer; the nodes of a layer share it
   int input[max_inputs] = {};  // indices of the nodes that it reads
   int arity = 0;
-  int consumers = 0;  // how many inputs of later nodes read it
-  shape out{};        // of one sample
+  int consumers = 0;    // how many inputs of later nodes read it
+  bool frozen = false;  // its parameters are not trained
+  shape out{};          // of one sample
 
   constexpr bool is_input() const { return arity == 0; }
 };
@@ -235,6 +237,25 @@ struct structure<branch<Items...>> {
   using types = join_t<typename structure<Items>::types...>;
 
   static constexpr int record(recorder& r, int in) { return record_row<0, Items...>(r, in); }
+};
+
+template <class... Items>
+struct structure<frozen<Items...>> {
+  template <class... Node>
+  static auto freeze(type_list<Node...>)
+      -> type_list<node_type<typename frozen_operation<typename Node::operation>::type, typename Node::layer>...>;
+  using types = decltype(freeze(join_t<typename structure<Items>::types...>{}));
+
+  static constexpr int record(recorder& r, int in) {
+    const int first = r.size;
+    const int out = record_row<0, Items...>(r, in);
+    if (r.failed->node >= 0) return out;
+    [&]<class... Node>(type_list<Node...>) {
+      int i = first;
+      ((r.nodes[i].operation = &info_of<typename Node::operation>, r.nodes[i++].frozen = true), ...);
+    }(types{});
+    return out;
+  }
 };
 
 /// A sequential among layers: its layers in a row.

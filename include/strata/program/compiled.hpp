@@ -138,7 +138,7 @@ inline constexpr bool infers_differently = [] {
   constexpr const auto& t = tape_of<typename Program::items>;
   if (t.well_shaped())
     for (const tape_node& n : t.nodes)
-      if (n.operation->whole_batch || n.operation->only_trains) return true;
+      if (n.operation->whole_batch || n.operation->folds || n.operation->only_trains) return true;
   return false;
 }();
 

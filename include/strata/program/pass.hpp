@@ -145,7 +145,8 @@ class pass {
       run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
       passed(g);
     }
-    if (segment > 0) run(code[std::size_t(opens)].collect_backward, collecting(opens), opens, pass_direction::backward, true);
+    if (segment > 0 && plan.groups[opens].trains)
+      run(code[std::size_t(opens)].collect_backward, collecting(opens), opens, pass_direction::backward, true);
   }
 
   /// Backward of the only micro-batch of the only leaf, with an update of each parameter as soon as its gradient is known:

@@ -67,6 +67,8 @@ struct plan {
 constexpr bool is_view(const operation_info& operation, purpose why) {
   return operation.is_view || (why == purpose::inference && operation.only_trains);
 }
+/// Whether it cannot be fused with the operation before it: it needs the whole batch, or is only then fused when nothing trains.
+constexpr bool begins_chain(const operation_info& operation, purpose why) { return operation.folds && why == purpose::training; }
 constexpr bool opens_segment(const operation_info& operation, purpose why) {
   return operation.whole_batch && why == purpose::training;
 }
@@ -79,7 +81,7 @@ constexpr int chain_length(const detail::tape<N>& t, int first, purpose why = pu
   for (int i = first; n < max_fusion && i + 1 < N; ++i, ++n) {
     const tape_node& next = t.nodes[i + 1];
     if (t.nodes[i].consumers != 1 || next.arity != 1 || next.input[0] != i || is_view(*next.operation, why) ||
-        opens_segment(*next.operation, why))
+        begins_chain(*next.operation, why) || opens_segment(*next.operation, why))
       break;
   }
   return n;
@@ -227,7 +229,7 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   for (int g = 0; g < G; ++g) {
     kernel_group& it = p.groups[g];
     born(it.size, g, last_read[g], it.output);
-    if (it.kernel.saved > 0) born(it.kernel.saved, g, trains ? back(g) : g, it.saved);
+    if (it.kernel.saved > 0) born(it.kernel.saved, g, trains && it.trains ? back(g) : g, it.saved);
   }
   for (int g = G - 1; trains && g >= 0; --g)
     for (int k = 0; k < p.groups[g].arity; ++k)

@@ -83,4 +83,30 @@ struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
   }
 };
 
+/// The same of a frozen layer.
+template <batch_norm_settings S, class P, shape In>
+  requires(S.frozen)
+struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr int C = In.last(), size = In.size();
+  static constexpr int gamma = 0, beta = S.scale, moving_mean = S.scale + S.center, moving_variance = moving_mean + 1;
+  static constexpr bool reads_input = false;
+
+  static T inverse_deviation(const operands<T>& o, int c) {
+    return T(1 / std::sqrt(double(o.w[moving_variance][c]) + S.epsilon.value()));
+  }
+  static void forward(const operands<T>& o) {
+    for (int i = 0; i < o.count * size; ++i) {
+      const int c = i % C;
+      const T z = (o.x[0][i] - o.w[moving_mean][c]) * inverse_deviation(o, c);
+      o.y[i] = z * (S.scale ? o.w[gamma][c] : T(1)) + (S.center ? o.w[beta][c] : T{});
+    }
+  }
+  static void backward(const operands<T>& o) {
+    T* const dx = detail::begin_input_gradient(o, 0, size);
+    for (int i = 0; dx && i < o.count * size; ++i)
+      dx[i] += o.dy[i] * (S.scale ? o.w[gamma][i % C] : T(1)) * inverse_deviation(o, i % C);
+  }
+};
+
 }  // namespace strata

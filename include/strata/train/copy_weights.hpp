@@ -20,7 +20,7 @@ struct node_range {
 template <class Item, class... Items>
 constexpr node_range nodes_of_item(branch<Items...>) {
   constexpr int lengths[] = {length(typename structure<Items>::types{})...};
-  constexpr bool is_wanted[] = {std::is_same_v<Item, Items>...};
+  constexpr bool is_wanted[] = {(std::is_same_v<Item, Items> || std::is_same_v<frozen<Item>, Items>)...};
   node_range nodes;
   for (int i = 0, at = 0; i < int(sizeof...(Items)); at += lengths[i++])
     if (is_wanted[i]) nodes = {at, at + lengths[i], nodes.found + 1};
@@ -48,7 +48,8 @@ constexpr bool for_equal_parameters(const parameter_layout<A>& from, const node_
 }  // namespace detail
 
 /// Copies weights and state of `Layers`, an item of the networks of both trainers: for transfer learning, and for networks that
-/// are trained in turn, such as those of a GAN. The optimizers are left as they are.
+/// are trained in turn, such as those of a GAN. In either network the item may be `frozen<Layers>`. The optimizers are left as
+/// they are.
 ///   using features = sequential<conv2d<16, 3, relu>, max_pool2d<2>, flatten>;
 ///   trainer animals{sequential<input<32, 32, 3>, features, dense<10, softmax>>{}, ...};
 ///   trainer flowers{sequential<input<32, 32, 3>, features, dense<5, softmax>>{}, ...};

@@ -231,8 +231,12 @@ struct batch_norm_kernel : kernel_defaults {
     scales_of_batch(o.statistics, C, elements(o), epsilon, gamma_of(o), beta_of(o), o.scratch, o.scratch + stride);
     apply(o);
   }
-  static void infer(const operands<T>& o) {
+  /// Of the moving statistics.
+  static void find_scales(const operands<T>& o) {
     scales_of_state(o.w[moving_mean], o.w[moving_variance], C, epsilon, gamma_of(o), beta_of(o), o.scratch, o.scratch + stride);
+  }
+  static void infer(const operands<T>& o) {
+    find_scales(o);
     apply(o);
   }
   static void update_state(const operands<T>& o, T* const* w) {
@@ -255,13 +259,45 @@ struct batch_norm_kernel : kernel_defaults {
   }
 };
 
+/// dx = dy * slope(y) * scale, or adds that; scale has `width` elements.
+template <class T, class Activation>
+[[gnu::noinline]] void scaled_gradients(const T* dy, const T* y, std::ptrdiff_t size, int width, const T* scale, T* dx,
+                                        bool add) {
+  for (std::ptrdiff_t at = 0; at < size; at += width)
+    for_vectors_unrolled<T, 4>(std::min<std::ptrdiff_t>(width, size - at), [&](std::ptrdiff_t j, auto lane) STRATA_INLINE {
+      const vec<T> g = rounded<T>(lane.load(dy + at + j) * slope_at<Activation>(lane, y + at + j));
+      put<T>(lane, dx + at + j, rounded<T>(g * lane.load(scale + j)), add);
+    });
+}
+
+/// Of a frozen layer: the moving statistics, which nothing changes, and no gradients of gamma and beta.
+template <batch_norm_settings S, class Activation, class P, shape In>
+struct frozen_batch_norm_kernel : kernel_defaults {
+  using in_training = batch_norm_kernel<S, Activation, P, In>;
+  using T = typename P::value_type;
+  static constexpr bool reads_input = false, reads_output = in_training::reads_output;
+  static constexpr int scratch = 2 * in_training::stride;
+
+  static void forward(const operands<T>& o) { in_training::infer(o); }
+  static void backward(const operands<T>& o) {
+    if (!o.dx[0]) return;
+    in_training::find_scales(o);
+    in_training::repeat(o.scratch);
+    scaled_gradients<T, Activation>(o.dy, o.y, in_training::size(o), in_training::width, o.scratch, o.dx[0], o.adds_dx[0]);
+  }
+};
+
 }  // namespace simd
 
 template <batch_norm_settings S, class P, shape In>
-struct kernel<cpu, batch_normalization<S>, P, In> : simd::batch_norm_kernel<S, linear, P, In> {};
+struct kernel<cpu, batch_normalization<S>, P, In>
+    : std::conditional_t<S.frozen, simd::frozen_batch_norm_kernel<S, linear, P, In>, simd::batch_norm_kernel<S, linear, P, In>> {
+};
 
 template <batch_norm_settings S, class Activation, class P, shape In>
   requires simd::follows_in_registers<Activation>
-struct kernel<cpu, fused<batch_normalization<S>, Activation>, P, In> : simd::batch_norm_kernel<S, Activation, P, In> {};
+struct kernel<cpu, fused<batch_normalization<S>, Activation>, P, In>
+    : std::conditional_t<S.frozen, simd::frozen_batch_norm_kernel<S, Activation, P, In>,
+                         simd::batch_norm_kernel<S, Activation, P, In>> {};
 
 }  // namespace strata

@@ -171,11 +171,11 @@ class config_writer {
   json config_of(int number) const {
     const layer& l = list_[number];
     if (number == 0) return {{"name", l.name}, {"batch_shape", extents_of(node(0).out, true)}, {"dtype", type()}};
-    json config = {{"name", l.name}, {"trainable", true}, {"dtype", type()}};
+    json config = {{"name", l.name}, {"trainable", !node(l.first).frozen}, {"dtype", type()}};
     config.update(settings_of(l));
     for (const int s : l.slots) {
       const parameter& p = model_.slots[std::size_t(s)].what;
-      if (!p.trainable) continue;
+      if (!p.trainable && !p.frozen) continue;  // Keras has no initializers for state
       const std::string name = p.name;
       if (json start = initializer_config(p); !start.is_null()) config[name + "_initializer"] = std::move(start);
       if (!p.regularizer.empty()) config[name + "_regularizer"] = regularizer_config(p);

@@ -69,7 +69,6 @@ class layer_writer {
                                "beta_constraint", "activity_regularizer", "noise_shape", "lora_rank", "quantization_config"})
       if (c.contains(option) && !c[option].is_null()) unknown(std::string("there is no option ") + option);
     if (c.value("data_format", json("channels_last")) == "channels_first") unknown("channels come last: data_format");
-    if (c.value("trainable", true) == false) out_.notes.push_back(node.name + ": trainable=False is left out");
 
     if (k == "Dense") {
       if (rank() > 2) unknown("dense takes one axis");
@@ -460,7 +459,15 @@ class graph_writer {
         out_.unknown.push_back(node.name + ": its output is used in a way that branches cannot express");
         return items;
       }
-      items.push_back(node.inputs.size() == 1 ? layers_.text(node) : join(node, at));
+      const bool trains = node.config.value("trainable", true) || node.inputs.size() != 1;  // a join has no weights
+      const std::string item = node.inputs.size() == 1 ? layers_.text(node) : join(node, at);
+      static const std::string opened = "frozen<";
+      if (trains)
+        items.push_back(item);
+      else if (!items.empty() && items.back().starts_with(opened))  // the one below it is frozen, too
+        items.back().insert(opened.size(), item + ", ");
+      else
+        items.push_back(opened + item + '>');
     }
     std::ranges::reverse(items);
     return items;
