@@ -141,6 +141,25 @@ TEST_CASE("the last line of an epoch fits into 100 columns, with a shorter bar")
         "938/938 ━ 13s 13ms/step - accuracy: 0.9690 - loss: 0.0011 - val_accuracy: 0.2500 - val_loss: 0.5000\n");
 }
 
+TEST_CASE("samples per second, where the size of a batch is known") {
+  const auto line = [](double seconds, int batch_size) {
+    std::ostringstream out;
+    progress_bar bar(out, verbosity::line, no_terminal, &fake_clock);
+    fake_now = 0;
+    bar.begin_epoch(0, 1, 2, batch_size);
+    bar.due(), bar.due();
+    fake_now = 2 * seconds;
+    bar.end_epoch({});
+    return out.str();
+  };
+  CHECK(line(0.003, 64) == "Epoch 1/1 - 0s - 3ms/step, 21.3k samples/s\n");
+  CHECK(line(2, 64) == "Epoch 1/1 - 4s - 2s/step, 32 samples/s\n");
+  CHECK(line(1e-5, 100) == "Epoch 1/1 - 0s - 10us/step, 10M samples/s\n");
+  CHECK(line(0.1, 99) == "Epoch 1/1 - 0s - 100ms/step, 990 samples/s\n");
+  CHECK(line(0.064, 64) == "Epoch 1/1 - 0s - 64ms/step, 1k samples/s\n");
+  CHECK(line(0, 64) == "Epoch 1/1 - 0s - 0s/step\n");
+}
+
 TEST_CASE("a number of steps that was unknown is that of the epoch before") {
   std::ostringstream out;
   progress_bar bar(out, verbosity::bar, plain_terminal, &fake_clock);

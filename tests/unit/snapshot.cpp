@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <limits>
 #include <sstream>
 #include <strata/strata.hpp>
@@ -152,6 +153,22 @@ std::string said(F&& f) {
 bool says(const std::string& text, auto... parts) { return ((text.find(parts) != text.npos) && ...); }
 
 }  // namespace
+
+TEST_CASE("fit says where it goes on, unless it is to be silent") {
+  const scratch at;
+  const auto printed = [&](auto... options) {
+    auto model = make_trainer();
+    const std::ostringstream out;
+    std::streambuf* const before = std::cout.rdbuf(out.rdbuf());
+    CHECK_THROWS_AS(model.fit(shuffled(), epochs(3), options..., backup_and_restore(at.folder, {.save_every_batches = 1})),
+                    crash);
+    std::cout.rdbuf(before);
+    return out.str();
+  };
+  CHECK(printed(verbose::line, crash_at{7}).starts_with("Epoch 1/3 - "));
+  CHECK(printed(verbose::off, crash_at{8}).empty());
+  CHECK(printed(verbose::line, crash_at{9}).starts_with("resumed at epoch 2, after 7 updates\n"));
+}
 
 TEST_CASE("a crash after any step: the same weights and the same history as without") {
   SUBCASE("saved after each epoch") { check_crashes(shuffled, 15, {}); }

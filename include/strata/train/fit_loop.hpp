@@ -92,6 +92,8 @@ template <class T>
   state.step = executor_.step();
   state.learning_rate = executor_.learning_rate();
   hooks.of_session(&hook_calls::fit_begin);
+  if (state.resumed && group.is_chief() && settings_.how != verbosity::off)
+    std::cout << "resumed at epoch " << state.epoch + 1 << ", after " << state.step << " updates" << std::endl;
   hooks(&hook_calls::train_begin, state);
   for (; state.epoch < settings_.epochs && (!state.stop_training || at.in_epoch); ++state.epoch) {
     state.values = {};
@@ -99,7 +101,8 @@ template <class T>
     hooks(&hook_calls::epoch_begin, state);
     take_new_learning_rate();
     state.learning_rate = executor_.learning_rate();
-    progress.begin_epoch(state.epoch, settings_.epochs, settings_.steps > 0 ? settings_.steps : stream_.length());
+    progress.begin_epoch(state.epoch, settings_.epochs, settings_.steps > 0 ? settings_.steps : stream_.length(),
+                         settings_.batch_size);
     train_epoch(progress, hooks);
     if (state.interrupted) break;
     report(state.values, at.metric_sums, steps_.metrics(), "");

@@ -178,6 +178,7 @@ class hook_list {
   }
 
   training_session* session = nullptr;  // needed if one of the options is a session_callback
+  bool in_fit = false;
 
   template <class State>
   void operator()(void (hook_calls::*hook)(State&), State& s) const {

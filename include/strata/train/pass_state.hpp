@@ -8,6 +8,7 @@ namespace strata {
 struct pass_state {
   long batches = 0;  // that have been read
   long samples = 0;
+  bool in_fit = false;  // it is the validation of a fit
   /// on_test_batch_end, on_test_end: loss and metrics over the samples so far. Otherwise empty.
   logs values{};
 };

@@ -43,7 +43,8 @@ double steady_seconds();
 }  // namespace detail
 
 /// The calls of each epoch: begin_epoch(), due() after each step, step() if due() returns true, end_epoch(). The output is that
-/// of keras.utils.Progbar, updated every 50 ms; a line that will be rewritten is cut to the terminal's width.
+/// of keras.utils.Progbar, with samples per second, updated every 50 ms; a line that will be rewritten is cut to the terminal's
+/// width.
 class progress_bar {
   static constexpr int cells = 20;
   static constexpr double interval = 0.05;
@@ -52,7 +53,7 @@ class progress_bar {
   verbosity verbosity_;
   detail::terminal terminal_;
   double (*clock_)();
-  int epoch_ = 0, epochs_ = 0;
+  int epoch_ = 0, epochs_ = 0, batch_size_ = 0;
   long steps_ = 0, done_ = 0;
   double start_ = 0, first_step_ = 0, now_ = 0, shown_ = 0;
   int width_shown_ = 0;
@@ -68,8 +69,9 @@ class progress_bar {
   /// If an exception ended the epoch, its last line stays.
   ~progress_bar();
 
-  /// Epochs count from 0. `steps` of the epoch; 0: unknown, or, from the second epoch on, as many as before.
-  [[gnu::cold]] void begin_epoch(int epoch, int epochs, long steps = 0);
+  /// Epochs count from 0. `steps` of the epoch; 0: unknown, or, from the second epoch on, as many as before. `batch_size`:
+  /// samples of a step; 0: unknown.
+  [[gnu::cold]] void begin_epoch(int epoch, int epochs, long steps = 0, int batch_size = 0);
 
   /// Call it once after each step, which it counts. Returns whether it is time to call step().
   bool due();
@@ -122,7 +124,8 @@ class progress_bar {
   /// Without the first step, which is not typical, if there are others.
   double seconds_per_step() const;
   [[gnu::cold]] static std::string remaining(double seconds);
-  [[gnu::cold]] static std::string per_step(double seconds);
+  /// "3ms/step, 21.3k samples/s"
+  [[gnu::cold]] std::string per_step(double seconds) const;
 
   /// " - accuracy: 0.9123 - loss: 0.2811": sorted by name, as Keras does, those of the validation last.
   [[gnu::cold]] static std::string metrics(const logs& values);

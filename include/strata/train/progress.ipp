@@ -19,8 +19,8 @@ STRATA_FUNCTION progress_bar::~progress_bar() {
   }
 }
 
-STRATA_FUNCTION void progress_bar::begin_epoch(int epoch, int epochs, long steps) {
-  epoch_ = epoch, epochs_ = epochs;
+STRATA_FUNCTION void progress_bar::begin_epoch(int epoch, int epochs, long steps, int batch_size) {
+  epoch_ = epoch, epochs_ = epochs, batch_size_ = batch_size;
   steps_ = steps > 0 ? steps : done_;
   done_ = 0, width_shown_ = 0;
   if (verbosity_ == verbosity::off) return;
@@ -118,10 +118,17 @@ STRATA_FUNCTION std::string progress_bar::remaining(double seconds) {
   return detail::formatted("%lds", s);
 }
 
-STRATA_FUNCTION std::string progress_bar::per_step(double seconds) {
-  if (seconds >= 1 || seconds == 0) return detail::formatted("%.0fs/step", seconds);
-  if (seconds >= 1e-3) return detail::formatted("%.0fms/step", seconds * 1e3);
-  return detail::formatted("%.0fus/step", seconds * 1e6);
+STRATA_FUNCTION std::string progress_bar::per_step(double seconds) const {
+  std::string text = seconds >= 1 || seconds == 0 ? detail::formatted("%.0fs/step", seconds)
+                     : seconds >= 1e-3            ? detail::formatted("%.0fms/step", seconds * 1e3)
+                                                  : detail::formatted("%.0fus/step", seconds * 1e6);
+  if (batch_size_ > 0 && seconds > 0) {
+    const double rate = batch_size_ / seconds;
+    text += rate >= 999.5e3 ? detail::formatted(", %.3gM samples/s", rate / 1e6)
+            : rate >= 999.5 ? detail::formatted(", %.3gk samples/s", rate / 1e3)
+                            : detail::formatted(", %.3g samples/s", rate);
+  }
+  return text;
 }
 
 STRATA_FUNCTION std::string progress_bar::metrics(const logs& values) {

@@ -127,7 +127,7 @@ template <class T>
 std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks) {
   executor_.prepare(batch_size, purpose::inference);
   std::vector<metric_sum> sums(pairs_of(metrics())), one(sums.size());
-  pass_state state;
+  pass_state state{.in_fit = hooks.in_fit};
   const bool reports = hooks.see_test_batches();
   const long length = stream.length();
   refuse_other_lengths(executor_.group(), steps > 0 && (length == 0 || steps < length) ? steps : length);

@@ -385,6 +385,7 @@ class trainer {
     return with_hooks(
         executor, steps.time,
         [&](detail::hook_list hooks) {
+          hooks.in_fit = true;
           const auto validate = [&](logs& values) {
             loop.state.skips_validation = (loop.state.epoch + 1) % every != 0;
             if (!loop.state.skips_validation) (add_validation(steps, options, at_most, hooks, values), ...);
