@@ -60,6 +60,29 @@ with tempfile.TemporaryDirectory() as folder:
     check(all(v > 0 for _, v in scalars(train, "epoch_steps_per_second")), "steps per second")
     check([v for _, v in scalars(train, "epoch_learning_rate")] == [0.009999999776482582] * 3, "the learning rate")
 
+    graph = {n.name: n for n in train.Graph().node}
+    shapes = {name: [d.size for d in n.attr["_output_shapes"].list.shape[0].dim] for name, n in graph.items()}
+    inputs = {name: list(n.input) for name, n in graph.items()}
+    check(
+        inputs
+        == {
+            "dense/kernel": [],
+            "dense/bias": [],
+            "dense_1/kernel": [],
+            "dense_1/bias": [],
+            "input_layer": [],
+            "flatten": ["input_layer"],
+            "dense/affine": ["flatten", "dense/kernel", "dense/bias"],
+            "dense/relu": ["dense/affine"],
+            "dense_1/affine": ["dense/relu", "dense_1/kernel", "dense_1/bias"],
+            "dense_1/softmax": ["dense_1/affine"],
+        },
+        "the graph of the network",
+        inputs,
+    )
+    check(graph["dense/affine"].op == "affine" and graph["dense/kernel"].op == "Parameter", "its operations")
+    check(shapes["input_layer"] == [-1, 28, 28, 1] and shapes["dense_1/kernel"] == [8, 10] and shapes["dense/relu"] == [-1, 8], "its shapes", shapes)
+
     histograms = train.Tensors("dense/kernel/histogram")
     check([h.step for h in histograms] == [0, 2], "histograms every second epoch")
     for h in histograms:

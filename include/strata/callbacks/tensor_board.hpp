@@ -1,4 +1,4 @@
-// tensor_board: curves and histograms of a training, for TensorBoard. Needs protozero.
+// tensor_board: curves, histograms and the graph of a training, for TensorBoard. Needs protozero.
 // needs: protozero
 #pragma once
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <strata/base/error.hpp>
 #include <strata/callbacks/monitor.hpp>
+#include <strata/callbacks/network_graph.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/interop/event_file.hpp>
 #include <strata/train/fitted_model.hpp>
@@ -17,7 +18,8 @@
 namespace strata {
 
 struct tensor_board_options {
-  int histogram_freq = 0;  // epochs from one histogram of each weight to the next; 0: none
+  int histogram_freq = 0;   // epochs from one histogram of each weight to the next; 0: none
+  bool write_graph = true;  // of the network, once
   bool write_steps_per_second = false;
   long update_every_batches = 0;  // Keras' update_freq: updates from one batch_loss to the next; 0: only epochs
 };
@@ -43,7 +45,11 @@ class tensor_board {
     detail::refuse_negative("tensor_board", "update_every_batches", double(options_.update_every_batches));
   }
 
-  void on_train_begin(training_state&) { train_.reset(), validation_.reset(); }
+  void on_train_begin(training_state&, fitted_model& model) {
+    train_.reset(), validation_.reset();
+    if (options_.write_graph && model.group().is_chief())
+      opened(train_, "train").graph(detail::network_graph(model.view()).bytes());
+  }
   void on_epoch_begin(training_state& s) {
     epoch_began_ = clock::now();
     steps_before_ = s.step;

@@ -101,6 +101,14 @@ class event_file {
     add(tag, step, "histograms", data_type::float64, {rows.size(), 3},
         {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof rows[0]});
   }
+  /// A network, as the bytes of a GraphDef.
+  void graph(std::string_view definition) {
+    std::string record;
+    protozero::pbf_writer event(record);
+    event.add_double(field::wall_time, time_of_day());
+    event.add_bytes(field::graph_def, definition.data(), definition.size());
+    add_record(record);
+  }
   /// Waits until everything is in the file. Throws strata::error, with the path, if it could not be written.
   void flush() {
     std::unique_lock lock(mutex_);
@@ -113,13 +121,13 @@ class event_file {
  private:
   // Numbers of fields and of types in TensorFlow's messages.
   struct field {
-    static constexpr protozero::pbf_tag_type wall_time = 1, step = 2, file_version = 3, summary = 5;  // Event
-    static constexpr protozero::pbf_tag_type value = 1;                                               // Summary
-    static constexpr protozero::pbf_tag_type tag = 1, tensor = 8, metadata = 9;                       // Summary.Value
-    static constexpr protozero::pbf_tag_type plugin_data = 1;                                         // SummaryMetadata
-    static constexpr protozero::pbf_tag_type plugin_name = 1;                                         // ... .PluginData
-    static constexpr protozero::pbf_tag_type dtype = 1, shape = 2, content = 4;                       // TensorProto
-    static constexpr protozero::pbf_tag_type dim = 2, size = 1;                                       // TensorShapeProto
+    static constexpr protozero::pbf_tag_type wall_time = 1, step = 2, file_version = 3, graph_def = 4, summary = 5;  // Event
+    static constexpr protozero::pbf_tag_type value = 1;                                                              // Summary
+    static constexpr protozero::pbf_tag_type tag = 1, tensor = 8, metadata = 9;  // Summary.Value
+    static constexpr protozero::pbf_tag_type plugin_data = 1;                    // SummaryMetadata
+    static constexpr protozero::pbf_tag_type plugin_name = 1;                    // ... .PluginData
+    static constexpr protozero::pbf_tag_type dtype = 1, shape = 2, content = 4;  // TensorProto
+    static constexpr protozero::pbf_tag_type dim = 2, size = 1;                  // TensorShapeProto
   };
   enum class data_type : std::int32_t { float32 = 1, float64 = 2 };
 
