@@ -67,7 +67,7 @@ struct plan {
 constexpr bool is_view(const operation_info& operation, purpose why) {
   return operation.is_view || (why == purpose::inference && operation.only_trains);
 }
-/// Whether it cannot be fused with the operation before it: it needs the whole batch, or is only then fused when nothing trains.
+/// Whether no kernel may compute it together with the operation before it: what `folds` is fused in inference only.
 constexpr bool begins_chain(const operation_info& operation, purpose why) { return operation.folds && why == purpose::training; }
 constexpr bool opens_segment(const operation_info& operation, purpose why) {
   return operation.whole_batch && why == purpose::training;
