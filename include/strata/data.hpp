@@ -37,6 +37,7 @@
 #include <strata/data/views/one_hot.hpp>
 #include <strata/data/views/prefetch.hpp>
 #include <strata/data/views/repeat.hpp>
+#include <strata/data/views/sample_weight.hpp>
 #include <strata/data/views/scale.hpp>
 #include <strata/data/views/shard.hpp>
 #include <strata/data/views/shuffle.hpp>

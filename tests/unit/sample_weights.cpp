@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <limits>
 #include <map>
+#include <span>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
@@ -111,6 +113,21 @@ TEST_CASE("weights stay with their samples when these are shuffled") {
   CHECK(fitted(wrong_first, p.y, sample_weight(weights)) == expected);
 }
 
+TEST_CASE("a data set with weights trains and evaluates as arrays with weights do") {
+  const points p;
+  const auto batches = data::from_tensor_slices(data::array<float, shape{4}>(p.x), p.y) |
+                       data::sample_weight(std::span<const float>(p.weights)) | data::shuffle(count, {.seed = 1}) |
+                       data::batch<16>;
+  auto of_set = make_model(), of_arrays = make_model();
+  of_set.fit(batches, epochs(2), verbosity::off);
+  of_arrays.fit(p.x, p.y, sample_weight(p.weights), batch_size(16), epochs(2), verbosity::off);
+  CHECK(weights_of(of_set) == weights_of(of_arrays));
+  CHECK(of_set.evaluate(batches)["loss"] ==
+        doctest::Approx(of_arrays.evaluate(p.x, p.y, sample_weight(p.weights), batch_size(16))["loss"]));
+  CHECK(error_of([&] { of_set.fit(batches, class_weight{{0, 3.0}}, verbosity::off); }) ==
+        "fit: the batches have weights, so they cannot have those of classes, too");
+}
+
 TEST_CASE("class_weight is the sample_weight of the class of each sample") {
   const points p;
   const auto expected = fitted(p.x, p.y, sample_weight(p.of_classes()));
@@ -182,4 +199,7 @@ TEST_CASE("another number of weights than of samples") {
   auto model = make_model();
   CHECK(error_of([&] { model.fit(p.x, p.y, sample_weight(std::span(p.weights).first(3))); }) ==
         "fit: x has 40 samples, but sample_weight has 3");
+  auto weights = p.weights;
+  weights[5] = std::numeric_limits<float>::infinity();
+  CHECK(error_of([&] { model.fit(p.x, p.y, sample_weight(weights)); }) == "sample_weight: the weight of sample 5 is inf");
 }

@@ -16,6 +16,7 @@
 #include <strata/data/core/sample.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/batch.hpp>
+#include <strata/data/views/sample_weight.hpp>
 #include <strata/data/views/shard.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/slice.hpp>
@@ -107,28 +108,17 @@ using samples_of_array_t =
     data::tensor_slices<decltype(rows_of_array<Program::network::input_shape>("", "", std::declval<const X&>())),
                         data::no_labels>;
 
-/// Samples with a weight each.
-template <class Base, class W>
-class weighted_rows : public data::detail::samples_around<Base> {
-  std::span<const W> weights_;
-
- public:
-  static constexpr data::row_properties properties = Base::properties;
-  weighted_rows(Base base, std::span<const W> weights) : data::detail::samples_around<Base>(std::move(base)), weights_(weights) {}
-
-  template <class T, class Then>
-  void write(data::sample_index i, data::sample_index ahead, data::sample_place<T> to, Then then) const {
-    this->base_.write(i, ahead, to, then);
-  }
-  W weight(data::sample_index i) const { return weights_[i.row]; }
-};
-/// Throws strata::error for another number of weights than of samples.
+/// Samples with a weight each. Throws strata::error for another number of weights than of samples, and for one that is not
+/// finite.
 template <class Samples, class Weights>
 auto weighted(const char* call, Samples samples, const Weights& weights) {
   using W = std::ranges::range_value_t<Weights>;
   if (std::ranges::size(weights) != samples.size())
     throw_error({call, ": x has ", samples.size(), " samples, but sample_weight has ", std::ranges::size(weights)});
-  return data::detail::with_rows<weighted_rows<data::rows_t<Samples>, W>>(std::move(samples), std::span<const W>(weights));
+  const std::span<const W> numbers(weights);
+  data::detail::refuse_infinite_weights(numbers);
+  return data::detail::with_rows<data::detail::listed_weights<data::rows_t<Samples>, W>>(std::move(samples),
+                                                                                         data::array<W, shape{1}>(numbers));
 }
 
 template <class Option>

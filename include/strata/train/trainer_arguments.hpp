@@ -74,7 +74,7 @@ inline constexpr reason batch_size_and_shuffle_go_with_arrays_a_data_set_has_sta
 inline constexpr reason validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset{
     "validation_split is for arrays x and y; data::split_dataset divides a data set"};
 inline constexpr reason sample_weight_goes_with_arrays_x_and_y{
-    "sample_weight is for arrays x and y: fit(x, y, sample_weight(w))"};
+    "sample_weight is for arrays x and y: fit(x, y, sample_weight(w)); a data set takes data::sample_weight(w) before batch"};
 inline constexpr reason sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample{
     "sample_weight takes a vector or span of float, a number for each sample"};
 inline constexpr reason sample_weight_and_class_weight_exclude_each_other{

@@ -84,7 +84,7 @@ concept sized = requires(const R& rows) {
 /// The label of a sample, if it can be read without x.
 template <class R>
 concept has_label = requires(const R& rows, sample_index i) { rows.label(i); };
-/// The weight of a sample in the loss. `batch` reads it: only stages that keep the rows may stand between.
+/// The weight of a sample in the loss, which `batch` reads.
 template <class R>
 concept has_weight = requires(const R& rows, sample_index i) { rows.weight(i); };
 /// A pointer to x of a sample, if x lies in memory as value_type.

@@ -34,6 +34,11 @@ class rows_around : public target_type_of<Base> {
   std::size_t ordinal(sample_index i) const { return detail::ordinal(base_, i); }
   std::string describe(sample_index i) const { return detail::describe(base_, i); }
   int parallelism() const { return detail::parallelism(base_); }
+  auto weight(sample_index i) const
+    requires has_weight<Base>
+  {
+    return base_.weight(i);
+  }
 
   const Base& base() const { return base_; }
   /// Reads these rows from now on: a copied stream has a pool of its own.

@@ -39,6 +39,12 @@ inline constexpr bool is_element_view = element_view<V>;
 template <class V>
 inline constexpr bool is_sample_view = sample_view<V>;
 
+/// For stages that make other samples than they read, which would lose the weights.
+template <class V>
+inline constexpr bool has_no_weights = true;
+template <element_view V>
+inline constexpr bool has_no_weights<V> = !has_weight<rows_t<V>>;
+
 /// The number of workers that share the samples of a view.
 template <class V>
 std::size_t shards_of(const V& view) {

@@ -121,7 +121,8 @@ class batch_maker {
       state_.taken += count;
       if constexpr (has_weight<rows>) {
         T* const weights = out.weights(batch_size_);
-        for (std::size_t k = 0; k < count; ++k) weights[k] = static_cast<T>(base_.rows().weight(indices[k]));
+        for (std::size_t k = std::size_t(wanted.begin); k < std::size_t(wanted.end); ++k)
+          weights[k] = static_cast<T>(base_.rows().weight(indices[k]));
       }
       for (const sample_index i : indices.first(count)) release(base_.rows(), i);
       std::copy(indices.data() + count, indices.data() + known, state_.indices.data());

@@ -351,9 +351,11 @@ struct cache_fn {
   template <std::ranges::range V>
   auto operator()(V view) const {
     if constexpr (fits<V>()) {
-      if constexpr (sample_view<V> && sized<rows_t<V>>)
+      constexpr bool keeps_rows = sample_view<V> && sized<rows_t<V>>, keeps_weights = keeps_rows || has_no_weights<V>;
+      static_assert(keeps_weights, "data::cache of a stream would lose the weights: put data::sample_weight after it");
+      if constexpr (keeps_rows)
         return with_rows<remembered_rows<rows_t<V>>>(std::move(view));
-      else
+      else if constexpr (keeps_weights)
         return cached_stream_view<V>(std::move(view));
     }
   }
@@ -362,7 +364,9 @@ struct cache_fn {
     if constexpr (fits<V>()) {
       constexpr bool right_view = is_sample_view<V>;
       static_assert(right_view, "a cache file holds samples: put data::cache(path) after a data::map that makes them");
-      if constexpr (sample_view<V>) {
+      constexpr bool keeps_weights = has_no_weights<V>;
+      static_assert(keeps_weights, "a cache file holds no weights: put data::sample_weight after data::cache(path)");
+      if constexpr (sample_view<V> && keeps_weights) {
         using rows = cached_file_rows<rows_t<V>>;
         const std::string order = order_of(view);
         if (!std::filesystem::exists(path)) rows::save(view, path, order);

@@ -99,6 +99,17 @@ class joined_common : public Indices {
            (this->is_of_b(i) ? " of the second view" : " of the first view");
   }
   int parallelism() const { return more_threads(detail::parallelism(this->a()), detail::parallelism(this->b())); }
+  /// 1 in a view without weights.
+  double weight(sample_index i) const
+    requires(has_weight<typename Indices::rows_a> || has_weight<typename Indices::rows_b>)
+  {
+    return this->with(i, []<class Rows>(const Rows& rows, sample_index n) {
+      if constexpr (has_weight<Rows>)
+        return static_cast<double>(rows.weight(n));
+      else
+        return 1.0;
+    });
+  }
 };
 
 template <class Indices>

@@ -87,6 +87,11 @@ class enumerated_rows : public Indices, public elements_of<enumerated_rows<Indic
   std::size_t ordinal(sample_index i) const { return detail::ordinal(this->base(), this->counted(i).index); }
   std::string describe(sample_index i) const { return detail::describe(this->base(), this->counted(i).index); }
   int parallelism() const { return detail::parallelism(this->base()); }
+  auto weight(sample_index i) const
+    requires has_weight<typename Indices::base_rows>
+  {
+    return this->base().weight(this->counted(i).index);
+  }
 
   std::int64_t start() const { return start_; }
 

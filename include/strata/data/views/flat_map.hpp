@@ -22,7 +22,9 @@ struct flat_map_fn {
       static_assert(fits,
                     "the function of data::flat_map takes an element, or x and y of samples with labels, and returns a "
                     "range of elements; it is called as const");
-      if constexpr (fits)
+      constexpr bool keeps_weights = has_no_weights<V> && makes_no_weights<F, V>;
+      static_assert(keeps_weights, "data::flat_map would lose the weights: put data::sample_weight after it");
+      if constexpr (fits && keeps_weights)
         return stage_stream(
             interleave_source<V, F>("flat_map", std::move(view), std::move(f), interleave_cycle({.cycle_length = 1})));
     }

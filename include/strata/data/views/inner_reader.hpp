@@ -50,4 +50,11 @@ concept inner_range = element_view<R> || std::ranges::input_range<R> || requires
 template <class F, class V>
 concept makes_ranges = takes<const F, element_t<rows_t<V>>> && inner_range<mapped_t<F, rows_t<V>>>;
 
+/// Whether the ranges of F hold no weights of samples. Those are lost, as are those of V.
+template <class F, class V>
+inline constexpr bool makes_no_weights = true;
+template <class F, class V>
+  requires makes_ranges<F, V>
+inline constexpr bool makes_no_weights<F, V> = has_no_weights<mapped_t<F, rows_t<V>>>;
+
 }  // namespace strata::data::detail

@@ -159,7 +159,9 @@ struct interleave_fn {
       static_assert(ranges,
                     "the function of data::interleave takes an element, or x and y of samples with labels, and returns a "
                     "range of elements; it is called as const");
-      return ranges;
+      constexpr bool keeps_weights = has_no_weights<V> && makes_no_weights<F, V>;
+      static_assert(keeps_weights, "data::interleave would lose the weights: put data::sample_weight after it");
+      return ranges && keeps_weights;
     }
     return false;
   }

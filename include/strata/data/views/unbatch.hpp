@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <ranges>
+#include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_stage.hpp>
@@ -46,6 +47,7 @@ class unbatch_source {
   bool next(element& e) {
     for (; *state_.at != std::ranges::end(base_); ++*state_.at, state_.row = 0) {
       const typename B::value_type batch = **state_.at;
+      if (batch.truths[0].weights) throw_error("unbatch: the samples would lose their weights: put sample_weight after it");
       if (state_.row == static_cast<std::size_t>(batch.count)) continue;
       const std::size_t row = state_.row++;
       const auto* const x = batch.x() + row * x_size;

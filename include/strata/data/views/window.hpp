@@ -70,6 +70,11 @@ class window_rows {
   {
     return base_.rows().label(index(i, Size - 1));
   }
+  auto weight(sample_index i) const
+    requires has_weight<base_rows>
+  {
+    return base_.rows().weight(index(i, Size - 1));
+  }
   std::string describe(sample_index i) const {
     return strata::detail::text_of({"window ", i.row, ", from ", detail::describe(base_.rows(), index(i, 0)), " to ",
                                     detail::describe(base_.rows(), index(i, Size - 1))});

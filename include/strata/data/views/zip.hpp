@@ -84,6 +84,15 @@ class zipped_elements : public Indices {
   std::size_t ordinal(sample_index i) const { return detail::ordinal(this->a(), this->indices(i).a); }
   std::string describe(sample_index i) const { return detail::describe(this->a(), this->indices(i).a); }
   int parallelism() const { return more_threads(detail::parallelism(this->a()), detail::parallelism(this->b())); }
+  auto weight(sample_index i) const
+    requires(has_weight<rows_a> || has_weight<rows_b>)
+  {
+    const two_indices n = this->indices(i);
+    if constexpr (has_weight<rows_a>)
+      return this->a().weight(n.a);
+    else
+      return this->b().weight(n.b);
+  }
 };
 
 /// Pairs that are samples: x and label are written straight to their places.
@@ -171,7 +180,11 @@ struct zip_fn {
   auto operator()(A a, B b) const {
     constexpr bool views = element_view<A> && element_view<B>;
     static_assert(views, "data::zip takes two views of samples or elements: put it before batch");
-    if constexpr (views && addressable<A> && addressable<B>)
+    constexpr bool one_weight = has_no_weights<A> || has_no_weights<B>;
+    static_assert(one_weight, "data::zip: both views have weights of samples, and a pair has one");
+    if constexpr (!one_weight)
+      return;
+    else if constexpr (views && addressable<A> && addressable<B>)
       return indexed_view("zip", zipped_rows<zipped_places<A, B>>(std::move(a), std::move(b)));
     else if constexpr (views)
       return zip_view<A, B>(std::move(a), std::move(b));
