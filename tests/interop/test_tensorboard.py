@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """TensorBoard reads what tensor_board writes: through its own reader, also while the file grows and after a kill."""
 import collections
+import io
 import pathlib
 import subprocess
 import sys
@@ -8,8 +9,10 @@ import tempfile
 
 from packages import PROGRAMS, check, finish_tests, need_packages
 
-need_packages(tensorboard="tensorboard", setuptools="setuptools<81")
+need_packages(tensorboard="tensorboard", setuptools="setuptools<81", PIL="pillow")
 
+import numpy
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
 
@@ -37,7 +40,7 @@ with tempfile.TemporaryDirectory() as folder:
     check(
         plugins(train)
         == {t: "scalars" for t in ("batch_loss", "batch_steps_per_second", "epoch_loss", "epoch_accuracy", "epoch_learning_rate", "epoch_steps_per_second")}
-        | {f"{layer}/{weight}/histogram": "histograms" for layer in ("dense", "dense_1") for weight in ("kernel", "bias")},
+        | {f"{layer}/{weight}/{kind}": f"{kind}s" for layer in ("conv2d", "dense", "dense_1") for weight in ("kernel", "bias") for kind in ("histogram", "image")},
         "the tags of Keras in train",
         plugins(train),
     )
@@ -66,12 +69,16 @@ with tempfile.TemporaryDirectory() as folder:
     check(
         inputs
         == {
+            "conv2d/kernel": [],
+            "conv2d/bias": [],
             "dense/kernel": [],
             "dense/bias": [],
             "dense_1/kernel": [],
             "dense_1/bias": [],
             "input_layer": [],
-            "flatten": ["input_layer"],
+            "conv2d/convolution": ["input_layer", "conv2d/kernel", "conv2d/bias"],
+            "conv2d/relu": ["conv2d/convolution"],
+            "flatten": ["conv2d/relu"],
             "dense/affine": ["flatten", "dense/kernel", "dense/bias"],
             "dense/relu": ["dense/affine"],
             "dense_1/affine": ["dense/relu", "dense_1/kernel", "dense_1/bias"],
@@ -87,11 +94,35 @@ with tempfile.TemporaryDirectory() as folder:
     check([h.step for h in histograms] == [0, 2], "histograms every second epoch")
     for h in histograms:
         rows = tensor_util.make_ndarray(h.tensor_proto)
-        check(rows.shape == (30, 3) and rows[:, 2].sum() == 28 * 28 * 8, "30 buckets of all weights")
+        check(rows.shape == (30, 3) and rows[:, 2].sum() == 8 * 8 * 2 * 8, "30 buckets of all weights")
         check((rows[:, 0] <= rows[:, 1]).all() and (rows[1:, 0] == rows[:-1, 1]).all(), "one after the other")
-    last = [v for _, v in expected["weight"]]
-    rows = tensor_util.make_ndarray(histograms[-1].tensor_proto)
+    last = [v for _, v in expected["dense_1/kernel"]]
+    rows = tensor_util.make_ndarray(train.Tensors("dense_1/kernel/histogram")[-1].tensor_proto)
     check(all(rows[0, 0] <= w <= rows[-1, 1] for w in last), "around the weights")
+
+    def images(accumulator, tag):
+        width, height, *pictures = accumulator.Tensors(tag)[-1].tensor_proto.string_val
+        pixels = [numpy.asarray(Image.open(io.BytesIO(p))) for p in pictures]
+        check(all(p.shape[:2] == (int(height), int(width)) for p in pixels), f"{tag}: images of the size that is said")
+        return pixels
+
+    def gray(weights):
+        return numpy.floor(255 * ((weights - weights.min()) / (weights.max() - weights.min())) + 0.5)
+
+    (kernel,) = images(train, "dense_1/kernel/image")
+    check((kernel == gray(numpy.array(last).reshape(8, 10))).all(), "a kernel of dense as an image", str(kernel))
+    check(images(train, "dense/kernel/image")[0].shape == (8, 128), "which lies on its longer side")
+    check(images(train, "dense/bias/image")[0].shape == (8, 1), "a bias")
+    filters = gray(numpy.array([v for _, v in expected["conv2d/kernel"]])).reshape(2, 5, 5)
+    check((numpy.array(images(train, "conv2d/kernel/image")) == filters).all(), "each filter of a convolution")
+    pictures = read("pictures")
+    n = numpy.arange(2 * 200 * 300).reshape(2, 200, 300)
+    check(
+        (numpy.array(images(pictures, "red_and_blue")) == numpy.stack([n % 251, 0 * n, n // 300 % 256], axis=-1)).all(),
+        "two images in color",
+    )
+    check((images(pictures, "clear")[0] == numpy.arange(1, 9).reshape(2, 1, 4)).all(), "and one with opacity")
+    check(expected["refused"] == [(0, 1.0)], "the wrong number of pixels is an error")
 
     # A killed process leaves whole records and perhaps a part of one.
     (file,) = (logs / "train").iterdir()

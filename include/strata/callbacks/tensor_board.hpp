@@ -1,8 +1,11 @@
 // tensor_board: curves, histograms and the graph of a training, for TensorBoard. Needs protozero.
 // needs: protozero
 #pragma once
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <strata/base/error.hpp>
@@ -18,16 +21,17 @@
 namespace strata {
 
 struct tensor_board_options {
-  int histogram_freq = 0;   // epochs from one histogram of each weight to the next; 0: none
-  bool write_graph = true;  // of the network, once
+  int histogram_freq = 0;     // epochs from one histogram of each weight to the next; 0: none
+  bool write_graph = true;    // of the network, once
+  bool write_images = false;  // each weight as an image, too, when its histogram is written
   bool write_steps_per_second = false;
   long update_every_batches = 0;  // Keras' update_freq: updates from one batch_loss to the next; 0: only epochs
 };
 
 /// `fit(source, epochs(10), validation(test), tensor_board{"logs/run1"})`, then `tensorboard --logdir logs`.
 /// Tags are those of Keras: epoch_loss and epoch_<metric> in logs/run1/train and logs/run1/validation, epoch_learning_rate,
-/// batch_loss, evaluation_<metric>_vs_iterations, dense/kernel/histogram. Only the chief writes, on a thread of its own.
-/// A training that backup_and_restore continues writes a new file beside the earlier ones, which TensorBoard joins.
+/// batch_loss, evaluation_<metric>_vs_iterations, dense/kernel/histogram, dense/kernel/image. Only the chief writes, on a thread
+/// of its own. A training that backup_and_restore continues writes a new file beside the earlier ones, which TensorBoard joins.
 /// Throws strata::error at the end of an epoch if a file could not be written.  https://keras.io/api/callbacks/tensorboard
 class tensor_board {
   using clock = std::chrono::steady_clock;
@@ -78,7 +82,7 @@ class tensor_board {
     train.scalar("epoch_learning_rate", s.learning_rate, s.epoch);
     if (options_.write_steps_per_second)
       train.scalar("epoch_steps_per_second", double(s.step - steps_before_) / seconds_since(epoch_began_), s.epoch);
-    if (options_.histogram_freq > 0 && s.epoch % options_.histogram_freq == 0) write_histograms(train, s.epoch, model);
+    if (options_.histogram_freq > 0 && s.epoch % options_.histogram_freq == 0) write_weights(train, s.epoch, model);
     train.flush();
     if (validation_) validation_->flush();
   }
@@ -91,13 +95,36 @@ class tensor_board {
   }
   static double seconds_since(clock::time_point then) { return std::chrono::duration<double>(clock::now() - then).count(); }
 
-  static void write_histograms(event_file& file, int epoch, fitted_model& model) {
+  void write_weights(event_file& file, int epoch, fitted_model& model) const {
     std::vector<double> values;
     for (const named_array& a : model.weights()) {
       values.resize(a.bytes.size() / model.element_size());
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(a, i, model.element_size());
       file.histogram(a.name + "/histogram", values, epoch);
+      if (options_.write_images) write_image(file, epoch, a, values);
     }
+  }
+  /// As in Keras: a vector is a column of pixels, a matrix lies on its longer side, and (height, width, filters) is an image for
+  /// each filter; weights with more extents that are not 1, or with a nan, have no image. The smallest number is black, the
+  /// largest white.
+  static void write_image(event_file& file, int epoch, const named_array& a, const std::vector<double>& values) {
+    std::vector<std::size_t> extents;
+    for (const std::uint64_t extent : a.extents)
+      if (extent != 1) extents.push_back(std::size_t(extent));
+    if (extents.size() > 3 || !std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) return;
+    extents.resize(3, 1);
+    const std::size_t rows = extents[0], columns = extents[1], images = extents[2];
+    const bool turned = images == 1 && columns > 1 && rows > columns;
+    const std::size_t height = turned ? columns : rows, width = turned ? rows : columns;
+    const auto [low, high] = std::ranges::minmax(values);
+    std::vector<std::uint8_t> pixels;
+    for (std::size_t k = 0; k < images; ++k)
+      for (std::size_t y = 0; y < height; ++y)
+        for (std::size_t x = 0; x < width; ++x) {
+          const double v = values[((turned ? x * columns + y : y * columns + x)) * images + k];
+          pixels.push_back(high > low ? std::uint8_t(255 * ((v - low) / (high - low)) + 0.5) : std::uint8_t(0));
+        }
+    file.image(a.name + "/image", pixels, std::uint32_t(height), std::uint32_t(width), 1, epoch);
   }
   static double element(const named_array& a, std::size_t i, std::size_t size) {
     if (size == sizeof(double)) return reinterpret_cast<const double*>(a.bytes.data())[i];

@@ -22,6 +22,7 @@
 #include <strata/io/crc32c.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/png_image.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -94,12 +95,29 @@ class event_file {
 
   void scalar(std::string_view tag, double value, long step) {
     const auto number = static_cast<float>(value);
-    add(tag, step, "scalars", data_type::float32, {}, {reinterpret_cast<const char*>(&number), sizeof number});
+    add(tag, step, "scalars", data_type::float32, {}, [&](protozero::pbf_writer& tensor) {
+      tensor.add_bytes(field::content, reinterpret_cast<const char*>(&number), sizeof number);
+    });
   }
   void histogram(std::string_view tag, std::span<const double> values, long step) {
     const auto rows = detail::histogram_of(values);
-    add(tag, step, "histograms", data_type::float64, {rows.size(), 3},
-        {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof rows[0]});
+    add(tag, step, "histograms", data_type::float64, {rows.size(), 3}, [&](protozero::pbf_writer& tensor) {
+      tensor.add_bytes(field::content, reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof rows[0]);
+    });
+  }
+  /// pixels: (images, height, width, channels), with 1, 3 or 4 channels. Throws strata::error for any other number of channels or
+  /// of pixels. https://www.tensorflow.org/api_docs/python/tf/summary/image
+  void image(std::string_view tag, std::span<const std::uint8_t> pixels, std::uint32_t height, std::uint32_t width, int channels,
+             long step) {
+    const std::size_t size = std::size_t{height} * width * static_cast<std::size_t>(std::max(0, channels));
+    const std::size_t count = size > 0 ? std::max<std::size_t>(1, pixels.size() / size) : 1;
+    std::vector<std::string> parts{std::to_string(width), std::to_string(height)};
+    for (std::size_t k = 0; k < count; ++k)
+      parts.push_back(
+          io::png_image(pixels.subspan(k * size, k + 1 < count ? size : std::dynamic_extent), height, width, channels));
+    add(tag, step, "images", data_type::string, {parts.size()}, [&](protozero::pbf_writer& tensor) {
+      for (const std::string& part : parts) tensor.add_bytes(field::strings, part);
+    });
   }
   /// A network, as the bytes of a GraphDef.
   void graph(std::string_view definition) {
@@ -123,21 +141,23 @@ class event_file {
   struct field {
     static constexpr protozero::pbf_tag_type wall_time = 1, step = 2, file_version = 3, graph_def = 4, summary = 5;  // Event
     static constexpr protozero::pbf_tag_type value = 1;                                                              // Summary
-    static constexpr protozero::pbf_tag_type tag = 1, tensor = 8, metadata = 9;  // Summary.Value
-    static constexpr protozero::pbf_tag_type plugin_data = 1;                    // SummaryMetadata
-    static constexpr protozero::pbf_tag_type plugin_name = 1;                    // ... .PluginData
-    static constexpr protozero::pbf_tag_type dtype = 1, shape = 2, content = 4;  // TensorProto
-    static constexpr protozero::pbf_tag_type dim = 2, size = 1;                  // TensorShapeProto
+    static constexpr protozero::pbf_tag_type tag = 1, tensor = 8, metadata = 9;               // Summary.Value
+    static constexpr protozero::pbf_tag_type plugin_data = 1;                                 // SummaryMetadata
+    static constexpr protozero::pbf_tag_type plugin_name = 1;                                 // ... .PluginData
+    static constexpr protozero::pbf_tag_type dtype = 1, shape = 2, content = 4, strings = 8;  // TensorProto
+    static constexpr protozero::pbf_tag_type dim = 2, size = 1;                               // TensorShapeProto
   };
-  enum class data_type : std::int32_t { float32 = 1, float64 = 2 };
+  enum class data_type : std::int32_t { float32 = 1, float64 = 2, string = 7 };
 
   /// Seconds since 1970, which TensorBoard shows beside each value.
   static double time_of_day() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
+  /// put_content: writes the numbers or strings of the tensor.
+  template <class PutContent>
   void add(std::string_view tag, long step, const char* plugin, data_type type, const std::vector<std::size_t>& extents,
-           std::string_view content) {
+           PutContent&& put_content) {
     std::string record;
     protozero::pbf_writer event(record);
     event.add_double(field::wall_time, time_of_day());
@@ -155,7 +175,7 @@ class event_file {
             dim.add_int64(field::size, std::int64_t(extent));
           }
         }
-        tensor.add_bytes(field::content, content.data(), content.size());
+        put_content(tensor);
       }
       protozero::pbf_writer metadata(value, field::metadata), plugin_data(metadata, field::plugin_data);
       plugin_data.add_string(field::plugin_name, plugin);
