@@ -35,15 +35,16 @@ struct outcome {
   }
 };
 
-/// Some steps with a short last batch, then evaluation and prediction.
+/// Some steps with a short last batch, then evaluation and prediction. frozen: the name of a layer, or empty.
 template <class Network>
-outcome trained(const auto& strategy) {
+outcome trained(const auto& strategy, const std::string& frozen = "") {
   constexpr std::size_t size = std::size_t(Network::input_shape.size()), count = 46;
   std::vector<float> x(count * size);
   std::vector<std::int32_t> labels(count);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{3}.uniform(i) - 0.5);
   for (std::size_t i = 0; i < count; ++i) labels[i] = int(i % 3);
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  if (!frozen.empty()) model.set_trainable(frozen, false);
   outcome out;
   for (int epoch = 0; epoch < 3; ++epoch)
     for (std::size_t at = 0; at < count; at += 20)
@@ -59,9 +60,9 @@ outcome trained(const auto& strategy) {
 }
 
 template <class Network>
-void check_like_the_reference() {
-  const outcome expected = trained<Network>(one_device<reference>{{.threads = 1, .leaves = 4}});
-  CHECK(trained<Network>(one_device<toy>{{.leaves = 4}}) == expected);
+void check_like_the_reference(const std::string& frozen = "") {
+  const outcome expected = trained<Network>(one_device<reference>{{.threads = 1, .leaves = 4}}, frozen);
+  CHECK(trained<Network>(one_device<toy>{{.leaves = 4}}, frozen) == expected);
   for (const int processes : {2, 3}) {
     std::vector<std::string> failures(std::size_t(processes), "");
     std::vector<outcome> outcomes(std::size_t(processes), outcome{});
@@ -69,7 +70,8 @@ void check_like_the_reference() {
     for (in_process& member : in_process::group(processes))
       threads.emplace_back([&, member] {
         try {
-          outcomes[std::size_t(member.rank())] = trained<Network>(synchronous_among<in_process, toy>{member, {.leaves = 4}, {}});
+          const synchronous_among<in_process, toy> strategy{member, {.leaves = 4}, {}};
+          outcomes[std::size_t(member.rank())] = trained<Network>(strategy, frozen);
         } catch (const std::exception& e) {
           failures[std::size_t(member.rank())] = e.what();
         }
@@ -86,6 +88,12 @@ TEST_CASE("an engine of another device: one device and several processes have th
 }
 
 TEST_CASE("and with statistics of the whole batch") { check_like_the_reference<normalized>(); }
+
+TEST_CASE("and with a layer that is frozen at run time") {
+  check_like_the_reference<mlp>("dense");
+  check_like_the_reference<mlp>("dense_1");
+  check_like_the_reference<normalized>("conv2d");
+}
 
 TEST_CASE("parameters that the program sets reach the device") {
   trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, one_device<toy>{}, seed(1)};

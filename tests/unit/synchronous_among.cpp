@@ -239,7 +239,7 @@ TEST_CASE("processes that do not train alike are told so before the first step")
   for (const std::string& why : thrown_by_two([](auto& model, int rank) {
          model.fit(digits() | data::shuffle(150, {.seed = std::uint64_t(rank)}) | data::batch<32>, verbose::off);
        }))
-    CHECK(contains(why, "other samples or another order, which is '"));
+    CHECK(contains(why, "other samples, another order or other frozen layers, here '"));
 }
 
 TEST_CASE("processes with other learning rates, or other validation data") {

@@ -44,6 +44,8 @@ class toy_engine {
   samples<T> host_batch_;
   step_context<T, toy_device> context_;
   kernel_observer* observer_ = nullptr;
+  std::vector<bool> is_frozen_ = std::vector<bool>(std::size_t(layout.trainable));  // each element
+  std::vector<trained_group> groups_;                                               // empty: nothing is frozen
 
  public:
   using program = Program;
@@ -59,6 +61,11 @@ class toy_engine {
         statistics_(on_.allocate<double>(sums_of_leaf::statistics)) {}
 
   void observe(kernel_observer* observer) { observer_ = observer; }
+  void freeze(std::span<const bool> slots) {
+    const auto ranges = trained_ranges(layout, slots);
+    for (const parameter_range& p : ranges.span()) std::fill(is_frozen_.begin() + p.begin, is_frozen_.begin() + p.end, p.frozen);
+    groups_ = trained_groups(plan, layout, slots);
+  }
 
   const toy_device& on() const { return on_; }
   toy_device::queue queue() const { return queue_; }
@@ -95,7 +102,10 @@ class toy_engine {
     host_batch_ = batch;
     leaves_.begin(memory_of_batch_.copy(on_, queue_, batch), rank, processes);
     context_ = {weights_.data(), nullptr, statistics_.data(), double(batch.count), random, queue_};
-    if (why == purpose::training) context_.observer = observer_, context_.on = &on_;
+    if (why == purpose::training) {
+      context_.observer = observer_, context_.on = &on_;
+      context_.trained = groups_.empty() ? nullptr : groups_.data();
+    }
     std::ranges::fill(host_sums_, 0.0);
     on_.copy_to_device(queue_, std::span<const double>(host_sums_), sums_.data());
     sums_are_on_host_ = false;
@@ -141,16 +151,17 @@ class toy_engine {
     rules.template with_rule<T>(step, rate, [&](const auto& rule) {
       constexpr int slots = std::remove_cvref_t<decltype(rule)>::slots;
       std::vector<T*> arrays(gradient.arrays(), gradient.arrays() + gradient.count());
-      queue_.enqueue(
-          [memory = &on_.shared->memory, rule, arrays, mean = gradient.mean(), weights = weights_.data(), state = slots_.data()] {
-            T *const w = memory->contents(weights), *const s = slots > 0 ? memory->contents(state) : nullptr;
-            for (long i = 0; i < layout.trainable; ++i) {
-              const auto sum = sum_of([&](int l) { return memory->contents(arrays[std::size_t(l)])[i]; }, 0, int(arrays.size()));
-              [&]<int... Slot>(std::integer_sequence<int, Slot...>) {
-                rule(w[i], mean.of(sum), s[Slot * layout.trainable + i]...);
-              }(std::make_integer_sequence<int, slots>{});
-            }
-          });
+      queue_.enqueue([memory = &on_.shared->memory, rule, arrays, mean = gradient.mean(), weights = weights_.data(),
+                      state = slots_.data(), frozen = is_frozen_] {
+        T *const w = memory->contents(weights), *const s = slots > 0 ? memory->contents(state) : nullptr;
+        for (long i = 0; i < layout.trainable; ++i) {
+          if (frozen[std::size_t(i)]) continue;
+          const auto sum = sum_of([&](int l) { return memory->contents(arrays[std::size_t(l)])[i]; }, 0, int(arrays.size()));
+          [&]<int... Slot>(std::integer_sequence<int, Slot...>) {
+            rule(w[i], mean.of(sum), s[Slot * layout.trainable + i]...);
+          }(std::make_integer_sequence<int, slots>{});
+        }
+      });
     });
   }
   void update_state() {

@@ -184,6 +184,13 @@ concept host_engine = engine<E> && E::device::is_host && requires(E e) {
   e.team();
 };
 
+/// An engine that can stop training parameters at run time: trainer::set_trainable.
+///   `freeze(slots)`  for each slot of layout_of_program whether it is frozen from the next step on: no update changes it, no
+///                    gradient is computed below the first layer that trains, the gradient of what is frozen is 0, and its
+///                    penalty too. forward_backward calls done as before
+template <class E>
+concept freezing_engine = engine<E> && requires(E e, std::span<const bool> slots) { e.freeze(slots); };
+
 /// An engine that can update each parameter while its gradient is in the cache. This needs a batch of one leaf.
 ///   `updates_at_once(optimizer)`  whether it can do so for the current batch
 ///   `train_at_once(optimizer, step, rate, reduction)`  forward, backward and update; reduction.reduce(leaf_gradients, samples)

@@ -52,6 +52,8 @@ struct executor_defaults {
 ///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
 /// executor_defaults has the last six for a single process. An executor whose processes train on different batches has, too,
 ///   `share_of_data()`                the data_share of this process, where fit is given arrays
+/// and an executor that can freeze layers at run time has
+///   `freeze(slots)`                  for each slot of layout_of_program whether it is frozen, as freezing_engine has it
 template <class E, class Program>
 concept executor = requires(E e, const E& k, const samples<typename Program::value_type>& batch,
                             const output_rows<typename Program::value_type>& out, double rate) {

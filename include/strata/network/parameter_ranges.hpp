@@ -18,6 +18,7 @@ struct parameter_range {
   long begin, end;
   penalty regularizer{};
   long elements = end - begin;  // without padding
+  bool frozen = false;          // at run time: no update changes it, and its regularizer adds no penalty
 };
 
 template <int Capacity>
@@ -27,14 +28,14 @@ struct parameter_ranges {
   constexpr std::span<const parameter_range> span() const { return {ranges, std::size_t(count)}; }
 };
 
-/// The trained parameters of a layout, in the order of the arena.
+/// The trained parameters of a layout, in the order of the arena. frozen: of each slot of the layout; empty: no slot is.
 template <int Count>
-constexpr parameter_ranges<Count> trained_ranges(const parameter_layout<Count>& layout) {
+constexpr parameter_ranges<Count> trained_ranges(const parameter_layout<Count>& layout, std::span<const bool> frozen = {}) {
   parameter_ranges<Count> trained;
   for (int i = 0; i < Count; ++i)
     if (layout.slots[i].what.trainable)
       trained.ranges[trained.count++] = {layout.slots[i].offset, 0, layout.slots[i].what.regularizer,
-                                         layout.slots[i].what.extents.size()};
+                                         layout.slots[i].what.extents.size(), !frozen.empty() && frozen[std::size_t(i)]};
   for (int i = 0; i < trained.count; ++i)
     trained.ranges[i].end = i + 1 < trained.count ? trained.ranges[i + 1].begin : layout.trainable;
   return trained;

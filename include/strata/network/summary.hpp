@@ -65,6 +65,8 @@ struct summary_options {
   int element_size = 4;
   /// Elements that the optimizer keeps. Below 0: the line about the optimizer is left out.
   long optimizer_parameters = -1;
+  /// Elements that are not trained although the type of their layer allows it.
+  long frozen_parameters = 0;
   /// Width of the table. 0: Keras' width, 88 characters (108 with branches), or less if standard output is a narrower terminal.
   int line_length = 0;
   /// The name of the model. Empty: Keras' automatic name.

@@ -205,8 +205,8 @@ STRATA_FUNCTION std::string summary_text(std::span<const tape_node> nodes, std::
     out += text_of({" ", what, " params: ", grouped(count), " (", readable_memory(double(count) * options.element_size), ")\n"});
   };
   total("Total", trainable + state + std::max(0L, options.optimizer_parameters));
-  total("Trainable", trainable);
-  total("Non-trainable", state);
+  total("Trainable", trainable - options.frozen_parameters);
+  total("Non-trainable", state + options.frozen_parameters);
   if (options.optimizer_parameters >= 0) total("Optimizer", options.optimizer_parameters);
   return out;
 }

@@ -12,6 +12,7 @@
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/metric_sums.hpp>
+#include <strata/program/trained_groups.hpp>
 #include <tuple>
 
 namespace strata {
@@ -25,8 +26,9 @@ struct step_context {
   double total = 0;              // samples in the global batch
   philox random{};
   [[no_unique_address]] typename Device::queue queue{};
-  kernel_observer* observer = nullptr;  // of training
-  const Device* on = nullptr;           // set with an observer, unless the device is the host
+  kernel_observer* observer = nullptr;     // of training
+  const Device* on = nullptr;              // set with an observer, unless the device is the host
+  const trained_group* trained = nullptr;  // which groups train while layers are frozen; null: those of the plan
 };
 
 /// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
@@ -140,16 +142,19 @@ class pass {
     const int opens = segment > 0 ? plan.first_of_segment[segment] : -1;
     for (int g = plan.first_of_segment[segment + 1] - (last ? 1 : 0); g > opens; --g) {
       if (!plan.groups[g].trains) continue;
-      operands<T> o = of(g);
-      o.adds_dw = adds;
-      run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
+      if (trains(g)) {
+        operands<T> o = of(g);
+        o.adds_dw = adds;
+        run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
+      }
       passed(g);
     }
-    if (segment > 0 && plan.groups[opens].trains)
+    if (segment > 0 && trains(opens))
       run(code[std::size_t(opens)].collect_backward, collecting(opens), opens, pass_direction::backward, true);
   }
 
-  /// Backward of the only micro-batch of the only leaf, with an update of each parameter as soon as its gradient is known:
+  /// Backward of the only micro-batch of the only leaf, with an update of each parameter as soon as its gradient is known. No
+  /// layer is frozen at run time.
   /// update(begin, end, gradients of the elements [begin, end)), update_product(factors, first element)
   template <class Update, class UpdateProduct>
   void backward_and_update(Update&& update, UpdateProduct&& update_product) {
@@ -237,6 +242,11 @@ class pass {
 
   T* place(workspace_location where, int size) { return work_.at(where, size, at_); }
 
+  bool trains(int g) const { return step_.trained ? step_.trained[g].trains : plan.groups[g].trains; }
+  bool trains(int g, int parameter) const {
+    return step_.trained ? step_.trained[g].parameters[parameter] : plan.groups[g].trainable[parameter];
+  }
+
   [[gnu::noinline]] operands<T> of(int g) {
     const kernel_group& it = plan.groups[g];
     operands<T> o;
@@ -244,12 +254,12 @@ class pass {
     for (int k = 0; k < it.arity; ++k) {
       const int from = it.input[k];
       o.x[k] = from < 0 ? batch_.inputs[-1 - from] : place(plan.groups[from].output, plan.groups[from].size);
-      o.dx[k] = it.wants_dx[k] ? place(plan.groups[from].gradient, plan.groups[from].size) : nullptr;
+      o.dx[k] = it.wants_dx[k] && trains(from) ? place(plan.groups[from].gradient, plan.groups[from].size) : nullptr;
       o.adds_dx[k] = it.adds_dx[k];
     }
     for (int k = 0; k < it.parameter_count; ++k) {
       o.w[k] = step_.weights + it.parameters[k];
-      if (it.trainable[k] && sums_.gradient) o.dw[k] = sums_.gradient + it.parameters[k];
+      if (sums_.gradient && trains(g, k)) o.dw[k] = sums_.gradient + it.parameters[k];
     }
     o.y = place(it.output, it.size);
     o.dy = place(it.gradient, it.size);

@@ -23,8 +23,8 @@ STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_f
   compare("steps_per_epoch", first.steps, other.steps);
   compare("learning_rate", first.learning_rate, other.learning_rate);
   if (first.order != other.order)
-    differences +=
-        text_of({differences.empty() ? ": " : ", ", text_of({"other samples or another order, which is '", order, "' here"})});
+    differences += text_of({differences.empty() ? ": " : ", ",
+                            text_of({"other samples, another order or other frozen layers, here '", order, "'"})});
   throw_error({"fit: process ", rank, " does not train as process 0 does", differences});
 }
 

@@ -29,6 +29,7 @@ struct fit_settings {
   int first_epoch, epochs, batch_size;
   long steps;  // of an epoch; 0: as many as a pass over the data has
   verbosity how;
+  std::string frozen = {};       // trainable_layers::text
   std::string_view notice = {};  // printed once in a program
 };
 
@@ -86,7 +87,7 @@ template <class T>
           .epochs = double(settings_.epochs),
           .steps = double(settings_.steps),
           .learning_rate = executor_.learning_rate()};
-  refuse_other_plans(group, plan, text_of({stream_.order(), steps_.class_weights()}));
+  refuse_other_plans(group, plan, text_of({stream_.order(), steps_.class_weights(), settings_.frozen}));
   state.epoch = at.next_pass = settings_.first_epoch;
   state.epochs = settings_.epochs;
   state.step = executor_.step();

@@ -80,16 +80,17 @@ class fit_in_program final : public resumable_fit {
   training_position& at_;
   training_state& state_;
   const plan_of_fit& plan_;
+  std::string frozen_;  // trainable_layers::text
   const hook_list& hooks_;
 
  public:
   fit_in_program(Executor& executor, batch_stream<T>& stream, training_position& at, training_state& state,
-                 const plan_of_fit& plan, const hook_list& hooks)
-      : executor_(executor), stream_(stream), at_(at), state_(state), plan_(plan), hooks_(hooks) {}
+                 const plan_of_fit& plan, std::string frozen, const hook_list& hooks)
+      : executor_(executor), stream_(stream), at_(at), state_(state), plan_(plan), frozen_(std::move(frozen)), hooks_(hooks) {}
 
   std::vector<std::string> description() const override {
     std::vector<std::string> lines = description_of<Program>(executor_.seed(), slot_count());
-    lines.push_back(detail::text_of({"data set ", stream_.order()}));
+    lines.push_back(detail::text_of({"data set ", stream_.order(), frozen_}));
     hooks_.describe(lines);
     return lines;
   }

@@ -25,9 +25,11 @@
 #include <strata/train/predictions.hpp>
 #include <strata/train/speed_notice.hpp>
 #include <strata/train/step_runner.hpp>
+#include <strata/train/trainable_layers.hpp>
 #include <strata/train/trainer_arguments.hpp>
 #include <strata/train/training_session.hpp>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -78,6 +80,7 @@ class trainer {
                 "the strategy lacks a member");
   row_choice own_rows_ = executor_.own_rows();
   std::uint64_t seed_;
+  detail::trainable_layers<network> layers_;
 
  public:
   /// Throws strata::error if the numbers of the optimizer make no sense.
@@ -295,11 +298,35 @@ class trainer {
   /// Replaces the optimizer's schedule by a constant rate. Throws strata::error if it is negative or not finite.
   void set_learning_rate(double rate) { executor_.set_learning_rate(rate); }
 
+  /// Freezes a layer, by its name in the summary, or trains it again, from the next step on: no update changes the weights of a
+  /// frozen layer, its regularizers add no penalty, and no gradient is computed below the first layer that trains. Processes that
+  /// train together all call it. Files of weights and snapshots do not keep it. See frozen<...> for what is never trained.
+  ///   model.set_trainable("conv2d", false);
+  /// Throws strata::error for a name that the summary does not have, and for a batch_norm, which computes something else when it
+  /// is frozen.  https://keras.io/guides/transfer_learning
+  void set_trainable(const std::string& layer, bool trains) {
+    static_assert(
+        can_freeze,
+        "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "
+        "shall not change");
+    static_assert(!std::string_view(Program::optimizer::name).starts_with("ema_"),
+                  "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that "
+                  "shall not change");
+    layers_.set_trainable(layer, trains);
+    if constexpr (can_freeze) executor_.freeze(layers_.frozen());
+  }
+  /// Whether an update changes any weight of that layer.
+  bool is_trainable(const std::string& layer) const { return layers_.is_trainable(layer); }
+
   executor_type& executor() { return executor_; }
   /// Whether this process prints and writes files: true in one of the processes that train together.
   bool is_chief() const { return executor_.group().is_chief(); }
+  template <class P, class S>
+  friend std::string summary(const trainer<P, S>& model);
 
  private:
+  static constexpr bool can_freeze = requires(executor_type& e, std::span<const bool> slots) { e.freeze(slots); };
+
   template <class Source, bool NeedsLabels = true>
   using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
 
@@ -376,6 +403,7 @@ class trainer {
                               .batch_size = batch_size_of(source),
                               .steps = detail::pick(steps_per_epoch(0), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
+                              .frozen = layers_.text(),
                               .notice = detail::speed_notice()});
     steps.weigh(detail::pick(class_weight(), options...));
     const int every = detail::pick(validation_freq(1), options...).epochs;
@@ -392,7 +420,8 @@ class trainer {
           };
           if constexpr ((session_callback<Options> || ...)) {
             detail::erased_membership membership(executor_.group());
-            detail::fit_in_program<Program, executor_type> fit(executor_, stream, loop.at, loop.state, loop.plan, hooks);
+            detail::fit_in_program<Program, executor_type> fit(executor_, stream, loop.at, loop.state, loop.plan, layers_.text(),
+                                                               hooks);
             training_session session{fit, executor.group(), membership, loop.state};
             hooks.session = &session;
             return loop.run(hooks, validate);
@@ -496,6 +525,8 @@ class trainer<detail::refused_program<Sentence, Network>, void> {
   void load_weights(const auto&...) {}
   double learning_rate() const { return 0; }
   void set_learning_rate(double) {}
+  void set_trainable(const auto&...) {}
+  bool is_trainable(const auto&...) const { return true; }
   bool is_chief() const { return true; }
 };
 
@@ -505,8 +536,9 @@ std::string summary(const trainer<detail::refused_program<Sentence, Network>, vo
   return {};
 }
 template <class Program, class Strategy>
-std::string summary(const trainer<Program, Strategy>&) {
-  return summary_of<typename Program::network>({.element_size = int(sizeof(typename Program::value_type))});
+std::string summary(const trainer<Program, Strategy>& model) {
+  return summary_of<typename Program::network>(
+      {.element_size = int(sizeof(typename Program::value_type)), .frozen_parameters = model.layers_.elements()});
 }
 
 }  // namespace strata

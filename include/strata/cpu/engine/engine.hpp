@@ -9,6 +9,7 @@
 #include <strata/network/leaves.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/leaf_schedule.hpp>
+#include <strata/program/trained_groups.hpp>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -46,7 +47,9 @@ class cpu_engine {
   arena<double> sums_;               // of all leaves
   std::vector<arena<T>> gradients_;  // of the leaves that this process computes
   arena<double> statistics_, penalties_, norms_;
-  step_context<T, host_device> context_;  // of the current step
+  std::remove_const_t<decltype(trained)> ranges_ = trained;  // with those that are frozen
+  std::vector<trained_group> groups_;                        // empty: nothing is frozen
+  step_context<T, host_device> context_;                     // of the current step
   kernel_observer* observer_ = nullptr;
 
  public:
@@ -67,6 +70,11 @@ class cpu_engine {
         norms_(std::size_t(update_type::norm_count(trained.span()))) {}
 
   void observe(kernel_observer* observer) { observer_ = observer; }
+  [[gnu::cold]] void freeze(std::span<const bool> slots) {
+    ranges_ = trained_ranges(layout, slots);
+    groups_ = std::ranges::count(slots, true) > 0 ? trained_groups(plan, layout, slots) : std::vector<trained_group>();
+    clear_frozen_gradients();
+  }
 
   thread_team& team() const { return *team_; }
   static constexpr device on() { return {}; }
@@ -100,6 +108,7 @@ class cpu_engine {
           detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
       leaves_.gradient_places().push_back(each.data());
     }
+    clear_frozen_gradients();
     training_.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch);
   }
 
@@ -114,6 +123,7 @@ class cpu_engine {
     training_.derive(*team_, weights_.data());
     context_.derived = training_.derived();
     context_.observer = observer_;
+    context_.trained = groups_.empty() ? nullptr : groups_.data();
     if constexpr (plan.needs_whole_leaf())
       for (int l = leaves_.own().begin; l < leaves_.own().end; ++l) {
         clear_sums(l);
@@ -187,7 +197,7 @@ class cpu_engine {
   /// the cache.
   bool updates_at_once(const optimizer_type& rules) const {
     if constexpr (plan.needs_whole_leaf()) return false;
-    return leaves() == 1 && leaves_.own().size() == 1 && leaves_.batch().count <= training_.micro_batch(0) &&
+    return groups_.empty() && leaves() == 1 && leaves_.own().size() == 1 && leaves_.batch().count <= training_.micro_batch(0) &&
            team_->size() == 1 && !takes_norms(rules) && !(observer_ && observer_->reads_gradients());
   }
   template <class Reduction>
@@ -236,6 +246,12 @@ class cpu_engine {
   leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
   void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
   void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), layout.trainable, T{}); }
+  /// No kernel writes to them, but sums over leaves and processes read them.
+  [[gnu::cold]] void clear_frozen_gradients() {
+    for (arena<T>& each : gradients_)
+      for (const parameter_range& p : ranges_.span())
+        if (p.frozen) std::ranges::fill(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)), T{});
+  }
 
   template <class F>
   void for_own_leaves(F&& f) {
@@ -281,8 +297,9 @@ class cpu_engine {
   void penalize() {
     if constexpr (layout.has_regularizers())
       team_->for_tasks(trained.count, [&](int k, int) {
-        const parameter_range& p = trained.ranges[k];
-        penalties_[std::size_t(k)] = update_type::penalty_of(p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
+        const parameter_range& p = ranges_.ranges[k];
+        penalties_[std::size_t(k)] =
+            update_type::penalty_of(p.frozen ? penalty{} : p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
       });
   }
 
@@ -304,7 +321,7 @@ class cpu_engine {
   template <class Rule>
   void apply(const optimizer_type& rules, const Rule& rule, double rate, const global_gradient<T, host_device>& gradient) {
     slot_pointers<Rule::slots> slots(*this);
-    const update_type all{rules, rate, trained.span(), weights_.data(), slots.at, norms_.data()};
+    const update_type all{rules, rate, ranges_.span(), weights_.data(), slots.at, norms_.data()};
     const auto in_slices = [&](auto&& f) {
       const int slices = team_->size();
       team_->for_tasks(

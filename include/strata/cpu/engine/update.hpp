@@ -453,7 +453,7 @@ struct weight_update {
   [[gnu::noinline]] void apply(const detail::loops_of_rule<T>& rule, const gradient& g, long begin, long end) const {
     const gradient_modifiers<T> m = modifiers();
     bool same_for_all = !(rules.clipnorm > 0);
-    for (const parameter_range& p : parameters) same_for_all = same_for_all && p.regularizer.empty();
+    for (const parameter_range& p : parameters) same_for_all = same_for_all && p.regularizer.empty() && !p.frozen;
     if (same_for_all) return update_slice(rule, weights, slots, prepared(g), m, begin, end);
 
     for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
@@ -495,7 +495,8 @@ struct weight_update {
     });
   }
 
-  /// `apply` to the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm().
+  /// `apply` to the matrix that begins at an element, from the factors of its gradient; not where clips_by_norm(), nor with
+  /// frozen parameters.
   void apply_product(const detail::loops_of_rule<T>& rule, const gradient_product<T>& p, sample_mean<T> mean, long begin) const {
     gradient_modifiers<T> m = modifiers();
     for (const parameter_range& at : parameters)
@@ -577,7 +578,8 @@ struct weight_update {
     gradient_modifiers<T> m{.clip_value = T(rules.clipvalue), .weight_decay = T(rules.weight_decay * rate)};
     if (rules.global_clipnorm > 0) {
       double sum = 0;
-      for (long k = 0; k < long(parameters.size()); ++k) sum += sum_of_pieces(gradient_norms(), k);
+      for (long k = 0; k < long(parameters.size()); ++k)
+        if (!parameters[std::size_t(k)].frozen) sum += sum_of_pieces(gradient_norms(), k);
       m.clip_factor = T(global_clipnorm_factor(sum, rules.global_clipnorm));
     }
     return m;
@@ -589,12 +591,12 @@ struct weight_update {
     return m;
   }
 
-  /// f(parameter, its index, begin, end) for the parts of parameters in the slice.
+  /// f(parameter, its index, begin, end) for the parts of parameters in the slice that are not frozen.
   template <class F>
   void for_parameters(long begin, long end, F f) const {
     for (std::size_t k = 0; k < parameters.size(); ++k) {
       const long from = std::max(begin, parameters[k].begin), to = std::min(end, parameters[k].end);
-      if (from < to) f(parameters[k], long(k), from, to);
+      if (from < to && !parameters[k].frozen) f(parameters[k], long(k), from, to);
     }
   }
   /// f(index of the piece, begin, end) for the pieces of a part of parameter k.

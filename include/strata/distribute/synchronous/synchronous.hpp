@@ -98,6 +98,11 @@ class synchronous_executor : detail::compiled<Program, Backend>,
   }
 
   void observe(kernel_observer* observer) { engine_.observe(observer); }
+  void freeze(std::span<const bool> slots)
+    requires freezing_engine<engine_type>
+  {
+    engine_.freeze(slots);
+  }
 
   /// The threads of this executor, between two steps. All write equally many rows, each about those of the leaves that it begins
   /// with: they are in its cache then.
