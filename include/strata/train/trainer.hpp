@@ -309,9 +309,10 @@ class trainer {
         can_freeze,
         "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "
         "shall not change");
-    static_assert(!std::string_view(Program::optimizer::name).starts_with("ema_"),
-                  "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that "
-                  "shall not change");
+    static_assert(
+        !averages_weights,
+        "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that shall "
+        "not change");
     layers_.set_trainable(layer, trains);
     if constexpr (can_freeze) executor_.freeze(layers_.frozen());
   }
@@ -325,6 +326,7 @@ class trainer {
   friend std::string summary(const trainer<P, S>& model);
 
  private:
+  static constexpr bool averages_weights = std::string_view(Program::optimizer::name).starts_with("ema_");
   static constexpr bool can_freeze = requires(executor_type& e, std::span<const bool> slots) { e.freeze(slots); };
 
   template <class Source, bool NeedsLabels = true>

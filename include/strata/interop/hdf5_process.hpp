@@ -1,0 +1,280 @@
+// A process that reads an HDF5 file for this one: libhdf5 1.10 may crash on damaged bytes, and then only that process ends.
+// needs: hdf5
+#pragma once
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
+#include <strata/interop/hdf5_reader.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace strata::detail {
+
+/// One end of a socket between two processes of a program. Each member returns false if the other process has ended.
+class process_link {
+  io::file_descriptor socket_;
+
+ public:
+  process_link() = default;
+  explicit process_link(int socket) : socket_(socket) {}
+  int number() const { return socket_.number(); }
+  void close() { socket_ = {}; }
+
+  [[nodiscard]] bool put(std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n = ::send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      bytes = bytes.subspan(std::size_t(n));
+    }
+    return true;
+  }
+  [[nodiscard]] bool get(std::span<std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n = ::recv(socket_.number(), bytes.data(), bytes.size(), 0);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      bytes = bytes.subspan(std::size_t(n));
+    }
+    return true;
+  }
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  [[nodiscard]] bool put_value(const T& value) const {
+    return put(std::as_bytes(std::span(&value, 1)));
+  }
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  [[nodiscard]] bool get_value(T& value) const {
+    return get(std::as_writable_bytes(std::span(&value, 1)));
+  }
+  [[nodiscard]] bool put_text(std::string_view text) const {
+    return put_value(std::uint64_t(text.size())) && put(std::as_bytes(std::span(text)));
+  }
+  /// A process that has read damaged bytes may say anything: no text is longer than `most`.
+  [[nodiscard]] bool get_text(std::string& text, std::uint64_t most = std::uint64_t{1} << 28) const {
+    std::uint64_t size = 0;
+    if (!get_value(size) || size > most) return false;
+    text.resize(std::size_t(size));
+    return get(std::as_writable_bytes(std::span(text)));
+  }
+};
+
+/// What is asked of the process.
+enum class hdf5_question : std::uint8_t { opened, has, names_in, find_array, read, has_attribute, texts };
+enum class hdf5_number : std::uint8_t { of_float, of_double, of_int32, of_int64 };
+
+struct hdf5_request {
+  hdf5_question what{};
+  hdf5_number type{};
+  std::uint64_t count = 0;  // of numbers to read
+};
+
+template <class T>
+constexpr hdf5_number hdf5_number_of() {
+  if constexpr (std::is_same_v<T, float>) return hdf5_number::of_float;
+  if constexpr (std::is_same_v<T, double>) return hdf5_number::of_double;
+  if constexpr (std::is_same_v<T, std::int32_t>) return hdf5_number::of_int32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return hdf5_number::of_int64;
+}
+
+/// The part of the process that reads: answers until the other one closes the link. An answer is 1 and what was asked for, or 0
+/// and the text of an error.
+class hdf5_server {
+  const process_link& link_;
+  const hdf5_reader& file_;
+
+ public:
+  hdf5_server(const process_link& link, const hdf5_reader& file) : link_(link), file_(file) {}
+
+  void run() const {
+    hdf5_request request;
+    for (std::string path, attribute;
+         link_.get_value(request) && link_.get_text(path) && link_.get_text(attribute) && answer(request, path, attribute);) {
+    }
+  }
+
+ private:
+  bool answer(const hdf5_request& r, const std::string& path, const std::string& attribute) const {
+    std::string failure;
+    STRATA_TRY {
+      switch (r.what) {
+        case hdf5_question::opened:
+          return succeeds();
+        case hdf5_question::has:
+          return says(file_.has(path));
+        case hdf5_question::names_in:
+          return lists(file_.names_in(path));
+        case hdf5_question::find_array:
+          return describes(file_.find_array(path));
+        case hdf5_question::has_attribute:
+          return says(file_.has_attribute(path, attribute.c_str()));
+        case hdf5_question::texts: {
+          const auto texts = file_.texts(path, attribute.c_str());
+          return texts ? says(true) && lists_more(*texts) : says(false);
+        }
+        case hdf5_question::read:
+          switch (r.type) {
+            case hdf5_number::of_float:
+              return reads<float>(path, r.count);
+            case hdf5_number::of_double:
+              return reads<double>(path, r.count);
+            case hdf5_number::of_int32:
+              return reads<std::int32_t>(path, r.count);
+            case hdf5_number::of_int64:
+              return reads<std::int64_t>(path, r.count);
+          }
+      }
+    }
+    STRATA_CATCH(const std::exception& e) { failure = e.what(); }
+    return link_.put_value(std::uint8_t{0}) && link_.put_text(failure);
+  }
+  bool succeeds() const { return link_.put_value(std::uint8_t{1}); }
+  bool says(bool value) const { return succeeds() && link_.put_value(std::uint8_t(value)); }
+  bool lists(const std::vector<std::string>& texts) const { return succeeds() && lists_more(texts); }
+  bool lists_more(const std::vector<std::string>& texts) const {
+    bool sent = link_.put_value(std::uint64_t(texts.size()));
+    for (const std::string& text : texts) sent = sent && link_.put_text(text);
+    return sent;
+  }
+  bool describes(const std::optional<hdf5_array>& array) const {
+    if (!array) return says(false);
+    return says(true) && link_.put_value(std::uint8_t(array->is_float)) && link_.put_value(std::uint8_t(array->is_whole)) &&
+           link_.put_value(std::uint64_t(array->size)) && link_.put_value(std::uint64_t(array->extents.size())) &&
+           link_.put(std::as_bytes(std::span(array->extents)));
+  }
+  template <class T>
+  bool reads(const std::string& path, std::uint64_t count) const {
+    const std::optional<hdf5_array> array = file_.find_array(path);
+    if (array && array->count() == count) {  // before memory is allocated; otherwise `read` says what is wrong
+      std::vector<T> numbers(static_cast<std::size_t>(count));
+      file_.read(path, std::span(numbers));
+      return succeeds() && link_.put(std::as_bytes(std::span(numbers)));
+    }
+    file_.read(path, std::span<T>(static_cast<T*>(nullptr), std::size_t(count)));
+    return false;
+  }
+};
+
+/// The process, and this one's end of the link. Calls of several threads come one after the other.
+class hdf5_process {
+  const std::string name_;
+  process_link link_;
+  pid_t id_ = -1;
+  std::mutex mutex_;
+
+ public:
+  hdf5_process(std::string name, const std::vector<std::byte>& bytes) : name_(std::move(name)) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail("cannot be read, since there is no socket for it");
+    link_ = process_link(ends[0]);
+    process_link theirs(ends[1]);
+    {
+      const hdf5_call no_other_thread_calls_hdf5;
+      id_ = ::fork();
+    }
+    if (id_ == 0) serve(theirs.number(), bytes);
+    if (id_ < 0) fail("cannot be read, since the system starts no process for it");
+    theirs.close();
+  }
+  hdf5_process(const hdf5_process&) = delete;
+  hdf5_process& operator=(const hdf5_process&) = delete;
+  ~hdf5_process() { end(); }
+
+  const std::string& name() const { return name_; }
+
+  /// Asks, and calls get(link), which returns whether the whole answer has come. Throws strata::error with what the process says.
+  template <class Get>
+  void ask(const hdf5_request& request, std::string_view path, std::string_view attribute, Get&& get) {
+    const std::lock_guard lock(mutex_);
+    std::uint8_t succeeded = 0;
+    if (!link_.put_value(request) || !link_.put_text(path) || !link_.put_text(attribute) || !link_.get_value(succeeded))
+      crashed();
+    if (succeeded) {
+      if (!get(std::as_const(link_))) crashed();
+      return;
+    }
+    std::string failure;
+    if (!link_.get_text(failure)) crashed();
+    throw_error(failure);
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view why) const { throw_error({name_, ": ", why}); }
+  [[noreturn]] void crashed() {
+    const int status = end();
+    const bool took_long = WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
+    fail(took_long ? "damaged: libhdf5 comes to no end with it" : "damaged: libhdf5 crashes when it reads it");
+  }
+  /// Returns how the process has ended, as waitpid tells it; 0 if something else has waited for it.
+  int end() {
+    link_.close();
+    int status = 0;
+    while (id_ > 0 && ::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+    }
+    id_ = -1;
+    return status;
+  }
+
+  /// The other process. It has no files of this one, says nothing, and ends by any error of memory, or when this one ends.
+  [[noreturn]] void serve(int socket, const std::vector<std::byte>& bytes) const {
+    for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP}) ::signal(number, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
+    const rlimit no_core{0, 0}, seconds{seconds_for(bytes.size()), RLIM_INFINITY};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::setrlimit(RLIMIT_CPU, &seconds);
+    constexpr int own = 3;
+    const int nothing = ::open("/dev/null", O_RDWR);
+    for (int standard = 0; standard < own; ++standard) ::dup2(nothing, standard);
+    if (socket != own) ::dup2(socket, own);
+    close_from(own + 1);
+    {
+      const process_link link(own);
+      STRATA_TRY {
+        const hdf5_reader file(name_, bytes);
+        hdf5_server(link, file).run();
+      }
+      STRATA_CATCH(const std::exception& e) { refuse(link, e.what()); }
+    }
+    ::_exit(0);
+  }
+  /// The file cannot be opened: the answer to the first question.
+  static void refuse(const process_link& link, const std::string& why) {
+    hdf5_request request;
+    std::string path, attribute;
+    if (link.get_value(request) && link.get_text(path) && link.get_text(attribute) && link.put_value(std::uint8_t{0}))
+      (void)link.put_text(why);
+  }
+  /// Damaged bytes may make libhdf5 go round in circles.
+  static rlim_t seconds_for(std::size_t bytes) { return rlim_t(10 + bytes / 1'000'000); }
+  static void close_from(int first) {
+#ifdef SYS_close_range
+    if (::syscall(SYS_close_range, unsigned(first), ~0u, 0u) == 0) return;
+#endif
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    const int end = int(std::min<rlim_t>(files.rlim_cur, 1 << 16));
+    for (int number = first; number < end; ++number) ::close(number);
+  }
+};
+
+}  // namespace strata::detail

@@ -1,0 +1,140 @@
+// HDF5 files: what is written is read, and damaged bytes are one error.
+// needs: hdf5
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <strata/base/random.hpp>
+#include <strata/interop/hdf5.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "error_of.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+
+const std::vector<float> numbers{1, 2, 3, 4.5f, -6, 0};
+const std::uint64_t extents[] = {2, 3};
+
+/// As a legacy file of Keras: texts of any length, which are the hardest to read.
+std::vector<std::byte> some_file() {
+  hdf5_image file("some file");
+  file.array<float>("model_weights/dense/kernel", extents, numbers);
+  file.number<std::int64_t>("optimizer_weights/iterations", 1'000'000'000'007);
+  file.number<double>("optimizer_weights/rate", 0.1);
+  file.number<std::int32_t>("optimizer_weights/small", -7);
+  file.text("", "model_config", std::string(100, 'c'));
+  file.texts("model_weights", "layer_names", {"dense", "", "flatten"});
+  file.group("model_weights/flatten");
+  return file.bytes();
+}
+
+/// Reads all of it.
+void read_all(const hdf5_file& file, const std::string& at = "", int depth = 0) {
+  for (const char* attribute : {"model_config", "layer_names"})
+    if (file.has_attribute(at, attribute)) (void)file.texts(at, attribute);
+  for (const std::string& name : file.names_in(at)) {
+    const std::string path = at.empty() ? name : at + "/" + name;
+    if (depth == 4 || !file.has(path)) continue;
+    if (file.names_in(path).empty() && path.find("flatten") == path.npos) {
+      if (const auto array = file.find_array(path); array && array->count() < 1000) {
+        std::vector<double> values(std::size_t(array->count()));
+        file.read(path, std::span(values));
+      }
+    } else {
+      read_all(file, path, depth + 1);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("hdf5: what is written is read") {
+  const hdf5_file file("some file", some_file());
+  CHECK(file.name() == "some file");
+  CHECK(file.names_in("") == std::vector<std::string>{"model_weights", "optimizer_weights"});
+  CHECK(file.names_in("model_weights") == std::vector<std::string>{"dense", "flatten"});
+  CHECK(file.names_in("nothing").empty());
+  CHECK(file.has("model_weights/flatten"));
+  CHECK_FALSE(file.has("model_weights/flat"));
+
+  const auto array = file.find_array("model_weights/dense/kernel");
+  REQUIRE(array.has_value());
+  CHECK(array->extents == std::vector<std::uint64_t>{2, 3});
+  CHECK((array->is_float && !array->is_whole && array->size == 4));
+  CHECK_FALSE(file.find_array("model_weights/dense/bias").has_value());
+  std::vector<float> read(6);
+  file.read("model_weights/dense/kernel", std::span(read));
+  CHECK(read == numbers);
+  std::vector<double> wide(6);
+  file.read("model_weights/dense/kernel", std::span(wide));
+  CHECK(std::ranges::equal(wide, numbers));
+  std::int64_t large = 0;
+  file.read("optimizer_weights/iterations", std::span(&large, 1));
+  CHECK(large == 1'000'000'000'007);
+  double rate = 0;
+  file.read("optimizer_weights/rate", std::span(&rate, 1));
+  CHECK(rate == 0.1);
+  std::int32_t small = 0;
+  file.read("optimizer_weights/small", std::span(&small, 1));
+  CHECK(small == -7);
+
+  CHECK(file.has_attribute("", "model_config"));
+  CHECK_FALSE(file.has_attribute("", "layer_names"));
+  CHECK(file.texts("", "model_config") == std::vector<std::string>{std::string(100, 'c')});
+  CHECK(file.texts("model_weights", "layer_names") == std::vector<std::string>{"dense", "", "flatten"});
+  CHECK_FALSE(file.texts("", "keras_version").has_value());
+}
+
+TEST_CASE("hdf5: errors name the file and the path, and the file can be read on") {
+  const hdf5_file file("some file", some_file());
+  std::vector<float> read(5);
+  const auto reads = [&](const char* path) { return error_of([&] { file.read(path, std::span(read)); }); };
+  CHECK(reads("model_weights/dense/kernel") == "some file: model_weights/dense/kernel: has 6 elements, not 5");
+  CHECK(reads("model_weights/dense/bias") == "some file: model_weights/dense/bias: missing");
+  CHECK(error_of([&] { (void)file.find_array("model_weights"); }) == "some file: model_weights: not an array");
+  CHECK(file.has("model_weights"));
+  CHECK(error_of([] { hdf5_file("text", std::vector<std::byte>(100)); }) == "text: not an HDF5 file");
+  CHECK(error_of([] { hdf5_file(std::filesystem::path("/no/such.h5")); }).starts_with("cannot read /no/such.h5"));
+  std::vector<std::byte> half = some_file();
+  half.resize(half.size() / 3);
+  CHECK(error_of([&] { hdf5_file("half", half); }) == "half: damaged, or an HDF5 file of a newer version");
+}
+
+TEST_CASE("hdf5: several threads read one file") {
+  const hdf5_file file("some file", some_file());
+  std::vector<std::thread> threads;
+  std::vector<int> equal(4);
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        std::vector<float> read(6);
+        file.read("model_weights/dense/kernel", std::span(read));
+        equal[t] += read == numbers;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(equal == std::vector<int>(4, 20));
+}
+
+TEST_CASE("hdf5: damaged bytes are read or are one error, whatever libhdf5 does with them") {
+  const std::vector<std::byte> good = some_file();
+  int whole = 0, refused = 0;
+  for (std::uint64_t round = 0; round < 150; ++round) {
+    std::vector<std::byte> bytes = good;
+    const philox random = philox{2}.fork(round);
+    const std::uint64_t changes = 1 + std::uint64_t(random.uniform(0) * 8);
+    for (std::uint64_t k = 1; k <= changes; ++k)
+      bytes[8 + std::size_t(random.uniform(2 * k) * double(bytes.size() - 8))] = std::byte(int(random.uniform(2 * k + 1) * 256));
+    const std::string why = error_of([&] { read_all(hdf5_file("damaged file", bytes)); });
+    CAPTURE(why);
+    CHECK((why == "no error" || why.starts_with("damaged file: ")));
+    ++(why == "no error" ? whole : refused);
+  }
+  CHECK(whole > 0);
+  CHECK(refused > 0);
+}
