@@ -40,7 +40,8 @@ with tempfile.TemporaryDirectory() as folder:
     check(
         plugins(train)
         == {t: "scalars" for t in ("batch_loss", "batch_steps_per_second", "epoch_loss", "epoch_accuracy", "epoch_learning_rate", "epoch_steps_per_second")}
-        | {f"{layer}/{weight}/{kind}": f"{kind}s" for layer in ("conv2d", "dense", "dense_1") for weight in ("kernel", "bias") for kind in ("histogram", "image")},
+        | {f"{layer}/{weight}/{kind}": f"{kind}s" for layer in ("conv2d", "dense", "dense_1") for weight in ("kernel", "bias") for kind in ("histogram", "image")}
+        | {f"{layer}/{weight}/gradient": "histograms" for layer in ("conv2d", "dense", "dense_1") for weight in ("kernel", "bias")},
         "the tags of Keras in train",
         plugins(train),
     )
@@ -99,6 +100,12 @@ with tempfile.TemporaryDirectory() as folder:
     last = [v for _, v in expected["dense_1/kernel"]]
     rows = tensor_util.make_ndarray(train.Tensors("dense_1/kernel/histogram")[-1].tensor_proto)
     check(all(rows[0, 0] <= w <= rows[-1, 1] for w in last), "around the weights")
+
+    gradients = train.Tensors("dense_1/bias/gradient")
+    check([h.step for h in gradients] == [0, 2], "gradients every second epoch")
+    for h in gradients:
+        rows = tensor_util.make_ndarray(h.tensor_proto)
+        check(rows[:, 2].sum() == 10 and rows[0, 0] < 0 < rows[-1, 1], "of all biases; with softmax they add up to 0")
 
     def images(accumulator, tag):
         width, height, *pictures = accumulator.Tensors(tag)[-1].tensor_proto.string_val

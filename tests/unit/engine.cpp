@@ -23,15 +23,15 @@ using normalized = sequential<input<6, 6, 1>, conv2d<4, 3>, batch_norm<>, activa
 static_assert(engine<cpu_engine<program<mlp, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>, cpu>>);
 
 struct outcome {
-  std::vector<float> weights, slots, predictions;
+  std::vector<float> weights, slots, gradient, predictions;
   double loss = 0, val_accuracy = 0;
 
   bool operator==(const outcome& o) const {
     const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
       return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     };
-    return same(weights, o.weights) && same(slots, o.slots) && same(predictions, o.predictions) && loss == o.loss &&
-           val_accuracy == o.val_accuracy;
+    return same(weights, o.weights) && same(slots, o.slots) && same(gradient, o.gradient) && same(predictions, o.predictions) &&
+           loss == o.loss && val_accuracy == o.val_accuracy;
   }
 };
 
@@ -45,6 +45,7 @@ outcome trained(const auto& strategy, const std::string& frozen = "") {
   for (std::size_t i = 0; i < count; ++i) labels[i] = int(i % 3);
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   if (!frozen.empty()) model.set_trainable(frozen, false);
+  model.executor().keep_gradient(true);
   outcome out;
   for (int epoch = 0; epoch < 3; ++epoch)
     for (std::size_t at = 0; at < count; at += 20)
@@ -55,6 +56,8 @@ outcome trained(const auto& strategy, const std::string& frozen = "") {
   out.predictions.resize(count * 3);
   model.predict(x, out.predictions);
   const auto w = executor.parameters(), s = executor.slots();
+  const auto g = executor.gradient();
+  out.gradient.assign(g.begin(), g.end());
   out.weights.assign(w.begin(), w.end()), out.slots.assign(s.begin(), s.end());
   return out;
 }

@@ -22,6 +22,7 @@ namespace strata {
 
 struct tensor_board_options {
   int histogram_freq = 0;     // epochs from one histogram of each weight to the next; 0: none
+  bool write_grads = false;   // histograms of the gradients of the last update before, too
   bool write_graph = true;    // of the network, once
   bool write_images = false;  // each weight as an image, too, when its histogram is written
   bool write_steps_per_second = false;
@@ -30,9 +31,10 @@ struct tensor_board_options {
 
 /// `fit(source, epochs(10), validation(test), tensor_board{"logs/run1"})`, then `tensorboard --logdir logs`.
 /// Tags are those of Keras: epoch_loss and epoch_<metric> in logs/run1/train and logs/run1/validation, epoch_learning_rate,
-/// batch_loss, evaluation_<metric>_vs_iterations, dense/kernel/histogram, dense/kernel/image. Only the chief writes, on a thread
-/// of its own. A training that backup_and_restore continues writes a new file beside the earlier ones, which TensorBoard joins.
-/// Throws strata::error at the end of an epoch if a file could not be written.  https://keras.io/api/callbacks/tensorboard
+/// batch_loss, evaluation_<metric>_vs_iterations, dense/kernel/histogram, dense/kernel/gradient, dense/kernel/image. Only the
+/// chief writes, on a thread of its own. A training that backup_and_restore continues writes a new file beside the earlier ones,
+/// which TensorBoard joins. Throws strata::error at the end of an epoch if a file could not be written.
+/// https://keras.io/api/callbacks/tensorboard
 class tensor_board {
   using clock = std::chrono::steady_clock;
 
@@ -49,12 +51,14 @@ class tensor_board {
     detail::refuse_negative("tensor_board", "update_every_batches", double(options_.update_every_batches));
   }
 
-  void on_train_begin(training_state&, fitted_model& model) {
+  void on_train_begin(training_state& s, fitted_model& model) {
     train_.reset(), validation_.reset();
+    keep_gradients(s, model);
     if (options_.write_graph && model.group().is_chief())
       opened(train_, "train").graph(detail::network_graph(model.view()).bytes());
   }
-  void on_epoch_begin(training_state& s) {
+  void on_epoch_begin(training_state& s, fitted_model& model) {
+    keep_gradients(s, model);
     epoch_began_ = clock::now();
     steps_before_ = s.step;
   }
@@ -82,7 +86,7 @@ class tensor_board {
     train.scalar("epoch_learning_rate", s.learning_rate, s.epoch);
     if (options_.write_steps_per_second)
       train.scalar("epoch_steps_per_second", double(s.step - steps_before_) / seconds_since(epoch_began_), s.epoch);
-    if (options_.histogram_freq > 0 && s.epoch % options_.histogram_freq == 0) write_weights(train, s.epoch, model);
+    if (has_histograms(s)) write_weights(train, s.epoch, model);
     train.flush();
     if (validation_) validation_->flush();
   }
@@ -93,15 +97,28 @@ class tensor_board {
     if (!file) file = std::make_unique<event_file>(folder_ / name);
     return *file;
   }
+  bool has_histograms(const training_state& s) const {
+    return options_.histogram_freq > 0 && s.epoch % options_.histogram_freq == 0;
+  }
+  void keep_gradients(const training_state& s, fitted_model& model) const {
+    if (options_.write_grads && model.group().is_chief()) model.keep_gradients(has_histograms(s));
+  }
   static double seconds_since(clock::time_point then) { return std::chrono::duration<double>(clock::now() - then).count(); }
 
   void write_weights(event_file& file, int epoch, fitted_model& model) const {
     std::vector<double> values;
-    for (const named_array& a : model.weights()) {
+    const auto read = [&](const named_array& a) {
       values.resize(a.bytes.size() / model.element_size());
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(a, i, model.element_size());
+    };
+    for (const named_array& a : model.weights()) {
+      read(a);
       file.histogram(a.name + "/histogram", values, epoch);
       if (options_.write_images) write_image(file, epoch, a, values);
+    }
+    for (const named_array& a : model.gradients()) {
+      read(a);
+      file.histogram(a.name + "/gradient", values, epoch);
     }
   }
   /// As in Keras: a vector is a column of pixels, a matrix lies on its longer side, and (height, width, filters) is an image for

@@ -27,6 +27,11 @@ class host_side {
   static void updated() {}
   static auto& team(const Engine& e) { return e.team(); }
   static leaf_gradients<T, host_device> gradients(Engine& e) { return e.gradients(); }
+  /// to: the mean of each element.
+  static void read_gradient(Engine&, const global_gradient<T, host_device>& from, std::span<T> to) {
+    host_arithmetic_of<Engine>::sum_leaves(to.data(), from.arrays(), from.count(), 0, long(to.size()));
+    for (T& each : to) each = from.mean().of(each).value();
+  }
 };
 
 /// Copies the arrays of another device when they are read, and back after they were written to.
@@ -77,6 +82,19 @@ class host_side<Engine> {
     }
     e.on().wait(e.queue());
     return {gradients_at_.data(), theirs.count, theirs.begin, theirs.end, theirs.leaves};
+  }
+  void read_gradient(Engine& e, const global_gradient<T, typename Engine::device>& from, std::span<T> to) {
+    std::vector<arena<T>> copies(std::size_t(from.count()));
+    std::vector<const T*> at;
+    for (int i = 0; i < from.count(); ++i) {
+      arena<T>& copy = copies[std::size_t(i)];
+      copy.grow(to.size());
+      e.on().copy_to_host(e.queue(), static_cast<const T*>(from.arrays()[i]), copy.span());
+      at.push_back(copy.data());
+    }
+    e.on().wait(e.queue());
+    host_arithmetic_of<Engine>::sum_leaves(to.data(), at.data(), from.count(), 0, long(to.size()));
+    for (T& each : to) each = from.mean().of(each).value();
   }
 };
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/kernel/kernel_observer.hpp>
 #include <strata/network/summary.hpp>
@@ -34,6 +35,12 @@ class fitted_model {
 
   /// Adds one that sees each kernel of the training steps, from the next step until fit ends.
   virtual void observe(kernel_observer&) = 0;
+  /// Whether gradients() are kept from the next step on, which costs a pass over them in each step. Throws strata::error with
+  /// parameter servers, to which each worker sends gradients of its own.
+  virtual void keep_gradients(bool keep) = 0;
+  /// Of the last step, by the names of the weights: the mean over the samples of all processes, before penalties and clipping.
+  /// Empty unless they are kept.
+  virtual std::vector<named_array> gradients() = 0;
   /// The kernels that it sees, by their group.
   virtual std::vector<listed_kernel> kernels() const = 0;
   /// Of this process, since fit began.
@@ -68,13 +75,17 @@ class please_include_strata_train_fitted_model final : public fitted_model {
   Executor& executor_;
   any_process_group& group_;
   const time_split& time_;
+  static constexpr bool keeps_gradients = requires(Executor& e) { e.keep_gradient(true); };
   kernel_observers observers_;
   const double communicated_ = executor_.communicating(), waited_ = executor_.waiting();
 
  public:
   please_include_strata_train_fitted_model(Executor& executor, any_process_group& group, const time_split& time)
       : executor_(executor), group_(group), time_(time) {}
-  ~please_include_strata_train_fitted_model() { executor_.observe(nullptr); }
+  ~please_include_strata_train_fitted_model() {
+    executor_.observe(nullptr);
+    if constexpr (keeps_gradients) executor_.keep_gradient(false);
+  }
 
   std::vector<named_array> weights() override {
     const auto arena = executor_.parameters();
@@ -88,6 +99,21 @@ class please_include_strata_train_fitted_model final : public fitted_model {
   void observe(kernel_observer& observer) override {
     observers_.add(observer);
     executor_.observe(&observers_);
+  }
+  void keep_gradients([[maybe_unused]] bool keep) override {
+    if constexpr (keeps_gradients)
+      executor_.keep_gradient(keep);
+    else
+      throw_error("keep_gradients: the executor of this strategy, such as parameter_server, keeps no gradients");
+  }
+  std::vector<named_array> gradients() override {
+    if constexpr (keeps_gradients) {
+      const auto kept = executor_.gradient();
+      using T = typename Program::value_type;
+      if (!kept.empty())
+        return arrays_of<typename Program::network>(std::span(const_cast<T*>(kept.data()), kept.size()), long(kept.size()));
+    }
+    return {};
   }
   std::vector<listed_kernel> kernels() const override {
     if constexpr (requires { typename Executor::backend; })

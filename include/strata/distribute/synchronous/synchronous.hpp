@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <strata/base/arena.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/concepts/engine.hpp>
@@ -59,6 +60,7 @@ class synchronous_executor : detail::compiled<Program, Backend>,
       reduction_;
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> exchange_;
   std::vector<double> statistics_;  // of the whole batch, of one group at a time
+  arena<T> gradient_;               // see keep_gradient
 
  public:
   using backend = Backend;
@@ -98,6 +100,11 @@ class synchronous_executor : detail::compiled<Program, Backend>,
   }
 
   void observe(kernel_observer* observer) { engine_.observe(observer); }
+  /// Whether gradient() is kept from the next step on.
+  [[gnu::cold]] void keep_gradient(bool keep) { gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0); }
+  /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
+  /// step. Empty if it is not kept.
+  std::span<const T> gradient() const { return gradient_.span(); }
   void freeze(std::span<const bool> slots)
     requires freezing_engine<engine_type>
   {
@@ -176,6 +183,8 @@ class synchronous_executor : detail::compiled<Program, Backend>,
       compute_gradients();
       const auto gradient = reduce(batch.count);
       refuse_other_batches(batch.count);
+      if (gradient_.size() > 0) [[unlikely]]
+        host_.read_gradient(engine_, gradient, gradient_.span());
       engine_.update(optimizer(), step(), rate, gradient);
       if constexpr (plan.needs_whole_leaf()) engine_.update_state();
     }
@@ -191,7 +200,7 @@ class synchronous_executor : detail::compiled<Program, Backend>,
   /// Whether the engine has done the whole step, since one leaf was the whole batch.
   bool train_at_once([[maybe_unused]] double rate) {
     if constexpr (fusing_engine<engine_type> && !among_processes && !plan.needs_whole_leaf())
-      if (engine_.updates_at_once(optimizer())) {
+      if (gradient_.size() == 0 && engine_.updates_at_once(optimizer())) {
         engine_.train_at_once(optimizer(), step(), rate, whole_batch_reduction{});
         return true;
       }
