@@ -68,6 +68,7 @@
 #include <strata/metrics/top_k_categorical_accuracy.hpp>
 
 #include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adafactor.hpp>
 #include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/adamax.hpp>

@@ -467,6 +467,7 @@ def optimizer_cases():
         "adadelta": (K.Adadelta, numpy_adadelta),
         "lion": (K.Lion, numpy_lion),
         "ftrl": (K.Ftrl, numpy_ftrl),
+        "adafactor": (K.Adafactor, numpy_adafactor),
     }
     cases = {}
 
@@ -533,6 +534,7 @@ def optimizer_cases():
         "adadelta": dict(learning_rate=1.0, rho=0.8, epsilon=1e-3),
         "lion": dict(learning_rate=0.01, beta_1=0.8, beta_2=0.95),
         "ftrl": dict(learning_rate=0.1, initial_accumulator_value=0.5, l1_regularization_strength=0.25, beta=0.5),
+        "adafactor": dict(learning_rate=0.5, beta_2_decay=-0.5, epsilon_1=1e-3, epsilon_2=0.25, clip_threshold=0.5),
     }.items():
         case(kind, kind)
         case(f"{kind}_settings", kind, **settings)
@@ -548,6 +550,23 @@ def optimizer_cases():
         l2_shrinkage_regularization_strength=0.25,
     )
     return cases
+
+
+def numpy_adafactor(lr=0.001, beta_2_decay=-0.8, epsilon_1=1e-30, epsilon_2=1e-3, clip_threshold=1.0, **frame):
+    root = lambda x: math.sqrt((x * x).mean())
+
+    def update(w, g, s, lr, t):
+        keep, square = 1 - t**beta_2_decay, g * g + epsilon_1
+        average = lambda name, now: s.__setitem__(name, keep * s.get(name, 0.0) + (1 - keep) * now) or s[name]
+        if w.ndim > 1:
+            rows, columns = average("r", square.mean(-1, keepdims=True)), average("c", square.mean(-2, keepdims=True))
+            v = rows * columns / rows.mean(-2, keepdims=True)
+        else:
+            v = average("v", square)
+        d = g / np.sqrt(v)
+        return w - min(lr, 1 / math.sqrt(t)) * max(epsilon_2, root(w)) / max(1.0, root(d) / clip_threshold) * d
+
+    return lambda: numpy_optimizer(update, lr, **frame)
 
 
 def numpy_lamb(lr=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **frame):

@@ -1,4 +1,5 @@
 // Ten steps of each optimizer, through the executor, against the recordings.
+#include <numeric>
 #include <strata/cpu/cpu.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/losses/mean_squared_error.hpp>
@@ -50,7 +51,13 @@ constexpr double tolerance = sizeof(T) == 4 ? 2e-6 : 1e-13;
 struct slot {
   const char* name;
   double start;
+  bool factored = false;  // strata keeps the moments of rows and columns, Keras besides them what follows for each element
   slot(const char* name, double start = 0) : name(name), start(start) {}
+  static slot of_moments(const char* name) {
+    slot one(name);
+    one.factored = true;
+    return one;
+  }
 };
 
 /// Slots: in the order of the arenas.
@@ -102,6 +109,11 @@ void check_in(const std::string& name, const some_optimizer& optimizer, std::spa
       const std::span<const T> kept = executor.slots().subspan(k * std::size_t(layout.trainable) + std::size_t(b.offset), b.size);
       std::vector<T> got(kept.begin(), kept.end());
       for (T& value : got) value += T(slots[k].start);
+      if (slots[k].factored && b.size == 21) {
+        const std::vector<T> moments = got;  // of 7 rows, then of 3 columns
+        const double sum = std::accumulate(moments.begin(), moments.begin() + 7, 0.0);
+        for (std::size_t i = 0; i < 21; ++i) got[i] = T(double(moments[i / 3]) * double(moments[7 + i % 3]) / (sum / 7));
+      }
       compare<T>(slot, std::span<const T>(got), recorded.tensor(slot), tolerance_of<T>);
     }
 }
@@ -152,6 +164,13 @@ TEST_CASE("adam") {
   check("adam_amsgrad", adam{.learning_rate = 0.01, .beta_2 = 0.9, .amsgrad = true}, {"momentum", "velocity", "velocity_hat"});
   check("adam_weight_decay", adam{.weight_decay = 0.1}, {"momentum", "velocity"});
   check("adamw", adamw{}, {"momentum", "velocity"});
+}
+
+TEST_CASE("adafactor") {
+  check_common_settings<adafactor>({slot::of_moments("velocity")});
+  check("adafactor_settings",
+        adafactor{.learning_rate = 0.5, .beta_2_decay = -0.5, .epsilon_1 = 1e-3, .epsilon_2 = 0.25, .clip_threshold = 0.5},
+        {slot::of_moments("velocity")});
 }
 
 TEST_CASE("clipping by value") {

@@ -1,6 +1,7 @@
 // Any optimizer as one type, so that a program is compiled once for all of them.
 #pragma once
 #include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adafactor.hpp>
 #include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/adamax.hpp>
@@ -18,7 +19,7 @@ namespace strata::test {
 
 struct some_optimizer {
   static constexpr auto name = "some_optimizer";
-  std::variant<keep_gradient, sgd, rmsprop, adam, adamw, lamb, nadam, adamax, adagrad, adadelta, lion, ftrl> which;
+  std::variant<keep_gradient, sgd, rmsprop, adam, adamw, lamb, nadam, adamax, adagrad, adadelta, lion, ftrl, adafactor> which;
   learning_rate_schedule learning_rate;
   double weight_decay, clipnorm, clipvalue, global_clipnorm;
 

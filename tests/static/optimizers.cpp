@@ -2,6 +2,7 @@
 #include <strata/concepts/optimizer.hpp>
 #include <strata/cpu/engine/update.hpp>
 #include <strata/optimizers/adadelta.hpp>
+#include <strata/optimizers/adafactor.hpp>
 #include <strata/optimizers/adagrad.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/adamax.hpp>
@@ -19,8 +20,9 @@ concept aggregate_optimizer = optimizer<O> && std::is_aggregate_v<O>;
 static_assert(aggregate_optimizer<sgd> && aggregate_optimizer<rmsprop> && aggregate_optimizer<adam> &&
               aggregate_optimizer<adamw> && aggregate_optimizer<lamb>);
 static_assert(aggregate_optimizer<nadam> && aggregate_optimizer<adamax> && aggregate_optimizer<adagrad> &&
-              aggregate_optimizer<adadelta> && aggregate_optimizer<lion> && aggregate_optimizer<ftrl>);
-static_assert(norm_optimizer<lamb> && !norm_optimizer<adam>);
+              aggregate_optimizer<adadelta> && aggregate_optimizer<lion> && aggregate_optimizer<ftrl> &&
+              aggregate_optimizer<adafactor>);
+static_assert(norm_optimizer<lamb> && norm_optimizer<adafactor> && !norm_optimizer<adam>);
 
 using wide = simd::vec<float>;
 template <template <class> class Rule, int Slots>
@@ -34,6 +36,9 @@ static_assert(rule_of<nadam_rule, 2> && rule_of<adamax_rule, 2> && rule_of<adagr
 static_assert(rule_of<lion_rule, 1> && rule_of<ftrl_rule, 2> && rule_of<ftrl_power_rule, 2>);
 static_assert(rule_of<lamb_rule, 2> && parameterwise_rule<lamb_rule<float>, wide> && !elementwise_rule<lamb_rule<float>, wide>);
 static_assert(elementwise_rule<adam_rule<float>, wide> && !parameterwise_rule<adam_rule<float>, wide>);
+static_assert(rule_of<adafactor_rule, 1> && factored_rule<adafactor_rule<float>, wide>);
+static_assert(!parameterwise_rule<adafactor_rule<float>, wide> && !elementwise_rule<adafactor_rule<float>, wide> &&
+              !factored_rule<lamb_rule<float>, wide> && !factored_rule<adam_rule<float>, wide>);
 
 // A gradient that has not been reduced goes nowhere.
 static_assert(std::is_invocable_v<sgd_rule<float>, float&, reduced_gradient<float>>);

@@ -90,6 +90,7 @@ TEST_CASE("the weights are those without an average, and the average follows the
   check_average(sgd{.learning_rate = 0.1, .momentum = 0.9, .clipnorm = 1});
   check_average(adam{.learning_rate = 0.01, .amsgrad = true});
   check_average(lamb{.learning_rate = 0.01, .weight_decay = 0.1});
+  check_average(adafactor{.learning_rate = 0.01, .weight_decay = 0.1});
 }
 
 TEST_CASE("the averages of Keras 3.15.1") {

@@ -25,6 +25,13 @@ inline constexpr bool proposes_with<R, V, Gradient, std::integer_sequence<int, I
       { rule.propose(weight, gradient, slot...) } -> std::convertible_to<V>;
     };
 
+template <class R, class V, class Gradient>
+concept divides_by_moments = requires(const R& rule, V& moment, Gradient gradient) {
+  { rule.square(gradient) } -> std::convertible_to<V>;
+  rule.follow(moment, moment);
+  { rule.propose(gradient, moment) } -> std::convertible_to<V>;
+};
+
 /// Whether apply() takes the slots, too.
 template <class R, class V, class Slots>
 inline constexpr bool applies_with_slots = false;
@@ -60,8 +67,6 @@ concept elementwise_rule = std::is_trivially_copyable_v<R> && requires {
 /// the passes: when all directions are in place, each parameter of rank 2 or more is a matrix (product of all extents but the
 /// last, last extent) in one array, and an engine replaces it by what the rule makes of it with the products of its backend.
 /// `parameter_norms` are taken after that. The place is weight_update::run, between `propose` and `apply`.
-/// Adafactor's (https://keras.io/api/optimizers/adafactor) needs more: its direction is divided by means over the rows and the
-/// columns of the squared gradient, so these come before `propose`, which would have to know the row and column of its element.
 template <class R, class V>
 concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
   requires R::slots >= 0;
@@ -71,8 +76,26 @@ concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
                detail::applies_with_slots<R, V, detail::slots_of_rule<R>>;
 };
 
+/// A rule that divides by second moments of which it keeps only the means of rows and columns of each matrix, such as
+/// Adafactor's. A parameter of rank 2 or more is one matrix for each index before its last two; of any other parameter the rule
+/// keeps the moment of each element. A step has three passes over all elements, in the last two as a parameterwise_rule:
+///   `V square(reduced_gradient<V> gradient) const`
+///   `follow(V& moment, V mean) const`   a mean of squares over a row, a column, or a single element becomes part of its moment
+///   `V propose(reduced_gradient<V> gradient, V moment) const`  returns a direction; the moment of an element is the product of
+///                                       those of its row and its column, over the mean of the moments of all rows
+///   `scale(const parameter_norms&) const`, `apply(V& weight, const V& direction, T scale) const`
+/// The first slot belongs to the moments: for a matrix those of its rows, then those of its columns.
 template <class R, class V>
-concept optimizer_rule = elementwise_rule<R, V> || parameterwise_rule<R, V>;
+concept factored_rule = std::is_trivially_copyable_v<R> && requires {
+  requires R::slots >= 1;
+  requires detail::divides_by_moments<R, V, reduced_gradient<V>>;
+  requires !detail::divides_by_moments<R, V, local_gradient<V>>;
+  requires detail::applies_with_slots<R, V, std::integer_sequence<int>> ||
+               detail::applies_with_slots<R, V, detail::slots_of_rule<R>>;
+};
+
+template <class R, class V>
+concept optimizer_rule = elementwise_rule<R, V> || parameterwise_rule<R, V> || factored_rule<R, V>;
 
 inline constexpr reason optimizers_have_a_name{"an optimizer has a static member name"};
 inline constexpr reason optimizers_have_slots_which_returns_an_int{
@@ -99,7 +122,7 @@ struct takes_any_rule {
 ///   `validate()`      throws strata::error for wrong settings
 ///   `with_rule<T>(step, rate, f)`  calls f(rule) with the optimizer_rule of this step (from 0), which takes all slots
 ///   `settings()`      optional: its further settings as a range of optimizer_setting; they must be the same in all processes
-///   `needs_norms()`   optional: true if the rule is a parameterwise_rule
+///   `needs_norms()`   optional: true if the rule is a parameterwise_rule or a factored_rule
 /// Clipping and decoupled weight decay come before the rule; the engine does them.
 template <class O>
 concept optimizer = std::copy_constructible<O> && requires(const O& o) {
@@ -150,7 +173,7 @@ struct optimizer_verdict<O, false> {
 };
 }  // namespace detail
 
-/// Whether the optimizer may have a parameterwise_rule.
+/// Whether the optimizer may have a parameterwise_rule or a factored_rule.
 template <class O>
 concept norm_optimizer = requires(const O& o) {
   { o.needs_norms() } -> std::same_as<bool>;

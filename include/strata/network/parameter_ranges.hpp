@@ -19,6 +19,10 @@ struct parameter_range {
   penalty regularizer{};
   long elements = end - begin;  // without padding
   bool frozen = false;          // at run time: no update changes it, and its regularizer adds no penalty
+  long rows = 1, columns = 1;   // its last two extents: it is one matrix or several; 1: it has fewer than two
+
+  /// Whether the elements of its matrices can be written as products of two vectors that are shorter than they are.
+  constexpr bool is_matrices() const { return rows > 1 && columns > 1; }
 };
 
 template <int Capacity>
@@ -33,9 +37,16 @@ template <int Count>
 constexpr parameter_ranges<Count> trained_ranges(const parameter_layout<Count>& layout, std::span<const bool> frozen = {}) {
   parameter_ranges<Count> trained;
   for (int i = 0; i < Count; ++i)
-    if (layout.slots[i].what.trainable)
-      trained.ranges[trained.count++] = {layout.slots[i].offset, 0, layout.slots[i].what.regularizer,
-                                         layout.slots[i].what.extents.size(), !frozen.empty() && frozen[std::size_t(i)]};
+    if (const parameter& what = layout.slots[i].what; what.trainable) {
+      const int rank = what.extents.rank();
+      trained.ranges[trained.count++] = {.begin = layout.slots[i].offset,
+                                         .end = 0,
+                                         .regularizer = what.regularizer,
+                                         .elements = what.extents.size(),
+                                         .frozen = !frozen.empty() && frozen[std::size_t(i)],
+                                         .rows = rank < 2 ? 1 : what.extents[rank - 2],
+                                         .columns = rank < 2 ? 1 : what.extents[rank - 1]};
+    }
   for (int i = 0; i < trained.count; ++i)
     trained.ranges[i].end = i + 1 < trained.count ? trained.ranges[i + 1].begin : layout.trainable;
   return trained;

@@ -24,7 +24,7 @@ struct ema_rule {
     requires(sizeof...(Slot) == std::size_t(slots) && elementwise_rule<Rule, V>)
   STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient, Slot&... slot) const {
     with_slots_of_rule([&](auto&... own) { rule(w, gradient, own...); }, slot...);
-    follow(w, slot...);
+    add_to_average(w, slot...);
   }
 
   template <class V, class... Slot>
@@ -37,14 +37,29 @@ struct ema_rule {
   {
     return rule.scale(norms);
   }
+  template <class V>
+    requires factored_rule<Rule, V>
+  STRATA_HOST_DEVICE V square(reduced_gradient<V> gradient) const {
+    return rule.square(gradient);
+  }
+  template <class V>
+    requires factored_rule<Rule, V>
+  STRATA_HOST_DEVICE void follow(V& moment, const V& mean) const {
+    rule.follow(moment, mean);
+  }
+  template <class V>
+    requires factored_rule<Rule, V>
+  STRATA_HOST_DEVICE V propose(reduced_gradient<V> gradient, const V& moment) const {
+    return rule.propose(gradient, moment);
+  }
   template <class V, class Scale, class... Slot>
-    requires(sizeof...(Slot) == std::size_t(slots) && parameterwise_rule<Rule, V>)
+    requires(sizeof...(Slot) == std::size_t(slots) && (parameterwise_rule<Rule, V> || factored_rule<Rule, V>))
   STRATA_HOST_DEVICE void apply(V& w, const V& direction, Scale scale, Slot&... slot) const {
     if constexpr (requires { rule.apply(w, direction, scale); })
       rule.apply(w, direction, scale);
     else
       with_slots_of_rule([&](auto&... own) { rule.apply(w, direction, scale, own...); }, slot...);
-    follow(w, slot...);
+    add_to_average(w, slot...);
   }
 
  private:
@@ -56,7 +71,7 @@ struct ema_rule {
     }(std::make_index_sequence<std::size_t(Rule::slots)>());
   }
   template <class V, class... Slot>
-  STRATA_HOST_DEVICE constexpr void follow(const V& w, Slot&... slot) const {
+  STRATA_HOST_DEVICE constexpr void add_to_average(const V& w, Slot&... slot) const {
     V& average = std::get<std::size_t(Rule::slots)>(std::tuple<Slot&...>(slot...));
     average += detail::product(w - average, pace);
   }

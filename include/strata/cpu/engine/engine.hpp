@@ -209,7 +209,7 @@ class cpu_engine {
     pass.forward(0);
     detail::measure<Program>(pass.predictions(), leaves_.batch(), sums_of(0).metrics());
     rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
-      if constexpr (!parameterwise_rule<Rule, T>) {  // for those, updates_at_once is false
+      if constexpr (!parameterwise_rule<Rule, T> && !factored_rule<Rule, T>) {  // for those, updates_at_once is false
         slot_pointers<Rule::slots> slots(*this);
         backward_and_update(pass, {rules, rate, trained.span(), weights_.data(), slots.at}, rule, reduction);
       }

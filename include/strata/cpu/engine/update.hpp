@@ -8,6 +8,7 @@
 #include <span>
 #include <strata/concepts/device.hpp>
 #include <strata/concepts/optimizer.hpp>
+#include <strata/cpu/engine/factored_moments.hpp>
 #include <strata/cpu/simd/doubles.hpp>
 #include <strata/cpu/simd/vector_math.hpp>
 #include <strata/kernel/gradient_sink.hpp>
@@ -216,7 +217,17 @@ void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, sample_mean<T> 
   }
 }
 
-/// The second pass of a parameterwise_rule.
+/// to[i] = the mean gradient of element i as the rule sees it.
+template <class T>
+void store_modified_gradient(T* to, const global_gradient<T, host_device>& gradient, const T* w, const gradient_modifiers<T>& m,
+                             long begin, long end) {
+  for_modified_blocks(gradient, w, m, begin, end, [&](const T* sums, sample_mean<T> mean, long from, long stop) {
+    for (long i = from; i < stop; i += simd::lanes<T>)
+      simd::store(to + i, mean.of(simd::vec<T>(simd::load(sums + (i - from)))).value());
+  });
+}
+
+/// The last pass of a parameterwise_rule or a factored_rule.
 template <class T, class Rule, class Scale, int... Slot>
 void apply_directions(Rule rule, T* w, [[maybe_unused]] T* const* slots, const T* directions, Scale scale, long begin, long end,
                       std::integer_sequence<int, Slot...>) {
@@ -333,7 +344,7 @@ class loops_of_rule {
     static_assert(
         is_rule,
         "the rule of an optimizer is called with (V& weight, reduced_gradient<V>, V& of each slot), and is const; or it is "
-        "a parameterwise_rule with propose, scale and apply");
+        "a parameterwise_rule with propose, scale and apply, or a factored_rule with square and follow besides");
     if constexpr (is_rule) {
       using slot_indices = std::make_integer_sequence<int, Rule::slots>;
       apply_ = [](const void* r, T* w, T* const* at, const T* sums, sample_mean<T> mean, T decay, long begin, long end) {
@@ -426,10 +437,15 @@ struct weight_update {
   template <class Rule, class InSlices>
   void run(const Rule& rule, const gradient& g, InSlices&& in_slices) const {
     if (clips_by_norm()) in_slices([&](long begin, long end) { reduce(g, begin, end); });
-    if constexpr (parameterwise_rule<Rule, T>) {
+    if constexpr (parameterwise_rule<Rule, T> || factored_rule<Rule, T>) {
       constexpr bool says_so = norm_optimizer<Optimizer>;
       static_assert(says_so, "an optimizer with a parameterwise_rule has `bool needs_norms() const`");
-      in_slices([&](long begin, long end) { propose(rule, g, begin, end); });
+      if constexpr (factored_rule<Rule, T>) {
+        in_slices([&](long begin, long end) { update_moments(rule, g, begin, end); });
+        in_slices([&](long begin, long end) { propose_from_moments(rule, g, begin, end); });
+      } else {
+        in_slices([&](long begin, long end) { propose(rule, g, begin, end); });
+      }
       in_slices([&](long begin, long end) {
         apply_directions(rule, g, begin, end);
         clear_padding<Rule>(begin, end);
@@ -476,6 +492,39 @@ struct weight_update {
     });
   }
 
+  /// The first pass of a factored_rule: the first array of the gradient becomes the mean gradient as the rule sees it. A
+  /// parameter belongs to the slice in which it begins.
+  template <class Rule>
+  void update_moments(const Rule& rule, const gradient& g, long begin, long end) const {
+    const gradient_modifiers<T> common = modifiers();
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      const parameter_range& p = parameters[k];
+      if (p.frozen || p.begin < begin || p.begin >= end) continue;
+      detail::store_modified_gradient(g.arrays()[0], prepared(g), weights, modifiers(common, p, long(k)), p.begin, p.end);
+      detail::update_moments(rule, slots[0] + p.begin, g.arrays()[0] + p.begin, detail::after_reduction::applied(g.mean()), p);
+    }
+  }
+  /// The second one: the array becomes the direction, and norms are taken.
+  template <class Rule>
+  void propose_from_moments(const Rule& rule, const gradient& g, long begin, long end) const {
+    const T decay = T(rules.weight_decay * rate);
+    const sample_mean<T> applied = detail::after_reduction::applied(g.mean());
+    for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
+      T *const directions = g.arrays()[0], *const w = weights + p.begin, *const own = directions + p.begin;
+      detail::moments_of_elements<T> moments(p, slots[0] + p.begin);
+      for_pieces(k, from, to, [&](long id, long at, long stop) {
+        moments(at - p.begin, std::min(stop - p.begin, p.elements), [&](long i, long n, simd::vec<T> moment) {
+          const simd::vec<T> weight = detail::load_some(w + i, n);
+          detail::store_some<T>(w + i, weight - detail::product(weight, decay), n);
+          detail::store_some<T>(own + i, rule.propose(applied.of(detail::load_some(own + i, n)), moment), n);
+        });
+        weight_norms()[id] = squares(weights, p, at, stop);
+        direction_norms()[id] = squares(directions, p, at, stop);
+      });
+      std::fill(directions + std::min(to, padding_of(p, from)), directions + to, T{});  // see clear_padding
+    });
+  }
+
   /// Only for its compile error.
   template <class Device>
   void apply(const detail::loops_of_rule<T>&, const leaf_gradients<T, Device>&, long, long) const {
@@ -483,14 +532,14 @@ struct weight_update {
                   "an update takes a global_gradient: a gradient_reduction makes it of leaf_gradients");
   }
 
-  /// The second pass of a parameterwise_rule.
+  /// The last pass of a parameterwise_rule or a factored_rule.
   template <class Rule>
   void apply_directions(const Rule& rule, const gradient& g, long begin, long end) const {
     constexpr bool with_slots = detail::applies_with_slots<Rule, T, detail::slots_of_rule<Rule>>;
     const std::make_integer_sequence<int, with_slots ? Rule::slots : 0> slot_indices;
-    for_parameters(begin, end, [&](const parameter_range&, long k, long from, long to) {
+    for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
       const auto scale =
-          rule.scale({std::sqrt(sum_of_pieces(weight_norms(), k)), std::sqrt(sum_of_pieces(direction_norms(), k))});
+          rule.scale({std::sqrt(sum_of_pieces(weight_norms(), k)), std::sqrt(sum_of_pieces(direction_norms(), k)), p.elements});
       detail::apply_directions(rule, weights, slots, g.arrays()[0], scale, from, to, slot_indices);
     });
   }
@@ -509,7 +558,7 @@ struct weight_update {
   /// value, so it looks at one element.
   template <class Rule>
   void clear_padding(long begin, long end) const {
-    clear_padding(Rule::slots, parameterwise_rule<Rule, T>, begin, end);
+    clear_padding(Rule::slots, !elementwise_rule<Rule, T>, begin, end);
   }
   [[gnu::noinline]] void clear_padding(int rule_slots, bool parameterwise, long begin, long end) const {
     constexpr double overflows = 1e30;  // in products with settings of the optimizer, as float

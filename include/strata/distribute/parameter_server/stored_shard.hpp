@@ -37,8 +37,12 @@ class stored_shard {
         slots_(std::size_t(place.size()) * std::size_t(rules.slots())) {
     for (const parameter_range& r : trained)
       if (const long begin = std::max(r.begin, place.begin), end = std::min(r.end, place.end); begin < end)
-        trained_.push_back(
-            {begin - place.begin, end - place.begin, r.regularizer, std::min(r.begin + r.elements, place.end) - begin});
+        trained_.push_back({.begin = begin - place.begin,
+                            .end = end - place.begin,
+                            .regularizer = r.regularizer,
+                            .elements = std::min(r.begin + r.elements, place.end) - begin,
+                            .rows = r.rows,
+                            .columns = r.columns});
     if (takes_norms(rules)) norms_ = arena<double>(std::size_t(weight_update::norm_count(trained_, place.begin)));
   }
 
