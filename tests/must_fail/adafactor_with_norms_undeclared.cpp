@@ -1,4 +1,4 @@
-// error: an optimizer with a parameterwise_rule has .bool needs_norms.. const.
+// error: an optimizer with a parameterwise_rule or a factored_rule has .bool needs_norms.. const.
 #include <strata/cpu/engine/update.hpp>
 #include <strata/optimizers/adafactor.hpp>
 

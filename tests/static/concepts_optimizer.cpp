@@ -88,6 +88,40 @@ static_assert(!parameterwise_rule<norm_rule_without_scale, float>);
 static_assert(!parameterwise_rule<norm_rule_without_apply, float>);
 static_assert(!parameterwise_rule<norm_rule_that_changes, float>);
 
+struct complete_factored_rule {
+  static constexpr int slots = 1;
+  template <class V>
+  V square(reduced_gradient<V>) const;
+  template <class V>
+  void follow(V&, const V&) const;
+  template <class V>
+  V propose(reduced_gradient<V>, const V&) const;
+  float scale(const parameter_norms&) const;
+  template <class V>
+  void apply(V&, const V&, float) const;
+};
+struct factored_rule_of_local_gradients : complete_factored_rule {
+  template <class V>
+  V square(local_gradient<V>) const;
+  template <class V>
+  V propose(local_gradient<V>, const V&) const;
+};
+struct factored_rule_without_square : complete_factored_rule {
+  void square() const;
+};
+struct factored_rule_without_follow : complete_factored_rule {
+  void follow() const;
+};
+struct factored_rule_without_slots : complete_factored_rule {
+  static constexpr int slots = 0;
+};
+static_assert(factored_rule<complete_factored_rule, float> && optimizer_rule<complete_factored_rule, float>);
+static_assert(!parameterwise_rule<complete_factored_rule, float> && !factored_rule<complete_norm_rule, float>);
+static_assert(!factored_rule<factored_rule_of_local_gradients, float>);
+static_assert(!factored_rule<factored_rule_without_square, float>);
+static_assert(!factored_rule<factored_rule_without_follow, float>);
+static_assert(!factored_rule<factored_rule_without_slots, float>);
+
 struct complete {
   static constexpr auto name = "complete";
   learning_rate_schedule learning_rate = 0.1;

@@ -439,7 +439,7 @@ struct weight_update {
     if (clips_by_norm()) in_slices([&](long begin, long end) { reduce(g, begin, end); });
     if constexpr (parameterwise_rule<Rule, T> || factored_rule<Rule, T>) {
       constexpr bool says_so = norm_optimizer<Optimizer>;
-      static_assert(says_so, "an optimizer with a parameterwise_rule has `bool needs_norms() const`");
+      static_assert(says_so, "an optimizer with a parameterwise_rule or a factored_rule has `bool needs_norms() const`");
       if constexpr (factored_rule<Rule, T>) {
         in_slices([&](long begin, long end) { update_moments(rule, g, begin, end); });
         in_slices([&](long begin, long end) { propose_from_moments(rule, g, begin, end); });
