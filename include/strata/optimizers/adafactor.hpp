@@ -46,9 +46,9 @@ struct adafactor_rule {
   }
 };
 
-/// Steps relative to the size of the weights, with second moments of rows and columns only: for networks whose optimizer should
-/// need little memory. It keeps one number for each weight in reserve, half of Adam's. The step is at most learning_rate, and at
-/// most 1 / sqrt(t) in step t, as Keras has it whatever its relative_step says.
+/// Steps relative to the size of the weights, with second moments of rows and columns only. Its memory has room for one number
+/// for each weight, half of Adam's. The rate of step t is learning_rate, but at most 1 / sqrt(t), as in Keras with either value of
+/// relative_step.
 /// adafactor{.learning_rate = 1e-2, .clip_threshold = 1}.  https://keras.io/api/optimizers/adafactor
 struct adafactor {
   static constexpr auto name = "adafactor";
