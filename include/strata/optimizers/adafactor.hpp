@@ -47,8 +47,8 @@ struct adafactor_rule {
 };
 
 /// Steps relative to the size of the weights, with second moments of rows and columns only. Its memory has room for one number
-/// for each weight, half of Adam's. The rate of step t is learning_rate, but at most 1 / sqrt(t), as in Keras with either value of
-/// relative_step.
+/// for each weight, half of Adam's. The rate of step t is learning_rate, but at most 1 / sqrt(t); in Keras this holds with either
+/// value of relative_step.
 /// adafactor{.learning_rate = 1e-2, .clip_threshold = 1}.  https://keras.io/api/optimizers/adafactor
 struct adafactor {
   static constexpr auto name = "adafactor";
