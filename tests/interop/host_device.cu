@@ -1,4 +1,4 @@
-// Rules, losses and metrics in kernels: what is generic over its value is marked STRATA_HOST_DEVICE. test_host_device.py compiles it.
+// Rules, losses and metrics in kernels: what is generic over its value is constexpr. test_host_device.py compiles it.
 #include <strata/losses/binary_crossentropy.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
 #include <strata/losses/huber.hpp>

@@ -1,13 +1,12 @@
 // Keeps compilers from fusing a product with the sum that it goes into.
 #pragma once
-#include <strata/base/host_device.hpp>
 
 namespace strata::detail {
 
 /// v, rounded to its type. Compilers fuse `a * b + c` into one operation in some places and not in others, so the bits would
 /// depend on compiler, flags and target; `rounded(a * b) + c` is never fused.
 template <class T>
-STRATA_HOST_DEVICE constexpr T rounded(T v) {
+constexpr T rounded(T v) {
   if (!__builtin_is_constant_evaluated()) {
 #if defined(__CUDA_ARCH__)  // adds -0, with a rounding mode: ptxas fuses no such addition
     if constexpr (sizeof(T) == sizeof(float))

@@ -1,6 +1,5 @@
 // prediction: any shape, a probability per element  truth: the same, 0 or 1
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/class_crossentropy.hpp>
@@ -33,7 +32,7 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
 
   /// The smoothed truth.
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T target(T truth) {
+  static constexpr T target(T truth) {
     if constexpr (smoothing == 0)
       return truth;
     else
@@ -42,17 +41,17 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
 
   /// The loss of one element with logit z and target t. It does not overflow.
   template <class T>
-  STRATA_HOST_DEVICE static T value_of_logit(T z, T t) {
+  static constexpr T value_of_logit(T z, T t) {
     return (z > 0 ? z : T{}) - detail::rounded(z * t) + std::log1p(std::exp(z > 0 ? -z : z));
   }
   template <class T>
-  STRATA_HOST_DEVICE static T sigmoid_of(T z) {
+  static constexpr T sigmoid_of(T z) {
     const T e = std::exp(z > 0 ? -z : z);
     return (z > 0 ? T(1) : e) / (T(1) + e);
   }
 
   template <class T>
-  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     using bounds = detail::probability_bounds<T>;
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i) {
@@ -68,7 +67,7 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
   }
 
   template <class T>
-  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     using bounds = detail::probability_bounds<T>;
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T t = target(truth[i]), p = prediction[i];

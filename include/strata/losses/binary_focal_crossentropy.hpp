@@ -1,6 +1,5 @@
 // prediction: any shape, a probability per element  truth: the same, 0 or 1
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/losses/class_crossentropy.hpp>
 #include <strata/losses/element_wise.hpp>
 #include <strata/losses/focal.hpp>
@@ -26,12 +25,12 @@ struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options.
   static constexpr expected_shape output_shape(shape in) { return detail::shape_for_focal(settings, in); }
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V value_of(V prediction, V truth) {
+  static constexpr V value_of(V prediction, V truth) {
     const element<M> e(prediction, truth);
     return e.weight() * detail::power<M>(e.doubt(), gamma) * e.crossentropy;
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V slope_of(V prediction, V truth) {
+  static constexpr V slope_of(V prediction, V truth) {
     const element<M> e(prediction, truth);
     const V of_doubt =
         M::rounded(detail::slope_of_power<M>(e.doubt(), gamma) * (e.one - e.t - e.t) * e.crossentropy * e.slope_of_p());
@@ -48,7 +47,7 @@ struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options.
     static constexpr T one = T(1);
     V prediction, t, p, crossentropy;
 
-    STRATA_HOST_DEVICE element(V x, V truth) : prediction(x), t(truth) {
+    constexpr element(V x, V truth) : prediction(x), t(truth) {
       if constexpr (settings.label_smoothing.value() != 0)
         t = M::rounded(truth * T(1 - settings.label_smoothing.value())) + T(settings.label_smoothing.value() / 2);
       if constexpr (settings.from_logits) {
@@ -62,21 +61,21 @@ struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options.
       }
     }
     /// The probability of the wrong class.
-    STRATA_HOST_DEVICE V doubt() const { return M::rounded(t * (one - p)) + M::rounded((one - t) * p); }
-    STRATA_HOST_DEVICE V weight() const {
+    constexpr V doubt() const { return M::rounded(t * (one - p)) + M::rounded((one - t) * p); }
+    constexpr V weight() const {
       if constexpr (settings.class_balancing)
         return M::rounded(t * T(alpha)) + M::rounded((one - t) * T(1 - alpha));
       else
         return detail::spread_over<M>(1);
     }
     /// By the prediction.
-    STRATA_HOST_DEVICE V slope_of_p() const {
+    constexpr V slope_of_p() const {
       if constexpr (settings.from_logits)
         return p * (one - p);
       else
         return detail::spread_over<M>(1);
     }
-    STRATA_HOST_DEVICE V slope_of_crossentropy() const {
+    constexpr V slope_of_crossentropy() const {
       if constexpr (settings.from_logits) {
         return p - t;
       } else {
@@ -86,7 +85,7 @@ struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options.
     }
 
    private:
-    STRATA_HOST_DEVICE V clamped() const { return detail::at_most<M>(detail::at_least<M>(prediction, 1e-7), 1 - 1e-7); }
+    constexpr V clamped() const { return detail::at_most<M>(detail::at_least<M>(prediction, 1e-7), 1 - 1e-7); }
   };
 };
 

@@ -1,6 +1,5 @@
 // prediction: (C), a probability per class  truth: (C), e.g. a one-hot row
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/class_crossentropy.hpp>
@@ -44,11 +43,11 @@ struct categorical_crossentropy : layer_options<categorical_crossentropy_setting
   }
 
   template <class T>
-  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     return detail::class_crossentropy<settings.from_logits>::value(prediction, target(truth));
   }
   template <class T>
-  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     detail::class_crossentropy<settings.from_logits>::gradient(prediction, target(truth), dx);
   }
 };

@@ -1,7 +1,6 @@
 // prediction: (C), a probability per class  truth: (C), e.g. a one-hot row
 #pragma once
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/class_crossentropy.hpp>
 #include <strata/losses/focal.hpp>
@@ -40,18 +39,18 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
     V p, log_p, active;
 
     /// From the share of the class in the sum of the predictions.
-    STRATA_HOST_DEVICE static class_term of_share(V share) {
+    static constexpr class_term of_share(V share) {
       const V p = detail::at_most<M>(detail::at_least<M>(share, 1e-7), 1 - 1e-7), one = detail::spread_over<M>(1);
       const V unless_above = p < share ? V{} : one;
       return {p, M::log(p), p > share ? V{} : unless_above};
     }
     /// What it adds to the loss.
-    STRATA_HOST_DEVICE V value(V target) const {
+    constexpr V value(V target) const {
       const V y = -T(alpha) * target * detail::power<M>(T(1) - p, gamma) * log_p;
       return target == V{} ? V{} : y;  // zero times infinity would be nan
     }
     /// p times the derivative of that by p.
-    STRATA_HOST_DEVICE V slope(V target) const {
+    constexpr V slope(V target) const {
       const V of_weight = M::rounded(detail::slope_of_power<M>(T(1) - p, gamma) * p * log_p);
       const V y = T(alpha) * target * (of_weight - detail::power<M>(T(1) - p, gamma)) * active;
       return target == V{} ? V{} : y;
@@ -60,7 +59,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
 
   /// The smoothed truth of one of some classes.
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V target(V truth, std::size_t classes) {
+  static constexpr V target(V truth, std::size_t classes) {
     using T = typename M::number;
     if constexpr (smoothing == 0)
       return truth;
@@ -69,7 +68,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
   }
 
   template <class T>
-  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     const row<T> r(prediction);
     T loss{};
     for (std::size_t i = 0; i < prediction.size(); ++i)
@@ -77,7 +76,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
     return loss;
   }
   template <class T>
-  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     const row<T> r(prediction);
     T all{};
     for (std::size_t i = 0; i < dx.size(); ++i) {
@@ -98,7 +97,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
   template <class T>
   struct plain_sum {
     T sum{};
-    STRATA_HOST_DEVICE explicit plain_sum(std::span<const T> prediction) {
+    explicit constexpr plain_sum(std::span<const T> prediction) {
       for (T p : prediction) sum += p;
     }
   };
@@ -106,8 +105,8 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
   struct row {
     std::conditional_t<settings.from_logits, detail::softmax_sum<T>, plain_sum<T>> sum;
 
-    STRATA_HOST_DEVICE explicit row(std::span<const T> prediction) : sum(prediction) {}
-    STRATA_HOST_DEVICE class_term<detail::number_math<T>> at(T x) const {
+    explicit constexpr row(std::span<const T> prediction) : sum(prediction) {}
+    constexpr class_term<detail::number_math<T>> at(T x) const {
       if constexpr (settings.from_logits)
         return {sum.probability(x), -sum.negative_log_probability(x), T(1)};
       else

@@ -1,7 +1,6 @@
 // prediction: (C), a score per class  truth: (C), e.g. a one-hot row
 #pragma once
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/measured.hpp>
@@ -18,7 +17,7 @@ struct categorical_hinge : detail::measured<categorical_hinge> {
   static constexpr expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     T right{};
     for (std::size_t i = 0; i < prediction.size(); ++i) right += detail::rounded(truth[i] * prediction[i]);
     const std::size_t rival = best_rival(prediction, truth);
@@ -26,7 +25,7 @@ struct categorical_hinge : detail::measured<categorical_hinge> {
     return missing < 0 ? T{} : missing;
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     const bool misses = value(prediction, truth) > 0;
     for (std::size_t i = 0; i < prediction.size(); ++i) dx[i] = misses ? -truth[i] : T{};
     const std::size_t rival = best_rival(prediction, truth);
@@ -35,12 +34,12 @@ struct categorical_hinge : detail::measured<categorical_hinge> {
 
  private:
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T score_against(T prediction, T truth) {
+  static constexpr T score_against(T prediction, T truth) {
     return (1 - truth) * prediction;
   }
   /// Of equal ones, the first.
   template <class T>
-  STRATA_HOST_DEVICE static constexpr std::size_t best_rival(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr std::size_t best_rival(std::span<const T> prediction, std::span<const T> truth) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < prediction.size(); ++i)
       if (score_against(prediction[i], truth[i]) > score_against(prediction[best], truth[best])) best = i;

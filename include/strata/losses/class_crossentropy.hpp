@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 
@@ -26,7 +25,7 @@ template <class T>
 struct probability_bounds {
   static constexpr T lowest = T(1e-7), highest = T(1 - 1e-7);
   static constexpr bool clamped(T p) { return p < lowest || p > highest; }
-  STRATA_HOST_DEVICE static constexpr T clamp(T p) { return p < lowest ? lowest : p > highest ? highest : p; }
+  static constexpr T clamp(T p) { return p < lowest ? lowest : p > highest ? highest : p; }
 };
 
 /// The largest logit, and the sum of exp(logit - largest), which cannot overflow.
@@ -47,7 +46,7 @@ struct softmax_sum {
 template <bool FromLogits>
 struct class_crossentropy {
   template <class T, class Target>
-  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, Target target) {
+  static constexpr T value(std::span<const T> prediction, Target target) {
     T loss{};
     if constexpr (FromLogits) {
       const softmax_sum<T> s(prediction);
@@ -62,7 +61,7 @@ struct class_crossentropy {
   }
 
   template <class T, class Target>
-  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, Target target, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, Target target, std::span<T> dx) {
     if constexpr (FromLogits) {
       const softmax_sum<T> s(prediction);
       T targets{};
@@ -85,14 +84,14 @@ struct class_crossentropy {
 
  private:
   template <class T>
-  STRATA_HOST_DEVICE static T sum_of(std::span<const T> prediction) {
+  static constexpr T sum_of(std::span<const T> prediction) {
     T sum{};
     for (T p : prediction) sum += p;
     return sum;
   }
   /// f(class, target) for targets that are not zero: 0 * log(0) would be nan.
   template <class T, class Target, class F>
-  STRATA_HOST_DEVICE static void for_targets(std::span<const T> prediction, Target target, F f) {
+  static constexpr void for_targets(std::span<const T> prediction, Target target, F f) {
     for (std::size_t i = 0; i < prediction.size(); ++i)
       if (const T t = target(i); t != 0) f(i, t);
   }

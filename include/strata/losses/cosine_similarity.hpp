@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/rows.hpp>
@@ -12,7 +11,7 @@ namespace strata {
 namespace detail {
 /// 1 / |x| of a vector with this |x|^2, at most 1e7.
 template <class T>
-STRATA_HOST_DEVICE T inverse_norm(T square) {
+constexpr T inverse_norm(T square) {
   const T inverse = 1 / std::sqrt(square);
   return inverse > T(1e7) ? T(1e7) : inverse;
 }
@@ -26,11 +25,11 @@ struct cosine_similarity {
   static constexpr expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
 
   template <class T>
-  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     return -dot(prediction, truth) * detail::inverse_norm(dot(prediction, prediction)) * detail::inverse_norm(dot(truth, truth));
   }
   template <class T>
-  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     const T of_prediction = detail::inverse_norm(dot(prediction, prediction)), of_truth = detail::inverse_norm(dot(truth, truth));
     const T along = along_prediction(dot(prediction, truth), of_prediction, of_truth);
     for (std::size_t i = 0; i < dx.size(); ++i)
@@ -38,18 +37,18 @@ struct cosine_similarity {
   }
   /// The part of the gradient that keeps the norm of the prediction out of the loss. It is missing where the norm is too small.
   template <class T>
-  STRATA_HOST_DEVICE static T along_prediction(T product, T of_prediction, T of_truth) {
+  static constexpr T along_prediction(T product, T of_prediction, T of_truth) {
     return of_prediction < T(1e7) ? product * of_truth * of_prediction * of_prediction * of_prediction : T{};
   }
 
   template <class T>
-  STRATA_HOST_DEVICE static double measure(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return -static_cast<double>(value(prediction, truth));
   }
 
  private:
   template <class T>
-  STRATA_HOST_DEVICE static T dot(std::span<const T> a, std::span<const T> b) {
+  static constexpr T dot(std::span<const T> a, std::span<const T> b) {
     T sum{};
     for (std::size_t i = 0; i < a.size(); ++i) sum += detail::rounded(a[i] * b[i]);
     return sum;

@@ -1,7 +1,6 @@
 // Losses that are one function of prediction and truth, added up over the elements of a sample.
 #pragma once
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/measured.hpp>
@@ -20,7 +19,7 @@ struct element_wise : any_element_wise, measured<Loss> {
   static constexpr expected_shape output_shape(shape in) { return in; }
 
   template <class T, class L = Loss>
-  STRATA_HOST_DEVICE static constexpr T divisor(std::size_t elements) {
+  static constexpr T divisor(std::size_t elements) {
     if constexpr (requires { L::adds_elements; })
       return T(1);
     else
@@ -28,14 +27,14 @@ struct element_wise : any_element_wise, measured<Loss> {
   }
 
   template <class T, class L = Loss>
-  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i)
       sum += rounded(L::template value_of<number_math<T>>(prediction[i], truth[i]));
     return sum / divisor<T>(prediction.size());
   }
   template <class T, class L = Loss>
-  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     for (std::size_t i = 0; i < prediction.size(); ++i)
       dx[i] = L::template slope_of<number_math<T>>(prediction[i], truth[i]) / divisor<T>(prediction.size());
   }

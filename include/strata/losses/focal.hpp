@@ -49,7 +49,7 @@ constexpr expected_shape shape_for_focal(const Settings& s, expected_shape in) {
 
 /// d x^exponent / dx
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value slope_of_power(typename M::value x, double exponent) {
+constexpr typename M::value slope_of_power(typename M::value x, double exponent) {
   if (exponent == 0) return typename M::value{};
   return typename M::number(exponent) * power<M>(x, exponent - 1);
 }

@@ -1,6 +1,5 @@
 // prediction: any shape  truth: the same, -1 or 1, or 0 or 1
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/losses/element_wise.hpp>
 
 namespace strata {
@@ -8,12 +7,12 @@ namespace strata {
 namespace detail {
 /// -1 or 1. 0 counts as -1, so that labels may also be 0 and 1.
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value sign_of_label(typename M::value t) {
+constexpr typename M::value sign_of_label(typename M::value t) {
   return t == typename M::value{} ? spread_over<M>(-1) : t;
 }
 /// max(1 - t p, 0)
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value missing_margin(typename M::value p, typename M::value t) {
+constexpr typename M::value missing_margin(typename M::value p, typename M::value t) {
   return at_least<M>(typename M::number(1) - M::rounded(sign_of_label<M>(t) * p), 0);
 }
 }  // namespace detail
@@ -24,11 +23,11 @@ struct hinge : detail::element_wise<hinge> {
   static constexpr auto name = "hinge";
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V value_of(V p, V t) {
+  static constexpr V value_of(V p, V t) {
     return detail::missing_margin<M>(p, t);
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V slope_of(V p, V t) {
+  static constexpr V slope_of(V p, V t) {
     return detail::missing_margin<M>(p, t) > V{} ? -detail::sign_of_label<M>(t) : V{};
   }
 };
@@ -39,12 +38,12 @@ struct squared_hinge : detail::element_wise<squared_hinge> {
   static constexpr auto name = "squared_hinge";
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V value_of(V p, V t) {
+  static constexpr V value_of(V p, V t) {
     const V missing = detail::missing_margin<M>(p, t);
     return missing * missing;
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V slope_of(V p, V t) {
+  static constexpr V slope_of(V p, V t) {
     return typename M::number(-2) * detail::sign_of_label<M>(t) * detail::missing_margin<M>(p, t);
   }
 };

@@ -2,7 +2,6 @@
 #pragma once
 #include <span>
 #include <strata/base/decimal.hpp>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -26,7 +25,7 @@ struct huber : detail::measured<huber<Delta>> {
   }
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     constexpr T d = T(delta);
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i) {
@@ -36,7 +35,7 @@ struct huber : detail::measured<huber<Delta>> {
     return sum / T(prediction.size());
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     constexpr T d = T(delta);
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T error = prediction[i] - truth[i];

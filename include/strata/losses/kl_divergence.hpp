@@ -1,6 +1,5 @@
 // prediction: (C), a probability per class  truth: the same
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/losses/element_wise.hpp>
 #include <strata/losses/rows.hpp>
 
@@ -14,19 +13,19 @@ struct kl_divergence : detail::element_wise<kl_divergence> {
   static constexpr expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V value_of(V p, V t) {
+  static constexpr V value_of(V p, V t) {
     const V share = clamp<M>(t);
     return share * M::log(share / clamp<M>(p));
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V slope_of(V p, V t) {
+  static constexpr V slope_of(V p, V t) {
     const V inside = clamp<M>(p), slope = -clamp<M>(t) / inside, unless_below = inside > p ? V{} : slope;
     return inside < p ? V{} : unless_below;
   }
 
  private:
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V clamp(V p) {
+  static constexpr V clamp(V p) {
     return detail::at_most<M>(detail::at_least<M>(p, 1e-7), 1);
   }
 };

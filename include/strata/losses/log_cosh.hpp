@@ -1,7 +1,6 @@
 // prediction: any shape  truth: the same
 #pragma once
 #include <numbers>
-#include <strata/base/host_device.hpp>
 #include <strata/losses/element_wise.hpp>
 
 namespace strata {
@@ -12,13 +11,13 @@ struct log_cosh : detail::element_wise<log_cosh> {
   static constexpr auto name = "log_cosh";
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V value_of(V p, V t) {
+  static constexpr V value_of(V p, V t) {
     using T = typename M::number;
     const V size = detail::size_of<M>(p - t);
     return size + M::log1p_of_fraction(M::exp_of_negative(T(-2) * size)) - std::numbers::ln2_v<T>;
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V slope_of(V p, V t) {
+  static constexpr V slope_of(V p, V t) {
     return M::tanh(p - t);
   }
 };

@@ -1,7 +1,6 @@
 // prediction: any shape  truth: the same
 #pragma once
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/measured.hpp>
@@ -16,7 +15,7 @@ struct mean_absolute_error : detail::measured<mean_absolute_error> {
   static constexpr expected_shape output_shape(shape in) { return in; }
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T error = prediction[i] - truth[i];
@@ -25,7 +24,7 @@ struct mean_absolute_error : detail::measured<mean_absolute_error> {
     return sum / T(prediction.size());
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     const T step = T(1) / T(prediction.size());
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T error = prediction[i] - truth[i];

@@ -1,6 +1,5 @@
 // prediction: any shape  truth: the same
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/losses/element_wise.hpp>
 
 namespace strata {
@@ -11,18 +10,18 @@ struct mean_absolute_percentage_error : detail::element_wise<mean_absolute_perce
   static constexpr auto name = "mean_absolute_percentage_error";
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V value_of(V p, V t) {
+  static constexpr V value_of(V p, V t) {
     return detail::size_of<M>(p - t) * percent_of<M>(t);
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V slope_of(V p, V t) {
+  static constexpr V slope_of(V p, V t) {
     const V error = p - t, percent = percent_of<M>(t), not_above = error < V{} ? -percent : error;  // zero or nan
     return error > V{} ? percent : not_above;
   }
 
  private:
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static constexpr V percent_of(V t) {
+  static constexpr V percent_of(V t) {
     return typename M::number(100) / detail::at_least<M>(detail::size_of<M>(t), 1e-7);
   }
 };

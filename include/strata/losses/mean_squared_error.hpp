@@ -1,7 +1,6 @@
 // prediction: any shape  truth: the same
 #pragma once
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -16,14 +15,14 @@ struct mean_squared_error : detail::measured<mean_squared_error> {
   static constexpr expected_shape output_shape(shape in) { return in; }
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i)
       sum += detail::rounded((prediction[i] - truth[i]) * (prediction[i] - truth[i]));
     return sum / T(prediction.size());
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
     for (std::size_t i = 0; i < prediction.size(); ++i) dx[i] = 2 * (prediction[i] - truth[i]) / T(prediction.size());
   }
 };

@@ -1,6 +1,5 @@
 // prediction: any shape, at least 0  truth: the same
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/losses/element_wise.hpp>
 
 namespace strata {
@@ -11,12 +10,12 @@ struct mean_squared_logarithmic_error : detail::element_wise<mean_squared_logari
   static constexpr auto name = "mean_squared_logarithmic_error";
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V value_of(V p, V t) {
+  static constexpr V value_of(V p, V t) {
     const V error = error_of<M>(p, t);
     return error * error;
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V slope_of(V p, V t) {
+  static constexpr V slope_of(V p, V t) {
     using T = typename M::number;
     const V slope = T(2) * error_of<M>(p, t) / (T(1) + detail::at_least<M>(p, 0));
     return p < T(1e-7) ? V{} : slope;
@@ -24,7 +23,7 @@ struct mean_squared_logarithmic_error : detail::element_wise<mean_squared_logari
 
  private:
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V error_of(V p, V t) {
+  static constexpr V error_of(V p, V t) {
     constexpr typename M::number one = 1;
     return M::log(detail::at_least<M>(p, 1e-7) + one) - M::log(detail::at_least<M>(t, 1e-7) + one);
   }

@@ -1,6 +1,5 @@
 // Makes a loss usable as a metric.
 #pragma once
-#include <strata/base/host_device.hpp>
 
 namespace strata::detail {
 
@@ -10,7 +9,7 @@ struct measured {
   // L instead of Loss: clang 14 would look into Loss while it is incomplete.
   template <class Prediction, class Truth, class L = Loss>
     requires requires(Prediction prediction, Truth truth) { L::value(prediction, truth); }
-  STRATA_HOST_DEVICE static constexpr double measure(Prediction prediction, Truth truth) {
+  static constexpr double measure(Prediction prediction, Truth truth) {
     return static_cast<double>(L::value(prediction, truth));
   }
 };

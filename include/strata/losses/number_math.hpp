@@ -1,7 +1,6 @@
 // Functions of one number, for formulas that are written once for numbers and for vectors of numbers.
 #pragma once
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 
 namespace strata::detail {
@@ -12,39 +11,39 @@ struct number_math {
   using number = T;
   using value = T;
 
-  STRATA_HOST_DEVICE static constexpr T rounded(T x) { return detail::rounded(x); }
-  STRATA_HOST_DEVICE static T log(T x) { return std::log(x); }
-  STRATA_HOST_DEVICE static T power(T x, double exponent) { return std::pow(x, T(exponent)); }
-  STRATA_HOST_DEVICE static T tanh(T x) { return std::tanh(x); }
+  static constexpr T rounded(T x) { return detail::rounded(x); }
+  static constexpr T log(T x) { return std::log(x); }
+  static constexpr T power(T x, double exponent) { return std::pow(x, T(exponent)); }
+  static constexpr T tanh(T x) { return std::tanh(x); }
   /// exp(x) for x <= 0, and log(1 + x) for 0 <= x <= 1.
-  STRATA_HOST_DEVICE static T exp_of_negative(T x) { return std::exp(x); }
-  STRATA_HOST_DEVICE static T log1p_of_fraction(T x) { return std::log1p(x); }
+  static constexpr T exp_of_negative(T x) { return std::exp(x); }
+  static constexpr T log1p_of_fraction(T x) { return std::log1p(x); }
 };
 
 /// x as a number or as each element of a vector.
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value spread_over(double x) {
+constexpr typename M::value spread_over(double x) {
   return typename M::number(x) - typename M::value{};
 }
 /// |x|. nan stays nan, as in the functions below.
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value size_of(typename M::value x) {
+constexpr typename M::value size_of(typename M::value x) {
   return x < typename M::number(0) ? -x : x;
 }
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value at_least(typename M::value x, double lowest) {
+constexpr typename M::value at_least(typename M::value x, double lowest) {
   const typename M::value bound = spread_over<M>(lowest);
   return x < bound ? bound : x;
 }
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value at_most(typename M::value x, double highest) {
+constexpr typename M::value at_most(typename M::value x, double highest) {
   const typename M::value bound = spread_over<M>(highest);
   return x > bound ? bound : x;
 }
 
 /// x^exponent for x >= 0. Small whole exponents are products.
 template <class M>
-STRATA_HOST_DEVICE constexpr typename M::value power(typename M::value x, double exponent) {
+constexpr typename M::value power(typename M::value x, double exponent) {
   if (exponent != double(int(exponent)) || exponent < 0 || exponent > 8) return M::power(x, exponent);
   typename M::value product = spread_over<M>(1);
   for (int i = 0; i < int(exponent); ++i) product *= x;

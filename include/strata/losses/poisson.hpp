@@ -1,6 +1,5 @@
 // prediction: any shape, greater than 0  truth: the same, e.g. counts
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/losses/element_wise.hpp>
 
 namespace strata {
@@ -11,11 +10,11 @@ struct poisson : detail::element_wise<poisson> {
   static constexpr auto name = "poisson";
 
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V value_of(V p, V t) {
+  static constexpr V value_of(V p, V t) {
     return p - M::rounded(t * M::log(p + typename M::number(1e-7)));
   }
   template <class M, class V = typename M::value>
-  STRATA_HOST_DEVICE static V slope_of(V p, V t) {
+  static constexpr V slope_of(V p, V t) {
     using T = typename M::number;
     return T(1) - t / (p + T(1e-7));
   }

@@ -1,7 +1,6 @@
 // prediction: (C), a probability per class  truth: the index of the class
 #pragma once
 #include <cstdint>
-#include <strata/base/host_device.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/losses/class_crossentropy.hpp>
 #include <strata/losses/measured.hpp>
@@ -27,11 +26,11 @@ struct sparse_categorical_crossentropy : layer_options<sparse_crossentropy_setti
   static constexpr expected_shape output_shape(shape in) { return detail::shape_of_classes(in); }
 
   template <class T>
-  STRATA_HOST_DEVICE static T value(std::span<const T> prediction, std::int32_t label) {
+  static constexpr T value(std::span<const T> prediction, std::int32_t label) {
     return detail::class_crossentropy<settings.from_logits>::value(prediction, detail::one_hot<T>(label));
   }
   template <class T>
-  STRATA_HOST_DEVICE static void gradient(std::span<const T> prediction, std::int32_t label, std::span<T> dx) {
+  static constexpr void gradient(std::span<const T> prediction, std::int32_t label, std::span<T> dx) {
     detail::class_crossentropy<settings.from_logits>::gradient(prediction, detail::one_hot<T>(label), dx);
   }
 };

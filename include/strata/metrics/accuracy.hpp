@@ -1,6 +1,5 @@
 // The share of right predictions, by the kind of labels.
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/metrics/binary_accuracy.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
 
@@ -12,13 +11,13 @@ struct accuracy {
   static constexpr auto name = "accuracy";
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
+  static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
     if (prediction.size() > 1) return sparse_categorical_accuracy::measure(prediction, label);
     const T truth = static_cast<T>(label);
     return binary_accuracy<>::measure(prediction, std::span<const T>(&truth, 1));
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return prediction.size() > 1 ? categorical_accuracy::measure(prediction, truth)
                                  : binary_accuracy<>::measure(prediction, truth);
   }

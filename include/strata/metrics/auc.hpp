@@ -43,7 +43,7 @@ struct auc : detail::metric_options<auc_settings, Options...> {
   static constexpr std::size_t sums(int) { return 2 * std::size_t(thresholds); }
 
   template <class T, class Truth>
-  STRATA_HOST_DEVICE static void add(std::span<const T> prediction, Truth truth, std::span<double> to)
+  static constexpr void add(std::span<const T> prediction, Truth truth, std::span<double> to)
     requires requires { detail::truth_of_element(truth, prediction, 0); }
   {
     for (std::size_t i = 0; i < prediction.size(); ++i) {
@@ -83,7 +83,7 @@ struct auc : detail::metric_options<auc_settings, Options...> {
 
   /// A prediction in interval i is greater than thresholds 0 to i, of 0, 1 / (thresholds - 1), ... 1. nan is in interval 0.
   template <class T>
-  STRATA_HOST_DEVICE static std::size_t interval_of(T prediction) {
+  static constexpr std::size_t interval_of(T prediction) {
     if constexpr (auc::settings.from_logits) prediction = 1 / (1 + std::exp(-prediction));
     const T last = T(thresholds - 1), above = std::ceil(prediction * last) - 1;
     return above > 0 ? std::size_t(above < last ? above : last) : 0;

@@ -2,7 +2,6 @@
 #pragma once
 #include <span>
 #include <strata/base/decimal.hpp>
-#include <strata/base/host_device.hpp>
 
 namespace strata {
 
@@ -13,7 +12,7 @@ struct binary_accuracy {
   static constexpr auto name = "binary_accuracy";
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     int right = 0;
     for (std::size_t i = 0; i < prediction.size(); ++i)
       right += (prediction[i] > static_cast<T>(Threshold.value()) ? T(1) : T(0)) == truth[i] ? 1 : 0;

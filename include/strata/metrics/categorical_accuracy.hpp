@@ -2,14 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <strata/base/host_device.hpp>
 
 namespace strata {
 
 namespace detail {
 /// Where the largest value stands: of equal ones, the first.
 template <class T>
-STRATA_HOST_DEVICE constexpr int position_of_largest(std::span<const T> values) {
+constexpr int position_of_largest(std::span<const T> values) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < values.size(); ++i)
     if (values[i] > values[best]) best = i;
@@ -22,7 +21,7 @@ struct sparse_categorical_accuracy {
   static constexpr auto name = "sparse_categorical_accuracy";
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
+  static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
     return detail::position_of_largest(prediction) == label ? 1 : 0;
   }
 };
@@ -33,7 +32,7 @@ struct categorical_accuracy {
   static constexpr auto name = "categorical_accuracy";
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return sparse_categorical_accuracy::measure(prediction, detail::position_of_largest(truth));
   }
 };

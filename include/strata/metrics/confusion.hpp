@@ -26,7 +26,7 @@ struct of_confusion : metric_options<confusion_settings, Options...> {
   }
 
   template <class T, class Truth>
-  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, Truth truth, std::span<double> to)
+  static constexpr void add(std::span<const T> prediction, Truth truth, std::span<double> to)
     requires requires { truth_of_element(truth, prediction, 0); }
   {
     constexpr confusion_settings s = of_confusion::settings;
@@ -46,14 +46,14 @@ struct of_confusion : metric_options<confusion_settings, Options...> {
 
 template <class Metric, confusion What, class... Options>
 struct count_of : of_confusion<Metric, 1, Options...> {
-  STRATA_HOST_DEVICE static constexpr void count(confusion what, std::span<double> to) { to[0] += what == What ? 1 : 0; }
+  static constexpr void count(confusion what, std::span<double> to) { to[0] += what == What ? 1 : 0; }
   static constexpr double result(std::span<const double> sums) { return sums[0]; }
 };
 
 /// True positives, as a share of these and of Others. 0 where there are none of both.
 template <class Metric, confusion Others, class... Options>
 struct share_of_true_positives : of_confusion<Metric, 2, Options...> {
-  STRATA_HOST_DEVICE static constexpr void count(confusion what, std::span<double> to) {
+  static constexpr void count(confusion what, std::span<double> to) {
     if (what == confusion::true_positive) to[0] += 1;
     if (what == confusion::true_positive || what == Others) to[1] += 1;
   }

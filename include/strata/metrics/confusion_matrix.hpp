@@ -18,13 +18,13 @@ struct confusion_matrix {
   }
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, std::int32_t label, std::span<double> to) {
+  static constexpr void add(std::span<const T> prediction, std::int32_t label, std::span<double> to) {
     const bool one = prediction[0] > T(Threshold.value());
     const int predicted = prediction.size() == 1 ? int(one) : detail::position_of_largest(prediction);
     to[std::size_t(label) * classes(prediction.size()) + std::size_t(predicted)] += 1;
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, std::span<const T> truth, std::span<double> to) {
+  static constexpr void add(std::span<const T> prediction, std::span<const T> truth, std::span<double> to) {
     add(prediction, truth.size() == 1 ? int(truth[0] > T(0.5)) : detail::position_of_largest(truth), to);
   }
 

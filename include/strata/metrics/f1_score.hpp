@@ -44,7 +44,7 @@ struct f1_score : detail::metric_options<f1_settings, Options...> {
   static constexpr std::size_t sums(int predictions) { return 3 * std::size_t(predictions); }
 
   template <class T, class Truth>
-  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, Truth truth, std::span<double> to)
+  static constexpr void add(std::span<const T> prediction, Truth truth, std::span<double> to)
     requires requires { detail::truth_of_element(truth, prediction, 0); }
   {
     const T largest = prediction[std::size_t(detail::position_of_largest(prediction))];

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <strata/base/decimal.hpp>
-#include <strata/base/host_device.hpp>
 
 namespace strata {
 
@@ -63,17 +62,17 @@ struct metric_options {
 
 /// The truth of element i of a sample. A class is 1 at its own element; where there is one element, the label itself.
 template <class T>
-STRATA_HOST_DEVICE constexpr T truth_of_element(std::span<const T> truth, std::span<const T>, std::size_t i) {
+constexpr T truth_of_element(std::span<const T> truth, std::span<const T>, std::size_t i) {
   return truth[i];
 }
 template <class T>
-STRATA_HOST_DEVICE constexpr T truth_of_element(std::int32_t label, std::span<const T> prediction, std::size_t i) {
+constexpr T truth_of_element(std::int32_t label, std::span<const T> prediction, std::size_t i) {
   return prediction.size() == 1 ? T(label) : T(label == std::int32_t(i));
 }
 
 /// Whether fewer than k predictions of the sample are larger than that of element i, or equal and before it.
 template <class T>
-STRATA_HOST_DEVICE constexpr bool is_among_largest(std::span<const T> prediction, std::size_t i, int k) {
+constexpr bool is_among_largest(std::span<const T> prediction, std::size_t i, int k) {
   int before = 0;
   for (std::size_t j = 0; j < prediction.size(); ++j)
     before += prediction[j] > prediction[i] || (prediction[j] == prediction[i] && j < i) ? 1 : 0;
@@ -81,7 +80,7 @@ STRATA_HOST_DEVICE constexpr bool is_among_largest(std::span<const T> prediction
 }
 
 /// 0 for 0 / 0.
-STRATA_HOST_DEVICE constexpr double fraction_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+constexpr double fraction_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace detail
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 
 namespace strata {
@@ -16,7 +15,7 @@ struct r2_score {
   static constexpr std::size_t sums(int predictions) { return 1 + 3 * std::size_t(predictions); }
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, std::span<const T> truth, std::span<double> to) {
+  static constexpr void add(std::span<const T> prediction, std::span<const T> truth, std::span<double> to) {
     to[0] += 1;
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const double t = double(truth[i]), error = double(prediction[i]) - t;

@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <span>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 
 namespace strata {
@@ -15,7 +14,7 @@ struct root_mean_squared_error {
   static constexpr std::size_t sums(int) { return 2; }
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr void add(std::span<const T> prediction, std::span<const T> truth, std::span<double> to) {
+  static constexpr void add(std::span<const T> prediction, std::span<const T> truth, std::span<double> to) {
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const double error = double(prediction[i]) - double(truth[i]);
       to[0] += detail::rounded(error * error), to[1] += 1;

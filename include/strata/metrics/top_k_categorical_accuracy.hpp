@@ -1,6 +1,5 @@
 // The share of samples whose right class is among the K largest predictions.
 #pragma once
-#include <strata/base/host_device.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
 
 namespace strata {
@@ -13,7 +12,7 @@ struct sparse_top_k_categorical_accuracy {
   static constexpr auto name = "sparse_top_k_categorical_accuracy";
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
+  static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
     int greater = 0;
     for (T p : prediction) greater += p > prediction[static_cast<std::size_t>(label)] ? 1 : 0;
     return greater < K ? 1 : 0;
@@ -27,7 +26,7 @@ struct top_k_categorical_accuracy {
   static constexpr auto name = "top_k_categorical_accuracy";
 
   template <class T>
-  STRATA_HOST_DEVICE static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+  static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return sparse_top_k_categorical_accuracy<K>::measure(prediction, detail::position_of_largest(truth));
   }
 };

@@ -15,7 +15,7 @@ inline constexpr long norm_piece = 1024;
 
 /// Where a parameter lies in the arenas: its elements, then padding up to `end`. Padding is zero before and after each step.
 struct parameter_range {
-  long begin, end;
+  long begin = 0, end = 0;
   penalty regularizer{};
   long elements = end - begin;  // without padding
   bool frozen = false;          // at run time: no update changes it, and its regularizer adds no penalty

@@ -52,7 +52,8 @@ struct verdict<Items, false, false> {
   using place = typename place_of_failure<Items>::type;
   using layer = by_layer<layer_that_failed<Items>>;
   using received = typename spelled<receives, failed.received>::type;
-  using why = because<*failed.why>;
+  static constexpr const reason& words() { return *failed.why; }  // nvcc drops an asterisk in a template argument
+  using why = because<words()>;
   static auto sentence() {
     if constexpr (failed.other.rank() == 0)
       return std::type_identity<shape_mismatch<place, layer, received, why>>{};

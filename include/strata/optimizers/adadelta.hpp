@@ -1,7 +1,6 @@
 // Adadelta (Zeiler 2012): steps have the size of recent steps, whatever the size of gradients.
 #pragma once
 #include <array>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -17,7 +16,7 @@ struct adadelta_rule {
   T rate, rho, one_minus_rho, epsilon;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v, V& u) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& v, V& u) const {
     const V g = gradient.value();
     v = detail::product(v, rho) + detail::product(detail::product(g, g), one_minus_rho);
     const V d = g * detail::square_root(u + epsilon) / detail::square_root(v + epsilon);

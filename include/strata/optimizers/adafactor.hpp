@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -24,24 +23,24 @@ struct adafactor_rule {
   double epsilon_2, clip_threshold;
 
   template <class V>
-  STRATA_HOST_DEVICE V square(reduced_gradient<V> gradient) const {
+  constexpr V square(reduced_gradient<V> gradient) const {
     const V g = gradient.value();
     return detail::product(g, g) + epsilon_1;
   }
   template <class V>
-  STRATA_HOST_DEVICE void follow(V& moment, const V& mean) const {
+  constexpr void follow(V& moment, const V& mean) const {
     moment += detail::product(mean - moment, one_minus_beta_2);
   }
   template <class V>
-  STRATA_HOST_DEVICE V propose(reduced_gradient<V> gradient, const V& moment) const {
+  constexpr V propose(reduced_gradient<V> gradient, const V& moment) const {
     return gradient.value() / detail::square_root(moment);
   }
-  STRATA_HOST_DEVICE T scale(const parameter_norms& norm) const {
+  constexpr T scale(const parameter_norms& norm) const {
     const double root = std::sqrt(double(norm.elements));
     return T(rate * std::max(epsilon_2, norm.weights / root) / std::max(1., norm.direction / root / clip_threshold));
   }
   template <class V>
-  STRATA_HOST_DEVICE void apply(V& w, const V& direction, T scale) const {
+  constexpr void apply(V& w, const V& direction, T scale) const {
     w -= detail::product(direction, scale);
   }
 };

@@ -1,7 +1,6 @@
 // Adagrad (Duchi et al. 2011): steps are divided by the root of the sum of all squared gradients.
 #pragma once
 #include <array>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -18,7 +17,7 @@ struct adagrad_rule {
   T rate, offset;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& n) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& n) const {
     const V g = gradient.value();
     n += detail::product(g, g);
     w -= g * rate / detail::square_root(n + offset);

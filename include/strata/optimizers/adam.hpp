@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -19,7 +18,7 @@ struct adam_rule {
   T alpha, one_minus_beta_1, one_minus_beta_2, epsilon;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v) const {
     const V g = gradient.value();
     m += detail::product(g - m, one_minus_beta_1);
     v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
@@ -34,7 +33,7 @@ struct adam_amsgrad_rule {
   T alpha, one_minus_beta_1, one_minus_beta_2, epsilon;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v, V& largest) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v, V& largest) const {
     const V g = gradient.value();
     m += detail::product(g - m, one_minus_beta_1);
     v += detail::product(detail::product(g, g) - v, one_minus_beta_2);

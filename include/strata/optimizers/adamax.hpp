@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
@@ -19,7 +18,7 @@ struct adamax_rule {
   T alpha, one_minus_beta_1, beta_2, epsilon;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& m, V& u) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m, V& u) const {
     const V g = gradient.value(), size = g < V{} ? -g : g;
     m += detail::product(g - m, one_minus_beta_1);
     u = detail::larger(detail::product(u, beta_2), size);

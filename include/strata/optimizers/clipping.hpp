@@ -1,7 +1,6 @@
 // Gradient clipping. A step has Keras' order: reduce, clip, decay the weights, apply the optimizer's rule.
 #pragma once
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 
@@ -9,7 +8,7 @@ namespace strata {
 
 /// Each element is clamped to [-limit, limit].
 template <class V, class T>
-STRATA_HOST_DEVICE constexpr reduced_gradient<V> clip_by_value(reduced_gradient<V> gradient, T limit) {
+constexpr reduced_gradient<V> clip_by_value(reduced_gradient<V> gradient, T limit) {
   return detail::after_reduction::transformed(gradient, [=](V g) {
     const V high = detail::spread<V>(limit), low = detail::spread<V>(-limit);
     g = g > high ? high : g;
@@ -19,7 +18,7 @@ STRATA_HOST_DEVICE constexpr reduced_gradient<V> clip_by_value(reduced_gradient<
 
 /// Multiplies by one of the two factors below.
 template <class V, class T>
-STRATA_HOST_DEVICE constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T factor) {
+constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T factor) {
   return detail::after_reduction::transformed(gradient, [=](V g) { return detail::product(g, factor); });
 }
 

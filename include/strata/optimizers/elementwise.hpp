@@ -1,7 +1,6 @@
 // Arithmetic for optimizer rules, on a number or a vector of numbers.
 #pragma once
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/base/rounded.hpp>
 
 namespace strata::detail {
@@ -9,34 +8,34 @@ namespace strata::detail {
 /// Backends specialise it for their vectors.
 template <class V>
 struct elementwise {
-  STRATA_HOST_DEVICE static V square_root(V x) { return std::sqrt(x); }
-  STRATA_HOST_DEVICE static V power(V x, V exponent) { return std::pow(x, exponent); }
-  STRATA_HOST_DEVICE static constexpr V rounded(V x) { return detail::rounded(x); }
+  static constexpr V square_root(V x) { return std::sqrt(x); }
+  static constexpr V power(V x, V exponent) { return std::pow(x, exponent); }
+  static constexpr V rounded(V x) { return detail::rounded(x); }
 };
 
 /// a * b, rounded before it is added to anything. Without that a compiler may fuse a product with a sum in one place and not in
 /// another, and the bits of the weights would depend on compiler, flags and machine.
 template <class V, class W>
-STRATA_HOST_DEVICE constexpr V product(V a, W b) {
+constexpr V product(V a, W b) {
   return elementwise<V>::rounded(a * b);
 }
 
 template <class V>
-STRATA_HOST_DEVICE V square_root(V x) {
+constexpr V square_root(V x) {
   return elementwise<V>::square_root(x);
 }
 /// x ^ exponent for x > 0 that is not denormal.
 template <class V, class T>
-STRATA_HOST_DEVICE V power(V x, T exponent) {
+constexpr V power(V x, T exponent) {
   return elementwise<V>::power(x, exponent);
 }
 template <class V>
-STRATA_HOST_DEVICE constexpr V larger(V a, V b) {
+constexpr V larger(V a, V b) {
   return a > b ? a : b;
 }
 /// s in each element.
 template <class V, class T>
-STRATA_HOST_DEVICE constexpr V spread(T s) {
+constexpr V spread(T s) {
   return s - V{};
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cstddef>
-#include <strata/base/host_device.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/setting.hpp>
@@ -22,39 +21,39 @@ struct ema_rule {
 
   template <class V, class... Slot>
     requires(sizeof...(Slot) == std::size_t(slots) && elementwise_rule<Rule, V>)
-  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient, Slot&... slot) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, Slot&... slot) const {
     with_slots_of_rule([&](auto&... own) { rule(w, gradient, own...); }, slot...);
     add_to_average(w, slot...);
   }
 
   template <class V, class... Slot>
     requires(sizeof...(Slot) == std::size_t(slots) && parameterwise_rule<Rule, V>)
-  STRATA_HOST_DEVICE V propose(const V& w, reduced_gradient<V> gradient, Slot&... slot) const {
+  constexpr V propose(const V& w, reduced_gradient<V> gradient, Slot&... slot) const {
     return with_slots_of_rule([&](auto&... own) { return rule.propose(w, gradient, own...); }, slot...);
   }
-  STRATA_HOST_DEVICE auto scale(const parameter_norms& norms) const
+  constexpr auto scale(const parameter_norms& norms) const
     requires requires { rule.scale(norms); }
   {
     return rule.scale(norms);
   }
   template <class V>
     requires factored_rule<Rule, V>
-  STRATA_HOST_DEVICE V square(reduced_gradient<V> gradient) const {
+  constexpr V square(reduced_gradient<V> gradient) const {
     return rule.square(gradient);
   }
   template <class V>
     requires factored_rule<Rule, V>
-  STRATA_HOST_DEVICE void follow(V& moment, const V& mean) const {
+  constexpr void follow(V& moment, const V& mean) const {
     rule.follow(moment, mean);
   }
   template <class V>
     requires factored_rule<Rule, V>
-  STRATA_HOST_DEVICE V propose(reduced_gradient<V> gradient, const V& moment) const {
+  constexpr V propose(reduced_gradient<V> gradient, const V& moment) const {
     return rule.propose(gradient, moment);
   }
   template <class V, class Scale, class... Slot>
     requires(sizeof...(Slot) == std::size_t(slots) && (parameterwise_rule<Rule, V> || factored_rule<Rule, V>))
-  STRATA_HOST_DEVICE void apply(V& w, const V& direction, Scale scale, Slot&... slot) const {
+  constexpr void apply(V& w, const V& direction, Scale scale, Slot&... slot) const {
     if constexpr (requires { rule.apply(w, direction, scale); })
       rule.apply(w, direction, scale);
     else
@@ -64,14 +63,14 @@ struct ema_rule {
 
  private:
   template <class F, class... Slot>
-  STRATA_HOST_DEVICE static constexpr decltype(auto) with_slots_of_rule(F&& f, Slot&... slot) {
+  static constexpr decltype(auto) with_slots_of_rule(F&& f, Slot&... slot) {
     const std::tuple<Slot&...> all(slot...);
     return [&]<std::size_t... I>(std::index_sequence<I...>) -> decltype(auto) {
       return f(std::get<I>(all)...);
     }(std::make_index_sequence<std::size_t(Rule::slots)>());
   }
   template <class V, class... Slot>
-  STRATA_HOST_DEVICE constexpr void add_to_average(const V& w, Slot&... slot) const {
+  constexpr void add_to_average(const V& w, Slot&... slot) const {
     V& average = std::get<std::size_t(Rule::slots)>(std::tuple<Slot&...>(slot...));
     average += detail::product(w - average, pace);
   }

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <limits>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -19,7 +18,7 @@ struct ftrl_constants {
 
   /// power(n): n ^ -learning_rate_power
   template <class V, class Power>
-  STRATA_HOST_DEVICE void update(V& w, V g, V& n, V& z, Power power) const {
+  constexpr void update(V& w, V g, V& n, V& z, Power power) const {
     if (rate == 0) return;  // a schedule may end at 0
     const V before = power(n + start);
     n += product(g, g);
@@ -39,7 +38,7 @@ struct ftrl_rule : detail::ftrl_constants<T> {
   static constexpr int slots = 2;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& n, V& z) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& n, V& z) const {
     this->update(w, gradient.value(), n, z, [](V x) { return detail::square_root(x); });
   }
 };
@@ -51,7 +50,7 @@ struct ftrl_power_rule : detail::ftrl_constants<T> {
   T exponent;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& n, V& z) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& n, V& z) const {
     this->update(w, gradient.value(), n, z, [this](V x) {
       return detail::power(detail::larger(x, detail::spread<V>(std::numeric_limits<T>::min())), exponent);
     });

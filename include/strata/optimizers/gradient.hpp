@@ -2,7 +2,6 @@
 // leaf_gradients -> (a gradient_reduction) -> global_gradient -> update, where each element is a reduced_gradient.
 #pragma once
 #include <strata/base/error.hpp>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 
 namespace strata {
@@ -22,12 +21,12 @@ namespace detail {
 /// Changes a gradient between the reduction and the rule: clipping and penalties.
 struct after_reduction {
   template <class V, class F>
-  STRATA_HOST_DEVICE static constexpr reduced_gradient<V> transformed(reduced_gradient<V> gradient, F&& f) {
+  static constexpr reduced_gradient<V> transformed(reduced_gradient<V> gradient, F&& f) {
     return reduced_gradient<V>(f(gradient.value()));
   }
   /// For elements to which the mean has been applied.
   template <class T>
-  STRATA_HOST_DEVICE static constexpr sample_mean<T> applied(sample_mean<T>) {
+  static constexpr sample_mean<T> applied(sample_mean<T>) {
     return sample_mean<T>(T(1));
   }
 };
@@ -38,13 +37,13 @@ struct after_reduction {
 template <class V>
 class reduced_gradient {
   V mean_;
-  STRATA_HOST_DEVICE constexpr explicit reduced_gradient(V mean) : mean_(mean) {}
+  constexpr explicit reduced_gradient(V mean) : mean_(mean) {}
   friend struct detail::after_reduction;
   template <class T>
   friend class sample_mean;
 
  public:
-  STRATA_HOST_DEVICE constexpr V value() const { return mean_; }
+  constexpr V value() const { return mean_; }
 };
 
 /// The gradients that one engine has computed: `count` arrays with sums over the samples of one leaf each, or of whole subtrees
@@ -70,7 +69,7 @@ class sample_mean {
 
  public:
   template <class V>
-  STRATA_HOST_DEVICE constexpr reduced_gradient<V> of(V sum) const {
+  constexpr reduced_gradient<V> of(V sum) const {
     return reduced_gradient<V>(detail::product(sum, scale_));
   }
 };

@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -22,18 +21,18 @@ struct lamb_rule {
   T one_minus_beta_1, one_minus_beta_2, correction_1, correction_2, epsilon;
 
   template <class V>
-  STRATA_HOST_DEVICE V propose(const V&, reduced_gradient<V> gradient, V& m, V& v) const {
+  constexpr V propose(const V&, reduced_gradient<V> gradient, V& m, V& v) const {
     const V g = gradient.value();
     m += detail::product(g - m, one_minus_beta_1);
     v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
     return detail::product(m, correction_1) / (detail::square_root(detail::product(v, correction_2)) + epsilon);
   }
-  STRATA_HOST_DEVICE T scale(const parameter_norms& norm) const {
+  constexpr T scale(const parameter_norms& norm) const {
     const bool has_ratio = norm.weights > 0 && norm.direction > 0;
     return T(has_ratio ? rate * (norm.weights / norm.direction) : rate);
   }
   template <class V>
-  STRATA_HOST_DEVICE void apply(V& w, const V& direction, T scale) const {
+  constexpr void apply(V& w, const V& direction, T scale) const {
     w -= detail::product(direction, scale);
   }
 };

@@ -1,7 +1,6 @@
 // Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms"): steps of equal size in the direction of the momentum.
 #pragma once
 #include <array>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -17,7 +16,7 @@ struct lion_rule {
   T rate, beta_1, one_minus_beta_1, beta_2, one_minus_beta_2;
 
   template <class V>
-  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m) const {
     const V g = gradient.value(), zero{}, up = detail::spread<V>(rate), down = detail::spread<V>(-rate);
     const V direction = detail::product(m, beta_1) + detail::product(g, one_minus_beta_1);
     w -= direction > zero ? up : direction < zero ? down : direction;  // the last is 0 or nan

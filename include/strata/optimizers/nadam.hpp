@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
@@ -20,7 +19,7 @@ struct nadam_rule {
   T of_m, of_g, one_minus_beta_1, one_minus_beta_2, correction, epsilon;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m, V& v) const {
     const V g = gradient.value();
     m += detail::product(g - m, one_minus_beta_1);
     v += detail::product(detail::product(g, g) - v, one_minus_beta_2);

@@ -1,7 +1,6 @@
 // RMSprop (Hinton 2012): steps are divided by the root of a moving mean of squared gradients.
 #pragma once
 #include <array>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -17,13 +16,13 @@ struct rmsprop_constants {
 
   /// rate * g / sqrt(v + epsilon) for the new v
   template <class V>
-  STRATA_HOST_DEVICE V increment(V g, V& v) const {
+  constexpr V increment(V g, V& v) const {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
     return g * rate / square_root(v + epsilon);
   }
   /// The same with the variance instead of the mean square: v - a^2 for the new a
   template <class V>
-  STRATA_HOST_DEVICE V centered_increment(V g, V& v, V& a) const {
+  constexpr V centered_increment(V g, V& v, V& a) const {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
     a = product(a, rho) + product(g, one_minus_rho);
     return g * rate / square_root(v - product(a, a) + epsilon);
@@ -37,7 +36,7 @@ struct rmsprop_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 1;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& v) const {
     w -= this->increment(gradient.value(), v);
   }
 };
@@ -48,7 +47,7 @@ struct rmsprop_momentum_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 2;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m) const {
     m = detail::product(m, this->momentum) + this->increment(gradient.value(), v);
     w -= m;
   }
@@ -60,7 +59,7 @@ struct rmsprop_centered_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 2;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v, V& a) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& v, V& a) const {
     w -= this->centered_increment(gradient.value(), v, a);
   }
 };
@@ -71,7 +70,7 @@ struct rmsprop_centered_momentum_rule : detail::rmsprop_constants<T> {
   static constexpr int slots = 3;
 
   template <class V>
-  STRATA_HOST_DEVICE void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m, V& a) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& v, V& m, V& a) const {
     m = detail::product(m, this->momentum) + this->centered_increment(gradient.value(), v, a);
     w -= m;
   }

@@ -1,7 +1,6 @@
 // Gradient descent, plain, with momentum or with Nesterov momentum.
 #pragma once
 #include <array>
-#include <strata/base/host_device.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -17,7 +16,7 @@ struct sgd_rule {
   T rate;
 
   template <class V>
-  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient) const {
     w -= detail::product(gradient.value(), rate);
   }
 };
@@ -29,7 +28,7 @@ struct sgd_momentum_rule {
   T rate, momentum;
 
   template <class V>
-  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
     velocity = detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
     w += velocity;
   }
@@ -42,7 +41,7 @@ struct sgd_nesterov_rule {
   T rate, momentum;
 
   template <class V>
-  STRATA_HOST_DEVICE constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
+  constexpr void operator()(V& w, reduced_gradient<V> gradient, V& velocity) const {
     velocity = detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
     w += detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
   }

@@ -50,8 +50,8 @@ template <class Program, class Backend>
 std::vector<listed_kernel> kernel_list() {
   constexpr const auto& p = plan_of<Program, Backend>;
   constexpr const auto& l = layout_of<typename Program::items>;
-  return detail::listed_kernels(tape_of<typename Program::items>.nodes, {l.slots, std::size_t(l.count)},
-                                {p.groups, std::size_t(p.group_count)});
+  return detail::listed_kernels(tape_of<typename Program::items>.nodes, std::span(l.slots, std::size_t(l.count)),
+                                std::span(p.groups, std::size_t(p.group_count)));
 }
 
 }  // namespace strata

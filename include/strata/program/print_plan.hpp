@@ -48,18 +48,20 @@ template <class Program, class Backend, purpose Why = purpose::training>
 std::string plan_text() {
   constexpr const auto& p = plan_of<Program, Backend, Why>;
   constexpr const auto& l = layout_of<typename Program::items>;
+  const detail::layout_info layout{std::span(l.slots, std::size_t(l.count)), l.size, l.trainable, l.trainable_count,
+                                   l.state_count};
+  const detail::plan_info plan{infers_differently<Program> ? Why : purpose::training,
+                               std::span(p.groups, std::size_t(p.group_count)),
+                               std::span(p.first_of_segment, std::size_t(p.segment_count) + 1),
+                               p.workspace,
+                               p.passing,
+                               p.unshared_workspace,
+                               p.statistics,
+                               p.scratch,
+                               p.scratch_per_sample,
+                               p.derived};
   return detail::plan_text(Backend::name, int(sizeof(typename Program::value_type)), tape_of<typename Program::items>.nodes,
-                           {{l.slots, std::size_t(l.count)}, l.size, l.trainable, l.trainable_count, l.state_count},
-                           {infers_differently<Program> ? Why : purpose::training,
-                            {p.groups, std::size_t(p.group_count)},
-                            {p.first_of_segment, std::size_t(p.segment_count) + 1},
-                            p.workspace,
-                            p.passing,
-                            p.unshared_workspace,
-                            p.statistics,
-                            p.scratch,
-                            p.scratch_per_sample,
-                            p.derived});
+                           layout, plan);
 }
 
 template <class Program, class Backend, purpose Why = purpose::training>

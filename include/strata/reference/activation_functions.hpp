@@ -3,7 +3,6 @@
 #include <cmath>
 #include <concepts>
 #include <numbers>
-#include <strata/base/host_device.hpp>
 #include <strata/layers/activations.hpp>
 
 namespace strata {
@@ -36,11 +35,11 @@ struct slope_from_input {
 template <>
 struct activation_function<relu> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(T x) {
+  static constexpr T value(T x) {
     return x < 0 ? T(0) : x;  // nan stays nan, so that no layer hides it
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return y > 0 ? T(1) : T(0);
   }
 };
@@ -48,11 +47,11 @@ struct activation_function<relu> : detail::slope_from_output {
 template <>
 struct activation_function<relu6> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(T x) {
+  static constexpr T value(T x) {
     return x > 6 ? T(6) : x < 0 ? T(0) : x;
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return y > 0 && y < 6 ? T(1) : T(0);
   }
 };
@@ -60,11 +59,11 @@ struct activation_function<relu6> : detail::slope_from_output {
 template <decimal Slope>
 struct activation_function<leaky_relu<Slope>> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(T x) {
+  static constexpr T value(T x) {
     return x > 0 ? x : T(Slope.value()) * x;
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return y > 0 ? T(1) : T(Slope.value());
   }
 };
@@ -72,11 +71,11 @@ struct activation_function<leaky_relu<Slope>> : detail::slope_from_output {
 template <decimal Alpha>
 struct activation_function<elu<Alpha>> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return x > 0 ? x : T(Alpha.value()) * std::expm1(x);
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return y > 0 ? T(1) : y + T(Alpha.value());
   }
 };
@@ -84,11 +83,11 @@ struct activation_function<elu<Alpha>> : detail::slope_from_output {
 template <>
 struct activation_function<selu> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return T(selu::scale) * (x > 0 ? x : T(selu::alpha) * std::expm1(x));
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return y > 0 ? T(selu::scale) : y + T(selu::scale * selu::alpha);
   }
 };
@@ -96,11 +95,11 @@ struct activation_function<selu> : detail::slope_from_output {
 template <>
 struct activation_function<sigmoid> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return 1 / (1 + std::exp(-x));
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return y * (1 - y);
   }
 };
@@ -108,11 +107,11 @@ struct activation_function<sigmoid> : detail::slope_from_output {
 template <>
 struct activation_function<tanh_activation> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return std::tanh(x);
   }
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return 1 - y * y;
   }
 };
@@ -121,12 +120,12 @@ template <>
 struct activation_function<softplus> : detail::slope_from_output {
   /// Does not overflow for large x, and does not round to 0 for very negative x.
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return (x > 0 ? x : T(0)) + std::log1p(std::exp(-std::abs(x)));
   }
   /// sigmoid(x) = 1 - exp(-y)
   template <class T>
-  STRATA_HOST_DEVICE static T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return -std::expm1(-y);
   }
 };
@@ -134,12 +133,12 @@ struct activation_function<softplus> : detail::slope_from_output {
 template <>
 struct activation_function<softsign> : detail::slope_from_output {
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T value(T x) {
+  static constexpr T value(T x) {
     return x / (1 + (x < 0 ? -x : x));
   }
   /// 1 / (1 + |x|)^2, and 1 - |y| = 1 / (1 + |x|)
   template <class T>
-  STRATA_HOST_DEVICE static constexpr T derivative(T, T y) {
+  static constexpr T derivative(T, T y) {
     return (1 - (y < 0 ? -y : y)) * (1 - (y < 0 ? -y : y));
   }
 };
@@ -147,11 +146,11 @@ struct activation_function<softsign> : detail::slope_from_output {
 template <>
 struct activation_function<silu> : detail::slope_from_input {
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return x / (1 + std::exp(-x));
   }
   template <class T>
-  STRATA_HOST_DEVICE static T derivative(T x, T) {
+  static constexpr T derivative(T x, T) {
     const T s = activation_function<sigmoid>::value(x);
     return s * (1 + x * (1 - s));
   }
@@ -161,15 +160,15 @@ template <>
 struct activation_function<gelu> : detail::slope_from_input {
   /// P(X <= x) of a standard normal X. erfc keeps the digits of the left tail.
   template <class T>
-  STRATA_HOST_DEVICE static T probability(T x) {
+  static constexpr T probability(T x) {
     return std::erfc(-x / std::numbers::sqrt2_v<T>) / 2;
   }
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return x * probability(x);
   }
   template <class T>
-  STRATA_HOST_DEVICE static T derivative(T x, T) {
+  static constexpr T derivative(T x, T) {
     constexpr T inverse_sqrt_two_pi = std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
     return probability(x) + x * inverse_sqrt_two_pi * std::exp(-x * x / 2);
   }
@@ -183,11 +182,11 @@ struct activation_function<gelu_approximate> : detail::slope_from_input {
   static constexpr T cubic = T(0.044715);
 
   template <class T>
-  STRATA_HOST_DEVICE static T value(T x) {
+  static constexpr T value(T x) {
     return x / 2 * (1 + std::tanh(sqrt_two_over_pi<T> * (x + cubic<T> * x * x * x)));
   }
   template <class T>
-  STRATA_HOST_DEVICE static T derivative(T x, T) {
+  static constexpr T derivative(T x, T) {
     const T t = std::tanh(sqrt_two_over_pi<T> * (x + cubic<T> * x * x * x));
     return (1 + t) / 2 + x / 2 * (1 - t * t) * sqrt_two_over_pi<T> * (1 + 3 * cubic<T> * x * x);
   }

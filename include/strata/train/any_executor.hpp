@@ -80,7 +80,7 @@ struct reported_metrics<Program, type_list<M...>> {
     else
       return 0;
   }
-  static constexpr reported_metric all[] = {{.name = "loss"}, report_of<M>(predictions())...};
+  static constexpr reported_metric all[1 + sizeof...(M)] = {{.name = "loss"}, report_of<M>(predictions())...};
   static constexpr std::size_t sums = [] {
     std::size_t pairs = 0;
     for (const reported_metric& m : all) pairs += m.pairs();

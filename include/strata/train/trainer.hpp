@@ -380,11 +380,13 @@ class trainer {
     else
       return (option);
   }
+  static constexpr bool strategy_has_a_callback = requires { typename Strategy::fit_callback; };
+
   template <class Source, class... Options>
   history fit_on(Source& source, Options&... options) {
     [[maybe_unused]] const int size = batch_size_of(source);
     const auto run = [&](auto&&... ready) {
-      if constexpr (requires { typename Strategy::fit_callback; }) {
+      if constexpr (strategy_has_a_callback) {
         typename Strategy::fit_callback of_strategy;
         return fit_checked(source, ready..., of_strategy);
       } else {

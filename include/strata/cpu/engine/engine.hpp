@@ -24,7 +24,7 @@ class cpu_engine {
   static constexpr const auto& layout = layout_of_program<Program>;
   static constexpr const auto& plan = plan_of<Program, Backend>;
   static constexpr auto trained = trained_ranges(layout);
-  static constexpr const end_sizes& ends = ends_of_program<Program>;
+  static constexpr const auto& ends = ends_of_program<Program>;
 
   /// If training and inference have the same plan, they share its memory.
   static constexpr bool one_plan = !infers_differently<Program>;

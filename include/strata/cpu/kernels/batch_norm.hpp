@@ -36,7 +36,7 @@ template <class T, class Activation>
       std::ptrdiff_t at = from + j;
       for (int r = 0; r < rows; ++r, at += width) {
         const vec<T> z = lane.load(x + at);
-        vec<T> g = z;
+        [[maybe_unused]] vec<T> g = z;
         if constexpr (!squares) g = lane.load(dy + at) * slope_at<Activation>(lane, y + at);
         unroll<parts>([&](auto k) STRATA_INLINE {
           const vec<double> wide = part_as_doubles<T, k>(z);

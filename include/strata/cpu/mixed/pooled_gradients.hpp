@@ -159,8 +159,8 @@ template <class B, bool Back>
   for (int i = 0; i < n; i += 2 * L, p += 2 * L) {
     const vec<float> low = load(p), high = load(p + L);
     [&]<int... I>(std::integer_sequence<int, I...>) STRATA_INLINE {
-      store(p, __builtin_shufflevector(low, high, from(I)...));
-      store(p + L, __builtin_shufflevector(low, high, from(L + I)...));
+      store(p, shuffled<vec<float>>(low, high, std::integer_sequence<int, from(I)...>{}));
+      store(p + L, shuffled<vec<float>>(low, high, std::integer_sequence<int, from(L + I)...>{}));
     }(std::make_integer_sequence<int, L>{});
   }
 }

@@ -29,7 +29,8 @@ struct bf16_by_software {
   /// The same for twice as many floats; the pairs stay in a register.
   STRATA_INLINE static bf16_pairs row(vec<float> low, vec<float> high) {
     return [&]<int... I>(std::integer_sequence<int, I...>) STRATA_INLINE {
-      return lower(__builtin_shufflevector(low, high, 2 * I...)) | upper(__builtin_shufflevector(low, high, 2 * I + 1 ...));
+      return lower(shuffled<vec<float>>(low, high, std::integer_sequence<int, 2 * I...>{})) |
+             upper(shuffled<vec<float>>(low, high, std::integer_sequence<int, 2 * I + 1 ...>{}));
     }(std::make_integer_sequence<int, lanes<float>>{});
   }
 

@@ -9,7 +9,7 @@ typedef float half_vector __attribute__((vector_size(vector_bytes / 2)));
 
 template <int First, int... I>
 STRATA_INLINE inline half_vector half_of(vec<float> v, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(v, v, (First + I)...);
+  return shuffled<half_vector>(v, v, std::integer_sequence<int, (First + I)...>{});
 }
 
 // g++ 12 converts vectors of 64 bytes in two halves.

@@ -8,7 +8,7 @@ namespace detail {
 /// Lane i gets the value of lane i + Distance, where there is one.
 template <class T, int Distance, int... I>
 STRATA_INLINE inline vec<T> moved_down(vec<T> v, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(v, v, ((I + Distance) % lanes<T>)...);
+  return shuffled<vec<T>>(v, v, std::integer_sequence<int, ((I + Distance) % lanes<T>)...>{});
 }
 }  // namespace detail
 

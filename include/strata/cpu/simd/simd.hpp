@@ -31,6 +31,11 @@
 #else
 #define STRATA_UNROLL _Pragma("GCC unroll 64")
 #endif
+#if defined(__CUDACC__)
+// nvcc does not know this pragma, and passes it on to the compiler of the host (1675); and it warns of loops after an `if
+// constexpr` that returns (128).
+#pragma nv_diag_suppress 1675, 128
+#endif
 
 namespace strata::simd {
 
@@ -373,10 +378,22 @@ STRATA_INLINE inline vec<T> tanh(vec<T> x) {
   return x < T(0) ? -positive : positive;
 }
 
+/// The elements of a and b with the indices I; those of b follow those of a.
+template <class To, class V, int... I>
+STRATA_INLINE inline To shuffled(V a, V b, std::integer_sequence<int, I...>) {
+#if defined(__CUDACC__)  // nvcc loses the expansion of a pack in __builtin_shufflevector
+  constexpr int size = sizeof(V) / sizeof(a[0]);
+  return To{(I < size ? a : b)[I % size]...};
+#else
+  return __builtin_shufflevector(a, b, I...);
+#endif
+}
+
 namespace detail {
 template <int S, bool High, class V, int... I>
 STRATA_INLINE inline V interleave(V a, V b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, ((I & S) != 0 ? int(sizeof...(I)) + (High ? I : I - S) : (High ? I + S : I))...);
+  constexpr int L = sizeof...(I);
+  return shuffled<V>(a, b, std::integer_sequence<int, ((I & S) != 0 ? L + (High ? I : I - S) : (High ? I + S : I))...>{});
 }
 template <class T, int S>
 STRATA_INLINE inline void transpose_rounds(vec<T>* r) {

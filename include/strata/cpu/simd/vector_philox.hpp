@@ -20,7 +20,7 @@ STRATA_INLINE inline counters multiply_halves(counters a, std::uint32_t b) {
 }
 template <int First, int... I>
 STRATA_INLINE inline counters in_turn(counters a, counters b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, (First + I / 2 + I % 2 * int(sizeof...(I)))...);
+  return shuffled<counters>(a, b, std::integer_sequence<int, (First + I / 2 + I % 2 * int(sizeof...(I)))...>{});
 }
 }  // namespace detail
 

@@ -26,6 +26,7 @@ struct counter : index_iterator<counter> {
   }
   friend difference_type operator-(counter a, counter b) { return difference_type{a.at} - difference_type{b.at}; }
   friend auto operator<=>(const counter&, const counter&) = default;
+  friend bool operator==(const counter&, const counter&) = default;  // nvcc wants it by name
 };
 }  // namespace detail
 

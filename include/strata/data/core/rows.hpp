@@ -34,13 +34,21 @@ concept row_source = std::copyable<R> && requires(const R& rows, sample_index i,
   rows.write(i, i, place, std::identity{});
 };
 
+namespace detail {
+/// Takes an element and does nothing. nvcc does not compile a lambda in its place.
+template <class Element>
+struct takes_element {
+  void operator()(const Element&) const {}
+};
+}  // namespace detail
+
 /// Rows of any other type: records, paths, structs. `map` makes samples of them. `visit(i, f)` calls f with element i, which
 /// need not outlive the call; detail::elements_of makes it from a member get(i). Several threads may visit at once.
 template <class R>
 concept element_source = std::copyable<R> && requires(const R& rows, sample_index i) {
   typename R::element;
   { R::properties } -> std::convertible_to<row_properties>;
-  rows.visit(i, [](const typename R::element&) {});
+  rows.visit(i, detail::takes_element<typename R::element>{});
 };
 
 namespace detail {
@@ -59,7 +67,7 @@ struct checked_rows {
   static_assert(has_a_type, "rows need `element`, the type of an element, or `value_type`, that of x of a sample");
 
   static constexpr bool has_visit =
-      !of_elements || requires(const R& rows, sample_index i) { rows.visit(i, [](const typename R::element&) {}); };
+      !of_elements || requires(const R& rows, sample_index i) { rows.visit(i, detail::takes_element<typename R::element>{}); };
   static_assert(has_visit, "rows of elements need visit(i, f), which calls f with element i");
 
   static constexpr bool has_constants = !of_samples || requires {
