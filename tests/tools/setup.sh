@@ -23,6 +23,7 @@ need_library() {
   case $1 in
     libzip) need '<zip.h>' libzip-dev 'NPZ files, Keras files' ;;
     hdf5) need h5cc libhdf5-dev 'Keras files' ;;
+    boost_context) need '/usr/lib/*-linux-gnu*/libboost_context.so' libboost-context-dev 'emulated GPUs' ;;
     spdlog) need '<spdlog/spdlog.h>' libspdlog-dev 'logs' ;;
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;

@@ -44,6 +44,14 @@ struct kernel_defaults {
   static constexpr bool only_infers = false;
 };
 
+/// The leaves of a call, for devices that compute several at once: leaf l has those of the samples [l * capacity,
+/// (l + 1) * capacity) that exist. Its weight gradients lie `gradient_stride` elements after those of leaf l - 1, and the doubles
+/// that it adds to `sums_stride` after.
+struct leaves_of_call {
+  int count = 1, capacity = 0;
+  long gradient_stride = 0, sums_stride = 0;
+};
+
 /// The memory of one call: `count` samples of one micro-batch, row after row. A null pointer: this result is not needed.
 template <class T>
 struct operands {
@@ -63,6 +71,7 @@ struct operands {
   T* scratch = nullptr;
   double* statistics = nullptr;  // of this leaf while collecting (add to them), of the whole batch afterwards
   double total = 0;              // samples in the whole global batch
+  leaves_of_call leaves{};       // the host computes one leaf, or a part of it, in a call
 
   philox random{};                // of this (seed, step, operation)
   std::int64_t first_sample = 0;  // position of sample 0 in the global batch: an index for `random`

@@ -33,12 +33,12 @@ template <class T>
 struct softmax_sum {
   T largest, sum{};
 
-  explicit softmax_sum(std::span<const T> logits) : largest(logits[0]) {
+  constexpr explicit softmax_sum(std::span<const T> logits) : largest(logits[0]) {
     for (T z : logits) largest = z > largest ? z : largest;
     for (T z : logits) sum += std::exp(z - largest);
   }
-  T probability(T logit) const { return std::exp(logit - largest) / sum; }
-  T negative_log_probability(T logit) const { return (largest - logit) + std::log(sum); }
+  constexpr T probability(T logit) const { return std::exp(logit - largest) / sum; }
+  constexpr T negative_log_probability(T logit) const { return (largest - logit) + std::log(sum); }
 };
 
 /// -sum_i target(i) log p_i over classes. p are the predictions divided by their sum or, with FromLogits, their softmax. Targets

@@ -23,14 +23,16 @@ constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T fac
 }
 
 /// The factor that reduces the norm of a parameter's gradient to `limit`; 1 if the norm is not larger.
-inline double clipnorm_factor(double sum_of_squares, double limit) {
-  const double norm = std::sqrt(sum_of_squares);
+template <class T>
+constexpr double clipnorm_factor(T sum_of_squares, double limit) {
+  const double norm = std::sqrt(double(sum_of_squares));
   return norm <= limit ? 1 : limit / norm;
 }
 
 /// The same with one norm over all parameters. It is nan if the norm is not finite, so that clipping does not hide that.
-inline double global_clipnorm_factor(double sum_of_squares, double limit) {
-  const double norm = std::sqrt(sum_of_squares);
+template <class T>
+constexpr double global_clipnorm_factor(T sum_of_squares, double limit) {
+  const double norm = std::sqrt(double(sum_of_squares));
   return (norm <= limit ? 1 : limit / norm) + (norm - norm);
 }
 

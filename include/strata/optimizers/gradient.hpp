@@ -89,6 +89,8 @@ class global_gradient {
   constexpr T* const* arrays() const { return arrays_; }
   constexpr int count() const { return count_; }
   constexpr sample_mean<T> mean() const { return mean_; }
+  /// The same gradient from copies of the arrays.
+  constexpr global_gradient at(T* const* copies) const { return {copies, count_, mean_.scale_}; }
   /// The same once the first array holds the mean itself.
   constexpr global_gradient in_first_array() const { return {arrays_, 1, T(1)}; }
 };

@@ -28,6 +28,7 @@ struct step_context {
   [[no_unique_address]] typename Device::queue queue{};
   kernel_observer* observer = nullptr;     // of training
   const Device* on = nullptr;              // set with an observer, unless the device is the host
+  leaves_of_call leaves{};                 // of each pass
   const trained_group* trained = nullptr;  // which groups train while layers are frozen; null: those of the plan
 };
 
@@ -268,6 +269,7 @@ class pass {
     o.derived = step_.derived + it.derived;
     o.statistics = step_.statistics + it.statistics;
     o.total = step_.total;
+    o.leaves = step_.leaves;
     o.random = step_.random.fork(std::uint64_t(it.first));
     o.first_sample = first_;
     if (const int k = it.number_of_output; k >= 0) {
@@ -289,7 +291,7 @@ class pass {
 
 /// Adds what metric M says of one sample to its sums, and goes on to those of the next metric.
 template <class M, class T, class Truth>
-void measure_sample(std::span<const T> prediction, Truth truth, double*& sums) {
+constexpr void measure_sample(std::span<const T> prediction, Truth truth, double*& sums) {
   if constexpr (adds_several<M>) {
     M::add(prediction, truth, std::span<double>(sums, std::size_t(M::sums(int(prediction.size())))));
   } else {
@@ -301,7 +303,8 @@ void measure_sample(std::span<const T> prediction, Truth truth, double*& sums) {
 
 /// Adds the metrics of one output, for each sample, to the sums at `to`.
 template <class Loss, class... M, class T>
-void measure_output(type_list<M...>, const T* predictions, std::size_t size, const truth_rows<T>& y, int count, double* to) {
+constexpr void measure_output(type_list<M...>, const T* predictions, std::size_t size, const truth_rows<T>& y, int count,
+                              double* to) {
   for (int n = 0; n < count; ++n) {
     const std::span<const T> one(predictions + std::size_t(n) * size, size);
     [[maybe_unused]] double* sums = to;
@@ -314,8 +317,8 @@ void measure_output(type_list<M...>, const T* predictions, std::size_t size, con
 
 /// The same for all outputs, one after the other.
 template <class Program, class T = typename Program::value_type>
-void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to) {
-  static constexpr const end_sizes& ends = ends_of_program<Program>;
+constexpr void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to) {
+  constexpr const end_sizes& ends = ends_of_program<Program>;
   [&]<class... Output>(type_list<Output...>) {
     [[maybe_unused]] int k = 0;
     const auto next = [&]<class One>(std::type_identity<One>) {

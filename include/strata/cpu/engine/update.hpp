@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <strata/concepts/device.hpp>
 #include <strata/concepts/optimizer.hpp>
@@ -13,7 +12,7 @@
 #include <strata/cpu/simd/vector_math.hpp>
 #include <strata/kernel/gradient_sink.hpp>
 #include <strata/network/parameter_ranges.hpp>
-#include <strata/optimizers/clipping.hpp>
+#include <strata/optimizers/gradient_modifiers.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -21,18 +20,6 @@ namespace strata {
 
 /// Leaves that are added up in one pass.
 inline constexpr int leaves_in_a_pass = 16;
-
-/// What changes the mean gradient of some elements before the rule sees it, and their weights.
-template <class T>
-struct gradient_modifiers {
-  T l1 = 0, l2 = 0;    // adds the derivative of l1 * |w| + l2 * w^2
-  T clip_factor = 1;   // of a norm: clipnorm_factor, global_clipnorm_factor
-  T clip_value = 0;    // 0: off
-  T weight_decay = 0;  // w -= w * weight_decay; includes the learning rate
-
-  /// The rule sees the mean gradient.
-  constexpr bool keep_gradient() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0; }
-};
 
 namespace detail {
 
@@ -141,27 +128,14 @@ void for_blocks(const T* const* leaves, int count, long begin, long end, F&& f) 
   }
 }
 
-template <class V, class T>
-constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l1, T l2) {
-  return after_reduction::transformed(gradient, [=](V g) {
-    const V up = spread<V>(l1), down = spread<V>(-l1), zero{};
-    const V slope = w > zero ? up : w < zero ? down : zero;
-    return g + (product(w, l2 + l2) + slope);
-  });
-}
-
 /// to[i - begin] = the mean gradient of element i as the rule sees it. The rule's own loop is compiled for each rule, this one
 /// once.
 template <class T>
 [[gnu::noinline]] void modify_gradient(T* to, const T* w, const T* sums, sample_mean<T> mean, const gradient_modifiers<T>& m,
                                        long begin, long end) {
   using V = simd::vec<T>;
-  const T clip_value = m.clip_value == 0 ? std::numeric_limits<T>::infinity() : m.clip_value;
-  for (long i = begin; i < end; i += simd::lanes<T>) {
-    reduced_gradient<V> gradient = add_penalty(mean.of(V(simd::load(sums + (i - begin)))), simd::load(w + i), m.l1, m.l2);
-    gradient = clip_by_value(clip_by_factor(gradient, m.clip_factor), clip_value);
-    simd::store(to + (i - begin), gradient.value());
-  }
+  for (long i = begin; i < end; i += simd::lanes<T>)
+    simd::store(to + (i - begin), modified(mean.of(V(simd::load(sums + (i - begin)))), simd::load(w + i), m).value());
 }
 
 /// Calls f(gradients, mean, begin, end) for blocks of the slice, with the gradients as the rule sees them once the mean is taken.

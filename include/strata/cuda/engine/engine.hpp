@@ -1,0 +1,318 @@
+// The engine of one or several GPUs. Each of them has all weights and computes some leaves of a batch, all of its leaves in one
+// call of each kernel. Leaves are added in the same tree on every device, so the weights stay equal, and the bits are those of
+// one device.
+// needs: boost_context
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <strata/concepts/engine.hpp>
+#include <strata/cuda/engine/metrics.hpp>
+#include <strata/cuda/engine/options.hpp>
+#include <strata/cuda/engine/update.hpp>
+#include <strata/cuda/kernels/kernels.hpp>
+#include <strata/program/device_batch.hpp>
+#include <strata/program/engine_for.hpp>
+#include <strata/program/leaf_schedule.hpp>
+#include <strata/program/pass.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+template <class Program>
+class cuda_engine {
+  using T = typename Program::value_type;
+  using optimizer_type = typename Program::optimizer;
+  using sums_of_leaf = leaf_sums<Program, cuda>;
+  static constexpr const auto& layout = layout_of_program<Program>;
+  static constexpr const auto& plan = plan_of<Program, cuda>;
+  static constexpr const auto& ends = ends_of_program<Program>;
+  static constexpr auto trained = trained_ranges(layout);
+  static constexpr purpose inferring = infers_differently<Program> ? purpose::inference : purpose::training;
+  static_assert(plan.derived == 0, "the kernels of CUDA derive nothing from weights");
+  template <class V>
+  using buffer = cuda_device::buffer<V>;
+  template <purpose Why>
+  using pass = detail::pass<Program, cuda, Why>;
+  template <purpose Why>
+  using work = workspace<Program, cuda, Why>;
+
+  /// One device: its arrays, and its part of the step at hand.
+  struct replica {
+    cuda_device on;
+    machine::queue queue = on.make_queue();
+    buffer<T> weights, slots, gradients,
+        others;  // gradients of its leaves, one after the other; copies of those of other devices
+    buffer<double> statistics, sums;
+    cuda_update<T> update;
+    device_batch<T, cuda_device> memory_of_batch{ends, truths_of_program<Program>};
+    work<purpose::training> training;
+    work<inferring> inference;
+    step_context<T, cuda_device> context;
+
+    leaf_range own;    // leaves of the batch
+    samples<T> batch;  // those of its leaves, at addresses of the device
+
+    replica(int index, int slot_count)
+        : on(index),
+          weights(on.allocate<T>(std::size_t(layout.size))),
+          slots(on.allocate<T>(std::size_t(layout.trainable * slot_count))),
+          statistics(on.allocate<double>(sums_of_leaf::statistics)),
+          update(on, queue, trained.span()) {}
+  };
+
+  leaf_schedule<T> leaves_;
+  std::vector<std::unique_ptr<replica>> replicas_;
+  std::vector<double> host_sums_, penalties_;
+  bool sums_are_on_host_ = false, penalties_are_on_host_ = true;
+  kernel_observer* observer_ = nullptr;
+  std::vector<trained_group> groups_;  // empty: nothing is frozen
+
+ public:
+  using program = Program;
+  using backend = cuda;
+  using device = cuda_device;
+  using value_type = T;
+  using options = cuda_options;
+
+  /// Throws strata::error if there is no such device, or if its memory is too small.
+  cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
+      : leaves_(policy, ends), penalties_(std::size_t(trained.count)) {
+    for (const int index : o.devices) replicas_.push_back(std::make_unique<replica>(index, slots));
+    if (replicas_.empty()) throw_error("cuda_options: at least one device is needed");
+  }
+
+  void observe(kernel_observer* observer) { observer_ = observer; }
+  void freeze(std::span<const bool> slots) {
+    const auto ranges = trained_ranges(layout, slots);
+    groups_ = trained_groups(plan, layout, slots);
+    for (const auto& r : replicas_) {
+      r->update.set_ranges(ranges.span());
+      clear(*r, r->gradients);  // no kernel stores those of frozen parameters
+    }
+  }
+
+  const cuda_device& on() const { return first().on; }
+  machine::queue queue() const { return first().queue; }
+
+  void read_parameters(std::span<T> to) const { read(first().weights, to); }
+  void write_parameters(std::span<const T> from) {
+    for (const auto& r : replicas_) r->on.copy_to_device(r->queue, from, r->weights.data());
+  }
+  void read_slots(std::span<T> to) const { read(first().slots, to); }
+  void write_slots(std::span<const T> from) {
+    for (const auto& r : replicas_) r->on.copy_to_device(r->queue, from, r->slots.data());
+  }
+
+  int prepare(int batch, purpose why, int processes) {
+    const batch_division most = leaves_.grow(batch, why);
+    if (most.leaves == 0) return 0;
+    if (std::size_t(most.leaves) * sums_of_leaf::size > host_sums_.size())
+      host_sums_.resize(std::size_t(most.leaves) * sums_of_leaf::size);
+    const int leaves = share(most.leaves), rows = std::min(batch, leaves * most.capacity);
+    for (const auto& r : replicas_) {
+      r->memory_of_batch.grow(r->on, rows);
+      grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
+      if (why == purpose::inference) r->inference.prepare(r->on, rows, rows);
+    }
+    if (why == purpose::training) share_among(processes);
+    return most.leaves;
+  }
+  void share_among(int processes) {
+    const batch_division most = leaves_.most_of_one(processes);
+    const int leaves = share(most.leaves), rows = leaves * most.capacity;
+    for (const auto& r : replicas_) {
+      grow(*r, r->gradients, std::size_t(leaves) * std::size_t(layout.trainable));
+      grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
+      r->memory_of_batch.grow(r->on, rows);
+      r->training.prepare(r->on, rows, rows);
+    }
+  }
+
+  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    leaves_.begin(batch, rank, processes);
+    sums_are_on_host_ = false;
+    std::ranges::fill(host_sums_, 0.0);
+    for (const auto& r : replicas_) {
+      r->context = {r->weights.data(), nullptr, r->statistics.data(), double(batch.count), random, r->queue};
+      if (why == purpose::inference) continue;
+      r->context.observer = observer_, r->context.on = &r->on;
+      r->context.trained = groups_.empty() ? nullptr : groups_.data();
+    }
+    share_leaves(leaves_.own());
+    if (why == purpose::training) place_gradients();
+    if constexpr (layout.has_regularizers()) {
+      penalties_are_on_host_ = false;
+      first().update.penalize(first().weights.data(), penalties_);
+    }
+  }
+  int leaves() const { return leaves_.leaves(); }
+
+  void forward(int segment) {
+    for_each_replica(&replica::training, [&](replica&, auto& pass) { pass.forward(segment); });
+  }
+  template <class Done>
+  void forward_backward(Done&& done) {
+    constexpr int last = plan.segment_count - 1;
+    std::vector<int> passed;
+    for_each_replica(&replica::training, [&](replica& r, auto& pass) {
+      pass.forward(last);
+      measure(r, pass.predictions());
+      passed.clear();
+      pass.backward(last, false, [&](int g) { passed.push_back(g); });
+    });
+    wait_for_each_other();
+    const int computed = std::min(leaves_.own().end, leaves_.occupied()) - leaves_.own().begin;
+    for (const int g : passed)
+      for (int l = 0; l < computed; ++l) done(g);
+  }
+  void backward(int segment) {
+    for_each_replica(&replica::training, [&](replica&, auto& pass) { pass.backward(segment, false); });
+    wait_for_each_other();
+  }
+
+  double* sums(int l) {
+    if (!std::exchange(sums_are_on_host_, true)) {
+      for (const auto& r : replicas_)
+        r->on.copy_to_host(
+            r->queue, static_cast<const double*>(r->sums.data()),
+            std::span(host_sums_)
+                .subspan(std::size_t(r->own.begin) * sums_of_leaf::size, std::size_t(r->own.size()) * sums_of_leaf::size));
+      for (const auto& r : replicas_) r->on.wait(r->queue);
+    }
+    return host_sums_.data() + std::size_t(l) * sums_of_leaf::size;
+  }
+  void set_statistics(int first, std::span<const double> values) {
+    for (const auto& r : replicas_) r->on.copy_to_device(r->queue, values, r->statistics.data() + first);
+  }
+  leaf_gradients<T, cuda_device> gradients() const { return leaves_.template gradients<cuda_device>(); }
+  std::span<const double> penalties() {
+    if (!std::exchange(penalties_are_on_host_, true)) first().on.wait(first().queue);
+    return penalties_;
+  }
+
+  void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient) {
+    std::vector<std::vector<T*>> arrays(replicas_.size());
+    for (std::size_t i = 0; i < replicas_.size(); ++i) arrays[i] = arrays_on(*replicas_[i], gradient);
+    wait_for_each_other();  // before the first array of any device is overwritten
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      replica& r = *replicas_[i];
+      r.update.run(rules, step, rate, gradient.at(arrays[i].data()), r.weights.data(), r.slots.data(), layout.trainable);
+    }
+  }
+  void update_state() {
+    for (const auto& r : replicas_)
+      for (int k = 1; k < plan.segment_count; ++k)
+        pass<purpose::training>(r->context, r->training, sums_of(*r), r->batch, 0)
+            .update_state(plan.first_of_segment[k], r->weights.data());
+  }
+
+  void measure() {
+    for_each_replica(&replica::inference, [&](replica& r, auto& pass) {
+      pass.infer();
+      measure(r, pass.predictions());
+    });
+  }
+  void predict(const output_rows<T>& out) {
+    share_leaves({0, leaves_.leaves()});
+    for_each_replica(&replica::inference, [&](replica& r, auto& pass) {
+      pass.predict();
+      for (int k = 0; k < ends.output_count; ++k)
+        r.on.copy_to_host(r.queue, pass.predictions().at[k],
+                          std::span(out.at[k] + first_row(r) * ends.outputs[k], std::size_t(r.batch.count * ends.outputs[k])));
+    });
+    for (const auto& r : replicas_) r->on.wait(r->queue);
+  }
+
+ private:
+  replica& first() const { return *replicas_.front(); }
+  int share(int leaves) const { return (leaves + int(replicas_.size()) - 1) / int(replicas_.size()); }
+  long first_row(const replica& r) const { return std::min(leaves_.first_of(r.own.begin), long{leaves_.batch().count}); }
+
+  void read(const buffer<T>& from, std::span<T> to) const {
+    first().on.copy_to_host(first().queue, static_cast<const T*>(from.data()), to);
+    first().on.wait(first().queue);
+  }
+  template <class V>
+  static void clear(replica& r, const buffer<V>& memory) {
+    machine::for_each_index(r.queue, long(memory.size()), machine::fill_with_zeros<V>{memory.data()});
+  }
+  template <class V>
+  static void grow(replica& r, buffer<V>& memory, std::size_t size) {
+    if (size > memory.size()) memory = r.on.template allocate<V>(size);
+  }
+
+  /// Gives each device its part of some leaves, and copies their samples.
+  void share_leaves(leaf_range all) {
+    const int count = int(replicas_.size());
+    for (int i = 0; i < count; ++i) {
+      replica& r = *replicas_[std::size_t(i)];
+      const leaf_range part = share_of(all.size(), i, count);
+      r.own = {all.begin + part.begin, all.begin + part.end};
+      const int capacity = int(leaves_.first_of(1));
+      r.context.leaves = {r.own.size(), capacity, layout.trainable, long(sums_of_leaf::size)};
+      const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
+      r.batch = r.memory_of_batch.copy(r.on, r.queue, rows);
+      clear(r, r.sums);
+    }
+  }
+  void place_gradients() {
+    auto& places = leaves_.gradient_places();
+    places.clear();
+    for (const auto& r : replicas_)
+      for (int l = 0; l < r->own.size(); ++l) places.push_back(r->gradients.data() + long{l} * layout.trainable);
+  }
+
+  sums_of_leaf sums_of(replica& r) const { return {r.gradients.data(), r.sums.data()}; }
+  /// memory: of training or of inference, which may have the same plan.
+  template <purpose Why, class F>
+  void for_each_replica(work<Why> replica::* memory, F&& f) {
+    sums_are_on_host_ = false;
+    for (const auto& r : replicas_) {
+      if (r->own.size() == 0) continue;
+      pass<Why> each(r->context, (*r).*memory, sums_of(*r), r->batch, first_row(*r));
+      f(*r, each);
+    }
+  }
+
+  void measure(replica& r, const output_rows<const T>& predictions) {
+    const machine::rows_of_leaves rows{r.own.size(), r.context.leaves.capacity, r.batch.count};
+    const sums_of_leaf sums = sums_of(r);
+    if constexpr (sums_of_leaf::metric_count > detail::sum_counts<Program>::outputs)
+      machine::for_each_index(
+          r.queue, rows.leaves,
+          machine::measure_leaf<Program>{rows, predictions, r.batch, sums.metrics(), long(sums_of_leaf::size)});
+  }
+
+  /// What any device is asked for from now on begins when all have done what they were asked for before.
+  void wait_for_each_other() {
+    for (const auto& a : replicas_)
+      for (const auto& b : replicas_)
+        if (a != b) machine::order(a->queue, b->queue);
+  }
+  /// The arrays of a gradient for one device: its own, and copies of the others.
+  std::vector<T*> arrays_on(replica& r, const global_gradient<T, cuda_device>& gradient) {
+    std::vector<T*> arrays(gradient.arrays(), gradient.arrays() + gradient.count());
+    if (replicas_.size() == 1) return arrays;
+    const std::less<const T*> before;
+    const T *const begin = r.gradients.data(), *const end = begin + r.gradients.size();
+    const auto is_own = [&](const T* p) { return !before(p, begin) && before(p, end); };
+    const auto foreign = std::size_t(std::ranges::count_if(arrays, [&](const T* p) { return !is_own(p); }));
+    grow(r, r.others, foreign * std::size_t(layout.trainable));
+    T* to = r.others.data();
+    for (T*& each : arrays)
+      if (!is_own(each)) {
+        machine::copy_between(r.queue, to, each, std::size_t(layout.trainable) * sizeof(T));
+        each = std::exchange(to, to + layout.trainable);
+      }
+    return arrays;
+  }
+};
+
+template <class Program>
+struct engine_for<Program, cuda> {
+  using type = cuda_engine<Program>;
+};
+
+}  // namespace strata

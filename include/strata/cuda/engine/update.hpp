@@ -1,0 +1,391 @@
+// The update after a step, on a GPU: leaf gradients are added in the tree over leaves, reduced and clipped, and the optimizer's
+// rule is applied to each element of the arena. cpu/engine/update.hpp has the same passes.
+// needs: boost_context
+#pragma once
+#include <bit>
+#include <cmath>
+#include <strata/concepts/optimizer.hpp>
+#include <strata/cuda/machine/device.hpp>
+#include <strata/cuda/machine/loops.hpp>
+#include <strata/network/leaves.hpp>
+#include <strata/network/parameter_ranges.hpp>
+#include <strata/optimizers/gradient_modifiers.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+namespace machine {
+
+/// The trained parameters, in memory of the device.
+struct device_ranges {
+  const parameter_range* all;
+  int count;
+
+  struct place {
+    int parameter;
+    bool is_trained;  // neither padding nor frozen
+  };
+  constexpr place of(long i) const {
+    int low = 0, high = count - 1;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (all[middle].begin <= i)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return {low, i >= all[low].begin && i < all[low].begin + all[low].elements && !all[low].frozen};
+  }
+};
+
+/// An element of the sum over arrays, in the binary tree over leaves (sum_in_tree), without recursion.
+template <class T>
+struct tree_of_arrays {
+  T* const* arrays;  // in memory of the device
+  int count;
+
+  constexpr T operator()(long i) const {
+    T open[std::bit_width(unsigned(max_leaves)) + 1] = {};
+    int n = 0;
+    for (int l = 0; l < count; ++l) {
+      open[n++] = arrays[l][i];
+      for (int at = l + 1; at % 2 == 0; at /= 2, --n) open[n - 2] += open[n - 1];
+    }
+    for (; n > 1; --n) open[n - 2] += open[n - 1];
+    return open[0];
+  }
+};
+
+/// What is the same for all elements of an update.
+template <class T>
+struct update_terms {
+  device_ranges ranges;
+  tree_of_arrays<T> sum;
+  sample_mean<T> mean;
+  T *weights, *first_array;
+  const double* factors;  // of clipping by norms, for each parameter; null: there is none
+  T clip_value, weight_decay;
+  bool has_penalties;
+
+  constexpr gradient_modifiers<T> modifiers(int k) const {
+    gradient_modifiers<T> m{.clip_value = clip_value, .weight_decay = weight_decay};
+    if (has_penalties) m.l1 = T(ranges.all[k].regularizer.l1), m.l2 = T(ranges.all[k].regularizer.l2);
+    if (factors) m.clip_factor = T(factors[k]);
+    return m;
+  }
+  /// The gradient of element i of parameter k as the rule sees it.
+  constexpr reduced_gradient<T> gradient(long i, int k) const {
+    const gradient_modifiers<T> m = modifiers(k);
+    const reduced_gradient<T> whole = mean.of(sum(i));
+    return m.keep_gradient() ? whole : strata::detail::modified(whole, weights[i], m);
+  }
+  constexpr void decay(long i) const { weights[i] -= strata::detail::product(weights[i], weight_decay); }
+};
+
+template <class T, class Slots>
+struct slots_of_element;
+template <class T, int... Slot>
+struct slots_of_element<T, std::integer_sequence<int, Slot...>> {
+  T* slots;
+  long stride;
+
+  /// f(slot...)
+  template <class F>
+  constexpr auto operator()(long i, F&& f) const {
+    return f(slots[Slot * stride + i]...);
+  }
+};
+template <class T, class Rule>
+using slots_of = slots_of_element<T, strata::detail::slots_of_rule<Rule>>;
+
+/// Stores the gradient as the rule sees it in the first array: for its norms, and for a factored_rule.
+template <class T>
+struct store_mean {
+  update_terms<T> of;
+  constexpr void operator()(long i) const {
+    const auto [k, is_trained] = of.ranges.of(i);
+    of.first_array[i] = is_trained ? of.gradient(i, k).value() : T{};
+  }
+};
+
+template <class T>
+struct squares_of_parameter {
+  using value = double;
+  static constexpr int threads = 128;
+  device_ranges ranges;
+  const T* values;
+  double* to;
+
+  constexpr long terms(long k) const { return ranges.all[k].frozen ? 0 : ranges.all[k].elements; }
+  constexpr double term(long k, long i) const {
+    return double(values[ranges.all[k].begin + i]) * double(values[ranges.all[k].begin + i]);
+  }
+  constexpr void store(long k, double sum) const { to[k] = sum; }
+};
+
+struct clip_factors {
+  device_ranges ranges;
+  const double* squares;
+  double* to;
+  double clipnorm, global_clipnorm;
+
+  template <class K>
+  constexpr void operator()(K k) const {
+    if (global_clipnorm > 0) {
+      double sum = 0;
+      for (int j = 0; j < ranges.count; ++j) sum += ranges.all[j].frozen ? 0 : squares[j];
+      to[k] = global_clipnorm_factor(sum, global_clipnorm);
+    }
+    if (clipnorm > 0) to[k] = clipnorm_factor(squares[k], clipnorm);
+  }
+};
+
+template <class T, class Rule>
+struct apply_rule {
+  update_terms<T> of;
+  Rule rule;
+  slots_of<T, Rule> slots;
+
+  constexpr void operator()(long i) const {
+    const auto [k, is_trained] = of.ranges.of(i);
+    if (!is_trained) return;
+    const reduced_gradient<T> gradient = of.gradient(i, k);
+    of.decay(i);
+    slots(i, [&](auto&... slot) { rule(of.weights[i], gradient, slot...); });
+  }
+};
+
+/// The first pass of a parameterwise_rule.
+template <class T, class Rule>
+struct propose_direction {
+  update_terms<T> of;
+  Rule rule;
+  slots_of<T, Rule> slots;
+
+  constexpr void operator()(long i) const {
+    const auto [k, is_trained] = of.ranges.of(i);
+    T direction{};
+    if (is_trained) {
+      const reduced_gradient<T> gradient = of.gradient(i, k);
+      of.decay(i);
+      direction = slots(i, [&](auto&... slot) { return rule.propose(of.weights[i], gradient, slot...); });
+    }
+    of.first_array[i] = direction;
+  }
+};
+
+/// The second moments of a parameter: of each row, then of each column; or of each element.
+template <class T, class Rule>
+struct follow_moments {
+  parameter_range p;
+  Rule rule;
+  const T* gradient;  // of the parameter, as the rule sees it
+  T* moments;
+  sample_mean<T> applied;
+
+  constexpr long rows() const { return p.elements / p.columns; }
+  constexpr long count() const { return p.is_matrices() ? rows() + p.elements / (p.rows * p.columns) * p.columns : p.elements; }
+  constexpr T square(long i) const { return rule.square(applied.of(gradient[i])); }
+  constexpr void operator()(long i) const {
+    double sum = 0;
+    if (!p.is_matrices()) {
+      rule.follow(moments[i], square(i));
+    } else if (i < rows()) {
+      for (long j = 0; j < p.columns; ++j) sum += double(square(i * p.columns + j));
+      rule.follow(moments[i], T(sum / double(p.columns)));
+    } else {
+      const long matrix = (i - rows()) / p.columns, column = (i - rows()) % p.columns;
+      for (long k = 0; k < p.rows; ++k) sum += double(square((matrix * p.rows + k) * p.columns + column));
+      rule.follow(moments[i], T(sum / double(p.rows)));
+    }
+  }
+};
+/// The mean of the moments of the rows of each matrix.
+template <class T>
+struct means_of_rows {
+  parameter_range p;
+  const T* moments;
+  double* to;
+  constexpr void operator()(long matrix) const {
+    double sum = 0;
+    for (long k = 0; k < p.rows; ++k) sum += double(moments[matrix * p.rows + k]);
+    to[matrix] = sum / double(p.rows);
+  }
+};
+/// The second pass: directions in place of gradients.
+template <class T, class Rule>
+struct propose_from_moments {
+  parameter_range p;
+  Rule rule;
+  T *directions, *weights;  // of the parameter
+  const T* moments;
+  const double* means;
+  sample_mean<T> applied;
+  T weight_decay;
+
+  constexpr T moment(long i) const {
+    if (!p.is_matrices()) return moments[i];
+    const long rows = p.elements / p.columns, matrix = i / (p.rows * p.columns);
+    return moments[rows + matrix * p.columns + i % p.columns] * T(double(moments[i / p.columns]) / means[matrix]);
+  }
+  constexpr void operator()(long i) const {
+    weights[i] -= strata::detail::product(weights[i], weight_decay);
+    directions[i] = rule.propose(applied.of(directions[i]), moment(i));
+  }
+};
+
+/// The last pass of a parameterwise_rule or a factored_rule.
+template <class T, class Rule>
+struct apply_direction {
+  update_terms<T> of;
+  Rule rule;
+  slots_of<T, Rule> slots;
+  const double *weight_squares, *direction_squares;
+
+  constexpr void operator()(long i) const {
+    const auto [k, is_trained] = of.ranges.of(i);
+    if (!is_trained) return;
+    const auto scale = rule.scale({std::sqrt(weight_squares[k]), std::sqrt(direction_squares[k]), of.ranges.all[k].elements});
+    if constexpr (strata::detail::applies_with_slots<Rule, T, strata::detail::slots_of_rule<Rule>>)
+      slots(i, [&](auto&... slot) { rule.apply(of.weights[i], of.first_array[i], scale, slot...); });
+    else
+      rule.apply(of.weights[i], of.first_array[i], scale);
+  }
+};
+
+/// What a regularizer adds to the loss.
+template <class T>
+struct penalty_of_parameter {
+  using value = double;
+  static constexpr int threads = 128;
+  device_ranges ranges;
+  const T* weights;
+  double* to;
+
+  constexpr long terms(long k) const {
+    return ranges.all[k].frozen || ranges.all[k].regularizer.empty() ? 0 : ranges.all[k].elements;
+  }
+  constexpr double term(long k, long i) const {
+    const double w = weights[ranges.all[k].begin + i];
+    return (w < 0 ? -w : w) * ranges.all[k].regularizer.l1 + w * w * ranges.all[k].regularizer.l2;
+  }
+  constexpr void store(long k, double sum) const { to[k] = sum; }
+};
+
+}  // namespace machine
+
+/// Updates the weights that one device keeps.
+template <class T>
+class cuda_update {
+  cuda_device on_;
+  machine::queue queue_;
+  std::vector<parameter_range> ranges_;
+  cuda_device::buffer<parameter_range> device_ranges_;
+  cuda_device::buffer<T*> arrays_;
+  std::vector<T*> known_arrays_;         // that arrays_ has
+  cuda_device::buffer<double> numbers_;  // for each parameter: squares of gradients, weights, directions; factors; penalties
+  cuda_device::buffer<double> means_;    // of a factored_rule, for each matrix of a parameter
+  bool has_penalties_ = false;
+
+ public:
+  cuda_update(const cuda_device& on, const machine::queue& q, std::span<const parameter_range> ranges)
+      : on_(on),
+        queue_(q),
+        ranges_(ranges.begin(), ranges.end()),
+        device_ranges_(on.allocate<parameter_range>(ranges.size())),
+        numbers_(on.allocate<double>(5 * ranges.size())) {
+    long matrices = 0;
+    for (const parameter_range& p : ranges_) {
+      has_penalties_ = has_penalties_ || !p.regularizer.empty();
+      matrices = std::max(matrices, p.elements / (p.rows * p.columns));
+    }
+    means_ = on.allocate<double>(std::size_t(matrices));
+    on_.copy_to_device(queue_, std::span<const parameter_range>(ranges_), device_ranges_.data());
+  }
+  void set_ranges(std::span<const parameter_range> ranges) {
+    ranges_.assign(ranges.begin(), ranges.end());
+    on_.copy_to_device(queue_, std::span<const parameter_range>(ranges_), device_ranges_.data());
+  }
+
+  /// slots: `stride` elements each, one after the other. The arrays of the gradient lie on this device; the first is overwritten.
+  template <class Optimizer>
+  void run(const Optimizer& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient, T* weights, T* slots,
+           long stride) {
+    if (ranges_.empty()) return;
+    tell_arrays(gradient);
+    machine::update_terms<T> terms{
+        ranges(),           {arrays_.data(), gradient.count()}, gradient.mean(), weights, gradient.arrays()[0], nullptr,
+        T(rules.clipvalue), T(rules.weight_decay * rate),       has_penalties_};
+    const long size = ranges_.back().end;
+    if (rules.clipnorm > 0 || rules.global_clipnorm > 0) {
+      machine::update_terms<T> unclipped = terms;
+      unclipped.clip_value = 0;
+      machine::for_each_index(queue_, size, machine::store_mean<T>{unclipped});
+      take_squares(terms.first_array, 0);
+      machine::for_each_index(queue_, long(ranges_.size()),
+                              machine::clip_factors{ranges(), numbers(0), numbers(3), rules.clipnorm, rules.global_clipnorm});
+      use_first_array(terms);
+      terms.factors = numbers(3), terms.has_penalties = false;
+    }
+    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
+      const machine::slots_of<T, Rule> own{slots, stride};
+      if constexpr (elementwise_rule<Rule, T>) {
+        machine::for_each_index(queue_, size, machine::apply_rule<T, Rule>{terms, rule, own});
+      } else {
+        if constexpr (factored_rule<Rule, T>) {
+          machine::for_each_index(queue_, size, machine::store_mean<T>{terms});
+          propose_from_moments(rule, terms, slots);
+        } else {
+          machine::for_each_index(queue_, size, machine::propose_direction<T, Rule>{terms, rule, own});
+        }
+        take_squares(weights, 1);
+        take_squares(terms.first_array, 2);
+        machine::for_each_index(queue_, size, machine::apply_direction<T, Rule>{terms, rule, own, numbers(1), numbers(2)});
+      }
+    });
+  }
+
+  /// Enqueues the penalties of the weights as they are now; `to` has an element for each parameter.
+  void penalize(const T* weights, std::span<double> to) {
+    if (!has_penalties_) return;
+    machine::for_each_sum(queue_, long(ranges_.size()), machine::penalty_of_parameter<T>{ranges(), weights, numbers(4)});
+    on_.copy_to_host(queue_, static_cast<const double*>(numbers(4)), to);
+  }
+
+ private:
+  machine::device_ranges ranges() const { return {device_ranges_.data(), int(ranges_.size())}; }
+  double* numbers(int which) const { return numbers_.data() + std::size_t(which) * ranges_.size(); }
+  void take_squares(const T* values, int which) {
+    machine::for_each_sum(queue_, long(ranges_.size()), machine::squares_of_parameter<T>{ranges(), values, numbers(which)});
+  }
+  /// The first array holds the mean itself.
+  void use_first_array(machine::update_terms<T>& terms) {
+    terms.sum.count = 1;
+    terms.mean = detail::after_reduction::applied(terms.mean);
+  }
+  void tell_arrays(const global_gradient<T, cuda_device>& gradient) {
+    const std::span<T* const> now(gradient.arrays(), std::size_t(gradient.count()));
+    if (std::ranges::equal(now, known_arrays_)) return;
+    known_arrays_.assign(now.begin(), now.end());
+    if (arrays_.size() < now.size()) arrays_ = on_.allocate<T*>(now.size());
+    on_.copy_to_device(queue_, std::span<T* const>(known_arrays_), arrays_.data());
+  }
+  template <class Rule>
+  void propose_from_moments(const Rule& rule, const machine::update_terms<T>& terms, T* slots) {
+    const sample_mean<T> applied = detail::after_reduction::applied(terms.mean);
+    for (const parameter_range& p : ranges_) {
+      if (p.frozen) continue;
+      T *const own = terms.first_array + p.begin, *const moments = slots + p.begin;
+      const machine::follow_moments<T, Rule> follow{p, rule, own, moments, applied};
+      machine::for_each_index(queue_, follow.count(), follow);
+      if (p.is_matrices())
+        machine::for_each_index(queue_, p.elements / (p.rows * p.columns), machine::means_of_rows<T>{p, moments, means_.data()});
+      machine::for_each_index(queue_, p.elements,
+                              machine::propose_from_moments<T, Rule>{p, rule, own, terms.weights + p.begin, moments,
+                                                                     means_.data(), applied, terms.weight_decay});
+    }
+  }
+};
+
+}  // namespace strata

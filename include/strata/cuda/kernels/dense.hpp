@@ -1,0 +1,100 @@
+// Dense layers on a GPU: three products of matrices.
+// needs: boost_context
+#pragma once
+#include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/machine/tiled_product.hpp>
+#include <strata/layers/dense.hpp>
+
+namespace strata {
+
+namespace machine {
+
+template <class A, class T, int K, int N>
+struct dense_forward {
+  using value = T;
+  static constexpr bool rows_are_neighbours = false;
+  const T *x, *w, *bias;
+  T* y;
+  long count;
+
+  constexpr long rows() const { return count; }
+  constexpr long columns() const { return N; }
+  constexpr long terms(long) const { return K; }
+  constexpr T a(long, long m, long k) const { return x[m * K + k]; }
+  constexpr T b(long, long k, long n) const { return w[k * N + n]; }
+  constexpr void store(long, long m, long n, T sum) const { y[m * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
+};
+
+template <class A, class T, int K, int N>
+struct dense_input_gradient {
+  using value = T;
+  static constexpr bool rows_are_neighbours = false;
+  gradient_before<A, T> dz;
+  const T* w;
+  gradient_place<T> dx;
+  long count;
+
+  constexpr long rows() const { return count; }
+  constexpr long columns() const { return K; }
+  constexpr long terms(long) const { return N; }
+  constexpr T a(long, long m, long k) const { return dz[m * N + k]; }
+  constexpr T b(long, long k, long n) const { return w[n * N + k]; }
+  constexpr void store(long, long m, long n, T sum) const { dx.store(m * K + n, sum); }
+};
+
+/// Of the weights and, as one more row of the product, of the bias: its input is 1.
+template <class A, class T, int K, int N, bool Bias>
+struct dense_weight_gradient {
+  using value = T;
+  static constexpr bool rows_are_neighbours = true;
+  const T* x;
+  gradient_before<A, T> dz;
+  gradient_place<T> dw, db;
+  rows_of_leaves samples;
+
+  constexpr long rows() const { return K + Bias; }
+  constexpr long columns() const { return N; }
+  constexpr long terms(long leaf) const { return samples.size(leaf); }
+  constexpr T a(long leaf, long m, long k) const { return m == K ? T(1) : x[(samples.begin(leaf) + k) * K + m]; }
+  constexpr T b(long leaf, long k, long n) const { return dz[(samples.begin(leaf) + k) * N + n]; }
+  constexpr void store(long leaf, long m, long n, T sum) const {
+    if (m == K)
+      db.store(leaf, n, sum);
+    else if (dw.is_wanted())
+      dw.store(leaf, m * N + n, sum);
+  }
+};
+
+/// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear.
+template <dense_settings S, class A, class P, shape In>
+struct dense_kernel : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr bool reads_output = follows_in_a_kernel<A>;
+  static constexpr int K = In[0], N = S.units;
+
+  static void forward(queue q, const operands<T>& o) {
+    for_each_product(q, 1, dense_forward<A, T, K, N>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
+  }
+  static void backward(queue q, const operands<T>& o) {
+    using place = gradient_place<T>;
+    const gradient_before<A, T> dz{o.dy, o.y};
+    const auto rows = rows_of_leaves::of(o);
+    const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
+    if (S.bias && db.is_wanted())
+      for_each_product(q, rows.leaves, dense_weight_gradient<A, T, K, N, true>{o.x[0], dz, dw, db, rows});
+    else if (dw.is_wanted())
+      for_each_product(q, rows.leaves, dense_weight_gradient<A, T, K, N, false>{o.x[0], dz, dw, db, rows});
+    if (o.dx[0]) for_each_product(q, 1, dense_input_gradient<A, T, K, N>{dz, o.w[0], place::of_input(o, 0), o.count});
+  }
+};
+
+}  // namespace machine
+
+template <dense_settings S, class P, shape In>
+struct kernel<cuda, affine<S>, P, In> : machine::dense_kernel<S, linear, P, In> {};
+
+template <dense_settings S, class A, class P, shape In>
+  requires machine::follows_in_a_kernel<A>
+struct kernel<cuda, fused<affine<S>, A>, P, In> : machine::dense_kernel<S, A, P, In> {};
+
+}  // namespace strata

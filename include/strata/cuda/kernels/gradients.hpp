@@ -1,0 +1,90 @@
+// What kernels of all operations share: which samples a leaf has, how a gradient is stored, and slopes of fused activations.
+// needs: boost_context
+#pragma once
+#include <algorithm>
+#include <strata/cuda/machine/device.hpp>
+#include <strata/cuda/machine/loops.hpp>
+#include <strata/kernel/kernel.hpp>
+#include <strata/reference/activation_functions.hpp>
+
+namespace strata::machine {
+
+/// The samples of the leaves of one call.
+struct rows_of_leaves {
+  int leaves;
+  long capacity, count;
+
+  template <class T>
+  static constexpr rows_of_leaves of(const operands<T>& o) {
+    return {o.leaves.count, o.leaves.capacity > 0 ? o.leaves.capacity : o.count, o.count};
+  }
+  constexpr long begin(long leaf) const { return std::min(leaf * capacity, count); }
+  constexpr long size(long leaf) const { return std::min((leaf + 1) * capacity, count) - begin(leaf); }
+};
+
+/// Where the gradient of one input or parameter goes. The stride is from leaf to leaf; 0 for inputs, which leaves do not share.
+template <class T>
+struct gradient_place {
+  T* to;
+  bool adds;
+  long stride;
+
+  static constexpr gradient_place of_input(const operands<T>& o, int k) { return {o.dx[k], o.adds_dx[k], 0}; }
+  static constexpr gradient_place of_weight(const operands<T>& o, int k) {
+    return {o.dw[k], o.adds_dw, o.leaves.gradient_stride};
+  }
+  constexpr bool is_wanted() const { return to != nullptr; }
+  constexpr void store(long leaf, long i, T value) const {
+    T& element = to[leaf * stride + i];
+    element = adds ? element + value : value;
+  }
+  constexpr void store(long i, T value) const { store(0, i, value); }
+};
+
+/// An activation that kernels apply to what they store. The gradient before it follows from the output.
+template <class A>
+inline constexpr bool follows_in_a_kernel = false;
+template <elementwise_activation A>
+inline constexpr bool follows_in_a_kernel<A> = !activation_function<A>::uses_input;
+
+template <class A, class T>
+constexpr T activated(T x) {
+  if constexpr (follows_in_a_kernel<A>)
+    return activation_function<A>::value(x);
+  else
+    return x;  // linear
+}
+/// The gradient of element i before the activation A.
+template <class A, class T>
+struct gradient_before {
+  const T *dy, *y;
+  constexpr T operator[](long i) const {
+    if constexpr (follows_in_a_kernel<A>)
+      return dy[i] * activation_function<A>::derivative(T{}, y[i]);
+    else
+      return dy[i];
+  }
+};
+
+/// The gradient of a bias, filter by filter: dz has `filters` elements per pixel and `pixels` per sample.
+template <class A, class T>
+struct bias_gradient {
+  using value = T;
+  static constexpr int threads = 128;
+  rows_of_leaves rows;
+  gradient_before<A, T> dz;
+  gradient_place<T> db;
+  long filters, pixels;
+
+  constexpr long terms(long sum) const { return rows.size(sum / filters) * pixels; }
+  constexpr T term(long sum, long i) const { return dz[(rows.begin(sum / filters) * pixels + i) * filters + sum % filters]; }
+  constexpr void store(long sum, T v) const { db.store(sum / filters, sum % filters, v); }
+};
+template <class A, class T>
+void store_bias_gradient(const queue& q, const operands<T>& o, int k, int filters, int pixels) {
+  const auto db = gradient_place<T>::of_weight(o, k);
+  const auto rows = rows_of_leaves::of(o);
+  if (db.is_wanted()) for_each_sum(q, long{rows.leaves} * filters, bias_gradient<A, T>{rows, {o.dy, o.y}, db, filters, pixels});
+}
+
+}  // namespace strata::machine

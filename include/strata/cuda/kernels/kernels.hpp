@@ -1,0 +1,10 @@
+// All kernels of the CUDA backend.
+// needs: boost_context
+#pragma once
+#include <strata/cuda/kernels/batch_norm.hpp>
+#include <strata/cuda/kernels/conv2d.hpp>
+#include <strata/cuda/kernels/dense.hpp>
+#include <strata/cuda/kernels/elementwise.hpp>
+#include <strata/cuda/kernels/losses.hpp>
+#include <strata/cuda/kernels/pooling.hpp>
+#include <strata/cuda/kernels/rows.hpp>

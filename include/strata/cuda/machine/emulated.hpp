@@ -1,0 +1,365 @@
+// CUDA devices without CUDA, for tests: each thread of a kernel is a fiber, and work on a queue is done late and in an order that
+// a seed chooses. The host cannot read or write the memory of a device, so code that does crashes; a queue that does not wait for
+// another one gives wrong results with some seed. hardware.cuh has the same names for nvcc.
+// needs: boost_context
+#pragma once
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <boost/context/fiber.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <strata/base/error.hpp>
+#include <strata/base/random.hpp>
+#include <strata/base/text.hpp>
+#include <utility>
+#include <vector>
+
+#define STRATA_DEVICE
+
+namespace strata::machine {
+
+/// What one device has done since it was asked last.
+struct work_counts {
+  long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, waits = 0;
+};
+
+namespace detail {
+
+/// Stacks for fibers, which are used again.
+class fiber_stacks {
+  static constexpr std::size_t size = std::size_t{64} << 10;
+  std::vector<void*> free_;
+
+ public:
+  fiber_stacks() = default;
+  fiber_stacks(const fiber_stacks&) = delete;
+  fiber_stacks& operator=(const fiber_stacks&) = delete;
+  ~fiber_stacks() {
+    for (void* each : free_) std::free(each);
+  }
+  boost::context::stack_context allocate() {
+    void* bottom = nullptr;
+    if (free_.empty()) {
+      bottom = std::aligned_alloc(64, size);
+      if (!bottom) throw std::bad_alloc();
+    } else {
+      bottom = free_.back();
+      free_.pop_back();
+    }
+    boost::context::stack_context stack;
+    stack.size = size;
+    stack.sp = static_cast<std::byte*>(bottom) + size;
+    return stack;
+  }
+  void deallocate(const boost::context::stack_context& stack) { free_.push_back(static_cast<std::byte*>(stack.sp) - size); }
+
+  /// Of one thread of the program.
+  struct of_this_thread {
+    static fiber_stacks& all() {
+      thread_local fiber_stacks stacks;
+      return stacks;
+    }
+    boost::context::stack_context allocate() const { return all().allocate(); }
+    void deallocate(const boost::context::stack_context& stack) const { all().deallocate(stack); }
+  };
+};
+
+struct work {
+  std::function<bool()> is_ready;  // empty: it is
+  std::function<void()> run;
+};
+
+struct queue_state {
+  int device;
+  std::deque<work> waiting;
+};
+
+/// The memory of one device: an address range that may be read and written only while a kernel or a copy runs.
+class device_memory {
+  std::byte* begin_;
+  std::size_t capacity_, free_;
+  std::map<std::size_t, std::size_t> holes_;      // offset -> size
+  std::map<const void*, std::size_t> allocated_;  // address -> size
+  static constexpr std::size_t alignment = 256;
+
+ public:
+  explicit device_memory(std::size_t capacity) : capacity_(capacity), free_(capacity), holes_{{0, capacity}} {
+    void* const at = ::mmap(nullptr, capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) throw std::bad_alloc();
+    begin_ = static_cast<std::byte*>(at);
+  }
+  device_memory(const device_memory&) = delete;
+  device_memory& operator=(const device_memory&) = delete;
+  ~device_memory() { ::munmap(begin_, capacity_); }
+
+  std::size_t free() const { return free_; }
+  std::size_t capacity() const { return capacity_; }
+  void protect(bool closed) { ::mprotect(begin_, capacity_, closed ? PROT_NONE : PROT_READ | PROT_WRITE); }
+
+  /// Null if there is no hole of that size.
+  void* allocate(std::size_t bytes) {
+    const std::size_t size = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    const auto hole = std::ranges::find_if(holes_, [&](const auto& each) { return each.second >= size; });
+    if (hole == holes_.end()) return nullptr;
+    const auto [offset, room] = *hole;
+    holes_.erase(hole);
+    if (room > size) holes_[offset + size] = room - size;
+    free_ -= size;
+    allocated_[begin_ + offset] = size;
+    return begin_ + offset;
+  }
+  void release(const void* memory) {
+    const auto found = allocated_.find(memory);
+    if (found == allocated_.end()) std::abort();
+    std::size_t offset = std::size_t(static_cast<const std::byte*>(memory) - begin_), size = found->second;
+    free_ += size;
+    allocated_.erase(found);
+    if (const auto next = holes_.find(offset + size); next != holes_.end()) size += next->second, holes_.erase(next);
+    if (auto before = holes_.lower_bound(offset); before != holes_.begin())
+      if (--before; before->first + before->second == offset) offset = before->first, size += before->second;
+    holes_[offset] = size;
+  }
+};
+
+inline long from_environment(const char* name, long otherwise) {
+  const char* const text = std::getenv(name);
+  return text ? std::strtol(text, nullptr, 10) : otherwise;
+}
+
+/// All devices and the work on their queues. One thread at a time makes the devices work.
+class machine_state {
+  std::vector<std::unique_ptr<device_memory>> memories_;
+  std::vector<work_counts> counts_;
+  std::vector<std::weak_ptr<queue_state>> queues_;
+  philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1))};
+  std::uint64_t choices_ = 0;
+  mutable std::recursive_mutex mutex_;
+
+  machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0)), std::size_t(memory_from_environment())); }
+  static long memory_from_environment() { return from_environment("STRATA_EMULATED_GPU_MEMORY", long{1} << 30); }
+
+ public:
+  static machine_state& the() {
+    static machine_state one;
+    return one;
+  }
+  std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
+
+  /// Other devices from now on. There is no memory and no queue of those before.
+  void reset(int devices, std::size_t bytes_of_each) {
+    const auto locked = lock();
+    memories_.clear();
+    for (int i = 0; i < devices; ++i) memories_.push_back(std::make_unique<device_memory>(bytes_of_each));
+    counts_.assign(std::size_t(devices), {});
+  }
+  void set_seed(std::uint64_t seed) {
+    const auto locked = lock();
+    order_ = philox{seed}, choices_ = 0;
+  }
+  int devices() const { return int(memories_.size()); }
+  device_memory& memory(int device) { return *memories_[std::size_t(device)]; }
+  work_counts& counts(int device) { return counts_[std::size_t(device)]; }
+  /// A number below `count`.
+  std::size_t choice(std::size_t count) { return std::size_t(order_.uniform(choices_++) * double(count)); }
+
+  std::shared_ptr<queue_state> make_queue(int device) {
+    const auto locked = lock();
+    std::erase_if(queues_, [](const auto& each) { return each.expired(); });
+    auto made = std::make_shared<queue_state>(queue_state{device, {}});
+    queues_.push_back(made);
+    return made;
+  }
+  void enqueue(queue_state& on, work w) {
+    const auto locked = lock();
+    on.waiting.push_back(std::move(w));
+  }
+  /// Works until the queue is empty; other queues may go on meanwhile, or not.
+  void work_off(queue_state& until) {
+    const auto locked = lock();
+    if (until.waiting.empty()) return;
+    const open_memory open(*this);
+    while (!until.waiting.empty()) {
+      std::vector<std::shared_ptr<queue_state>> ready;
+      for (const auto& each : queues_)
+        if (auto q = each.lock(); q && !q->waiting.empty() && (!q->waiting.front().is_ready || q->waiting.front().is_ready()))
+          ready.push_back(std::move(q));
+      if (ready.empty()) throw_error("emulated devices: each queue waits for another one");
+      queue_state& chosen = *ready[choice(ready.size())];
+      const work next = std::move(chosen.waiting.front());
+      chosen.waiting.pop_front();
+      if (next.run) next.run();
+    }
+  }
+  void work_off_device(int device) {
+    const auto locked = lock();
+    for (const auto& each : queues_)
+      if (const auto q = each.lock(); q && q->device == device) work_off(*q);
+  }
+
+  /// While it lives, kernels and copies may read and write.
+  struct open_memory {
+    machine_state& all;
+    explicit open_memory(machine_state& m) : all(m) {
+      for (const auto& each : all.memories_) each->protect(false);
+    }
+    open_memory(const open_memory&) = delete;
+    open_memory& operator=(const open_memory&) = delete;
+    ~open_memory() {
+      for (const auto& each : all.memories_) each->protect(true);
+    }
+  };
+};
+
+/// The fibers of one block.
+struct block_of_threads {
+  std::vector<boost::context::fiber> fibers;
+  std::vector<boost::context::fiber> back;  // of each thread: where its barrier returns to
+};
+
+}  // namespace detail
+
+/// One thread of a kernel. A kernel is a function object: see launch.
+class lane {
+  int thread_;
+  long block_;
+  detail::block_of_threads* all_;
+
+ public:
+  lane(int thread, long block, detail::block_of_threads* all) : thread_(thread), block_(block), all_(all) {}
+  int thread() const { return thread_; }
+  long block() const { return block_; }
+  void barrier() const {
+    auto& back = all_->back[std::size_t(thread_)];
+    back = std::move(back).resume();
+  }
+};
+
+inline constexpr const char* kind = "emulated CUDA device";
+inline int device_count() { return detail::machine_state::the().devices(); }
+
+/// For tests: `count` devices with so many bytes each, in place of those that the environment asks for. No buffer may be left.
+inline void emulate_devices(int count, std::size_t bytes_of_each = std::size_t{1} << 30) {
+  detail::machine_state::the().reset(count, bytes_of_each);
+}
+/// In which order queues work.
+inline void emulate_order(std::uint64_t seed) { detail::machine_state::the().set_seed(seed); }
+/// What a device was asked to do since the last call.
+inline work_counts take_counts(int device) { return std::exchange(detail::machine_state::the().counts(device), {}); }
+
+class queue {
+  std::shared_ptr<detail::queue_state> state_;
+
+ public:
+  queue() = default;
+  explicit queue(int device) : state_(detail::machine_state::the().make_queue(device)) {}
+  int device() const { return state_->device; }
+  detail::queue_state& state() const { return *state_; }
+};
+
+namespace detail {
+inline work_counts& counts_of(const queue& q) { return machine_state::the().counts(q.device()); }
+inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
+
+/// All threads of one block, in rounds from barrier to barrier. The order of threads in a round is not that of their numbers.
+template <class Code, class Shared>
+void run_block(long block, const Code& code, Shared& shared) {
+  namespace context = boost::context;
+  constexpr std::size_t threads = std::size_t(Code::threads);
+  std::memset(static_cast<void*>(&shared), 0xcd, sizeof shared);  // nothing is zero by luck
+  block_of_threads all{std::vector<context::fiber>(threads), std::vector<context::fiber>(threads)};
+  for (std::size_t t = 0; t < threads; ++t)
+    all.fibers[t] = context::fiber(std::allocator_arg, fiber_stacks::of_this_thread{}, [&, t](context::fiber&& main) {
+      all.back[t] = std::move(main);
+      code(lane(int(t), block, &all), shared);
+      return std::move(all.back[t]);
+    });
+  for (bool backwards = block % 2 == 1, goes_on = true; goes_on; backwards = !backwards) {
+    std::size_t waiting = 0;
+    for (std::size_t i = 0; i < threads; ++i) {
+      context::fiber& next = all.fibers[backwards ? threads - 1 - i : i];
+      if (!next) continue;
+      next = std::move(next).resume();
+      waiting += bool(next);
+    }
+    if (waiting != 0 && waiting != threads) throw_error("some threads of a block wait at a barrier that others never reach");
+    goes_on = waiting != 0;
+  }
+}
+}  // namespace detail
+
+/// Runs `code` on `blocks` blocks of Code::threads threads: code(lane), or code(lane, memory) with Code::shared for each block.
+template <class Code>
+void launch(const queue& q, long blocks, const Code& code) {
+  if (blocks <= 0) return;
+  ++detail::counts_of(q).kernels;
+  detail::enqueue(q, [blocks, code] {
+    if constexpr (requires { typename Code::shared; }) {
+      const auto memory = std::make_unique<typename Code::shared>();
+      for (long b = 0; b < blocks; ++b) detail::run_block(b, code, *memory);
+    } else {
+      for (long b = blocks - 1; b >= 0; --b)
+        for (int t = 0; t < Code::threads; ++t) code(lane(t, b, nullptr));
+    }
+  });
+}
+
+inline void wait(const queue& q) {
+  ++detail::counts_of(q).waits;
+  detail::machine_state::the().work_off(q.state());
+}
+
+/// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
+inline void order(const queue& earlier, const queue& later) {
+  const auto done = std::make_shared<bool>(false);
+  detail::enqueue(earlier, [done] { *done = true; });
+  detail::machine_state::the().enqueue(later.state(), {[done] { return *done; }, {}});
+}
+
+/// Zeroed. Throws strata::error, which names the device, what was asked for and what is free.
+inline void* allocate(int device, std::size_t bytes) {
+  auto& all = detail::machine_state::the();
+  const auto locked = all.lock();
+  auto& memory = all.memory(device);
+  void* const made = memory.allocate(bytes);
+  if (!made)
+    throw_error({"gpu(", device, "): out of memory: ", bytes, " bytes are needed, ", memory.free(), " of ", memory.capacity(),
+                 " are free"});
+  const detail::machine_state::open_memory open(all);
+  std::memset(made, 0, bytes);
+  return made;
+}
+inline void release(int device, void* memory) noexcept {
+  auto& all = detail::machine_state::the();
+  const auto locked = all.lock();
+  if (!memory || device >= all.devices()) return;
+  all.work_off_device(device);
+  all.memory(device).release(memory);
+}
+
+/// The values are read now.
+inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
+  ++detail::counts_of(q).copies_to_device;
+  const auto* const first = static_cast<const std::byte*>(from);
+  detail::enqueue(q,
+                  [to, values = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, values.data(), values.size()); });
+}
+inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
+  ++detail::counts_of(q).copies_to_host;
+  detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
+}
+/// Between addresses of any devices.
+inline void copy_between(const queue& q, void* to, const void* from, std::size_t bytes) {
+  ++detail::counts_of(q).copies_between;
+  detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
+}
+
+}  // namespace strata::machine

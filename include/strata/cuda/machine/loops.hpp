@@ -1,0 +1,90 @@
+// Kernels that many operations need: one thread per element, and one block per sum.
+// needs: boost_context
+#pragma once
+#include <strata/cuda/machine/machine.hpp>
+
+namespace strata::machine {
+
+/// The sum over all threads of a block, a power of two, in a fixed tree. `part`: shared memory, an element per thread. Each
+/// thread gets the sum; all have to call it.
+template <int Threads, class V>
+STRATA_DEVICE V sum_of_block(const lane& l, V (&part)[Threads], V mine) {
+  part[l.thread()] = mine;
+  for (int half = Threads / 2; half > 0; half /= 2) {
+    l.barrier();
+    if (l.thread() < half) part[l.thread()] += part[l.thread() + half];
+  }
+  l.barrier();
+  const V sum = part[0];
+  l.barrier();
+  return sum;
+}
+
+/// Threads for a block that computes a row.
+constexpr int threads_for_row(long size) { return size <= 32 ? 32 : size <= 64 ? 64 : 128; }
+
+namespace detail {
+template <class Item>
+struct one_thread_each {
+  static constexpr int threads = 256;
+  long count;
+  Item item;
+
+  STRATA_DEVICE void operator()(const lane& l) const {
+    const long i = l.block() * threads + l.thread();
+    if (i < count) item(i);
+  }
+};
+
+template <class Sums>
+struct one_block_each {
+  static constexpr int threads = Sums::threads;
+  using value = typename Sums::value;
+  struct shared {
+    value part[threads];
+  };
+  Sums sums;
+
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const long sum = l.block(), terms = sums.terms(sum);
+    value mine{};
+    for (long i = l.thread(); i < terms; i += threads) mine += sums.term(sum, i);
+    mine = sum_of_block(l, memory.part, mine);
+    if (l.thread() == 0) sums.store(sum, mine);
+  }
+};
+}  // namespace detail
+
+/// Calls item(i) for each i below `count`, in any order.
+template <class Item>
+void for_each_index(const queue& q, long count, const Item& item) {
+  using code = detail::one_thread_each<Item>;
+  machine::launch(q, (count + code::threads - 1) / code::threads, code{count, item});
+}
+
+template <class T>
+struct fill_with_zeros {
+  T* to;
+  constexpr void operator()(long i) const { to[i] = T{}; }
+};
+
+/// `count` sums, each in an order that depends on its number of terms only. Members of Sums:
+///   `value`          the type of a sum; value{} is zero
+///   `threads`        of a block, a power of two
+///   `terms(sum)`, `term(sum, i)`, `store(sum, value)`
+template <class Sums>
+void for_each_sum(const queue& q, long count, const Sums& sums) {
+  machine::launch(q, count, detail::one_block_each<Sums>{sums});
+}
+
+/// Two sums of the same loop.
+template <class T>
+struct sum_pair {
+  T first, second;
+  STRATA_DEVICE constexpr sum_pair& operator+=(const sum_pair& other) {
+    first += other.first, second += other.second;
+    return *this;
+  }
+};
+
+}  // namespace strata::machine

@@ -1,0 +1,42 @@
+// What happens to a mean gradient before the rule of an optimizer sees it: penalties are added, then it is clipped.
+#pragma once
+#include <limits>
+#include <strata/optimizers/clipping.hpp>
+#include <strata/optimizers/elementwise.hpp>
+#include <strata/optimizers/gradient.hpp>
+
+namespace strata {
+
+/// What changes the mean gradient of some elements before the rule sees it, and their weights.
+template <class T>
+struct gradient_modifiers {
+  T l1 = 0, l2 = 0;    // adds the derivative of l1 * |w| + l2 * w^2
+  T clip_factor = 1;   // of a norm: clipnorm_factor, global_clipnorm_factor
+  T clip_value = 0;    // 0: off
+  T weight_decay = 0;  // w -= w * weight_decay; includes the learning rate
+
+  /// The rule sees the mean gradient.
+  constexpr bool keep_gradient() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0; }
+};
+
+namespace detail {
+
+template <class V, class T>
+constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l1, T l2) {
+  return after_reduction::transformed(gradient, [=](V g) {
+    const V up = spread<V>(l1), down = spread<V>(-l1), zero{};
+    const V slope = w > zero ? up : w < zero ? down : zero;
+    return g + (product(w, l2 + l2) + slope);
+  });
+}
+
+/// The gradient as the rule sees it, for the weight w.
+template <class V, class T>
+constexpr reduced_gradient<V> modified(reduced_gradient<V> gradient, V w, const gradient_modifiers<T>& m) {
+  const T clip_value = m.clip_value == 0 ? std::numeric_limits<T>::infinity() : m.clip_value;
+  return clip_by_value(clip_by_factor(add_penalty(gradient, w, m.l1, m.l2), m.clip_factor), clip_value);
+}
+
+}  // namespace detail
+
+}  // namespace strata

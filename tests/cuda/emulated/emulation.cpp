@@ -1,0 +1,172 @@
+// Emulated devices notice what a GPU forgives now and then: host code that follows an address of a device, work that does not
+// wait for other work, barriers that some threads miss. And how much work a training step is.
+// needs: boost_context
+#include "compare.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <strata/cuda/cuda.hpp>
+#include <strata/strata.hpp>
+#include <string>
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+std::string error_of(auto&& f) {
+  try {
+    f();
+  } catch (const strata::error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+struct add_one {
+  float* values;
+  void operator()(long i) const { values[i] += 1; }
+};
+
+struct misses_a_barrier {
+  static constexpr int threads = 32;
+  struct shared {
+    int unused;
+  };
+  void operator()(const machine::lane& l, shared&) const {
+    if (l.thread() < 7) l.barrier();
+  }
+};
+
+/// b = a + 1, where a is written by another queue; ordered or not.
+float after_another_queue(std::uint64_t seed, bool ordered) {
+  have_devices(1, seed);
+  const cuda_device on(0);
+  const machine::queue first = on.make_queue(), second = on.make_queue();
+  const auto a = on.allocate<float>(1), b = on.allocate<float>(1);
+  const float five = 5;
+  float result = 0;
+  on.copy_to_device(first, std::span(&five, 1), a.data());
+  if (ordered) machine::order(first, second);
+  machine::copy_between(second, b.data(), a.data(), sizeof(float));
+  machine::for_each_index(second, 1, add_one{b.data()});
+  on.copy_to_host(second, static_cast<const float*>(b.data()), std::span(&result, 1));
+  on.wait(second);
+  return result;
+}
+}  // namespace
+
+TEST_CASE("the host cannot read memory of a device") {
+  have_devices(1);
+  const cuda_device on(0);
+  const auto memory = on.allocate<float>(4);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGSEGV, SIG_DFL);
+    const volatile float seen = memory.data()[0];
+    ::_exit(seen == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGSEGV);
+}
+
+TEST_CASE("with some seed a queue that does not wait for another one is too early") {
+  bool too_early = false;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CHECK(after_another_queue(seed, true) == 6);
+    too_early = too_early || after_another_queue(seed, false) != 6;
+  }
+  CHECK(too_early);
+}
+
+TEST_CASE("queues that wait for each other are an error") {
+  have_devices(1);
+  const cuda_device on(0);
+  const machine::queue a = on.make_queue(), b = on.make_queue();
+  const auto never = std::make_shared<bool>(false);
+  machine::detail::machine_state::the().enqueue(a.state(), {[never] { return *never; }, {}});
+  CHECK(error_of([&] { on.wait(a); }) == "emulated devices: each queue waits for another one");
+}
+
+TEST_CASE("a barrier that some threads never reach is an error") {
+  have_devices(1);
+  const cuda_device on(0);
+  const machine::queue q = on.make_queue();
+  machine::launch(q, 1, misses_a_barrier{});
+  CHECK(error_of([&] { on.wait(q); }) == "some threads of a block wait at a barrier that others never reach");
+}
+
+TEST_CASE("out of memory: what was asked for, what is free; freed memory is used again") {
+#if !defined(__CUDACC__)
+  machine::emulate_devices(2, 1 << 20);
+  const cuda_device on(1);
+  auto half = on.allocate<float>(1 << 17);
+  CHECK(error_of([&] { (void)on.allocate<float>(1 << 18); }) ==
+        "gpu(1): out of memory: 1048576 bytes are needed, 524288 of 1048576 are free");
+  half = {};
+  const auto all = on.allocate<float>(1 << 18);
+  CHECK(all.size() == 1 << 18);
+#endif
+}
+
+TEST_CASE("devices that do not exist") {
+  have_devices(2);
+  CHECK(error_of([] { cuda_device(2); }) == "gpu(2): this machine has 2, from gpu(0) to gpu(1)");
+  CHECK(error_of([] { cuda_device(-1); }) == "gpu(-1): this machine has 2, from gpu(0) to gpu(1)");
+  CHECK(error_of([] { gpus(0); }) == "gpus(0): at least one device is needed");
+  CHECK(error_of([] { gpus({1, 0, 1}); }) == "gpus: device 1 is named twice");
+  have_devices(0);
+  const std::string none =
+      error_of([] { trainer model{sequential<input<2>, dense<1>>{}, adam{}, mean_squared_error{}, one_device{gpu(0)}}; });
+  CHECK(none.starts_with("gpu(0): this file was not compiled by nvcc"));
+}
+
+TEST_CASE("fit, evaluate and predict on emulated GPUs") {
+  have_devices(2);
+  std::vector<float> x(200 * 2);
+  std::vector<std::int32_t> y(200);
+  for (std::size_t n = 0; n < 200; ++n) {
+    x[2 * n] = float(number(1, 2 * n)), x[2 * n + 1] = float(number(1, 2 * n + 1));
+    y[n] = x[2 * n] * x[2 * n + 1] > 0;
+  }
+  trainer model{sequential<input<2>, dense<16, relu>, dense<2, softmax>>{},
+                adam{.learning_rate = 0.02},
+                sparse_categorical_crossentropy{},
+                accuracy{},
+                mirrored{gpus()},
+                seed(5)};
+  model.fit(x, y, epochs(20), batch_size(20), verbosity::off);
+  CHECK(model.evaluate(x, y)["accuracy"] > 0.93);
+}
+
+// Held to what they are now; docs/cuda.md says what they shall be.
+template <class Network>
+machine::work_counts counts_of_a_step() {
+  have_devices(1);
+  std::vector<float> x(64 * std::size_t(Network::input_shape.size()), 0.5f);
+  std::vector<std::int32_t> y(64);
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{gpu(0)}};
+  const samples<float> batch{x.data(), y.data(), 64};
+  model.train_step(batch);
+  machine::take_counts(0);
+  model.train_step(batch);
+  return machine::take_counts(0);
+}
+
+TEST_CASE("kernels, copies and waits of a training step") {
+  using mlp = sequential<input<784>, dense<64, relu>, dense<64, relu>, dense<10, softmax>>;
+  const auto of_mlp = counts_of_a_step<mlp>();
+  CHECK(of_mlp.kernels <= 13);
+  CHECK(of_mlp.copies_to_device == 2);  // samples and labels
+  CHECK(of_mlp.copies_to_host == 1);    // loss and metrics
+  CHECK(of_mlp.waits == 1);
+  using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
+                         dense<10, softmax>>;
+  const auto of_cnn = counts_of_a_step<cnn>();
+  CHECK(of_cnn.kernels <= 17);
+  CHECK(of_cnn.waits == 1);
+}

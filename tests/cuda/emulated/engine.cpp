@@ -1,0 +1,158 @@
+// Training on emulated GPUs: the numbers of the reference, and the same bits for any number of devices and any order of their
+// work.
+// needs: boost_context
+#include "compare.hpp"
+
+#include <cstring>
+#include <strata/cuda/cuda.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/distribute/synchronous_among.hpp>
+#include <strata/strata.hpp>
+#include <string>
+#include <thread>
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+using mlp = sequential<input<6>, dense<8, elu<>>, dropout<0.25_r>, dense<3, softmax>>;
+using normalized =
+    sequential<input<6, 6, 1>, conv2d<4, 3>, batch_norm<>, activation<relu>, max_pool2d<>, flatten, dense<3, softmax>>;
+using branched = sequential<input<4, 4, 2>, residual<conv2d<2, 3, same_padding>, layer_norm<>>, conv2d_transpose<3, 2, stride<2>>,
+                            global_average_pool2d, dense<5, gelu>, dense<3>, activation<softmax>>;
+
+struct outcome {
+  std::vector<float> weights, slots, gradient, predictions;
+  double loss = 0, val_loss = 0, val_accuracy = 0;
+};
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+bool operator==(const outcome& a, const outcome& b) {
+  return same_bits(a.weights, b.weights) && same_bits(a.slots, b.slots) && same_bits(a.gradient, b.gradient) &&
+         same_bits(a.predictions, b.predictions) && a.loss == b.loss && a.val_loss == b.val_loss &&
+         a.val_accuracy == b.val_accuracy;
+}
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  return difference(a, std::vector<double>(b.begin(), b.end()));
+}
+
+/// Some steps with a short last batch, then evaluation and prediction.
+template <class Network, class Optimizer>
+outcome trained(const auto& strategy, const Optimizer& optimizer, const std::string& frozen = "") {
+  constexpr std::size_t size = std::size_t(Network::input_shape.size()), count = 46;
+  std::vector<float> x(count * size);
+  std::vector<std::int32_t> labels(count);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{3}.uniform(i) - 0.5);
+  for (std::size_t i = 0; i < count; ++i) labels[i] = int(i % 3);
+  trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  if (!frozen.empty()) model.set_trainable(frozen, false);
+  model.executor().keep_gradient(true);
+  outcome out;
+  for (int epoch = 0; epoch < 3; ++epoch)
+    for (std::size_t at = 0; at < count; at += 20)
+      out.loss = model.train_step({x.data() + at * size, labels.data() + at, int(std::min<std::size_t>(20, count - at))})[0].sum;
+  auto& executor = const_cast<std::remove_const_t<std::remove_reference_t<decltype(model.executor())>>&>(model.executor());
+  executor.prepare(int(count), purpose::inference);
+  const auto sums = executor.evaluate_step({x.data(), labels.data(), int(count)});
+  out.val_loss = sums[0].mean(), out.val_accuracy = sums[1].mean();
+  out.predictions.resize(count * 3);
+  model.predict(x, out.predictions);
+  const auto w = executor.parameters(), s = executor.slots();
+  const auto g = executor.gradient();
+  out.gradient.assign(g.begin(), g.end());
+  out.weights.assign(w.begin(), w.end()), out.slots.assign(s.begin(), s.end());
+  return out;
+}
+
+template <class Network, class Optimizer = adam>
+void check(const Optimizer& optimizer = {}, const std::string& frozen = "", double tolerance = 1e-4) {
+  const outcome expected = trained<Network>(one_device<reference>{{.threads = 1, .leaves = 4}}, optimizer, frozen);
+  cuda_options four_leaves(gpu(0));
+  four_leaves.leaves = 4;
+  have_devices(1);
+  const outcome one = trained<Network>(one_device{four_leaves}, optimizer, frozen);
+  CHECK(distance(one.weights, expected.weights) < tolerance);
+  CHECK(distance(one.predictions, expected.predictions) < tolerance);
+  CHECK(distance(one.gradient, expected.gradient) < 10 * tolerance);
+  CHECK(one.loss == doctest::Approx(expected.loss).epsilon(tolerance));
+  CHECK(one.val_loss == doctest::Approx(expected.val_loss).epsilon(tolerance));
+  CHECK(one.val_accuracy == expected.val_accuracy);
+  for (const int devices : {2, 3, 4, 8})
+    for (const std::uint64_t order : {1, 2}) {
+      CAPTURE(devices);
+      have_devices(devices, order);
+      CHECK(trained<Network>(mirrored(gpus(), four_leaves), optimizer, frozen) == one);
+    }
+}
+}  // namespace
+
+TEST_CASE("networks train on emulated devices as the reference does") {
+  check<mlp>();
+  check<normalized>(adam{}, "", 1e-3);
+  check<branched>(adam{}, "", 5e-4);
+}
+
+TEST_CASE("with layers that are frozen at run time") {
+  check<mlp>(adam{}, "dense");
+  check<mlp>(adam{}, "dense_1");
+  check<normalized>(adam{}, "conv2d");
+}
+
+TEST_CASE("with every optimizer") {
+  check<mlp>(sgd{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
+  check<mlp>(adamw{});
+  check<mlp>(adamax{});
+  check<mlp>(nadam{});
+  check<mlp>(rmsprop{.momentum = 0.9, .centered = true});
+  check<mlp>(adagrad{});
+  check<mlp>(adadelta{.learning_rate = 1});
+  check<mlp>(ftrl{});
+  check<mlp>(lion{});
+  check<mlp>(lamb{});
+  check<mlp>(adafactor{.learning_rate = 0.01});
+  check<normalized>(adafactor{.learning_rate = 0.01});
+}
+
+TEST_CASE("with clipping and weight decay") {
+  check<mlp>(adam{.weight_decay = 0.1, .clipvalue = 0.01});
+  check<mlp>(sgd{.learning_rate = 0.1, .clipnorm = 0.05});
+  check<mlp>(sgd{.learning_rate = 0.1, .global_clipnorm = 0.05});
+  check<mlp>(lamb{.global_clipnorm = 0.05});
+}
+
+TEST_CASE("with regularizers") {
+  using penalized =
+      sequential<input<6>, dense<8, relu, kernel_regularizer<l2<0.01_r>>>, dense<3, softmax, bias_regularizer<l1<0.02_r>>>>;
+  check<penalized>();
+  check<penalized>(sgd{.learning_rate = 0.1, .clipnorm = 0.05});
+}
+
+TEST_CASE("several processes, each with a GPU or two") {
+  cuda_options four_leaves(gpu(0));
+  four_leaves.leaves = 4;
+  have_devices(1);
+  const outcome one = trained<normalized>(one_device{four_leaves}, adam{});
+  for (const int devices : {1, 2}) {
+    CAPTURE(devices);
+    have_devices(4);
+    std::vector<std::string> failures(2, "");
+    std::vector<outcome> outcomes(2);
+    std::vector<std::thread> threads;
+    for (in_process& member : in_process::group(2))
+      threads.emplace_back([&, member] {
+        try {
+          cuda_options own = four_leaves;
+          own.devices.clear();
+          for (int i = 0; i < devices; ++i) own.devices.push_back(2 * member.rank() + i);
+          outcomes[std::size_t(member.rank())] =
+              trained<normalized>(synchronous_among<in_process, cuda>{member, own, {}}, adam{});
+        } catch (const std::exception& e) {
+          failures[std::size_t(member.rank())] = e.what();
+        }
+      });
+    for (auto& t : threads) t.join();
+    for (const auto& f : failures) CHECK(f == "");
+    for (const outcome& o : outcomes) CHECK(o == one);
+  }
+}
