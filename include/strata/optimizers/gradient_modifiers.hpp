@@ -24,8 +24,7 @@ namespace detail {
 template <class V, class T>
 constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l1, T l2) {
   return after_reduction::transformed(gradient, [=](V g) {
-    const V up = spread<V>(l1), down = spread<V>(-l1), zero{};
-    const V slope = w > zero ? up : w < zero ? down : zero;
+    const V slope = w > V{} ? spread<V>(l1) : w < V{} ? spread<V>(-l1) : V{};
     return g + (product(w, l2 + l2) + slope);
   });
 }

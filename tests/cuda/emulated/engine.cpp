@@ -49,15 +49,12 @@ outcome trained(const auto& strategy, const Optimizer& optimizer, const std::str
   if (!frozen.empty()) model.set_trainable(frozen, false);
   model.executor().keep_gradient(true);
   outcome out;
-  for (int epoch = 0; epoch < 3; ++epoch)
-    for (std::size_t at = 0; at < count; at += 20)
-      out.loss = model.train_step({x.data() + at * size, labels.data() + at, int(std::min<std::size_t>(20, count - at))})[0].sum;
-  auto& executor = const_cast<std::remove_const_t<std::remove_reference_t<decltype(model.executor())>>&>(model.executor());
-  executor.prepare(int(count), purpose::inference);
-  const auto sums = executor.evaluate_step({x.data(), labels.data(), int(count)});
-  out.val_loss = sums[0].mean(), out.val_accuracy = sums[1].mean();
+  out.loss = model.fit(x, labels, epochs(3), batch_size(20), shuffle(false), verbosity::off)["loss"].back();
+  const logs after = model.evaluate(x, labels);
+  out.val_loss = after["loss"], out.val_accuracy = after["accuracy"];
   out.predictions.resize(count * 3);
   model.predict(x, out.predictions);
+  auto& executor = const_cast<std::remove_const_t<std::remove_reference_t<decltype(model.executor())>>&>(model.executor());
   const auto w = executor.parameters(), s = executor.slots();
   const auto g = executor.gradient();
   out.gradient.assign(g.begin(), g.end());
@@ -65,13 +62,20 @@ outcome trained(const auto& strategy, const Optimizer& optimizer, const std::str
   return out;
 }
 
+/// A strategy with that many devices; one that exists several times where there are fewer. Batches have four leaves.
+one_device<cuda> on_devices(int count) {
+  cuda_options options;
+  options.devices.clear();
+  for (int i = 0; i < count; ++i) options.devices.push_back(i % machine::device_count());
+  options.leaves = 4;
+  return {options};
+}
+
 template <class Network, class Optimizer = adam>
 void check(const Optimizer& optimizer = {}, const std::string& frozen = "", double tolerance = 1e-4) {
   const outcome expected = trained<Network>(one_device<reference>{{.threads = 1, .leaves = 4}}, optimizer, frozen);
-  cuda_options four_leaves(gpu(0));
-  four_leaves.leaves = 4;
   have_devices(1);
-  const outcome one = trained<Network>(one_device{four_leaves}, optimizer, frozen);
+  const outcome one = trained<Network>(on_devices(1), optimizer, frozen);
   CHECK(distance(one.weights, expected.weights) < tolerance);
   CHECK(distance(one.predictions, expected.predictions) < tolerance);
   CHECK(distance(one.gradient, expected.gradient) < 10 * tolerance);
@@ -82,7 +86,7 @@ void check(const Optimizer& optimizer = {}, const std::string& frozen = "", doub
     for (const std::uint64_t order : {1, 2}) {
       CAPTURE(devices);
       have_devices(devices, order);
-      CHECK(trained<Network>(mirrored(gpus(), four_leaves), optimizer, frozen) == one);
+      CHECK(trained<Network>(on_devices(devices), optimizer, frozen) == one);
     }
 }
 }  // namespace
@@ -129,10 +133,8 @@ TEST_CASE("with regularizers") {
 }
 
 TEST_CASE("several processes, each with a GPU or two") {
-  cuda_options four_leaves(gpu(0));
-  four_leaves.leaves = 4;
   have_devices(1);
-  const outcome one = trained<normalized>(one_device{four_leaves}, adam{});
+  const outcome one = trained<normalized>(on_devices(1), adam{});
   for (const int devices : {1, 2}) {
     CAPTURE(devices);
     have_devices(4);
@@ -142,9 +144,8 @@ TEST_CASE("several processes, each with a GPU or two") {
     for (in_process& member : in_process::group(2))
       threads.emplace_back([&, member] {
         try {
-          cuda_options own = four_leaves;
-          own.devices.clear();
-          for (int i = 0; i < devices; ++i) own.devices.push_back(2 * member.rank() + i);
+          cuda_options own = on_devices(devices).options;
+          for (int& each : own.devices) each = (each + 2 * member.rank()) % machine::device_count();
           outcomes[std::size_t(member.rank())] =
               trained<normalized>(synchronous_among<in_process, cuda>{member, own, {}}, adam{});
         } catch (const std::exception& e) {

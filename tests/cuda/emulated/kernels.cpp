@@ -22,49 +22,53 @@ TEST_CASE("softmax: rows that are shorter and longer than a block of threads") {
 }
 
 TEST_CASE("dense: less than a tile, more than one, without a bias, with an activation") {
-  compare_with_reference<type_list<affine<{.units = 10}>>, shape{7}>();
-  compare_with_reference<type_list<affine<{.units = 70, .bias = false}>>, shape{130}>();
-  compare_with_reference<type_list<affine<{.units = 33}>, relu>, shape{17}>();
-  compare_with_reference<type_list<affine<{.units = 5}>, tanh_activation>, shape{64}>();
+  compare_with_reference<type_list<affine<dense_settings{.units = 10}>>, shape{7}>();
+  compare_with_reference<type_list<affine<dense_settings{.units = 70, .bias = false}>>, shape{130}>();
+  compare_with_reference<type_list<affine<dense_settings{.units = 33}>, relu>, shape{17}>();
+  compare_with_reference<type_list<affine<dense_settings{.units = 5}>, tanh_activation>, shape{64}>();
 }
 
 TEST_CASE("convolution: strides, dilations, padding") {
-  compare_with_reference<type_list<convolution<{.filters = 4, .kernel_height = 3, .kernel_width = 3}>>, shape{7, 6, 3}>();
-  compare_with_reference<type_list<convolution<{.filters = 70, .kernel_height = 1, .kernel_width = 1}>>, shape{3, 2, 5}>();
+  compare_with_reference<type_list<convolution<conv_settings{.filters = 4, .kernel_height = 3, .kernel_width = 3}>>,
+                         shape{7, 6, 3}>();
+  compare_with_reference<type_list<convolution<conv_settings{.filters = 70, .kernel_height = 1, .kernel_width = 1}>>,
+                         shape{3, 2, 5}>();
+  compare_with_reference<type_list<convolution<conv_settings{
+                             .filters = 3, .kernel_height = 2, .kernel_width = 3, .stride_height = 2, .same = true}>>,
+                         shape{8, 5, 2}>();
   compare_with_reference<
-      type_list<convolution<{.filters = 3, .kernel_height = 2, .kernel_width = 3, .stride_height = 2, .same = true}>>,
-      shape{8, 5, 2}>();
-  compare_with_reference<
-      type_list<convolution<{
+      type_list<convolution<conv_settings{
           .filters = 2, .kernel_height = 3, .kernel_width = 2, .dilation_height = 2, .dilation_width = 3, .bias = false}>>,
       shape{9, 8, 4}>();
-  compare_with_reference<type_list<convolution<{.filters = 8, .kernel_height = 3, .kernel_width = 3, .same = true}>, relu>,
-                         shape{6, 6, 4}>();
+  compare_with_reference<
+      type_list<convolution<conv_settings{.filters = 8, .kernel_height = 3, .kernel_width = 3, .same = true}>, relu>,
+      shape{6, 6, 4}>();
 }
 
 TEST_CASE("convolution in groups, and depthwise") {
-  compare_with_reference<type_list<convolution<{.filters = 6, .kernel_height = 3, .kernel_width = 3, .groups = 2}>>,
+  compare_with_reference<type_list<convolution<conv_settings{.filters = 6, .kernel_height = 3, .kernel_width = 3, .groups = 2}>>,
                          shape{6, 7, 4}>();
-  compare_with_reference<type_list<convolution<{.filters = 8,
-                                                .kernel_height = 3,
-                                                .kernel_width = 3,
-                                                .stride_height = 2,
-                                                .stride_width = 2,
-                                                .groups = 4,
-                                                .same = true}>,
+  compare_with_reference<type_list<convolution<conv_settings{.filters = 8,
+                                                             .kernel_height = 3,
+                                                             .kernel_width = 3,
+                                                             .stride_height = 2,
+                                                             .stride_width = 2,
+                                                             .groups = 4,
+                                                             .same = true}>,
                                    elu<>>,
                          shape{7, 5, 4}>();
 }
 
 TEST_CASE("transposed convolution") {
-  compare_with_reference<type_list<transposed_convolution<{.filters = 3, .kernel_height = 3, .kernel_width = 2}>>,
-                         shape{4, 5, 2}>();
   compare_with_reference<
-      type_list<transposed_convolution<{
+      type_list<transposed_convolution<transposed_conv_settings{.filters = 3, .kernel_height = 3, .kernel_width = 2}>>,
+      shape{4, 5, 2}>();
+  compare_with_reference<
+      type_list<transposed_convolution<transposed_conv_settings{
                     .filters = 4, .kernel_height = 3, .kernel_width = 3, .stride_height = 2, .stride_width = 2, .same = true}>,
                 sigmoid>,
       shape{4, 3, 5}>();
-  compare_with_reference<type_list<transposed_convolution<{
+  compare_with_reference<type_list<transposed_convolution<transposed_conv_settings{
                              .filters = 2, .kernel_height = 2, .kernel_width = 2, .dilation_height = 2, .bias = false}>>,
                          shape{3, 4, 3}>();
 }
@@ -88,16 +92,16 @@ TEST_CASE("layer normalization") {
 }
 
 TEST_CASE("embedding, dropout, normalization") {
-  compare_with_reference<type_list<lookup<{.rows = 9, .width = 5}>>, shape{6}>();
+  compare_with_reference<type_list<lookup<embedding_settings{.rows = 9, .width = 5}>>, shape{6}>();
   compare_with_reference<type_list<dropout<0.3_r>>, shape{4, 5}>();
   compare_with_reference<type_list<normalization>, shape{3, 4}>();
 }
 
 TEST_CASE("padding and enlarging") {
-  compare_with_reference<type_list<zero_padding<{1, 2, 0, 3}>>, shape{3, 4, 2}>();
-  compare_with_reference<type_list<up_sampling<{2, 3}>>, shape{3, 4, 2}>();
-  compare_with_reference<type_list<up_sampling<{2, 3, true}>>, shape{3, 4, 2}>();
-  compare_with_reference<type_list<up_sampling<{4, 5, true}>>, shape{2, 1, 1}>();
+  compare_with_reference<type_list<zero_padding<padding_settings{1, 2, 0, 3}>>, shape{3, 4, 2}>();
+  compare_with_reference<type_list<up_sampling<up_sampling_settings{2, 3}>>, shape{3, 4, 2}>();
+  compare_with_reference<type_list<up_sampling<up_sampling_settings{2, 3, true}>>, shape{3, 4, 2}>();
+  compare_with_reference<type_list<up_sampling<up_sampling_settings{4, 5, true}>>, shape{2, 1, 1}>();
 }
 
 TEST_CASE_TEMPLATE("joins", Join, sum_of_branches, difference_of_branches, product_of_branches, mean_of_branches,

@@ -69,7 +69,8 @@ struct update_terms {
   bool has_penalties;
 
   constexpr gradient_modifiers<T> modifiers(int k) const {
-    gradient_modifiers<T> m{.clip_value = clip_value, .weight_decay = weight_decay};
+    gradient_modifiers<T> m;
+    m.clip_value = clip_value, m.weight_decay = weight_decay;
     if (has_penalties) m.l1 = T(ranges.all[k].regularizer.l1), m.l2 = T(ranges.all[k].regularizer.l2);
     if (factors) m.clip_factor = T(factors[k]);
     return m;
