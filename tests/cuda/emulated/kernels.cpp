@@ -45,6 +45,16 @@ TEST_CASE("convolution: strides, dilations, padding") {
       shape{6, 6, 4}>();
 }
 
+TEST_CASE("convolution, activation and pooling in one kernel") {
+  compare_with_reference<type_list<convolution<conv_settings{.filters = 5, .kernel_height = 3, .kernel_width = 3}>, relu,
+                                   max_pooling<pool_settings{2, 2}>>,
+                         shape{8, 7, 3}>();
+  compare_with_reference<
+      type_list<convolution<conv_settings{.filters = 33, .kernel_height = 2, .kernel_width = 3, .same = true, .bias = false}>,
+                tanh_activation, max_pooling<pool_settings{2, 2, 2, 2, true}>>,
+      shape{6, 4, 2}>();
+}
+
 TEST_CASE("convolution in groups, and depthwise") {
   compare_with_reference<type_list<convolution<conv_settings{.filters = 6, .kernel_height = 3, .kernel_width = 3, .groups = 2}>>,
                          shape{6, 7, 4}>();

@@ -254,7 +254,6 @@ class cuda_engine {
       r.context.leaves = {r.own.size(), capacity, layout.trainable, long(sums_of_leaf::size)};
       const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
       r.batch = r.memory_of_batch.copy(r.on, r.queue, rows);
-      clear(r, r.sums);
     }
   }
   void place_gradients() {
@@ -279,10 +278,11 @@ class cuda_engine {
   void measure(replica& r, const output_rows<const T>& predictions) {
     const machine::rows_of_leaves rows{r.own.size(), r.context.leaves.capacity, r.batch.count};
     const sums_of_leaf sums = sums_of(r);
-    if constexpr (sums_of_leaf::metric_count > detail::sum_counts<Program>::outputs)
+    constexpr long count = 2 * long(sums_of_leaf::metric_count - detail::sum_counts<Program>::outputs);
+    if constexpr (count > 0)
       machine::for_each_index(
           r.queue, rows.leaves,
-          machine::measure_leaf<Program>{rows, predictions, r.batch, sums.metrics(), long(sums_of_leaf::size)});
+          machine::measure_leaf<Program>{rows, predictions, r.batch, sums.metrics(), count, long(sums_of_leaf::size)});
   }
 
   /// What any device is asked for from now on begins when all have done what they were asked for before.

@@ -13,13 +13,14 @@ struct measure_leaf {
   output_rows<const T> predictions;
   samples<T> batch;
   double* to;
-  long stride;
+  long count, stride;  // sums of a leaf; from leaf to leaf
 
   constexpr void operator()(long leaf) const {
     constexpr const end_sizes& ends = ends_of_program<Program>;
     const int begin = int(rows.begin(leaf)), size = int(rows.size(leaf));
     output_rows<const T> own;
     for (int k = 0; k < ends.output_count; ++k) own.at[k] = predictions.at[k] + long{begin} * ends.outputs[k];
+    for (long i = 0; i < count; ++i) to[leaf * stride + i] = 0;
     strata::detail::measure<Program>(own, batch.rows(begin, size, ends), to + leaf * stride);
   }
 };

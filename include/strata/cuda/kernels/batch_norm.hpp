@@ -10,7 +10,7 @@ namespace strata {
 
 namespace machine {
 
-/// Adds sums over the pixels of a leaf, channel by channel: of (x, x^2), or of (dy, dy * x).
+/// Stores sums over the pixels of a leaf, channel by channel: of (x, x^2), or of (dy, dy * x).
 template <class T, int C, int Size>
 struct collect_sums {
   using value = sum_pair<double>;
@@ -28,7 +28,7 @@ struct collect_sums {
   }
   constexpr void store(long sum, value v) const {
     double* const to = statistics + sum / C * stride + sum % C;
-    to[0] += v.first, to[C] += v.second;
+    to[0] = v.first, to[C] = v.second;
   }
 };
 

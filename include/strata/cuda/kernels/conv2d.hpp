@@ -5,6 +5,7 @@
 #include <strata/cuda/machine/tiled_product.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
+#include <strata/layers/max_pool2d.hpp>
 
 namespace strata {
 
@@ -202,6 +203,21 @@ void compute_kernel_gradient(const queue& q, Large large, Small small, gradient_
   }
 }
 
+/// The gradients of a convolution. dz: of its result, before the activation.
+template <conv_settings S, class At, class Dz, class T>
+void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
+  using place = gradient_place<T>;
+  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
+  const auto rows = rows_of_leaves::of(o);
+  if (S.bias && S.groups == 1 && db.is_wanted()) {
+    for_each_product(q, rows.leaves, kernel_gradient<At, T, const T*, Dz, true>{o.x[0], dz, dw, db, rows});
+  } else {
+    compute_kernel_gradient<At>(q, o.x[0], dz, dw, rows);
+    if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
+  }
+  if (o.dx[0]) compute_large_images<At>(q, dz, o.w[0], place::of_input(o, 0), o.count);
+}
+
 /// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F). A: an activation, or linear.
 template <conv_settings S, class A, class P, shape In>
 struct convolution_kernel : kernel_defaults {
@@ -212,20 +228,94 @@ struct convolution_kernel : kernel_defaults {
   static void forward(queue q, const operands<T>& o) {
     compute_small_images<at>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
   }
-  static void backward(queue q, const operands<T>& o) {
-    using place = gradient_place<T>;
-    const gradient_before<A, T> dz{o.dy, o.y};
-    const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
-    const auto rows = rows_of_leaves::of(o);
-    if (S.bias && S.groups == 1 && db.is_wanted()) {
-      for_each_product(q, rows.leaves, kernel_gradient<at, T, const T*, gradient_before<A, T>, true>{o.x[0], dz, dw, db, rows});
-    } else {
-      compute_kernel_gradient<at>(q, o.x[0], dz, dw, rows);
-      if constexpr (S.bias) store_bias_gradient<A>(q, o, 1, S.filters, int(at::small_pixels));
-    }
-    if (o.dx[0]) compute_large_images<at>(q, dz, o.w[0], place::of_input(o, 0), o.count);
+  static void backward(queue q, const operands<T>& o) { convolution_backward<S, at>(q, o, gradient_before<A, T>{o.dy, o.y}); }
+};
+
+/// Windows of 2x2 pixels over the small images, side by side. A last row or column that is left over is in no window.
+template <class S>
+struct pairs_of_pixels {
+  static constexpr int rows = S::down.out() / 2, columns = S::across.out() / 2, windows = rows * columns;
+  /// The pixel of all small images that is number `which` of a window.
+  static constexpr long pixel(long window, int which) {
+    const int at = int(window % windows), row = at / columns * 2 + which / 2, column = at % columns * 2 + which % 2;
+    return window / windows * S::small_pixels + long(row) * S::across.out() + column;
   }
 };
+
+/// The product of to_small_images with its rows window by window, so that a thread has all pixels of a window: it stores the
+/// largest, and which one that is.
+template <class S, class A, class T>
+struct to_pooled_images {
+  using value = T;
+  using pairs = pairs_of_pixels<S>;
+  static constexpr bool rows_are_neighbours = false;
+  const T *x, *w, *bias;
+  T *y, *winners;  // winners: null if nobody asks
+  long count;
+
+  constexpr long rows() const { return count * pairs::windows * 4; }
+  constexpr long columns() const { return S::filters; }
+  constexpr long terms(long) const { return S::taps * S::channels; }
+  constexpr T a(long, long m, long k) const {
+    const long pixel = S::under(pairs::pixel(m / 4, int(m % 4)), int(k / S::channels));
+    return pixel < 0 ? T{} : x[pixel * S::channels + k % S::channels];
+  }
+  constexpr T b(long, long k, long n) const { return w[k * S::filters + n]; }
+  constexpr void store_rows(long, long m, long n, const T (&sums)[4]) const {
+    T best{};
+    int winner = 0;
+    for (int i = 0; i < 4; ++i) {
+      const T next = activated<A>(bias ? bias[n] + sums[i] : sums[i]);
+      if (i == 0 || next > best || next != next) best = next, winner = i;  // nan wins, so that no layer hides it
+    }
+    y[m / 4 * S::filters + n] = best;
+    if (winners) winners[m / 4 * S::filters + n] = T(winner);
+  }
+};
+
+/// The gradient of an element of the small images before activation and pooling.
+template <class S, class A, class T>
+struct gradient_before_pooling {
+  using pairs = pairs_of_pixels<S>;
+  gradient_before<A, T> dz;
+  const T* winners;
+
+  constexpr T operator[](long i) const {
+    const int at = int(i / S::filters % S::small_pixels), row = at / S::across.out(), column = at % S::across.out();
+    if (row / 2 >= pairs::rows || column / 2 >= pairs::columns) return T{};
+    const long window = i / S::filters / S::small_pixels * pairs::windows + row / 2 * pairs::columns + column / 2;
+    const long to = window * S::filters + i % S::filters;
+    return winners[to] == T(row % 2 * 2 + column % 2) ? dz[to] : T{};
+  }
+};
+
+/// Convolution, activation and max pooling over windows of 2x2. y: (count, OH / 2, OW / 2, F). saved: the winner of each window.
+template <conv_settings S, class A, class P, shape In>
+struct pooled_convolution_kernel : kernel_defaults {
+  using T = typename P::value_type;
+  using at = typename convolution_kernel<S, A, P, In>::at;
+  static constexpr bool reads_output = follows_in_a_kernel<A>;
+  static constexpr int saved = pairs_of_pixels<at>::windows * S.filters;
+
+  static void forward(queue q, const operands<T>& o) { run(q, o, o.saved); }
+  static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }
+  static void backward(queue q, const operands<T>& o) {
+    convolution_backward<S, at>(q, o, gradient_before_pooling<at, A, T>{{o.dy, o.y}, o.saved});
+  }
+
+ private:
+  static void run(const queue& q, const operands<T>& o, T* winners) {
+    for_each_product(q, 1, to_pooled_images<at, A, T>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, winners, o.count});
+  }
+};
+
+/// Whether windows of 2x2 lie side by side in an image.
+template <pool_settings S>
+constexpr bool pools_pairs(shape in) {
+  const window_axis down = S.vertical(in), across = S.horizontal(in);
+  const bool pairs = down.kernel == 2 && down.stride == 2 && across.kernel == 2 && across.stride == 2;
+  return pairs && (!S.same || (in[0] % 2 == 0 && in[1] % 2 == 0));
+}
 
 /// x: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y: (count, OH, OW, F).
 template <transposed_conv_settings S, class A, class P, shape In>
@@ -243,7 +333,8 @@ struct transposed_convolution_kernel : kernel_defaults {
     using place = gradient_place<T>;
     const gradient_before<A, T> dz{o.dy, o.y};
     compute_kernel_gradient<at>(q, dz, o.x[0], place::of_weight(o, 0), rows_of_leaves::of(o));
-    if constexpr (S.bias) store_bias_gradient<A>(q, o, 1, S.filters, int(at::large_pixels));
+    if constexpr (S.bias)
+      store_bias_gradient(q, rows_of_leaves::of(o), dz, place::of_weight(o, 1), S.filters, int(at::large_pixels));
     if (o.dx[0]) compute_small_images<at>(q, dz, o.w[0], place::of_input(o, 0), o.count);
   }
 };
@@ -255,6 +346,11 @@ struct kernel<cuda, convolution<S>, P, In> : machine::convolution_kernel<S, line
 template <conv_settings S, class A, class P, shape In>
   requires machine::follows_in_a_kernel<A>
 struct kernel<cuda, fused<convolution<S>, A>, P, In> : machine::convolution_kernel<S, A, P, In> {};
+
+template <conv_settings S, class A, pool_settings Pool, class P, shape In>
+  requires machine::follows_in_a_kernel<A> && (S.groups == 1) &&
+           (machine::pools_pairs<Pool>(convolution<S>::output_shape(In).value))
+struct kernel<cuda, fused<convolution<S>, A, max_pooling<Pool>>, P, In> : machine::pooled_convolution_kernel<S, A, P, In> {};
 
 template <transposed_conv_settings S, class P, shape In>
 struct kernel<cuda, transposed_convolution<S>, P, In> : machine::transposed_convolution_kernel<S, linear, P, In> {};

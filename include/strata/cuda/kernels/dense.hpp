@@ -25,11 +25,11 @@ struct dense_forward {
   constexpr void store(long, long m, long n, T sum) const { y[m * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
 };
 
-template <class A, class T, int K, int N>
+template <class Dz, class T, int K, int N>
 struct dense_input_gradient {
   using value = T;
   static constexpr bool rows_are_neighbours = false;
-  gradient_before<A, T> dz;
+  Dz dz;
   const T* w;
   gradient_place<T> dx;
   long count;
@@ -43,12 +43,12 @@ struct dense_input_gradient {
 };
 
 /// Of the weights and, as one more row of the product, of the bias: its input is 1.
-template <class A, class T, int K, int N, bool Bias>
+template <class Dz, class T, int K, int N, bool Bias>
 struct dense_weight_gradient {
   using value = T;
   static constexpr bool rows_are_neighbours = true;
   const T* x;
-  gradient_before<A, T> dz;
+  Dz dz;
   gradient_place<T> dw, db;
   rows_of_leaves samples;
 
@@ -65,6 +65,20 @@ struct dense_weight_gradient {
   }
 };
 
+/// dz: the gradient before the activation, or before the softmax of the loss.
+template <dense_settings S, int K, class Dz, class T>
+void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
+  using place = gradient_place<T>;
+  constexpr int N = S.units;
+  const auto rows = rows_of_leaves::of(o);
+  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
+  if (S.bias && db.is_wanted())
+    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, T, K, N, true>{o.x[0], dz, dw, db, rows});
+  else if (dw.is_wanted())
+    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, T, K, N, false>{o.x[0], dz, dw, db, rows});
+  if (o.dx[0]) for_each_product(q, 1, dense_input_gradient<Dz, T, K, N>{dz, o.w[0], place::of_input(o, 0), o.count});
+}
+
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear.
 template <dense_settings S, class A, class P, shape In>
 struct dense_kernel : kernel_defaults {
@@ -75,17 +89,7 @@ struct dense_kernel : kernel_defaults {
   static void forward(queue q, const operands<T>& o) {
     for_each_product(q, 1, dense_forward<A, T, K, N>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
   }
-  static void backward(queue q, const operands<T>& o) {
-    using place = gradient_place<T>;
-    const gradient_before<A, T> dz{o.dy, o.y};
-    const auto rows = rows_of_leaves::of(o);
-    const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
-    if (S.bias && db.is_wanted())
-      for_each_product(q, rows.leaves, dense_weight_gradient<A, T, K, N, true>{o.x[0], dz, dw, db, rows});
-    else if (dw.is_wanted())
-      for_each_product(q, rows.leaves, dense_weight_gradient<A, T, K, N, false>{o.x[0], dz, dw, db, rows});
-    if (o.dx[0]) for_each_product(q, 1, dense_input_gradient<A, T, K, N>{dz, o.w[0], place::of_input(o, 0), o.count});
-  }
+  static void backward(queue q, const operands<T>& o) { dense_backward<S, K>(q, o, gradient_before<A, T>{o.dy, o.y}); }
 };
 
 }  // namespace machine

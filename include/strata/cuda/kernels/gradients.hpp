@@ -67,12 +67,12 @@ struct gradient_before {
 };
 
 /// The gradient of a bias, filter by filter: dz has `filters` elements per pixel and `pixels` per sample.
-template <class A, class T>
+template <class Dz, class T>
 struct bias_gradient {
   using value = T;
   static constexpr int threads = 128;
   rows_of_leaves rows;
-  gradient_before<A, T> dz;
+  Dz dz;
   gradient_place<T> db;
   long filters, pixels;
 
@@ -80,11 +80,9 @@ struct bias_gradient {
   constexpr T term(long sum, long i) const { return dz[(rows.begin(sum / filters) * pixels + i) * filters + sum % filters]; }
   constexpr void store(long sum, T v) const { db.store(sum / filters, sum % filters, v); }
 };
-template <class A, class T>
-void store_bias_gradient(const queue& q, const operands<T>& o, int k, int filters, int pixels) {
-  const auto db = gradient_place<T>::of_weight(o, k);
-  const auto rows = rows_of_leaves::of(o);
-  if (db.is_wanted()) for_each_sum(q, long{rows.leaves} * filters, bias_gradient<A, T>{rows, {o.dy, o.y}, db, filters, pixels});
+template <class Dz, class T>
+void store_bias_gradient(const queue& q, rows_of_leaves rows, const Dz& dz, gradient_place<T> db, int filters, int pixels) {
+  if (db.is_wanted()) for_each_sum(q, long{rows.leaves} * filters, bias_gradient<Dz, T>{rows, dz, db, filters, pixels});
 }
 
 }  // namespace strata::machine

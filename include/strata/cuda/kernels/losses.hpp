@@ -4,6 +4,7 @@
 #pragma once
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/loss.hpp>
+#include <strata/cuda/kernels/dense.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/reference/losses.hpp>
 
@@ -18,9 +19,11 @@ struct predict_rows {
   constexpr void operator()(long n) const { loss.predict(n); }
 };
 
-/// Adds (sum, count) for each leaf. Loss: `predict(n)` stores y of a sample, `value(n)` is its loss, weighted.
+/// Stores (sum, count) for each leaf: all of its samples are in this call. Loss: `predict(n)` stores y of a sample, `value(n)` is
+/// its loss, weighted.
 template <class Loss>
 struct loss_sums {
+  using T = typename Loss::T;
   using value = double;
   static constexpr int threads = 128;
   Loss loss;
@@ -31,12 +34,13 @@ struct loss_sums {
   constexpr long terms(long leaf) const { return rows.size(leaf); }
   constexpr double term(long leaf, long i) const {
     const long n = rows.begin(leaf) + i;
+    const T sum = loss.value(n);  // first: y may be where x is
     loss.predict(n);
-    return double(strata::detail::rounded(loss.value(n)));
+    return double(strata::detail::rounded(sum));
   }
   constexpr void store(long leaf, double sum) const {
-    to[leaf * stride] += sum;
-    to[leaf * stride + 1] += double(rows.size(leaf));
+    to[leaf * stride] = sum;
+    to[leaf * stride + 1] = double(rows.size(leaf));
   }
 };
 
@@ -67,16 +71,16 @@ struct any_loss {
   using T = V;
   operands<T> o;
 
-  constexpr std::span<const T> row(long n) const { return {o.y + n * N, std::size_t(N)}; }
+  static constexpr std::span<const T> row(const T* rows, long n) { return {rows + n * N, std::size_t(N)}; }
   constexpr void predict(long n) const {
     for (int i = 0; i < N; ++i) o.y[n * N + i] = o.x[0][n * N + i];
   }
   constexpr T value(long n) const {
-    return L::value(row(n), strata::detail::truth_of<L>(o, int(n), N)) * strata::detail::weight_of(o, int(n));
+    return L::value(row(o.x[0], n), strata::detail::truth_of<L>(o, int(n), N)) * strata::detail::weight_of(o, int(n));
   }
   constexpr void gradient(long n, gradient_place<T> dx) const {
     T* const own = o.scratch + n * N;
-    L::gradient(row(n), strata::detail::truth_of<L>(o, int(n), N), std::span<T>(own, std::size_t(N)));
+    L::gradient(row(o.y, n), strata::detail::truth_of<L>(o, int(n), N), std::span<T>(own, std::size_t(N)));
     for (int i = 0; i < N; ++i) dx.store(n * N + i, own[i] * strata::detail::weight_of(o, int(n)));
   }
 };
@@ -137,6 +141,35 @@ struct loss_of_sigmoid {
   }
 };
 
+/// The gradient of the logits for labels, element by element.
+template <class T, int N>
+struct gradient_before_softmax {
+  const T *y, *weights;
+  const std::int32_t* labels;
+  constexpr T operator[](long i) const {
+    const T gradient = y[i] - T(labels[i / N] == std::int32_t(i % N));
+    return weights ? gradient * weights[i / N] : gradient;
+  }
+};
+
+/// A dense layer, softmax and a crossentropy of labels: the gradient of the logits is computed where it is read.
+template <dense_settings S, class L, class P, shape In>
+struct dense_loss_kernel : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr bool reads_output = true;
+  static constexpr int K = In[0], N = S.units;
+
+  static void forward(queue q, const operands<T>& o) {
+    dense_kernel<S, linear, P, In>::forward(q, o);
+    operands<T> logits = o;
+    logits.x[0] = o.y;
+    compute_loss(q, logits, loss_of_softmax<L, T, N>{logits});
+  }
+  static void backward(queue q, const operands<T>& o) {
+    dense_backward<S, K>(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
+  }
+};
+
 template <class Loss, class P>
 struct loss_kernel : kernel_defaults {
   using T = typename P::value_type;
@@ -158,6 +191,10 @@ template <class L, class P, shape In>
   requires detail::takes_softmax<L> && (In.rank() == 1)
 struct kernel<cuda, fused<softmax, L>, P, In>
     : machine::loss_kernel<machine::loss_of_softmax<L, typename P::value_type, In.size()>, P> {};
+
+template <dense_settings S, class L, class P, shape In>
+  requires detail::takes_softmax<L> && (In.rank() == 1) && (L::labels == label_kind::sparse)
+struct kernel<cuda, fused<affine<S>, softmax, L>, P, In> : machine::dense_loss_kernel<S, L, P, In> {};
 
 template <class... Options, class P, shape In>
   requires(!binary_crossentropy<Options...>::settings.from_logits)

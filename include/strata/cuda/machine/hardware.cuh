@@ -102,6 +102,7 @@ inline void* allocate(int device, std::size_t bytes) {
     throw_error({"gpu(", device, "): out of memory: ", bytes, " bytes are needed, ", free, " of ", total, " are free"});
   }
   detail::check(cudaMemset(memory, 0, bytes), "cudaMemset");
+  detail::check(cudaStreamSynchronize(nullptr), "cudaMemset");  // queues do not wait for the stream on which this is done
   return memory;
 }
 inline void release(int device, void* memory) noexcept {

@@ -37,10 +37,17 @@ struct tiled_code {
           for (int j = 0; j < part; ++j) sum[i][j] += memory.a[d][down + i] * memory.b[d][across + j];
       l.barrier();
     }
-    for (int i = 0; i < part; ++i)
-      for (int j = 0; j < part; ++j)
-        if (row + down + i < rows && column + across + j < columns)
-          product.store(z, row + down + i, column + across + j, sum[i][j]);
+    if constexpr (requires { product.store_rows(z, row, column, sum[0]); }) {
+      for (int j = 0; j < part; ++j) {
+        const value of_column[part] = {sum[0][j], sum[1][j], sum[2][j], sum[3][j]};
+        if (row + down < rows && column + across + j < columns) product.store_rows(z, row + down, column + across + j, of_column);
+      }
+    } else {
+      for (int i = 0; i < part; ++i)
+        for (int j = 0; j < part; ++j)
+          if (row + down + i < rows && column + across + j < columns)
+            product.store(z, row + down + i, column + across + j, sum[i][j]);
+    }
   }
 };
 }  // namespace detail
@@ -48,6 +55,7 @@ struct tiled_code {
 /// `count` products, each the sum over k of a(z, m, k) * b(z, k, n), for all rows m and columns n. Each element is added up in
 /// the order of k, so its bits do not depend on the number of rows or columns. Members of Product:
 ///   `value`, `rows()`, `columns()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`
+///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() and m are multiples of 4
 ///   `rows_are_neighbours`  whether elements of a that lie side by side in memory differ in m, not in k
 template <class Product>
 void for_each_product(const queue& q, long count, const Product& product) {
