@@ -250,7 +250,7 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
   CHECK(contains(saves("{val_loss}.safetensors"), "there is no 'val_loss'; known: epoch, batch, loss, accuracy"));
   CHECK(contains(saves("{epoch:s}.safetensors"), "the format 's' of 'epoch'"));
   CHECK(contains(saves("{loss:n}.safetensors"), "the format 'n' of 'loss'"));
-  CHECK(contains(saves("{loss.safetensors"), "a { without }"));
+  CHECK(contains(saves("{loss.safetensors"), "a { has no } after it"));
   for (const char* format : {"1.2.3f", "..f", "999f", "1.999f", "%f", "lf"})
     CHECK(contains(saves(detail::text_of({"{loss:", format, "}.safetensors"}).c_str()), "the format"));
   CHECK(contains(error_of([] { model_checkpoint{"a.safetensors", {.save_best_only = true, .save_every_batches = 2}}; }),

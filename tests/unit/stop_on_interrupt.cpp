@@ -27,6 +27,8 @@ auto handler_of_interrupts() {
   ::sigaction(SIGINT, nullptr, &now);
   return now.sa_handler;
 }
+/// As for a program in the foreground: shells let those in the background ignore Ctrl-C.
+void be_in_the_foreground() { std::signal(SIGINT, SIG_DFL); }
 /// Presses Ctrl-C after an update.
 struct user {
   long step;
@@ -45,6 +47,7 @@ struct user {
 }  // namespace
 
 TEST_CASE("fit ends after a step, with the weights of that step and the history so far; then all is as before") {
+  be_in_the_foreground();
   const auto handler = handler_of_interrupts();
   const auto data = batches();
   bool second_is_deadly = false;
@@ -69,6 +72,7 @@ TEST_CASE("fit ends after a step, with the weights of that step and the history 
 }
 
 TEST_CASE("with backup_and_restore the training goes on later, to the same bits") {
+  be_in_the_foreground();
   const test::scratch_folder folder("interrupt");
   const auto data = batches();
   const auto train = [&](auto&... callback) {

@@ -19,14 +19,15 @@ inline std::string filled_pattern(const std::string& pattern, int epoch, long ba
       continue;
     }
     const std::size_t end = pattern.find('}', at);
-    if (end == pattern.npos) throw_error({"'", pattern, "': a { without }"});
+    if (end == pattern.npos) throw_error({"'", pattern, "': a { has no } after it"});
     const std::string field = pattern.substr(at + 1, end - at - 1);
     const std::size_t colon = field.find(':');
     const std::string name = field.substr(0, colon), format = colon == field.npos ? "" : field.substr(colon + 1);
     const bool is_whole = name == "epoch" || name == "batch";
     const auto value = values.find(name);
     if (!is_whole && !value)
-      throw_error({"'", pattern, "': there is no '", name, "'; known: epoch, batch", values.empty() ? "" : ", ", values.names()});
+      throw_error({"'", pattern, "': there is no '", name, "'; known: epoch, batch", values.empty() ? "" : ", ", values.names(),
+                   name.starts_with("val_") ? " (val_ ones come from validation(...) among the arguments of fit)" : ""});
     // As printf takes it, with one letter at the end.
     const std::size_t digits = format.find_first_not_of("0123456789.");
     const std::string letter = digits == format.npos ? (is_whole ? "d" : "g") : format.substr(digits);

@@ -23,6 +23,7 @@ struct fused {};
 ///   `infer(const operands<T>&)`           where inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
 ///   for whole-batch operations: `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`
+/// Losses and `collect` add to the sums of a leaf; where a call has all samples of its leaves, they may store them.
 /// Where the queue of the backend's device is not empty, each of them takes it as its first argument.
 /// and the constants of kernel_defaults. The type depends on operation and input shapes only, so that equal layers share code.
 template <class Backend, class Operation, class Precision, shape... In>

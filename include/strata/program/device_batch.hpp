@@ -40,12 +40,13 @@ class device_batch {
   /// Allocates memory for batches of up to `count` samples.
   void grow(const Device& on, int count) {
     if (count <= capacity_) return;
-    capacity_ = count;
-    for (int k = 0; k < ends_->input_count; ++k) inputs_[k] = on.template allocate<T>(std::size_t(count * ends_->inputs[k]));
+    capacity_ = 0;  // until all of it is there
+    for (int k = 0; k < ends_->input_count; ++k) renew(on, inputs_[k], std::size_t(count * ends_->inputs[k]));
     for (int k = 0; k < ends_->output_count; ++k) {
-      if (reads(k, label_kind::dense)) targets_[k] = on.template allocate<T>(std::size_t(count * ends_->outputs[k]));
-      if (reads(k, label_kind::sparse)) labels_[k] = on.template allocate<std::int32_t>(std::size_t(count));
+      if (reads(k, label_kind::dense)) renew(on, targets_[k], std::size_t(count * ends_->outputs[k]));
+      if (reads(k, label_kind::sparse)) renew(on, labels_[k], std::size_t(count));
     }
+    capacity_ = count;
   }
 
   /// Copies a batch to the device; may return before that is done. Returns the samples at addresses of the device.
@@ -70,6 +71,12 @@ class device_batch {
   }
 
  private:
+  /// Frees the memory first: a device may not have room for both.
+  template <class V>
+  static void renew(const Device& on, buffer<V>& memory, std::size_t size) {
+    memory = {};
+    memory = on.template allocate<V>(size);
+  }
   bool reads(int output, label_kind kind) const { return truths_[std::size_t(output)] == kind; }
 };
 

@@ -36,6 +36,10 @@ class leaf_schedule {
     if (why == purpose::training) most_ = most;
     return most;
   }
+  /// There was no memory for it after all: the next call of grow() has an answer again.
+  void forget() { prepared_for_[0] = prepared_for_[1] = 0; }
+  /// The largest batch that was prepared for.
+  int prepared_for(purpose why) const { return prepared_for_[int(why)]; }
   /// The most leaves of a training batch that one of `processes` computes, and the most samples of one.
   batch_division most_of_one(int processes) const { return {(most_.leaves + processes - 1) / processes, most_.capacity}; }
   /// The addresses of gradients, which the engine sets: element i is for leaf own().begin + i.

@@ -45,10 +45,12 @@ class workspace {
  public:
   /// leaf: the number of samples whose activations are kept between passes, if the plan needs that.
   void prepare(const device& on, int leaf, int micro_batch) {
-    leaf_ = std::max(leaf_, leaf), micro_batch_ = std::max(micro_batch_, micro_batch);
-    grow(on, lasting_, std::size_t(leaf_) * std::size_t(plan.workspace));
-    grow(on, passing_, std::size_t(micro_batch_) * std::size_t(plan.passing));
-    grow(on, scratch_, std::size_t(plan.scratch) + std::size_t(micro_batch_) * std::size_t(plan.scratch_per_sample));
+    leaf = std::max(leaf_, leaf), micro_batch = std::max(micro_batch_, micro_batch);
+    leaf_ = micro_batch_ = 0;  // until all of it is there
+    grow(on, lasting_, std::size_t(leaf) * std::size_t(plan.workspace));
+    grow(on, passing_, std::size_t(micro_batch) * std::size_t(plan.passing));
+    grow(on, scratch_, std::size_t(plan.scratch) + std::size_t(micro_batch) * std::size_t(plan.scratch_per_sample));
+    leaf_ = leaf, micro_batch_ = micro_batch;
   }
   /// Where a micro-batch begins in a buffer of `size` elements per sample. first: the index of its first sample in the leaf.
   T* at(workspace_location where, int size, int first) {
@@ -63,6 +65,7 @@ class workspace {
  private:
   static void grow(const device& on, buffer& memory, std::size_t size) {
     if (size <= memory.size()) return;
+    if constexpr (!device::is_host) memory = {};  // it may not have room for both
     memory = on.template allocate<T>(size);
     if constexpr (device::is_host) detail::poison(memory.span());
   }

@@ -18,7 +18,7 @@ constexpr auto truth_of(const operands<T>& o, int n, int size) {
   if constexpr (Loss::labels == label_kind::sparse)
     return o.labels[n];
   else
-    return std::span<const T>(o.targets + n * size, std::size_t(size));
+    return std::span<const T>(o.targets + std::ptrdiff_t(n) * size, std::size_t(size));
 }
 
 /// The weight of sample n.

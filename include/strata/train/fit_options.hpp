@@ -154,10 +154,11 @@ struct validation_split {
 
   /// How many of the first samples train, rounded down as in Keras. Throws strata::error if one of the two parts would be empty.
   std::size_t to_train(std::size_t samples) const {
-    const double first = fraction > 0 && fraction < 1 ? std::floor(double(samples) * (1 - fraction)) : 0;
+    if (!(fraction > 0 && fraction < 1))
+      throw_error({"validation_split(", fraction, "): it is a fraction above 0 and below 1; without it no sample is held back"});
+    const double first = std::floor(double(samples) * (1 - fraction));
     if (first < 1 || first >= double(samples))
-      throw_error({"validation_split(", fraction, "): of ", samples, " samples ", first < 1 ? "none" : "all",
-                   " would train; it is a fraction between 0 and 1"});
+      throw_error({"validation_split(", fraction, "): of ", samples, " samples ", first < 1 ? "none" : "all", " would train"});
     return static_cast<std::size_t>(first);
   }
 };

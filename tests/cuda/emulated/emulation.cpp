@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <strata/callbacks/check_numerics.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -113,7 +114,37 @@ TEST_CASE("out of memory: what was asked for, what is free; freed memory is used
 #endif
 }
 
+TEST_CASE("after a batch that was too large a smaller one trains") {
+#if !defined(__CUDACC__)
+  machine::emulate_devices(2, 1 << 20);
+  std::vector<float> x(4096 * 8), y(4096);
+  trainer model{sequential<input<8>, dense<64, relu>, dense<1>>{}, sgd{}, mean_squared_error{}, mirrored{gpus()}};
+  const samples<float> small{x.data(), y.data(), 64}, large{x.data(), y.data(), 4096};
+  CHECK(error_of([&] { model.train_step(large); }).find("out of memory") != std::string::npos);
+  model.train_step(small);
+  CHECK(error_of([&] { model.train_step(large); }).find("out of memory") != std::string::npos);
+  model.train_step(small);
+#endif
+}
+
+TEST_CASE("an observer that reads numbers is refused") {
+  have_devices(1);
+  trainer model{sequential<input<2>, dense<1>>{}, sgd{}, mean_squared_error{}, one_device{gpu(0)}};
+  const std::vector<float> x(8), y(4);
+  CHECK(error_of([&] { model.fit(x, y, verbosity::off, check_numerics{}); }) ==
+        "an observer that reads numbers of layers, such as check_numerics, needs a strategy on the CPU");
+}
+
+TEST_CASE("devices do not vanish while they are used") {
+  have_devices(1);
+  const auto memory = cuda_device(0).allocate<float>(1);
+  CHECK(error_of([] { machine::emulate_devices(2); }) ==
+        "emulate_devices: a trainer or a buffer still has memory of an emulated device");
+  CHECK(error_of([] { machine::take_counts(1); }) == "there are 1 emulated devices, but not number 1");
+}
+
 TEST_CASE("devices that do not exist") {
+  CHECK(error_of([] { machine::emulate_devices(-1); }) == "emulate_devices(-1): a number of devices is at least 0");
   have_devices(2);
   CHECK(error_of([] { cuda_device(2); }) == "gpu(2): this machine has 2, from gpu(0) to gpu(1)");
   CHECK(error_of([] { cuda_device(-1); }) == "gpu(-1): this machine has 2, from gpu(0) to gpu(1)");
@@ -143,7 +174,7 @@ TEST_CASE("fit, evaluate and predict on emulated GPUs") {
   CHECK(model.evaluate(x, y)["accuracy"] > 0.93);
 }
 
-// Held to what they are now; docs/cuda.md says what they shall be.
+// Held to what they are now.
 template <class Network>
 machine::work_counts counts_of_a_step() {
   have_devices(1);

@@ -63,11 +63,11 @@ class cuda_engine {
   };
 
   leaf_schedule<T> leaves_;
-  std::vector<std::unique_ptr<replica>> replicas_;
   std::vector<double> host_sums_, penalties_;
+  std::vector<std::unique_ptr<replica>> replicas_;  // after the arrays that their queues may still write to
   bool sums_are_on_host_ = false, penalties_are_on_host_ = true;
   kernel_observer* observer_ = nullptr;
-  std::vector<trained_group> groups_;  // empty: nothing is frozen
+  std::vector<trained_group> groups_;  // empty: no layer was ever frozen at run time
 
  public:
   using program = Program;
@@ -83,7 +83,12 @@ class cuda_engine {
     if (replicas_.empty()) throw_error("cuda_options: at least one device is needed");
   }
 
-  void observe(kernel_observer* observer) { observer_ = observer; }
+  /// Throws strata::error for an observer that reads numbers: they are not in host memory.
+  void observe(kernel_observer* observer) {
+    if (observer && observer->reads_gradients())
+      throw_error("an observer that reads numbers of layers, such as check_numerics, needs a strategy on the CPU");
+    observer_ = observer;
+  }
   void freeze(std::span<const bool> slots) {
     const auto ranges = trained_ranges(layout, slots);
     groups_ = trained_groups(plan, layout, slots);
@@ -108,20 +113,17 @@ class cuda_engine {
   int prepare(int batch, purpose why, int processes) {
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
-    if (std::size_t(most.leaves) * sums_of_leaf::size > host_sums_.size())
-      host_sums_.resize(std::size_t(most.leaves) * sums_of_leaf::size);
-    const int leaves = share(most.leaves), rows = std::min(batch, leaves * most.capacity);
-    for (const auto& r : replicas_) {
-      r->memory_of_batch.grow(r->on, rows);
-      grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
-      if (why == purpose::inference) r->inference.prepare(r->on, rows, rows);
+    try {
+      allocate(most, batch, why, processes);
+    } catch (...) {
+      leaves_.forget();
+      throw;
     }
-    if (why == purpose::training) share_among(processes);
     return most.leaves;
   }
   void share_among(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
-    const int leaves = share(most.leaves), rows = leaves * most.capacity;
+    const int leaves = share(most.leaves), rows = std::min(leaves_.prepared_for(purpose::training), leaves * most.capacity);
     for (const auto& r : replicas_) {
       grow(*r, r->gradients, std::size_t(leaves) * std::size_t(layout.trainable));
       grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
@@ -163,9 +165,9 @@ class cuda_engine {
       pass.backward(last, false, [&](int g) { passed.push_back(g); });
     });
     wait_for_each_other();
-    const int computed = std::min(leaves_.own().end, leaves_.occupied()) - leaves_.own().begin;
-    for (const int g : passed)
-      for (int l = 0; l < computed; ++l) done(g);
+    if constexpr (plan.segment_count == 1)
+      for (const int g : passed)
+        for (int l = 0; l < leaves_.own().size(); ++l) done(g);
   }
   void backward(int segment) {
     for_each_replica(&replica::training, [&](replica&, auto& pass) { pass.backward(segment, false); });
@@ -193,6 +195,7 @@ class cuda_engine {
   }
 
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient) {
+    wait_for_each_other();  // the reduction may have written on the queue of the first
     std::vector<std::vector<T*>> arrays(replicas_.size());
     for (std::size_t i = 0; i < replicas_.size(); ++i) arrays[i] = arrays_on(*replicas_[i], gradient);
     wait_for_each_other();  // before the first array of any device is overwritten
@@ -216,10 +219,11 @@ class cuda_engine {
   }
   void predict(const output_rows<T>& out) {
     share_leaves({0, leaves_.leaves()});
-    for_each_replica(&replica::inference, [&](replica& r, auto& pass) {
-      pass.predict();
+    for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.predict(); });
+    for_each_replica(&replica::inference, [&](replica& r, auto& pass) {  // a copy to pageable memory waits for its queue
+      const output_rows<const T> predictions = pass.predictions();
       for (int k = 0; k < ends.output_count; ++k)
-        r.on.copy_to_host(r.queue, pass.predictions().at[k],
+        r.on.copy_to_host(r.queue, predictions.at[k],
                           std::span(out.at[k] + first_row(r) * ends.outputs[k], std::size_t(r.batch.count * ends.outputs[k])));
     });
     for (const auto& r : replicas_) r->on.wait(r->queue);
@@ -238,9 +242,23 @@ class cuda_engine {
   static void clear(replica& r, const buffer<V>& memory) {
     machine::for_each_index(r.queue, long(memory.size()), machine::fill_with_zeros<V>{memory.data()});
   }
+  /// Frees the memory first: a device may not have room for both.
   template <class V>
   static void grow(replica& r, buffer<V>& memory, std::size_t size) {
-    if (size > memory.size()) memory = r.on.template allocate<V>(size);
+    if (size <= memory.size()) return;
+    memory = {};
+    memory = r.on.template allocate<V>(size);
+  }
+  void allocate(batch_division most, int batch, purpose why, int processes) {
+    if (std::size_t(most.leaves) * sums_of_leaf::size > host_sums_.size())
+      host_sums_.resize(std::size_t(most.leaves) * sums_of_leaf::size);
+    const int leaves = share(most.leaves), rows = std::min(batch, leaves * most.capacity);
+    for (const auto& r : replicas_) {
+      r->memory_of_batch.grow(r->on, rows);
+      grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
+      if (why == purpose::inference) r->inference.prepare(r->on, rows, rows);
+    }
+    if (why == purpose::training) share_among(processes);
   }
 
   /// Gives each device its part of some leaves, and copies their samples.

@@ -233,12 +233,12 @@ struct convolution_kernel : kernel_defaults {
 
 /// Windows of 2x2 pixels over the small images, side by side. A last row or column that is left over is in no window.
 template <class S>
-struct pairs_of_pixels {
-  static constexpr int rows = S::down.out() / 2, columns = S::across.out() / 2, windows = rows * columns;
+struct pooled_windows {
+  static constexpr int rows = S::down.out() / 2, columns = S::across.out() / 2, count = rows * columns;
   /// The pixel of all small images that is number `which` of a window.
   static constexpr long pixel(long window, int which) {
-    const int at = int(window % windows), row = at / columns * 2 + which / 2, column = at % columns * 2 + which % 2;
-    return window / windows * S::small_pixels + long(row) * S::across.out() + column;
+    const int at = int(window % count), row = at / columns * 2 + which / 2, column = at % columns * 2 + which % 2;
+    return window / count * S::small_pixels + long(row) * S::across.out() + column;
   }
 };
 
@@ -247,17 +247,17 @@ struct pairs_of_pixels {
 template <class S, class A, class T>
 struct to_pooled_images {
   using value = T;
-  using pairs = pairs_of_pixels<S>;
+  using windows = pooled_windows<S>;
   static constexpr bool rows_are_neighbours = false;
   const T *x, *w, *bias;
-  T *y, *winners;  // winners: null if nobody asks
+  T *y, *winners;  // winners: null in inference
   long count;
 
-  constexpr long rows() const { return count * pairs::windows * 4; }
+  constexpr long rows() const { return count * windows::count * 4; }
   constexpr long columns() const { return S::filters; }
   constexpr long terms(long) const { return S::taps * S::channels; }
   constexpr T a(long, long m, long k) const {
-    const long pixel = S::under(pairs::pixel(m / 4, int(m % 4)), int(k / S::channels));
+    const long pixel = S::under(windows::pixel(m / 4, int(m % 4)), int(k / S::channels));
     return pixel < 0 ? T{} : x[pixel * S::channels + k % S::channels];
   }
   constexpr T b(long, long k, long n) const { return w[k * S::filters + n]; }
@@ -276,14 +276,14 @@ struct to_pooled_images {
 /// The gradient of an element of the small images before activation and pooling.
 template <class S, class A, class T>
 struct gradient_before_pooling {
-  using pairs = pairs_of_pixels<S>;
+  using windows = pooled_windows<S>;
   gradient_before<A, T> dz;
   const T* winners;
 
   constexpr T operator[](long i) const {
     const int at = int(i / S::filters % S::small_pixels), row = at / S::across.out(), column = at % S::across.out();
-    if (row / 2 >= pairs::rows || column / 2 >= pairs::columns) return T{};
-    const long window = i / S::filters / S::small_pixels * pairs::windows + row / 2 * pairs::columns + column / 2;
+    if (row / 2 >= windows::rows || column / 2 >= windows::columns) return T{};
+    const long window = i / S::filters / S::small_pixels * windows::count + row / 2 * windows::columns + column / 2;
     const long to = window * S::filters + i % S::filters;
     return winners[to] == T(row % 2 * 2 + column % 2) ? dz[to] : T{};
   }
@@ -295,7 +295,7 @@ struct pooled_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = typename convolution_kernel<S, A, P, In>::at;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
-  static constexpr int saved = pairs_of_pixels<at>::windows * S.filters;
+  static constexpr int saved = pooled_windows<at>::count * S.filters;
 
   static void forward(queue q, const operands<T>& o) { run(q, o, o.saved); }
   static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }
@@ -311,10 +311,10 @@ struct pooled_convolution_kernel : kernel_defaults {
 
 /// Whether windows of 2x2 lie side by side in an image.
 template <pool_settings S>
-constexpr bool pools_pairs(shape in) {
+constexpr bool pools_two_by_two(shape in) {
   const window_axis down = S.vertical(in), across = S.horizontal(in);
-  const bool pairs = down.kernel == 2 && down.stride == 2 && across.kernel == 2 && across.stride == 2;
-  return pairs && (!S.same || (in[0] % 2 == 0 && in[1] % 2 == 0));
+  const bool fits = down.kernel == 2 && down.stride == 2 && across.kernel == 2 && across.stride == 2;
+  return fits && (!S.same || (in[0] % 2 == 0 && in[1] % 2 == 0));
 }
 
 /// x: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y: (count, OH, OW, F).
@@ -349,7 +349,7 @@ struct kernel<cuda, fused<convolution<S>, A>, P, In> : machine::convolution_kern
 
 template <conv_settings S, class A, pool_settings Pool, class P, shape In>
   requires machine::follows_in_a_kernel<A> && (S.groups == 1) &&
-           (machine::pools_pairs<Pool>(convolution<S>::output_shape(In).value))
+           (machine::pools_two_by_two<Pool>(convolution<S>::output_shape(In).value))
 struct kernel<cuda, fused<convolution<S>, A, max_pooling<Pool>>, P, In> : machine::pooled_convolution_kernel<S, A, P, In> {};
 
 template <transposed_conv_settings S, class P, shape In>

@@ -1,12 +1,14 @@
-// CUDA devices without CUDA, for tests: each thread of a kernel is a fiber, and work on a queue is done late and in an order that
-// a seed chooses. The host cannot read or write the memory of a device, so code that does crashes; a queue that does not wait for
-// another one gives wrong results with some seed. hardware.cuh has the same names for nvcc.
+// CUDA devices without CUDA, for tests: each thread of a kernel is a function call or, where threads wait for each other, a
+// fiber. Work on a queue is done late and in an order that a seed chooses. The host cannot read or write the memory of a device,
+// so code that does crashes; a queue that does not wait for another one gives wrong results with some seed. hardware.cuh has the
+// same names for nvcc.
 // needs: boost_context
 #pragma once
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <boost/context/fiber.hpp>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,6 +22,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/text.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -103,6 +106,7 @@ class device_memory {
 
   std::size_t free() const { return free_; }
   std::size_t capacity() const { return capacity_; }
+  bool is_used() const { return !allocated_.empty(); }
   void protect(bool closed) { ::mprotect(begin_, capacity_, closed ? PROT_NONE : PROT_READ | PROT_WRITE); }
 
   /// Null if there is no hole of that size.
@@ -130,9 +134,16 @@ class device_memory {
   }
 };
 
-inline long from_environment(const char* name, long otherwise) {
+/// Throws strata::error for anything but a whole number of at least `least`.
+inline long from_environment(const char* name, long otherwise, long least) {
   const char* const text = std::getenv(name);
-  return text ? std::strtol(text, nullptr, 10) : otherwise;
+  if (!text) return otherwise;
+  long value = 0;
+  const std::string_view all(text);
+  const auto [end, code] = std::from_chars(all.data(), all.data() + all.size(), value);
+  if (code != std::errc() || end != all.data() + all.size() || value < least)
+    throw_error({name, " is '", all, "', but must be a whole number of at least ", least});
+  return value;
 }
 
 /// All devices and the work on their queues. One thread at a time makes the devices work.
@@ -140,12 +151,12 @@ class machine_state {
   std::vector<std::unique_ptr<device_memory>> memories_;
   std::vector<work_counts> counts_;
   std::vector<std::weak_ptr<queue_state>> queues_;
-  philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1))};
+  philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
   std::uint64_t choices_ = 0;
   mutable std::recursive_mutex mutex_;
 
-  machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0)), std::size_t(memory_from_environment())); }
-  static long memory_from_environment() { return from_environment("STRATA_EMULATED_GPU_MEMORY", long{1} << 30); }
+  machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0, 0)), std::size_t(memory_from_environment())); }
+  static long memory_from_environment() { return from_environment("STRATA_EMULATED_GPU_MEMORY", long{1} << 30, 1); }
 
  public:
   static machine_state& the() {
@@ -154,9 +165,12 @@ class machine_state {
   }
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
 
-  /// Other devices from now on. There is no memory and no queue of those before.
+  /// Other devices from now on. Throws strata::error if somebody still has memory of those before.
   void reset(int devices, std::size_t bytes_of_each) {
     const auto locked = lock();
+    if (devices < 0) throw_error({"emulate_devices(", devices, "): a number of devices is at least 0"});
+    for (const auto& each : memories_)
+      if (each->is_used()) throw_error("emulate_devices: a trainer or a buffer still has memory of an emulated device");
     memories_.clear();
     for (int i = 0; i < devices; ++i) memories_.push_back(std::make_unique<device_memory>(bytes_of_each));
     counts_.assign(std::size_t(devices), {});
@@ -167,7 +181,10 @@ class machine_state {
   }
   int devices() const { return int(memories_.size()); }
   device_memory& memory(int device) { return *memories_[std::size_t(device)]; }
-  work_counts& counts(int device) { return counts_[std::size_t(device)]; }
+  work_counts& counts(int device) {
+    if (device < 0 || device >= devices()) throw_error({"there are ", devices(), " emulated devices, but not number ", device});
+    return counts_[std::size_t(device)];
+  }
   /// A number below `count`.
   std::size_t choice(std::size_t count) { return std::size_t(order_.uniform(choices_++) * double(count)); }
 
@@ -199,10 +216,15 @@ class machine_state {
       if (next.run) next.run();
     }
   }
-  void work_off_device(int device) {
+  /// All work of a device. What cannot be done is forgotten: whoever waited for it has got the error.
+  void work_off_device(int device) noexcept {
     const auto locked = lock();
     for (const auto& each : queues_)
-      if (const auto q = each.lock(); q && q->device == device) work_off(*q);
+      if (const auto q = each.lock(); q && q->device == device) try {
+          work_off(*q);
+        } catch (...) {
+          q->waiting.clear();
+        }
   }
 
   /// While it lives, kernels and copies may read and write.
@@ -243,10 +265,10 @@ class lane {
   }
 };
 
-inline constexpr const char* kind = "emulated CUDA device";
 inline int device_count() { return detail::machine_state::the().devices(); }
 
-/// For tests: `count` devices with so many bytes each, in place of those that the environment asks for. No buffer may be left.
+/// For tests: `count` devices with so many bytes each, in place of those that the environment asks for. Throws
+/// strata::error while a trainer or a buffer has memory of a device.
 inline void emulate_devices(int count, std::size_t bytes_of_each = std::size_t{1} << 30) {
   detail::machine_state::the().reset(count, bytes_of_each);
 }
@@ -266,7 +288,10 @@ class queue {
 };
 
 namespace detail {
-inline work_counts& counts_of(const queue& q) { return machine_state::the().counts(q.device()); }
+inline void count(const queue& q, long work_counts::* what) {
+  const auto locked = machine_state::the().lock();
+  ++(machine_state::the().counts(q.device()).*what);
+}
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
 
 /// All threads of one block, in rounds from barrier to barrier. The order of threads in a round is not that of their numbers.
@@ -300,7 +325,7 @@ void run_block(long block, const Code& code, Shared& shared) {
 template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
-  ++detail::counts_of(q).kernels;
+  detail::count(q, &work_counts::kernels);
   detail::enqueue(q, [blocks, code] {
     if constexpr (requires { typename Code::shared; }) {
       const auto memory = std::make_unique<typename Code::shared>();
@@ -313,7 +338,7 @@ void launch(const queue& q, long blocks, const Code& code) {
 }
 
 inline void wait(const queue& q) {
-  ++detail::counts_of(q).waits;
+  detail::count(q, &work_counts::waits);
   detail::machine_state::the().work_off(q.state());
 }
 
@@ -347,18 +372,18 @@ inline void release(int device, void* memory) noexcept {
 
 /// The values are read now.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
-  ++detail::counts_of(q).copies_to_device;
+  detail::count(q, &work_counts::copies_to_device);
   const auto* const first = static_cast<const std::byte*>(from);
   detail::enqueue(q,
                   [to, values = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, values.data(), values.size()); });
 }
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
-  ++detail::counts_of(q).copies_to_host;
+  detail::count(q, &work_counts::copies_to_host);
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
 /// Between addresses of any devices.
 inline void copy_between(const queue& q, void* to, const void* from, std::size_t bytes) {
-  ++detail::counts_of(q).copies_between;
+  detail::count(q, &work_counts::copies_between);
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
 

@@ -37,9 +37,6 @@ __global__ void __launch_bounds__(Code::threads) run(const Code code) {
 }
 }  // namespace detail
 
-/// Where this program runs kernels, for messages.
-inline constexpr const char* kind = "CUDA device";
-
 /// 0 also where there is no driver.
 inline int device_count() {
   int count = 0;
@@ -75,6 +72,7 @@ class queue {
 template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
+  if (blocks > 0x7fffffffL) throw_error({"CUDA: a kernel of ", blocks, " blocks; a smaller batch needs fewer"});
   detail::run<<<unsigned(blocks), unsigned(Code::threads), 0, q.handle()>>>(code);
   detail::check(cudaGetLastError(), "a kernel could not be launched");
 }
@@ -95,8 +93,9 @@ inline void order(const queue& earlier, const queue& later) {
 inline void* allocate(int device, std::size_t bytes) {
   detail::check(cudaSetDevice(device), "cudaSetDevice");
   void* memory = nullptr;
-  if (cudaMalloc(&memory, bytes) != cudaSuccess) {
+  if (const cudaError_t code = cudaMalloc(&memory, bytes); code != cudaSuccess) {
     (void)cudaGetLastError();  // the next call would report it again
+    if (code != cudaErrorMemoryAllocation) detail::check(code, "cudaMalloc");
     std::size_t free = 0, total = 0;
     (void)cudaMemGetInfo(&free, &total);
     throw_error({"gpu(", device, "): out of memory: ", bytes, " bytes are needed, ", free, " of ", total, " are free"});
@@ -113,7 +112,7 @@ inline void copy_to_device(const queue& q, void* to, const void* from, std::size
   detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
 }
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, q.handle()), "a copy to the host");
+  detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.handle()), "a copy to the host");
 }
 /// Between addresses of any devices.
 inline void copy_between(const queue& q, void* to, const void* from, std::size_t bytes) {

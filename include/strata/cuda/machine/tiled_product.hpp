@@ -37,6 +37,7 @@ struct tiled_code {
           for (int j = 0; j < part; ++j) sum[i][j] += memory.a[d][down + i] * memory.b[d][across + j];
       l.barrier();
     }
+    static_assert(part == 4);
     if constexpr (requires { product.store_rows(z, row, column, sum[0]); }) {
       for (int j = 0; j < part; ++j) {
         const value of_column[part] = {sum[0][j], sum[1][j], sum[2][j], sum[3][j]};

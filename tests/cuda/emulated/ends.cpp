@@ -1,0 +1,71 @@
+// Several inputs and outputs, weights of samples, batches that grow and shrink, leaves without samples, in double precision.
+// needs: boost_context
+#include "compare.hpp"
+
+#include <strata/cuda/cuda.hpp>
+#include <strata/strata.hpp>
+
+#include "unit/two_by_two.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+using two = program_of_two<true, adam, precision::f64>;
+
+/// All that a few steps, an evaluation and a prediction say, and the weights after them.
+template <class Backend>
+std::vector<double> trained(typename engine_options<Backend>::type options) {
+  synchronous_executor<two, Backend> executor(adam{.learning_rate = 0.01}, 5, options);
+  constexpr int count = 21;
+  const std::vector<double> x = numbers(1, count * 6), targets = numbers(2, count * 2);
+  std::vector<double> words(count * 3), weights[2];
+  std::vector<std::int32_t> labels(count);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = double(i * 5 % 7);
+  for (int i = 0; i < count; ++i) {
+    weights[0].push_back(i % 4), weights[1].push_back(0.5 * (i % 3));
+    labels[std::size_t(i)] = i % 3;
+  }
+  samples<double> all;
+  all.inputs[0] = x.data(), all.inputs[1] = words.data(), all.count = count;
+  all.truths[0].labels = labels.data(), all.truths[1].targets = targets.data();
+  std::vector<double> out;
+  const auto keep = [&](const auto& sums) {
+    for (const auto& each : sums) out.push_back(each.sum), out.push_back(each.count);
+  };
+  samples<double> few = all;
+  few.count = 5;
+  executor.prepare(5, purpose::training);
+  keep(executor.train_step(few));
+  executor.prepare(count, purpose::training);
+  all.truths[0].weights = weights[0].data(), all.truths[1].weights = weights[1].data();
+  for (int step = 0; step < 4; ++step) keep(executor.train_step(all));
+  few.count = 2;
+  keep(executor.train_step(few));
+  executor.prepare(count, purpose::inference);
+  keep(executor.evaluate_step(all));
+  std::vector<double> predictions(count * 5);
+  output_rows<double> rows;
+  rows.at[0] = predictions.data(), rows.at[1] = predictions.data() + count * 3;
+  executor.predict(all, rows);
+  out.insert(out.end(), predictions.begin(), predictions.end());
+  out.insert(out.end(), executor.parameters().begin(), executor.parameters().end());
+  return out;
+}
+}  // namespace
+
+TEST_CASE("two inputs, two outputs, weights: the numbers of the reference, and the same bits on any number of devices") {
+  const std::vector<double> expected = trained<reference>({.threads = 1, .leaves = 8});
+  std::vector<double> first;
+  for (const int devices : {1, 2, 3, 8})
+    for (const std::uint64_t order : {1, 2, 3}) {
+      have_devices(devices, order);
+      cuda_options options;
+      options.leaves = 8, options.devices.clear();
+      for (int i = 0; i < devices; ++i) options.devices.push_back(i % machine::device_count());
+      const std::vector<double> found = trained<cuda>(options);
+      CHECK(difference(found, expected) < 1e-11);
+      if (first.empty()) first = found;
+      CHECK(found == first);
+    }
+}
