@@ -158,7 +158,7 @@ TEST_CASE("validation_split holds the last samples back, before they are shuffle
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1)); }) ==
         "validation_split(1.000000): it is a fraction above 0 and below 1; without it no sample is held back");
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1e-18)); }) ==
-        "validation_split(0.000000): of 70 samples all would train; it is a fraction between 0 and 1");
+        "validation_split(0.000000): of 70 samples all would train");
 }
 
 TEST_CASE("validation_freq and validation_steps") {
