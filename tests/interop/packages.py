@@ -2,6 +2,7 @@
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import venv
@@ -27,6 +28,11 @@ def leave_out(what, why):
 def leave_out_all(why):
     print(f"1..0 # SKIP {why}".replace("\n", " "))
     sys.exit()
+
+
+def need_nvcc():
+    """The path of nvcc; without one, the whole test is left out."""
+    return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin") or leave_out_all("there is no nvcc")
 
 
 def finish_tests():

@@ -42,8 +42,9 @@ class cuda_engine {
   struct replica {
     cuda_device on;
     machine::queue queue = on.make_queue();
-    buffer<T> weights, slots, gradients,
-        others;  // gradients of its leaves, one after the other; copies of those of other devices
+    buffer<T> weights, slots;
+    buffer<T> gradients;  // of its leaves, one after the other
+    buffer<T> others;     // copies of the gradients of other devices
     buffer<double> statistics, sums;
     cuda_update<T> update;
     device_batch<T, cuda_device> memory_of_batch{ends, truths_of_program<Program>};
@@ -218,7 +219,8 @@ class cuda_engine {
     });
   }
   void predict(const output_rows<T>& out) {
-    share_leaves({0, leaves_.leaves()});
+    const leaf_range all{0, leaves_.leaves()};
+    if (leaves_.own() != all) share_leaves(all);  // else begin() has done it
     for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.predict(); });
     for_each_replica(&replica::inference, [&](replica& r, auto& pass) {  // a copy to pageable memory waits for its queue
       const output_rows<const T> predictions = pass.predictions();
