@@ -156,9 +156,9 @@ TEST_CASE("validation_split holds the last samples back, before they are shuffle
   CHECK(validation_split(0.3).to_train(10) == 7);
   CHECK(validation_split(0.25).to_train(10) == 7);  // as in Keras, rounded down
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1)); }) ==
-        "validation_split(1.000000): it is a fraction above 0 and below 1; without it no sample is held back");
+        "validation_split(1): it is a fraction above 0 and below 1; without it no sample is held back");
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1e-18)); }) ==
-        "validation_split(0.000000): of 70 samples all would train");
+        "validation_split(1e-18): of 70 samples all would train");
 }
 
 TEST_CASE("validation_freq and validation_steps") {

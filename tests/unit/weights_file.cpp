@@ -212,3 +212,9 @@ TEST_CASE("a program without the header for Keras' files is told its name, and w
   }
   CHECK(s.files() == 0);
 }
+
+TEST_CASE("a file of weights has a name") {
+  std::vector<float> arena = random_arena<float>(1);
+  CHECK(error_of([&] { save_weights<small, float>("", arena); }) == "weights: the name of the file is empty");
+  CHECK(complaint<small>("", std::span(arena)) == "weights: the name of the file is empty");
+}

@@ -13,7 +13,7 @@ namespace strata::detail {
 /// What std::printf would print.
 [[gnu::format(printf, 1, 2), gnu::cold]] std::string formatted(const char* pattern, ...);
 
-/// One piece of a text: a string, a character, or a number as std::to_string writes it. It refers to the string.
+/// One piece of a text: a string, a character, or a number. It refers to the string. Reals have six digits, whole ones no point.
 class text_piece {
   char own_[40];
   const char* begin_;
@@ -35,8 +35,8 @@ class text_piece {
   text_piece(unsigned long long n) : text_piece("%llu", n) {}
   [[gnu::cold, gnu::noinline]] text_piece(double x) : begin_(own_) {
     if (x != x) x = __builtin_nan("");  // its sign depends on the kernel that made it
-    size_ = static_cast<std::size_t>(std::snprintf(own_, sizeof own_, "%f", x));
-    if (size_ >= sizeof own_) size_ = static_cast<std::size_t>(std::snprintf(own_, sizeof own_, "%g", x));
+    const bool is_whole = x > -1e15 && x < 1e15 && x == static_cast<double>(static_cast<long long>(x));
+    size_ = static_cast<std::size_t>(std::snprintf(own_, sizeof own_, is_whole ? "%.0f" : "%g", x));
   }
   text_piece(const text_piece&) = delete;  // it may point into itself
 

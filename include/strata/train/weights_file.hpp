@@ -32,6 +32,7 @@ inline bool is_keras_file(std::string_view name) {
 }
 /// Throws if the program lacks what a file of that name needs.
 inline void require_format_of(std::string_view name) {
+  if (name.empty()) throw_error("weights: the name of the file is empty");
   if (is_keras_file(name) && keras_files.save == nullptr)
     throw_error({name,
                  ": files of Keras need #include <strata/interop/keras/keras_files.hpp> in one file of the program, "
