@@ -1,0 +1,105 @@
+// A StableHLO module as text, and what its arguments and results are: the seam between the emitter, which writes modules of a
+// program, and the executor, which compiles and runs them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <strata/base/text.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata::stablehlo {
+
+/// What a tensor consists of.
+enum class element { i1, i32, i64, ui32, ui64, bf16, f32, f64 };
+
+constexpr const char* name_of(element e) {
+  constexpr const char* names[] = {"i1", "i32", "i64", "ui32", "ui64", "bf16", "f32", "f64"};
+  return names[int(e)];
+}
+constexpr std::size_t bytes_of(element e) {
+  constexpr std::size_t bytes[] = {1, 4, 8, 4, 8, 2, 4, 8};
+  return bytes[int(e)];
+}
+template <class T>
+inline constexpr element element_of = element::f32;
+template <>
+inline constexpr element element_of<double> = element::f64;
+template <>
+inline constexpr element element_of<std::int32_t> = element::i32;
+template <>
+inline constexpr element element_of<std::uint64_t> = element::ui64;
+
+/// `tensor<64x10xf32>`; without extents a scalar. Row-major.
+struct tensor_type {
+  element of = element::f32;
+  std::vector<std::int64_t> extents;
+
+  std::int64_t size() const {
+    std::int64_t n = 1;
+    for (std::int64_t e : extents) n *= e;
+    return n;
+  }
+  std::size_t bytes() const { return std::size_t(size()) * bytes_of(of); }
+  std::string text() const {
+    std::string t = "tensor<";
+    for (std::int64_t e : extents) t += detail::text_of({long(e), 'x'});
+    return t += name_of(of), t += '>';
+  }
+  friend bool operator==(const tensor_type&, const tensor_type&) = default;
+};
+
+/// What an argument or a result of a module stands for.
+enum class role {
+  parameter,      // index: its slot of layout_of_program. As a result: after the update
+  slot,           // of the optimizer, the `arena`-th one of parameter `index`; trained parameters only
+  input,          // index: of the network. (rows, shape...)
+  truth,          // index: of the output. Sparse: (rows) of i32; dense: (rows, shape...)
+  sample_weight,  // index: of the output. (rows)
+  row_count,      // i32: how many rows of this replica are samples; the others are padding and count for nothing
+  batch_count,    // i32: the samples of all replicas
+  step_scalars,   // (n): what an update has that changes from step to step, as step_scalars() of the emitter computes it
+  random_key,     // ui64: the key of philox for this step. Sample n of a replica is sample replica_id * rows + n of the batch
+  sums,           // (pairs, 2): the metric_sums of the step, over all replicas
+  gradient,       // index: slot of the layout. The mean over the batch, before penalties and clipping
+  prediction      // index: of the output. (rows, shape...)
+};
+
+struct argument {
+  role what{};
+  int index = 0;
+  int arena = 0;
+  tensor_type type;
+  int donated_to = -1;  // the result that takes over the memory of this argument
+};
+
+struct module_text {
+  std::string text;
+  std::vector<argument> arguments, results;
+  int replicas = 1;
+};
+
+/// What is decided for each platform, with the measurements of docs/decisions.
+struct platform_traits {
+  bool pools_by_reduce_window = true;  // otherwise max pooling whose windows do not overlap is a reshape and a maximum
+};
+
+struct module_options {
+  int rows = 0;      // of each replica
+  int replicas = 1;  // the rows of a batch lie in their order
+  int steps = 1;     // of a call. More than one: all but parameters and slots have a first extent `steps`; sums are added up
+  bool is_padded = false;       // there are arguments row_count and batch_count
+  bool has_weights = false;     // there are arguments sample_weight, one for each output
+  bool keeps_gradient = false;  // there are results gradient
+  platform_traits platform;
+};
+
+// The emitter, strata/xla/emitter, has
+//   template <class Program> module_text training_module(const typename Program::optimizer&, const module_options&);
+//   template <class Program> module_text evaluation_module(const module_options&);
+//   template <class Program> module_text prediction_module(const module_options&);
+//   template <class Program> std::vector<T> step_scalars(const typename Program::optimizer&, long step, double rate);
+// The last two ignore `steps`. Results come in any order; their roles tell. Every argument of a training module that is a
+// parameter or a slot has a result of the same role, and is donated to it.
+
+}  // namespace strata::stablehlo
