@@ -2,4 +2,5 @@
 // for tests. Include it after or before <strata/strata.hpp>.
 // needs: boost_context
 #pragma once
+#include <strata/cuda/auto_device.hpp>
 #include <strata/cuda/engine/engine.hpp>

@@ -54,6 +54,8 @@ struct executor_defaults {
 ///   `share_of_data()`                the data_share of this process, where fit is given arrays
 /// and an executor that can freeze layers at run time has
 ///   `freeze(slots)`                  for each slot of layout_of_program whether it is frozen, as freezing_engine has it
+/// and one whose backend is chosen at run time
+///   `kernels()`              the kernel_list of that backend
 /// and one that can tell the gradient of a step
 ///   `keep_gradient(bool)`, `gradient()`  the mean of each trained element over the samples of the last step, before penalties
 ///   and

@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/distribute/device_list.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
 #include <string>
 
@@ -9,6 +10,7 @@ namespace strata {
 
 /// `count` cores as devices; all cores of the machine if it is left out.
 struct cpus {
+  using backend = default_backend;
   int count = 0;
 
   constexpr cpus() = default;
@@ -22,10 +24,8 @@ struct cpus {
   }
 };
 
-/// The devices of a backend that a strategy shares a batch among. A backend with devices of its own specialises it, and adds a
-/// deduction guide to `mirrored`.
-template <class Backend>
-struct device_list {
+template <>
+struct device_list<default_backend> {
   using type = cpus;
 };
 
@@ -56,6 +56,21 @@ struct mirrored : detail::replicas<Backend> {
   explicit mirrored(typename device_list<Backend>::type devices = {}, typename engine_options<Backend>::type options = {})
       : detail::replicas<Backend>{devices, options} {}
 };
+template <class Given, const reason& Why>
+struct mirrored<detail::refused_devices<Given, Why>> : mirrored<> {
+  static_assert(sizeof(detail::spoken<wrong_devices<Given, detail::because<Why>>>()) > 0, "mirrored takes a list of devices");
+  template <class... Options>
+  explicit mirrored(const Given&, const Options&...) {}
+};
+
+mirrored() -> mirrored<>;
+template <lists_devices D>
+mirrored(D) -> mirrored<typename D::backend>;
+template <lists_devices D>
+mirrored(D, typename engine_options<typename D::backend>::type) -> mirrored<typename D::backend>;
+template <class Given, class... Options>
+  requires(!lists_devices<Given>)
+mirrored(Given, Options...) -> mirrored<detail::refused_devices<Given, mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4>>;
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy
@@ -66,5 +81,17 @@ struct central_storage : detail::replicas<Backend> {
   explicit central_storage(typename device_list<Backend>::type devices = {}, typename engine_options<Backend>::type options = {})
       : detail::replicas<Backend>{devices, options} {}
 };
+template <class Given, const reason& Why>
+struct central_storage<detail::refused_devices<Given, Why>> : central_storage<> {
+  static_assert(sizeof(detail::spoken<wrong_devices<Given, detail::because<Why>>>()) > 0, "central_storage takes cpus");
+  template <class... Options>
+  explicit central_storage(const Given&, const Options&...) {}
+};
+
+central_storage() -> central_storage<>;
+central_storage(cpus) -> central_storage<>;
+central_storage(cpus, compute_options) -> central_storage<>;
+template <class Given, class... Options>
+central_storage(Given, Options...) -> central_storage<detail::refused_devices<Given, central_storage_takes_cpus_and_gpus_are_for_mirrored>>;
 
 }  // namespace strata

@@ -1,5 +1,6 @@
 // one_device: one device of this machine, such as all of its cores.
 #pragma once
+#include <strata/distribute/device_list.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <utility>
 
@@ -21,7 +22,16 @@ struct one_device {
     return {std::move(optimizer), seed, options};
   }
 };
+template <class Given, const reason& Why>
+struct one_device<detail::refused_devices<Given, Why>> : one_device<> {
+  static_assert(sizeof(detail::spoken<wrong_devices<Given, detail::because<Why>>>()) > 0, "one_device takes one device");
+  explicit one_device(const Given&) {}
+};
+
 one_device() -> one_device<>;
 one_device(compute_options) -> one_device<>;
+template <class Given>
+one_device(Given) -> one_device<detail::refused_devices<
+    Given, one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several>>;
 
 }  // namespace strata

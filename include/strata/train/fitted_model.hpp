@@ -116,7 +116,9 @@ class please_include_strata_train_fitted_model final : public fitted_model {
     return {};
   }
   std::vector<listed_kernel> kernels() const override {
-    if constexpr (requires { typename Executor::backend; })
+    if constexpr (requires { executor_.kernels(); })
+      return executor_.kernels();
+    else if constexpr (requires { typename Executor::backend; })
       return kernel_list<Program, typename Executor::backend>();
     else
       return {};

@@ -33,6 +33,7 @@ class gpus {
   std::vector<int> indices_;
 
  public:
+  using backend = cuda;
   /// Throws strata::error when the strategy is used and this machine has no GPU.
   gpus() = default;
   /// Throws strata::error if `count` is below 1.
@@ -67,7 +68,5 @@ struct device_list<cuda> {
 
 one_device(gpu) -> one_device<cuda>;
 one_device(cuda_options) -> one_device<cuda>;
-mirrored(gpus) -> mirrored<cuda>;
-mirrored(gpus, cuda_options) -> mirrored<cuda>;
 
 }  // namespace strata

@@ -266,6 +266,8 @@ class lane {
 };
 
 inline int device_count() { return detail::machine_state::the().devices(); }
+/// Where device_count() is 0.
+inline const char* why_no_device() { return "nvcc has not compiled this program, and it has no emulated GPU"; }
 
 /// For tests: `count` devices with so many bytes each, in place of those that the environment asks for. Throws
 /// strata::error while a trainer or a buffer has memory of a device.

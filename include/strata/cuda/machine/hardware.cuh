@@ -43,6 +43,13 @@ inline int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+/// Where device_count() is 0, in the words of CUDA.
+inline const char* why_no_device() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  return code == cudaSuccess ? "this machine has no CUDA device" : cudaGetErrorString(code);
+}
+
 /// Work that a device does in order. Copies of a queue are the same queue.
 class queue {
   struct stream {

@@ -1,0 +1,53 @@
+// auto_device chooses GPUs where there are some, else the CPU, and trains as the strategies that it stands for.
+// needs: boost_context
+#include "compare.hpp"
+
+#include <strata/cuda/cuda.hpp>
+#include <strata/strata.hpp>
+#include <string>
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+struct outcome {
+  std::vector<float> weights;
+  double loss;
+  friend bool operator==(const outcome&, const outcome&) = default;
+};
+
+outcome trained(const auto& strategy) {
+  std::vector<float> x(60 * 4);
+  std::vector<std::int32_t> y(60);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(number(1, i));
+  for (std::size_t n = 0; n < y.size(); ++n) y[n] = std::int32_t(n % 3);
+  trainer model{sequential<input<4>, dense<8, relu>, dense<3, softmax>>{},
+                adam{},
+                sparse_categorical_crossentropy{},
+                accuracy{},
+                strategy,
+                seed(3)};
+  model.set_trainable("dense", false);
+  const history past = model.fit(x, y, epochs(2), batch_size(20), verbosity::off);
+  return {{model.parameters().begin(), model.parameters().end()}, past["loss"].back()};
+}
+}  // namespace
+
+TEST_CASE("auto_device trains as mirrored{gpus()} where there are GPUs, as one_device{} elsewhere, and says which") {
+  std::string said;
+  const auto_device chooses{.options = {.leaves = 4}, .on_choice = [&](const std::string& what) { said += what + '\n'; }};
+  have_devices(2);
+  cuda_options leaves;
+  leaves.leaves = 4;
+  const outcome on_gpus = trained(chooses);
+  CHECK(said == (machine::device_count() > 1 ? detail::text_of({"auto_device: trains on ", machine::device_count(), " GPUs\n"})
+                                             : "auto_device: trains on gpu(0)\n"));
+  CHECK(on_gpus == trained(mirrored{gpus(), leaves}));
+#if !defined(__CUDACC__)
+  said.clear();
+  have_devices(0);
+  CHECK(trained(chooses) == trained(one_device{{.leaves = 4}}));
+  CHECK(said ==
+        "auto_device: trains on the CPU: nvcc has not compiled this program, and it has no emulated GPU\n");
+#endif
+}
