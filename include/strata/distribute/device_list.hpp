@@ -23,8 +23,7 @@ inline constexpr reason one_device_takes_a_device_such_as_gpu_0_or_compute_optio
     "one_device takes one device, such as gpu(0), or compute_options; mirrored takes several"};
 inline constexpr reason mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4{
     "mirrored takes a list of devices, such as gpus() or cpus(4)"};
-inline constexpr reason central_storage_takes_cpus_and_gpus_are_for_mirrored{
-    "central_storage takes cpus; gpus are for mirrored"};
+inline constexpr reason central_storage_takes_cpus_and_gpus_are_for_mirrored{"central_storage takes cpus; gpus are for mirrored"};
 
 namespace detail {
 /// The backend of a strategy that has told its sentence: it goes on as if no device was named, so that the sentence is the only

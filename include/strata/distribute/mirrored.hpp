@@ -92,6 +92,7 @@ central_storage() -> central_storage<>;
 central_storage(cpus) -> central_storage<>;
 central_storage(cpus, compute_options) -> central_storage<>;
 template <class Given, class... Options>
-central_storage(Given, Options...) -> central_storage<detail::refused_devices<Given, central_storage_takes_cpus_and_gpus_are_for_mirrored>>;
+central_storage(Given, Options...)
+    -> central_storage<detail::refused_devices<Given, central_storage_takes_cpus_and_gpus_are_for_mirrored>>;
 
 }  // namespace strata

@@ -31,7 +31,7 @@ struct one_device<detail::refused_devices<Given, Why>> : one_device<> {
 one_device() -> one_device<>;
 one_device(compute_options) -> one_device<>;
 template <class Given>
-one_device(Given) -> one_device<detail::refused_devices<
-    Given, one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several>>;
+one_device(Given) -> one_device<
+    detail::refused_devices<Given, one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several>>;
 
 }  // namespace strata

@@ -47,7 +47,6 @@ TEST_CASE("auto_device trains as mirrored{gpus()} where there are GPUs, as one_d
   said.clear();
   have_devices(0);
   CHECK(trained(chooses) == trained(one_device{{.leaves = 4}}));
-  CHECK(said ==
-        "auto_device: trains on the CPU: nvcc has not compiled this program, and it has no emulated GPU\n");
+  CHECK(said == "auto_device: trains on the CPU: nvcc has not compiled this program, and it has no emulated GPU\n");
 #endif
 }
