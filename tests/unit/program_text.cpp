@@ -57,6 +57,8 @@ TEST_CASE("each choice in a program shows, and only where it is") {
         "node 3 categorical_crossentropy(0 0) 2 | node 3 categorical_crossentropy(0 0.1) 2");
   CHECK(differences(plain, text<net<conv2d<4, 3>>, mean_squared_error, precision::mixed_bf16>()) ==
         "float32 | float32 with products of bf16");
+  CHECK(differences(plain, text<net<conv2d<4, 3>>, mean_squared_error, precision::tf32>()) ==
+        "float32 | float32 with products of tf32");
   CHECK(differences(plain, text<net<conv2d<4, 3>>, mean_squared_error, precision::f64>()) == "float32 | float64");
   for (const std::string& other :
        {text<net<conv2d<4, 3, same_padding>>>(), text<net<conv2d<4, 3, dilation<2>>>>(), text<net<conv2d<4, 3, no_bias>>>(),

@@ -12,9 +12,15 @@ struct f32 {
 struct f64 {
   using value_type = double;
 };
-/// Everything in float, except that large products of dense layers and convolutions round their operands to bfloat16 (eight
-/// bits of mantissa) and add up in float. A kernel without such products serves it as it serves f32.
+/// Everything in float, except that products of dense layers and convolutions round their operands to bfloat16 (eight bits of
+/// mantissa) and add up in float: on a GPU all of them but convolutions in groups, on a CPU large ones. A kernel without such
+/// products serves it as it serves f32.
 struct mixed_bf16 {
+  using value_type = float;
+};
+/// As mixed_bf16, but operands are rounded to TensorFloat-32 (eleven bits of mantissa, the exponents of float), which stays in
+/// the memory of a float. A CPU has no such products: there it is f32.
+struct tf32 {
   using value_type = float;
 };
 }  // namespace precision

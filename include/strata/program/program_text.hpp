@@ -56,6 +56,7 @@ template <class Program>
   constexpr const auto& layout = layout_of_program<Program>;
   std::string text = text_of({"float", 8 * sizeof(T)});
   if (std::is_same_v<typename Program::precision, precision::mixed_bf16>) text += " with products of bf16";
+  if (std::is_same_v<typename Program::precision, precision::tf32>) text += " with products of tf32";
   [&]<class... Node>(type_list<Node...>) {
     static constexpr std::span<const double> settings[] = {numbers_of<typename Node::operation>...};
     text +=

@@ -54,6 +54,8 @@ std::vector<std::string> description_of(std::uint64_t seed, long slots) {
   const auto name_of_precision = [] {
     if constexpr (std::same_as<policy, precision::mixed_bf16>)
       return std::string("mixed_bf16");
+    else if constexpr (std::same_as<policy, precision::tf32>)
+      return std::string("tf32");
     else
       return detail::text_of(
           {text_of({"f", 8 * sizeof(T)}),

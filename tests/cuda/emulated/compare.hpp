@@ -133,10 +133,12 @@ bool parameters_are_trained(shape in, std::size_t p) {
   return p >= all.size() || all[p].trainable;
 }
 
-/// A chain of operations, fused if there are several: forward, backward, leaf by leaf, and adding to gradients.
-template <class T, shape First, shape... More, class Op, class... Rest>
+/// A chain of operations, fused if there are several: forward, backward, leaf by leaf, and adding to gradients. Where P rounds
+/// operands of products, the reference gets the rounded ones: the chain is then a product and at most an activation whose slopes
+/// are 0 and 1.
+template <class P, shape First, shape... More, class Op, class... Rest>
 void compare(type_list<Op, Rest...>, double tolerance) {
-  using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
+  using T = typename P::value_type;
   using K = kernel<cuda, typename operation_of<Op, Rest...>::type, P, First, More...>;
   constexpr shape inputs[] = {First, More...};
   constexpr std::size_t arity = 1 + sizeof...(More);
@@ -168,7 +170,13 @@ void compare(type_list<Op, Rest...>, double tolerance) {
       w.push_back(numbers(20 + p, sizes[p]));
       for (double& each : w.back()) each = std::abs(each) + (p == 1 && sizes.size() == 2 ? 0.1 : -0.3);  // a variance is positive
     }
-    const std::vector<double> dy = numbers(10, n * out);
+    std::vector<double> dy = numbers(10, n * out);
+    constexpr bool rounds = !std::is_same_v<P, precision::f32> && !std::is_same_v<P, precision::f64>;
+    const auto exact_x = x, exact_w = w;
+    const auto exact_dy = dy;
+    if constexpr (rounds)
+      for (std::vector<double>* operand : {&x[0], &w[0], &dy})
+        for (double& each : *operand) each = double(machine::rounded_operand<P>(T(each)));
 
     std::vector<device_array<T>> dx, dw, weights, xs;
     std::vector<long> at;
@@ -178,16 +186,16 @@ void compare(type_list<Op, Rest...>, double tolerance) {
     o.count = count, o.random = random, o.first_sample = 7;
     o.leaves = {leaves, capacity, stride, 0};
     for (std::size_t k = 0; k < arity; ++k) {
-      xs.emplace_back(q, x[k]);
+      xs.emplace_back(q, exact_x[k]);
       dx.emplace_back(q, x[k].size(), T(NAN));
       o.x[k] = xs[k].data(), o.dx[k] = dx[k].data();
     }
     device_array<T> all_dw(q, std::size_t(stride * leaves) + 1, T(NAN));
     for (std::size_t p = 0; p < sizes.size(); ++p) {
-      weights.emplace_back(q, w[p]);
+      weights.emplace_back(q, exact_w[p]);
       o.w[p] = weights[p].data(), o.dw[p] = all_dw.data() + at[p];
     }
-    device_array<T> y(q, n * out, T(NAN)), from(q, dy), saved(q, n * std::size_t(K::saved) + 1, T(NAN)),
+    device_array<T> y(q, n * out, T(NAN)), from(q, exact_dy), saved(q, n * std::size_t(K::saved) + 1, T(NAN)),
         scratch(q, std::size_t(K::scratch) + n * std::size_t(K::scratch_per_sample) + 1, T(NAN));
     o.y = y.data(), o.dy = from.data(), o.saved = saved.data(), o.scratch = scratch.data();
 
@@ -240,6 +248,15 @@ void compare(type_list<Op, Rest...>, double tolerance) {
 template <class Ops, strata::shape... In>
 void compare_with_reference() {
   strata::test::have_devices(1);
-  strata::test::compare<float, In...>(Ops{}, 2e-5);
-  strata::test::compare<double, In...>(Ops{}, 1e-11);
+  strata::test::compare<strata::precision::f32, In...>(Ops{}, 2e-5);
+  strata::test::compare<strata::precision::f64, In...>(Ops{}, 1e-11);
+}
+
+/// With operands that are rounded to fewer bits. Sums are those of floats, so the tolerance is, too. A GPU may cut bits of TF32
+/// off instead of rounding.
+template <class Ops, strata::shape... In>
+void compare_with_rounded_reference() {
+  strata::test::have_devices(1);
+  strata::test::compare<strata::precision::mixed_bf16, In...>(Ops{}, 2e-5);
+  strata::test::compare<strata::precision::tf32, In...>(Ops{}, 2e-5);
 }

@@ -2,6 +2,7 @@
 // needs: boost_context
 #include "compare.hpp"
 
+#include <limits>
 #include <strata/layers/add.hpp>
 #include <strata/layers/average.hpp>
 #include <strata/layers/maximum.hpp>
@@ -26,6 +27,31 @@ TEST_CASE("dense: less than a tile, more than one, without a bias, with an activ
   compare_with_reference<type_list<affine<dense_settings{.units = 70, .bias = false}>>, shape{130}>();
   compare_with_reference<type_list<affine<dense_settings{.units = 33}>, relu>, shape{17}>();
   compare_with_reference<type_list<affine<dense_settings{.units = 5}>, tanh_activation>, shape{64}>();
+}
+
+TEST_CASE("products of rounded operands") {
+  compare_with_rounded_reference<type_list<affine<dense_settings{.units = 10}>>, shape{130}>();
+  compare_with_rounded_reference<type_list<affine<dense_settings{.units = 33}>, relu>, shape{17}>();
+  using convolved = convolution<conv_settings{.filters = 4, .kernel_height = 3, .kernel_width = 3}>;
+  compare_with_rounded_reference<type_list<convolved>, shape{7, 6, 3}>();
+  compare_with_rounded_reference<type_list<convolved, relu, max_pooling<pool_settings{2, 2}>>, shape{8, 7, 3}>();
+  compare_with_rounded_reference<type_list<transposed_convolution<transposed_conv_settings{
+                                     .filters = 3, .kernel_height = 3, .kernel_width = 2, .bias = false}>>,
+                                 shape{4, 5, 2}>();
+}
+
+TEST_CASE("rounding to bfloat16 and to TF32") {
+  using machine::bfloat16, machine::nearest_tf32;
+  static_assert(float(bfloat16::nearest(1 + 0x1p-8f)) == 1);                // a tie goes to even
+  static_assert(float(bfloat16::nearest(1 + 3 * 0x1p-8f)) == 1 + 0x1p-6f);  // the other way
+  static_assert(float(bfloat16::nearest(-1 - 0x1.01p-8f)) == -1 - 0x1p-7f);
+  static_assert(nearest_tf32(1 + 0x1p-11f) == 1 + 0x1p-10f);  // a tie goes away from zero
+  static_assert(nearest_tf32(-1 - 0x1.8p-12f) == -1);
+  constexpr float most = std::numeric_limits<float>::max(), inf = std::numeric_limits<float>::infinity();
+  static_assert(float(bfloat16::nearest(most)) == inf && nearest_tf32(most) == inf && nearest_tf32(-inf) == -inf);
+  const float nan = std::bit_cast<float>(0x7f80'0001u);  // its upper half is an infinity
+  CHECK(std::isnan(float(bfloat16::nearest(nan))));
+  CHECK(std::isnan(nearest_tf32(nan)));
 }
 
 TEST_CASE("convolution: strides, dilations, padding") {

@@ -44,9 +44,10 @@ struct sliding {
 };
 
 /// To each pixel of the small images: y = window * kernel. One group.
-template <class S, class T, class From, class Store>
+template <class S, class P, class From, class Store>
 struct to_small_images {
-  using value = T;
+  using precision = P;
+  using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
   From large;
   const T* w;
@@ -65,9 +66,10 @@ struct to_small_images {
 };
 
 /// To each pixel of the large images, from all windows that have it. One group.
-template <class S, class T, class From, class Store>
+template <class S, class P, class From, class Store>
 struct to_large_images {
-  using value = T;
+  using precision = P;
+  using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
   From small;
   const T* w;
@@ -86,9 +88,10 @@ struct to_large_images {
 };
 
 /// The gradient of the kernel, leaf by leaf, and of the bias as one more row of the product: its input is 1. One group.
-template <class S, class T, class Large, class Small, bool Bias>
+template <class S, class P, class Large, class Small, bool Bias>
 struct kernel_gradient {
-  using value = T;
+  using precision = P;
+  using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = true;
   static constexpr long kernel_rows = long(S::taps) * S::channels;
   Large large;
@@ -178,25 +181,25 @@ struct activated_with_bias {
   constexpr void store(long i, T sum) const { y[i] = activated<A>(bias ? bias[i % Filters] + sum : sum); }
 };
 
-template <class S, class T, class From, class Store>
+template <class S, class P, class From, class Store, class T = typename P::value_type>
 void compute_small_images(const queue& q, From large, const T* w, Store to, int count) {
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_small_images<S, T, From, Store>{large, w, to, count});
+    for_each_product(q, 1, to_small_images<S, P, From, Store>{large, w, to, count});
   else
     for_each_index(q, count * S::small_size, to_small_images_in_groups<S, T, From, Store>{large, w, to});
 }
-template <class S, class T, class From, class Store>
+template <class S, class P, class From, class Store, class T = typename P::value_type>
 void compute_large_images(const queue& q, From small, const T* w, Store to, int count) {
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_large_images<S, T, From, Store>{small, w, to, count});
+    for_each_product(q, 1, to_large_images<S, P, From, Store>{small, w, to, count});
   else
     for_each_index(q, count * S::large_size, to_large_images_in_groups<S, T, From, Store>{small, w, to});
 }
-template <class S, class T, class Large, class Small>
+template <class S, class P, class Large, class Small, class T>
 void compute_kernel_gradient(const queue& q, Large large, Small small, gradient_place<T> dw, rows_of_leaves rows) {
   if (!dw.is_wanted()) return;
   if constexpr (S::groups == 1) {
-    for_each_product(q, rows.leaves, kernel_gradient<S, T, Large, Small, false>{large, small, dw, dw, rows});
+    for_each_product(q, rows.leaves, kernel_gradient<S, P, Large, Small, false>{large, small, dw, dw, rows});
   } else {
     using sums = kernel_gradient_in_groups<S, T, Large, Small>;
     for_each_sum(q, rows.leaves * sums::size, sums{large, small, dw, rows});
@@ -204,18 +207,18 @@ void compute_kernel_gradient(const queue& q, Large large, Small small, gradient_
 }
 
 /// The gradients of a convolution. dz: of its result, before the activation.
-template <conv_settings S, class At, class Dz, class T>
+template <conv_settings S, class At, class P, class Dz, class T>
 void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   using place = gradient_place<T>;
   const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
   const auto rows = rows_of_leaves::of(o);
   if (S.bias && S.groups == 1 && db.is_wanted()) {
-    for_each_product(q, rows.leaves, kernel_gradient<At, T, const T*, Dz, true>{o.x[0], dz, dw, db, rows});
+    for_each_product(q, rows.leaves, kernel_gradient<At, P, const T*, Dz, true>{o.x[0], dz, dw, db, rows});
   } else {
-    compute_kernel_gradient<At>(q, o.x[0], dz, dw, rows);
+    compute_kernel_gradient<At, P>(q, o.x[0], dz, dw, rows);
     if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
   }
-  if (o.dx[0]) compute_large_images<At>(q, dz, o.w[0], place::of_input(o, 0), o.count);
+  if (o.dx[0]) compute_large_images<At, P>(q, dz, o.w[0], place::of_input(o, 0), o.count);
 }
 
 /// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F). A: an activation, or linear.
@@ -226,9 +229,9 @@ struct convolution_kernel : kernel_defaults {
   static constexpr bool reads_output = follows_in_a_kernel<A>;
 
   static void forward(queue q, const operands<T>& o) {
-    compute_small_images<at>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
+    compute_small_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
   }
-  static void backward(queue q, const operands<T>& o) { convolution_backward<S, at>(q, o, gradient_before<A, T>{o.dy, o.y}); }
+  static void backward(queue q, const operands<T>& o) { convolution_backward<S, at, P>(q, o, gradient_before<A, T>{o.dy, o.y}); }
 };
 
 /// Windows of 2x2 pixels over the small images, side by side. A last row or column that is left over is in no window.
@@ -244,9 +247,10 @@ struct pooled_windows {
 
 /// The product of to_small_images with its rows window by window, so that a thread has all pixels of a window: it stores the
 /// largest, and which one that is.
-template <class S, class A, class T>
+template <class S, class A, class P>
 struct to_pooled_images {
-  using value = T;
+  using precision = P;
+  using T = typename P::value_type;
   using windows = pooled_windows<S>;
   static constexpr bool rows_are_neighbours = false;
   const T *x, *w, *bias;
@@ -300,12 +304,12 @@ struct pooled_convolution_kernel : kernel_defaults {
   static void forward(queue q, const operands<T>& o) { run(q, o, o.saved); }
   static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }
   static void backward(queue q, const operands<T>& o) {
-    convolution_backward<S, at>(q, o, gradient_before_pooling<at, A, T>{{o.dy, o.y}, o.saved});
+    convolution_backward<S, at, P>(q, o, gradient_before_pooling<at, A, T>{{o.dy, o.y}, o.saved});
   }
 
  private:
   static void run(const queue& q, const operands<T>& o, T* winners) {
-    for_each_product(q, 1, to_pooled_images<at, A, T>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, winners, o.count});
+    for_each_product(q, 1, to_pooled_images<at, A, P>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, winners, o.count});
   }
 };
 
@@ -327,15 +331,15 @@ struct transposed_convolution_kernel : kernel_defaults {
   static constexpr bool reads_output = follows_in_a_kernel<A>;
 
   static void forward(queue q, const operands<T>& o) {
-    compute_large_images<at>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
+    compute_large_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
   }
   static void backward(queue q, const operands<T>& o) {
     using place = gradient_place<T>;
     const gradient_before<A, T> dz{o.dy, o.y};
-    compute_kernel_gradient<at>(q, dz, o.x[0], place::of_weight(o, 0), rows_of_leaves::of(o));
+    compute_kernel_gradient<at, P>(q, dz, o.x[0], place::of_weight(o, 0), rows_of_leaves::of(o));
     if constexpr (S.bias)
       store_bias_gradient(q, rows_of_leaves::of(o), dz, place::of_weight(o, 1), S.filters, int(at::large_pixels));
-    if (o.dx[0]) compute_small_images<at>(q, dz, o.w[0], place::of_input(o, 0), o.count);
+    if (o.dx[0]) compute_small_images<at, P>(q, dz, o.w[0], place::of_input(o, 0), o.count);
   }
 };
 

@@ -9,9 +9,10 @@ namespace strata {
 
 namespace machine {
 
-template <class A, class T, int K, int N>
+template <class A, class P, int K, int N>
 struct dense_forward {
-  using value = T;
+  using precision = P;
+  using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
   const T *x, *w, *bias;
   T* y;
@@ -25,9 +26,10 @@ struct dense_forward {
   constexpr void store(long, long m, long n, T sum) const { y[m * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
 };
 
-template <class Dz, class T, int K, int N>
+template <class Dz, class P, int K, int N>
 struct dense_input_gradient {
-  using value = T;
+  using precision = P;
+  using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
   Dz dz;
   const T* w;
@@ -43,9 +45,10 @@ struct dense_input_gradient {
 };
 
 /// Of the weights and, as one more row of the product, of the bias: its input is 1.
-template <class Dz, class T, int K, int N, bool Bias>
+template <class Dz, class P, int K, int N, bool Bias>
 struct dense_weight_gradient {
-  using value = T;
+  using precision = P;
+  using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = true;
   const T* x;
   Dz dz;
@@ -66,17 +69,17 @@ struct dense_weight_gradient {
 };
 
 /// dz: the gradient before the activation, or before the softmax of the loss.
-template <dense_settings S, int K, class Dz, class T>
+template <dense_settings S, int K, class P, class Dz, class T>
 void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   using place = gradient_place<T>;
   constexpr int N = S.units;
   const auto rows = rows_of_leaves::of(o);
   const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
   if (S.bias && db.is_wanted())
-    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, T, K, N, true>{o.x[0], dz, dw, db, rows});
+    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, P, K, N, true>{o.x[0], dz, dw, db, rows});
   else if (dw.is_wanted())
-    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, T, K, N, false>{o.x[0], dz, dw, db, rows});
-  if (o.dx[0]) for_each_product(q, 1, dense_input_gradient<Dz, T, K, N>{dz, o.w[0], place::of_input(o, 0), o.count});
+    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, P, K, N, false>{o.x[0], dz, dw, db, rows});
+  if (o.dx[0]) for_each_product(q, 1, dense_input_gradient<Dz, P, K, N>{dz, o.w[0], place::of_input(o, 0), o.count});
 }
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear.
@@ -87,9 +90,9 @@ struct dense_kernel : kernel_defaults {
   static constexpr int K = In[0], N = S.units;
 
   static void forward(queue q, const operands<T>& o) {
-    for_each_product(q, 1, dense_forward<A, T, K, N>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
+    for_each_product(q, 1, dense_forward<A, P, K, N>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
   }
-  static void backward(queue q, const operands<T>& o) { dense_backward<S, K>(q, o, gradient_before<A, T>{o.dy, o.y}); }
+  static void backward(queue q, const operands<T>& o) { dense_backward<S, K, P>(q, o, gradient_before<A, T>{o.dy, o.y}); }
 };
 
 }  // namespace machine

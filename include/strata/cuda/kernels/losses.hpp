@@ -166,7 +166,7 @@ struct dense_loss_kernel : kernel_defaults {
     compute_loss(q, logits, loss_of_softmax<L, T, N>{logits});
   }
   static void backward(queue q, const operands<T>& o) {
-    dense_backward<S, K>(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
+    dense_backward<S, K, P>(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
   }
 };
 

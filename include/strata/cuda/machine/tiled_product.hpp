@@ -3,6 +3,7 @@
 // needs: boost_context
 #pragma once
 #include <strata/cuda/machine/machine.hpp>
+#include <strata/cuda/machine/rounded_operand.hpp>
 
 namespace strata::machine {
 
@@ -10,12 +11,14 @@ namespace detail {
 template <class Product>
 struct tiled_code {
   static constexpr int threads = 256, tile = 64, depth = 16, part = 4;  // each thread computes part * part elements
-  using value = typename Product::value;
+  using value = typename Product::precision::value_type;
   struct shared {
     value a[depth][tile], b[depth][tile];
   };
   Product product;
   long row_tiles, column_tiles;
+
+  static constexpr value rounded(value x) { return rounded_operand<typename Product::precision>(x); }
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
     const long z = l.block() / (row_tiles * column_tiles), within = l.block() % (row_tiles * column_tiles);
@@ -28,8 +31,8 @@ struct tiled_code {
         const int m = Product::rows_are_neighbours ? i % tile : i / depth,
                   of_a = Product::rows_are_neighbours ? i / tile : i % depth;
         const int n = i % tile, of_b = i / tile;
-        memory.a[of_a][m] = row + m < rows && k + of_a < terms ? product.a(z, row + m, k + of_a) : value{};
-        memory.b[of_b][n] = column + n < columns && k + of_b < terms ? product.b(z, k + of_b, column + n) : value{};
+        memory.a[of_a][m] = row + m < rows && k + of_a < terms ? rounded(product.a(z, row + m, k + of_a)) : value{};
+        memory.b[of_b][n] = column + n < columns && k + of_b < terms ? rounded(product.b(z, k + of_b, column + n)) : value{};
       }
       l.barrier();
       for (int d = 0; d < depth; ++d)
@@ -55,7 +58,8 @@ struct tiled_code {
 
 /// `count` products, each the sum over k of a(z, m, k) * b(z, k, n), for all rows m and columns n. Each element is added up in
 /// the order of k, so its bits do not depend on the number of rows or columns. Members of Product:
-///   `value`, `rows()`, `columns()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`
+///   `precision`  the policy by which elements of a and b are rounded; its value_type is that of a sum
+///   `rows()`, `columns()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`
 ///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() and m are multiples of 4
 ///   `rows_are_neighbours`  whether elements of a that lie side by side in memory differ in m, not in k
 template <class Product>

@@ -1,0 +1,43 @@
+// How a product of matrices rounds its operands, as tensor cores do.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <strata/base/precision.hpp>
+
+namespace strata::machine {
+
+/// The upper half of a float.
+struct bfloat16 {
+  std::uint16_t bits;
+
+  /// To nearest, ties to even, as the instruction cvt.rn.bf16.f32 does. A nan stays nan.
+  static constexpr bfloat16 nearest(float x) {
+    const auto all = std::bit_cast<std::uint32_t>(x);
+    if ((all & 0x7fff'ffff) > 0x7f80'0000) return {std::uint16_t((all | 0x0040'0000) >> 16)};
+    return {std::uint16_t((all + 0x7fff + (all >> 16 & 1)) >> 16)};
+  }
+  constexpr explicit operator float() const { return std::bit_cast<float>(std::uint32_t(bits) << 16); }
+};
+
+/// To nearest, ties away from zero, as the instruction cvt.rna.tf32.f32 does. A nan stays nan, and an infinity itself.
+constexpr float nearest_tf32(float x) {
+  const auto all = std::bit_cast<std::uint32_t>(x);
+  if ((all & 0x7f80'0000) == 0x7f80'0000) return x;
+  return std::bit_cast<float>((all + 0x1000) & ~std::uint32_t{0x1fff});
+}
+
+/// An element of a factor as the policy P multiplies it.
+template <class P, class T>
+constexpr T rounded_operand(T x) {
+  return x;
+}
+template <>
+constexpr float rounded_operand<precision::mixed_bf16>(float x) {
+  return float(bfloat16::nearest(x));
+}
+template <>
+constexpr float rounded_operand<precision::tf32>(float x) {
+  return nearest_tf32(x);
+}
+
+}  // namespace strata::machine
