@@ -43,6 +43,11 @@ class workspace {
   int leaf_ = 0, micro_batch_ = 0;
 
  public:
+  /// Of all its memory, in elements.
+  static constexpr std::size_t size(int leaf, int micro_batch) {
+    return std::size_t(leaf) * std::size_t(plan.workspace) + std::size_t(micro_batch) * std::size_t(plan.passing) +
+           std::size_t(plan.scratch) + std::size_t(micro_batch) * std::size_t(plan.scratch_per_sample);
+  }
   /// leaf: the number of samples whose activations are kept between passes, if the plan needs that.
   void prepare(const device& on, int leaf, int micro_batch) {
     leaf = std::max(leaf_, leaf), micro_batch = std::max(micro_batch_, micro_batch);

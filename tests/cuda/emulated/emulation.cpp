@@ -108,6 +108,7 @@ TEST_CASE("out of memory: what was asked for, what is free; freed memory is used
   auto half = on.allocate<float>(1 << 17);
   CHECK(error_of([&] { (void)on.allocate<float>(1 << 18); }) ==
         "gpu(1): out of memory: 1048576 bytes are needed, 524288 of 1048576 are free");
+  CHECK_THROWS_AS((void)on.allocate<float>(1 << 18), out_of_device_memory);
   half = {};
   const auto all = on.allocate<float>(1 << 18);
   CHECK(all.size() == 1 << 18);
@@ -120,12 +121,56 @@ TEST_CASE("after a batch that was too large a smaller one trains") {
   std::vector<float> x(4096 * 8), y(4096);
   trainer model{sequential<input<8>, dense<64, relu>, dense<1>>{}, sgd{}, mean_squared_error{}, mirrored{gpus()}};
   const samples<float> small{x.data(), y.data(), 64}, large{x.data(), y.data(), 4096};
-  CHECK(error_of([&] { model.train_step(large); }).find("out of memory") != std::string::npos);
+  const std::string said = error_of([&] { model.train_step(large); });
+  CAPTURE(said);
+  CHECK(said.find("are free. To train with batches of 4096, a GPU needs 2624 bytes for weights, 0 for slots of the optimizer, "
+                  "20992 for gradients of 8 leaves, ") != std::string::npos);
+  CHECK(said.ends_with(" for activations and 73728 for the batch"));
   model.train_step(small);
   CHECK(error_of([&] { model.train_step(large); }).find("out of memory") != std::string::npos);
   model.train_step(small);
 #endif
 }
+
+TEST_CASE("weights that are too large for a device") {
+#if !defined(__CUDACC__)
+  machine::emulate_devices(1, 1 << 10);
+  const std::string said = error_of(
+      [&] { trainer model{sequential<input<8>, dense<64, relu>, dense<1>>{}, adam{}, mean_squared_error{}, mirrored{gpus()}}; });
+  CHECK(said ==
+        "gpu(0): out of memory: 2624 bytes are needed, 1024 of 1024 are free. A GPU needs 2624 bytes for weights, 5248 for slots "
+        "of the optimizer");
+#endif
+}
+
+#if !defined(__CUDACC__)
+TEST_CASE("a lost device is one error that names it; the CPU and other devices go on") {
+  const std::vector<float> x(64 * 8, 0.5f), y(64, 1.0f);
+  const samples<float> batch{x.data(), y.data(), 64};
+  const auto make = [](const auto& strategy) {
+    return trainer{sequential<input<8>, dense<16, relu>, dense<1>>{}, sgd{}, mean_squared_error{}, strategy, seed(2)};
+  };
+  for (long after = 0; after < 60; after += 3) {  // whatever the device is doing then
+    CAPTURE(after);
+    have_devices(2, std::uint64_t(after) + 1);
+    auto model = make(mirrored{gpus()});
+    model.train_step(batch);
+    machine::lose_device(1, after);
+    const auto train_on = [&] {
+      for (int step = 0; step < 20; ++step) model.train_step(batch);
+    };
+    const std::string said = error_of(train_on);
+    CHECK(said.starts_with("gpu(1) is lost: unspecified launch failure, noticed in "));
+    CHECK(said.ends_with("; this process cannot use it any more"));
+    CHECK_THROWS_AS(train_on(), device_lost);
+    CHECK_THROWS_AS(make(mirrored{gpus()}), device_lost);
+    auto on_the_other = make(one_device{gpu(0)});
+    on_the_other.train_step(batch);
+    auto on_the_cpu = make(one_device{{.threads = 1}});
+    on_the_cpu.train_step(batch);
+  }
+}
+#endif
 
 TEST_CASE("an observer that reads numbers is refused") {
   have_devices(1);

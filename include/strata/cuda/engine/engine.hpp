@@ -80,8 +80,14 @@ class cuda_engine {
   /// Throws strata::error if there is no such device, or if its memory is too small.
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
       : leaves_(policy, ends), penalties_(std::size_t(trained.count)) {
-    for (const int index : o.devices) replicas_.push_back(std::make_unique<replica>(index, slots));
-    if (replicas_.empty()) throw_error("cuda_options: at least one device is needed");
+    if (o.devices.empty()) throw_error("cuda_options: at least one device is needed");
+    try {
+      for (const int index : o.devices) replicas_.push_back(std::make_unique<replica>(index, slots));
+    } catch (const out_of_device_memory& e) {
+      throw_exception(out_of_device_memory(e, detail::text_of({". A GPU needs ", arenas(slots)})));
+    }
+    for (const int from : o.devices)
+      for (const int to : o.devices) machine::enable_peer_access(from, to);
   }
 
   /// Throws strata::error for an observer that reads numbers: they are not in host memory.
@@ -116,6 +122,9 @@ class cuda_engine {
     if (most.leaves == 0) return 0;
     try {
       allocate(most, batch, why, processes);
+    } catch (const out_of_device_memory& e) {
+      leaves_.forget();
+      throw_exception(out_of_device_memory(e, needed(most, batch, why, processes)));
     } catch (...) {
       leaves_.forget();
       throw;
@@ -250,6 +259,23 @@ class cuda_engine {
     if (size <= memory.size()) return;
     memory = {};
     memory = r.on.template allocate<V>(size);
+  }
+  /// In words: the arenas that every GPU has.
+  static std::string arenas(long slot_count) {
+    return detail::text_of({long(sizeof(T)) * layout.size, " bytes for weights, ",
+                            long(sizeof(T)) * layout.trainable * slot_count, " for slots of the optimizer"});
+  }
+  [[gnu::cold]] std::string needed(batch_division most, int batch, purpose why, int processes) const {
+    const int of_one = why == purpose::training ? leaves_.most_of_one(processes).leaves : most.leaves;
+    const long leaves = share(of_one), rows = std::min(long{batch}, leaves * most.capacity);
+    const bool trains = why == purpose::training;
+    const std::size_t activations =
+        trains ? work<purpose::training>::size(int(rows), int(rows)) : work<inferring>::size(int(rows), int(rows));
+    return detail::text_of({trains ? ". To train with batches of " : ". For batches of ", batch, ", a GPU needs ",
+                            arenas(long(first().slots.size()) / std::max(1L, layout.trainable)), ", ",
+                            trains ? leaves * layout.trainable * long(sizeof(T)) : 0L, " for gradients of ", trains ? leaves : 0L,
+                            " leaves, ", activations * sizeof(T), " for activations and ",
+                            first().memory_of_batch.bytes(int(rows)), " for the batch"});
   }
   void allocate(batch_division most, int batch, purpose why, int processes) {
     if (std::size_t(most.leaves) * sums_of_leaf::size > host_sums_.size())

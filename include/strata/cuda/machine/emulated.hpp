@@ -22,6 +22,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/text.hpp>
+#include <strata/cuda/machine/errors.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -79,6 +80,7 @@ class fiber_stacks {
 struct work {
   std::function<bool()> is_ready;  // empty: it is
   std::function<void()> run;
+  bool is_signal = false;  // for another queue: it is sent even if the device is lost
 };
 
 struct queue_state {
@@ -150,6 +152,7 @@ inline long from_environment(const char* name, long otherwise, long least) {
 class machine_state {
   std::vector<std::unique_ptr<device_memory>> memories_;
   std::vector<work_counts> counts_;
+  std::vector<long> works_left_;  // of each device until it is lost; negative: it is never lost
   std::vector<std::weak_ptr<queue_state>> queues_;
   philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
   std::uint64_t choices_ = 0;
@@ -174,6 +177,17 @@ class machine_state {
     memories_.clear();
     for (int i = 0; i < devices; ++i) memories_.push_back(std::make_unique<device_memory>(bytes_of_each));
     counts_.assign(std::size_t(devices), {});
+    works_left_.assign(std::size_t(devices), -1);
+  }
+  void lose(int device, long after) {
+    const auto locked = lock();
+    counts(device);  // or throws
+    works_left_[std::size_t(device)] = after;
+  }
+  bool is_lost(int device) const { return device < devices() && works_left_[std::size_t(device)] == 0; }
+  void refuse_lost(int device, const char* during) const {
+    const auto locked = lock();
+    if (is_lost(device)) throw_exception(device_lost(device, during, "unspecified launch failure"));
   }
   void set_seed(std::uint64_t seed) {
     const auto locked = lock();
@@ -213,8 +227,15 @@ class machine_state {
       queue_state& chosen = *ready[choice(ready.size())];
       const work next = std::move(chosen.waiting.front());
       chosen.waiting.pop_front();
-      if (next.run) next.run();
+      if (next.run && (next.is_signal || is_working(chosen.device))) next.run();
     }
+  }
+  /// Whether a device does one more work.
+  bool is_working(int device) {
+    long& left = works_left_[std::size_t(device)];
+    if (left <= 0) return left < 0;
+    --left;
+    return true;
   }
   /// All work of a device. What cannot be done is forgotten: whoever waited for it has got the error.
   void work_off_device(int device) noexcept {
@@ -274,6 +295,8 @@ inline const char* why_no_device() { return "nvcc has not compiled this program,
 inline void emulate_devices(int count, std::size_t bytes_of_each = std::size_t{1} << 30) {
   detail::machine_state::the().reset(count, bytes_of_each);
 }
+/// For tests: a device does so many works more, and then none.
+inline void lose_device(int device, long after = 0) { detail::machine_state::the().lose(device, after); }
 /// In which order queues work.
 inline void emulate_order(std::uint64_t seed) { detail::machine_state::the().set_seed(seed); }
 /// What a device was asked to do since the last call.
@@ -290,8 +313,9 @@ class queue {
 };
 
 namespace detail {
-inline void count(const queue& q, long work_counts::* what) {
+inline void count(const queue& q, long work_counts::* what, const char* during) {
   const auto locked = machine_state::the().lock();
+  machine_state::the().refuse_lost(q.device(), during);
   ++(machine_state::the().counts(q.device()).*what);
 }
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
@@ -327,7 +351,7 @@ void run_block(long block, const Code& code, Shared& shared) {
 template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
-  detail::count(q, &work_counts::kernels);
+  detail::count(q, &work_counts::kernels, "a kernel");
   detail::enqueue(q, [blocks, code] {
     if constexpr (requires { typename Code::shared; }) {
       const auto memory = std::make_unique<typename Code::shared>();
@@ -340,26 +364,26 @@ void launch(const queue& q, long blocks, const Code& code) {
 }
 
 inline void wait(const queue& q) {
-  detail::count(q, &work_counts::waits);
+  detail::count(q, &work_counts::waits, "the work of a step");
   detail::machine_state::the().work_off(q.state());
+  detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
 }
 
 /// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
 inline void order(const queue& earlier, const queue& later) {
   const auto done = std::make_shared<bool>(false);
-  detail::enqueue(earlier, [done] { *done = true; });
+  detail::machine_state::the().enqueue(earlier.state(), {{}, [done] { *done = true; }, true});
   detail::machine_state::the().enqueue(later.state(), {[done] { return *done; }, {}});
 }
 
-/// Zeroed. Throws strata::error, which names the device, what was asked for and what is free.
+/// Zeroed. Throws out_of_device_memory or device_lost.
 inline void* allocate(int device, std::size_t bytes) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
+  all.refuse_lost(device, "an allocation of memory");
   auto& memory = all.memory(device);
   void* const made = memory.allocate(bytes);
-  if (!made)
-    throw_error({"gpu(", device, "): out of memory: ", bytes, " bytes are needed, ", memory.free(), " of ", memory.capacity(),
-                 " are free"});
+  if (!made) throw_exception(out_of_device_memory(device, bytes, memory.free(), memory.capacity()));
   const detail::machine_state::open_memory open(all);
   std::memset(made, 0, bytes);
   return made;
@@ -374,18 +398,20 @@ inline void release(int device, void* memory) noexcept {
 
 /// The values are read now.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::count(q, &work_counts::copies_to_device);
+  detail::count(q, &work_counts::copies_to_device, "a copy to the device");
   const auto* const first = static_cast<const std::byte*>(from);
   detail::enqueue(q,
                   [to, values = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, values.data(), values.size()); });
 }
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::count(q, &work_counts::copies_to_host);
+  detail::count(q, &work_counts::copies_to_host, "a copy to the host");
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
+/// Copies between the memory of two devices need not go through that of the host, where the hardware can do so.
+inline void enable_peer_access(int, int) {}
 /// Between addresses of any devices.
 inline void copy_between(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::count(q, &work_counts::copies_between);
+  detail::count(q, &work_counts::copies_between, "a copy between devices");
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/cuda/machine/errors.hpp>
 
 /// Marks code that only runs on a device: nvcc needs the word in front of each function that waits at a barrier.
 #define STRATA_DEVICE __device__
@@ -22,8 +23,18 @@ struct lane {
 };
 
 namespace detail {
-inline void check(cudaError_t code, const char* what) {
-  if (code != cudaSuccess) throw_error({"CUDA: ", what, ": ", cudaGetErrorString(code)});
+/// An error that stays is that of a lost device; others concern one call.
+[[noreturn, gnu::cold]] inline void fail(int device, cudaError_t code, const char* during) {
+  (void)cudaGetLastError();  // or the next call would report it again
+  (void)cudaSetDevice(device);
+  const cudaError_t now = cudaDeviceSynchronize();
+  const bool is_captured = now >= cudaErrorStreamCaptureUnsupported && now <= cudaErrorStreamCaptureWrongThread;
+  if (now != cudaSuccess && !is_captured) throw_exception(device_lost(device, during, cudaGetErrorString(code)));
+  throw_error({"gpu(", device, "): ", cudaGetErrorString(code), " in ", during});
+}
+inline void check(int device, cudaError_t code, const char* during) {
+  if (code != cudaSuccess) [[unlikely]]
+    fail(device, code, during);
 }
 
 template <class Code>
@@ -56,8 +67,8 @@ class queue {
     int device;
     cudaStream_t handle = nullptr;
     explicit stream(int d) : device(d) {
-      detail::check(cudaSetDevice(d), "cudaSetDevice");
-      detail::check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreate");
+      detail::check(d, cudaSetDevice(d), "cudaSetDevice");
+      detail::check(d, cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreate");
     }
     stream(const stream&) = delete;
     stream& operator=(const stream&) = delete;
@@ -70,7 +81,7 @@ class queue {
   explicit queue(int device) : stream_(std::make_shared<stream>(device)) {}
   int device() const { return stream_->device; }
   cudaStream_t handle() const {
-    detail::check(cudaSetDevice(stream_->device), "cudaSetDevice");
+    detail::check(stream_->device, cudaSetDevice(stream_->device), "cudaSetDevice");
     return stream_->handle;
   }
 };
@@ -81,34 +92,34 @@ void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
   if (blocks > 0x7fffffffL) throw_error({"CUDA: a kernel of ", blocks, " blocks; a smaller batch needs fewer"});
   detail::run<<<unsigned(blocks), unsigned(Code::threads), 0, q.handle()>>>(code);
-  detail::check(cudaGetLastError(), "a kernel could not be launched");
+  detail::check(q.device(), cudaGetLastError(), "a kernel");
 }
 
-inline void wait(const queue& q) { detail::check(cudaStreamSynchronize(q.handle()), "the work of a step"); }
+inline void wait(const queue& q) { detail::check(q.device(), cudaStreamSynchronize(q.handle()), "the work of a step"); }
 
 /// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
 inline void order(const queue& earlier, const queue& later) {
   cudaEvent_t done = nullptr;
   const cudaStream_t first = earlier.handle();
-  detail::check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "cudaEventCreate");
-  detail::check(cudaEventRecord(done, first), "cudaEventRecord");
-  detail::check(cudaStreamWaitEvent(later.handle(), done, 0), "cudaStreamWaitEvent");
-  detail::check(cudaEventDestroy(done), "cudaEventDestroy");
+  detail::check(earlier.device(), cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "cudaEventCreate");
+  detail::check(earlier.device(), cudaEventRecord(done, first), "cudaEventRecord");
+  detail::check(later.device(), cudaStreamWaitEvent(later.handle(), done, 0), "cudaStreamWaitEvent");
+  detail::check(earlier.device(), cudaEventDestroy(done), "cudaEventDestroy");
 }
 
-/// Zeroed. Throws strata::error, which names the device, what was asked for and what is free.
+/// Zeroed. Throws out_of_device_memory or device_lost.
 inline void* allocate(int device, std::size_t bytes) {
-  detail::check(cudaSetDevice(device), "cudaSetDevice");
+  detail::check(device, cudaSetDevice(device), "cudaSetDevice");
   void* memory = nullptr;
   if (const cudaError_t code = cudaMalloc(&memory, bytes); code != cudaSuccess) {
+    if (code != cudaErrorMemoryAllocation) detail::check(device, code, "an allocation of memory");
     (void)cudaGetLastError();  // the next call would report it again
-    if (code != cudaErrorMemoryAllocation) detail::check(code, "cudaMalloc");
     std::size_t free = 0, total = 0;
     (void)cudaMemGetInfo(&free, &total);
-    throw_error({"gpu(", device, "): out of memory: ", bytes, " bytes are needed, ", free, " of ", total, " are free"});
+    throw_exception(out_of_device_memory(device, bytes, free, total));
   }
-  detail::check(cudaMemset(memory, 0, bytes), "cudaMemset");
-  detail::check(cudaStreamSynchronize(nullptr), "cudaMemset");  // queues do not wait for the stream on which this is done
+  detail::check(device, cudaMemset(memory, 0, bytes), "cudaMemset");
+  detail::check(device, cudaStreamSynchronize(nullptr), "cudaMemset");  // queues do not wait for the stream on which this is done
   return memory;
 }
 inline void release(int device, void* memory) noexcept {
@@ -116,14 +127,21 @@ inline void release(int device, void* memory) noexcept {
 }
 
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
+  detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
 }
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.handle()), "a copy to the host");
+  detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.handle()), "a copy to the host");
+}
+/// Copies between the memory of two devices need not go through that of the host, where the hardware can do so.
+inline void enable_peer_access(int from, int to) {
+  int can = 0;
+  if (from == to || cudaSetDevice(from) != cudaSuccess || cudaDeviceCanAccessPeer(&can, from, to) != cudaSuccess || !can) return;
+  (void)cudaDeviceEnablePeerAccess(to, 0);
+  (void)cudaGetLastError();  // it may have been enabled before
 }
 /// Between addresses of any devices.
 inline void copy_between(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.handle()), "a copy between devices");
+  detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.handle()), "a copy between devices");
 }
 
 }  // namespace strata::machine

@@ -1,0 +1,39 @@
+// What can happen to a device: its memory is too small, or it fails.
+#pragma once
+#include <cstddef>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <string>
+
+namespace strata {
+
+/// A device has not got the memory that it was asked for.
+struct out_of_device_memory : error {
+  int device;
+  std::size_t needed, free, total;  // bytes
+
+  out_of_device_memory(int device, std::size_t needed, std::size_t free, std::size_t total)
+      : error(detail::text_of(
+            {"gpu(", device, "): out of memory: ", needed, " bytes are needed, ", free, " of ", total, " are free"})),
+        device(device),
+        needed(needed),
+        free(free),
+        total(total) {}
+  /// The same with a sentence about what needs memory.
+  out_of_device_memory(const out_of_device_memory& e, const std::string& what_for)
+      : error(detail::text_of({e.what(), what_for})), device(e.device), needed(e.needed), free(e.free), total(e.total) {}
+};
+
+/// A device has failed, and cannot be used by this process any more; the CPU and other devices can. A new process may use it
+/// again, unless the hardware is broken.
+struct device_lost : error {
+  int device;
+
+  /// during: the work that has failed, or that came after it. why: in the words of CUDA.
+  device_lost(int device, const char* during, const char* why)
+      : error(detail::text_of(
+            {"gpu(", device, ") is lost: ", why, ", noticed in ", during, "; this process cannot use it any more"})),
+        device(device) {}
+};
+
+}  // namespace strata
