@@ -1,5 +1,6 @@
-// The sum of gradients over threads and processes: strata's tree, Gloo's algorithms and Open MPI, in turn, in microseconds.
-// needs: gloo mpi protozero
+// The sum of gradients over threads and processes: strata's tree, the same tree over Gloo and UCX, Gloo's algorithms and Open
+// MPI, in turn, in microseconds.
+// needs: gloo mpi protozero ucx
 #define OMPI_SKIP_MPICXX 1
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -21,6 +22,7 @@
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/communicators/shared_memory.hpp>
 #include <strata/distribute/communicators/tcp.hpp>
+#include <strata/distribute/communicators/ucx.hpp>
 #include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <string>
@@ -171,6 +173,9 @@ void member(const settings& s) {
     auto ours = std::make_shared<tree<shared_memory_communicator>>(std::move(processes), numbers.get(), most);
     engines.emplace_back("strata", [ours](const message& m) { return (*ours)(m.numbers); });
   }
+  if (over_tcp) ::setenv("UCX_TLS", "tcp", 1);
+  auto through_ucx = std::make_shared<tree<ucx_communicator>>(ucx_communicator(store, rank, size), numbers.get(), most);
+  engines.emplace_back("strata_over_ucx", [through_ucx](const message& m) { return (*through_ucx)(m.numbers); });
   engines.emplace_back("open_mpi", [&](const message& m) {
     MPI_Allreduce(numbers.get(), sum.get(), int(m.numbers), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     return sum.get();

@@ -31,7 +31,7 @@ def name_of(index, process):
     return f'worker {index} (rank {index}, 127.0.0.1, pid {process.pid})'
 
 
-for strategy in ('multi_worker', 'multi_worker_tcp'):
+for strategy in ['multi_worker', 'multi_worker_tcp', *(s for s in strategies() if s == 'multi_worker_ucx')]:
     @case(f'{strategy}: kill -9 of a worker: all others name it, within 2 s')
     def _():
         processes = under_way(start_workers(4, ['mlp', strategy, 1, 4, ENDLESS]))

@@ -29,6 +29,7 @@ need_library() {
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;
     protozero) need '<protozero/pbf_reader.hpp>' libprotozero-dev 'messages between processes, tf.train.Example' ;;
     gloo) need '<gloo/context.h>' libgloo-dev 'messages through Gloo' ;;
+    ucx) need '<ucp/api/ucp.h>' libucx-dev 'messages through UCX' ;;
     grpc) need '<grpcpp/grpcpp.h>' libgrpc++-dev 'control plane and parameter server' ;;
     mpi) need mpicxx libopenmpi-dev 'collectives on clusters with MPI' ;;
     *) echo "needs: $1 is no library of tests/tools/setup.sh" >&2 && exit 2 ;;

@@ -12,8 +12,8 @@ struct engine_arguments;
 }  // namespace detail
 
 /// What carries messages between processes. `communication_implementation::automatic` is shared memory on one machine and TCP
-/// between machines, `communication_implementation::tcp` is TCP everywhere. `gloo_communication` and `mpi_communication` are in
-/// the headers strata/distribute/communicators/gloo.hpp and mpi.hpp.
+/// between machines, `communication_implementation::tcp` is TCP everywhere. `gloo_communication`, `ucx_communication` and
+/// `mpi_communication` are in the headers strata/distribute/communicators/gloo.hpp, ucx.hpp and mpi.hpp.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationImplementation
 struct communication_implementation {
   const char* description;  // for messages; empty: automatic
@@ -39,8 +39,8 @@ struct communication_options {
   /// Messages are rounded to bfloat16: half the bytes. The rounding errors are added in the next step (error feedback).
   /// All processes still have the same parameters, but not the bits of one process.
   bool bf16_gradients = false;
-  /// Gradients travel without encryption although the training has a secret or certificates. Gloo and MPI cannot encrypt: with
-  /// them it has to be said.
+  /// Gradients travel without encryption although the training has a secret or certificates. Gloo, UCX and MPI cannot encrypt:
+  /// with them it has to be said.
   bool unprotected_data = false;
 };
 
