@@ -32,6 +32,7 @@ need_library() {
     ucx) need '<ucp/api/ucp.h>' libucx-dev 'messages through UCX' ;;
     grpc) need '<grpcpp/grpcpp.h>' libgrpc++-dev 'control plane and parameter server' ;;
     mpi) need mpicxx libopenmpi-dev 'collectives on clusters with MPI' ;;
+    mock_pjrt) ;;  # tests/tools/mock_pjrt
     *) echo "needs: $1 is no library of tests/tools/setup.sh" >&2 && exit 2 ;;
   esac
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <strata/base/text.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -83,6 +84,9 @@ struct module_text {
 struct platform_traits {
   bool pools_by_reduce_window = true;  // otherwise max pooling whose windows do not overlap is a reshape and a maximum
 };
+
+/// platform: as a plugin calls it, such as "cpu".
+constexpr platform_traits traits_of_platform(std::string_view platform) { return {.pools_by_reduce_window = platform != "cpu"}; }
 
 struct module_options {
   int rows = 0;      // of each replica

@@ -1,0 +1,42 @@
+// Which devices of a plugin a training uses.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/xla/pjrt/client.hpp>
+#include <strata/xla/pjrt/find_plugin.hpp>
+#include <strata/xla/pjrt/options.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// The devices on which an executor runs, and where it keeps compiled modules; empty: nowhere.
+struct module_devices {
+  std::shared_ptr<const pjrt::client> client;
+  int replicas = 1;
+  std::filesystem::path cache{};
+};
+
+/// The first `replicas` devices of the plugin in that file; 0: all of them. A processor has as many as are asked for. Throws
+/// strata::error if there are too few.
+inline module_devices choose_devices(const std::filesystem::path& plugin, std::vector<pjrt::option> options, int replicas,
+                                     std::filesystem::path cache) {
+  if (replicas < 0) throw_error({"replicas is ", replicas, ": it must be at least 1, or 0 for all devices"});
+  const pjrt::plugin& p = pjrt::plugin::load(plugin);
+  std::shared_ptr<const pjrt::client> client = pjrt::client::of(p, options);
+  if (client->platform() == "cpu" && replicas > client->devices()) {
+    options.push_back({"cpu_device_count", std::int64_t(replicas)});
+    client = pjrt::client::of(p, options);
+  }
+  if (replicas == 0) replicas = client->devices();
+  if (replicas > client->devices())
+    throw_error({"replicas is ", replicas, ", but the plugin ", p.path().string(), " has ", client->devices(),
+                 client->devices() == 1 ? " device" : " devices"});
+  if (cache.empty()) cache = pjrt::detail::variable("STRATA_XLA_CACHE");
+  return {std::move(client), replicas, std::move(cache)};
+}
+
+}  // namespace strata

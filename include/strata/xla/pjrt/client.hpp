@@ -1,0 +1,369 @@
+// A client of a plugin: its devices, arrays on them, and compiled modules.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <strata/xla/module.hpp>
+#include <strata/xla/pjrt/abi.hpp>
+#include <strata/xla/pjrt/options.hpp>
+#include <strata/xla/pjrt/plugin.hpp>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace strata::pjrt {
+
+/// What a plugin does later.
+class event {
+  const plugin* plugin_ = nullptr;
+  abi::event* handle_ = nullptr;
+
+ public:
+  event() = default;
+  event(const plugin& p, abi::event* handle) : plugin_(&p), handle_(handle) {}
+  event(event&& other) noexcept : plugin_(other.plugin_), handle_(std::exchange(other.handle_, nullptr)) {}
+  event& operator=(event&& other) noexcept {
+    std::swap(plugin_, other.plugin_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~event() {
+    if (!handle_) return;
+    abi::padded<abi::event_only> arguments;
+    arguments->event = handle_;
+    plugin_->call_quietly(abi::functions::event_destroy, arguments);
+  }
+
+  /// Returns when it is done. Throws plugin_error, which begins with `action`, if it failed.
+  void wait(std::string_view action) const {
+    if (!handle_) return;
+    abi::padded<abi::event_only> arguments;
+    arguments->event = handle_;
+    plugin_->call(action, abi::functions::event_await, arguments);
+  }
+  /// For destructors: returns when it is done or has failed.
+  void wait_quietly() const noexcept {
+    if (!handle_) return;
+    abi::padded<abi::event_only> arguments;
+    arguments->event = handle_;
+    plugin_->call_quietly(abi::functions::event_await, arguments);
+  }
+};
+
+class client;
+
+/// An array on a device, and the client that it needs.
+class buffer {
+  std::shared_ptr<const client> of_;
+  abi::buffer* handle_ = nullptr;
+
+ public:
+  buffer() = default;
+  buffer(std::shared_ptr<const client> of, abi::buffer* handle) : of_(std::move(of)), handle_(handle) {}
+  buffer(buffer&& other) noexcept : of_(std::move(other.of_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  buffer& operator=(buffer&& other) noexcept {
+    std::swap(of_, other.of_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  inline ~buffer();
+
+  abi::buffer* handle() const { return handle_; }
+  explicit operator bool() const { return handle_; }
+  /// Whether an execution has taken over its memory.
+  inline bool is_donated() const;
+  inline std::vector<std::int64_t> extents() const;
+  /// Begins to copy it to the host, row-major. Throws plugin_error.
+  inline event copy_to_host(const stablehlo::tensor_type& type, std::span<std::byte> to) const;
+};
+
+/// A module compiled for one or several devices, one replica on each.
+class executable {
+  std::shared_ptr<const client> of_;
+  abi::loaded_executable* handle_ = nullptr;
+  std::size_t results_ = 0;
+
+  friend client;
+  inline executable(std::shared_ptr<const client> of, abi::loaded_executable* handle);
+
+ public:
+  executable() = default;
+  executable(executable&& other) noexcept
+      : of_(std::move(other.of_)), handle_(std::exchange(other.handle_, nullptr)), results_(other.results_) {}
+  executable& operator=(executable&& other) noexcept {
+    std::swap(of_, other.of_);
+    std::swap(handle_, other.handle_);
+    std::swap(results_, other.results_);
+    return *this;
+  }
+  inline ~executable();
+  explicit operator bool() const { return handle_; }
+
+  std::size_t results() const { return results_; }
+  /// For client::load.
+  inline std::string serialized() const;
+  /// Begins to run: arguments[replica][argument], results[replica][result]. The events are done when the replicas are; there are
+  /// as many as replicas. Throws plugin_error; then no result has been made.
+  inline void run(std::span<abi::buffer* const* const> arguments, std::size_t argument_count,
+                  std::span<abi::buffer** const> results, std::span<abi::event*> complete) const;
+};
+
+/// Devices of one platform that this process can use.
+class client : public std::enable_shared_from_this<client> {
+  const plugin& plugin_;
+  abi::client* handle_ = nullptr;
+  std::vector<abi::device*> devices_;
+  std::vector<int> ids_;
+  std::string platform_, version_, kind_;
+
+  friend buffer;
+  friend executable;
+  struct key_of_maker {};
+
+ public:
+  /// The client of this plugin with these options; all that live at a time are one. Throws plugin_error if there is no device.
+  static std::shared_ptr<const client> of(const plugin& p, std::vector<option> options = {}) {
+    static std::mutex mutex;
+    static std::map<std::pair<const plugin*, std::vector<option>>, std::weak_ptr<const client>> all;
+    const std::lock_guard lock(mutex);
+    std::weak_ptr<const client>& known = all[{&p, options}];
+    std::shared_ptr<const client> c = known.lock();
+    if (!c) known = c = std::make_shared<const client>(p, options, key_of_maker{});
+    return c;
+  }
+
+  client(const plugin& p, const std::vector<option>& options, key_of_maker) : plugin_(p) {
+    const std::vector<abi::named_value> values = detail::named_values(options);
+    abi::padded<abi::client_create> create;
+    create->options = values.data();
+    create->option_count = values.size();
+    p.call("use the devices", abi::functions::client_create, create);
+    handle_ = create->client;
+    const struct destroyer {
+      client& self;
+      bool is_needed = true;
+      ~destroyer() {
+        if (is_needed) self.destroy();
+      }
+    } otherwise{*this};
+    platform_ = text(abi::functions::client_platform_name, handle_);
+    version_ = text(abi::functions::client_platform_version, handle_);
+    abi::padded<abi::devices_of_client> all;
+    all->client = handle_;
+    p.call("list the devices", abi::functions::client_addressable_devices, all);
+    for (std::size_t i = 0; i < all->count; ++i) {
+      devices_.push_back(all->devices[i]);
+      abi::padded<abi::description_of_device> description;
+      description->device = all->devices[i];
+      p.call("describe a device", abi::functions::device_get_description, description);
+      abi::padded<abi::id_of_device> id;
+      id->description = description->description;
+      p.call("describe a device", abi::functions::device_description_id, id);
+      ids_.push_back(id->id);
+      if (i == 0) kind_ = text(abi::functions::device_description_kind, description->description);
+    }
+    if (devices_.empty()) throw_error({"the plugin ", p.path().string(), " has no device"});
+    const_cast<bool&>(otherwise.is_needed) = false;
+  }
+  ~client() { destroy(); }
+
+  const plugin& of_plugin() const { return plugin_; }
+  /// "cpu", "tpu", "cuda".
+  const std::string& platform() const { return platform_; }
+  const std::string& version() const { return version_; }
+  /// Of its first device, such as "TPU v5 lite".
+  const std::string& device_kind() const { return kind_; }
+  int devices() const { return int(devices_.size()); }
+  /// The ids of the first devices: not always 0, 1, 2, ...
+  std::span<const int> ids(int count) const { return std::span(ids_).first(std::size_t(count)); }
+
+  /// Copies an array to a device; row-major. The bytes may change when it returns.
+  buffer upload(std::span<const std::byte> bytes, const stablehlo::tensor_type& type, int device) const {
+    return begin_upload(bytes, type, device, abi::host_semantics::immutable_only_during_call).first;
+  }
+  /// Begins to. The bytes must not change until the event is done.
+  std::pair<buffer, event> begin_upload(std::span<const std::byte> bytes, const stablehlo::tensor_type& type, int device) const {
+    return begin_upload(bytes, type, device, abi::host_semantics::immutable_until_transfer_completes);
+  }
+
+  /// Compiles the text of a module for as many replicas as it has, on the first devices. Throws plugin_error with the failing
+  /// line of the module, and strata::error if there are too few devices.
+  executable compile(const stablehlo::module_text& module) const {
+    const std::string options = options_for(module);
+    abi::program program{};
+    program.head.struct_size = sizeof program;
+    program.code = module.text.data(), program.code_size = module.text.size();
+    constexpr std::string_view format = "mlir";
+    program.format = format.data(), program.format_size = format.size();
+    abi::padded<abi::client_compile> arguments;
+    arguments->client = handle_;
+    arguments->program = &program;
+    arguments->options = options.data(), arguments->options_size = options.size();
+    if (!plugin_.has(abi::functions::client_compile)) throw_error({"the plugin ", plugin_.path().string(), " cannot compile"});
+    if (abi::error* const e = plugin_.raw(abi::functions::client_compile, arguments)) plugin_.fail("compile", e, module.text);
+    return loaded(arguments->executable, module);
+  }
+
+  /// An executable from what `serialized` returned, in this or another process, of the same module. Throws plugin_error.
+  executable load(std::string_view serialized, const stablehlo::module_text& module) const {
+    abi::padded<abi::deserialize_and_load> arguments;
+    arguments->client = handle_;
+    arguments->bytes = serialized.data(), arguments->size = serialized.size();
+    plugin_.call("load a compiled module", abi::functions::executable_deserialize_and_load, arguments);
+    return loaded(arguments->executable, module);
+  }
+
+  /// What compiling a module depends on, besides its text: for keys of caches.
+  std::string description(const stablehlo::module_text& module) const {
+    return strata::detail::text_of(
+        {platform_, '\n', version_, '\n', kind_, '\n', plugin_.minor_version(), '\n', options_for(module)});
+  }
+
+ private:
+  std::string options_for(const stablehlo::module_text& module) const {
+    if (module.replicas < 1 || module.replicas > devices())
+      throw_error({"the module is for ", module.replicas, " replicas, but the plugin ", plugin_.name(), " has ", devices(),
+                   devices() == 1 ? " device" : " devices"});
+    return compile_options(ids(module.replicas));
+  }
+  executable loaded(abi::loaded_executable* handle, const stablehlo::module_text& module) const {
+    executable e(shared_from_this(), handle);
+    if (e.results() != module.results.size())
+      throw_error({"the compiled module has ", e.results(), " results instead of ", module.results.size()});
+    return e;
+  }
+
+  template <class Handle>
+  std::string text(const abi::function<abi::text_of<Handle>>& f, Handle* of) const {
+    abi::padded<abi::text_of<Handle>> arguments;
+    arguments->of = of;
+    plugin_.call("describe the devices", f, arguments);
+    return {arguments->text, arguments->size};
+  }
+
+  std::pair<buffer, event> begin_upload(std::span<const std::byte> bytes, const stablehlo::tensor_type& type, int device,
+                                        abi::host_semantics semantics) const {
+    if (bytes.size() != type.bytes()) throw_error({"upload: ", bytes.size(), " bytes for a ", type.text(), " of ", type.bytes()});
+    abi::padded<abi::buffer_from_host> arguments;
+    arguments->client = handle_;
+    arguments->data = bytes.data();
+    arguments->type = abi_element(type.of);
+    arguments->extents = type.extents.data();
+    arguments->rank = type.extents.size();
+    arguments->semantics = semantics;
+    arguments->device = devices_[std::size_t(device)];
+    plugin_.call("upload", abi::functions::client_buffer_from_host_buffer, arguments);
+    return {buffer(shared_from_this(), arguments->buffer), event(plugin_, arguments->done_with_host_buffer)};
+  }
+
+  static abi::element abi_element(stablehlo::element e) {
+    using enum abi::element;
+    constexpr abi::element elements[] = {i1, i32, i64, ui32, ui64, bf16, f32, f64};
+    return elements[int(e)];
+  }
+  void destroy() noexcept {
+    abi::padded<abi::client_only> arguments;
+    arguments->client = handle_;
+    plugin_.call_quietly(abi::functions::client_destroy, arguments);
+  }
+};
+
+buffer::~buffer() {
+  if (!handle_) return;
+  abi::padded<abi::buffer_only> arguments;
+  arguments->buffer = handle_;
+  of_->of_plugin().call_quietly(abi::functions::buffer_destroy, arguments);
+}
+bool buffer::is_donated() const {
+  abi::padded<abi::buffer_is_deleted> arguments;
+  arguments->buffer = handle_;
+  of_->of_plugin().call("look at an array", abi::functions::buffer_is_deleted, arguments);
+  return arguments->is_deleted;
+}
+std::vector<std::int64_t> buffer::extents() const {
+  abi::padded<abi::extents_of_buffer> arguments;
+  arguments->buffer = handle_;
+  of_->of_plugin().call("look at an array", abi::functions::buffer_dimensions, arguments);
+  return {arguments->extents, arguments->extents + arguments->rank};
+}
+event buffer::copy_to_host(const stablehlo::tensor_type& type, std::span<std::byte> to) const {
+  if (to.size() != type.bytes()) throw_error({"read: ", to.size(), " bytes for a ", type.text(), " of ", type.bytes()});
+  std::int64_t order[16];
+  const std::size_t rank = type.extents.size();
+  if (rank > std::size(order)) throw_error({"read: ", type.text(), " has more than ", std::size(order), " extents"});
+  for (std::size_t i = 0; i < rank; ++i) order[i] = std::int64_t(rank - 1 - i);
+  abi::memory_layout row_major{};
+  row_major.head.struct_size = sizeof row_major;
+  row_major.tiled.head.struct_size = sizeof row_major.tiled;
+  row_major.tiled.minor_to_major = order;
+  row_major.tiled.rank = rank;
+  abi::padded<abi::buffer_to_host> arguments;
+  arguments->buffer = handle_;
+  arguments->layout = &row_major;
+  arguments->to = to.data();
+  arguments->size = to.size();
+  of_->of_plugin().call("read", abi::functions::buffer_to_host_buffer, arguments);
+  return {of_->of_plugin(), arguments->event};
+}
+
+executable::executable(std::shared_ptr<const client> of, abi::loaded_executable* handle) : of_(std::move(of)), handle_(handle) {
+  const plugin& p = of_->of_plugin();
+  abi::padded<abi::executable_of_loaded> inner;
+  inner->loaded = handle_;
+  p.call("look at a compiled module", abi::functions::loaded_executable_get_executable, inner);
+  abi::padded<abi::number_of_executable> results;
+  results->executable = inner->executable;
+  abi::padded<abi::executable_only> last;
+  last->executable = inner->executable;
+  abi::error* const failed = p.raw(abi::functions::executable_num_outputs, results);
+  p.call_quietly(abi::functions::executable_destroy, last);
+  if (failed) p.fail("look at a compiled module", failed);
+  results_ = std::size_t(results->number);
+}
+executable::~executable() {
+  if (!handle_) return;
+  abi::padded<abi::loaded_executable_only> arguments;
+  arguments->executable = handle_;
+  of_->of_plugin().call_quietly(abi::functions::loaded_executable_destroy, arguments);
+}
+std::string executable::serialized() const {
+  const plugin& p = of_->of_plugin();
+  abi::padded<abi::executable_of_loaded> inner;
+  inner->loaded = handle_;
+  p.call("serialize", abi::functions::loaded_executable_get_executable, inner);
+  abi::padded<abi::executable_only> last;
+  last->executable = inner->executable;
+  abi::padded<abi::serialize> arguments;
+  arguments->executable = inner->executable;
+  if (!p.has(abi::functions::executable_serialize)) {
+    p.call_quietly(abi::functions::executable_destroy, last);
+    throw_error({"the plugin ", p.name(), " cannot serialize"});
+  }
+  abi::error* const failed = p.raw(abi::functions::executable_serialize, arguments);
+  std::string bytes;
+  if (!failed) bytes.assign(arguments->bytes, arguments->size);
+  if (!failed && arguments->destroy) arguments->destroy(arguments->owner);
+  p.call_quietly(abi::functions::executable_destroy, last);
+  if (failed) p.fail("serialize", failed);
+  return bytes;
+}
+void executable::run(std::span<abi::buffer* const* const> arguments, std::size_t argument_count,
+                     std::span<abi::buffer** const> results, std::span<abi::event*> complete) const {
+  abi::padded<abi::execute_options> options;
+  abi::padded<abi::execute> call;
+  call->executable = handle_;
+  call->options = &options.known;
+  call->arguments = arguments.data();
+  call->device_count = arguments.size();
+  call->argument_count = argument_count;
+  call->results = results.data();
+  call->complete = complete.data();
+  of_->of_plugin().call("execute", abi::functions::loaded_executable_execute, call);
+}
+
+}  // namespace strata::pjrt

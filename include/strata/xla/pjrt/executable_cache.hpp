@@ -1,0 +1,93 @@
+// Compiled modules on disk, so that the next process need not compile them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/mapped_file.hpp>
+#include <strata/io/sha256.hpp>
+#include <strata/xla/pjrt/client.hpp>
+#include <string>
+#include <string_view>
+
+namespace strata::pjrt {
+
+/// A folder with a file for each module, whose name is a digest of the module's text, the plugin's file, the version and the kind
+/// of its devices and, where the device is this machine's processor, what it can do. What is damaged is compiled again.
+/// Compiled modules are code: only trusted users may write to the folder.
+class executable_cache {
+  std::filesystem::path folder_;
+
+ public:
+  /// Empty: nothing is kept. The folder is made when it is needed.
+  explicit executable_cache(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
+
+  /// The module, from the folder or compiled. Throws what compiling throws, and strata::error if the folder cannot be written.
+  executable compile(const client& c, const stablehlo::module_text& module) const {
+    if (folder_.empty()) return c.compile(module);
+    const std::filesystem::path file = folder_ / (key(c, module) + ".xla");
+    if (const std::optional<std::string> bytes = read(file)) {
+      STRATA_TRY { return c.load(*bytes, module); }
+      STRATA_CATCH(const plugin_error&) {}  // such as of a version that it no longer takes
+    }
+    executable e = c.compile(module);
+    const std::string bytes = e.serialized();
+    std::filesystem::create_directories(folder_);
+    io::atomic_file to(file);
+    to.write(digest(bytes));
+    to.write(bytes);
+    to.commit();
+    return e;
+  }
+
+  static std::string key(const client& c, const stablehlo::module_text& module) {
+    io::sha256 hash;
+    const auto add = [&hash](std::string_view text) {
+      hash.update({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+      constexpr std::uint8_t end = 0;
+      hash.update({&end, 1});
+    };
+    add("strata 1");
+    add(module.text);
+    add(c.description(module));
+    const std::filesystem::path& plugin = c.of_plugin().path();
+    std::error_code ignored;
+    add(plugin.string());
+    add(strata::detail::text_of({std::uint64_t(std::filesystem::file_size(plugin, ignored)), ' ',
+                                 std::int64_t(std::filesystem::last_write_time(plugin, ignored).time_since_epoch().count())}));
+    if (c.platform() == "cpu") add(processor());
+    return hash.hex();
+  }
+
+ private:
+  static constexpr std::size_t digits = 64;
+
+  static std::string digest(std::string_view bytes) {
+    io::sha256 hash;
+    hash.update({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    return hash.hex();
+  }
+  /// The contents, if they are whole.
+  static std::optional<std::string> read(const std::filesystem::path& file) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) return {};
+    const io::mapped_file mapped(file);
+    const std::string_view all(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+    if (all.size() < digits || digest(all.substr(digits)) != all.substr(0, digits)) return {};
+    return std::string(all.substr(digits));
+  }
+  /// The instructions that the processor of this machine knows.
+  static std::string processor() {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with("flags") || line.starts_with("Features")) return line;
+    return {};
+  }
+};
+
+}  // namespace strata::pjrt

@@ -1,0 +1,93 @@
+// Where plugins are.
+#pragma once
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace strata::pjrt {
+
+/// Of a platform: its name, and what the packages of PyPI call the file of its plugin.
+struct known_plugin {
+  std::string_view platform, package, file;
+};
+
+inline constexpr known_plugin known_plugins[] = {
+    {"cpu", "xla-cpu-pjrt", "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"},
+    {"tpu", "libtpu", "libtpu/libtpu.so"},
+    {"cuda", "jax-cuda13-pjrt", "jax_plugins/xla_cuda13/xla_cuda_plugin.so"},
+    {"cuda", "jax-cuda12-pjrt", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"},
+};
+
+namespace detail {
+inline std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// The folders that pip installs into: of the virtual environment that is active, of the user, of the system. Newest Python
+/// first.
+inline std::vector<std::filesystem::path> folders_of_packages() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> roots, out;
+  if (const std::string active = variable("VIRTUAL_ENV"); !active.empty()) roots.emplace_back(fs::path(active) / "lib");
+  if (const std::string home = variable("HOME"); !home.empty()) roots.emplace_back(fs::path(home) / ".local/lib");
+  roots.insert(roots.end(), {"/usr/local/lib", "/usr/lib"});
+  for (const fs::path& root : roots) {
+    std::vector<fs::path> pythons;
+    std::error_code ignored;
+    for (auto at = fs::directory_iterator(root, ignored); at != fs::directory_iterator(); at.increment(ignored))
+      if (at->path().filename().string().starts_with("python3")) pythons.push_back(at->path());
+    std::sort(pythons.rbegin(), pythons.rend());
+    for (const fs::path& python : pythons)
+      for (const char* packages : {"site-packages", "dist-packages"}) out.push_back(python / packages);
+  }
+  return out;
+}
+}  // namespace detail
+
+/// The file of a plugin. `wanted` is a path, or the name of a platform whose plugin pip has installed: "cpu", "tpu" or "cuda".
+/// Empty: what the environment variable STRATA_XLA_PLUGIN has, in the same form, and "cpu" if it is not set. For "tpu",
+/// TPU_LIBRARY_PATH goes first, as in JAX. Throws strata::error that says what to install.
+inline std::filesystem::path find_plugin(std::string wanted = "") {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::string from;
+  if (wanted.empty()) {
+    wanted = detail::variable("STRATA_XLA_PLUGIN");
+    if (!wanted.empty()) from = "STRATA_XLA_PLUGIN is ";
+  }
+  if (wanted.empty()) wanted = "cpu";
+  if (wanted.find('/') != wanted.npos || wanted.ends_with(".so")) {
+    if (!fs::exists(wanted, ignored)) throw_error({from, wanted, ": there is no such plugin"});
+    return wanted;
+  }
+  if (wanted == "tpu")
+    if (const std::string path = detail::variable("TPU_LIBRARY_PATH"); !path.empty()) {
+      if (!fs::exists(path, ignored)) throw_error({"TPU_LIBRARY_PATH is ", path, ": there is no such plugin"});
+      return path;
+    }
+  std::string packages;
+  const std::vector<fs::path> folders = detail::folders_of_packages();
+  for (const known_plugin& known : known_plugins) {
+    if (known.platform != wanted) continue;
+    for (const fs::path& folder : folders)
+      if (const fs::path file = folder / known.file; fs::exists(file, ignored)) return file;
+    packages += strata::detail::text_of({packages.empty() ? "" : " or ", known.package});
+  }
+  if (wanted == "tpu")
+    for (const char* file : {"/lib/libtpu.so", "/usr/lib/libtpu.so"})
+      if (fs::exists(file, ignored)) return file;
+  if (packages.empty()) throw_error({from, wanted, ": a plugin is a path, \"cpu\", \"tpu\" or \"cuda\""});
+  throw_error({"there is no PJRT plugin for ", wanted, ": install ", packages,
+               " with pip, or let STRATA_XLA_PLUGIN be the path of a plugin"});
+}
+
+}  // namespace strata::pjrt

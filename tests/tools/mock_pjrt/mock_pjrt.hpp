@@ -1,0 +1,43 @@
+// What tests see of the mock plugin, a PJRT plugin whose devices lie in this process and which notices what real ones leave
+// undefined. It takes the signature of a module for its meaning: a result that an argument is donated to is that argument plus 1,
+// any other one counts its elements from 0.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mock_pjrt {
+
+struct observations {
+  /// Objects of each kind that are alive: "client", "buffer", "event", "executable", "loaded executable", "error".
+  std::map<std::string, int> alive;
+  /// What no caller may do, such as reading an array that has been donated.
+  std::vector<std::string> violations;
+  std::map<std::string, int> calls;  // of each function, by its name in abi.hpp
+  std::vector<std::string> options_of_clients;
+  std::vector<std::vector<std::byte>> last_arguments;  // of replica 0 in the last execution
+
+  /// The next calls of this function but `after` fail with this code and message.
+  std::string failing_function;
+  int failing_after = 0, failing_code = 13;
+  std::string failing_message = "injected";
+  /// The next execution fails while it runs, after it has been accepted.
+  bool execution_fails = false;
+
+  int all_alive() const {
+    int n = 0;
+    for (const auto& [kind, count] : alive) n += count;
+    return n;
+  }
+};
+
+/// Of all clients of the plugin that the test links.
+observations& observed();
+
+// How GetPjrtApi makes the table is said by the environment variable MOCK_PJRT when a plugin is loaded:
+//   "minor N"       another version
+//   "without SLOT"  a function is missing
+//   "size SLOT N"   a function wants N bytes of arguments
+//   "blind"         no function checks sizes
+
+}  // namespace mock_pjrt

@@ -1,0 +1,211 @@
+// The executor of a program whose step is a module, on the mock plugin: each step adds 1 to every weight.
+// needs: mock_pjrt
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <mock_pjrt.hpp>
+#include <strata/strata.hpp>
+#include <strata/xla/executor.hpp>
+
+#include "error_of.hpp"
+
+using namespace strata;
+using namespace strata::test;
+using mock_pjrt::observed;
+using stablehlo::element;
+using stablehlo::role;
+
+namespace {
+
+using network = sequential<input<3>, dense<2, softmax>>;
+std::vector<stablehlo::module_options> made;  // modules, in order
+
+/// Modules of a program with this network, sgd with momentum, and accuracy, as far as the mock looks at them.
+struct plain_modules {
+  using optimizer = sgd;
+
+  static stablehlo::module_text module(const stablehlo::module_options& o, bool trains, bool predicts) {
+    made.push_back(o);
+    stablehlo::module_text m;
+    m.replicas = o.replicas;
+    const std::int64_t rows = o.rows;
+    for (int slots = 0; slots < (trains ? 2 : 1); ++slots)
+      for (int i = 0; i < 2; ++i) {
+        const stablehlo::argument a{
+            .what = slots ? role::slot : role::parameter,
+            .index = i,
+            .type = {element::f32, i == 0 ? std::vector<std::int64_t>{3, 2} : std::vector<std::int64_t>{2}},
+            .donated_to = trains ? int(m.results.size()) : -1};
+        m.arguments.push_back(a);
+        if (trains) m.results.push_back(a);
+      }
+    m.arguments.push_back({.what = role::input, .type = {element::f32, {rows, 3}}});
+    if (!predicts) m.arguments.push_back({.what = role::truth, .type = {element::i32, {rows}}});
+    if (o.has_weights) m.arguments.push_back({.what = role::sample_weight, .type = {element::f32, {rows}}});
+    if (o.is_padded) {
+      m.arguments.push_back({.what = role::row_count, .type = {element::i32, {}}});
+      m.arguments.push_back({.what = role::batch_count, .type = {element::i32, {}}});
+    }
+    if (trains) m.arguments.push_back({.what = role::step_scalars, .type = {element::f32, {2}}});
+    if (trains) m.arguments.push_back({.what = role::random_key, .type = {element::ui64, {}}});
+    if (predicts)
+      m.results.push_back({.what = role::prediction, .type = {element::f32, {rows, 2}}});
+    else
+      m.results.push_back({.what = role::sums, .type = {element::f32, {2, 2}}});
+
+    m.text = "func.func public @main(";
+    for (std::size_t i = 0; i < m.arguments.size(); ++i) {
+      const stablehlo::argument& a = m.arguments[i];
+      m.text += detail::text_of({i ? ", %" : "%", i, ": ", a.type.text()});
+      if (a.donated_to >= 0) m.text += detail::text_of({" {tf.aliasing_output = ", a.donated_to, " : i32}"});
+    }
+    m.text += ") -> (";
+    for (std::size_t i = 0; i < m.results.size(); ++i) m.text += (i ? ", " : "") + m.results[i].type.text();
+    m.text += ") {}";
+    return m;
+  }
+  static stablehlo::module_text training(const sgd&, const stablehlo::module_options& o) { return module(o, true, false); }
+  static stablehlo::module_text evaluation(const stablehlo::module_options& o) { return module(o, false, false); }
+  static stablehlo::module_text prediction(const stablehlo::module_options& o) { return module(o, false, true); }
+  static std::vector<float> step_scalars(const sgd&, long step, double rate) { return {float(step), float(rate)}; }
+};
+
+struct mocked {
+  static constexpr auto name = "mocked";
+  int replicas = 1;
+
+  template <class Program>
+  using executor = module_executor<Program, plain_modules>;
+  template <class Program>
+  executor<Program> make(typename Program::optimizer o, std::uint64_t seed) const {
+    return {std::move(o), seed, choose_devices(MOCK_PJRT, {}, replicas, {})};
+  }
+};
+
+auto model_on(int replicas) {
+  observed() = {};
+  made.clear();
+  return trainer{network{}, sgd{.momentum = 0.9}, sparse_categorical_crossentropy{}, accuracy{}, mocked{replicas}};
+}
+
+const std::vector<float> x(30, 1);
+const std::vector<std::int32_t> y(10, 1);
+samples<float> batch(int count) { return {x.data(), y.data(), count}; }
+
+/// The last argument of this kind that replica 0 got; `back`: the how many-th from the end.
+template <class V>
+V last_argument(std::size_t back) {
+  const auto& all = observed().last_arguments;
+  V value;
+  std::memcpy(&value, all[all.size() - 1 - back].data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("weights and slots stay on the devices between steps, and are read and written when asked for") {
+  {
+    trainer model = model_on(2);
+    auto& executor = model.executor();
+    const std::vector<float> first(executor.parameters().begin(), executor.parameters().end());
+    for (int i = 0; i < 3; ++i) model.train_step(batch(4));
+    CHECK(made.size() == 1);
+    CHECK(observed().calls["buffer_to_host_buffer"] == 3);  // sums only
+    CHECK(executor.step() == 3);
+    constexpr const auto& layout = layout_of<network::items>;
+    for (const parameter_slot& p : std::span(layout.slots).first(2)) {
+      CHECK(executor.parameters()[std::size_t(p.offset)] == first[std::size_t(p.offset)] + 3);
+      CHECK(executor.slots()[std::size_t(p.offset)] == 3);
+    }
+    executor.parameters()[0] = 10;
+    executor.slots()[0] = 20;
+    executor.parameters_changed();
+    const auto sums = model.train_step(batch(4));
+    CHECK(executor.parameters()[0] == 11);
+    CHECK(executor.slots()[0] == 21);
+    CHECK(sums[0].sum == 0);
+    CHECK(sums[1].count == 3);
+  }
+  CHECK(observed().all_alive() == 0);
+  CHECK(observed().violations.empty());
+}
+
+TEST_CASE("a step gets its scalars, and a random key of its own") {
+  trainer model = model_on(1);
+  model.set_learning_rate(0.25);
+  model.train_step(batch(4));
+  const auto key = last_argument<std::uint64_t>(0);
+  model.train_step(batch(4));
+  CHECK(last_argument<std::uint64_t>(0) != key);
+  const auto scalars = last_argument<std::array<float, 2>>(1);
+  CHECK(scalars == std::array{1.0f, 0.25f});
+}
+
+TEST_CASE("the last batch of an epoch is padded; each size has one module") {
+  trainer model = model_on(2);
+  model.fit(x, y, epochs(2), batch_size(4), shuffle(false), verbosity::off);  // 4, 4, 2
+  CHECK(made.size() == 2);
+  CHECK(made[0].rows == 2);
+  CHECK(!made[0].is_padded);
+  CHECK(made[1].rows == 2);
+  CHECK(made[1].is_padded);
+  CHECK(last_argument<std::int32_t>(3) == 2);  // row_count of replica 0
+  CHECK(last_argument<std::int32_t>(2) == 2);  // batch_count
+  model.fit(x, y, batch_size(8), shuffle(false), verbosity::off);
+  CHECK(made.size() == 3);
+  CHECK(made[2].rows == 4);  // of eight samples; the two that are left have the padded module
+}
+
+TEST_CASE("weights of samples have a module of their own") {
+  trainer model = model_on(1);
+  model.train_step(batch(4));
+  const std::vector<float> weights{1, 2, 3, 4};
+  samples<float> weighed = batch(4);
+  weighed.truths[0].weights = weights.data();
+  model.train_step(weighed);
+  REQUIRE(made.size() == 2);
+  CHECK(made[1].has_weights);
+  CHECK(last_argument<std::array<float, 4>>(2) == std::array{1.0f, 2.0f, 3.0f, 4.0f});
+}
+
+TEST_CASE("evaluation and prediction, of fewer rows than were prepared") {
+  trainer model = model_on(2);
+  const logs values = model.evaluate(x, y, batch_size(4));
+  CHECK(values["accuracy"] == 2.0 / 3.0);  // of the mock: (2, 3) in each batch
+  const auto predicted = model.predict(x);
+  CHECK(predicted.values.size() == 20);
+  CHECK(predicted.values[9] == 9);
+  CHECK(predicted.values[10] == 0);  // of replica 1, which counts from 0
+  CHECK(model.executor().step() == 0);
+  std::vector<float> three(6);
+  model.executor().predict(batch(3), three.data());
+  CHECK(three == std::vector<float>{0, 1, 2, 3, 0, 1});  // two of replica 0, one of replica 1
+}
+
+TEST_CASE("as many replicas as there are devices; a processor has as many as are asked for") {
+  CHECK(model_on(0).executor().replicas() == 4);
+  CHECK(model_on(6).executor().replicas() == 6);
+  CHECK(observed().options_of_clients == std::vector<std::string>{"cpu_device_count"});
+  CHECK(error_of([] { model_on(-1); }) == "replicas is -1: it must be at least 1, or 0 for all devices");
+}
+
+TEST_CASE("after a step that failed on the device, no weights are read") {
+  trainer model = model_on(1);
+  model.train_step(batch(4));
+  observed().failing_function = "client_buffer_from_host_buffer";
+  CHECK(contains(error_of([&] { model.train_step(batch(4)); }), "injected"));
+  CHECK(model.executor().step() == 1);
+  model.train_step(batch(4));  // nothing had changed
+  observed().execution_fails = true;
+  CHECK(contains(error_of([&] { model.train_step(batch(4)); }), "the device has failed"));
+  const std::string lost = "the weights are lost: the last training step failed on the device while it changed them";
+  CHECK(contains(error_of([&] { model.parameters(); }), lost));
+  CHECK(contains(error_of([&] { model.train_step(batch(4)); }), lost));
+}
+
+TEST_CASE("what the strategy cannot do, it says") {
+  trainer model = model_on(1);
+  model.executor().observe(nullptr);
+  CHECK(contains(error_of([&] { model.executor().observe(reinterpret_cast<kernel_observer*>(&model)); }),
+                 "whose kernels cannot be observed"));
+}

@@ -1,0 +1,203 @@
+// Clients, arrays and compiled modules of a PJRT plugin: who owns what, donation, errors, and the cache on disk.
+// needs: mock_pjrt
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <mock_pjrt.hpp>
+#include <numeric>
+#include <strata/xla/pjrt/client.hpp>
+#include <strata/xla/pjrt/executable_cache.hpp>
+#include <strata/xla/running_module.hpp>
+
+#include "error_of.hpp"
+#include "scratch_folder.hpp"
+
+using namespace strata;
+using namespace strata::test;
+using mock_pjrt::observed;
+using stablehlo::role;
+
+namespace {
+
+const pjrt::plugin& mock() { return pjrt::plugin::load(MOCK_PJRT); }
+
+/// At the end of a test everything is gone, and nothing wrong was done.
+struct nothing_left {
+  nothing_left() { observed() = {}; }
+  ~nothing_left() {
+    CHECK(observed().all_alive() == 0);
+    CHECK(observed().violations == std::vector<std::string>());
+  }
+};
+
+/// w' = f(w, x), sums = g(w, x) on some replicas; w is donated.
+stablehlo::module_text step(int replicas) {
+  const stablehlo::tensor_type w{stablehlo::element::f32, {3}}, x{stablehlo::element::f32, {2, 2}},
+      sums{stablehlo::element::f32, {1, 2}};
+  return {.text =
+              "module @step {\nfunc.func public @main(%w: tensor<3xf32> {tf.aliasing_output = 0 : i32}, %x: "
+              "tensor<2x2xf32>) -> (tensor<3xf32>, tensor<1x2xf32>) {\n} }",
+          .arguments = {{.what = role::parameter, .type = w, .donated_to = 0}, {.what = role::input, .type = x}},
+          .results = {{.what = role::parameter, .type = w}, {.what = role::sums, .type = sums}},
+          .replicas = replicas};
+}
+std::size_t place_of(const stablehlo::argument& a) { return a.what == role::parameter ? 0 : detail::running_module::no_state; }
+template <class V>
+std::span<const std::byte> bytes(const V& values) {
+  return std::as_bytes(std::span(values));
+}
+std::vector<float> floats(const std::vector<std::byte>& from) {
+  std::vector<float> to(from.size() / sizeof(float));
+  std::memcpy(to.data(), from.data(), from.size());
+  return to;
+}
+std::vector<float> read(const pjrt::buffer& b, const stablehlo::tensor_type& type) {
+  std::vector<std::byte> to(type.bytes());
+  b.copy_to_host(type, to).wait("read");
+  return floats(to);
+}
+
+/// Three numbers on each of two devices.
+detail::device_state two_copies(const pjrt::client& c) {
+  detail::device_state state(1, 2);
+  for (int r = 0; r < 2; ++r)
+    state.at(0, std::size_t(r)) = c.upload(bytes(std::vector<float>{1, 2, 3}), step(2).arguments[0].type, r);
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("the devices of a client, and clients with options") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  CHECK(pjrt::client::of(mock()) == c);
+  CHECK(c->platform() == "cpu");
+  CHECK(c->devices() == 4);
+  CHECK(std::vector(c->ids(4).begin(), c->ids(4).end()) == std::vector{0, 1, 5, 4});
+  const auto eight = pjrt::client::of(mock(), {{"cpu_device_count", std::int64_t(8)}});
+  CHECK(eight != c);
+  CHECK(eight->devices() == 8);
+}
+
+TEST_CASE("a step takes over the memory of what it replaces, and leaves the batch to its owner") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
+  detail::device_state state = two_copies(*c);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<float> x(8);
+    std::iota(x.begin(), x.end(), float(10 * i));
+    m.run(state, {.inputs = {x.data()}, .count = 4});
+    CHECK(floats(observed().last_arguments[1]) == std::vector<float>(x.begin(), x.begin() + 4));
+    CHECK(observed().alive["buffer"] == 2 + 2);  // weights and sums of two replicas
+    CHECK(observed().alive["event"] == 0);
+  }
+  CHECK(read(state.at(0, 0), step(2).arguments[0].type) == std::vector<float>{4, 5, 6});
+  CHECK(read(state.at(0, 1), step(2).arguments[0].type) == std::vector<float>{4, 5, 6});
+  CHECK(read(m.result(1, 1), step(2).results[1].type) == std::vector<float>{0, 1});
+  CHECK(state.at(0, 0).extents() == std::vector<std::int64_t>{3});
+}
+
+TEST_CASE("rows that a short batch does not have are zeros") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
+  detail::device_state state = two_copies(*c);
+  const std::vector<float> x{1, 2};
+  m.run(state, {.inputs = {x.data()}, .count = 1});
+  CHECK(floats(observed().last_arguments[1]) == std::vector<float>{1, 2, 0, 0});
+}
+
+TEST_CASE("errors: before a step the weights stay, during one they are lost") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
+  detail::device_state state = two_copies(*c);
+  const std::vector<float> x(8);
+  const auto run = [&] { return error_of([&] { m.run(state, {.inputs = {x.data()}, .count = 4}); }); };
+  for (const char* function : {"loaded_executable_execute", "client_buffer_from_host_buffer"}) {
+    observed().failing_function = function;
+    observed().failing_code = 8;
+    CHECK(contains(run(), "the plugin libmock_pjrt.so says (resource exhausted, code 8): injected"));
+    CHECK(!state.is_lost);
+    CHECK(observed().alive["event"] == 0);
+  }
+  CHECK(run() == "no error");
+  CHECK(read(state.at(0, 0), step(2).arguments[0].type) == std::vector<float>{2, 3, 4});
+  observed().execution_fails = true;
+  CHECK(contains(run(), "execute: the plugin libmock_pjrt.so says (internal, code 13): the device has failed"));
+  CHECK(state.is_lost);
+}
+
+TEST_CASE("an array that was donated is not read") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  const pjrt::executable e = c->compile(step(1));
+  const pjrt::buffer w = c->upload(bytes(std::vector<float>(3)), step(1).arguments[0].type, 0),
+                     x = c->upload(bytes(std::vector<float>(4)), step(1).arguments[1].type, 0);
+  CHECK(!w.is_donated());
+  pjrt::abi::buffer* const in[] = {w.handle(), x.handle()};
+  pjrt::abi::buffer* out[2];
+  pjrt::abi::buffer* const* arguments[] = {in};
+  pjrt::abi::buffer** results[] = {out};
+  pjrt::abi::event* done[1];
+  e.run(arguments, 2, results, done);
+  const pjrt::event finished(mock(), done[0]);
+  const pjrt::buffer first(c, out[0]), second(c, out[1]);
+  CHECK(w.is_donated());
+  CHECK(contains(error_of([&] { read(w, step(1).arguments[0].type); }), "the array has been donated"));
+  CHECK(contains(error_of([&] { e.run(arguments, 2, results, done); }), "argument 0 of replica 0 has been donated"));
+}
+
+TEST_CASE("sizes are checked before a plugin sees them") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  const stablehlo::tensor_type type{stablehlo::element::bf16, {2, 3}};
+  CHECK(error_of([&] { c->upload(bytes(std::vector<float>(5)), type, 0); }) == "upload: 20 bytes for a tensor<2x3xbf16> of 12");
+  CHECK(error_of([&] { c->compile(step(5)); }) == "the module is for 5 replicas, but the plugin libmock_pjrt.so has 4 devices");
+  CHECK(error_of([&] { c->compile(step(0)); }) == "the module is for 0 replicas, but the plugin libmock_pjrt.so has 4 devices");
+  stablehlo::module_text fewer = step(1);
+  fewer.results.pop_back();
+  CHECK(error_of([&] { c->compile(fewer); }) == "the compiled module has 2 results instead of 1");
+}
+
+TEST_CASE("an error of compiling shows the line of the module") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  stablehlo::module_text wrong = step(1);
+  wrong.text.insert(wrong.text.find("} }"), "  %z = MISTAKE\n");
+  const std::string error = error_of<pjrt::plugin_error>([&] { c->compile(wrong); });
+  CHECK(error ==
+        "compile: the plugin libmock_pjrt.so says (unknown, code 2): -:3:8: error: a mistake\nThe line of the module is:   %z = "
+        "MISTAKE");
+}
+
+TEST_CASE("compiled modules are kept on disk, and made anew where they are damaged") {
+  const nothing_left end;
+  const scratch_folder folder("pjrt_client");
+  const auto c = pjrt::client::of(mock());
+  const pjrt::executable_cache cache(folder / "cache");
+  const auto compiled = [] { return observed().calls["client_compile"]; };
+  CHECK(cache.compile(*c, step(2)).results() == 2);
+  CHECK(compiled() == 1);
+  CHECK(cache.compile(*c, step(2)).results() == 2);
+  CHECK(compiled() == 1);
+  CHECK(cache.compile(*c, step(1)).results() == 2);  // another module: other options
+  CHECK(compiled() == 2);
+  CHECK(pjrt::executable_cache::key(*c, step(1)) != pjrt::executable_cache::key(*c, step(2)));
+
+  const std::string file = "cache/" + pjrt::executable_cache::key(*c, step(2)) + ".xla";
+  auto content = folder.read(file);
+  content[content.size() / 2] ^= 1;
+  folder.write(file, content);
+  cache.compile(*c, step(2));
+  CHECK(compiled() == 3);
+  folder.write(file, "short");
+  cache.compile(*c, step(2));
+  CHECK(compiled() == 4);
+  observed().failing_function = "executable_deserialize_and_load";  // such as another version of the plugin
+  cache.compile(*c, step(2));
+  CHECK(compiled() == 5);
+  cache.compile(*c, step(2));
+  CHECK(compiled() == 5);
+}
