@@ -54,7 +54,7 @@ enum class purpose;
 ///                                                                                          host
 template <class E>
 concept engine =
-    device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
+    computing_device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
     requires(E e, const E& k, const output_rows<typename E::value_type>& out, const samples<typename E::value_type>& batch,
              purpose why, std::span<typename E::value_type> values, std::span<const typename E::value_type> constants,
              std::span<const double> statistics, const typename E::program::optimizer& optimizer,
@@ -115,7 +115,7 @@ struct engine_verdict<E, false> {
                     typename E::program;
                     typename E::options;
                     typename E::value_type;
-                    requires device<typename E::device>;
+                    requires computing_device<typename E::device>;
                   })
       return lacks<E, engines_have_a_program_options_a_value_type_and_a_device>{};
     else

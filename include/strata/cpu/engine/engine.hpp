@@ -19,6 +19,7 @@ namespace strata {
 /// The sums of a leaf follow from its samples alone, so they have the same bits on any number of threads.
 template <class Program, class Backend>
 class cpu_engine {
+ protected:
   using T = typename Program::value_type;
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& layout = layout_of_program<Program>;
@@ -100,15 +101,7 @@ class cpu_engine {
   }
   [[gnu::cold]] void share_among(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
-    if (most.leaves > int(gradients_.size())) gradients_.resize(std::size_t(most.leaves));
-    leaves_.gradient_places().clear();
-    for (arena<T>& each : gradients_) {
-      if (each.grow(std::size_t(layout.trainable)))  // padding stays zero
-        for (const parameter_range& p : trained.span())
-          detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
-      leaves_.gradient_places().push_back(each.data());
-    }
-    clear_frozen_gradients();
+    allocate_gradients(most.leaves);
     training_.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch);
   }
 
@@ -217,6 +210,40 @@ class cpu_engine {
     parameters_changed();
   }
 
+ protected:
+  [[gnu::cold]] void allocate_gradients(int leaves) {
+    if (leaves > int(gradients_.size())) gradients_.resize(std::size_t(leaves));
+    leaves_.gradient_places().clear();
+    for (arena<T>& each : gradients_) {
+      if (each.grow(std::size_t(layout.trainable)))  // padding stays zero
+        for (const parameter_range& p : trained.span())
+          detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
+      leaves_.gradient_places().push_back(each.data());
+    }
+    clear_frozen_gradients();
+  }
+
+  auto& inference() {
+    if constexpr (one_plan)
+      return training_;
+    else
+      return inference_;
+  }
+
+  leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
+  void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
+  void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), layout.trainable, T{}); }
+
+  /// The penalties of the regularizers. One thread computes each parameter.
+  void penalize() {
+    if constexpr (layout.has_regularizers())
+      team_->for_tasks(trained.count, [&](int k, int) {
+        const parameter_range& p = ranges_.ranges[k];
+        penalties_[std::size_t(k)] =
+            update_type::penalty_of(p.frozen ? penalty{} : p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
+      });
+  }
+
  private:
   [[gnu::cold]] int make_room(const batch_division& most, purpose why, int processes) {
     sums_.grow(sums_stride * std::size_t(most.leaves));
@@ -236,16 +263,6 @@ class cpu_engine {
     }
   };
 
-  auto& inference() {
-    if constexpr (one_plan)
-      return training_;
-    else
-      return inference_;
-  }
-
-  leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
-  void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
-  void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), layout.trainable, T{}); }
   /// No kernel writes to them, but sums over leaves and processes read them.
   [[gnu::cold]] void clear_frozen_gradients() {
     for (arena<T>& each : gradients_)
@@ -291,16 +308,6 @@ class cpu_engine {
     clear_gradient(l);
     for (int g = plan.group_count - 1; g >= 0; --g)
       if (plan.groups[g].trains) done(g);
-  }
-
-  /// The penalties of the regularizers. One thread computes each parameter.
-  void penalize() {
-    if constexpr (layout.has_regularizers())
-      team_->for_tasks(trained.count, [&](int k, int) {
-        const parameter_range& p = ranges_.ranges[k];
-        penalties_[std::size_t(k)] =
-            update_type::penalty_of(p.frozen ? penalty{} : p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
-      });
   }
 
   template <class Reduction>
