@@ -48,6 +48,7 @@ class cpu_engine {
   arena<double> sums_;               // of all leaves
   std::vector<arena<T>> gradients_;  // of the leaves that this process computes
   arena<double> statistics_, penalties_, norms_;
+  std::vector<arena_slice> slices_;                          // of the arena, for which this engine has slots; empty: all of it
   std::remove_const_t<decltype(trained)> ranges_ = trained;  // with those that are frozen
   std::vector<trained_group> groups_;                        // empty: nothing is frozen
   step_context<T, host_device> context_;                     // of the current step
@@ -94,6 +95,11 @@ class cpu_engine {
   }
   void read_slots(std::span<T> to) const { std::ranges::copy(slots_.span(), to.begin()); }
   void write_slots(std::span<const T> from) { std::ranges::copy(from, slots_.data()); }
+
+  [[gnu::cold]] void keep_slices(std::vector<arena_slice> slices, int slots) {
+    slices_ = std::move(slices);
+    slots_ = arena<T>(std::size_t(slots) * std::size_t(elements_of(slices_)));
+  }
 
   int prepare(int batch, purpose why, int processes) {
     const batch_division most = leaves_.grow(batch, why);
@@ -153,6 +159,12 @@ class cpu_engine {
 
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
     rules.template with_rule<T>(step, rate, [&](const auto& rule) { apply(rules, rule, rate, gradient); });
+    parameters_changed();
+  }
+  template <class ShareNorms>
+  void update_slices(const optimizer_type& rules, long step, double rate, const global_gradient<T, host_device>& gradient,
+                     ShareNorms&& share_norms) {
+    rules.template with_rule<T>(step, rate, [&](const auto& rule) { apply_in_slices(rules, rule, rate, gradient, share_norms); });
     parameters_changed();
   }
   void update_state() {
@@ -335,6 +347,32 @@ class cpu_engine {
           slices, [&](int i, int) { f(slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices)); });
     };
     all.run(rule, gradient, in_slices);
+  }
+
+  /// The slots and the gradient have the elements of slices_ only.
+  template <class Rule, class ShareNorms>
+  void apply_in_slices(const optimizer_type& rules, const Rule& rule, double rate,
+                       const global_gradient<T, host_device>& gradient, ShareNorms& share_norms) {
+    constexpr bool is_factored = factored_rule<Rule, T>;
+    static_assert(!is_factored, "an optimizer with a factored_rule has `static constexpr bool needs_whole_matrices = true`");
+    if constexpr (!is_factored) {
+      const long own = elements_of(slices_);
+      const auto in_parts = [&](auto&& f) {
+        const int count = team_->size();
+        team_->for_tasks(count, [&](int i, int) {
+          for (const arena_slice& s : slices_) {
+            const element_range part = slice_of({s.begin, s.end}, i, count);
+            if (part.size() == 0) continue;
+            T* slots[Rule::slots + 1] = {};
+            for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * own + s.at - s.begin;
+            T* const sums[1] = {gradient.arrays()[0] + s.at - s.begin};
+            f(update_type{rules, rate, ranges_.span(), weights_.data(), slots, norms_.data()}, gradient.at(sums), part.begin,
+              part.end);
+          }
+        });
+      };
+      update_type{rules, rate, ranges_.span(), weights_.data(), nullptr, norms_.data()}.run_parts(rule, in_parts, share_norms);
+    }
   }
 };
 
