@@ -1,5 +1,6 @@
 // Keeps compilers from fusing a product with the sum that it goes into.
 #pragma once
+#include <type_traits>
 
 namespace strata::detail {
 
@@ -7,7 +8,9 @@ namespace strata::detail {
 /// depend on compiler, flags and target; `rounded(a * b) + c` is never fused.
 template <class T>
 constexpr T rounded(T v) {
-  if (!__builtin_is_constant_evaluated()) {
+  if constexpr (std::is_class_v<T>) {  // a number that records what is done with it
+    return v;
+  } else if (!__builtin_is_constant_evaluated()) {
 #if defined(__CUDA_ARCH__)  // adds -0, with a rounding mode: ptxas fuses no such addition
     if constexpr (sizeof(T) == sizeof(float))
       asm("add.rn.f32 %0, %0, 0f80000000;" : "+f"(v));

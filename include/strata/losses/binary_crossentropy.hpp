@@ -42,16 +42,19 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
   /// The loss of one element with logit z and target t. It does not overflow.
   template <class T>
   static constexpr T value_of_logit(T z, T t) {
-    return (z > 0 ? z : T{}) - detail::rounded(z * t) + std::log1p(std::exp(z > 0 ? -z : z));
+    using std::exp, std::log1p;
+    return (z > 0 ? z : T{}) - detail::rounded(z * t) + log1p(exp(z > 0 ? -z : z));
   }
   template <class T>
   static constexpr T sigmoid_of(T z) {
-    const T e = std::exp(z > 0 ? -z : z);
+    using std::exp;
+    const T e = exp(z > 0 ? -z : z);
     return (z > 0 ? T(1) : e) / (T(1) + e);
   }
 
   template <class T>
   static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+    using std::log;
     using bounds = detail::probability_bounds<T>;
     T sum{};
     for (std::size_t i = 0; i < prediction.size(); ++i) {
@@ -60,7 +63,7 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
         sum += value_of_logit(prediction[i], t);
       } else {
         const T p = bounds::clamp(prediction[i]);
-        sum -= detail::rounded(t * std::log(p)) + detail::rounded((1 - t) * std::log(1 - p));
+        sum -= detail::rounded(t * log(p)) + detail::rounded((1 - t) * log(1 - p));
       }
     }
     return sum / T(prediction.size());

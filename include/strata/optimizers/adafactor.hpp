@@ -18,9 +18,10 @@ namespace strata {
 template <class T>
 struct adafactor_rule {
   static constexpr int slots = 1;
-  double rate;
+  using number = detail::norm_number<T>;
+  number rate;
   T one_minus_beta_2, epsilon_1;
-  double epsilon_2, clip_threshold;
+  number epsilon_2, clip_threshold;
 
   template <class V>
   constexpr V square(reduced_gradient<V> gradient) const {
@@ -35,9 +36,11 @@ struct adafactor_rule {
   constexpr V propose(reduced_gradient<V> gradient, const V& moment) const {
     return gradient.value() / detail::square_root(moment);
   }
-  constexpr T scale(const parameter_norms& norm) const {
+  template <class N = double>
+  constexpr T scale(const norms_of_parameter<N>& norm) const {
     const double root = std::sqrt(double(norm.elements));
-    return T(rate * std::max(epsilon_2, norm.weights / root) / std::max(1., norm.direction / root / clip_threshold));
+    return T(rate * std::max<number>(epsilon_2, norm.weights / root) /
+             std::max<number>(1, norm.direction / root / clip_threshold));
   }
   template <class V>
   constexpr void apply(V& w, const V& direction, T scale) const {
@@ -59,7 +62,6 @@ struct adafactor {
   /// The moments.
   static constexpr int slots() { return 1; }
   static constexpr bool needs_norms() { return true; }
-  static constexpr bool needs_whole_matrices = true;
 
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 4> settings() const {

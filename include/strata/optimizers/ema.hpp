@@ -31,7 +31,8 @@ struct ema_rule {
   constexpr V propose(const V& w, reduced_gradient<V> gradient, Slot&... slot) const {
     return with_slots_of_rule([&](auto&... own) { return rule.propose(w, gradient, own...); }, slot...);
   }
-  constexpr auto scale(const parameter_norms& norms) const
+  template <class N = double>
+  constexpr auto scale(const norms_of_parameter<N>& norms) const
     requires requires { rule.scale(norms); }
   {
     return rule.scale(norms);
@@ -101,7 +102,6 @@ constexpr std::size_t count_settings() {
 template <optimizer Optimizer>
 struct ema {
   static constexpr const char* name = detail::name_of_ema<Optimizer>.data();
-  static constexpr bool needs_whole_matrices = whole_matrix_optimizer<Optimizer>;
 
   Optimizer of;
   double momentum;

@@ -17,7 +17,7 @@ namespace strata {
 template <class T>
 struct lamb_rule {
   static constexpr int slots = 2;
-  double rate;
+  detail::norm_number<T> rate;
   T one_minus_beta_1, one_minus_beta_2, correction_1, correction_2, epsilon;
 
   template <class V>
@@ -27,7 +27,8 @@ struct lamb_rule {
     v += detail::product(detail::product(g, g) - v, one_minus_beta_2);
     return detail::product(m, correction_1) / (detail::square_root(detail::product(v, correction_2)) + epsilon);
   }
-  constexpr T scale(const parameter_norms& norm) const {
+  template <class N = double>
+  constexpr T scale(const norms_of_parameter<N>& norm) const {
     const bool has_ratio = norm.weights > 0 && norm.direction > 0;
     return T(has_ratio ? rate * (norm.weights / norm.direction) : rate);
   }

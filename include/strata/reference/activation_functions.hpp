@@ -10,7 +10,8 @@ namespace strata {
 /// What an activation computes of one element, and its slope there:
 ///   `value(x)`, `derivative(x, y)` with y = value(x)
 ///   `uses_input`, `uses_output`: which of the two the derivative reads; the other may be anything.
-/// An activation of the user may have these members itself.
+/// An activation of the user may have these members itself. They call functions such as exp without a namespace, after
+/// `using std::exp`: a number that records what is done with it (xla) has functions of its own.
 template <class Activation>
 struct activation_function : Activation {};
 
@@ -72,7 +73,8 @@ template <decimal Alpha>
 struct activation_function<elu<Alpha>> : detail::slope_from_output {
   template <class T>
   static constexpr T value(T x) {
-    return x > 0 ? x : T(Alpha.value()) * std::expm1(x);
+    using std::expm1;
+    return x > 0 ? x : T(Alpha.value()) * expm1(x);
   }
   template <class T>
   static constexpr T derivative(T, T y) {
@@ -84,7 +86,8 @@ template <>
 struct activation_function<selu> : detail::slope_from_output {
   template <class T>
   static constexpr T value(T x) {
-    return T(selu::scale) * (x > 0 ? x : T(selu::alpha) * std::expm1(x));
+    using std::expm1;
+    return T(selu::scale) * (x > 0 ? x : T(selu::alpha) * expm1(x));
   }
   template <class T>
   static constexpr T derivative(T, T y) {
@@ -96,7 +99,8 @@ template <>
 struct activation_function<sigmoid> : detail::slope_from_output {
   template <class T>
   static constexpr T value(T x) {
-    return 1 / (1 + std::exp(-x));
+    using std::exp;
+    return 1 / (1 + exp(-x));
   }
   template <class T>
   static constexpr T derivative(T, T y) {
@@ -108,7 +112,8 @@ template <>
 struct activation_function<tanh_activation> : detail::slope_from_output {
   template <class T>
   static constexpr T value(T x) {
-    return std::tanh(x);
+    using std::tanh;
+    return tanh(x);
   }
   template <class T>
   static constexpr T derivative(T, T y) {
@@ -121,12 +126,14 @@ struct activation_function<softplus> : detail::slope_from_output {
   /// Does not overflow for large x, and does not round to 0 for very negative x.
   template <class T>
   static constexpr T value(T x) {
-    return (x > 0 ? x : T(0)) + std::log1p(std::exp(-std::abs(x)));
+    using std::abs, std::exp, std::log1p;
+    return (x > 0 ? x : T(0)) + log1p(exp(-abs(x)));
   }
   /// sigmoid(x) = 1 - exp(-y)
   template <class T>
   static constexpr T derivative(T, T y) {
-    return -std::expm1(-y);
+    using std::expm1;
+    return -expm1(-y);
   }
 };
 
@@ -147,7 +154,8 @@ template <>
 struct activation_function<silu> : detail::slope_from_input {
   template <class T>
   static constexpr T value(T x) {
-    return x / (1 + std::exp(-x));
+    using std::exp;
+    return x / (1 + exp(-x));
   }
   template <class T>
   static constexpr T derivative(T x, T) {
@@ -161,7 +169,8 @@ struct activation_function<gelu> : detail::slope_from_input {
   /// P(X <= x) of a standard normal X. erfc keeps the digits of the left tail.
   template <class T>
   static constexpr T probability(T x) {
-    return std::erfc(-x / std::numbers::sqrt2_v<T>) / 2;
+    using std::erfc;
+    return erfc(-x / std::numbers::sqrt2_v<T>) / 2;
   }
   template <class T>
   static constexpr T value(T x) {
@@ -169,8 +178,9 @@ struct activation_function<gelu> : detail::slope_from_input {
   }
   template <class T>
   static constexpr T derivative(T x, T) {
+    using std::exp;
     constexpr T inverse_sqrt_two_pi = std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
-    return probability(x) + x * inverse_sqrt_two_pi * std::exp(-x * x / 2);
+    return probability(x) + x * inverse_sqrt_two_pi * exp(-x * x / 2);
   }
 };
 
@@ -183,11 +193,13 @@ struct activation_function<gelu_approximate> : detail::slope_from_input {
 
   template <class T>
   static constexpr T value(T x) {
-    return x / 2 * (1 + std::tanh(sqrt_two_over_pi<T> * (x + cubic<T> * x * x * x)));
+    using std::tanh;
+    return x / 2 * (1 + tanh(sqrt_two_over_pi<T> * (x + cubic<T> * x * x * x)));
   }
   template <class T>
   static constexpr T derivative(T x, T) {
-    const T t = std::tanh(sqrt_two_over_pi<T> * (x + cubic<T> * x * x * x));
+    using std::tanh;
+    const T t = tanh(sqrt_two_over_pi<T> * (x + cubic<T> * x * x * x));
     return (1 + t) / 2 + x / 2 * (1 - t * t) * sqrt_two_over_pi<T> * (1 + 3 * cubic<T> * x * x);
   }
 };

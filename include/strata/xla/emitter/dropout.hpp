@@ -1,0 +1,36 @@
+// Dropout with the masks of every other backend: philox in whole numbers.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <strata/layers/dropout.hpp>
+#include <strata/xla/emitter/emission.hpp>
+
+namespace strata::stablehlo {
+
+/// A generator of philox (base/random.hpp) whose key is known at run time: two words of ui32, scalars.
+struct philox_key {
+  tensor low, high;
+
+  explicit philox_key(tensor key);  // ui64
+  philox_key(tensor low, tensor high) : low(low), high(high) {}
+  /// The four words for each counter, whose words c[0] to c[3] are of one type, ui32.
+  std::array<tensor, 4> operator()(std::array<tensor, 4> c) const;
+  /// philox::fork
+  philox_key fork(std::uint64_t stream) const;
+};
+
+namespace detail {
+tensor dropout_forward(operation_call& c, double rate);
+}
+
+template <decimal Rate>
+struct emission<dropout<Rate>> {
+  static tensor forward(operation_call& c) { return detail::dropout_forward(c, Rate.value()); }
+  static void backward(operation_call& c) { c.set_dx(c.dy * c.saved[0]); }
+};
+
+}  // namespace strata::stablehlo
+
+#if STRATA_DEFINES
+#include <strata/xla/emitter/dropout.ipp>
+#endif

@@ -1,0 +1,10 @@
+// Definitions of emission.hpp.
+#pragma once
+
+namespace strata::stablehlo {
+
+STRATA_FUNCTION tensor step_facts::only_samples(tensor rows_of) const {
+  return is_sample ? select(along_first_axes(is_sample, rows_of), rows_of, filled(0, rows_of)) : rows_of;
+}
+
+}  // namespace strata::stablehlo

@@ -1,0 +1,511 @@
+// The other half of test_xla_numbers.py: each operation, loss, metric and optimizer as a module of StableHLO on a PJRT plugin,
+// against the reference kernels. A line for each comparison.
+#include "xla_numbers.hpp"
+
+#include <strata/cpu/engine/update.hpp>
+#include <strata/optimizers/ema.hpp>
+#include <strata/program/pass.hpp>
+#include <strata/strata.hpp>
+#include <strata/xla/emitter/emitter.hpp>
+#include <tools/reduced.hpp>
+
+using namespace strata;
+using namespace xla_numbers;
+namespace hlo = strata::stablehlo;
+
+namespace {
+
+/// The rows of a module; the last one is padding where a module is padded.
+constexpr int rows = 5;
+
+/// A module of the values that a test has made of arguments.
+struct bench {
+  hlo::graph in;
+  hlo::element number;
+  hlo::step_facts step{};
+  hlo::module_text module{};
+  std::vector<hlo::tensor> returned{};
+  std::vector<numbers> given{};
+
+  explicit bench(hlo::element number, bool padded = false) : number(number) {
+    step.in = &in, step.number = number, step.rows = rows;
+    step.batch_count = in.constant(padded ? rows - 1 : rows, {number, {}});
+    if (padded) {
+      const hlo::tensor index = hlo::iota(in, {hlo::element::i32, {rows}}, 0);
+      step.is_sample = hlo::compare("LT", index, hlo::filled(rows - 1, index));
+    }
+  }
+  hlo::tensor argument(numbers values, hlo::extents extents, hlo::element of) {
+    module.arguments.push_back({.type = {of, std::move(extents)}});
+    given.push_back(std::move(values));
+    return in.argument(module.arguments.back().type);
+  }
+  hlo::tensor argument(numbers values, hlo::extents extents) { return argument(std::move(values), std::move(extents), number); }
+  void result(hlo::tensor t) {
+    module.results.push_back({.type = t.type()});
+    returned.push_back(t);
+  }
+  std::vector<numbers> run() {
+    const std::vector<int> donated(given.size(), -1);
+    module.text = in.text(returned, donated, "mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32");
+    return xla_numbers::run(module, {given})[0];
+  }
+  double tolerance() const { return number == hlo::element::f64 ? 1e-12 : 3e-6; }
+  const char* name() const { return number == hlo::element::f64 ? "f64" : "f32"; }
+};
+
+hlo::extents with_rows(const shape& s) {
+  hlo::extents e{rows};
+  for (int i = 0; i < s.rank(); ++i) e.push_back(s[i]);
+  return e;
+}
+hlo::extents extents_of(const shape& s) {
+  hlo::extents e = with_rows(s);
+  e.erase(e.begin());
+  return e;
+}
+
+/// What a test needs to know of an operation, with its type erased.
+struct tested_operation {
+  std::string name;
+  std::vector<shape> in;
+  shape out;
+  std::vector<parameter> parameters;
+  kernel_code<double> reference;
+  hlo::detail::emission_code emission;
+  int saved, scratch, statistics;
+  bool only_trains;
+};
+
+/// Range of the inputs and of the parameters.
+struct ranges {
+  double low = -1, high = 1, weight_low = -1, weight_high = 1;
+  bool whole = false;  // inputs are whole numbers
+};
+
+void compare(const tested_operation& op, hlo::element number, const ranges& range, hlo::platform_traits platform = {}) {
+  bench b(number);
+  b.step.platform = platform;
+  b.step.random_key = b.argument({77}, {}, hlo::element::ui64);
+  hlo::operation_call c{.step = b.step, .node = 3, .out = with_rows(op.out)};
+  std::vector<numbers> x, w;
+  for (std::size_t k = 0; k < op.in.size(); ++k) {
+    x.push_back(random_numbers(std::size_t(rows * op.in[k].size()), 10 + k, range.low, range.high));
+    if (range.whole)
+      for (double& v : x.back()) v = std::floor(v);
+    c.x.push_back(b.argument(x[k], with_rows(op.in[k])));
+  }
+  for (std::size_t k = 0; k < op.parameters.size(); ++k) {
+    w.push_back(random_numbers(std::size_t(op.parameters[k].extents.size()), 20 + k, range.weight_low, range.weight_high));
+    c.w.push_back(b.argument(w[k], extents_of(op.parameters[k].extents)));
+  }
+  const numbers dy = random_numbers(std::size_t(rows * op.out.size()), 30);
+  c.dy = b.argument(dy, with_rows(op.out));
+  c.dx.resize(x.size()), c.dw.resize(w.size()), c.wants_dx.assign(x.size(), true);
+  for (const parameter& p : op.parameters) c.wants_dw.push_back(p.trainable);
+  c.y = op.emission.forward(c);
+  op.emission.backward(c);
+
+  // The reference.
+  operands<double> o;
+  numbers y(std::size_t(rows * op.out.size())), saved(std::size_t(rows * op.saved)), scratch(std::size_t(op.scratch)),
+      statistics(2 * std::size_t(op.statistics));
+  std::vector<numbers> dx = x, dw = w, state = w;
+  o.count = rows, o.y = y.data(), o.dy = dy.data(), o.saved = saved.data(), o.scratch = scratch.data();
+  o.statistics = statistics.data(), o.total = rows, o.random = philox{77}.fork(3);
+  for (std::size_t k = 0; k < x.size(); ++k) o.x[k] = x[k].data(), o.dx[k] = dx[k].data();
+  for (std::size_t k = 0; k < w.size(); ++k) o.w[k] = w[k].data(), o.dw[k] = op.parameters[k].trainable ? dw[k].data() : nullptr;
+  if (op.reference.collect) op.reference.collect(o);
+  op.reference.forward(o);
+  if (op.reference.collect) {
+    double* pointers[max_parameters] = {};
+    for (std::size_t k = 0; k < w.size(); ++k) pointers[k] = state[k].data();
+    op.reference.update_state(o, pointers);
+    op.reference.collect_backward(o);
+  }
+  op.reference.backward(o);
+
+  std::vector<std::pair<std::string, const numbers*>> expected{{"y", &y}};
+  b.result(c.y);
+  for (std::size_t k = 0; k < x.size(); ++k)
+    if (c.dx[k]) b.result(c.dx[k]), expected.push_back({"dx", &dx[k]});
+  for (std::size_t k = 0; k < w.size(); ++k)
+    if (c.wants_dw[k]) b.result(c.dw[k]), expected.push_back({op.parameters[k].name, &dw[k]});
+  for (std::size_t k = 0; k < c.new_state.size(); ++k)
+    if (c.new_state[k]) b.result(c.new_state[k]), expected.push_back({op.parameters[k].name, &state[k]});
+  const std::vector<numbers> got = b.run();
+  for (std::size_t i = 0; i < got.size(); ++i)
+    report(op.name + " " + b.name() + " " + expected[i].first, got[i], *expected[i].second, b.tolerance());
+}
+
+/// An operation, on inputs of these shapes.
+template <class Operation, shape... In>
+tested_operation operation_on() {
+  using K = kernel<reference, Operation, precision::f64, In...>;
+  const std::array<shape, sizeof...(In)> in{In...};
+  tested_operation op{.name = Operation::name,
+                      .in = {In...},
+                      .out = info_of<Operation>.output_shape(in).value,
+                      .parameters = {},
+                      .reference = code_of<K, double>,
+                      .emission = hlo::detail::code_of<Operation>(),
+                      .saved = K::saved,
+                      .scratch = K::scratch + rows * K::scratch_per_sample,
+                      .statistics = K::statistics,
+                      .only_trains = info_of<Operation>.only_trains};
+  for (const parameter& p : parameters_of<Operation>(in[0])) op.parameters.push_back(p);
+  return op;
+}
+template <class Operation, shape... In>
+void test(const ranges& range = {}, hlo::platform_traits platform = {}) {
+  const tested_operation op = operation_on<Operation, In...>();
+  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) compare(op, number, range, platform);
+}
+/// The first operation of a layer.
+template <class Layer, shape... In>
+void test_layer(const ranges& range = {}, hlo::platform_traits platform = {}) {
+  test<detail::at_t<0, operations_of<Layer>>, In...>(range, platform);
+}
+
+/// A loss, with its functions of one sample in double; joint: with an activation before it.
+struct tested_loss {
+  std::string name;
+  shape in;
+  hlo::detail::loss_code emission;
+  bool sparse;
+  double (*value)(const numbers& x, const numbers& truth);
+  numbers (*gradient)(const numbers& x, const numbers& truth);
+};
+enum class truths { real, from_0_to_1, one_hot, signs };
+
+void compare(const tested_loss& loss, hlo::element number, double low, double high, truths kind) {
+  bench b(number);
+  const std::size_t n = std::size_t(loss.in.size());
+  const numbers x = random_numbers(rows * n, 1, low, high);
+  numbers truth =
+      loss.sparse ? random_numbers(rows, 2, 0, double(n)) : random_numbers(rows * n, 2, kind == truths::real ? -1 : 0, 1);
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    if (loss.sparse) truth[i] = std::floor(truth[i]);
+    if (kind == truths::one_hot) truth[i] = i % n == (i / n * 7) % n;
+    if (kind == truths::signs) truth[i] = truth[i] > 0.5;
+  }
+  hlo::loss_call c{.step = b.step, .x = b.argument(x, with_rows(loss.in)), .labels = {}, .targets = {}};
+  if (loss.sparse)
+    c.labels = b.argument(truth, {rows}, hlo::element::i32);
+  else
+    c.targets = b.argument(truth, with_rows(loss.in));
+  b.result(loss.emission.value(c)), b.result(loss.emission.gradient(c));
+  numbers value, gradient;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const numbers row(x.begin() + long(i * n), x.begin() + long((i + 1) * n));
+    const numbers own = loss.sparse ? numbers{truth[i]} : numbers(truth.begin() + long(i * n), truth.begin() + long((i + 1) * n));
+    value.push_back(loss.value(row, own));
+    const numbers g = loss.gradient(row, own);
+    gradient.insert(gradient.end(), g.begin(), g.end());
+  }
+  const std::vector<numbers> got = b.run();
+  const double tolerance = b.tolerance() * (number == hlo::element::f32 ? 5 : 1);
+  report(loss.name + " " + b.name() + " value", got[0], value, tolerance);
+  report(loss.name + " " + b.name() + " gradient", got[1], gradient, tolerance);
+}
+template <class L>
+auto as_truth(const numbers& truth) {
+  if constexpr (L::labels == label_kind::sparse)
+    return std::int32_t(truth[0]);
+  else
+    return std::span<const double>(truth);
+}
+template <class L>
+void test_loss(shape in, double low, double high, truths kind) {
+  const tested_loss loss{
+      .name = L::name,
+      .in = in,
+      .emission = hlo::detail::loss_code_of<L>(),
+      .sparse = L::labels == label_kind::sparse,
+      .value = [](const numbers& x, const numbers& t) { return double(L::value(std::span<const double>(x), as_truth<L>(t))); },
+      .gradient =
+          [](const numbers& x, const numbers& t) {
+            numbers dx(x.size());
+            L::gradient(std::span<const double>(x), as_truth<L>(t), std::span<double>(dx));
+            return dx;
+          }};
+  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) compare(loss, number, low, high, kind);
+}
+/// The loss on what the activation makes, from what it reads.
+template <class Activation, class L, shape In>
+void test_joint(double low, double high, truths kind) {
+  using K = kernel<reference, fused<Activation, L>, precision::f64, In>;
+  static constexpr auto operands_of = [](const numbers& x, const numbers& t, std::int32_t& label, numbers& y, double* sums) {
+    operands<double> o;
+    o.count = 1, o.x[0] = x.data(), o.y = y.data(), o.targets = t.data(), o.loss = sums;
+    label = std::int32_t(t[0]), o.labels = &label;
+    K::forward(o);
+    return o;
+  };
+  const tested_loss loss{.name = std::string("joint ") + L::name,
+                         .in = In,
+                         .emission = hlo::detail::loss_code_of<fused<Activation, L>>(),
+                         .sparse = L::labels == label_kind::sparse,
+                         .value =
+                             [](const numbers& x, const numbers& t) {
+                               std::int32_t label;
+                               numbers y(x.size());
+                               double sums[2] = {};
+                               operands_of(x, t, label, y, sums);
+                               return sums[0];
+                             },
+                         .gradient =
+                             [](const numbers& x, const numbers& t) {
+                               std::int32_t label;
+                               numbers y(x.size()), dx(x.size());
+                               double sums[2] = {};
+                               operands<double> o = operands_of(x, t, label, y, sums);
+                               o.dx[0] = dx.data();
+                               K::backward(o);
+                               return dx;
+                             }};
+  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) compare(loss, number, low, high, kind);
+}
+
+/// A metric over the samples; the last row is padding.
+template <class M, label_kind Kind>
+void test_metric(int n, double low = 0, double high = 1) {
+  const std::size_t size = std::size_t(n);
+  const numbers x = random_numbers(rows * size, 5, low, high);
+  numbers truth = Kind == label_kind::sparse ? random_numbers(rows, 6, 0, n == 1 ? 2 : n) : random_numbers(rows * size, 6);
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    if (Kind == label_kind::sparse)
+      truth[i] = std::floor(truth[i]);
+    else if (!std::is_same_v<M, r2_score> && !std::is_same_v<M, root_mean_squared_error>)
+      truth[i] = n == 1 ? double(truth[i] > 0) : double(i % size == (i / size * 7) % size);
+  }
+  numbers expected(2 * detail::pairs_of_sums<M>(n));
+  for (std::size_t i = 0; i + 1 < rows; ++i) {
+    double* at = expected.data();
+    const std::span<const double> row(x.data() + i * size, size);
+    if constexpr (Kind == label_kind::sparse)
+      detail::measure_sample<M>(row, std::int32_t(truth[i]), at);
+    else
+      detail::measure_sample<M>(row, std::span<const double>(truth.data() + i * size, size), at);
+  }
+  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) {
+    bench b(number, true);
+    hlo::metric_call c{.step = b.step, .predictions = b.argument(x, {rows, n}), .labels = {}, .targets = {}};
+    if (Kind == label_kind::sparse)
+      c.labels = b.argument(truth, {rows}, hlo::element::i32);
+    else
+      c.targets = b.argument(truth, {rows, n});
+    b.result(hlo::metric_emission<M>::sums(c));
+    report(std::string(M::name) + " " + b.name(), b.run()[0], expected, b.tolerance());
+  }
+}
+
+/// Three updates of a matrix with a penalty, a stack of matrices and a vector.
+template <class O>
+void test_optimizer(const O& o, const char* name = O::name) {
+  const std::vector<hlo::extents> shapes{{6, 5}, {2, 3, 4}, {7}};
+  const penalty penalties[] = {{0.03, 0.02}, {}, {}};
+  constexpr long place = 32;  // elements of a parameter in the arena
+  std::vector<parameter_range> parameters;
+  for (std::size_t p = 0; p < shapes.size(); ++p) {
+    const std::size_t rank = shapes[p].size();
+    const hlo::tensor_type type{hlo::element::f64, shapes[p]};
+    parameters.push_back({.begin = long(p) * place,
+                          .end = long(p + 1) * place,
+                          .regularizer = penalties[p],
+                          .elements = type.size(),
+                          .rows = rank < 2 ? 1 : shapes[p][rank - 2],
+                          .columns = rank < 2 ? 1 : shapes[p][rank - 1]});
+  }
+  const long size = place * long(shapes.size());
+  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) {
+    arena<double> weights{std::size_t(size)}, slots{std::size_t(size * (o.slots() + 1))}, leaf{std::size_t(size)};
+    arena<double> norms{std::size_t(weight_update<double, O>::norm_count(parameters))};
+    double* slot[8] = {};
+    for (int k = 0; k < o.slots(); ++k) slot[k] = slots.data() + k * size;
+    std::vector<numbers> w, s(shapes.size() * std::size_t(o.slots()));
+    for (std::size_t p = 0; p < shapes.size(); ++p) {
+      w.push_back(random_numbers(std::size_t(parameters[p].elements), 40 + p));
+      std::copy(w[p].begin(), w[p].end(), weights.data() + parameters[p].begin);
+    }
+    std::vector<hlo::tensor_type> slot_types;
+    double worst_tolerance = 0;
+    for (long t = 0; t < 3; ++t) {
+      const double rate = o.learning_rate(t);
+      bench b(number);
+      worst_tolerance = b.tolerance() * (number == hlo::element::f32 ? 10 : 1);
+      std::vector<hlo::updated_parameter> updated;
+      std::fill_n(leaf.data(), size, 0.0);
+      for (std::size_t p = 0; p < shapes.size(); ++p) {
+        const numbers g = random_numbers(std::size_t(parameters[p].elements), 50 + 10 * std::size_t(t) + p);
+        std::copy(g.begin(), g.end(), leaf.data() + parameters[p].begin);
+        const hlo::tensor weight = b.argument(w[p], shapes[p]);
+        updated.push_back({weight, b.argument(g, shapes[p]), {}, penalties[p]});
+        for (int k = 0; k < o.slots(); ++k) {
+          const hlo::tensor_type type = hlo::slot_type(o, k, weight.type());
+          numbers& state = s[p * std::size_t(o.slots()) + std::size_t(k)];
+          state.resize(std::size_t(type.size()));
+          updated.back().slots.push_back(b.argument(state, type.extents));
+        }
+      }
+      const std::vector<double> scalars = hlo::step_scalars_of<double>(o, t, rate);
+      hlo::update(o, b.argument(scalars, {std::int64_t(scalars.size())}), updated);
+      for (const hlo::updated_parameter& p : updated) {
+        b.result(p.weight);
+        for (const hlo::tensor each : p.slots) b.result(each);
+      }
+      const std::vector<numbers> got = b.run();
+      std::size_t at = 0;
+      for (std::size_t p = 0; p < shapes.size(); ++p) {
+        w[p] = got[at++];
+        for (int k = 0; k < o.slots(); ++k) s[p * std::size_t(o.slots()) + std::size_t(k)] = got[at++];
+      }
+      double* const leaves[] = {leaf.data()};
+      const weight_update<double, O> update{o, rate, parameters, weights.data(), slot, norms.data()};
+      const auto gradient = reduced(leaves, 1, 1);
+      o.template with_rule<double>(t, rate,
+                                   [&](const auto& rule) { update.run(rule, gradient, [&](auto&& f) { f(0L, size); }); });
+    }
+    for (std::size_t p = 0; p < shapes.size(); ++p) {
+      const std::string what = std::string(name) + (number == hlo::element::f64 ? " f64 " : " f32 ") + std::to_string(p);
+      const double* const from = weights.data() + parameters[p].begin;
+      report(what + " weights", w[p], numbers(from, from + parameters[p].elements), worst_tolerance);
+      for (int k = 0; k < o.slots(); ++k) {
+        const numbers& state = s[p * std::size_t(o.slots()) + std::size_t(k)];
+        const double* const own = slot[k] + parameters[p].begin;
+        report(what + " slot " + std::to_string(k), state, numbers(own, own + state.size()), worst_tolerance);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() try {
+  test_layer<activation<relu>, shape{3, 4}>();
+  test_layer<activation<relu6>, shape{12}>({.low = -3, .high = 9});
+  test_layer<activation<leaky_relu<>>, shape{12}>();
+  test_layer<activation<elu<>>, shape{12}>();
+  test_layer<activation<selu>, shape{12}>();
+  test_layer<activation<gelu>, shape{12}>({.low = -4, .high = 4});
+  test_layer<activation<gelu_approximate>, shape{12}>({.low = -4, .high = 4});
+  test_layer<activation<silu>, shape{12}>({.low = -4, .high = 4});
+  test_layer<activation<sigmoid>, shape{12}>({.low = -8, .high = 8});
+  test_layer<activation<tanh_activation>, shape{12}>({.low = -3, .high = 3});
+  test_layer<activation<softplus>, shape{12}>({.low = -8, .high = 8});
+  test_layer<activation<softsign>, shape{12}>({.low = -3, .high = 3});
+  test<softmax, shape{2, 3, 4}>({.low = -3, .high = 3});
+  test_layer<dense<4>, shape{7}>();
+  test_layer<dense<3, no_bias>, shape{7}>();
+  test_layer<conv2d<4, 3>, shape{6, 5, 3}>();
+  test_layer<conv2d<4, 3, same_padding, no_bias>, shape{6, 5, 3}>();
+  test_layer<conv2d<6, 3, kernel_size<3, 2>, stride<2>, same_padding, groups<2>>, shape{7, 6, 4}>();
+  test_layer<conv2d<4, 2, dilation<2>, groups<4>>, shape{7, 6, 4}>();
+  test_layer<conv2d<4, 3, stride<3>>, shape{8, 9, 2}>();
+  test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>();
+  test_layer<conv2d_transpose<3, 2, stride<3>>, shape{4, 3, 2}>();
+  test_layer<conv2d_transpose<3, 3, dilation<2>, no_bias>, shape{4, 3, 2}>();
+  for (const bool by_window : {true, false}) {
+    const stablehlo::platform_traits platform{.pools_by_reduce_window = by_window};
+    test_layer<max_pool2d<2>, shape{5, 6, 3}>({}, platform);
+    // Whole numbers: equal elements in a window.
+    test_layer<max_pool2d<3>, shape{7, 6, 2}>({.low = 0, .high = 3, .whole = true}, platform);
+  }
+  test_layer<max_pool2d<3, stride<2>, same_padding>, shape{6, 7, 2}>();
+  test_layer<average_pool2d<2>, shape{5, 6, 3}>();
+  test_layer<average_pool2d<3, stride<2>, same_padding>, shape{6, 7, 2}>();
+  test_layer<average_pool2d<3, stride<1>>, shape{6, 7, 2}>();
+  test<global_average_pool2d, shape{3, 4, 2}>();
+  test<global_max_pool2d, shape{3, 4, 2}>({.low = 0, .high = 4, .whole = true});
+  test_layer<zero_padding2d<1, 2, 0, 3>, shape{3, 4, 2}>();
+  test_layer<up_sampling2d<2>, shape{3, 4, 2}>();
+  test_layer<up_sampling2d<2, sampling_size<3, 2>, bilinear_interpolation>, shape{3, 4, 2}>();
+  test_layer<embedding<9, 4>, shape{3}>({.low = 0, .high = 9, .whole = true});
+  test_layer<batch_norm<>, shape{3, 2, 4}>();
+  test_layer<batch_norm<no_center, momentum<0.9_r>>, shape{6}>({.low = 2, .high = 3});
+  test_layer<layer_norm<>, shape{3, 6}>();
+  test_layer<layer_norm<no_scale>, shape{6}>();
+  test<normalization, shape{3, 4}>({.weight_low = 0.1});
+  test_layer<dropout<0.3_r>, shape{3, 7}>();
+  test<sum_of_branches, shape{3, 2}, shape{3, 2}, shape{3, 2}>();
+  test<mean_of_branches, shape{3, 2}, shape{3, 2}>();
+  test<difference_of_branches, shape{3, 2}, shape{3, 2}>();
+  test<product_of_branches, shape{3, 2}, shape{3, 2}, shape{3, 2}>();
+  test<largest_of_branches, shape{3, 2}, shape{3, 2}, shape{3, 2}>({.low = 0, .high = 3, .whole = true});
+  test<stack_of_branches, shape{3, 2}, shape{3, 1}, shape{3, 4}>();
+
+  test_loss<mean_squared_error>({3, 2}, -1, 1, truths::real);
+  test_loss<mean_absolute_error>({6}, -1, 1, truths::real);
+  test_loss<huber<0.3_r>>({6}, -1, 1, truths::real);
+  test_loss<log_cosh>({6}, -3, 3, truths::real);
+  test_loss<mean_absolute_percentage_error>({6}, -1, 1, truths::real);
+  test_loss<mean_squared_logarithmic_error>({6}, 0, 2, truths::from_0_to_1);
+  test_loss<poisson>({6}, 0.1, 2, truths::from_0_to_1);
+  test_loss<kl_divergence>({6}, 0, 1, truths::from_0_to_1);
+  test_loss<hinge>({6}, -2, 2, truths::signs);
+  test_loss<squared_hinge>({6}, -2, 2, truths::signs);
+  test_loss<categorical_hinge>({6}, -1, 1, truths::one_hot);
+  test_loss<cosine_similarity>({6}, -1, 1, truths::real);
+  test_loss<binary_crossentropy<>>({6}, 0.01, 0.99, truths::signs);
+  test_loss<binary_crossentropy<from_logits, label_smoothing<0.1_r>>>({6}, -4, 4, truths::signs);
+  test_loss<binary_focal_crossentropy<>>({6}, 0.01, 0.99, truths::signs);
+  test_loss<binary_focal_crossentropy<from_logits, apply_class_balancing, focal_gamma<1.5_r>>>({6}, -4, 4, truths::signs);
+  test_loss<sparse_categorical_crossentropy<>>({6}, 0.01, 1, truths::real);
+  test_loss<sparse_categorical_crossentropy<from_logits>>({6}, -4, 4, truths::real);
+  test_loss<categorical_crossentropy<>>({6}, 0.01, 1, truths::one_hot);
+  test_loss<categorical_crossentropy<from_logits, label_smoothing<0.1_r>>>({6}, -4, 4, truths::one_hot);
+  test_loss<categorical_focal_crossentropy<>>({6}, 0.01, 1, truths::one_hot);
+  test_loss<categorical_focal_crossentropy<from_logits, label_smoothing<0.1_r>>>({6}, -4, 4, truths::one_hot);
+  test_joint<softmax, sparse_categorical_crossentropy<>, shape{6}>(-4, 4, truths::real);
+  test_joint<softmax, categorical_crossentropy<label_smoothing<0.1_r>>, shape{6}>(-4, 4, truths::one_hot);
+  test_joint<sigmoid, binary_crossentropy<>, shape{2, 3}>(-4, 4, truths::signs);
+
+  test_metric<accuracy, label_kind::sparse>(6);
+  test_metric<accuracy, label_kind::dense>(6);
+  test_metric<accuracy, label_kind::sparse>(1);
+  test_metric<accuracy, label_kind::dense>(1);
+  test_metric<sparse_categorical_accuracy, label_kind::sparse>(6);
+  test_metric<categorical_accuracy, label_kind::dense>(6);
+  test_metric<binary_accuracy<0.3_r>, label_kind::dense>(6);
+  test_metric<sparse_top_k_categorical_accuracy<3>, label_kind::sparse>(6);
+  test_metric<top_k_categorical_accuracy<2>, label_kind::dense>(6);
+  test_metric<true_positives<>, label_kind::dense>(6);
+  test_metric<false_positives<threshold<0.3_r>>, label_kind::sparse>(6);
+  test_metric<true_negatives<class_id<2>>, label_kind::dense>(6);
+  test_metric<false_negatives<top_k<2>>, label_kind::sparse>(6);
+  test_metric<precision_score<top_k<3>, threshold<0.2_r>>, label_kind::dense>(6);
+  test_metric<recall<>, label_kind::sparse>(6);
+  test_metric<auc<num_thresholds<20>>, label_kind::dense>(6);
+  test_metric<auc<num_thresholds<7>, from_logits>, label_kind::sparse>(1, -3, 3);
+  test_metric<f1_score<>, label_kind::dense>(5);
+  test_metric<f1_score<threshold<0.5_r>, macro_average>, label_kind::sparse>(6);
+  test_metric<confusion_matrix<>, label_kind::sparse>(5);
+  test_metric<confusion_matrix<>, label_kind::dense>(1);
+  test_metric<r2_score, label_kind::dense>(3);
+  test_metric<root_mean_squared_error, label_kind::dense>(4);
+  test_metric<mean_squared_error, label_kind::dense>(4);
+  test_metric<cosine_similarity, label_kind::dense>(4);
+
+  test_optimizer(sgd{.learning_rate = 0.1});
+  test_optimizer(sgd{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01}, "sgd with momentum");
+  test_optimizer(sgd{.learning_rate = exponential_decay{0.1, 2, 0.5}, .momentum = 0.9, .nesterov = true}, "sgd with nesterov");
+  test_optimizer(adam{});
+  test_optimizer(adam{.amsgrad = true, .clipvalue = 0.3}, "adam with amsgrad");
+  test_optimizer(adamw{.global_clipnorm = 0.5});
+  test_optimizer(adamax{});
+  test_optimizer(nadam{.clipnorm = 0.5});
+  test_optimizer(rmsprop{});
+  test_optimizer(rmsprop{.momentum = 0.5, .centered = true}, "rmsprop, centred");
+  test_optimizer(adagrad{});
+  test_optimizer(adadelta{.learning_rate = 1});
+  test_optimizer(ftrl{.learning_rate = 0.1, .l1_regularization_strength = 0.01});
+  test_optimizer(ftrl{.learning_rate = 0.1, .learning_rate_power = -0.3}, "ftrl with power");
+  test_optimizer(lion{.weight_decay = 0.1});
+  test_optimizer(lamb{.weight_decay = 0.1});
+  test_optimizer(adafactor{.learning_rate = 0.1});
+  test_optimizer(ema{adam{}, 0.9});
+  test_optimizer(ema{lamb{}, 0.9});
+  test_optimizer(ema{adafactor{}, 0.9});
+} catch (const std::exception& e) {
+  std::printf("BAD %s\n", e.what());
+}

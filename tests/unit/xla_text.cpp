@@ -1,0 +1,207 @@
+// Modules of StableHLO as text: short ones in full, and what the arguments of a training module are.
+#include <doctest/doctest.h>
+
+#include <strata/strata.hpp>
+#include <strata/xla/emitter/emitter.hpp>
+#include <string>
+#include <vector>
+
+using namespace strata;
+namespace hlo = strata::stablehlo;
+using hlo::argument, hlo::element, hlo::graph, hlo::module_text, hlo::role;
+
+namespace {
+
+/// The operations of @main, without the lines around them.
+std::string operations(const graph& g, const std::vector<hlo::tensor>& results, std::size_t arguments) {
+  const std::string text = g.text(results, std::vector<int>(arguments, -1), "");
+  const std::size_t begin = text.find("{\n  "), end = text.find("  \"func.return\"");
+  return begin == text.npos ? "" : text.substr(begin + 2, end - begin - 2);
+}
+
+template <class Network, class Loss, class Optimizer, class... Metrics>
+using program_of = program<Network, Loss, Optimizer, type_list<Metrics...>>;
+
+/// An activation of a user, with a fork.
+struct hard_swish : detail::elementwise_function {
+  static constexpr auto name = "hard_swish";
+  static constexpr bool uses_input = true, uses_output = false;
+  template <class T>
+  static constexpr T value(T x) {
+    return x < -3 ? T(0) : x > 3 ? x : x * (x + 3) / 6;
+  }
+  template <class T>
+  static constexpr T derivative(T x, T) {
+    return x < -3 ? T(0) : x > 3 ? T(1) : x / 3 + T(0.5);
+  }
+};
+
+/// A rule with a number that is no T: it would stay what it was when the module was made.
+struct forgetful {
+  static constexpr auto name = "forgetful";
+  learning_rate_schedule learning_rate = 0.1;
+  double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
+  struct rule {
+    static constexpr int slots = 0;
+    double rate;
+    template <class V>
+    constexpr void operator()(V& w, reduced_gradient<V> gradient) const {
+      w -= gradient.value() * rate;
+    }
+  };
+  static int slots() { return 0; }
+  void validate() const {}
+  template <class T, class F>
+  void with_rule(long, double rate, F&& f) const {
+    f(rule{rate});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("numbers as they are written") {
+  CHECK(hlo::number_text(1, element::f32) == "1.0");
+  CHECK(hlo::number_text(1e-7, element::f32) == "1.0e-07");
+  CHECK(hlo::number_text(0.1, element::f64) == "1.0e-01");
+  CHECK(hlo::number_text(0.1, element::f32) == "1.0e-01");
+  CHECK(hlo::number_text(1 / 3., element::f64) == "3.333333333333333e-01");
+  CHECK(hlo::number_text(-std::numeric_limits<double>::infinity(), element::f32) == "0xFF800000");
+  CHECK(hlo::number_text(std::numeric_limits<double>::infinity(), element::f64) == "0x7FF0000000000000");
+  CHECK(hlo::number_text(3528531795.0, element::ui32) == "3528531795");
+  CHECK(hlo::number_text(1, element::i1) == "true");
+}
+
+TEST_CASE("what no result needs is left out, and what is written twice is one operation") {
+  graph g;
+  const hlo::tensor x = g.argument({element::f32, {2, 3}});
+  const hlo::tensor unused = x * x;
+  CHECK(x + x == x + x);
+  CHECK(operations(g, {(x + x) * (x + x)}, 1) ==
+        "  %0 = \"stablehlo.add\"(%a0, %a0) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>\n"
+        "  %1 = \"stablehlo.multiply\"(%0, %0) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>\n");
+  CHECK(unused.type().text() == "tensor<2x3xf32>");
+}
+
+TEST_CASE("a formula is traced along each way through its comparisons") {
+  graph g;
+  const hlo::tensor x = g.argument({element::f32, {4}});
+  hlo::operation_call c{.step = {}, .x = {x}, .out = {4}};
+  CHECK(operations(g, {hlo::emission<relu>::forward(c)}, 1) ==
+        "  %0 = \"stablehlo.constant\"() {value = dense<0.0> : tensor<4xf32>} : () -> tensor<4xf32>\n"
+        "  %1 = \"stablehlo.compare\"(%a0, %0) {comparison_direction = #stablehlo<comparison_direction LT>} : (tensor<4xf32>, "
+        "tensor<4xf32>) -> tensor<4xi1>\n"
+        "  %2 = \"stablehlo.select\"(%1, %0, %a0) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n");
+  const std::string swish = operations(g, {hlo::emission<hard_swish>::forward(c)}, 1);
+  CHECK(swish.ends_with(
+      "  %9 = \"stablehlo.select\"(%4, %a0, %8) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
+      "  %10 = \"stablehlo.select\"(%2, %0, %9) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"));
+
+  int runs = 0;
+  const auto many = [&] {
+    hlo::traced sum = 0;
+    for (int i = 0; i < 20; ++i) sum += hlo::traced(x) > i ? 1 : 0;
+    ++runs;
+    return sum;
+  };
+  CHECK_THROWS_WITH_AS(hlo::trace(x, many), doctest::Contains("more than 4096 ways through its comparisons"), strata::error);
+  CHECK(runs == hlo::most_paths);
+  // After that, no path is left behind.
+  CHECK_THROWS_WITH_AS(bool(hlo::traced(x) > 0), "a comparison of traced numbers is a bool outside of select_paths",
+                       strata::error);
+}
+
+TEST_CASE("a training step") {
+  using small = program_of<sequential<input<3>, dense<2, no_bias>>, mean_squared_error, sgd>;
+  const module_text m = hlo::training_module<small>(sgd{}, {.rows = 4, .replicas = 2, .platform = {}});
+  CHECK(m.text == R"(module @step attributes {mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 1 : i32} {
+func.func public @main(%a0: tensor<3x2xf32> {tf.aliasing_output = 0 : i32}, %a1: tensor<4x3xf32>, %a2: tensor<4x2xf32>, %a3: tensor<1xf32>) -> (tensor<3x2xf32>, tensor<1x2xf32>) {
+  %0 = "stablehlo.constant"() {value = dense<8.0> : tensor<f32>} : () -> tensor<f32>
+  %1 = "stablehlo.dot_general"(%a1, %a0) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %2 = "stablehlo.constant"() {value = dense<4.0> : tensor<f32>} : () -> tensor<f32>
+  %3 = "stablehlo.subtract"(%1, %a2) : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %4 = "stablehlo.multiply"(%3, %3) : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %5 = "stablehlo.constant"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %6 = "stablehlo.reduce"(%4, %5) ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %s = "stablehlo.add"(%l, %r) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) {dimensions = array<i64: 1>} : (tensor<4x2xf32>, tensor<f32>) -> tensor<4xf32>
+  %7 = "stablehlo.constant"() {value = dense<2.0> : tensor<4xf32>} : () -> tensor<4xf32>
+  %8 = "stablehlo.divide"(%6, %7) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %9 = "stablehlo.reduce"(%8, %5) ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %s = "stablehlo.add"(%l, %r) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) {dimensions = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  %10 = "stablehlo.reshape"(%9) : (tensor<f32>) -> tensor<1x1xf32>
+  %11 = "stablehlo.reshape"(%2) : (tensor<f32>) -> tensor<1x1xf32>
+  %12 = "stablehlo.concatenate"(%10, %11) {dimension = 1 : i64} : (tensor<1x1xf32>, tensor<1x1xf32>) -> tensor<1x2xf32>
+  %13 = "stablehlo.constant"() {value = dense<2.0> : tensor<4x2xf32>} : () -> tensor<4x2xf32>
+  %14 = "stablehlo.multiply"(%13, %3) : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %15 = "stablehlo.divide"(%14, %13) : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %16 = "stablehlo.dot_general"(%a1, %15) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]} : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
+  %17:2 = "stablehlo.all_reduce"(%16, %12) ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %s = "stablehlo.add"(%l, %r) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<3x2xf32>, tensor<1x2xf32>) -> (tensor<3x2xf32>, tensor<1x2xf32>)
+  %18 = "stablehlo.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %19 = "stablehlo.divide"(%18, %0) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %20 = "stablehlo.broadcast_in_dim"(%19) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<3x2xf32>
+  %21 = "stablehlo.multiply"(%17#0, %20) : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %22 = "stablehlo.reshape"(%a3) : (tensor<1xf32>) -> tensor<f32>
+  %23 = "stablehlo.broadcast_in_dim"(%22) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<3x2xf32>
+  %24 = "stablehlo.multiply"(%21, %23) : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %25 = "stablehlo.subtract"(%a0, %24) : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  "func.return"(%25, %17#1) : (tensor<3x2xf32>, tensor<1x2xf32>) -> ()
+}
+}
+)");
+  CHECK(m.replicas == 2);
+}
+
+TEST_CASE("arguments, results and donations of a training module") {
+  using net = sequential<input<6>, dense<4, relu>, batch_norm<>, dropout<0.5_r>, dense<3, softmax>>;
+  using with_adam = program_of<net, sparse_categorical_crossentropy<>, adam, accuracy>;
+  const module_text m = hlo::training_module<with_adam>(
+      adam{}, {.rows = 8, .is_padded = true, .has_weights = true, .keeps_gradient = true, .platform = {}});
+  const auto count = [](const std::vector<argument>& all, role what) {
+    return std::count_if(all.begin(), all.end(), [=](const argument& a) { return a.what == what; });
+  };
+  CHECK(count(m.arguments, role::parameter) == 8);
+  CHECK(count(m.arguments, role::slot) == 2 * 6);
+  CHECK(count(m.arguments, role::step_scalars) == 1);
+  for (const role one : {role::input, role::truth, role::sample_weight, role::row_count, role::batch_count, role::random_key})
+    CHECK(count(m.arguments, one) == 1);
+  CHECK(count(m.results, role::gradient) == 6);
+  for (const argument& a : m.arguments) {
+    const bool is_state = a.what == role::parameter || a.what == role::slot;
+    CHECK((a.donated_to >= 0) == is_state);
+    if (!is_state) continue;
+    const argument& r = m.results[std::size_t(a.donated_to)];
+    CHECK((r.what == a.what && r.index == a.index && r.arena == a.arena && r.type == a.type));
+  }
+  CHECK(m.results.back().what == role::sums);
+  CHECK(m.results.back().type.text() == "tensor<2x2xf32>");
+  CHECK(hlo::step_scalars<with_adam>(adam{}, 0, 1e-3).size() == 4);
+  CHECK(hlo::step_scalars<with_adam>(adam{.weight_decay = 0.5}, 0, 1e-3).back() == 0.5f * 1e-3f);
+
+  const module_text evaluation = hlo::evaluation_module<with_adam>({.rows = 8, .platform = {}});
+  CHECK(count(evaluation.arguments, role::random_key) == 0);
+  CHECK(evaluation.results.size() == 1);
+  const module_text prediction = hlo::prediction_module<with_adam>({.rows = 8, .platform = {}});
+  CHECK(count(prediction.arguments, role::truth) == 0);
+  CHECK(prediction.results[0].type.text() == "tensor<8x3xf32>");
+}
+
+TEST_CASE("moments of rows and columns need less than a parameter") {
+  CHECK(hlo::slot_type(adafactor{}, 0, {element::f32, {3, 5, 7, 9}}).text() == "tensor<240xf32>");
+  CHECK(hlo::slot_type(adafactor{}, 0, {element::f32, {9}}).text() == "tensor<9xf32>");
+  CHECK(hlo::slot_type(adam{}, 1, {element::f32, {7, 9}}).text() == "tensor<7x9xf32>");
+}
+
+TEST_CASE("a rule whose numbers would not change from step to step is refused") {
+  using small = program_of<sequential<input<3>, dense<2, no_bias>>, mean_squared_error, forgetful>;
+  CHECK_THROWS_WITH_AS(hlo::training_module<small>(forgetful{}, {.rows = 4, .platform = {}}), doctest::Contains("forgetful: "),
+                       strata::error);
+}
