@@ -26,6 +26,7 @@
 #include <strata/layers/maximum.hpp>
 #include <strata/layers/multiply.hpp>
 #include <strata/layers/normalization.hpp>
+#include <strata/layers/on.hpp>
 #include <strata/layers/reshape.hpp>
 #include <strata/layers/residual.hpp>
 #include <strata/layers/subtract.hpp>

@@ -1,8 +1,8 @@
 // needs: grpc protozero
 // A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Says "under way",
 // then a digest of parameters and history, or "interrupted" and the step. Takes so many milliseconds longer per step.
-// STRATEGY is one_device, mirrored or multi_worker, perhaps with _tcp, _bf16 and _elastic. TIMEOUT: of a wait, in milliseconds.
-// HEARTBEAT: its interval, likewise. START: for how many seconds a worker may be away at the start.
+// STRATEGY is one_device, mirrored or multi_worker, perhaps with _tcp, _bf16, _elastic and _zero. TIMEOUT: of a wait, in
+// milliseconds. HEARTBEAT: its interval, likewise. START: for how many seconds a worker may be away at the start.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -89,6 +89,7 @@ int main(int argc, char** argv) try {
   if (strategy == "mirrored") return train(mirrored{cpus(compute.threads), compute}, folder, pause);
   if (is("_tcp")) options.communication.implementation = communication_implementation::tcp;
   options.communication.bf16_gradients = is("_bf16");
+  if (is("_zero")) return train(multi_worker_mirrored{tf_config(), options, zero<1>{}}, folder, pause);
   return train(multi_worker_mirrored{tf_config(), options}, folder, pause);
 } catch (...) {
   return test::report_error();

@@ -38,7 +38,7 @@ class MultiWorker:
     def __init__(self, r, elastic=False):
         self.elastic = elastic
         self.members = [('worker', i) for i in range(r.choice((2, 3, 4)))]
-        self.strategy = 'multi_worker' + r.choice(('', '_tcp')) + ('_elastic' if elastic else '')
+        self.strategy = 'multi_worker' + r.choice(('', '_tcp') if elastic else ('', '_tcp', '_zero', '_tcp_zero')) + ('_elastic' if elastic else '')
         self.pause = r.choice((50, 80, 120))  # ms in each of 24 steps
         self.lasts = 0.024 * self.pause  # seconds
         self.chief = ('worker', 0)

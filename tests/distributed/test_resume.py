@@ -88,6 +88,26 @@ for strategy in ('multi_worker', 'multi_worker_tcp'):
             began_at.update(begins + [first_step(outputs[0])])
 
 
+@case('zero: each of three processes keeps a slice of the slots; killed and started again, then by others: the same bits')
+def _():
+    ends = itertools.cycle((('multi_worker_zero', 2), ('one_device', 1), ('multi_worker_tcp_zero', 4), ('multi_worker', 3)))
+    for folder, (strategy, count) in zip(until_one_went_on(3), ends):
+        begins = train_with_kills('multi_worker_zero', 3, 2, folder)
+        outputs = finish(start(folder, strategy, count))
+        check(digests(outputs) == expected, (begins, outputs))
+        began_at.update(begins + [first_step(outputs[0])])
+
+
+@case('zero: an elastic training is refused, and so are processes of which only one has it')
+def _():
+    for out in finish(start(next(folders), 'multi_worker_zero_elastic', 2)):
+        check('a training with zero is not elastic: start it again from a snapshot' in out, out)
+    both = [f'127.0.0.1:{p}' for p in free_ports(2)]
+    for out in finish([start_process([next(folders), strategy, 1, LEAVES], {'cluster': {'worker': both}, 'task': {'type': 'worker', 'index': i}}, 'resume')
+                       for i, strategy in enumerate(('multi_worker', 'multi_worker_zero'))]):
+        check('zero<1>' in out, out)
+
+
 @case('gradients in bfloat16: a snapshot drops what rounding has left, so that killed trainings have the bits of one left alone')
 def _():
     strategy = 'multi_worker_bf16'

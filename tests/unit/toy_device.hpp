@@ -104,7 +104,7 @@ struct toy_device {
     q.on->work.clear();
   }
 };
-static_assert(device<toy_device> && device<host_device>);
+static_assert(computing_device<toy_device> && computing_device<host_device>);
 
 /// The kernels of the reference, on toy_device.
 struct toy {

@@ -37,6 +37,22 @@ class arena {
   const T& operator[](std::size_t i) const { return data_[i]; }
 };
 
+/// Some elements of an arena.
+struct element_range {
+  long begin = 0, end = 0;
+  constexpr long size() const { return end - begin; }
+};
+
+/// Elements [begin, end) of an arena, in an array of some of them: there the first one is element `at`.
+struct arena_slice {
+  long begin = 0, end = 0, at = 0;
+  constexpr long size() const { return end - begin; }
+};
+/// Of the array.
+constexpr long elements_of(std::span<const arena_slice> slices) {
+  return slices.empty() ? 0 : slices.back().at + slices.back().size();
+}
+
 namespace detail {
 /// Marks fresh memory that must be written before it is read. Tests define STRATA_POISON: then it holds signalling NaNs.
 template <class T>

@@ -11,7 +11,7 @@ namespace strata {
 struct average_weights {
   void on_train_end(training_state& s, fitted_model& model) {
     if (s.interrupted || s.step == 0) return;
-    detail::copy_averages(model.view());
+    detail::copy_averages(model.complete_view());
     model.weights_changed();
   }
 };

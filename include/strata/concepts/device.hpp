@@ -16,19 +16,20 @@ namespace strata {
 ///   `copy_to_device(queue, values, to)`, `copy_to_host(queue, from, values)`  may return before they are done
 ///   `wait(queue)`                returns when everything on the queue is done; throws strata::error if it has failed
 template <class D>
-concept device = std::copyable<D> && std::default_initializable<typename D::template buffer<float>> &&
-                 std::movable<typename D::template buffer<float>> && std::copyable<typename D::queue> &&
-                 requires(const D& d, typename D::queue& queue, typename D::template buffer<float>& memory, std::size_t size,
-                          float* to, const float* from, std::span<float> values, std::span<const float> constants) {
-                   { D::is_host } -> std::convertible_to<bool>;
-                   { d.make_queue() } -> std::same_as<typename D::queue>;
-                   { d.template allocate<float>(size) } -> std::same_as<typename D::template buffer<float>>;
-                   { memory.data() } -> std::same_as<float*>;
-                   { memory.size() } -> std::same_as<std::size_t>;
-                   d.copy_to_device(queue, constants, to);
-                   d.copy_to_host(queue, from, values);
-                   d.wait(queue);
-                 };
+concept computing_device =
+    std::copyable<D> && std::default_initializable<typename D::template buffer<float>> &&
+    std::movable<typename D::template buffer<float>> && std::copyable<typename D::queue> &&
+    requires(const D& d, typename D::queue& queue, typename D::template buffer<float>& memory, std::size_t size, float* to,
+             const float* from, std::span<float> values, std::span<const float> constants) {
+      { D::is_host } -> std::convertible_to<bool>;
+      { d.make_queue() } -> std::same_as<typename D::queue>;
+      { d.template allocate<float>(size) } -> std::same_as<typename D::template buffer<float>>;
+      { memory.data() } -> std::same_as<float*>;
+      { memory.size() } -> std::same_as<std::size_t>;
+      d.copy_to_device(queue, constants, to);
+      d.copy_to_host(queue, from, values);
+      d.wait(queue);
+    };
 
 /// The memory of the program itself. A call returns when its work is done, so the queue is empty and is not passed on.
 struct host_device {

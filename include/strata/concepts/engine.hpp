@@ -3,12 +3,14 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <strata/base/arena.hpp>
 #include <strata/base/no_callback.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/device.hpp>
 #include <strata/optimizers/gradient.hpp>
+#include <vector>
 
 namespace strata {
 
@@ -54,7 +56,7 @@ enum class purpose;
 ///                                                                                          host
 template <class E>
 concept engine =
-    device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
+    computing_device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
     requires(E e, const E& k, const output_rows<typename E::value_type>& out, const samples<typename E::value_type>& batch,
              purpose why, std::span<typename E::value_type> values, std::span<const typename E::value_type> constants,
              std::span<const double> statistics, const typename E::program::optimizer& optimizer,
@@ -115,7 +117,7 @@ struct engine_verdict<E, false> {
                     typename E::program;
                     typename E::options;
                     typename E::value_type;
-                    requires device<typename E::device>;
+                    requires computing_device<typename E::device>;
                   })
       return lacks<E, engines_have_a_program_options_a_value_type_and_a_device>{};
     else
@@ -190,6 +192,18 @@ concept host_engine = engine<E> && E::device::is_host && requires(E e) {
 ///                    penalty too. forward_backward calls done as before
 template <class E>
 concept freezing_engine = engine<E> && requires(E e, std::span<const bool> slots) { e.freeze(slots); };
+
+/// An engine that can keep slots for some slices of the arena only, and update only those: zero.
+///   `keep_slices(slices, slots)`  from now on slots() has only the elements of these slices, one slot after the other, all zero
+///   `update_slices(optimizer, step, rate, gradient, share_norms)`  as update; the gradient has the elements of the slices only.
+///                                 share_norms(numbers, arrays) completes so many arrays of norms, one number for each pieces_of
+///                                 the arena, with those of other processes
+template <class E>
+concept slicing_engine = host_engine<E> && requires(E e, const typename E::program::optimizer& o, std::vector<arena_slice> slices,
+                                                    const global_gradient<typename E::value_type, typename E::device>& gradient) {
+  e.keep_slices(slices, 2);
+  e.update_slices(o, 0L, 0.1, gradient, [](double*, int) {});
+};
 
 /// An engine that can update each parameter while its gradient is in the cache. This needs a batch of one leaf.
 ///   `updates_at_once(optimizer)`  whether it can do so for the current batch

@@ -123,6 +123,7 @@ struct takes_any_rule {
 ///   `with_rule<T>(step, rate, f)`  calls f(rule) with the optimizer_rule of this step (from 0), which takes all slots
 ///   `settings()`      optional: its further settings as a range of optimizer_setting; they must be the same in all processes
 ///   `needs_norms()`   optional: true if the rule is a parameterwise_rule or a factored_rule
+///   `needs_whole_matrices`  optional: a static constant, true if the rule is a factored_rule
 /// Clipping and decoupled weight decay come before the rule; the engine does them.
 template <class O>
 concept optimizer = std::copy_constructible<O> && requires(const O& o) {
@@ -178,6 +179,10 @@ template <class O>
 concept norm_optimizer = requires(const O& o) {
   { o.needs_norms() } -> std::same_as<bool>;
 };
+
+/// Whether what the optimizer keeps for a matrix cannot be divided among processes.
+template <class O>
+concept whole_matrix_optimizer = requires { requires O::needs_whole_matrices; };
 
 /// Whether an update with these settings needs norms of whole parameters. It then takes several passes over all elements.
 template <optimizer O>

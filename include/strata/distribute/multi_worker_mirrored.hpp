@@ -10,6 +10,7 @@
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/control/worker_connections.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/distribute/zero.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>
@@ -29,12 +30,13 @@ namespace detail {
 /// What must be the same in all workers, in words: an error quotes what differs.
 template <class Program>
 std::string describe_program(std::uint64_t seed, const compute_options& compute, const communication_options& communication,
-                             const typename Program::optimizer& optimizer) {
+                             const typename Program::optimizer& optimizer, int stage_of_zero) {
   const std::string through = communication.implementation.description;
-  return text_of({"seed ", seed, ", ", compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
-                  communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
-                  communication.bf16_gradients ? " in bf16" : "", through.empty() ? "" : text_of({", ", through}), ", ",
-                  text_of_optimizer(optimizer), ", ", text_of_program<Program>()});
+  return text_of(
+      {"seed ", seed, ", ", compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
+       communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
+       communication.bf16_gradients ? " in bf16" : "", stage_of_zero > 0 ? text_of({", zero<", stage_of_zero, ">"}) : "",
+       through.empty() ? "" : text_of({", ", through}), ", ", text_of_optimizer(optimizer), ", ", text_of_program<Program>()});
 }
 }  // namespace detail
 
@@ -47,7 +49,7 @@ std::string describe_program(std::uint64_t seed, const compute_options& compute,
 /// connects the workers. Throws strata::error for a cluster that is not valid, naming the field, and if workers train different
 /// programs, naming what differs; communication_error if a worker does not join or is lost.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
-template <class Resolver, class Backend = default_backend>
+template <class Resolver, class Backend = default_backend, class Sharding = zero<0>>
 struct multi_worker_mirrored {
   static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
                 "the strategy needs a cluster resolver");
@@ -55,21 +57,23 @@ struct multi_worker_mirrored {
   static constexpr auto name = "multi_worker_mirrored";
   Resolver resolver;
   multi_worker_options options{};
+  [[no_unique_address]] Sharding sharding{};
 
   using fit_callback = late_workers;
 
   template <class Program>
-  using executor = synchronous_executor<Program, Backend, control::worker_connections>;
+  using executor = synchronous_executor<Program, Backend, control::worker_connections, Sharding>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    if (Sharding::stage > 0 && options.elastic.least_workers > 0) throw_error(zero_is_not_elastic);
     Resolver resolve = resolver;
     const cluster members = resolve();
     if (!members.trains())
       throw_error(
           {"multi_worker_mirrored: this process is ", to_string(members.task()), ", but only the chief and workers train"});
     control::worker_connections processes(
-        members, detail::describe_program<Program>(seed, options.compute, options.communication, optimizer),
+        members, detail::describe_program<Program>(seed, options.compute, options.communication, optimizer, Sharding::stage),
         {.communication = options.communication,
          .control = options.control,
          .elastic = options.elastic,
@@ -81,5 +85,7 @@ template <class R>
 multi_worker_mirrored(R) -> multi_worker_mirrored<R>;
 template <class R>
 multi_worker_mirrored(R, multi_worker_options) -> multi_worker_mirrored<R>;
+template <class R, int Stage>
+multi_worker_mirrored(R, multi_worker_options, zero<Stage>) -> multi_worker_mirrored<R, default_backend, zero<Stage>>;
 
 }  // namespace strata

@@ -7,7 +7,7 @@
 namespace strata {
 
 /// Each process passes its own end of the communicator and reads the same batches; it computes its share of the leaves.
-template <class Communicator, class Backend = default_backend>
+template <class Communicator, class Backend = default_backend, class Sharding = zero<0>>
 struct synchronous_among {
   static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<Communicator>::type>()) > 0,
                 "the communicator lacks a member");
@@ -16,15 +16,18 @@ struct synchronous_among {
   Communicator processes;
   typename engine_options<Backend>::type options{};
   communication_options communication{};  // how gradients are sent. Its timeout is not used: the communicator has its own
+  [[no_unique_address]] Sharding sharding{};
 
   template <class Program>
-  using executor = synchronous_executor<Program, Backend, Communicator>;
+  using executor = synchronous_executor<Program, Backend, Communicator, Sharding>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     return {std::move(optimizer), seed, options, processes, communication};
   }
 };
+template <class C, int Stage>
+synchronous_among(C, compute_options, communication_options, zero<Stage>) -> synchronous_among<C, default_backend, zero<Stage>>;
 template <class C>
 synchronous_among(C, compute_options, communication_options) -> synchronous_among<C>;
 template <class C>

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <span>
+#include <strata/base/arena.hpp>
 #include <strata/network/layout.hpp>
 
 namespace strata {
@@ -50,6 +51,31 @@ constexpr parameter_ranges<Count> trained_ranges(const parameter_layout<Count>& 
   for (int i = 0; i < trained.count; ++i)
     trained.ranges[i].end = i + 1 < trained.count ? trained.ranges[i + 1].begin : layout.trainable;
   return trained;
+}
+
+/// Slice `i` of `count` of a part of an arena. It ends where a piece of the arena ends, or where the part ends.
+constexpr element_range slice_of(element_range all, int i, int count) {
+  const long first = all.begin / norm_piece, pieces = (all.end + norm_piece - 1) / norm_piece - first;
+  const auto cut = [&](int k) { return std::clamp((first + pieces * k / count) * norm_piece, all.begin, all.end); };
+  return {cut(i), cut(i + 1)};
+}
+
+/// The index of the piece that holds an element of parameter number `parameter`. A piece belongs to one parameter, so two pieces
+/// may lie in the same norm_piece elements of the arena. origin: where the array of the elements begins in the arena.
+constexpr long piece_of(long parameter, long element, long origin = 0) {
+  return (element + origin % norm_piece) / norm_piece + parameter;
+}
+
+/// The indices of the pieces that lie in a slice of an arena.
+constexpr element_range pieces_of(std::span<const parameter_range> parameters, element_range slice) {
+  element_range pieces;
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    const long from = std::max(slice.begin, parameters[k].begin), to = std::min(slice.end, parameters[k].end);
+    if (from >= to) continue;
+    if (pieces.size() == 0) pieces.begin = piece_of(long(k), from);
+    pieces.end = piece_of(long(k), to - 1) + 1;
+  }
+  return pieces;
 }
 
 /// Where the slice of thread or process `rank` of `ranks` begins. It ends where the next one begins.

@@ -6,6 +6,7 @@
 #include <strata/layers/branch.hpp>
 #include <strata/layers/frozen.hpp>
 #include <strata/layers/input.hpp>
+#include <strata/layers/on.hpp>
 #include <strata/layers/refused.hpp>
 
 namespace strata {
@@ -26,6 +27,7 @@ struct tape_node {
   int arity = 0;
   int consumers = 0;    // how many inputs of later nodes read it
   bool frozen = false;  // its parameters are not trained
+  int device = -1;      // that of the innermost `on`; -1: there is none
   shape out{};          // of one sample
 
   constexpr bool is_input() const { return arity == 0; }
@@ -254,6 +256,19 @@ struct structure<frozen<Items...>> {
       int i = first;
       ((r.nodes[i].operation = &info_of<typename Node::operation>, r.nodes[i++].frozen = true), ...);
     }(types{});
+    return out;
+  }
+};
+
+template <int Index, class... Items>
+struct structure<on<device<Index>, Items...>> {
+  using types = join_t<typename structure<Items>::types...>;
+
+  static constexpr int record(recorder& r, int in) {
+    const int first = r.size;
+    const int out = record_row<0, Items...>(r, in);
+    for (int i = first; i < r.size && r.failed->node < 0; ++i)
+      if (r.nodes[i].device < 0) r.nodes[i].device = Index;
     return out;
   }
 };

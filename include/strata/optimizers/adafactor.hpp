@@ -62,6 +62,7 @@ struct adafactor {
   /// The moments.
   static constexpr int slots() { return 1; }
   static constexpr bool needs_norms() { return true; }
+  static constexpr bool needs_whole_matrices = true;
 
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 4> settings() const {

@@ -98,6 +98,19 @@ constexpr kernel_match longest_match() {
   }
 }
 
+/// The longest chain of operations at a node. On a backend that splits programs it ends where another stage begins.
+template <class Program, class Backend>
+constexpr int chain_on(int first, purpose why) {
+  constexpr const auto& t = tape_of<typename Program::items>;
+  const int length = chain_length(t, first, why);
+  if constexpr (requires { typename Backend::split; }) {
+    constexpr const auto& stage_of = Backend::split::template stage_of_node<typename Program::items>;
+    for (int k = 1; k < length; ++k)
+      if (stage_of[std::size_t(first + k)] != stage_of[std::size_t(first)]) return k;
+  }
+  return length;
+}
+
 /// The match of node I, unless a match of an earlier node covers it: that saves half of all look-ups. Each match needs the one
 /// before, so instantiate them in order.
 template <class Program, class Backend, purpose Why, int I>
@@ -107,7 +120,7 @@ struct match_at {
     if constexpr (covered_before > I)
       return kernel_match{};
     else
-      return longest_match<Program, Backend, I, chain_length(tape_of<typename Program::items>, I, Why)>();
+      return longest_match<Program, Backend, I, chain_on<Program, Backend>(I, Why)>();
   }();
   static constexpr int covered = covered_before > I ? covered_before : I + found.length;
 };

@@ -22,7 +22,7 @@ template <class Program>
 inline constexpr auto truths_of_program = detail::truths_of(typename Program::outputs{});
 
 /// For engines whose device cannot read the memory of the host. It has what the network and its losses read.
-template <class T, device Device>
+template <class T, computing_device Device>
 class device_batch {
   template <class V>
   using buffer = typename Device::template buffer<V>;

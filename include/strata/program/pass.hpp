@@ -114,24 +114,86 @@ metric_sums<typename Engine::program> add_metric_sums(Engine& engine) {
 
 namespace detail {
 
-/// One pass of the plan over `batch`. first: the index of its first sample in the global batch; at: that in its leaf.
+/// What passes over a plan have in common, wherever their arrays lie. first: the index of the first sample of the batch in the
+/// global batch.
 template <class Program, class Backend, purpose Why>
-class pass {
+class kernel_calls {
+ protected:
   using T = typename Program::value_type;
   using device = device_of<Backend>;
   static constexpr const auto& plan = plan_of<Program, Backend, Why>;
   static constexpr const auto& code = code_table<Program, Backend, Why>;
   const step_context<T, device>& step_;
-  workspace<Program, Backend, Why>& work_;
   leaf_sums<Program, Backend> sums_;
   const samples<T>& batch_;
   std::int64_t first_;
+
+  kernel_calls(const step_context<T, device>& step, leaf_sums<Program, Backend> sums, const samples<T>& batch, std::int64_t first)
+      : step_(step), sums_(sums), batch_(batch), first_(first) {}
+
+  void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o, int g, pass_direction direction,
+           bool collects = false) {
+    observed(o, {g, direction, o.count, o.first_sample, collects}, [&] { detail::launch(step_.queue, call, o); });
+  }
+  template <class Launch>
+  void observed(const operands<T>& o, const observed_call& call, Launch&& launch) {
+    if (!step_.observer) return launch();
+    step_.observer->begins(call);
+    launch();
+    if constexpr (!device::is_host) step_.on->wait(step_.queue);
+    step_.observer->ended(call, observed_numbers_of(o));
+  }
+
+  bool trains(int g) const { return step_.trained ? step_.trained[g].trains : plan.groups[g].trains; }
+  bool trains(int g, int parameter) const {
+    return step_.trained ? step_.trained[g].parameters[parameter] : plan.groups[g].trainable[parameter];
+  }
+
+  /// All but y, dy, saved and scratch. input(k), input_gradient(k): where those lie that are not the batch.
+  template <class Input, class Gradient>
+  operands<T> operands_of(int g, Input&& input, Gradient&& input_gradient) {
+    const kernel_group& it = plan.groups[g];
+    operands<T> o;
+    o.count = batch_.count;
+    for (int k = 0; k < it.arity; ++k) {
+      const int from = it.input[k];
+      o.x[k] = from < 0 ? batch_.inputs[-1 - from] : input(k);
+      o.dx[k] = it.wants_dx[k] && trains(from) ? input_gradient(k) : nullptr;
+      o.adds_dx[k] = it.adds_dx[k];
+    }
+    for (int k = 0; k < it.parameter_count; ++k) {
+      o.w[k] = step_.weights + it.parameters[k];
+      if (sums_.gradient && trains(g, k)) o.dw[k] = sums_.gradient + it.parameters[k];
+    }
+    o.derived = step_.derived + it.derived;
+    o.statistics = step_.statistics + it.statistics;
+    o.total = step_.total;
+    o.leaves = step_.leaves;
+    o.random = step_.random.fork(std::uint64_t(it.first));
+    o.first_sample = first_;
+    if (const int k = it.number_of_output; k >= 0) {
+      o.labels = batch_.truths[k].labels;
+      o.targets = batch_.truths[k].targets;
+      o.weights = batch_.truths[k].weights;
+      o.loss = sums_.loss_at(k);
+    }
+    return o;
+  }
+};
+
+/// One pass of the plan over `batch`. first: the index of its first sample in the global batch; at: that in its leaf.
+template <class Program, class Backend, purpose Why>
+class pass : kernel_calls<Program, Backend, Why> {
+  using calls = kernel_calls<Program, Backend, Why>;
+  using calls::batch_, calls::code, calls::operands_of, calls::plan, calls::run, calls::step_, calls::sums_, calls::trains;
+  using typename calls::T, typename calls::device;
+  workspace<Program, Backend, Why>& work_;
   int at_;
 
  public:
   pass(const step_context<T, device>& step, workspace<Program, Backend, Why>& work, leaf_sums<Program, Backend> sums,
        const samples<T>& batch, std::int64_t first, int at = 0)
-      : step_(step), work_(work), sums_(sums), batch_(batch), first_(first), at_(at) {}
+      : calls(step, sums, batch, first), work_(work), at_(at) {}
 
   void forward(int segment) {
     for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
@@ -189,7 +251,8 @@ class pass {
               const everything& to = *static_cast<everything*>(context);
               to.update_product(gradient_product<T>{x, dz, count, rows, columns}, to.it.parameters[parameter]);
             }};
-        observed(o, {g, pass_direction::backward, o.count, o.first_sample}, [&] { detail::launch(step_.queue, into, o, sink); });
+        this->observed(o, {g, pass_direction::backward, o.count, o.first_sample},
+                       [&] { detail::launch(step_.queue, into, o, sink); });
       } else {
         run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
         for (int k = 0; k < it.parameter_count; ++k)
@@ -228,19 +291,6 @@ class pass {
   }
 
  private:
-  void run(typename kernel_code<T, typename device::queue>::call call, const operands<T>& o, int g, pass_direction direction,
-           bool collects = false) {
-    observed(o, {g, direction, o.count, o.first_sample, collects}, [&] { detail::launch(step_.queue, call, o); });
-  }
-  template <class Launch>
-  void observed(const operands<T>& o, const observed_call& call, Launch&& launch) {
-    if (!step_.observer) return launch();
-    step_.observer->begins(call);
-    launch();
-    if constexpr (!device::is_host) step_.on->wait(step_.queue);
-    step_.observer->ended(call, observed_numbers_of(o));
-  }
-
   /// The end of the trained parameter that begins at `begin`, padding included.
   static long trained_end(long begin) {
     static constexpr auto trained = trained_ranges(layout_of_program<Program>);
@@ -251,41 +301,15 @@ class pass {
 
   T* place(workspace_location where, int size) { return work_.at(where, size, at_); }
 
-  bool trains(int g) const { return step_.trained ? step_.trained[g].trains : plan.groups[g].trains; }
-  bool trains(int g, int parameter) const {
-    return step_.trained ? step_.trained[g].parameters[parameter] : plan.groups[g].trainable[parameter];
-  }
-
   [[gnu::noinline]] operands<T> of(int g) {
     const kernel_group& it = plan.groups[g];
-    operands<T> o;
-    o.count = batch_.count;
-    for (int k = 0; k < it.arity; ++k) {
-      const int from = it.input[k];
-      o.x[k] = from < 0 ? batch_.inputs[-1 - from] : place(plan.groups[from].output, plan.groups[from].size);
-      o.dx[k] = it.wants_dx[k] && trains(from) ? place(plan.groups[from].gradient, plan.groups[from].size) : nullptr;
-      o.adds_dx[k] = it.adds_dx[k];
-    }
-    for (int k = 0; k < it.parameter_count; ++k) {
-      o.w[k] = step_.weights + it.parameters[k];
-      if (sums_.gradient && trains(g, k)) o.dw[k] = sums_.gradient + it.parameters[k];
-    }
+    operands<T> o = operands_of(
+        g, [&](int k) { return place(plan.groups[it.input[k]].output, plan.groups[it.input[k]].size); },
+        [&](int k) { return place(plan.groups[it.input[k]].gradient, plan.groups[it.input[k]].size); });
     o.y = place(it.output, it.size);
     o.dy = place(it.gradient, it.size);
     o.saved = place(it.saved, it.kernel.saved);
     o.scratch = work_.scratch();
-    o.derived = step_.derived + it.derived;
-    o.statistics = step_.statistics + it.statistics;
-    o.total = step_.total;
-    o.leaves = step_.leaves;
-    o.random = step_.random.fork(std::uint64_t(it.first));
-    o.first_sample = first_;
-    if (const int k = it.number_of_output; k >= 0) {
-      o.labels = batch_.truths[k].labels;
-      o.targets = batch_.truths[k].targets;
-      o.weights = batch_.truths[k].weights;
-      o.loss = sums_.loss_at(k);
-    }
     return o;
   }
 

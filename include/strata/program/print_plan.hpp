@@ -4,9 +4,11 @@
 #include <strata/base/linkage.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
+#include <strata/base/text_table.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/kernel_list.hpp>
+#include <strata/program/print_stages.hpp>
 
 namespace strata {
 
@@ -25,10 +27,6 @@ struct layout_info {
   std::span<const parameter_slot> slots;
   long arena, trainable_arena, trainable, state;
 };
-
-/// A table as text: columns are aligned and two blanks apart, and a column that is empty below its header is left out. A row of
-/// one cell is printed as it is. Cells are ASCII.
-std::string aligned(const std::vector<std::vector<std::string>>& rows);
 
 /// The gradients that backward of a group writes: "dw, stores dx of %1, adds to dx of %0". "none": neither the group nor those
 /// before it have trained parameters.
@@ -67,6 +65,7 @@ std::string plan_text() {
 template <class Program, class Backend, purpose Why = purpose::training>
 void print_plan(std::ostream& out) {
   out << plan_text<Program, Backend, Why>();
+  if constexpr (Why == purpose::training && requires { typename Backend::split; }) out << stages_text<Program, Backend>();
 }
 
 /// The plan of a trainer for training, and that for inference where they differ.

@@ -128,6 +128,7 @@ class backup_and_restore {
 
   void save(resumable_fit& fit, any_process_group& group) {
     fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
+    fit.collect_slices();
     if (!group.is_chief()) return;
     const any_process_group::work saves(group, "saves a snapshot");
     if (!*lock_) hold_folder();  // the chief that began is gone, and this process has become it

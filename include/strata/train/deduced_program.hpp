@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/optimizer.hpp>
+#include <strata/network/devices.hpp>
 #include <strata/network/range_of_predictions.hpp>
 #include <strata/network/sequential.hpp>
 #include <strata/program/compiled.hpp>
@@ -83,6 +84,22 @@ inline constexpr int predictions_of = int(ends_of_program<Program>.outputs[0]);
 template <class Program>
 using refused_metrics_of = decltype(metrics_refused_for<predictions_of<Program>>(typename Program::metrics{}));
 
+/// Whether the strategy has the devices that the network names, and can split the program if that is what it does.
+template <class Program, class Strategy>
+struct split_verdict_of {
+  using type = no_complaint;
+};
+template <class Program, class Strategy>
+  requires(devices_of<typename Program::network> <= devices_of_strategy<Strategy>) &&
+          requires { typename Strategy::backend::split; }
+struct split_verdict_of<Program, Strategy> : Strategy::backend::split::template verdict<Program> {};
+template <class Program, class Strategy>
+  requires(devices_of<typename Program::network> > devices_of_strategy<Strategy>)
+struct split_verdict_of<Program, Strategy> {
+  using type = missing_device<device<devices_of<typename Program::network> - 1>,
+                              because<the_strategy_has_no_such_device_write_placed_with_more_thread_groups>>;
+};
+
 /// The same of the arguments as a program.
 template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
@@ -98,6 +115,8 @@ auto sentence_on_whole() {
     return metric_refusal<predictions_of<Program>, refused_metrics_of<Program>>{};
   else if constexpr (range_verdict<typename Program::items, typename Program::loss>::found.last > 0)
     return range_verdict<typename Program::items, typename Program::loss>{};
+  else if constexpr (!std::is_same_v<typename split_verdict_of<Program, Strategy>::type, no_complaint>)
+    return split_verdict_of<Program, Strategy>{};
   else if constexpr (lacks_kernel<Program, Strategy> >= 0)
     return kernel_verdict<Program, typename Strategy::backend, lacks_kernel<Program, Strategy>>{};
   else

@@ -23,14 +23,26 @@
 
 namespace strata {
 
+namespace detail {
+template <class Executor>
+auto all_slots(Executor& executor) {
+  if constexpr (requires { executor.slots(); })
+    return executor.slots();
+  else if constexpr (requires { executor.whole_slots(); })
+    return executor.whole_slots();
+}
+}  // namespace detail
+
 /// An executor whose state is complete in this process, so that a training can be saved and resumed.
-///   `slots()`                  what the optimizer keeps: one array of the layout's trainable size after the other
+///   `slots()`                  what the optimizer keeps: one array of the layout's trainable size after the other; or, where
+///   each
+///                              process keeps a slice, `whole_slots()` after `collect_slots()`, see synchronous_executor
 ///   `set_step(step)`           the number of updates that the parameters have seen
 ///   `seed()`                   of the random numbers of a step
 ///   `drop_rounding_errors()`   see resumable_fit
 template <class E, class Program>
 concept resumable_executor = executor<E, Program> && requires(E e, const E& k) {
-  { e.slots() } -> std::same_as<std::span<typename Program::value_type>>;
+  { detail::all_slots(e) } -> std::same_as<std::span<typename Program::value_type>>;
   e.set_step(0L);
   { k.learning_rate_by_hand() } -> std::same_as<std::optional<double>>;
   { k.seed() } -> std::convertible_to<std::uint64_t>;
@@ -109,8 +121,8 @@ class fit_in_program final : public resumable_fit {
     };
     add("", executor_.parameters(), false);
     for (long k = 0; k < slot_count(); ++k)
-      add(detail::text_of({"optimizer/", k, '/'}), executor_.slots().subspan(std::size_t(k * trained()), std::size_t(trained())),
-          true);
+      add(detail::text_of({"optimizer/", k, '/'}),
+          detail::all_slots(executor_).subspan(std::size_t(k * trained()), std::size_t(trained())), true);
     hooks_.add_arrays(out);
     return out;
   }
@@ -145,6 +157,9 @@ class fit_in_program final : public resumable_fit {
     hooks_.set_state(from.callbacks);
   }
   void drop_rounding_errors() override { executor_.drop_rounding_errors(); }
+  void collect_slices() override {
+    if constexpr (requires { executor_.collect_slots(); }) executor_.collect_slots();
+  }
 
  private:
   static constexpr long trained() { return layout_of_program<Program>.trainable; }

@@ -32,6 +32,8 @@ class fitted_model {
   virtual any_process_group& group() = 0;
   /// The same weights, with the network and the optimizer, as the formats of files see them.
   virtual model_view view() = 0;
+  /// The same, with the optimizer's state also where each process keeps a slice of it. All processes that train together call it.
+  virtual model_view complete_view() { return view(); }
 
   /// Adds one that sees each kernel of the training steps, from the next step until fit ends.
   virtual void observe(kernel_observer&) = 0;
@@ -95,6 +97,7 @@ class please_include_strata_train_fitted_model final : public fitted_model {
   void weights_changed() override { executor_.parameters_changed(); }
   any_process_group& group() override { return group_; }
   model_view view() override { return view_of_training<Program>(executor_); }
+  model_view complete_view() override { return view_of_training<Program>(executor_, true); }
 
   void observe(kernel_observer& observer) override {
     observers_.add(observer);

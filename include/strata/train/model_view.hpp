@@ -72,11 +72,24 @@ model_view view_of_weights(std::span<T> arena) {
           .parameters = std::as_writable_bytes(arena)};
 }
 
-/// With the optimizer, where the executor keeps its state in this process.
+/// With the optimizer, where the executor keeps its state in this process. Where processes keep slices of it, only with
+/// `collects`, for which all of them have to call it.
 template <class Program, class Executor>
-[[gnu::cold]] model_view view_of_training(Executor& executor) {
+[[gnu::cold]] model_view view_of_training(Executor& executor, [[maybe_unused]] bool collects = false) {
   model_view view = view_of_weights<typename Program::network>(executor.parameters());
+  std::span<typename Program::value_type> slots;
+  bool has_slots = false;
   if constexpr (requires { executor.slots(); }) {
+    slots = executor.slots();
+    has_slots = true;
+  } else if constexpr (requires { executor.whole_slots(); }) {
+    if (collects) {
+      executor.collect_slots(true);
+      slots = executor.whole_slots();
+    }
+    has_slots = collects;
+  }
+  if (has_slots) {
     const auto& optimizer = executor.optimizer();
     optimizer_view& to = view.optimizer.emplace();
     to.name = Program::optimizer::name;
@@ -91,7 +104,7 @@ template <class Program, class Executor>
     to.learning_rate = executor.learning_rate();
     to.step = executor.step();
     to.slots = optimizer.slots();
-    to.values = std::as_writable_bytes(executor.slots());
+    to.values = std::as_writable_bytes(slots);
   }
   if constexpr (requires { std::string(Program::loss::name); })
     view.loss = named_numbers{Program::loss::name, numbers_of<typename Program::loss>};

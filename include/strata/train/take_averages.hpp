@@ -34,8 +34,10 @@ void take_averages(Trainer& model) {
   static_assert(detail::averages<typename program::optimizer>,
                 "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
   auto& executor = model.executor();
-  static_assert(requires { executor.slots(); }, "take_averages: parameter servers keep the averages, and do not send them");
-  detail::copy_averages(detail::view_of_training<program>(executor));
+  static_assert(
+      requires { executor.slots(); } || requires { executor.whole_slots(); },
+      "take_averages: parameter servers keep the averages, and do not send them");
+  detail::copy_averages(detail::view_of_training<program>(executor, true));
   executor.parameters_changed();
 }
 

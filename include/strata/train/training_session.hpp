@@ -33,6 +33,9 @@ class resumable_fit {
   /// Drops the rounding errors that bf16_gradients would add to the next step, so that the arrays and the position alone decide
   /// how the training continues. All processes call it between the same two steps.
   virtual void drop_rounding_errors() = 0;
+  /// Where each process keeps a slice of an array, the chief gets all of them. All processes call it between the same two steps,
+  /// before the chief reads arrays().
+  virtual void collect_slices() {}
 
  protected:
   resumable_fit() = default;

@@ -19,6 +19,7 @@ namespace strata {
 /// The sums of a leaf follow from its samples alone, so they have the same bits on any number of threads.
 template <class Program, class Backend>
 class cpu_engine {
+ protected:
   using T = typename Program::value_type;
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& layout = layout_of_program<Program>;
@@ -47,6 +48,7 @@ class cpu_engine {
   arena<double> sums_;               // of all leaves
   std::vector<arena<T>> gradients_;  // of the leaves that this process computes
   arena<double> statistics_, penalties_, norms_;
+  std::vector<arena_slice> slices_;                          // of the arena, for which this engine has slots; empty: all of it
   std::remove_const_t<decltype(trained)> ranges_ = trained;  // with those that are frozen
   std::vector<trained_group> groups_;                        // empty: nothing is frozen
   step_context<T, host_device> context_;                     // of the current step
@@ -94,21 +96,18 @@ class cpu_engine {
   void read_slots(std::span<T> to) const { std::ranges::copy(slots_.span(), to.begin()); }
   void write_slots(std::span<const T> from) { std::ranges::copy(from, slots_.data()); }
 
+  [[gnu::cold]] void keep_slices(std::vector<arena_slice> slices, int slots) {
+    slices_ = std::move(slices);
+    slots_ = arena<T>(std::size_t(slots) * std::size_t(elements_of(slices_)));
+  }
+
   int prepare(int batch, purpose why, int processes) {
     const batch_division most = leaves_.grow(batch, why);
     return most.leaves == 0 ? 0 : make_room(most, why, processes);
   }
   [[gnu::cold]] void share_among(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
-    if (most.leaves > int(gradients_.size())) gradients_.resize(std::size_t(most.leaves));
-    leaves_.gradient_places().clear();
-    for (arena<T>& each : gradients_) {
-      if (each.grow(std::size_t(layout.trainable)))  // padding stays zero
-        for (const parameter_range& p : trained.span())
-          detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
-      leaves_.gradient_places().push_back(each.data());
-    }
-    clear_frozen_gradients();
+    allocate_gradients(most.leaves);
     training_.prepare(most.leaves, most.capacity, team_->size(), options_.micro_batch);
   }
 
@@ -160,6 +159,12 @@ class cpu_engine {
 
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
     rules.template with_rule<T>(step, rate, [&](const auto& rule) { apply(rules, rule, rate, gradient); });
+    parameters_changed();
+  }
+  template <class ShareNorms>
+  void update_slices(const optimizer_type& rules, long step, double rate, const global_gradient<T, host_device>& gradient,
+                     ShareNorms&& share_norms) {
+    rules.template with_rule<T>(step, rate, [&](const auto& rule) { apply_in_slices(rules, rule, rate, gradient, share_norms); });
     parameters_changed();
   }
   void update_state() {
@@ -217,6 +222,40 @@ class cpu_engine {
     parameters_changed();
   }
 
+ protected:
+  [[gnu::cold]] void allocate_gradients(int leaves) {
+    if (leaves > int(gradients_.size())) gradients_.resize(std::size_t(leaves));
+    leaves_.gradient_places().clear();
+    for (arena<T>& each : gradients_) {
+      if (each.grow(std::size_t(layout.trainable)))  // padding stays zero
+        for (const parameter_range& p : trained.span())
+          detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
+      leaves_.gradient_places().push_back(each.data());
+    }
+    clear_frozen_gradients();
+  }
+
+  auto& inference() {
+    if constexpr (one_plan)
+      return training_;
+    else
+      return inference_;
+  }
+
+  leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
+  void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
+  void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), layout.trainable, T{}); }
+
+  /// The penalties of the regularizers. One thread computes each parameter.
+  void penalize() {
+    if constexpr (layout.has_regularizers())
+      team_->for_tasks(trained.count, [&](int k, int) {
+        const parameter_range& p = ranges_.ranges[k];
+        penalties_[std::size_t(k)] =
+            update_type::penalty_of(p.frozen ? penalty{} : p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
+      });
+  }
+
  private:
   [[gnu::cold]] int make_room(const batch_division& most, purpose why, int processes) {
     sums_.grow(sums_stride * std::size_t(most.leaves));
@@ -236,16 +275,6 @@ class cpu_engine {
     }
   };
 
-  auto& inference() {
-    if constexpr (one_plan)
-      return training_;
-    else
-      return inference_;
-  }
-
-  leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
-  void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
-  void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), layout.trainable, T{}); }
   /// No kernel writes to them, but sums over leaves and processes read them.
   [[gnu::cold]] void clear_frozen_gradients() {
     for (arena<T>& each : gradients_)
@@ -293,16 +322,6 @@ class cpu_engine {
       if (plan.groups[g].trains) done(g);
   }
 
-  /// The penalties of the regularizers. One thread computes each parameter.
-  void penalize() {
-    if constexpr (layout.has_regularizers())
-      team_->for_tasks(trained.count, [&](int k, int) {
-        const parameter_range& p = ranges_.ranges[k];
-        penalties_[std::size_t(k)] =
-            update_type::penalty_of(p.frozen ? penalty{} : p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
-      });
-  }
-
   template <class Reduction>
   void backward_and_update(training_pass& pass, const update_type& all, const detail::loops_of_rule<T>& rule,
                            Reduction reduction) {
@@ -328,6 +347,32 @@ class cpu_engine {
           slices, [&](int i, int) { f(slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices)); });
     };
     all.run(rule, gradient, in_slices);
+  }
+
+  /// The slots and the gradient have the elements of slices_ only.
+  template <class Rule, class ShareNorms>
+  void apply_in_slices(const optimizer_type& rules, const Rule& rule, double rate,
+                       const global_gradient<T, host_device>& gradient, ShareNorms& share_norms) {
+    constexpr bool is_factored = factored_rule<Rule, T>;
+    static_assert(!is_factored, "an optimizer with a factored_rule has `static constexpr bool needs_whole_matrices = true`");
+    if constexpr (!is_factored) {
+      const long own = elements_of(slices_);
+      const auto in_parts = [&](auto&& f) {
+        const int count = team_->size();
+        team_->for_tasks(count, [&](int i, int) {
+          for (const arena_slice& s : slices_) {
+            const element_range part = slice_of({s.begin, s.end}, i, count);
+            if (part.size() == 0) continue;
+            T* slots[Rule::slots + 1] = {};
+            for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * own + s.at - s.begin;
+            T* const sums[1] = {gradient.arrays()[0] + s.at - s.begin};
+            f(update_type{rules, rate, ranges_.span(), weights_.data(), slots, norms_.data()}, gradient.at(sums), part.begin,
+              part.end);
+          }
+        });
+      };
+      update_type{rules, rate, ranges_.span(), weights_.data(), nullptr, norms_.data()}.run_parts(rule, in_parts, share_norms);
+    }
   }
 };
 

@@ -53,7 +53,6 @@ class prepared_plan {
     derived_is_stale_ = false;
   }
 
- private:
   /// The samples whose activations stay in a second-level cache while the weights pass through it. With several segments, the
   /// next segment reads activations only after all samples, so only the output of one group and of the next one must fit.
   static constexpr int samples_in_cache(int segment) {

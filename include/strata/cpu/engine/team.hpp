@@ -79,12 +79,6 @@ class thread_team {
   alignas(64) std::atomic<unsigned> phase_{0};
   std::atomic<bool> stop_{false};
 
-  static void pause() {
-#if defined(__SSE2__)
-    _mm_pause();
-#endif
-  }
-
   /// Pauses that take longer than the time between two phases of a step, and far less than a user notices. They are measured,
   /// because a pause takes 4 cycles on some processors and 140 on others.
   static int spins_for(std::chrono::microseconds time) {
@@ -140,6 +134,13 @@ class thread_team {
   }
 
  public:
+  /// Of a thread that waits in a loop.
+  static void pause() {
+#if defined(__SSE2__)
+    _mm_pause();
+#endif
+  }
+
   explicit thread_team(int size)
       : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))), shares_(std::size_t(size_)) {
     for (int rank = 1; rank < size_; ++rank) others_.emplace_back([this, rank] { work(rank); });
@@ -154,6 +155,8 @@ class thread_team {
   }
 
   int size() const { return size_; }
+  /// Pauses in a loop before a thread that waits goes to sleep.
+  int spins() const { return spins_; }
 
   /// Calls f(task, rank) for tasks 0 ... count-1, each on one thread, and returns when all are done. There may be up to 2^24 - 1
   /// tasks. f must not throw.

@@ -410,22 +410,38 @@ struct weight_update {
   /// in_slices(f) calls f(begin, end) for each slice of the arrays, on any threads, and returns when all calls have returned.
   template <class Rule, class InSlices>
   void run(const Rule& rule, const gradient& g, InSlices&& in_slices) const {
-    if (clips_by_norm()) in_slices([&](long begin, long end) { reduce(g, begin, end); });
+    const auto in_parts = [&](auto&& f) { in_slices([&](long begin, long end) { f(*this, g, begin, end); }); };
+    run_parts(rule, in_parts, [](double*, int) {});
+  }
+
+  /// The same for arrays in several parts. in_parts(f) calls f(update, gradient, begin, end) for each slice of each part: the
+  /// addresses differ between parts, the elements are numbered as in the arena. Where other processes have parts of their own,
+  /// share_norms(numbers, arrays) completes so many arrays of numbers, one for each piece of the arena.
+  template <class Rule, class InParts, class ShareNorms>
+  void run_parts(const Rule& rule, InParts&& in_parts, ShareNorms&& share_norms) const {
+    if (clips_by_norm()) {
+      in_parts([](const weight_update& it, const gradient& g, long begin, long end) { it.reduce(g, begin, end); });
+      share_norms(gradient_norms(), 1);
+    }
     if constexpr (parameterwise_rule<Rule, T> || factored_rule<Rule, T>) {
       constexpr bool says_so = norm_optimizer<Optimizer>;
       static_assert(says_so, "an optimizer with a parameterwise_rule or a factored_rule has `bool needs_norms() const`");
       if constexpr (factored_rule<Rule, T>) {
-        in_slices([&](long begin, long end) { update_moments(rule, g, begin, end); });
-        in_slices([&](long begin, long end) { propose_from_moments(rule, g, begin, end); });
+        in_parts(
+            [&](const weight_update& it, const gradient& g, long begin, long end) { it.update_moments(rule, g, begin, end); });
+        in_parts([&](const weight_update& it, const gradient& g, long begin, long end) {
+          it.propose_from_moments(rule, g, begin, end);
+        });
       } else {
-        in_slices([&](long begin, long end) { propose(rule, g, begin, end); });
+        in_parts([&](const weight_update& it, const gradient& g, long begin, long end) { it.propose(rule, g, begin, end); });
       }
-      in_slices([&](long begin, long end) {
-        apply_directions(rule, g, begin, end);
-        clear_padding<Rule>(begin, end);
+      share_norms(weight_norms(), 2);
+      in_parts([&](const weight_update& it, const gradient& g, long begin, long end) {
+        it.apply_directions(rule, g, begin, end);
+        it.template clear_padding<Rule>(begin, end);
       });
     } else {
-      run_elementwise(detail::loops_of_rule<T>(rule), g, in_slices);
+      run_elementwise(detail::loops_of_rule<T>(rule), in_parts);
     }
   }
 
@@ -558,23 +574,19 @@ struct weight_update {
   }
 
  private:
-  template <class InSlices>
-  [[gnu::noinline]] void run_elementwise(const detail::loops_of_rule<T>& rule, const gradient& g, InSlices& in_slices) const {
-    in_slices([&](long begin, long end) {
-      apply(rule, g, begin, end);
-      clear_padding(rule.slots, false, begin, end);
+  template <class InParts>
+  [[gnu::noinline]] void run_elementwise(const detail::loops_of_rule<T>& rule, InParts& in_parts) const {
+    in_parts([&](const weight_update& it, const gradient& g, long begin, long end) {
+      it.apply(rule, g, begin, end);
+      it.clear_padding(rule.slots, false, begin, end);
     });
   }
 
   /// Where the padding of a parameter begins in a slice that begins at `from`.
   static long padding_of(const parameter_range& p, long from) { return std::max(from, p.begin + p.elements); }
 
-  /// The index of a piece. A piece belongs to one parameter, so two pieces may lie in the same norm_piece elements of the arena.
-  static constexpr long piece(long parameter, long element, long origin) {
-    return (element + origin % norm_piece) / norm_piece + parameter;
-  }
   static constexpr long piece_count(std::span<const parameter_range> parameters, long origin) {
-    return parameters.empty() ? 0 : piece(long(parameters.size()) - 1, parameters.back().end - 1, origin) + 1;
+    return parameters.empty() ? 0 : piece_of(long(parameters.size()) - 1, parameters.back().end - 1, origin) + 1;
   }
   // Sums of squares, a number for each piece.
   double* gradient_norms() const { return norms; }
@@ -589,7 +601,7 @@ struct weight_update {
   double sum_of_pieces(const double* squares, long k) const {
     const parameter_range& p = parameters[std::size_t(k)];
     double sum = 0;
-    for (long id = piece(k, p.begin, origin); id <= piece(k, p.end - 1, origin); ++id) sum += squares[id];
+    for (long id = piece_of(k, p.begin, origin); id <= piece_of(k, p.end - 1, origin); ++id) sum += squares[id];
     return sum;
   }
 
@@ -628,7 +640,7 @@ struct weight_update {
     const long shift = origin % norm_piece;
     for (long at = begin, stop; at < end; at = stop) {
       stop = std::min(end, ((at + shift) / norm_piece + 1) * norm_piece - shift);
-      f(piece(k, at, origin), at, stop);
+      f(piece_of(k, at, origin), at, stop);
     }
   }
 };

@@ -79,7 +79,7 @@ class cuda_device {
   }
   void wait(const queue& q) const { machine::wait(q); }
 };
-static_assert(device<cuda_device>);
+static_assert(computing_device<cuda_device>);
 
 /// The kernels of NVIDIA's GPUs.
 struct cuda {

@@ -3,4 +3,5 @@
 #include <strata/distribute/synchronous/collective_operations.hpp>
 #include <strata/distribute/synchronous/gradient_buckets.hpp>
 #include <strata/distribute/synchronous/process_reduction.hpp>
+#include <strata/distribute/synchronous/process_slices.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>

@@ -23,8 +23,9 @@ class process_reduction : gradient_reduction {
   int leaves_ = 0;
 
  public:
-  void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds) {
-    tree_.prepare(c, std::move(buckets), leaves, rounds);
+  /// gathers: see tree_reduction. An engine that updates slices only does without.
+  void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true) {
+    tree_.prepare(c, std::move(buckets), leaves, rounds, gathers);
     if constexpr (!on_host) on_device_ = engine.on().template allocate<T>(std::size_t(size));
   }
   void drop_rounding_errors() { tree_.drop_rounding_errors(); }

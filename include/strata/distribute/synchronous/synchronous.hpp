@@ -1,6 +1,7 @@
 // The executor of all synchronous strategies: an engine computes leaves of a global batch, processes exchange sums, and leaves
 // are added in a fixed binary tree. So the bits of a step depend on the batch alone, not on the number of threads or processes.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/host_side.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
+#include <strata/distribute/zero.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/pass.hpp>
@@ -26,6 +28,8 @@ namespace strata {
 template <communicator C>
 class leaf_exchange;
 struct gradient_bucket;
+template <class T, communicator C>
+class process_slices;
 template <class Program, class Backend>
 std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack);
 namespace detail {
@@ -33,11 +37,13 @@ template <class Engine, communicator C>
 class process_reduction;
 }
 
-template <class Program, class Backend, communicator Communicator = detail::alone>
-class synchronous_executor : detail::compiled<Program, Backend>,
-                             public executor_defaults,
-                             public counted_optimizer<typename Program::optimizer>,
-                             public collective_operations<synchronous_executor<Program, Backend, Communicator>, Communicator> {
+/// Sharding: zero<0>, or what each process keeps in slices.
+template <class Program, class Backend, communicator Communicator = detail::alone, class Sharding = zero<0>>
+class synchronous_executor
+    : detail::compiled<Program, Backend>,
+      public executor_defaults,
+      public counted_optimizer<typename Program::optimizer>,
+      public collective_operations<synchronous_executor<Program, Backend, Communicator, Sharding>, Communicator> {
   using operations = collective_operations<synchronous_executor, Communicator>;
   friend operations;
   using counted = counted_optimizer<typename Program::optimizer>;
@@ -50,6 +56,11 @@ class synchronous_executor : detail::compiled<Program, Backend>,
   static constexpr const auto& layout = layout_of_program<Program>;
   using operations::among_processes, operations::processes_;
   using typename operations::connections, typename operations::nothing;
+  static constexpr bool keeps_slices = among_processes && Sharding::stage > 0;
+  using optimizer_sentence =
+      typename detail::sliced_optimizer_verdict<std::conditional_t<keeps_slices, typename Program::optimizer, void>>::type;
+  static_assert(sizeof(detail::spoken<optimizer_sentence>()) > 0, "zero divides what the optimizer keeps among processes");
+  static_assert(!keeps_slices || slicing_engine<engine_type>, "zero needs an engine on the host, such as that of the CPU");
 
   philox seed_;
   communication_options communication_;
@@ -59,8 +70,11 @@ class synchronous_executor : detail::compiled<Program, Backend>,
   [[no_unique_address]] std::conditional_t<among_processes, detail::process_reduction<engine_type, connections>, nothing>
       reduction_;
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> exchange_;
-  std::vector<double> statistics_;  // of the whole batch, of one group at a time
-  arena<T> gradient_;               // see keep_gradient
+  [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, nothing> slices_;
+  [[no_unique_address]] std::conditional_t<keeps_slices, arena<T>, nothing> whole_slots_;  // see collect_slots
+  [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
+  std::vector<double> statistics_;                                                   // of the whole batch, of one group at a time
+  arena<T> gradient_;                                                                // see keep_gradient
 
  public:
   using backend = Backend;
@@ -74,17 +88,59 @@ class synchronous_executor : detail::compiled<Program, Backend>,
         seed_{seed},
         communication_(communication),
         policy_(leaf_policy_of<Program>(options.leaves, operations::first_size(processes_))),
-        engine_(options, policy_, optimizer().slots()),
+        engine_(options, policy_, keeps_slices ? 0 : optimizer().slots()),
         host_(optimizer().slots()),
         statistics_(sums::statistics) {
+    if constexpr (keeps_slices) {
+      if (this->is_elastic()) throw_error(zero_is_not_elastic);
+      static constexpr auto ranges = trained_ranges(layout);
+      const std::vector<gradient_bucket> buckets = gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
+      slices_ = {processes_, buckets, ranges.span(), takes_norms(optimizer())};
+      engine_.keep_slices(slices_.own(processes_), optimizer().slots());
+    }
     initialize_parameters(layout, parameters(), seed);
     parameters_changed();
   }
 
-  std::span<T> parameters() { return host_.parameters(engine_); }
-  std::span<const T> parameters() const { return host_.parameters(engine_); }
-  std::span<T> slots() { return host_.slots(engine_); }
-  void parameters_changed() { host_.written(engine_); }
+  /// With zero, throws strata::error if a process was lost while the parameters of a step were exchanged.
+  std::span<T> parameters() {
+    refuse_torn_parameters();
+    return host_.parameters(engine_);
+  }
+  std::span<const T> parameters() const {
+    refuse_torn_parameters();
+    return host_.parameters(engine_);
+  }
+  std::span<T> slots()
+    requires(!keeps_slices)
+  {
+    return host_.slots(engine_);
+  }
+  void parameters_changed() {
+    if constexpr (keeps_slices) keep_own_slots();
+    host_.written(engine_);
+  }
+
+  /// With zero, all slots, until the next step or parameters_changed(), which keeps what was written to them. They are valid
+  /// where collect_slots has come before.
+  std::span<T> whole_slots()
+    requires keeps_slices
+  {
+    whole_slots_.grow(std::size_t(layout.trainable) * std::size_t(optimizer().slots()));
+    return whole_slots_.span();
+  }
+  /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do.
+  void collect_slots(bool in_all = false)
+    requires keeps_slices
+  {
+    const bool gets = in_all || processes_.rank() == 0;
+    const std::span<const T> own = engine_.slots();
+    const long elements = elements_of(slices_.own(processes_));
+    for (int k = 0; k < optimizer().slots(); ++k)
+      slices_.share(
+          processes_, "slots", gets ? whole_slots().data() + k * layout.trainable : nullptr,
+          [&](const arena_slice& s) { return own.data() + k * elements + s.at; }, !in_all);
+  }
   int threads() const { return host_.team(engine_).size(); }
   std::uint64_t seed() const { return seed_.key; }
 
@@ -101,7 +157,11 @@ class synchronous_executor : detail::compiled<Program, Backend>,
 
   void observe(kernel_observer* observer) { engine_.observe(observer); }
   /// Whether gradient() is kept from the next step on.
-  [[gnu::cold]] void keep_gradient(bool keep) { gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0); }
+  [[gnu::cold]] void keep_gradient(bool keep)
+    requires(!keeps_slices)
+  {
+    gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
+  }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
   std::span<const T> gradient() const { return gradient_.span(); }
@@ -166,13 +226,16 @@ class synchronous_executor : detail::compiled<Program, Backend>,
       if (why == purpose::inference) return;
       engine_.share_among(processes_.size());  // shares may be larger than before
       reduction_.prepare(processes_, engine_, gradient_buckets<Program, Backend>(communication_.bytes_per_pack), leaves,
-                         communication_.bf16_gradients);
+                         communication_.bf16_gradients, !keeps_slices);
     }
   }
 
   void forget_messages() { exchange_ = {}, reduction_ = {}; }
   std::array<std::span<std::byte>, 2> lasting_arrays() {
-    return {std::as_writable_bytes(parameters()), std::as_writable_bytes(slots())};
+    if constexpr (keeps_slices)
+      return {};  // it is not elastic
+    else
+      return {std::as_writable_bytes(parameters()), std::as_writable_bytes(slots())};
   }
 
   /// Nothing that lasts has changed before the last message has come, so that it may be begun again.
@@ -183,14 +246,46 @@ class synchronous_executor : detail::compiled<Program, Backend>,
       compute_gradients();
       const auto gradient = reduce(batch.count);
       refuse_other_batches(batch.count);
-      if (gradient_.size() > 0) [[unlikely]]
-        host_.read_gradient(engine_, gradient, gradient_.span());
-      engine_.update(optimizer(), step(), rate, gradient);
+      update(rate, gradient);
       if constexpr (plan.needs_whole_leaf()) engine_.update_state();
     }
     host_.updated();
     set_step(step() + 1);
     return add_metric_sums(engine_);
+  }
+
+  void update(double rate, const global_gradient<T, typename engine_type::device>& gradient) {
+    if constexpr (keeps_slices) {
+      whole_slots_ = {};
+      is_torn_ = true;
+      engine_.update_slices(optimizer(), step(), rate, gradient,
+                            [&](double* numbers, int arrays) { slices_.share_norms(processes_, numbers, arrays); });
+      T* const weights = engine_.parameters().data();
+      slices_.share(processes_, "parameters", weights, [&](const arena_slice& s) { return weights + s.begin; });
+      is_torn_ = false;
+    } else {
+      if (gradient_.size() > 0) [[unlikely]]
+        host_.read_gradient(engine_, gradient, gradient_.span());
+      engine_.update(optimizer(), step(), rate, gradient);
+    }
+  }
+
+  void refuse_torn_parameters() const {
+    if constexpr (keeps_slices)
+      if (is_torn_)
+        throw_error(
+            "zero: a process was lost while the others sent each other the parameters of a step, so those of this process are of "
+            "two steps: continue from a snapshot, with backup_and_restore");
+  }
+  /// Of whole_slots(), which may have been written to.
+  void keep_own_slots() {
+    if (whole_slots_.size() == 0) return;
+    const std::vector<arena_slice>& own = slices_.own(processes_);
+    for (int k = 0; k < optimizer().slots(); ++k)
+      for (const arena_slice& s : own)
+        std::copy_n(whole_slots_.data() + k * layout.trainable + s.begin, s.size(),
+                    engine_.slots().data() + k * elements_of(own) + s.at);
+    whole_slots_ = {};
   }
 
   void begin(purpose why, const samples<T>& batch) {

@@ -39,10 +39,7 @@ template <class T, communicator C, class Host = host_arithmetic<default_backend>
 class tree_reduction {
   using team_type = typename Host::team;
   using memory = typename C::memory;
-  struct range {
-    long begin = 0, end = 0;
-    long size() const { return end - begin; }
-  };
+  using range = element_range;
   /// A reduce-scatter and an all-gather in a group of processes.
   struct level {
     reduction_group group{};
@@ -66,8 +63,9 @@ class tree_reduction {
 
   long size_ = 0;
   int leaves_ = 0;
-  bool rounds_ = false;
+  bool rounds_ = false, gathers_ = true;
   std::vector<gradient_bucket> buckets_;
+  std::vector<arena_slice> own_;  // by bucket: what this process finishes, and where it lies in the sum
   std::vector<level> levels_;
   std::vector<decltype(std::declval<const C&>().begun())> marks_;  // by bucket: what its next stage waits for
   memory sum_, rounded_sum_;
@@ -81,9 +79,11 @@ class tree_reduction {
 
  public:
   /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are
-  /// completed: the last elements first. With `rounds` messages are rounded to bfloat16.
-  void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds) {
+  /// completed: the last elements first. With `rounds` messages are rounded to bfloat16. Without `gathers` no process gets the
+  /// slices of the others: the sum has only the slices of this process, one after the other in the order of the buckets.
+  void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true) {
     leaves_ = leaves;
+    gathers_ = gathers;
     rounds_ = rounds = rounds && c.size() > 1;
     size_ = buckets.empty() ? 0 : buckets.front().end;
     levels_.clear();
@@ -101,10 +101,10 @@ class tree_reduction {
       l.expanded = arena<T>(std::size_t(most.others * row));
       l.residue = arena<T>(std::size_t(size_));
     }
-    sum_ = c.allocate(std::size_t(size_) * sizeof(T));
+    sum_ = c.allocate(std::size_t(sum_size()) * sizeof(T));
     leaves_at_.reserve(std::size_t((leaves + c.size() - 1) / c.size()));
     if (!rounds) return;
-    rounded_sum_ = c.allocate(bytes(size_));
+    rounded_sum_ = c.allocate(bytes(sum_size()));
     residue_ = arena<T>(std::size_t(size_));
   }
   /// In one piece: for sums of up to `size` elements.
@@ -140,7 +140,7 @@ class tree_reduction {
     c.wait("gradients");
     T* const sum = numbers(sum_);
     if (rounds_)
-      in_slices(&team, {0, size_},
+      in_slices(&team, {0, sum_size()},
                 [&](long begin, long end) { expand_rounded(halves(rounded_sum_) + begin, sum + begin, end - begin); });
     return sum;
   }
@@ -175,7 +175,8 @@ class tree_reduction {
   };
 
   int buckets() const { return int(buckets_.size()); }
-  int stages() const { return 2 * int(levels_.size()); }
+  int stages() const { return gathers_ ? 2 * int(levels_.size()) : int(levels_.size()) + 1; }
+  long sum_size() const { return gathers_ || own_.empty() ? size_ : own_.back().at + own_.back().size(); }
   const char* name(int bucket) const { return buckets_[std::size_t(bucket)].name; }
   std::size_t bytes(long numbers) const { return std::size_t(numbers) * (rounds_ ? sizeof(std::uint16_t) : sizeof(T)); }
   static T* numbers(memory& m) { return reinterpret_cast<T*>(m.data()); }
@@ -183,10 +184,7 @@ class tree_reduction {
   detail::subtrees parts(const level& l, int i, int processes) const {
     return detail::subtrees(l.group.leaves_of(i, count_, processes));
   }
-  static range slice(const level& l, int bucket, int i) {
-    const range all = l.has[std::size_t(bucket)];
-    return {all.begin + slice_begin(all.size(), i, l.group.size()), all.begin + slice_begin(all.size(), i + 1, l.group.size())};
-  }
+  static range slice(const level& l, int bucket, int i) { return slice_of(l.has[std::size_t(bucket)], i, l.group.size()); }
 
   void divide(std::vector<gradient_bucket> buckets) {
     buckets_ = std::move(buckets);
@@ -203,6 +201,11 @@ class tree_reduction {
         l.at.push_back(l.row);
         l.row += has[std::size_t(b)].size();
       }
+    }
+    own_.clear();
+    for (long at = 0; const range& r : has) {
+      own_.push_back({r.begin, r.end, gathers_ ? r.begin : at});
+      at += r.size();
     }
   }
 
@@ -233,7 +236,7 @@ class tree_reduction {
     if (s > 0 && s <= depth) add_theirs(c, team, s - 1, b);
     if (s < depth)
       scatter(c, team, levels_[std::size_t(s)], b);
-    else
+    else if (gathers_)
       gather(c, levels_[std::size_t(2 * depth - 1 - s)], b);
     marks_[std::size_t(b)] = c.begun();
   }
@@ -315,9 +318,10 @@ class tree_reduction {
         if (!last)
           std::copy_n(result, end - begin, numbers(levels_[std::size_t(depth + 1)].sums) + k * size_ + element);
         else if (rounds_)
-          round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + element, end - begin);
+          round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + own_[std::size_t(b)].at + begin,
+                             end - begin);
         else
-          std::copy_n(result, end - begin, numbers(sum_) + element);
+          std::copy_n(result, end - begin, numbers(sum_) + own_[std::size_t(b)].at + begin);
         first = end_of_result;
       }
     });

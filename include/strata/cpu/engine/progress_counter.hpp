@@ -1,0 +1,32 @@
+// A number that one thread raises and others wait for.
+#pragma once
+#include <atomic>
+#include <strata/cpu/engine/team.hpp>
+
+namespace strata {
+
+/// On a cache line of its own.
+class alignas(64) progress_counter {
+  std::atomic<int> value_{0};
+
+ public:
+  void reset() { value_.store(0, std::memory_order_relaxed); }
+  /// What this thread has written before is seen by those that have waited.
+  void raise() {
+    value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    value_.notify_all();
+  }
+  /// Returns when the number is at least `least`. Sleeps after so many pauses.
+  void wait(int least, int spins) const {
+    for (int spin = 0;; ++spin) {
+      const int now = value_.load(std::memory_order_acquire);
+      if (now >= least) return;
+      if (spin < spins)
+        thread_team::pause();
+      else
+        value_.wait(now, std::memory_order_acquire);
+    }
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,227 @@
+// The engine of a program that is split into stages: each place is a group of threads, and sends what others read.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/cpu/engine/engine.hpp>
+#include <strata/cpu/engine/progress_counter.hpp>
+#include <strata/program/split.hpp>
+#include <strata/program/stage_pass.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// A leaf is computed by one thread of each place, together: a row of threads. If places have several threads each, there are as
+/// many rows, which share the leaves. Weights and the optimizer's slots are shared by all threads, and updated by all. Evaluation
+/// and prediction are not split: each thread computes leaves of its own.
+/// compute_options::threads is the number of threads of each place; 0: all cores together.
+template <class Program, class Backend>
+class split_engine : public cpu_engine<Program, Backend> {
+  using base = cpu_engine<Program, Backend>;
+  using base::leaves_, base::plan, base::context_;
+  using typename base::leaf, typename base::T;
+  using split = typename Backend::split;
+  using pass = detail::stage_pass<Program, Backend>;
+  static constexpr const auto& table = split::table;
+  static constexpr const auto& stages = stage_plan_of<Program, Backend>;
+  using table_type = std::remove_cvref_t<decltype(table)>;
+  static constexpr int places = table_type::places, micro_batches = table_type::micro_batches;
+  static_assert(plan.segment_count == 1);
+  static_assert(table.is_complete() && detail::ends(stages, table), "places would wait for each other for ever");
+
+  /// A micro-batch.
+  struct piece {
+    int leaf;
+    long first;  // sample
+    int count;
+    bool adds;  // it is not the first of its leaf
+  };
+  struct row {
+    std::vector<piece> pieces;
+    detail::stage_memory<T, host_device> memory[table_type::stages];
+    arena<T> scratch[places];
+    progress_counter sent[stages.transfer_count + 1];  // micro-batches
+    progress_counter released[table_type::stages];     // micro-batches that are through: there is room to receive others
+  };
+
+  int threads_;  // of each place
+  int spins_ = this->team().spins();
+  leaf_policy policy_;
+  int capacity_ = 0;  // the most samples of a micro-batch
+  std::vector<std::unique_ptr<row>> rows_;
+
+ public:
+  split_engine(compute_options how, leaf_policy policy, int slots)
+      : base(with_all_places(how), policy, slots), threads_(threads_of_place(how)), policy_(policy) {
+    for (int i = 0; i < threads_; ++i) rows_.push_back(std::make_unique<row>());
+  }
+
+  int prepare(int batch, purpose why, int processes) {
+    if (why == purpose::inference) return base::prepare(batch, why, processes);
+    const batch_division most = leaves_.grow(batch, why);
+    if (most.leaves == 0) return 0;
+    refuse_unequal_micro_batches(batch, processes);
+    this->sums_.grow(base::sums_stride * std::size_t(most.leaves));
+    share_among(processes);
+    return most.leaves;
+  }
+  void share_among(int processes) {
+    const batch_division most = leaves_.most_of_one(processes);
+    this->allocate_gradients(most.leaves);
+    int samples = 0;
+    for (int count = 1; count <= leaves_.prepared_for(purpose::training); ++count) {
+      const auto [leaves, capacity] = policy_(count);
+      samples = std::max(samples, samples_of_piece(capacity, (leaves + processes - 1) / processes));
+    }
+    capacity_ = std::max(capacity_, samples);
+    for (const auto& r : rows_) {
+      for (int s = 0; s < table_type::stages; ++s)
+        r->memory[s].prepare({}, stages.own[s], stages.received[s], table.in_flight(s), capacity_);
+      for (arena<T>& each : r->scratch)
+        each.grow(std::size_t(plan.scratch) + std::size_t(capacity_) * std::size_t(plan.scratch_per_sample));
+      r->pieces.reserve(std::size_t(most.leaves * most.capacity));
+    }
+  }
+
+  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    base::begin(why, batch, random, rank, processes);
+    if (why == purpose::training) cut();
+  }
+
+  template <class Done>
+  void forward_backward(Done&& done) {
+    this->penalize();
+    const leaf_range own = leaves_.own();
+    for (int l = own.begin; l < own.end; ++l) {
+      this->clear_sums(l);
+      if (l >= leaves_.occupied()) this->clear_gradient(l);
+    }
+    for (const auto& r : rows_) {
+      for (progress_counter& each : r->sent) each.reset();
+      for (progress_counter& each : r->released) each.reset();
+    }
+    // As many tasks as threads: each thread begins with its own, so that all of them run at the same time.
+    this->team().for_tasks(places * threads_, [&](int i, int) { compute(*rows_[std::size_t(i / places)], i % places); });
+    for (int g = plan.group_count - 1; g >= 0; --g)
+      for (int l = own.begin; l < own.end; ++l)
+        if (plan.groups[g].trains) done(g);
+  }
+
+  static constexpr bool updates_at_once(const typename Program::optimizer&) { return false; }
+
+ private:
+  static int threads_of_place(const compute_options& how) {
+    return how.threads > 0 ? how.threads : std::max(1, available_cores() / places);
+  }
+  static compute_options with_all_places(compute_options how) {
+    how.threads = places * threads_of_place(how);
+    return how;
+  }
+
+  void refuse_unequal_micro_batches(int batch, int processes) const {
+    if constexpr (micro_batches > 1)
+      if (batch % (micro_batches * processes) != 0)
+        throw_error(
+            {"a batch of ", batch, " samples cannot be cut into ", micro_batches * processes, " micro-batches of equal size"});
+  }
+  /// The samples of a micro-batch, where a leaf has `capacity`, and this process computes `leaves` of them. With a timetable of
+  /// several micro-batches each row of threads has as many, but at least one for each leaf.
+  int samples_of_piece(int capacity, int leaves) const {
+    if constexpr (micro_batches > 1) {
+      const int pieces = std::max(1, micro_batches * threads_ / std::max(1, leaves));
+      return std::max(1, (capacity + pieces - 1) / pieces);
+    } else {
+      const int wanted = this->options_.micro_batch;
+      return std::min(capacity, wanted > 0 ? wanted : this->training_.samples_in_cache(0));
+    }
+  }
+  /// Cuts the leaves of this step into micro-batches.
+  void cut() {
+    const leaf_range own = leaves_.own();
+    const int samples = samples_of_piece(int(leaves_.first_of(1)), own.size());
+    for (int i = 0; i < threads_; ++i) {
+      std::vector<piece>& pieces = rows_[std::size_t(i)]->pieces;
+      pieces.clear();
+      const leaf_range share = share_of(own.size(), i, threads_);
+      for (int l = own.begin + share.begin; l < own.begin + share.end; ++l)
+        leaves_.in_micro_batches(l, samples, [&](const strata::samples<T>& some, long first) {
+          pieces.push_back({l, first, some.count, first > leaves_.first_of(l)});
+        });
+    }
+  }
+
+  /// The turns of one place.
+  void compute(row& r, int place) {
+    const int count = int(r.pieces.size());
+    for (int round = 0; round * micro_batches < count; ++round)
+      for (const turn& t : table.turns[std::size_t(place)])
+        if (const int number = round * micro_batches + t.micro_batch; number < count)
+          t.backward ? compute_backward(r, t.stage, number) : compute_forward(r, t.stage, number);
+  }
+  samples<T> samples_of(const piece& p) const { return leaves_.batch().rows(int(p.first), p.count, base::ends); }
+  pass pass_of(row& r, int stage, int number, const samples<T>& some) {
+    const piece& p = r.pieces[std::size_t(number)];
+    return pass(context_, r.memory[stage], r.scratch[table_type::place_of(stage)].data(), this->sums_of(p.leaf), some, p.first,
+                number);
+  }
+
+  void compute_forward(row& r, int stage, int number) {
+    const piece& p = r.pieces[std::size_t(number)];
+    const samples<T> some = samples_of(p);
+    pass compute = pass_of(r, stage, number, some);
+    bool has_outputs = false;
+    for (int g = 0; g < plan.group_count; ++g) {
+      if (stages.stage_of[g] != stage) continue;
+      for (int t = 0; t < stages.transfer_count; ++t)
+        if (const stage_transfer& it = stages.transfers[t]; !it.of_gradient && it.to == stage && it.before == g)
+          r.sent[t].wait(number + 1, spins_);
+      compute.forward(g);
+      for (int t = 0; t < stages.transfer_count; ++t)
+        if (const stage_transfer& it = stages.transfers[t]; !it.of_gradient && it.from == stage && it.after == g)
+          send(r, t, number, p.count);
+      has_outputs = has_outputs || plan.groups[g].number_of_output >= 0;
+    }
+    if (!has_outputs) return;
+    output_rows<const T> predictions;
+    for (int k = 0; k < plan.output_count; ++k) predictions.at[k] = compute.predictions(k);
+    detail::measure<Program>(predictions, some, this->sums_of(p.leaf).metrics());
+  }
+  void compute_backward(row& r, int stage, int number) {
+    const piece& p = r.pieces[std::size_t(number)];
+    const samples<T> some = samples_of(p);
+    pass compute = pass_of(r, stage, number, some);
+    const auto wait = [&](int g, bool of_output) {
+      for (int t = 0; t < stages.transfer_count; ++t)
+        if (const stage_transfer& it = stages.transfers[t];
+            it.of_gradient && it.to == stage && it.before == g && (it.group == g) == of_output)
+          r.sent[t].wait(number + 1, spins_);
+    };
+    for (int g = plan.group_count - 1; g >= 0; --g) {
+      if (stages.stage_of[g] != stage || !plan.groups[g].trains) continue;
+      wait(g, true);
+      compute.backward(
+          g, p.adds, [&] { wait(g, false); },
+          [&] {
+            for (int t = 0; t < stages.transfer_count; ++t)
+              if (const stage_transfer& it = stages.transfers[t]; it.of_gradient && it.from == stage && it.after == g)
+                send(r, t, number, compute.group_trains(it.group) ? p.count : 0);
+          });
+    }
+    r.released[stage].raise();
+  }
+  void send(row& r, int t, int number, int count) {
+    const stage_transfer& it = stages.transfers[t];
+    r.released[it.to].wait(number - table.in_flight(it.to), spins_);
+    std::copy_n(r.memory[it.from].at(it.source, number), long(count) * it.size, r.memory[it.to].at(it.target, number));
+    r.sent[t].raise();
+  }
+};
+
+template <class Program, class Base, class Split>
+  requires(device_of<Base>::is_host)
+struct engine_for<Program, split_backend<Base, Split>> {
+  using type = split_engine<Program, split_backend<Base, Split>>;
+};
+
+}  // namespace strata

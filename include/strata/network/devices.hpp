@@ -1,0 +1,37 @@
+// How many devices a network names.
+#pragma once
+#include <strata/network/sequential.hpp>
+
+namespace strata {
+
+// The words of the sentence. Neither is ever defined.
+template <class Device, class Why>
+struct missing_device;
+
+inline constexpr reason the_strategy_has_no_such_device_write_placed_with_more_thread_groups{
+    "the network places layers on a device that the strategy does not have: give the trainer placed{thread_groups<N>{}}"};
+
+namespace detail {
+template <int N>
+constexpr int count_devices(const tape<N>& t) {
+  int last = 0;
+  if (t.well_shaped())
+    for (const tape_node& n : t.nodes) last = n.device > last ? n.device : last;
+  return last + 1;
+}
+}  // namespace detail
+
+/// The largest number of a device in its `on`, plus 1.
+template <class Network>
+inline constexpr int devices_of = detail::count_devices(tape_of<typename Network::items>);
+
+namespace detail {
+/// The devices of a strategy: `Strategy::device_count`, or one.
+template <class Strategy>
+inline constexpr int devices_of_strategy = 1;
+template <class Strategy>
+  requires requires { Strategy::device_count; }
+inline constexpr int devices_of_strategy<Strategy> = Strategy::device_count;
+}  // namespace detail
+
+}  // namespace strata

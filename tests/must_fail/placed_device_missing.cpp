@@ -1,0 +1,15 @@
+// error: missing_device<.*device<2>.*because<.*the_strategy_has_no_such_device_write_placed_with_more_thread_groups>
+// whole program
+#include <strata/distribute/placed.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, on<device<2>, dense<64, relu>>, on<device<1>, dense<10, softmax>>>;
+void train() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, placed{thread_groups<3>{}}};
+#else
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, placed{thread_groups<2>{}}};
+#endif
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}

@@ -1,0 +1,200 @@
+// Slots in slices: each process updates its slice of the parameters, and the parameters have the bits of one process.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <strata/callbacks/average_weights.hpp>
+#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/distribute/synchronous_among.hpp>
+#include <strata/optimizers/ema.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/backup_and_restore.hpp>
+#include <string>
+#include <vector>
+
+#include "error_of.hpp"
+#include "fake_machines.hpp"
+#include "gradient_check.hpp"
+#include "scratch_folder.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+// Slices end within parameters and between them, and there are more pieces of 1,024 elements than processes.
+using mlp = sequential<input<96>, dense<40, relu, kernel_regularizer<l2<0.01_r>>>, layer_norm<>, dense<33, tanh_activation>,
+                       dense<10, softmax>>;
+
+constexpr int samples_of_batch = 24;
+constexpr compute_options two_threads{.threads = 2, .leaves = 8};
+
+template <class Optimizer>
+using program_with = program<mlp, sparse_categorical_crossentropy<>, Optimizer, type_list<accuracy>>;
+
+/// Parameters and metrics after some steps.
+struct outcome {
+  std::vector<float> weights;
+  std::vector<double> sums;
+  bool operator==(const outcome& o) const {
+    return weights.size() == o.weights.size() &&
+           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && sums == o.sums;
+  }
+};
+template <class P>
+outcome outcome_of(auto& executor) {
+  executor.prepare(samples_of_batch, purpose::training);
+  outcome out;
+  for (unsigned step = 0; step < 4; ++step)
+    for (const metric_sum& sum : executor.train_step(random_batch<P>(samples_of_batch - int(step), step).view()))
+      out.sums.insert(out.sums.end(), {sum.sum, sum.count});
+  const auto w = executor.parameters();
+  out.weights.assign(w.begin(), w.end());
+  return out;
+}
+
+template <class Optimizer>
+void check_bits(const Optimizer& optimizer, const std::vector<std::vector<int>>& machines, communication_options how = {}) {
+  using P = program_with<Optimizer>;
+  how.bytes_per_pack = 4096;
+  synchronous_executor<P, cpu> alone(optimizer, 3, two_threads);
+  const outcome expected = outcome_of<P>(alone);
+  for (const std::vector<int>& of_ranks : machines) {
+    CAPTURE(Optimizer::name);
+    CAPTURE(of_ranks.size());
+    traffic sent;
+    std::atomic<int> wrong{0};
+    for (const std::string& failure : among_machines(of_ranks, sent, [&](auto c) {
+           synchronous_executor<P, cpu, fake_machines, zero<1>> executor(optimizer, 3, two_threads, c, how);
+           wrong += outcome_of<P>(executor) != expected;
+         }))
+      CHECK(failure == "");
+    CHECK(wrong == 0);
+  }
+}
+}  // namespace
+
+TEST_CASE("any number of processes and machines, and every kind of rule: the parameters of one process, bit for bit") {
+  check_bits(adam{.learning_rate = 0.01}, {{0}, {0, 1}, {0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 3, 4}, {1, 1, 2, 2, 3, 3}});
+  check_bits(adam{.learning_rate = 0.01, .weight_decay = 0.1, .global_clipnorm = 0.1}, {{0, 0, 0}, {0, 0, 1, 1}});
+  check_bits(sgd{.learning_rate = 0.01, .momentum = 0.9, .clipnorm = 0.05}, {{0, 0, 0}});
+  check_bits(lamb{.learning_rate = 0.01, .clipnorm = 0.05}, {{0, 1}, {0, 0, 0}, {0, 0, 1, 1}});
+  check_bits(ema{lamb{.learning_rate = 0.01}}, {{0, 0, 0}});
+}
+
+TEST_CASE("layers that do not train, and gradients in bfloat16: the bits of processes without it") {
+  using P = program_with<adam>;
+  const communication_options rounded{.bytes_per_pack = 4096, .bf16_gradients = true};
+  const auto train_with = [&]<int Stage>(zero<Stage>) {
+    std::vector<outcome> all(3);
+    traffic sent;
+    for (const std::string& failure : among_machines({0, 0, 0}, sent, [&](auto c) {
+           synchronous_executor<P, cpu, fake_machines, zero<Stage>> executor(adam{}, 3, two_threads, c, rounded);
+           executor.freeze(std::array{true, false, false, false, false, true, false, false});
+           all[std::size_t(c.rank())] = outcome_of<P>(executor);
+         }))
+      CHECK(failure == "");
+    for (const outcome& o : all) CHECK(o == all.front());
+    return all.front();
+  };
+  CHECK(train_with(zero<1>{}) == train_with(zero<0>{}));
+}
+
+TEST_CASE("slices of a process: together they are the arena, and each has about as many elements") {
+  const std::vector<gradient_bucket> buckets{{40'000, 90'000, 2}, {16, 40'000, 1}, {0, 16, 0}};
+  for (const auto& [processes, per_machine] : {std::pair{1, 1}, {3, 1}, {4, 4}, {6, 2}}) {
+    std::vector<int> owners(90'000, 0);
+    for (int r = 0; r < processes; ++r) {
+      const std::vector<arena_slice> own = slices_of_process(buckets, r, processes, per_machine);
+      long at = 0;
+      for (const arena_slice& s : own) {
+        CHECK(s.at == at);
+        at += s.size();
+        for (long i = s.begin; i < s.end; ++i) ++owners[std::size_t(i)];
+        CHECK((s.end % norm_piece == 0 || s.end == 90'000 || s.end == 40'000 || s.end == 16));
+      }
+      CHECK(elements_of(own) == at);
+      CHECK(std::abs(at - 90'000 / processes) <= 3 * norm_piece);
+    }
+    CHECK(std::ranges::count(owners, 1) == 90'000);
+  }
+}
+
+namespace {
+using averaging = ema<adam>;
+const data::digits& digits() {
+  static const data::digits d = data::synthetic_digits(80, 3);
+  return d;
+}
+using of_digits = sequential<input<28, 28, 1>, flatten, dense<16, relu>, dropout<0.2_r>, dense<10, softmax>>;
+
+/// Two epochs, or the first one and a snapshot of it.
+std::vector<float> trained(const auto& strategy, const std::filesystem::path& folder, int epochs_of_it) {
+  trainer model{of_digits{}, averaging{adam{.learning_rate = 0.01}}, sparse_categorical_crossentropy{}, strategy, seed(7)};
+  const auto batches = digits() | data::shuffle(80) | data::batch<32>;
+  backup_and_restore backup(folder, {.delete_checkpoint = epochs_of_it == 2});
+  if (epochs_of_it == 2)
+    model.fit(batches, epochs(2), verbose::off, backup, average_weights{});
+  else
+    model.fit(batches, epochs(1), verbose::off, backup);
+  return {model.parameters().begin(), model.parameters().end()};
+}
+
+std::vector<float> among(int processes, const std::filesystem::path& folder, int epochs_of_it) {
+  std::vector<std::vector<float>> all(static_cast<std::size_t>(processes));
+  traffic sent;
+  const std::vector<int> one_machine(std::size_t(processes), 0);
+  for (const std::string& failure : among_machines(one_machine, sent, [&](auto c) {
+         all[std::size_t(c.rank())] =
+             trained(synchronous_among{c, compute_options{.threads = 1, .leaves = 8}, {}, zero<1>{}}, folder, epochs_of_it);
+       }))
+    CHECK(failure == "");
+  for (const auto& each : all) CHECK(each == all.front());
+  return all.front();
+}
+}  // namespace
+
+TEST_CASE("a snapshot does not depend on who kept which slice") {
+  const scratch_folder folder("zero");
+  const one_device alone{{.threads = 1, .leaves = 8}};
+  const std::vector<float> expected = trained(alone, folder / "undisturbed", 2);
+  const auto check = [&](const char* name, auto&& first, auto&& second) {
+    CAPTURE(name);
+    first(folder / name);
+    CHECK(second(folder / name) == expected);
+  };
+  const auto begin_with = [](int processes) { return [processes](const auto& to) { among(processes, to, 1); }; };
+  const auto end_with = [](int processes) { return [processes](const auto& from) { return among(processes, from, 2); }; };
+  check("4 to 3", begin_with(4), end_with(3));
+  check("4 to one device", begin_with(4), [&](const auto& from) { return trained(alone, from, 2); });
+  check("one device to 2", [&](const auto& to) { trained(alone, to, 1); }, end_with(2));
+}
+
+namespace {
+/// Loses the others while they exchange parameters.
+struct lonely : in_process {
+  explicit lonely(in_process c) : in_process(std::move(c)) {}
+  void wait(const char* what) {
+    if (what == std::string("parameters")) throw communication_error("parameters: process 1 is lost");
+    in_process::wait(what);
+  }
+};
+}  // namespace
+
+TEST_CASE("parameters of which the others lack a part are refused") {
+  using P = program_with<adam>;
+  std::vector<std::string> failures(2, "");
+  std::vector<std::thread> threads;
+  for (in_process& member : in_process::group(2))
+    threads.emplace_back([&, member] {
+      synchronous_executor<P, cpu, lonely, zero<1>> executor(adam{}, 3, {.threads = 1, .leaves = 2}, lonely(member));
+      executor.prepare(8, purpose::training);
+      const std::string lost = error_of<communication_error>([&] { executor.train_step(random_batch<P>(8, 1).view()); });
+      failures[std::size_t(member.rank())] = lost + "; " + error_of([&] { (void)executor.parameters(); });
+    });
+  for (std::thread& t : threads) t.join();
+  for (const std::string& f : failures)
+    CHECK(f ==
+          "parameters: process 1 is lost; zero: a process was lost while the others sent each other the parameters of a step, so "
+          "those of this process are of two steps: continue from a snapshot, with backup_and_restore");
+}
