@@ -1,5 +1,5 @@
 """Microseconds per training step of PyTorch on a GPU, a line "network batch mode microseconds" each: eager, torch.compile, and with a
-CUDA graph. steps.cu has the same networks."""
+CUDA graph; "bf16" in a name means autocast to bfloat16. steps.cu has the same networks."""
 import time
 
 import torch
@@ -21,7 +21,7 @@ def mlp(*sizes):
     return nn.Sequential(*layers[:-1])
 
 
-def microseconds(model, shape, batch, mode):
+def microseconds(model, shape, batch, mode, halves):
     model = model.cuda()
     x = torch.rand(batch, *shape, device="cuda")
     y = torch.ones(batch, dtype=torch.long, device="cuda")
@@ -30,7 +30,8 @@ def microseconds(model, shape, batch, mode):
     optimizer = torch.optim.Adam(model.parameters(), fused=True, capturable=mode == "graph")
 
     def loss_of(x, y):
-        return functional.cross_entropy(model(x), y)
+        with torch.autocast("cuda", torch.bfloat16, enabled=halves):
+            return functional.cross_entropy(model(x), y)
 
     loss = torch.compile(loss_of) if mode == "compile" else loss_of
 
@@ -66,9 +67,11 @@ def microseconds(model, shape, batch, mode):
 
 for mode in ("eager", "compile", "graph"):
     for name, make, shape, batch in (("reference CNN", cnn, (1, 28, 28), 64), ("reference CNN", cnn, (1, 28, 28), 4096),
+                                     ("reference CNN bf16", cnn, (1, 28, 28), 4096),
                                      ("mlp 784-128-10", lambda: mlp(784, 128, 10), (784,), 64),
-                                     ("mlp 4096 x 4", lambda: mlp(4096, 4096, 4096, 4096, 4096), (4096,), 8192)):
+                                     ("mlp 4096 x 4", lambda: mlp(4096, 4096, 4096, 4096, 4096), (4096,), 8192),
+                                     ("mlp 4096 x 4 bf16", lambda: mlp(4096, 4096, 4096, 4096, 4096), (4096,), 8192)):
         try:
-            print(f"{name} b={batch} {mode} {microseconds(make(), shape, batch, mode):.1f}", flush=True)
+            print(f"{name} b={batch} {mode} {microseconds(make(), shape, batch, mode, 'bf16' in name):.1f}", flush=True)
         except Exception as e:  # one network that does not fit must not end the others
             print(f"{name} b={batch} {mode}: {type(e).__name__}: {str(e)[:150]}", flush=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """nvcc compiles whole training programs for sm_80, sm_90 and sm_100, without a warning, and no kernel spills registers. Without a
-device the program says so in one line. Projects of Meson and CMake build a .cu file. Skipped where there is no nvcc."""
+device the program says so in one line. The same with cuBLASLt where its header is. Projects of Meson and CMake build a .cu file.
+Skipped where there is no nvcc."""
 import os
 import pathlib
 import re
@@ -15,22 +16,31 @@ from packages import ROOT, check, finish_tests, need_nvcc  # noqa: E402
 nvcc = need_nvcc()
 
 
-architectures = [f"-gencode=arch=compute_{n},code=sm_{n}" for n in (80, 90, 100)]
-with tempfile.TemporaryDirectory() as folder:
-    program = f"{folder}/trains"
-    command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", *architectures, "-Xptxas=-v", f"-I{ROOT}/include",
-               ROOT / "tests/cuda/trains.cu", "-o", program]
-    done = subprocess.run(command, capture_output=True, text=True)
-    output = done.stdout + done.stderr
-    check(done.returncode == 0 and "warning" not in output, "nvcc compiles training programs for sm_80, sm_90 and sm_100", output)
-    spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", output)
-    check(len(spills) > 30 and all(each == ("0", "0") for each in spills), f"none of {len(spills)} kernels spills registers", output)
-    if done.returncode == 0:
-        ran = subprocess.run([program], capture_output=True, text=True)
-        if ran.stderr.startswith("gpu(0): this machine has no CUDA device"):
-            check(ran.returncode == 1 and ran.stdout == "", "without a device the program says so in one line", ran.stdout + ran.stderr)
-        else:
-            check(ran.returncode == 0, "the program trains on the device of this machine", ran.stdout + ran.stderr)
+def check_program(source, architectures, arguments, least_kernels, what):
+    """Compiles a program, looks at what nvcc and ptxas say, and runs it."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/program"
+        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", *[f"-gencode=arch=compute_{n},code=sm_{n}" for n in architectures],
+                   "-Xptxas=-v", f"-I{ROOT}/include", ROOT / "tests/cuda" / source, "-o", program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        output = done.stdout + done.stderr
+        check(done.returncode == 0 and "warning" not in output, f"nvcc compiles {what}", output)
+        spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", output)
+        check(len(spills) > least_kernels and all(each == ("0", "0") for each in spills), f"none of {len(spills)} kernels spills registers",
+              output)
+        if done.returncode == 0:
+            ran = subprocess.run([program], capture_output=True, text=True)
+            if ran.stderr.startswith("gpu(0): this machine has no CUDA device"):
+                check(ran.returncode == 1 and ran.stdout == "", "without a device the program says so in one line", ran.stdout + ran.stderr)
+            else:
+                check(ran.returncode == 0, "the program trains on the device of this machine", ran.stdout + ran.stderr)
+
+
+check_program("trains.cu", (80, 90, 100), [], 30, "training programs for sm_80, sm_90 and sm_100")
+headers = [pathlib.Path(nvcc).resolve().parents[1] / "include", pathlib.Path("/usr/local/include"), pathlib.Path("/usr/include")]
+if any((folder / "cublasLt.h").is_file() for folder in headers):
+    check_program("large.cu", (90,), ["-DSTRATA_CUBLASLT", "-lcublasLt"], 10, "a training program with cuBLASLt")
+
 
 def outcome(*commands, folder):
     """The output of the last command, or None if one of them fails, with what it said."""

@@ -2,6 +2,7 @@
 // shapes...>.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <strata/base/random.hpp>
 #include <strata/base/tensor.hpp>
 #include <strata/concepts/device.hpp>
@@ -22,6 +23,9 @@ struct fused {};
 ///   `backward_into(const operands<T>&, const gradient_sink<T>&)`  backward that stores no weight gradients, optional
 ///   `infer(const operands<T>&)`           where inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
+///   `prepare(const operands<T>&, bool trains)`  makes `operands::prepared` for all calls with that many samples and leaves;
+///   called
+///     before the first of them, never within a step. trains: backward follows. Optional, for devices with a queue
 ///   for whole-batch operations: `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`
 /// Losses and `collect` add to the sums of a leaf; where a call has all samples of its leaves, they may store them.
 /// Where the queue of the backend's device is not empty, each of them takes it as its first argument.
@@ -68,7 +72,8 @@ struct operands {
   T* dw[max_group_parameters] = {};
   bool adds_dw = false;  // false: first micro-batch, the kernel stores
 
-  T* saved = nullptr;  // written forward, read backward
+  const void* prepared = nullptr;  // what `prepare` has made; null where the kernel has none, or where it returned null
+  T* saved = nullptr;              // written forward, read backward
   T* scratch = nullptr;
   double* statistics = nullptr;  // of this leaf while collecting (add to them), of the whole batch afterwards
   double total = 0;              // samples in the whole global batch
@@ -118,6 +123,7 @@ struct kernel_code {
   kernel_call<Queue, const T* const*, T*> derive = nullptr;
   call collect = nullptr, collect_backward = nullptr;
   kernel_call<Queue, const operands<T>&, T* const*> update_state = nullptr;
+  std::shared_ptr<const void> (*prepare)(Queue, const operands<T>&, bool) = nullptr;
 };
 
 template <class K, class T, class Queue>
@@ -128,6 +134,7 @@ constexpr kernel_code<T, Queue> make_code() {
     if constexpr (requires { &K::infer; }) c.infer = &K::infer;
     if constexpr (requires { &K::backward_into; }) c.backward_into = &K::backward_into;
     if constexpr (requires { &K::derive; }) c.derive = &K::derive;
+    if constexpr (requires { &K::prepare; }) c.prepare = &K::prepare;
     if constexpr (requires { &K::collect; }) {
       c.collect = &K::collect;
       c.collect_backward = &K::collect_backward;

@@ -2,6 +2,7 @@
 // provides the memory and the queue.
 #pragma once
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <strata/base/no_callback.hpp>
 #include <strata/base/rounded.hpp>
@@ -14,6 +15,7 @@
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/trained_groups.hpp>
 #include <tuple>
+#include <vector>
 
 namespace strata {
 
@@ -26,10 +28,11 @@ struct step_context {
   double total = 0;              // samples in the global batch
   philox random{};
   [[no_unique_address]] typename Device::queue queue{};
-  kernel_observer* observer = nullptr;     // of training
-  const Device* on = nullptr;              // set with an observer, unless the device is the host
-  leaves_of_call leaves{};                 // of each pass
-  const trained_group* trained = nullptr;  // which groups train while layers are frozen; null: those of the plan
+  kernel_observer* observer = nullptr;                    // of training
+  const Device* on = nullptr;                             // set with an observer, unless the device is the host
+  leaves_of_call leaves{};                                // of each pass
+  const trained_group* trained = nullptr;                 // which groups train while layers are frozen; null: those of the plan
+  const std::shared_ptr<const void>* prepared = nullptr;  // of each group, what pass::prepare made; null: no kernel prepares
 };
 
 /// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
@@ -165,6 +168,7 @@ class kernel_calls {
       o.w[k] = step_.weights + it.parameters[k];
       if (sums_.gradient && trains(g, k)) o.dw[k] = sums_.gradient + it.parameters[k];
     }
+    if (step_.prepared) o.prepared = step_.prepared[g].get();
     o.derived = step_.derived + it.derived;
     o.statistics = step_.statistics + it.statistics;
     o.total = step_.total;
@@ -194,6 +198,20 @@ class pass : kernel_calls<Program, Backend, Why> {
   pass(const step_context<T, device>& step, workspace<Program, Backend, Why>& work, leaf_sums<Program, Backend> sums,
        const samples<T>& batch, std::int64_t first, int at = 0)
       : calls(step, sums, batch, first), work_(work), at_(at) {}
+
+  /// Whether a kernel has to be prepared for a number of samples and leaves.
+  static constexpr bool prepares = [] {
+    for (const auto& each : code)
+      if (each.prepare) return true;
+    return false;
+  }();
+  /// What kernels have to know before the first pass over so many samples and leaves, group by group.
+  std::vector<std::shared_ptr<const void>> prepare(bool trains) {
+    std::vector<std::shared_ptr<const void>> all(code.size());
+    for (std::size_t g = 0; g < code.size(); ++g)
+      if (code[g].prepare) all[g] = code[g].prepare(step_.queue, of(int(g)), trains);
+    return all;
+  }
 
   void forward(int segment) {
     for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)

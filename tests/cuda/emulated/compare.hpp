@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <memory>
 #include <strata/base/precision.hpp>
 #include <strata/base/random.hpp>
 #include <strata/cuda/kernels/kernels.hpp>
 #include <strata/network/work.hpp>
 #include <strata/reference/reference.hpp>
+#include <utility>
 #include <vector>
 
 namespace strata::test {
@@ -133,13 +136,14 @@ bool parameters_are_trained(shape in, std::size_t p) {
   return p >= all.size() || all[p].trainable;
 }
 
-/// A chain of operations, fused if there are several: forward, backward, leaf by leaf, and adding to gradients. Where P rounds
-/// operands of products, the reference gets the rounded ones: the chain is then a product and at most an activation whose slopes
-/// are 0 and 1.
-template <class P, shape First, shape... More, class Op, class... Rest>
-void compare(type_list<Op, Rest...>, double tolerance) {
+/// A number of samples, and of those that a leaf has.
+using samples_and_capacity = std::pair<int, int>;
+
+/// K: a kernel of a chain of operations. Forward, backward, leaf by leaf, and adding to gradients. Where P rounds operands of
+/// products, the reference gets the rounded ones: the chain is then a product and at most an activation whose slopes are 0 and 1.
+template <class K, class P, shape First, shape... More, class Op, class... Rest>
+void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_list<samples_and_capacity> cases) {
   using T = typename P::value_type;
-  using K = kernel<cuda, typename operation_of<Op, Rest...>::type, P, First, More...>;
   constexpr shape inputs[] = {First, More...};
   constexpr std::size_t arity = 1 + sizeof...(More);
   std::vector<std::size_t> sizes;
@@ -156,9 +160,9 @@ void compare(type_list<Op, Rest...>, double tolerance) {
     (add(std::type_identity<Rest>{}), ...);
     out = std::size_t(at.size());
   }();
-  for (const auto& [count, capacity] : {std::pair{1, 1}, std::pair{13, 4}, std::pair{6, 8}}) {
+  for (const auto& [count, capacity] : cases) {
     CAPTURE(count);
-    const int leaves = count == 6 ? 2 : (count + capacity - 1) / capacity;  // the last one without samples
+    const int leaves = count % 2 == 0 ? count / capacity + 2 : (count + capacity - 1) / capacity;  // some without samples
     const auto n = std::size_t(count);
     const philox random{42};
     const machine::queue q = cuda_device(0).make_queue();
@@ -199,6 +203,8 @@ void compare(type_list<Op, Rest...>, double tolerance) {
         scratch(q, std::size_t(K::scratch) + n * std::size_t(K::scratch_per_sample) + 1, T(NAN));
     o.y = y.data(), o.dy = from.data(), o.saved = saved.data(), o.scratch = scratch.data();
 
+    [[maybe_unused]] std::shared_ptr<const void> prepared;
+    if constexpr (requires { &K::prepare; }) prepared = K::prepare(q, o, true), o.prepared = prepared.get();
     const auto expected = reference_chain<Op, Rest...>::template run<First, More...>(count, x, w, dy, random, 7);
     K::forward(q, o);
     CHECK(difference(y.values(), expected.y) < tolerance);
@@ -240,6 +246,13 @@ void compare(type_list<Op, Rest...>, double tolerance) {
     K::backward(q, o);
     check_gradients(2);
   }
+}
+
+/// The kernel of the backend for a chain of operations, fused if there are several.
+template <class P, shape... In, class... Ops>
+void compare(type_list<Ops...> chain, double tolerance) {
+  using K = kernel<cuda, typename operation_of<Ops...>::type, P, In...>;
+  compare_kernel<K, P, In...>(chain, tolerance, {{1, 1}, {13, 4}, {6, 8}});
 }
 
 }  // namespace strata::test

@@ -55,6 +55,14 @@ class cuda_engine {
     leaf_range own;    // leaves of the batch
     samples<T> batch;  // those of its leaves, at addresses of the device
 
+    /// What kernels have prepared for a number of samples and leaves.
+    struct prepared_kernels {
+      purpose why;
+      int samples, leaves, capacity;
+      std::vector<std::shared_ptr<const void>> groups;
+    };
+    std::vector<std::unique_ptr<prepared_kernels>> prepared;
+
     replica(int index, int slot_count)
         : on(index),
           weights(on.allocate<T>(std::size_t(layout.size))),
@@ -101,6 +109,7 @@ class cuda_engine {
     groups_ = trained_groups(plan, layout, slots);
     for (const auto& r : replicas_) {
       r->update.set_ranges(ranges.span());
+      r->prepared.clear();      // other gradients are wanted
       clear(*r, r->gradients);  // no kernel stores those of frozen parameters
     }
   }
@@ -154,6 +163,7 @@ class cuda_engine {
     }
     share_leaves(leaves_.own());
     if (why == purpose::training) place_gradients();
+    for (const auto& r : replicas_) prepare_kernels(*r, why);
     if constexpr (layout.has_regularizers()) {
       penalties_are_on_host_ = false;
       first().update.penalize(first().weights.data(), penalties_);
@@ -229,7 +239,10 @@ class cuda_engine {
   }
   void predict(const output_rows<T>& out) {
     const leaf_range all{0, leaves_.leaves()};
-    if (leaves_.own() != all) share_leaves(all);  // else begin() has done it
+    if (leaves_.own() != all) {  // else begin() has done it
+      share_leaves(all);
+      for (const auto& r : replicas_) prepare_kernels(*r, purpose::inference);
+    }
     for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.predict(); });
     for_each_replica(&replica::inference, [&](replica& r, auto& pass) {  // a copy to pageable memory waits for its queue
       const output_rows<const T> predictions = pass.predictions();
@@ -300,6 +313,28 @@ class cuda_engine {
       r.context.leaves = {r.own.size(), capacity, layout.trainable, long(sums_of_leaf::size)};
       const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
       r.batch = r.memory_of_batch.copy(r.on, r.queue, rows);
+    }
+  }
+  /// Before the first pass over so many samples and leaves; what kernels choose then holds for all that follow.
+  void prepare_kernels(replica& r, purpose why) {
+    if constexpr (pass<purpose::training>::prepares || pass<inferring>::prepares) {
+      if (r.own.size() == 0) return;
+      const leaves_of_call& leaves = r.context.leaves;
+      const auto found = std::ranges::find_if(r.prepared, [&](const auto& each) {
+        return each->why == why && each->samples == r.batch.count && each->leaves == leaves.count &&
+               each->capacity == leaves.capacity;
+      });
+      r.context.prepared = nullptr;
+      if (found == r.prepared.end()) {
+        const auto groups = why == purpose::training
+                                ? pass<purpose::training>(r.context, r.training, sums_of(r), r.batch, 0).prepare(true)
+                                : pass<inferring>(r.context, r.inference, sums_of(r), r.batch, 0).prepare(false);
+        r.prepared.push_back(std::make_unique<typename replica::prepared_kernels>(
+            typename replica::prepared_kernels{why, r.batch.count, leaves.count, leaves.capacity, groups}));
+        r.context.prepared = r.prepared.back()->groups.data();
+      } else {
+        r.context.prepared = (*found)->groups.data();
+      }
     }
   }
   void place_gradients() {

@@ -2,6 +2,7 @@
 // needs: boost_context
 #pragma once
 #include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/kernels/library_rule.hpp>
 #include <strata/cuda/machine/tiled_product.hpp>
 #include <strata/layers/dense.hpp>
 
@@ -101,7 +102,7 @@ template <dense_settings S, class P, shape In>
 struct kernel<cuda, affine<S>, P, In> : machine::dense_kernel<S, linear, P, In> {};
 
 template <dense_settings S, class A, class P, shape In>
-  requires machine::follows_in_a_kernel<A>
+  requires(machine::follows_in_a_kernel<A> && !machine::goes_to_blas<S, P, In>)
 struct kernel<cuda, fused<affine<S>, A>, P, In> : machine::dense_kernel<S, A, P, In> {};
 
 }  // namespace strata

@@ -193,7 +193,7 @@ struct kernel<cuda, fused<softmax, L>, P, In>
     : machine::loss_kernel<machine::loss_of_softmax<L, typename P::value_type, In.size()>, P> {};
 
 template <dense_settings S, class L, class P, shape In>
-  requires detail::takes_softmax<L> && (In.rank() == 1) && (L::labels == label_kind::sparse)
+  requires detail::takes_softmax<L> && (In.rank() == 1) && (L::labels == label_kind::sparse) && (!machine::goes_to_blas<S, P, In>)
 struct kernel<cuda, fused<affine<S>, softmax, L>, P, In> : machine::dense_loss_kernel<S, L, P, In> {};
 
 template <class... Options, class P, shape In>

@@ -34,6 +34,7 @@ namespace strata::machine {
 /// What one device has done since it was asked last.
 struct work_counts {
   long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, waits = 0;
+  long library_calls = 0;  // of the kernels, those of cuBLASLt and cuDNN
 };
 
 namespace detail {
@@ -93,8 +94,11 @@ class device_memory {
   std::byte* begin_;
   std::size_t capacity_, free_;
   std::map<std::size_t, std::size_t> holes_;      // offset -> size
-  std::map<const void*, std::size_t> allocated_;  // address -> size
+  std::map<const void*, std::size_t> allocated_;  // address -> bytes
   static constexpr std::size_t alignment = 256;
+  static constexpr std::size_t taken_for(std::size_t bytes) {
+    return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  }
 
  public:
   explicit device_memory(std::size_t capacity) : capacity_(capacity), free_(capacity), holes_{{0, capacity}} {
@@ -111,22 +115,29 @@ class device_memory {
   bool is_used() const { return !allocated_.empty(); }
   void protect(bool closed) { ::mprotect(begin_, capacity_, closed ? PROT_NONE : PROT_READ | PROT_WRITE); }
 
+  /// Whether these bytes are part of one allocation.
+  bool holds(const void* from, std::size_t bytes) const {
+    auto next = allocated_.upper_bound(from);
+    if (next == allocated_.begin()) return false;
+    --next;
+    return std::size_t(static_cast<const std::byte*>(from) - static_cast<const std::byte*>(next->first)) + bytes <= next->second;
+  }
   /// Null if there is no hole of that size.
   void* allocate(std::size_t bytes) {
-    const std::size_t size = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    const std::size_t size = taken_for(bytes);
     const auto hole = std::ranges::find_if(holes_, [&](const auto& each) { return each.second >= size; });
     if (hole == holes_.end()) return nullptr;
     const auto [offset, room] = *hole;
     holes_.erase(hole);
     if (room > size) holes_[offset + size] = room - size;
     free_ -= size;
-    allocated_[begin_ + offset] = size;
+    allocated_[begin_ + offset] = bytes;
     return begin_ + offset;
   }
   void release(const void* memory) {
     const auto found = allocated_.find(memory);
     if (found == allocated_.end()) std::abort();
-    std::size_t offset = std::size_t(static_cast<const std::byte*>(memory) - begin_), size = found->second;
+    std::size_t offset = std::size_t(static_cast<const std::byte*>(memory) - begin_), size = taken_for(found->second);
     free_ += size;
     allocated_.erase(found);
     if (const auto next = holes_.find(offset + size); next != holes_.end()) size += next->second, holes_.erase(next);
@@ -195,6 +206,10 @@ class machine_state {
   }
   int devices() const { return int(memories_.size()); }
   device_memory& memory(int device) { return *memories_[std::size_t(device)]; }
+  bool holds(int device, const void* from, std::size_t bytes) const {
+    const auto locked = lock();
+    return memories_[std::size_t(device)]->holds(from, bytes);
+  }
   work_counts& counts(int device) {
     if (device < 0 || device >= devices()) throw_error({"there are ", devices(), " emulated devices, but not number ", device});
     return counts_[std::size_t(device)];

@@ -107,6 +107,27 @@ inline void order(const queue& earlier, const queue& later) {
   detail::check(earlier.device(), cudaEventDestroy(done), "cudaEventDestroy");
 }
 
+/// How long a device takes for what work() puts on a queue. Waits for it.
+template <class Work>
+float milliseconds_of(const queue& q, Work&& work) {
+  struct event {
+    cudaEvent_t handle = nullptr;
+    explicit event(int device) { detail::check(device, cudaEventCreate(&handle), "cudaEventCreate"); }
+    event(const event&) = delete;
+    event& operator=(const event&) = delete;
+    ~event() { cudaEventDestroy(handle); }
+  };
+  const cudaStream_t stream = q.handle();
+  const event begin(q.device()), end(q.device());
+  detail::check(q.device(), cudaEventRecord(begin.handle, stream), "cudaEventRecord");
+  work();
+  detail::check(q.device(), cudaEventRecord(end.handle, stream), "cudaEventRecord");
+  detail::check(q.device(), cudaEventSynchronize(end.handle), "a measurement");
+  float time = 0;
+  detail::check(q.device(), cudaEventElapsedTime(&time, begin.handle, end.handle), "cudaEventElapsedTime");
+  return time;
+}
+
 /// Zeroed. Throws out_of_device_memory or device_lost.
 inline void* allocate(int device, std::size_t bytes) {
   detail::check(device, cudaSetDevice(device), "cudaSetDevice");

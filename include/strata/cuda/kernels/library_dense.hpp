@@ -1,0 +1,290 @@
+// Dense layers by cuBLASLt: one product for the full leaves of a call and one for the leaf that has fewer samples, forward, for
+// the gradient of the input, and for those of the weights. Bias, relu and the gradient of the bias are parts of the products.
+// needs: boost_context
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <strata/cuda/kernels/dense.hpp>
+#include <strata/cuda/kernels/library_rule.hpp>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+namespace machine {
+
+/// Rows of `columns` elements of From become rows of bfloat16, `leading` elements apart.
+template <class From>
+struct round_rows {
+  From from;
+  bfloat16* to;
+  long columns, leading;
+  constexpr void operator()(long i) const { to[i / columns * leading + i % columns] = bfloat16::nearest(from[i]); }
+};
+/// Elements as the policy P multiplies them.
+template <class P, class From>
+struct rounded_elements {
+  From from;
+  constexpr auto operator[](long i) const { return rounded_operand<P>(from[i]); }
+};
+template <class From>
+struct store_elements {
+  From from;
+  float* to;
+  constexpr void operator()(long i) const { to[i] = from[i]; }
+};
+/// What the library has left to do: bias (null: none) and activation.
+template <class A>
+struct finish_outputs {
+  float* y;
+  const float* bias;
+  long columns;
+  constexpr void operator()(long i) const { y[i] = activated<A>(bias ? bias[i % columns] + y[i] : y[i]); }
+};
+/// The gradients of leaves without samples.
+struct clear_gradients {
+  gradient_place<float> to;
+  long first, size;
+  constexpr void operator()(long i) const { to.store(first + i / size, i % size, 0); }
+};
+
+#if defined(STRATA_CUBLASLT) || !defined(__CUDACC__)
+
+/// The products of some leaves with equally many samples.
+struct dense_products {
+  bool full = true;  // leaves have all their samples; otherwise this is the one that has fewer
+  int first_leaf = 0, leaves = 0;
+  long capacity = 0, first_row = 0, rows = 0;  // samples of a full leaf, of all leaves before, of each leaf
+  std::optional<library_product> forward, input_gradient, weight_gradient;
+};
+
+/// What a call does for a number of samples and leaves.
+struct prepared_dense {
+  std::vector<dense_products> parts;
+  int first_empty_leaf = 0, leaves = 0;
+  blas_epilogue forward = blas_epilogue::none, backward = blas_epilogue::none;
+
+  /// Whether there are products for the gradients that are wanted. The library cannot add to the gradient of a bias.
+  bool computes(const operands<float>& o) const {
+    const bool sums_bias = backward == blas_epilogue::bias_gradient;
+    return std::ranges::all_of(parts, [&](const dense_products& part) {
+      return (!o.dw[0] || (part.weight_gradient && !o.adds_dw && (o.dw[1] || !sums_bias))) && (!o.dx[0] || part.input_gradient);
+    });
+  }
+};
+
+/// As dense_kernel, which computes where leaves are small or the library has no algorithm.
+///
+/// In bfloat16, x is rounded once and kept for backward. scratch: rounded weights | workspace of the library | rounded x (in
+/// inference) or dz.
+template <dense_settings S, class A, class P, shape In>
+struct library_dense_kernel : dense_kernel<S, A, P, In> {
+  using ours = dense_kernel<S, A, P, In>;
+  static constexpr int K = In[0], N = S.units;
+  static constexpr bool halves = factors_of<P> == factor_type::bf16, is_linear = std::is_same_v<A, linear>;
+  /// Elements from row to row of rounded matrices, and their rows in floats. Rows begin at multiples of 16 bytes.
+  static constexpr int x_row = (K + 7) / 8 * 8, z_row = (N + 7) / 8 * 8;
+  static constexpr int weights = halves ? (K * (z_row / 2) + 15) / 16 * 16 : 0;
+  static constexpr int saved = halves ? x_row / 2 : 0;
+  static constexpr int scratch = weights + int(blas_workspace / sizeof(float));
+  static constexpr int scratch_per_sample = halves ? std::max(x_row, z_row) / 2 : is_linear ? 0 : N;
+
+  static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
+    const auto rows = rows_of_leaves::of(o);
+    if (!fills_tiles(rows.capacity)) return {};
+    const auto made = std::make_shared<prepared_dense>();
+    const int full = int(o.count / rows.capacity);
+    const long rest = o.count % rows.capacity;
+    if (full > 0) made->parts.push_back({true, 0, full, rows.capacity, 0, rows.capacity, {}, {}, {}});
+    if (rest > 0) made->parts.push_back({false, full, 1, rows.capacity, full * rows.capacity, rest, {}, {}, {}});
+    made->first_empty_leaf = full + (rest > 0), made->leaves = rows.leaves;
+
+    constexpr blas_epilogue with_relu = S.bias ? blas_epilogue::relu_bias : blas_epilogue::relu,
+                            without = S.bias ? blas_epilogue::bias : blas_epilogue::none;
+    constexpr blas_epilogue wanted = std::is_same_v<A, relu> ? with_relu : without;
+    const auto find_all = [&](std::optional<library_product> dense_products::* which, auto&& description) {
+      for (dense_products& part : made->parts)
+        if (part.*which = library_product::find(q, description(part)); !(part.*which)) return false;
+      return true;
+    };
+    const auto find_forward = [&](blas_epilogue epilogue) {
+      made->forward = epilogue;
+      return find_all(&dense_products::forward, [&](const dense_products& part) { return forward_product(o, part, epilogue); });
+    };
+    if (!find_forward(wanted) && (wanted == blas_epilogue::none || !find_forward(blas_epilogue::none))) return {};
+    if (!trains) return made;
+    const auto find_weights = [&](blas_epilogue epilogue) {
+      made->backward = epilogue;
+      return find_all(&dense_products::weight_gradient,
+                      [&](const dense_products& part) { return weight_gradient_product(o, part, epilogue); });
+    };
+    if (!(S.bias && o.dw[0] && o.dw[1] && find_weights(blas_epilogue::bias_gradient)) && o.dw[0] &&
+        !find_weights(blas_epilogue::none))
+      return {};
+    if (o.dx[0] &&
+        !find_all(&dense_products::input_gradient, [&](const dense_products& part) { return input_gradient_product(o, part); }))
+      return {};
+    return made;
+  }
+
+  static void forward(queue q, const operands<float>& o) { run(q, o, o.saved); }
+  static void infer(queue q, const operands<float>& o) { run(q, o, per_sample(o)); }
+
+  static void backward(queue q, const operands<float>& o) {
+    using dz_type = gradient_before<A, float>;
+    const dz_type dz{o.dy, o.y};
+    const auto* const how = static_cast<const prepared_dense*>(o.prepared);
+    const gradient_place<float> dw = gradient_place<float>::of_weight(o, 0), db = gradient_place<float>::of_weight(o, 1);
+    if (!how || !how->computes(o)) return ours::backward(q, o);
+    const bool sums_bias = how->backward == blas_epilogue::bias_gradient;
+
+    const void* z = o.dy;
+    if constexpr (halves) {
+      auto* const rounded = reinterpret_cast<bfloat16*>(per_sample(o));
+      for_each_index(q, long{o.count} * N, round_rows<dz_type>{dz, rounded, N, z_row});
+      z = rounded;
+    } else if constexpr (!is_linear) {
+      for_each_index(q, long{o.count} * N, store_elements<dz_type>{dz, per_sample(o)});
+      z = per_sample(o);
+    }
+    if (dw.is_wanted()) {
+      const void* const x = halves ? static_cast<const void*>(o.saved) : o.x[0];
+      for (const dense_products& part : how->parts) {
+        const long place = part.first_leaf * dw.stride;
+        part.weight_gradient->run(q, {row(z, part.first_row, z_row, N), row(x, part.first_row, x_row, K), dw.to + place,
+                                      sums_bias ? db.to + place : nullptr, workspace(o)});
+      }
+      clear(q, *how, dw, long{K} * N);
+    }
+    if (S.bias && db.is_wanted()) {
+      if (dw.is_wanted() && sums_bias)
+        clear(q, *how, db, N);
+      else
+        store_bias_gradient(q, rows_of_leaves::of(o), rounded_elements<P, dz_type>{dz}, db, N, 1);
+    }
+    if (o.dx[0]) {
+      const void* const w = factor_of_weights(q, o);
+      for (const dense_products& part : how->parts)
+        part.input_gradient->run(q, {w, row(z, part.first_row, z_row, N), o.dx[0] + part.first_row * K, nullptr, workspace(o)},
+                                 o.adds_dx[0]);
+    }
+  }
+
+ private:
+  static float* workspace(const operands<float>& o) { return o.scratch + weights; }
+  static float* per_sample(const operands<float>& o) { return o.scratch + scratch; }
+  /// Row i of a factor whose rows are `rounded` elements apart in bfloat16, and `exact` in float.
+  static const void* row(const void* from, long i, long rounded, long exact) {
+    return halves ? static_cast<const void*>(static_cast<const bfloat16*>(from) + i * rounded)
+                  : static_cast<const float*>(from) + i * exact;
+  }
+  static const void* factor_of_weights(const queue& q, const operands<float>& o) {
+    if constexpr (halves) {
+      auto* const rounded = reinterpret_cast<bfloat16*>(o.scratch);
+      for_each_index(q, long{K} * N, round_rows<const float*>{o.w[0], rounded, N, z_row});
+      return rounded;
+    } else {
+      return o.w[0];
+    }
+  }
+  static void clear(const queue& q, const prepared_dense& how, gradient_place<float> to, long size) {
+    for_each_index(q, (how.leaves - how.first_empty_leaf) * size, clear_gradients{to, how.first_empty_leaf, size});
+  }
+
+  /// rounded_x: where rounded x goes.
+  static void run(const queue& q, const operands<float>& o, float* rounded_x) {
+    const auto* const how = static_cast<const prepared_dense*>(o.prepared);
+    if (!how) return ours::forward(q, o);
+    const void* x = o.x[0];
+    if constexpr (halves) {
+      auto* const rounded = reinterpret_cast<bfloat16*>(rounded_x);
+      for_each_index(q, long{o.count} * K, round_rows<const float*>{o.x[0], rounded, K, x_row});
+      x = rounded;
+    }
+    const void* const w = factor_of_weights(q, o);
+    float* const bias = S.bias ? const_cast<float*>(o.w[1]) : nullptr;
+    for (const dense_products& part : how->parts)
+      part.forward->run(q, {w, row(x, part.first_row, x_row, K), o.y + part.first_row * N, bias, workspace(o)});
+    const bool adds_bias = S.bias && !has_bias(how->forward);
+    if (adds_bias || !(is_linear || (std::is_same_v<A, relu> && how->forward != blas_epilogue::none)))
+      for_each_index(q, long{o.count} * N, finish_outputs<A>{o.y, adds_bias ? bias : nullptr, N});
+  }
+
+  // Rows of ours are columns of cuBLASLt, so each product is the transpose of ours, with its factors exchanged.
+  static blas_matrix of_weights(const operands<float>& o, bool transposed) {
+    return {transposed, halves ? z_row : N, 0, halves ? 64 : alignment_of(o.w[0])};
+  }
+  /// Rows of samples of float, the first of them at `at`, or rounded ones.
+  static blas_matrix of_rows(const dense_products& part, const void* at, long columns) {
+    return {false, columns, stride(part, part.capacity * columns),
+            alignment_after(4 * part.capacity * columns, alignment_of(at))};
+  }
+  static blas_matrix of_factor(const dense_products& part, const void* at, long rounded, long exact) {
+    if (!halves) return of_rows(part, at, exact);
+    return {false, rounded, stride(part, part.capacity * rounded), alignment_after(2 * part.capacity * rounded)};
+  }
+  static long stride(const dense_products& part, long elements) { return part.full ? elements : 0; }
+  static const float* dz_of(const operands<float>& o) { return is_linear ? o.dy : per_sample(o); }
+
+  /// y = w * x
+  static blas_product forward_product(const operands<float>& o, const dense_products& part, blas_epilogue epilogue) {
+    return {factors_of<P>,
+            N,
+            part.rows,
+            K,
+            part.leaves,
+            of_weights(o, false),
+            of_factor(part, o.x[0], x_row, K),
+            of_rows(part, o.y, N),
+            epilogue,
+            0,
+            alignment_of(S.bias ? o.w[1] : o.w[0])};
+  }
+  /// dx = w^T * dz
+  static blas_product input_gradient_product(const operands<float>& o, const dense_products& part) {
+    return {factors_of<P>,
+            K,
+            part.rows,
+            N,
+            part.leaves,
+            of_weights(o, true),
+            of_factor(part, dz_of(o), z_row, N),
+            of_rows(part, o.dx[0], K)};
+  }
+  /// dw = dz * x^T
+  static blas_product weight_gradient_product(const operands<float>& o, const dense_products& part, blas_epilogue epilogue) {
+    const long leaf = stride(part, o.leaves.gradient_stride);
+    const auto aligned = [&](const float* at) { return alignment_after(4 * o.leaves.gradient_stride, alignment_of(at)); };
+    blas_matrix x = of_factor(part, o.x[0], x_row, K);
+    x.transposed = true;
+    return {factors_of<P>,
+            N,
+            K,
+            part.rows,
+            part.leaves,
+            of_factor(part, dz_of(o), z_row, N),
+            x,
+            {false, N, leaf, aligned(o.dw[0])},
+            epilogue,
+            leaf,
+            aligned(o.dw[1] ? o.dw[1] : o.dw[0])};
+  }
+};
+
+#endif
+
+}  // namespace machine
+
+#if defined(STRATA_CUBLASLT) || !defined(__CUDACC__)
+template <dense_settings S, class P, shape In>
+  requires machine::goes_to_blas<S, P, In>
+struct kernel<cuda, affine<S>, P, In> : machine::library_dense_kernel<S, linear, P, In> {};
+
+template <dense_settings S, class A, class P, shape In>
+  requires(machine::follows_in_a_kernel<A> && machine::goes_to_blas<S, P, In>)
+struct kernel<cuda, fused<affine<S>, A>, P, In> : machine::library_dense_kernel<S, A, P, In> {};
+#endif
+
+}  // namespace strata

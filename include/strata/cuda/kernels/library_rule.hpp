@@ -1,0 +1,40 @@
+// Which products belong to libraries, and which to kernels of our own.
+// needs: boost_context
+#pragma once
+#include <strata/base/precision.hpp>
+#include <strata/cuda/machine/blas.hpp>
+#include <strata/layers/dense.hpp>
+
+namespace strata::machine {
+
+/// The policies whose products libraries compute; doubles are for checks, and stay ours.
+template <class P>
+inline constexpr bool is_in_libraries = false;
+template <>
+inline constexpr bool is_in_libraries<precision::f32> = true;
+template <>
+inline constexpr bool is_in_libraries<precision::tf32> = true;
+template <>
+inline constexpr bool is_in_libraries<precision::mixed_bf16> = true;
+
+template <class P>
+inline constexpr factor_type factors_of = factor_type::f32;
+template <>
+inline constexpr factor_type factors_of<precision::tf32> = factor_type::tf32;
+template <>
+inline constexpr factor_type factors_of<precision::mixed_bf16> = factor_type::bf16;
+
+/// Whether the products of a dense layer belong to cuBLASLt, where each leaf has enough rows (fills_tiles). Our own kernel is one
+/// launch, also with its activation or loss, and takes each thread through all terms: small products last as long as a launch,
+/// so there it wins. Large ones last as long as their arithmetic, and only the library uses tensor cores. The bound between them
+/// was reasoned, not measured: a layer of 256 x 256 with 64 rows fills one tile of tensor cores for each 64 x 64 results.
+constexpr bool pays_in_blas(long inputs, long units) { return inputs >= 256 && units >= 256; }
+
+/// Leaves are products of their own, since their sums must not depend on how many of them a device has; tiles of the library have
+/// at least 64 rows. The answer depends on the size of the batch only, not on the number of devices.
+constexpr bool fills_tiles(long rows_of_leaf) { return rows_of_leaf >= 64; }
+
+template <dense_settings S, class P, shape In>
+inline constexpr bool goes_to_blas = has_blas && is_in_libraries<P> && pays_in_blas(In[0], S.units);
+
+}  // namespace strata::machine

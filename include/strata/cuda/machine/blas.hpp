@@ -1,0 +1,163 @@
+// Products of matrices by cuBLASLt, with the algorithm that was the fastest of those whose bits do not depend on the number of
+// products: so a leaf has the same gradient on a device that computes all leaves and on one that computes a part of them.
+#pragma once
+#if defined(__CUDACC__)
+#include <strata/cuda/machine/blas_hardware.cuh>
+#else
+#include <strata/cuda/machine/blas_emulated.hpp>
+#endif
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <strata/cuda/machine/device.hpp>
+#include <strata/cuda/machine/library_choices.hpp>
+#include <strata/cuda/machine/loops.hpp>
+#include <strata/cuda/machine/rounded_operand.hpp>
+#include <string>
+#include <vector>
+
+namespace strata::machine {
+
+namespace detail {
+
+/// Numbers in [-1, 1) that look random.
+struct fill_with_numbers {
+  void* to;
+  bool halves;
+  constexpr void operator()(long i) const {
+    auto bits = std::uint32_t(i) * 2654435761u;
+    bits ^= bits >> 15, bits *= 2246822519u, bits ^= bits >> 13;
+    const float x = float(bits >> 8) * 0x1p-23f - 1;
+    if (halves)
+      static_cast<bfloat16*>(to)[i] = bfloat16::nearest(x);
+    else
+      static_cast<float*>(to)[i] = x;
+  }
+};
+
+/// An algorithm as text, or "none".
+inline std::string text_of(const std::optional<blas_algorithm>& how) {
+  if (!how) return "none";
+  char text[8 * 17] = {};
+  for (int i = 0; i < 8; ++i) std::snprintf(text + 17 * i, 18, "%016llx ", static_cast<unsigned long long>(how->numbers[i]));
+  return std::string(text, sizeof text - 1);
+}
+/// False if the text is no algorithm.
+inline bool parse(const std::string& text, std::optional<blas_algorithm>& how) {
+  how.reset();
+  if (text == "none") return true;
+  if (text.size() != 8 * 17 - 1) return false;
+  blas_algorithm parsed;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const char* const begin = text.data() + 17 * i;
+    if (const auto [end, code] = std::from_chars(begin, begin + 16, parsed.numbers[i], 16);
+        code != std::errc() || end != begin + 16)
+      return false;
+  }
+  how = parsed;
+  return true;
+}
+
+}  // namespace detail
+
+#if defined(STRATA_CUBLASLT) || !defined(__CUDACC__)
+
+/// Products of one description, ready to be computed: run() neither allocates nor waits nor chooses.
+class library_product {
+  blas_product what_;
+  blas_call call_;
+  blas_algorithm how_;
+
+  library_product(const blas_product& what, blas_call call, const blas_algorithm& how)
+      : what_(what), call_(std::move(call)), how_(how) {}
+
+ public:
+  /// Nothing if the library has no algorithm for it. Throws strata::error for a wrong description. The first call for a
+  /// description measures, in memory of its own.
+  static std::optional<library_product> find(const queue& q, const blas_product& what) {
+    check(what);
+    blas_call call(q, what);
+    std::optional<blas_algorithm> how;
+    library_choices::the().find(
+        strata::detail::text_of({blas_identity(q.device()), ": ", text_of(what)}),
+        [&](const std::string& text) { return detail::parse(text, how) && (!how || call.can_run(q, *how)); },
+        [&] {
+          how = fastest(q, what, call);
+          return detail::text_of(how);
+        });
+    if (!how) return {};
+    return library_product(what, std::move(call), *how);
+  }
+  const blas_algorithm& algorithm() const { return how_; }
+  /// adds: to what d has, instead of storing it. Throws strata::error if an address is not aligned as the description says.
+  void run(const queue& q, const blas_addresses& at, bool adds = false) const {
+    check(what_, at);
+    call_.run(q, how_, at, adds);
+  }
+
+ private:
+  /// Memory for products, with numbers in the factors.
+  struct trial {
+    cuda_device on;
+    cuda_device::buffer<std::byte> a, b, workspace;
+    cuda_device::buffer<float> d, bias;
+
+    trial(const queue& q, const blas_product& p)
+        : on(q.device()),
+          a(on.allocate<std::byte>(std::size_t(p.size_of_a() * bytes_of(p.factors)))),
+          b(on.allocate<std::byte>(std::size_t(p.size_of_b() * bytes_of(p.factors)))),
+          workspace(on.allocate<std::byte>(blas_workspace)),
+          d(on.allocate<float>(std::size_t(p.size_of_d()))),
+          bias(on.allocate<float>(std::size_t(p.size_of_bias()))) {
+      const bool halves = p.factors == factor_type::bf16;
+      for_each_index(q, p.size_of_a(), detail::fill_with_numbers{a.data(), halves});
+      for_each_index(q, p.size_of_b(), detail::fill_with_numbers{b.data(), halves});
+    }
+    /// Those of product z.
+    blas_addresses at(const blas_product& p, long z) const {
+      const long bytes = bytes_of(p.factors);
+      return {a.data() + z * p.a.stride * bytes, b.data() + z * p.b.stride * bytes, d.data() + z * p.d.stride,
+              bias.data() ? bias.data() + z * p.bias_stride : nullptr, workspace.data()};
+    }
+    /// What product z has stored.
+    std::vector<float> result(const queue& q, const blas_product& p, long z) const {
+      const auto size = std::size_t((p.n - 1) * p.d.leading + p.m), biases = bias.data() ? std::size_t(p.m) : 0;
+      std::vector<float> all(size + biases);
+      const blas_addresses from = at(p, z);
+      on.copy_to_host(q, static_cast<const float*>(from.d), std::span(all).first(size));
+      on.copy_to_host(q, static_cast<const float*>(from.bias), std::span(all).last(biases));
+      on.wait(q);
+      return all;
+    }
+  };
+
+  /// The fastest algorithm whose bits are the same for several products at once and for each by itself.
+  static std::optional<blas_algorithm> fastest(const queue& q, const blas_product& what, const blas_call& call) {
+    blas_product several = what, one = what;
+    several.count = std::max(what.count, 2), one.count = 1;
+    if (what.d.stride == 0) several.count = 1;  // it is always alone
+    const auto candidates = call.algorithms(q);
+    if (candidates.empty()) return {};
+    const trial memory(q, several);
+    const blas_call call_of_several(q, several), call_of_one(q, one);
+    std::optional<blas_algorithm> best;
+    double least = 0;
+    for (const blas_algorithm& each : candidates) {
+      if (!call_of_several.can_run(q, each) || !call_of_one.can_run(q, each)) continue;
+      const long last = several.count - 1;
+      call_of_several.run(q, each, memory.at(several, 0), false);
+      const auto together = memory.result(q, several, last);
+      call_of_one.run(q, each, memory.at(several, last), false);
+      const auto alone = memory.result(q, several, last);
+      if (std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)) != 0) continue;
+      const double time = call.milliseconds(q, each, memory.at(several, 0));
+      if (!best || time < least) best = each, least = time;
+    }
+    return best;
+  }
+};
+
+#endif
+
+}  // namespace strata::machine

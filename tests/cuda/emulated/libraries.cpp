@@ -1,0 +1,194 @@
+// Kernels that call libraries, against the reference and for any number of devices; and descriptions that the libraries refuse.
+// needs: boost_context
+#include "compare.hpp"
+
+#include <cstring>
+#include <strata/cuda/cuda.hpp>
+#include <strata/strata.hpp>
+#include <string>
+
+using namespace strata;
+using namespace strata::test;
+
+#if defined(STRATA_CUBLASLT) || !defined(__CUDACC__)
+namespace {
+using machine::blas_epilogue, machine::blas_product, machine::factor_type, machine::library_product;
+
+std::string error_of(auto&& f) {
+  try {
+    f();
+  } catch (const strata::error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// What the library can do, for the time of a test.
+struct library_that {
+  library_that(bool has_products, bool has_epilogues) {
+    machine::library_choices::the().forget();
+#if !defined(__CUDACC__)
+    machine::emulate_blas().has_products = has_products, machine::emulate_blas().has_epilogues = has_epilogues;
+#endif
+  }
+  library_that(const library_that&) = delete;
+  library_that& operator=(const library_that&) = delete;
+  ~library_that() {
+    machine::library_choices::the().forget();
+#if !defined(__CUDACC__)
+    machine::emulate_blas() = {};
+#endif
+  }
+};
+
+/// By the kernel that calls the library, whatever the rule says about the size.
+template <class P, dense_settings S, shape In, class... A>
+void compare_dense(double tolerance = 2e-5) {
+  have_devices(1);
+  using activation = std::conditional_t<sizeof...(A) == 0, type_list<linear>, type_list<A...>>;
+  using K = typename decltype([]<class Only>(type_list<Only>) {
+    return std::type_identity<machine::library_dense_kernel<S, Only, P, In>>{};
+  }(activation{}))::type;
+  compare_kernel<K, P, In>(type_list<affine<S>, A...>{}, tolerance, {{64, 64}, {201, 70}, {31, 64}, {130, 64}, {5, 4}});
+}
+
+constexpr dense_settings with_bias{.units = 24}, without_bias{.units = 37, .bias = false};
+}  // namespace
+
+TEST_CASE_TEMPLATE("dense layers by cuBLASLt", P, precision::f32, precision::tf32, precision::mixed_bf16) {
+  const library_that has_all(true, true);
+#if !defined(__CUDACC__)
+  have_devices(1);
+  machine::take_counts(0);
+#endif
+  compare_dense<P, with_bias, shape{40}>();
+  compare_dense<P, without_bias, shape{33}, relu>();
+  compare_dense<P, with_bias, shape{33}, relu>();
+#if !defined(__CUDACC__)
+  CHECK(machine::take_counts(0).library_calls > 0);
+#endif
+}
+TEST_CASE("dense layers by cuBLASLt, with an activation that it does not have") {
+  const library_that has_all(true, true);
+  compare_dense<precision::f32, with_bias, shape{40}, tanh_activation>();
+}
+TEST_CASE("dense layers where the library has no epilogues, or no algorithm") {
+  const library_that has_no_epilogues(true, false);
+  compare_dense<precision::mixed_bf16, with_bias, shape{40}, relu>();
+  compare_dense<precision::f32, with_bias, shape{40}>();
+  const library_that has_nothing(false, false);
+  compare_dense<precision::mixed_bf16, with_bias, shape{40}, relu>();
+}
+
+TEST_CASE("descriptions that describe no product") {
+  have_devices(1);
+  const machine::queue q = cuda_device(0).make_queue();
+  const blas_product good{factor_type::f32, 8, 6, 4, 2, {false, 8, 32, 16}, {false, 4, 24, 16}, {false, 8, 48, 16}, {}, 0, 4};
+  const auto refusal = [&](auto&& change) {
+    blas_product bad = good;
+    change(bad);
+    const std::string all = error_of([&] { (void)library_product::find(q, bad); });
+    return all.substr(all.rfind(": ") + 2);
+  };
+  CHECK(library_product::find(q, good));
+  CHECK(refusal([](auto& p) { p.k = 0; }) == "its extents and its count are at least 1");
+  CHECK(refusal([](auto& p) { p.a.leading = 7; }) == "columns of a overlap");
+  CHECK(refusal([](auto& p) { p.a.transposed = true, p.a.leading = 3; }) == "columns of a overlap");
+  CHECK(refusal([](auto& p) { p.b.leading = 3; }) == "columns of b overlap");
+  CHECK(refusal([](auto& p) { p.d.leading = 7; }) == "columns of d overlap");
+  CHECK(refusal([](auto& p) { p.d.stride = 44; }) == "results of several products overlap");
+  CHECK(refusal([](auto& p) { p.a.stride = 33; }) == "with this stride not every a is aligned");
+  CHECK(refusal([](auto& p) { p.b.alignment = 12; }) == "an alignment is a power of two that holds an element");
+  CHECK(refusal([](auto& p) { p.epilogue = blas_epilogue::bias_gradient; }) == "gradients of biases overlap");
+  CHECK(error_of([&] { (void)library_product::find(q, {}); }).starts_with("a product of matrices (f32 0x0x0"));
+}
+
+TEST_CASE("addresses that are not aligned, or where no memory is") {
+  have_devices(1);
+  const machine::queue q = cuda_device(0).make_queue();
+  const blas_product what{factor_type::f32, 8, 6, 4, 1, {false, 8, 0, 16}, {false, 4, 0, 16}, {false, 8, 0, 16}, {}, 0, 4};
+  const device_array<float> a(q, 32, 1.f), b(q, 24, 1.f), d(q, 48, 0.f), workspace(q, machine::blas_workspace, 0.f);
+  const auto product = library_product::find(q, what);
+  REQUIRE(product);
+  product->run(q, {a.data(), b.data(), d.data(), nullptr, workspace.data()});
+  CHECK(d.values() == std::vector<float>(48, 4));
+  product->run(q, {a.data(), b.data(), d.data(), nullptr, workspace.data()}, true);
+  CHECK(d.values() == std::vector<float>(48, 8));
+  CHECK(error_of([&] {
+          product->run(q, {a.data() + 1, b.data(), d.data(), nullptr, workspace.data()});
+        }).ends_with("the address of a is not aligned, or null"));
+#if !defined(__CUDACC__)
+  CHECK(error_of([&] {
+          product->run(q, {a.data(), b.data() + 4, d.data(), nullptr, workspace.data()});
+        }).ends_with("b is not in memory of gpu(0)"));
+  CHECK(error_of([&] {
+          product->run(q, {a.data(), b.data(), d.data(), nullptr, nullptr});
+        }).ends_with("the workspace is not in memory of gpu(0)"));
+#endif
+}
+
+#if !defined(__CUDACC__)
+TEST_CASE("an algorithm is chosen once; it is the fastest of those whose bits do not depend on the number of products") {
+  const library_that has_all(true, true);
+  have_devices(1);
+  const machine::queue q = cuda_device(0).make_queue();
+  blas_product what{factor_type::f32, 8, 6, 100, 3, {false, 8, 800, 16}, {false, 100, 600, 16}, {false, 8, 48, 16}, {}, 0, 4};
+  const auto first = library_product::find(q, what);
+  machine::take_counts(0);
+  what.count = 5;
+  const auto other_count = library_product::find(q, what);
+  CHECK(machine::take_counts(0).kernels == 0);
+  REQUIRE((first && other_count));
+  CHECK(first->algorithm().numbers[0] == std::uint64_t(machine::emulated_algorithm::in_blocks));
+  CHECK(other_count->algorithm() == first->algorithm());
+}
+
+namespace {
+using wide = sequential<input<256>, dense<256, relu>, dense<3, softmax>>;
+
+/// Weights after some steps, with a batch that has a leaf with fewer samples and one that is too small for the library.
+template <class P>
+std::vector<float> trained(const auto& strategy, long* library_calls = nullptr) {
+  constexpr std::size_t count = 258 + 100;
+  std::vector<float> x(count * 256);
+  std::vector<std::int32_t> labels(count);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{3}.uniform(i) - 0.5);
+  for (std::size_t i = 0; i < count; ++i) labels[i] = int(i % 3);
+  trainer model{wide{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(7), P{}};
+  model.fit(x, labels, epochs(2), batch_size(258), shuffle(false), verbosity::off);
+  std::vector<float> predictions(count * 3);
+  model.predict(x, predictions);
+  if (library_calls) *library_calls = machine::take_counts(0).library_calls;
+  const auto w = model.parameters();
+  std::vector<float> all(w.begin(), w.end());
+  all.insert(all.end(), predictions.begin(), predictions.end());
+  return all;
+}
+one_device<cuda> on_devices(int count) {
+  cuda_options options;
+  options.devices.clear();
+  for (int i = 0; i < count; ++i) options.devices.push_back(i);
+  options.leaves = 4;
+  return {options};
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("a network with a layer of cuBLASLt: the numbers of the reference, the same bits on 1, 2, 4 and 8 devices", P,
+                   precision::f32, precision::mixed_bf16) {
+  const library_that has_all(true, true);
+  const auto expected = trained<precision::f32>(one_device<reference>{{.threads = 1, .leaves = 4}});
+  have_devices(1);
+  long library_calls = 0;
+  const auto one = trained<P>(on_devices(1), &library_calls);
+  CHECK(library_calls > 0);
+  CHECK(difference(one, std::vector<double>(expected.begin(), expected.end())) <
+        (std::is_same_v<P, precision::f32> ? 1e-3 : 0.05));
+  for (const int devices : {2, 4, 8}) {
+    CAPTURE(devices);
+    have_devices(devices, std::uint64_t(devices));
+    const auto several = trained<P>(on_devices(devices));
+    CHECK(std::memcmp(several.data(), one.data(), one.size() * sizeof(float)) == 0);
+  }
+}
+#endif
+#endif
