@@ -40,18 +40,18 @@ std::string stages_text() {
   for (int k = 0; k < stages; ++k) memory[k] = s.memory_of(k, in_flight[k] = table.in_flight(k));
   std::string_view schedule;
   if constexpr (requires { Backend::split::schedule::name; }) schedule = Backend::split::schedule::name;
-  return detail::stages_text(int(sizeof(typename Program::value_type)),
-                             {.place = Backend::split::place,
-                              .schedule = schedule,
-                              .places = table.places,
-                              .micro_batches = table.micro_batches,
-                              .stage_of = std::span(s.stage_of, std::size_t(plan_of<Program, Backend>.group_count)),
-                              .memory = memory,
-                              .in_flight = in_flight,
-                              .transfers = std::span(s.transfers, std::size_t(s.transfer_count)),
-                              .turns = std::span(table.turns[0].data(), std::size_t(table.places * table.turns_of_place)),
-                              .ends = std::span(times.end[0].data(), std::size_t(table.places * table.turns_of_place)),
-                              .bubble = table.bubble()});
+  const detail::stage_info all{.place = Backend::split::place,
+                               .schedule = schedule,
+                               .places = table.places,
+                               .micro_batches = table.micro_batches,
+                               .stage_of = std::span(s.stage_of, std::size_t(plan_of<Program, Backend>.group_count)),
+                               .memory = memory,
+                               .in_flight = in_flight,
+                               .transfers = std::span(s.transfers, std::size_t(s.transfer_count)),
+                               .turns = std::span(table.turns[0].data(), std::size_t(table.places * table.turns_of_place)),
+                               .ends = std::span(times.end[0].data(), std::size_t(table.places * table.turns_of_place)),
+                               .bubble = table.bubble()};  // named: nvcc 13.0 loses the type of a braced argument here
+  return detail::stages_text(int(sizeof(typename Program::value_type)), all);
 }
 
 }  // namespace strata
