@@ -63,9 +63,10 @@ class Test:
 
 
 class Build:
-    def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, lines=True):
-        """kinds: of the tests, None for all. lines: whether a sanitizer's report names lines besides functions, which takes a third longer to compile."""
-        self.compiler, self.sanitizer, self.kinds = compiler, sanitizer, kinds
+    def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, lines=True, sanitizers_follow=False):
+        """kinds: of the tests, None for all. lines: whether a sanitizer's report names lines besides functions, which takes a third longer to compile.
+        sanitizers_follow: another build runs all of its tests under AddressSanitizer."""
+        self.compiler, self.sanitizer, self.kinds, self.sanitizers_follow = compiler, sanitizer, kinds, sanitizers_follow
         self.label = f"{compiler} {sanitizer}".strip()
         self.folder = Path("build/tests") / re.sub("[ ,]", "-", self.label)
         self.options = ["-Dtests=enabled", f"-Dexamples={'disabled' if sanitizer else 'enabled'}", "-Dbench=disabled"]
@@ -108,7 +109,8 @@ class Build:
         return json.loads((self.folder / f"meson-info/intro-{what}.json").read_text())
 
     def select(self, filters):
-        """A program of several files is chosen only where all of them are; otherwise each file has its own."""
+        """A program of several files is chosen only where all of them are; otherwise each file has its own. Where sanitizers follow, what
+        they run is only compiled."""
         every = [t for t in self.introspect("tests") if not self.kinds or t["name"].split("/")[0] in self.kinds]
         if self.sanitizer:
             every = [t for t in every if self.is_for_sanitizer(t, filters)]
@@ -118,6 +120,8 @@ class Build:
         partial = {program[t["name"]] for t in every if t["name"] in program and t["name"] not in names}
         together = {name for name in names if name in program and program[name] not in partial}
         chosen = [t for t in chosen if (t["name"] in together) == ("strata:together" in t["suite"])]
+        unwanted = "strata:run_by_sanitizers" if self.sanitizers_follow else "strata:only_compiled"
+        chosen = [t for t in chosen if unwanted not in t["suite"]]
         files = {t["id"]: [os.path.relpath(f, self.folder.resolve()) for f in t["filename"]] for t in self.introspect("targets")}
         self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
 

@@ -14,6 +14,8 @@ SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|w
 LONG = re.compile(r"cpu_(conv_pool|convolution_winograd)$")
 # Files that include much have most in common with each other.
 COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
+# These do less under a sanitizer, or nothing.
+DIFFERS_WITH_SANITIZERS = re.compile(r"repetitions\.hpp|count_allocations\.hpp|__SANITIZE|__has_feature")
 FILES_TOGETHER, LINES_TOGETHER = 20, 4000
 INCLUDE = re.compile(r"^#include .*", re.M)
 
@@ -45,6 +47,8 @@ class Source:
             return "kernels"
         if "count_allocations.hpp" in self.text:  # it replaces operator new
             return "counting"
+        if DIFFERS_WITH_SANITIZERS.search(self.text):
+            return "repeating"
         return "computing" if COMPUTES.search(self.text) and not self.needs else "plain"
 
     def split(self):
@@ -55,11 +59,11 @@ class Source:
 
     def can_be_joined(self):
         """It has to bear that its includes move to the top of a common file, and the rest into a namespace."""
-        if self.flags or self.uses or self.has_main or self.path.suffix != ".cpp":
+        if self.uses or self.has_main or self.path.suffix != ".cpp":
             return False
         head, body = self.split()
         return not any(line.startswith("#") and not INCLUDE.match(line) for line in head) and not any(
-            re.match(r"namespace [a-z:_]+ \{|(template <.*> )?struct strata::", line) for line in body)
+            re.match(r"namespace (strata|std)\b|(template <.*> )?struct strata::", line) for line in body)
 
     def is_for(self, sanitizer):
         """gRPC is not built for ThreadSanitizer, which sees races in it."""
@@ -73,20 +77,22 @@ def read(folder, pattern):
     return [Source(folder, f) for f in sorted(f.relative_to(folder) for f in folder.rglob(pattern) if f.is_file())]
 
 
-def group(sources, sanitizer):
-    """Names a group for each source that can be compiled together with others. Neighbours in the alphabet have most in common."""
+def group(sources, sanitizer, libraries):
+    """Names a group for each source that can be compiled together with others, if all that it needs is among the libraries. Files that
+    need the same library have most in common, then neighbours in the alphabet."""
     alike = defaultdict(list)
     for source in sources:
-        if source.can_be_joined() and source.is_for(sanitizer):
-            alike[source.flavour, source.needs].append(source)
-    for (flavour, needs), members in alike.items():
+        if source.can_be_joined() and source.is_for(sanitizer) and set(source.needs.split()) <= set(libraries):
+            alike[source.flavour, source.flags].append(source)
+    for (flavour, flags), members in alike.items():
+        members.sort(key=lambda source: source.needs)
         count = files = lines = 0
         for source in members:
             length = len(source.text.splitlines())
             if count == 0 or files == FILES_TOGETHER or lines + length > LINES_TOGETHER:
                 count, files, lines = count + 1, 0, 0
             files, lines = files + 1, lines + length
-            source.group = "_".join([flavour, *needs.split(), str(count)])
+            source.group = "_".join([flavour, *re.findall(r"\w+", flags), str(count)])
         sizes = Counter(source.group for source in members)
         for source in members:
             source.group = source.group if sizes[source.group] > 1 else ""

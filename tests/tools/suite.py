@@ -22,7 +22,8 @@ def builds(arguments):
         return [sanitized(arguments.sanitize)]
     if arguments.compiler:
         return [Build(arguments.compiler)]
-    everything = [Build(gxx, compilers=[gxx, clang], newest=os.environ.get("NEWEST_CLANG", ""))]
+    newest = os.environ.get("NEWEST_CLANG", "")
+    everything = [Build(gxx, compilers=[gxx, clang], newest=newest, sanitizers_follow=not arguments.filters)]
     if not arguments.filters:
         everything += [sanitized("address,undefined", kinds=["unit", "fuzz"]), sanitized("thread", kinds=["unit"])]
     elif any(words.startswith("fuzz") for words in arguments.filters):  # only that build has them

@@ -15,7 +15,7 @@ def those_that_compile(files, compiles, may_have_main=False):
     for file in files:
         source = sources.Source(Path(), Path(file))
         source.has_main = source.has_main and not may_have_main  # within a namespace it is a function like any other
-        if source.can_be_joined():
+        if source.can_be_joined() and not source.flags:
             joinable.append(file)
     if len(joinable) < 2:
         return []

@@ -107,12 +107,12 @@ with tempfile.TemporaryDirectory() as folder:
         (folder / name).write_text(text)
     found = {s.path.name: s for s in sources.read(folder, "*.cpp")}
     joinable = [name for name, s in found.items() if s.can_be_joined()]
-    report("files are joined unless they say or do something of their own", joinable == ["a.cpp", "b.cpp"], joinable)
-    sources.group(list(found.values()), "none")
-    report("only with files that need the same", not found["a.cpp"].group and not found["b.cpp"].group)
-    found["b.cpp"].needs = ""
-    sources.group(list(found.values()), "none")
+    report("files are joined unless they say or do something of their own", joinable == ["a.cpp", "b.cpp", "e.cpp"], joinable)
+    sources.group(list(found.values()), "none", [])
+    report("only if what they need is there", not found["a.cpp"].group and not found["b.cpp"].group)
+    sources.group(list(found.values()), "none", ["libpng"])
     report("and then have a name for it", found["a.cpp"].group == found["b.cpp"].group == "plain_1", found["a.cpp"].group)
+    report("only with files of the same flags", not found["e.cpp"].group, found["e.cpp"].group)
     join = pathlib.Path(__file__).parents[1] / "tools/join"
     subprocess.run([join, folder / "out.cpp", folder / "a.cpp", folder / "b.cpp"], check=True)
     text = (folder / "out.cpp").read_text()

@@ -1,9 +1,6 @@
 // What a pipeline allocates: nothing, once it is warm.
 #include <doctest/doctest.h>
 
-#include "count_allocations.hpp"
-#ifndef STRATA_TEST_NEW_IS_TAKEN
-
 #include <optional>
 #include <strata/data/sources/from_range.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
@@ -17,6 +14,9 @@
 #include <strata/data/views/shuffle.hpp>
 #include <thread>
 #include <vector>
+
+#include "count_allocations.hpp"
+#ifndef STRATA_TEST_NEW_IS_TAKEN
 using namespace strata;
 using strata::test::allocations;
 

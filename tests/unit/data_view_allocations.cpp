@@ -1,9 +1,6 @@
 // Stages that read ahead, keep pairs of numbers or make streams: they allocate nothing once they are warm.
 #include <doctest/doctest.h>
 
-#include "count_allocations.hpp"
-#ifndef STRATA_TEST_NEW_IS_TAKEN
-
 #include <cstdint>
 #include <strata/cpu/engine/team.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
@@ -23,6 +20,9 @@
 #include <strata/data/views/window.hpp>
 #include <strata/data/views/zip.hpp>
 #include <vector>
+
+#include "count_allocations.hpp"
+#ifndef STRATA_TEST_NEW_IS_TAKEN
 using namespace strata;
 
 namespace {

@@ -1,9 +1,6 @@
 // After the first step, a training step allocates nothing and asks the system for nothing.
 #include <doctest/doctest.h>
 
-#include "count_allocations.hpp"
-#ifndef STRATA_TEST_NEW_IS_TAKEN
-
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -12,7 +9,9 @@
 
 #include <strata/strata.hpp>
 
+#include "count_allocations.hpp"
 #include "gradient_check.hpp"
+#ifndef STRATA_TEST_NEW_IS_TAKEN
 
 using namespace strata;
 using namespace strata::test;
