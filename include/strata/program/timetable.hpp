@@ -94,7 +94,7 @@ inline constexpr timetable<Places, Places, 1> one_at_a_time = [] {
 }();
 
 // Sentences about schedules. None of the templates is ever defined.
-template <class Schedule, class Why>
+template <class Schedule, class With, class Why>
 struct wrong_schedule;
 template <int Count>
 struct with_stages;

@@ -100,7 +100,7 @@ class trainer {
   /// is nan or infinite.
   template <class Source, class... Options>
   history fit(Source&& source, Options&&... options) {
-    using sentence = typename detail::fit_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
+    using sentence = typename detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>::type;
     static_assert(sizeof(detail::spoken<sentence>()) > 0, "fit cannot train with these arguments");
     history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {

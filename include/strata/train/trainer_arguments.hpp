@@ -43,6 +43,14 @@ template <class Metric, label_kind Kind>
 struct metric_does_not_go_with_labels;
 template <class Argument, class Why>
 struct wrong_argument;
+template <int Size>
+struct samples_in_a_batch;
+template <class Batch, class Into, class Why>
+struct batch_cannot_be_cut;
+template <int Count>
+struct micro_batches;  // program/timetable.hpp
+
+inline constexpr reason the_number_of_micro_batches_divides_the_batch{"the number of micro-batches divides the size of a batch"};
 
 inline constexpr reason input_of_the_network_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
 inline constexpr reason begin_with_input_of_the_shape_of_the_data_then_flatten{
@@ -412,6 +420,27 @@ struct fit_verdict {
       return std::type_identity<no_complaint>{};
   }
   using type = typename decltype(sentence())::type;
+};
+
+/// Whether a strategy that cuts batches can cut those of a source, as far as its type tells.
+template <class Strategy, class Source>
+struct micro_batch_verdict {
+  using type = no_complaint;
+};
+template <class Strategy, class Source>
+  requires(has_batch_size_in_type<Source> && Source::batch_size % Strategy::backend::split::table.micro_batches != 0)
+struct micro_batch_verdict<Strategy, Source> {
+  using type =
+      batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>, micro_batches<Strategy::backend::split::table.micro_batches>,
+                          because<the_number_of_micro_batches_divides_the_batch>>;
+};
+
+/// The first sentence of fit with a strategy.
+template <class Strategy, class Program, class Source, class... Options>
+struct fit_verdict_with {
+  using arguments = typename fit_verdict<Program, Source, Options...>::type;
+  using type = std::conditional_t<std::is_same_v<arguments, no_complaint>, typename micro_batch_verdict<Strategy, Source>::type,
+                                  arguments>;
 };
 
 /// The same of evaluate; a Source of arrays<X, Y> stands for x and y.

@@ -1,0 +1,31 @@
+// pipeline: the layers of one network on several groups of threads, which compute different micro-batches at the same time.
+#pragma once
+#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/program/split.hpp>
+#include <utility>
+
+namespace strata {
+
+/// `pipeline<balanced<4>, micro_batches<8>, one_forward_one_backward>{}`: the network is cut into four stages, a batch into eight
+/// micro-batches, and each stage is computed by a thread of its own. Cut: balanced<N> or stages<counts of layers...>. Schedule:
+/// gpipe, one_forward_one_backward or interleaved<V>. compute_options::threads is the number of threads of each place: as many
+/// micro-batches are computed beside each other. The results are those of one_device with as many leaves, bit for bit. With S
+/// places and M micro-batches a place is idle for (S - 1) / (M + S - 1) of the time, if stages take equally long. Throws
+/// strata::error for a batch that micro-batches do not divide.
+template <class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
+          class Backend = default_backend>
+struct pipeline {
+  using backend = split_backend<Backend, pipelined<Cut, MicroBatches, Schedule>>;
+  static constexpr auto name = "pipeline";
+  compute_options options{};
+
+  template <class Program>
+  using executor = synchronous_executor<Program, backend>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, options};
+  }
+};
+
+}  // namespace strata

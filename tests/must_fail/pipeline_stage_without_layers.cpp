@@ -1,0 +1,16 @@
+// error: wrong_cut<.*stages<3, 0>.*which_has_layers<3>.*because<.*each_stage_needs_a_layer_that_computes>
+// whole program
+#include <strata/distribute/pipeline.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
+#ifdef TWIN
+using parts = pipeline<stages<2, 1>>;
+#else
+using parts = pipeline<stages<3, 0>>;
+#endif
+void train() {
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, parts{}};
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}
