@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <map>
 #include <mock_pjrt.hpp>
 #include <strata/strata.hpp>
 #include <strata/xla/executor.hpp>
+#include <strata/xla/tpu.hpp>
 
 #include "error_of.hpp"
 
@@ -13,7 +15,7 @@ using namespace strata;
 using namespace strata::test;
 using mock_pjrt::observed;
 using stablehlo::element;
-using stablehlo::role;
+namespace hlo = strata::stablehlo;
 
 namespace {
 
@@ -32,26 +34,26 @@ struct plain_modules {
     for (int slots = 0; slots < (trains ? 2 : 1); ++slots)
       for (int i = 0; i < 2; ++i) {
         const stablehlo::argument a{
-            .what = slots ? role::slot : role::parameter,
+            .what = slots ? hlo::role::slot : hlo::role::parameter,
             .index = i,
             .type = {element::f32, i == 0 ? std::vector<std::int64_t>{3, 2} : std::vector<std::int64_t>{2}},
             .donated_to = trains ? int(m.results.size()) : -1};
         m.arguments.push_back(a);
         if (trains) m.results.push_back(a);
       }
-    m.arguments.push_back({.what = role::input, .type = {element::f32, {rows, 3}}});
-    if (!predicts) m.arguments.push_back({.what = role::truth, .type = {element::i32, {rows}}});
-    if (o.has_weights) m.arguments.push_back({.what = role::sample_weight, .type = {element::f32, {rows}}});
+    m.arguments.push_back({.what = hlo::role::input, .type = {element::f32, {rows, 3}}});
+    if (!predicts) m.arguments.push_back({.what = hlo::role::truth, .type = {element::i32, {rows}}});
+    if (o.has_weights) m.arguments.push_back({.what = hlo::role::sample_weight, .type = {element::f32, {rows}}});
     if (o.is_padded) {
-      m.arguments.push_back({.what = role::row_count, .type = {element::i32, {}}});
-      m.arguments.push_back({.what = role::batch_count, .type = {element::i32, {}}});
+      m.arguments.push_back({.what = hlo::role::row_count, .type = {element::i32, {}}});
+      m.arguments.push_back({.what = hlo::role::batch_count, .type = {element::i32, {}}});
     }
-    if (trains) m.arguments.push_back({.what = role::step_scalars, .type = {element::f32, {2}}});
-    if (trains) m.arguments.push_back({.what = role::random_key, .type = {element::ui64, {}}});
+    if (trains) m.arguments.push_back({.what = hlo::role::step_scalars, .type = {element::f32, {2}}});
+    if (trains) m.arguments.push_back({.what = hlo::role::random_key, .type = {element::ui64, {}}});
     if (predicts)
-      m.results.push_back({.what = role::prediction, .type = {element::f32, {rows, 2}}});
+      m.results.push_back({.what = hlo::role::prediction, .type = {element::f32, {rows, 2}}});
     else
-      m.results.push_back({.what = role::sums, .type = {element::f32, {2, 2}}});
+      m.results.push_back({.what = hlo::role::sums, .type = {element::f32, {2, 2}}});
 
     m.text = "func.func public @main(";
     for (std::size_t i = 0; i < m.arguments.size(); ++i) {
@@ -208,4 +210,33 @@ TEST_CASE("what the strategy cannot do, it says") {
   model.executor().observe(nullptr);
   CHECK(contains(error_of([&] { model.executor().observe(reinterpret_cast<kernel_observer*>(&model)); }),
                  "whose kernels cannot be observed"));
+}
+
+TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet") {
+  const auto environment = [](std::map<std::string, std::string> values) {
+    return [values](const std::string& name) -> std::optional<std::string> {
+      const auto at = values.find(name);
+      return at == values.end() ? std::nullopt : std::optional(at->second);
+    };
+  };
+  observed() = {};
+  CHECK(tpu<>{.plugin = MOCK_PJRT}.devices().replicas == 4);
+  CHECK(tpu<>{.replicas = 2, .plugin = MOCK_PJRT}.devices().replicas == 2);
+  observed().devices_of_other_hosts = 12;
+  CHECK(
+      error_of([] { tpu<>{.plugin = MOCK_PJRT}.devices(); }) ==
+      "tpu: the slice has 16 chips, of which this host has some only: strata trains on slices of one host, such as v5litepod-8");
+  observed().devices_of_other_hosts = 0;
+
+  const auto pod = [&](std::map<std::string, std::string> values) { return gke_tpu{environment(std::move(values))}; };
+  CHECK(error_of([&] { pod({})(); }) == "gke_tpu: TPU_WORKER_HOSTNAMES is not set: is this a pod that asks for google.com/tpu?");
+  CHECK(pod({{"TPU_WORKER_HOSTNAMES", "localhost"}})().count == 1);
+  const tpu_hosts second = pod({{"TPU_WORKER_HOSTNAMES", "a,b,c"}, {"TPU_WORKER_ID", "1"}})();
+  CHECK((second.count == 3 && second.index == 1));
+  CHECK(contains(error_of([&] { pod({{"TPU_WORKER_HOSTNAMES", "a,b"}})(); }), "names 2 hosts, but TPU_WORKER_ID is not set"));
+  CHECK(contains(error_of([&] { pod({{"TPU_WORKER_HOSTNAMES", "a,b"}, {"TPU_WORKER_ID", "2"}})(); }), "TPU_WORKER_ID is 2, but"));
+  CHECK(error_of([&] { tpu{pod({{"TPU_WORKER_HOSTNAMES", "a,b"}, {"TPU_WORKER_ID", "1"}})}.devices(); }) ==
+        "tpu: the slice has 2 hosts: strata trains on slices of one host, such as v5litepod-8");
+  CHECK(tpu_vm{environment({})}().count == 1);
+  CHECK(contains(error_of([] { explicit_tpu{}(); }), "accelerator_type is empty"));
 }

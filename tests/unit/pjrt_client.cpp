@@ -43,7 +43,7 @@ stablehlo::module_text step(int replicas) {
 }
 std::size_t place_of(const stablehlo::argument& a) { return a.what == role::parameter ? 0 : detail::running_module::no_state; }
 template <class V>
-std::span<const std::byte> bytes(const V& values) {
+std::span<const std::byte> bytes_of_array(const V& values) {
   return std::as_bytes(std::span(values));
 }
 std::vector<float> floats(const std::vector<std::byte>& from) {
@@ -61,7 +61,7 @@ std::vector<float> read(const pjrt::buffer& b, const stablehlo::tensor_type& typ
 detail::device_state two_copies(const pjrt::client& c) {
   detail::device_state state(1, 2);
   for (int r = 0; r < 2; ++r)
-    state.at(0, std::size_t(r)) = c.upload(bytes(std::vector<float>{1, 2, 3}), step(2).arguments[0].type, r);
+    state.at(0, std::size_t(r)) = c.upload(bytes_of_array(std::vector<float>{1, 2, 3}), step(2).arguments[0].type, r);
   return state;
 }
 
@@ -133,8 +133,8 @@ TEST_CASE("an array that was donated is not read") {
   const nothing_left end;
   const auto c = pjrt::client::of(mock());
   const pjrt::executable e = c->compile(step(1));
-  const pjrt::buffer w = c->upload(bytes(std::vector<float>(3)), step(1).arguments[0].type, 0),
-                     x = c->upload(bytes(std::vector<float>(4)), step(1).arguments[1].type, 0);
+  const pjrt::buffer w = c->upload(bytes_of_array(std::vector<float>(3)), step(1).arguments[0].type, 0),
+                     x = c->upload(bytes_of_array(std::vector<float>(4)), step(1).arguments[1].type, 0);
   CHECK(!w.is_donated());
   pjrt::abi::buffer* const in[] = {w.handle(), x.handle()};
   pjrt::abi::buffer* out[2];
@@ -153,7 +153,8 @@ TEST_CASE("sizes are checked before a plugin sees them") {
   const nothing_left end;
   const auto c = pjrt::client::of(mock());
   const stablehlo::tensor_type type{stablehlo::element::bf16, {2, 3}};
-  CHECK(error_of([&] { c->upload(bytes(std::vector<float>(5)), type, 0); }) == "upload: 20 bytes for a tensor<2x3xbf16> of 12");
+  CHECK(error_of([&] { c->upload(bytes_of_array(std::vector<float>(5)), type, 0); }) ==
+        "upload: 20 bytes for a tensor<2x3xbf16> of 12");
   CHECK(error_of([&] { c->compile(step(5)); }) == "the module is for 5 replicas, but the plugin libmock_pjrt.so has 4 devices");
   CHECK(error_of([&] { c->compile(step(0)); }) == "the module is for 0 replicas, but the plugin libmock_pjrt.so has 4 devices");
   stablehlo::module_text fewer = step(1);

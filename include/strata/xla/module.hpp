@@ -95,7 +95,7 @@ struct module_options {
   bool is_padded = false;       // there are arguments row_count and batch_count
   bool has_weights = false;     // there are arguments sample_weight, one for each output
   bool keeps_gradient = false;  // there are results gradient
-  platform_traits platform;
+  platform_traits platform{};
 };
 
 // The emitter, strata/xla/emitter, has

@@ -39,7 +39,7 @@ void violation(std::string what) { observed().violations.push_back(std::move(wha
 
 struct client {
   std::vector<int> devices;
-  std::vector<void*> handles;
+  std::vector<void*> handles, handles_of_all;
   int buffers = 0;
 };
 struct tensor {
@@ -218,6 +218,13 @@ abi::error* client_platform_version(abi::text_of<abi::client>* a) {
 abi::error* client_addressable_devices(abi::devices_of_client* a) {
   client* const c = as<client>(a->client);
   a->devices = reinterpret_cast<abi::device**>(c->handles.data()), a->count = c->handles.size();
+  return nullptr;
+}
+abi::error* client_devices(abi::devices_of_client* a) {
+  client* const c = as<client>(a->client);
+  c->handles_of_all = c->handles;
+  c->handles_of_all.resize(c->handles.size() + std::size_t(observed().devices_of_other_hosts));
+  a->devices = reinterpret_cast<abi::device**>(c->handles_of_all.data()), a->count = c->handles_of_all.size();
   return nullptr;
 }
 abi::error* device_get_description(abi::description_of_device* a) {
@@ -427,6 +434,7 @@ const abi::api* make_table() {
   MOCK_PJRT_ENTER(client_destroy);
   MOCK_PJRT_ENTER(client_platform_name);
   MOCK_PJRT_ENTER(client_platform_version);
+  MOCK_PJRT_ENTER(client_devices);
   MOCK_PJRT_ENTER(client_addressable_devices);
   MOCK_PJRT_ENTER(device_get_description);
   MOCK_PJRT_ENTER(device_description_id);

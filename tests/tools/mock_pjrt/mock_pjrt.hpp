@@ -21,6 +21,7 @@ struct observations {
   std::string failing_function;
   int failing_after = 0, failing_code = 13;
   std::string failing_message = "injected";
+  int devices_of_other_hosts = 0;
   /// The next execution fails while it runs, after it has been accepted.
   bool execution_fails = false;
 

@@ -339,6 +339,7 @@ STRATA_PJRT_FUNCTION(10, client_create, abi::client_create, client);
 STRATA_PJRT_FUNCTION(11, client_destroy, client_only, client);
 STRATA_PJRT_FUNCTION(12, client_platform_name, text_of<client>, size);
 STRATA_PJRT_FUNCTION(14, client_platform_version, text_of<client>, size);
+STRATA_PJRT_FUNCTION(15, client_devices, devices_of_client, count);
 STRATA_PJRT_FUNCTION(16, client_addressable_devices, devices_of_client, count);
 STRATA_PJRT_FUNCTION(20, client_compile, abi::client_compile, executable);
 STRATA_PJRT_FUNCTION(22, client_buffer_from_host_buffer, buffer_from_host, buffer);

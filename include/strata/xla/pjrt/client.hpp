@@ -8,6 +8,7 @@
 #include <span>
 #include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/abi.hpp>
+#include <strata/xla/pjrt/inner_executable.hpp>
 #include <strata/xla/pjrt/options.hpp>
 #include <strata/xla/pjrt/plugin.hpp>
 #include <string>
@@ -119,6 +120,7 @@ class client : public std::enable_shared_from_this<client> {
   abi::client* handle_ = nullptr;
   std::vector<abi::device*> devices_;
   std::vector<int> ids_;
+  std::size_t devices_of_all_ = 0;
   std::string platform_, version_, kind_;
 
   friend buffer;
@@ -167,6 +169,10 @@ class client : public std::enable_shared_from_this<client> {
       ids_.push_back(id->id);
       if (i == 0) kind_ = text(abi::functions::device_description_kind, description->description);
     }
+    abi::padded<abi::devices_of_client> of_all;
+    of_all->client = handle_;
+    p.call("list the devices", abi::functions::client_devices, of_all);
+    devices_of_all_ = of_all->count;
     if (devices_.empty()) throw_error({"the plugin ", p.path().string(), " has no device"});
     const_cast<bool&>(otherwise.is_needed) = false;
   }
@@ -178,7 +184,10 @@ class client : public std::enable_shared_from_this<client> {
   const std::string& version() const { return version_; }
   /// Of its first device, such as "TPU v5 lite".
   const std::string& device_kind() const { return kind_; }
+  /// How many this process can use.
   int devices() const { return int(devices_.size()); }
+  /// With those of other hosts that belong to the same group.
+  int devices_of_all_hosts() const { return int(devices_of_all_); }
   /// The ids of the first devices: not always 0, 1, 2, ...
   std::span<const int> ids(int count) const { return std::span(ids_).first(std::size_t(count)); }
 
@@ -195,11 +204,7 @@ class client : public std::enable_shared_from_this<client> {
   /// line of the module, and strata::error if there are too few devices.
   executable compile(const stablehlo::module_text& module) const {
     const std::string options = options_for(module);
-    abi::program program{};
-    program.head.struct_size = sizeof program;
-    program.code = module.text.data(), program.code_size = module.text.size();
-    constexpr std::string_view format = "mlir";
-    program.format = format.data(), program.format_size = format.size();
+    const abi::program program = detail::program_of(module.text);
     abi::padded<abi::client_compile> arguments;
     arguments->client = handle_;
     arguments->program = &program;
@@ -312,17 +317,10 @@ event buffer::copy_to_host(const stablehlo::tensor_type& type, std::span<std::by
 }
 
 executable::executable(std::shared_ptr<const client> of, abi::loaded_executable* handle) : of_(std::move(of)), handle_(handle) {
-  const plugin& p = of_->of_plugin();
-  abi::padded<abi::executable_of_loaded> inner;
-  inner->loaded = handle_;
-  p.call("look at a compiled module", abi::functions::loaded_executable_get_executable, inner);
+  const detail::inner_executable inner(of_->of_plugin(), handle_);
   abi::padded<abi::number_of_executable> results;
-  results->executable = inner->executable;
-  abi::padded<abi::executable_only> last;
-  last->executable = inner->executable;
-  abi::error* const failed = p.raw(abi::functions::executable_num_outputs, results);
-  p.call_quietly(abi::functions::executable_destroy, last);
-  if (failed) p.fail("look at a compiled module", failed);
+  results->executable = inner.handle();
+  of_->of_plugin().call("look at a compiled module", abi::functions::executable_num_outputs, results);
   results_ = std::size_t(results->number);
 }
 executable::~executable() {
@@ -332,25 +330,8 @@ executable::~executable() {
   of_->of_plugin().call_quietly(abi::functions::loaded_executable_destroy, arguments);
 }
 std::string executable::serialized() const {
-  const plugin& p = of_->of_plugin();
-  abi::padded<abi::executable_of_loaded> inner;
-  inner->loaded = handle_;
-  p.call("serialize", abi::functions::loaded_executable_get_executable, inner);
-  abi::padded<abi::executable_only> last;
-  last->executable = inner->executable;
-  abi::padded<abi::serialize> arguments;
-  arguments->executable = inner->executable;
-  if (!p.has(abi::functions::executable_serialize)) {
-    p.call_quietly(abi::functions::executable_destroy, last);
-    throw_error({"the plugin ", p.name(), " cannot serialize"});
-  }
-  abi::error* const failed = p.raw(abi::functions::executable_serialize, arguments);
-  std::string bytes;
-  if (!failed) bytes.assign(arguments->bytes, arguments->size);
-  if (!failed && arguments->destroy) arguments->destroy(arguments->owner);
-  p.call_quietly(abi::functions::executable_destroy, last);
-  if (failed) p.fail("serialize", failed);
-  return bytes;
+  const detail::inner_executable inner(of_->of_plugin(), handle_);
+  return detail::serialize(of_->of_plugin(), inner.handle());
 }
 void executable::run(std::span<abi::buffer* const* const> arguments, std::size_t argument_count,
                      std::span<abi::buffer** const> results, std::span<abi::event*> complete) const {

@@ -1,0 +1,30 @@
+// The training step of a program, compiled for devices that this machine does not have.
+#pragma once
+#include <strata/base/error.hpp>
+#include <strata/train/trainer.hpp>
+#include <strata/xla/emitter/emitter.hpp>
+#include <strata/xla/pjrt/topology.hpp>
+#include <string_view>
+
+namespace strata {
+
+/// Compiles the training step of a trainer for batches of `batch_size` on the first `replicas` devices of a topology; 0: all of
+/// them. It shows that the program compiles for them, and what XLA thinks that a step costs:
+///   compile_step(model, pjrt::topology(pjrt::plugin::load(pjrt::find_plugin("tpu")), "v5e:2x4"), 256).cost["flops"]
+/// libtpu needs no TPU for it, but asks a metadata server for a minute unless TPU_SKIP_MDS_QUERY is 1 in the environment.
+/// Throws strata::error and plugin_error.
+template <class Program, class Strategy>
+pjrt::compiled_ahead compile_step(trainer<Program, Strategy>& model, const pjrt::topology& on, int batch_size, int replicas = 0,
+                                  std::string_view platform = "tpu") {
+  if (replicas == 0) replicas = on.devices();
+  if (batch_size < 1 || replicas < 1)
+    throw_error({"compile_step: a batch of ", batch_size, " samples on ", replicas, " replicas"});
+  const int rows = (batch_size + replicas - 1) / replicas;
+  return on.compile(
+      stablehlo::training_module<Program>(model.executor().optimizer(), {.rows = rows,
+                                                                         .replicas = replicas,
+                                                                         .is_padded = rows * replicas != batch_size,
+                                                                         .platform = stablehlo::traits_of_platform(platform)}));
+}
+
+}  // namespace strata

@@ -1,0 +1,52 @@
+// What a compiler makes of a module: an executable that is not loaded on any device.
+#pragma once
+#include <cstddef>
+#include <strata/base/error.hpp>
+#include <strata/xla/pjrt/abi.hpp>
+#include <strata/xla/pjrt/plugin.hpp>
+#include <string>
+#include <string_view>
+
+namespace strata::pjrt::detail {
+
+/// Refers to the text.
+inline abi::program program_of(std::string_view text) {
+  constexpr std::string_view format = "mlir";
+  abi::program p{};
+  p.head.struct_size = sizeof p;
+  p.code = text.data(), p.code_size = text.size();
+  p.format = format.data(), p.format_size = format.size();
+  return p;
+}
+
+class inner_executable {
+  const plugin& plugin_;
+  abi::executable* handle_;
+
+ public:
+  inner_executable(const plugin& p, abi::executable* handle) : plugin_(p), handle_(handle) {}
+  inner_executable(const plugin& p, abi::loaded_executable* loaded) : plugin_(p) {
+    abi::padded<abi::executable_of_loaded> arguments;
+    arguments->loaded = loaded;
+    p.call("look at a compiled module", abi::functions::loaded_executable_get_executable, arguments);
+    handle_ = arguments->executable;
+  }
+  inner_executable(const inner_executable&) = delete;
+  ~inner_executable() {
+    abi::padded<abi::executable_only> arguments;
+    arguments->executable = handle_;
+    plugin_.call_quietly(abi::functions::executable_destroy, arguments);
+  }
+  abi::executable* handle() const { return handle_; }
+};
+
+inline std::string serialize(const plugin& p, const abi::executable* of) {
+  abi::padded<abi::serialize> arguments;
+  arguments->executable = of;
+  p.call("serialize", abi::functions::executable_serialize, arguments);
+  std::string bytes(arguments->bytes, arguments->size);
+  if (arguments->destroy) arguments->destroy(arguments->owner);
+  return bytes;
+}
+
+}  // namespace strata::pjrt::detail

@@ -1,0 +1,121 @@
+// The strategy tpu: the chips of a TPU host.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <strata/base/error.hpp>
+#include <strata/distribute/resolvers/environment.hpp>
+#include <strata/xla/choose_devices.hpp>
+#include <strata/xla/executor.hpp>
+#include <strata/xla/pjrt/find_plugin.hpp>
+#include <strata/xla/xla.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// The hosts of a TPU slice, and the number of the one on which this process runs.
+struct tpu_hosts {
+  int count = 1, index = 0;
+};
+
+/// Finds out where a process is in a TPU slice; called before the plugin is loaded.
+template <class R>
+concept tpu_resolver = std::copy_constructible<R> && requires(const R& resolver) {
+  { resolver() } -> std::same_as<tpu_hosts>;
+};
+
+namespace detail {
+inline tpu_hosts hosts_of_variables(const char* resolver, const environment_reader& environment, bool must_be_set) {
+  const variables of(environment);
+  const auto names = of.text("TPU_WORKER_HOSTNAMES");
+  if (!names) {
+    if (must_be_set) throw_error({resolver, ": TPU_WORKER_HOSTNAMES is not set: is this a pod that asks for google.com/tpu?"});
+    return {};
+  }
+  tpu_hosts hosts;
+  hosts.count = 1 + int(std::count(names->begin(), names->end(), ','));
+  const auto index = of.number("TPU_WORKER_ID", 0, most_processes);
+  if (!index && hosts.count > 1)
+    throw_error({resolver, ": TPU_WORKER_HOSTNAMES names ", hosts.count, " hosts, but TPU_WORKER_ID is not set"});
+  hosts.index = index.value_or(0);
+  if (hosts.index >= hosts.count)
+    throw_error({resolver, ": TPU_WORKER_ID is ", hosts.index, ", but TPU_WORKER_HOSTNAMES names ", hosts.count, " hosts"});
+  return hosts;
+}
+}  // namespace detail
+
+/// A Cloud TPU VM: the plugin itself asks the VM's metadata server for its kind and place.
+/// https://cloud.google.com/tpu/docs/system-architecture-tpu-vm
+struct tpu_vm {
+  environment_reader environment = process_environment;
+  tpu_hosts operator()() const { return detail::hosts_of_variables("tpu_vm", environment, false); }
+};
+
+/// A pod of Google Kubernetes Engine that asks for google.com/tpu, which sets TPU_WORKER_HOSTNAMES and TPU_WORKER_ID. Throws
+/// strata::error that names the variable if they are not set.
+/// https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+struct gke_tpu {
+  environment_reader environment = process_environment;
+  tpu_hosts operator()() const { return detail::hosts_of_variables("gke_tpu", environment, true); }
+};
+
+/// The program itself says what the metadata server would: explicit_tpu{.accelerator_type = "v5litepod-8"}. It sets the
+/// environment variables that the plugin reads in place of asking.
+struct explicit_tpu {
+  std::string accelerator_type;
+  tpu_hosts operator()() const {
+    if (accelerator_type.empty()) throw_error("explicit_tpu: accelerator_type is empty: such as \"v5litepod-8\"");
+    ::setenv("TPU_SKIP_MDS_QUERY", "1", 1);
+    ::setenv("TPU_ACCELERATOR_TYPE", accelerator_type.c_str(), 1);
+    ::setenv("TPU_WORKER_HOSTNAMES", "localhost", 1);
+    ::setenv("TPU_WORKER_ID", "0", 1);
+    return {};
+  }
+};
+
+/// Trains on the chips of this host, all of them unless `replicas` says how many: `tpu{}` on a TPU VM, `tpu{gke_tpu{}}` in a pod.
+/// The plugin is libtpu (https://pypi.org/project/libtpu). The constructor of the trainer throws strata::error where there is no
+/// TPU, and on a slice of several hosts, which strata does not train on yet.
+/// https://www.tensorflow.org/api_docs/python/tf/distribute/TPUStrategy
+template <tpu_resolver Resolver = tpu_vm>
+struct tpu {
+  static constexpr auto name = "tpu";
+
+  Resolver resolver{};
+  int replicas = 0;
+  std::string plugin = "tpu";           // or a path
+  std::filesystem::path cache{};        // a folder for compiled modules; empty: that of STRATA_XLA_CACHE, if it is set
+  std::vector<pjrt::option> options{};  // of the plugin
+
+  template <class Program>
+  using executor = module_executor<Program, detail::emitted_modules<Program>>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, devices()};
+  }
+  module_devices devices() const {
+    const tpu_hosts hosts = resolver();
+    if (hosts.count > 1) refuse_several_hosts(hosts.count, " hosts");
+    module_devices chosen = choose_devices(pjrt::find_plugin(plugin), options, replicas, cache);
+    if (const int all = chosen.client->devices_of_all_hosts(); all > chosen.client->devices())
+      refuse_several_hosts(all, " chips, of which this host has some only");
+    return chosen;
+  }
+
+ private:
+  [[noreturn]] static void refuse_several_hosts(int count, const char* what) {
+    throw_error({"tpu: the slice has ", count, what, ": strata trains on slices of one host, such as v5litepod-8"});
+  }
+};
+tpu() -> tpu<>;
+template <tpu_resolver Resolver>
+tpu(Resolver) -> tpu<Resolver>;
+template <tpu_resolver Resolver>
+tpu(Resolver, int) -> tpu<Resolver>;
+
+}  // namespace strata

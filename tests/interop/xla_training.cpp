@@ -1,0 +1,107 @@
+// The other half of test_xla_training.py: trains networks on a PJRT plugin and on this machine's cores, and prints how far they
+// are from each other. A line for each: what, replicas, the largest relative difference of the losses of all steps, and the
+// largest difference of the weights at the end.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <strata/strata.hpp>
+#include <strata/train/backup_and_restore.hpp>
+#include <strata/train/weights_file.hpp>
+#include <strata/xla/xla.hpp>
+
+using namespace strata;
+
+namespace {
+
+using mlp = sequential<input<28, 28, 1>, flatten, dense<32, relu>, dense<16, elu<>>, dense<10, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<4, 3, relu>, max_pool2d<>, conv2d<8, 3, relu>, flatten, dense<10, softmax>>;
+
+struct outcome {
+  std::vector<double> losses;
+  std::vector<float> weights;
+};
+
+/// Steps on batches of 32, with one of 20 after each seventh.
+template <class Network>
+outcome trained(const auto& data, const auto& optimizer, const auto& strategy, int steps) {
+  trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  model.executor().prepare(32, purpose::training);
+  outcome out;
+  for (int i = 0; i < steps; ++i) {
+    samples<float> batch = data.rows(32 * (i % 7), i % 7 == 6 ? 20 : 32, ends_of_program<typename decltype(model)::program_type>);
+    out.losses.push_back(model.executor().train_step(batch)[0].mean());
+  }
+  out.weights.assign(model.parameters().begin(), model.parameters().end());
+  return out;
+}
+
+void tell(const char* what, int replicas, const outcome& one, const outcome& other) {
+  double loss = 0, weight = 0;
+  for (std::size_t i = 0; i < one.losses.size(); ++i) loss = std::max(loss, std::abs(one.losses[i] / other.losses[i] - 1));
+  for (std::size_t i = 0; i < one.weights.size(); ++i)
+    weight = std::max(weight, std::abs(double(one.weights[i] - other.weights[i])));
+  std::printf("%s %d %g %g\n", what, replicas, loss, weight);
+  std::fflush(stdout);
+}
+
+template <class Network>
+void compare(const char* what, const auto& data, const auto& optimizer, std::initializer_list<int> replicas) {
+  constexpr int steps = 100;
+  const outcome native = trained<Network>(data, optimizer, one_device{}, steps);
+  for (int r : replicas) tell(what, r, trained<Network>(data, optimizer, xla{.replicas = r}, steps), native);
+}
+
+struct crash {};
+struct crash_at {
+  long step;
+  void on_batch_end(training_state& s) {
+    if (s.step == step) throw crash{};
+  }
+};
+
+/// Two epochs of seven steps, of which one strategy computes the first ten, and another the others.
+template <class First, class Second>
+outcome with_snapshot(const std::filesystem::path& folder, const First& first, const Second& second) {
+  const auto fit = [&](const auto& strategy, auto&&... callback) {
+    trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+    const history past = model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(2),
+                                   verbosity::off, callback..., backup_and_restore(folder, {.save_every_batches = 1}));
+    return outcome{past["loss"], {model.parameters().begin(), model.parameters().end()}};
+  };
+  try {
+    fit(first, crash_at{10});
+  } catch (const crash&) {
+  }
+  return fit(second);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const std::filesystem::path folder = arguments[1];
+  std::vector<float> x;
+  std::vector<std::int32_t> y;
+  for (const samples<float>& b : data::synthetic_digits(224, 1) | data::batch<32>) {
+    x.insert(x.end(), b.x(), b.x() + b.count * 784);
+    y.insert(y.end(), b.labels(), b.labels() + b.count);
+  }
+  const samples<float> data(x.data(), y.data(), 224);
+  compare<mlp>("mlp", data, adam{}, {1, 2, 4});
+  compare<mlp>("mlp-sgd", data, sgd{.learning_rate = 0.05, .momentum = 0.9, .weight_decay = 1e-4, .global_clipnorm = 1}, {3});
+  compare<cnn>("cnn", data, adam{}, {1, 2});
+
+  const outcome native = with_snapshot(folder / "snapshot", one_device{}, one_device{});
+  tell("snapshot-to-xla", 2, with_snapshot(folder / "snapshot", one_device{}, xla{.replicas = 2}), native);
+  tell("snapshot-from-xla", 1, with_snapshot(folder / "snapshot", xla{}, one_device{}), native);
+
+  trainer model{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, xla{.replicas = 2}};
+  model.fit(x, y, batch_size(32), verbosity::off);
+  model.save_weights(folder / "weights.safetensors");
+  trainer same{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}};
+  same.load_weights(folder / "weights.safetensors");
+  const logs here = model.evaluate(x, y, batch_size(100)), there = same.evaluate(x, y, batch_size(100));
+  const auto predicted = model.predict(x), expected = same.predict(x);
+  tell("weights-file", 2, {{here["loss"], here["accuracy"]}, predicted.values},
+       {{there["loss"], there["accuracy"]}, expected.values});
+}
