@@ -94,7 +94,7 @@ class synchronous_executor
     if constexpr (keeps_slices) {
       if (this->is_elastic()) throw_error(zero_is_not_elastic);
       static constexpr auto ranges = trained_ranges(layout);
-      const std::vector<gradient_bucket> buckets = gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
+      const auto buckets = gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
       slices_ = {processes_, buckets, ranges.span(), takes_norms(optimizer())};
       engine_.keep_slices(slices_.own(processes_), optimizer().slots());
     }
