@@ -7,7 +7,7 @@
 using namespace strata;
 
 int main() {
-  using network = sequential<input<256>, dense<512, relu>, dense<256>, dense<4, softmax>>;
+  using network = sequential<input<256>, reshape<2, 2, 64>, conv2d<64, 3, same_padding, relu>, flatten, dense<512, relu>, dense<256>, dense<4, softmax>>;
   try {
     std::vector<float> x(4096 * 256);
     std::vector<std::int32_t> y(4096);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """nvcc compiles whole training programs for sm_80, sm_90 and sm_100, without a warning, and no kernel spills registers. Without a
-device the program says so in one line. The same with cuBLASLt where its header is. Projects of Meson and CMake build a .cu file.
+device the program says so in one line. The same with cuBLASLt and cuDNN where they are. Projects of Meson and CMake build a .cu file.
 Skipped where there is no nvcc."""
 import os
 import pathlib
@@ -38,8 +38,9 @@ def check_program(source, architectures, arguments, least_kernels, what):
 
 check_program("trains.cu", (80, 90, 100), [], 30, "training programs for sm_80, sm_90 and sm_100")
 headers = [pathlib.Path(nvcc).resolve().parents[1] / "include", pathlib.Path("/usr/local/include"), pathlib.Path("/usr/include")]
-if any((folder / "cublasLt.h").is_file() for folder in headers):
-    check_program("large.cu", (90,), ["-DSTRATA_CUBLASLT", "-lcublasLt"], 10, "a training program with cuBLASLt")
+if all(any((folder / header).is_file() for folder in headers) for header in ("cublasLt.h", "cudnn_graph.h")):
+    check_program("large.cu", (90,), ["-DSTRATA_CUBLASLT", "-DSTRATA_CUDNN", "-lcublasLt", "-lcudnn"], 10,
+                  "a training program with cuBLASLt and cuDNN")
 
 
 def outcome(*commands, folder):

@@ -2,6 +2,7 @@
 // needs: boost_context
 #pragma once
 #include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/kernels/library_rule.hpp>
 #include <strata/cuda/machine/tiled_product.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
@@ -348,11 +349,11 @@ struct transposed_convolution_kernel : kernel_defaults {
 template <conv_settings S, class P, shape In>
 struct kernel<cuda, convolution<S>, P, In> : machine::convolution_kernel<S, linear, P, In> {};
 template <conv_settings S, class A, class P, shape In>
-  requires machine::follows_in_a_kernel<A>
+  requires(machine::follows_in_a_kernel<A> && !machine::goes_to_dnn<S, P, In>)
 struct kernel<cuda, fused<convolution<S>, A>, P, In> : machine::convolution_kernel<S, A, P, In> {};
 
 template <conv_settings S, class A, pool_settings Pool, class P, shape In>
-  requires machine::follows_in_a_kernel<A> && (S.groups == 1) &&
+  requires machine::follows_in_a_kernel<A> && (S.groups == 1) && (!machine::goes_to_dnn<S, P, In>) &&
            (machine::pools_two_by_two<Pool>(convolution<S>::output_shape(In).value))
 struct kernel<cuda, fused<convolution<S>, A, max_pooling<Pool>>, P, In> : machine::pooled_convolution_kernel<S, A, P, In> {};
 

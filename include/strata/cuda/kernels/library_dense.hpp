@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <strata/cuda/kernels/dense.hpp>
+#include <strata/cuda/kernels/library_operands.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
 #include <type_traits>
 #include <utility>
@@ -14,41 +15,6 @@
 namespace strata {
 
 namespace machine {
-
-/// Rows of `columns` elements of From become rows of bfloat16, `leading` elements apart.
-template <class From>
-struct round_rows {
-  From from;
-  bfloat16* to;
-  long columns, leading;
-  constexpr void operator()(long i) const { to[i / columns * leading + i % columns] = bfloat16::nearest(from[i]); }
-};
-/// Elements as the policy P multiplies them.
-template <class P, class From>
-struct rounded_elements {
-  From from;
-  constexpr auto operator[](long i) const { return rounded_operand<P>(from[i]); }
-};
-template <class From>
-struct store_elements {
-  From from;
-  float* to;
-  constexpr void operator()(long i) const { to[i] = from[i]; }
-};
-/// What the library has left to do: bias (null: none) and activation.
-template <class A>
-struct finish_outputs {
-  float* y;
-  const float* bias;
-  long columns;
-  constexpr void operator()(long i) const { y[i] = activated<A>(bias ? bias[i % columns] + y[i] : y[i]); }
-};
-/// The gradients of leaves without samples.
-struct clear_gradients {
-  gradient_place<float> to;
-  long first, size;
-  constexpr void operator()(long i) const { to.store(first + i / size, i % size, 0); }
-};
 
 #if defined(STRATA_CUBLASLT) || !defined(__CUDACC__)
 

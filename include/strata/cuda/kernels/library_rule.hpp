@@ -3,6 +3,8 @@
 #pragma once
 #include <strata/base/precision.hpp>
 #include <strata/cuda/machine/blas.hpp>
+#include <strata/cuda/machine/dnn.hpp>
+#include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
 
 namespace strata::machine {
@@ -34,7 +36,18 @@ constexpr bool pays_in_blas(long inputs, long units) { return inputs >= 256 && u
 /// at least 64 rows. The answer depends on the size of the batch only, not on the number of devices.
 constexpr bool fills_tiles(long rows_of_leaf) { return rows_of_leaf >= 64; }
 
+/// Whether a convolution belongs to cuDNN, where each leaf has enough pixels (fills_convolutions). Ours is one launch for all
+/// leaves, also with its activation and pooling; cuDNN is a launch for each leaf, and pooling is another. The layers of the
+/// reference CNN last as long as their launches and stay ours. From 64 channels to 64 filters on, the arithmetic is longer. The
+/// bounds were reasoned, not measured.
+constexpr bool pays_in_dnn(const conv_settings& s, shape in) {
+  return s.groups == 1 && in[2] >= 64 && s.filters >= 64 && in[2] % 8 == 0 && s.filters % 8 == 0;
+}
+constexpr bool fills_convolutions(long pixels_of_leaf) { return pixels_of_leaf >= 2048; }
+
 template <dense_settings S, class P, shape In>
 inline constexpr bool goes_to_blas = has_blas && is_in_libraries<P> && pays_in_blas(In[0], S.units);
+template <conv_settings S, class P, shape In>
+inline constexpr bool goes_to_dnn = has_dnn && is_in_libraries<P> && pays_in_dnn(S, In);
 
 }  // namespace strata::machine

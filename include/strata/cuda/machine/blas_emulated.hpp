@@ -14,8 +14,7 @@ inline constexpr std::size_t blas_workspace = 256;
 
 /// For tests: what the emulated library can do.
 struct emulated_blas {
-  bool has_epilogues = true, has_products = true;
-  int chosen = 0;  // how many algorithms were chosen by measurement
+  bool has_epilogues = true, has_algorithms = true;
 };
 inline emulated_blas& emulate_blas() {
   static emulated_blas one;
@@ -75,7 +74,7 @@ class blas_call {
   /// Those that may be able to run it, the most promising first.
   std::vector<blas_algorithm> algorithms(const queue&) const {
     const emulated_blas& library = emulate_blas();
-    if (!library.has_products || (!library.has_epilogues && what_.epilogue != blas_epilogue::none)) return {};
+    if (!library.has_algorithms || (!library.has_epilogues && what_.epilogue != blas_epilogue::none)) return {};
     return {{{std::uint64_t(emulated_algorithm::in_order)}},
             {{std::uint64_t(emulated_algorithm::depends_on_the_count)}},
             {{std::uint64_t(emulated_algorithm::in_blocks)}}};

@@ -1,6 +1,6 @@
-// Kernels that call libraries, against the reference and for any number of devices; and descriptions that the libraries refuse.
+// Kernels that call cuBLASLt, against the reference and for any number of devices; and descriptions that the library refuses.
 // needs: boost_context
-#include "compare.hpp"
+#include "libraries.hpp"
 
 #include <cstring>
 #include <strata/cuda/cuda.hpp>
@@ -14,41 +14,11 @@ using namespace strata::test;
 namespace {
 using machine::blas_epilogue, machine::blas_product, machine::factor_type, machine::library_product;
 
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const strata::error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-/// What the library can do, for the time of a test.
-struct library_that {
-  library_that(bool has_products, bool has_epilogues) {
-    machine::library_choices::the().forget();
-#if !defined(__CUDACC__)
-    machine::emulate_blas().has_products = has_products, machine::emulate_blas().has_epilogues = has_epilogues;
-#endif
-  }
-  library_that(const library_that&) = delete;
-  library_that& operator=(const library_that&) = delete;
-  ~library_that() {
-    machine::library_choices::the().forget();
-#if !defined(__CUDACC__)
-    machine::emulate_blas() = {};
-#endif
-  }
-};
-
 /// By the kernel that calls the library, whatever the rule says about the size.
 template <class P, dense_settings S, shape In, class... A>
 void compare_dense(double tolerance = 2e-5) {
   have_devices(1);
-  using activation = std::conditional_t<sizeof...(A) == 0, type_list<linear>, type_list<A...>>;
-  using K = typename decltype([]<class Only>(type_list<Only>) {
-    return std::type_identity<machine::library_dense_kernel<S, Only, P, In>>{};
-  }(activation{}))::type;
+  using K = machine::library_dense_kernel<S, activation_of<A...>, P, In>;
   compare_kernel<K, P, In>(type_list<affine<S>, A...>{}, tolerance, {{64, 64}, {201, 70}, {31, 64}, {130, 64}, {5, 4}});
 }
 

@@ -1,0 +1,44 @@
+// What kernels do before and after a library: factors are rounded, outputs finished, gradients of leaves without samples cleared.
+// needs: boost_context
+#pragma once
+#include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/machine/rounded_operand.hpp>
+
+namespace strata::machine {
+
+/// Rows of `columns` elements of From become rows of bfloat16, `leading` elements apart.
+template <class From>
+struct round_rows {
+  From from;
+  bfloat16* to;
+  long columns, leading;
+  constexpr void operator()(long i) const { to[i / columns * leading + i % columns] = bfloat16::nearest(from[i]); }
+};
+/// Elements as the policy P multiplies them.
+template <class P, class From>
+struct rounded_elements {
+  From from;
+  constexpr auto operator[](long i) const { return rounded_operand<P>(from[i]); }
+};
+template <class From>
+struct store_elements {
+  From from;
+  float* to;
+  constexpr void operator()(long i) const { to[i] = from[i]; }
+};
+/// What the library has left to do: bias (null: none) and activation.
+template <class A>
+struct finish_outputs {
+  float* y;
+  const float* bias;
+  long columns;
+  constexpr void operator()(long i) const { y[i] = activated<A>(bias ? bias[i % columns] + y[i] : y[i]); }
+};
+/// The gradients of leaves without samples.
+struct clear_gradients {
+  gradient_place<float> to;
+  long first, size;
+  constexpr void operator()(long i) const { to.store(first + i / size, i % size, 0); }
+};
+
+}  // namespace strata::machine

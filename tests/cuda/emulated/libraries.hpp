@@ -1,0 +1,43 @@
+// Emulated libraries that can do everything, or less.
+#pragma once
+#include "compare.hpp"
+
+#include <string>
+#include <tuple>
+
+namespace strata::test {
+
+/// The activation of a layer that may have none.
+template <class... A>
+using activation_of = std::tuple_element_t<0, std::tuple<A..., linear>>;
+
+inline std::string error_of(auto&& f) {
+  try {
+    f();
+  } catch (const strata::error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// What the libraries can do, for the time of a test.
+struct library_that {
+  library_that([[maybe_unused]] bool has_algorithms, [[maybe_unused]] bool has_epilogues) {
+    machine::library_choices::the().forget();
+#if !defined(__CUDACC__)
+    machine::emulate_blas() = {has_epilogues, has_algorithms};
+    machine::emulate_dnn() = {has_epilogues, has_algorithms};
+#endif
+  }
+  library_that(const library_that&) = delete;
+  library_that& operator=(const library_that&) = delete;
+  ~library_that() {
+    machine::library_choices::the().forget();
+#if !defined(__CUDACC__)
+    machine::emulate_blas() = {};
+    machine::emulate_dnn() = {};
+#endif
+  }
+};
+
+}  // namespace strata::test
