@@ -10,6 +10,7 @@
 #include <strata/xla/tpu.hpp>
 
 #include "error_of.hpp"
+#include "scratch_folder.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -238,5 +239,12 @@ TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet
   CHECK(error_of([&] { tpu{pod({{"TPU_WORKER_HOSTNAMES", "a,b"}, {"TPU_WORKER_ID", "1"}})}.devices(); }) ==
         "tpu: the slice has 2 hosts: strata trains on slices of one host, such as v5litepod-8");
   CHECK(tpu_vm{environment({})}().count == 1);
+  const scratch_folder bus("module_executor");
+  CHECK(tpu_chips(bus.path) == 0);
+  bus.write("0000:00:04.0/vendor", "0x1ae0\n"), bus.write("0000:00:04.0/device", "0x0063\n");
+  bus.write("0000:00:05.0/vendor", "0x1ae0\n"), bus.write("0000:00:05.0/device", "0x0042\n");  // a network card
+  bus.write("0000:00:06.0/vendor", "0x8086\n"), bus.write("0000:00:06.0/device", "0x0063\n");
+  CHECK(tpu_chips(bus.path) == 1);
+  if (tpu_chips() == 0) CHECK(contains(error_of([] { tpu{}.devices(); }), "tpu: this machine has no TPU"));
   CHECK(contains(error_of([] { explicit_tpu{}(); }), "accelerator_type is empty"));
 }

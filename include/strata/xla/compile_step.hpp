@@ -3,6 +3,7 @@
 #include <strata/base/error.hpp>
 #include <strata/train/trainer.hpp>
 #include <strata/xla/emitter/emitter.hpp>
+#include <strata/xla/pjrt/find_plugin.hpp>
 #include <strata/xla/pjrt/topology.hpp>
 #include <string_view>
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <strata/base/error.hpp>
 #include <strata/distribute/resolvers/environment.hpp>
 #include <strata/xla/choose_devices.hpp>
@@ -12,6 +13,8 @@
 #include <strata/xla/pjrt/find_plugin.hpp>
 #include <strata/xla/xla.hpp>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,25 @@ namespace strata {
 struct tpu_hosts {
   int count = 1, index = 0;
 };
+
+/// The TPU chips of this machine, as its PCI bus names them; 0 on other machines.
+/// https://github.com/jax-ml/jax/blob/main/jax/_src/hardware_utils.py has the numbers.
+inline int tpu_chips(const std::filesystem::path& devices = "/sys/bus/pci/devices") {
+  constexpr std::string_view google = "0x1ae0",
+                             chips[] = {"0x0027" /* v2, v3 */, "0x0056",           "0x005e" /* v4 */, "0x0062" /* v5p */,
+                                        "0x0063" /* v5e */,    "0x006f" /* v6e */, "0x0076" /* 7x */};
+  const auto word = [](const std::filesystem::path& file) {
+    std::string text;
+    std::ifstream(file) >> text;
+    return text;
+  };
+  int count = 0;
+  std::error_code ignored;
+  for (auto at = std::filesystem::directory_iterator(devices, ignored); at != std::filesystem::directory_iterator();
+       at.increment(ignored))
+    if (word(at->path() / "vendor") == google) count += std::ranges::find(chips, word(at->path() / "device")) != std::end(chips);
+  return count;
+}
 
 /// Finds out where a process is in a TPU slice; called before the plugin is loaded.
 template <class R>
@@ -101,6 +123,8 @@ struct tpu {
   module_devices devices() const {
     const tpu_hosts hosts = resolver();
     if (hosts.count > 1) refuse_several_hosts(hosts.count, " hosts");
+    if (plugin == "tpu" && tpu_chips() == 0)  // where libtpu would ask a metadata server for minutes
+      throw_error("tpu: this machine has no TPU: its PCI bus names none of Google's chips");
     module_devices chosen = choose_devices(pjrt::find_plugin(plugin), options, replicas, cache);
     if (const int all = chosen.client->devices_of_all_hosts(); all > chosen.client->devices())
       refuse_several_hosts(all, " chips, of which this host has some only");
