@@ -4,3 +4,4 @@
 #pragma once
 #include <strata/cuda/auto_device.hpp>
 #include <strata/cuda/engine/engine.hpp>
+#include <strata/cuda/engine/nccl_reduction.hpp>

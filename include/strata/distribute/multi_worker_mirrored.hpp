@@ -6,9 +6,11 @@
 #endif
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/control/worker_connections.hpp>
+#include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/program_text.hpp>
@@ -27,16 +29,25 @@ struct multi_worker_options {
 };
 
 namespace detail {
+/// What the options of an engine add to that.
+template <class Options>
+std::string words_of_options(const Options& options) {
+  if constexpr (requires { options.what_workers_agree_on(); })
+    return options.what_workers_agree_on();
+  else
+    return "";
+}
 /// What must be the same in all workers, in words: an error quotes what differs.
 template <class Program>
-std::string describe_program(std::uint64_t seed, const compute_options& compute, const communication_options& communication,
+std::string describe_program(std::uint64_t seed, const auto& compute, const communication_options& communication,
                              const typename Program::optimizer& optimizer, int stage_of_zero) {
   const std::string through = communication.implementation.description;
-  return text_of(
-      {"seed ", seed, ", ", compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
-       communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
-       communication.bf16_gradients ? " in bf16" : "", stage_of_zero > 0 ? text_of({", zero<", stage_of_zero, ">"}) : "",
-       through.empty() ? "" : text_of({", ", through}), ", ", text_of_optimizer(optimizer), ", ", text_of_program<Program>()});
+  return text_of({"seed ", seed, ", ", compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
+                  communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
+                  communication.bf16_gradients ? " in bf16" : "", words_of_options(compute),
+                  stage_of_zero > 0 ? text_of({", zero<", stage_of_zero, ">"}) : "",
+                  through.empty() ? "" : text_of({", ", through}), ", ", text_of_optimizer(optimizer), ", ",
+                  text_of_program<Program>()});
 }
 }  // namespace detail
 
@@ -47,7 +58,8 @@ std::string describe_program(std::uint64_t seed, const compute_options& compute,
 /// {.least_workers = 2}}` a training goes on when workers are lost, as long as the chief and that number of workers are left, and
 /// a restarted worker is taken in at the end of a step; the parameters stay the same, bit for bit. The trainer's constructor
 /// connects the workers. Throws strata::error for a cluster that is not valid, naming the field, and if workers train different
-/// programs, naming what differs; communication_error if a worker does not join or is lost.
+/// programs, naming what differs; communication_error if a worker does not join or is lost. With GPUs:
+/// `multi_worker_mirrored{tf_config(), gpus()}`.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
 template <class Resolver, class Backend = default_backend, class Sharding = zero<0>>
 struct multi_worker_mirrored {
@@ -55,9 +67,20 @@ struct multi_worker_mirrored {
                 "the strategy needs a cluster resolver");
   using backend = Backend;
   static constexpr auto name = "multi_worker_mirrored";
+  using devices_type = typename device_list<Backend>::type;
+  using engine_options_type = typename engine_options<Backend>::type;
   Resolver resolver;
   multi_worker_options options{};
   [[no_unique_address]] Sharding sharding{};
+  std::optional<devices_type> devices{};  // of each worker; none: the CPU with options.compute
+  engine_options_type how{};              // options of its engine, if it names devices
+
+  explicit multi_worker_mirrored(Resolver r, multi_worker_options o = {}, Sharding s = {})
+      : resolver(std::move(r)), options(std::move(o)), sharding(s) {}
+  multi_worker_mirrored(Resolver r, devices_type d, multi_worker_options o = {})
+      : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)) {}
+  multi_worker_mirrored(Resolver r, devices_type d, engine_options_type h, multi_worker_options o = {})
+      : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)), how(std::move(h)) {}
 
   using fit_callback = late_workers;
 
@@ -72,13 +95,23 @@ struct multi_worker_mirrored {
     if (!members.trains())
       throw_error(
           {"multi_worker_mirrored: this process is ", to_string(members.task()), ", but only the chief and workers train"});
+    const engine_options_type compute = options_of(members);
     control::worker_connections processes(
-        members, detail::describe_program<Program>(seed, options.compute, options.communication, optimizer, Sharding::stage),
+        members, detail::describe_program<Program>(seed, compute, options.communication, optimizer, Sharding::stage),
         {.communication = options.communication,
          .control = options.control,
          .elastic = options.elastic,
          .start_timeout = options.start_timeout});
-    return {std::move(optimizer), seed, options.compute, std::move(processes), options.communication};
+    return {std::move(optimizer), seed, compute, std::move(processes), options.communication};
+  }
+
+ private:
+  engine_options_type options_of([[maybe_unused]] const cluster& members) const {
+    if constexpr (requires { devices->of_worker(members); }) {
+      return devices.value_or(devices_type()).of_worker(members).with(how);
+    } else {
+      return devices ? devices->with(how) : options.compute;
+    }
   }
 };
 template <class R>
@@ -87,5 +120,12 @@ template <class R>
 multi_worker_mirrored(R, multi_worker_options) -> multi_worker_mirrored<R>;
 template <class R, int Stage>
 multi_worker_mirrored(R, multi_worker_options, zero<Stage>) -> multi_worker_mirrored<R, default_backend, zero<Stage>>;
+template <class R, lists_devices D>
+multi_worker_mirrored(R, D) -> multi_worker_mirrored<R, typename D::backend>;
+template <class R, lists_devices D>
+multi_worker_mirrored(R, D, multi_worker_options) -> multi_worker_mirrored<R, typename D::backend>;
+template <class R, lists_devices D>
+multi_worker_mirrored(R, D, typename engine_options<typename D::backend>::type, multi_worker_options = {})
+    -> multi_worker_mirrored<R, typename D::backend>;
 
 }  // namespace strata

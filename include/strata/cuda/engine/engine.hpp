@@ -8,6 +8,7 @@
 #include <span>
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/metrics.hpp>
+#include <strata/cuda/engine/nccl_sums.hpp>
 #include <strata/cuda/engine/options.hpp>
 #include <strata/cuda/engine/update.hpp>
 #include <strata/cuda/kernels/kernels.hpp>
@@ -40,6 +41,7 @@ class cuda_engine {
 
   /// One device: its arrays, and its part of the step at hand.
   struct replica {
+    int number;  // among those of this process
     cuda_device on;
     machine::queue queue = on.make_queue();
     buffer<T> weights, slots;
@@ -63,8 +65,9 @@ class cuda_engine {
     };
     std::vector<std::unique_ptr<prepared_kernels>> prepared;
 
-    replica(int index, int slot_count)
-        : on(index),
+    replica(int number, int index, int slot_count)
+        : number(number),
+          on(index),
           weights(on.allocate<T>(std::size_t(layout.size))),
           slots(on.allocate<T>(std::size_t(layout.trainable * slot_count))),
           statistics(on.allocate<double>(sums_of_leaf::statistics)),
@@ -77,6 +80,9 @@ class cuda_engine {
   bool sums_are_on_host_ = false, penalties_are_on_host_ = true;
   kernel_observer* observer_ = nullptr;
   std::vector<trained_group> groups_;  // empty: no layer was ever frozen at run time
+  bool sums_by_nccl_;
+  std::unique_ptr<nccl_sums<T>> nccl_;  // of several devices, if they add gradients so
+  T* sum_[1] = {};
 
  public:
   using program = Program;
@@ -87,10 +93,11 @@ class cuda_engine {
 
   /// Throws strata::error if there is no such device, or if its memory is too small.
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
-      : leaves_(policy, ends), penalties_(std::size_t(trained.count)) {
+      : leaves_(policy, ends), penalties_(std::size_t(trained.count)), sums_by_nccl_(o.sums_by_nccl) {
     if (o.devices.empty()) throw_error("cuda_options: at least one device is needed");
+    if (sums_by_nccl_) machine::need_nccl();
     try {
-      for (const int index : o.devices) replicas_.push_back(std::make_unique<replica>(index, slots));
+      for (const int index : o.devices) replicas_.push_back(std::make_unique<replica>(int(replicas_.size()), index, slots));
     } catch (const out_of_device_memory& e) {
       throw_exception(out_of_device_memory(e, detail::text_of({". A GPU needs ", arenas(slots)})));
     }
@@ -112,6 +119,17 @@ class cuda_engine {
       r->prepared.clear();      // other gradients are wanted
       clear(*r, r->gradients);  // no kernel stores those of frozen parameters
     }
+  }
+
+  bool adds_by_nccl() const { return sums_by_nccl_; }
+  int devices() const { return int(replicas_.size()); }
+  /// Joins the devices of this process to those of all: they are the ranks from `rank` on of `ranks`.
+  void connect(const machine::nccl_id& group, int rank, int ranks, std::vector<gradient_bucket> buckets, nccl_watch watch) {
+    std::vector<int> indices;
+    for (const auto& r : replicas_) indices.push_back(r->on.index());
+    nccl_ = nullptr;
+    nccl_ = std::make_unique<nccl_sums<T>>(indices, group, rank, ranks, std::move(buckets), layout.trainable, std::move(watch));
+    begin_sums();  // a step may be under way
   }
 
   const cuda_device& on() const { return first().on; }
@@ -182,16 +200,23 @@ class cuda_engine {
       pass.forward(last);
       measure(r, pass.predictions());
       passed.clear();
-      pass.backward(last, false, [&](int g) { passed.push_back(g); });
+      pass.backward(last, false, [&](int g) {
+        passed.push_back(g);
+        if (nccl_) nccl_->passed(r.number, r.queue, r.own.size(), g);
+      });
     });
-    wait_for_each_other();
+    end_backward(last);
     if constexpr (plan.segment_count == 1)
       for (const int g : passed)
         for (int l = 0; l < leaves_.own().size(); ++l) done(g);
   }
   void backward(int segment) {
-    for_each_replica(&replica::training, [&](replica&, auto& pass) { pass.backward(segment, false); });
-    wait_for_each_other();
+    for_each_replica(&replica::training, [&](replica& r, auto& pass) {
+      pass.backward(segment, false, [&](int g) {
+        if (nccl_) nccl_->passed(r.number, r.queue, r.own.size(), g);
+      });
+    });
+    end_backward(segment);
   }
 
   double* sums(int l) {
@@ -201,14 +226,18 @@ class cuda_engine {
             r->queue, static_cast<const double*>(r->sums.data()),
             std::span(host_sums_)
                 .subspan(std::size_t(r->own.begin) * sums_of_leaf::size, std::size_t(r->own.size()) * sums_of_leaf::size));
-      for (const auto& r : replicas_) r->on.wait(r->queue);
+      for (const auto& r : replicas_) nccl_ ? nccl_->wait(r->queue) : r->on.wait(r->queue);
     }
     return host_sums_.data() + std::size_t(l) * sums_of_leaf::size;
   }
   void set_statistics(int first, std::span<const double> values) {
     for (const auto& r : replicas_) r->on.copy_to_device(r->queue, values, r->statistics.data() + first);
   }
-  leaf_gradients<T, cuda_device> gradients() const { return leaves_.template gradients<cuda_device>(); }
+  /// With NCCL: the sum over all leaves of all processes.
+  leaf_gradients<T, cuda_device> gradients() const {
+    if (nccl_) return {sum_, 1, 0, leaves_.leaves(), leaves_.leaves()};
+    return leaves_.template gradients<cuda_device>();
+  }
   std::span<const double> penalties() {
     if (!std::exchange(penalties_are_on_host_, true)) first().on.wait(first().queue);
     return penalties_;
@@ -299,7 +328,10 @@ class cuda_engine {
       grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
       if (why == purpose::inference) r->inference.prepare(r->on, rows, rows);
     }
-    if (why == purpose::training) share_among(processes);
+    if (why != purpose::training) return;
+    share_among(processes);
+    if (sums_by_nccl_ && processes == 1 && devices() > 1 && !nccl_)
+      connect(machine::make_nccl_id(), 0, devices(), gradient_buckets<Program, cuda>(0), {});
   }
 
   /// Gives each device its part of some leaves, and copies their samples.
@@ -342,6 +374,20 @@ class cuda_engine {
     places.clear();
     for (const auto& r : replicas_)
       for (int l = 0; l < r->own.size(); ++l) places.push_back(r->gradients.data() + long{l} * layout.trainable);
+    if (nccl_) begin_sums();
+  }
+  void begin_sums() {
+    for (const auto& r : replicas_) nccl_->begin(r->number, r->gradients.data());
+    sum_[0] = first().gradients.data();
+  }
+  void end_backward(int segment) {
+    if (nccl_) {
+      for (const auto& r : replicas_)
+        if (r->own.size() == 0) nccl_->passed(r->number, r->queue, 0, plan.first_of_segment[segment] + (segment > 0));
+      if (segment == 0)
+        for (const auto& r : replicas_) nccl_->order_before(r->number, r->queue);
+    }
+    wait_for_each_other();
   }
 
   sums_of_leaf sums_of(replica& r) const { return {r.gradients.data(), r.sums.data()}; }
@@ -375,6 +421,7 @@ class cuda_engine {
   /// The arrays of a gradient for one device: its own, and copies of the others.
   std::vector<T*> arrays_on(replica& r, const global_gradient<T, cuda_device>& gradient) {
     std::vector<T*> arrays(gradient.arrays(), gradient.arrays() + gradient.count());
+    if (nccl_) return {r.gradients.data()};
     if (replicas_.size() == 1) return arrays;
     const std::less<const T*> before;
     const T *const begin = r.gradients.data(), *const end = begin + r.gradients.size();

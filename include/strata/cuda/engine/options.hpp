@@ -2,12 +2,16 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/cuda/machine/device.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/one_device.hpp>
+#include <strata/network/leaves.hpp>
 #include <strata/program/engine_for.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,16 +23,29 @@ struct gpu {
   constexpr explicit gpu(int i = 0) : index(i) {}
 };
 
-/// The devices of an engine, and into how many leaves it cuts a batch (0: as the size of the batch says).
+/// How gradients of several GPUs are added: those of leaves in the tree in which one device adds them, so that the bits do not
+/// depend on the number of GPUs and processes. They are copied from GPU to GPU, and through host memory between processes.
+struct deterministic {};
+/// How gradients of several GPUs are added: as NCCL does it, while others are still being computed. Each training with as many
+/// GPUs of the same machines gives about the same numbers, but not the bits of one device.
+struct fastest {};
+
+/// The devices of an engine, into how many leaves it cuts a batch (0: as the size of the batch says), and how it adds gradients.
 struct cuda_options {
   std::vector<int> devices{0};
   int leaves = 0;
+  bool sums_by_nccl = false;
 
   cuda_options() = default;
   cuda_options(gpu one) : devices{one.index} {}
+  cuda_options(deterministic) {}
+  cuda_options(fastest) : sums_by_nccl(true) {}
+
+  std::string what_workers_agree_on() const { return sums_by_nccl ? ", added by NCCL" : ""; }
 };
 
-/// GPUs of this machine: `mirrored{gpus()}` uses all of them, `gpus(2)` the first two, `gpus({0, 3})` these.
+/// GPUs of this machine: `mirrored{gpus()}` uses all of them, `gpus(2)` the first two, `gpus({0, 3})` these. Braces list GPUs,
+/// parentheses count them: `gpus({2})` is the third one.
 class gpus {
   std::vector<int> indices_;
 
@@ -42,6 +59,7 @@ class gpus {
     for (int i = 0; i < count; ++i) indices_.push_back(i);
   }
   /// Throws strata::error if there is no index, or one twice.
+  explicit gpus(std::initializer_list<int> indices) : gpus(std::vector<int>(indices)) {}
   explicit gpus(std::vector<int> indices) : indices_(std::move(indices)) {
     if (indices_.empty()) throw_error("gpus({}): at least one device is needed");
     for (std::size_t i = 0; i < indices_.size(); ++i)
@@ -49,6 +67,19 @@ class gpus {
         if (indices_[i] == indices_[j]) throw_error({"gpus: device ", indices_[i], " is named twice"});
   }
 
+  /// Those of one of several workers. Where none are named, the workers of a machine divide its GPUs among themselves; but each
+  /// takes all that CUDA_VISIBLE_DEVICES names, if that is set.
+  template <class Cluster>
+  gpus of_worker(const Cluster& members) const {
+    const int neighbours = members.local_size().value_or(1), count = machine::device_count();
+    if (!indices_.empty() || count == 0 || neighbours <= 1 || std::getenv("CUDA_VISIBLE_DEVICES")) return *this;
+    const int own = members.local_rank().value_or(0);
+    if (count < neighbours) return gpus{own % count};
+    const leaf_range share = share_of(count, own, neighbours);
+    gpus mine;
+    for (int i = share.begin; i < share.end; ++i) mine.indices_.push_back(i);
+    return mine;
+  }
   cuda_options with(cuda_options options) const {
     options.devices = indices_;
     if (indices_.empty())

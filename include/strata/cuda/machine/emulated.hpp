@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 #include <strata/base/text.hpp>
 #include <strata/cuda/machine/errors.hpp>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,7 +35,7 @@ namespace strata::machine {
 
 /// What one device has done since it was asked last.
 struct work_counts {
-  long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, waits = 0;
+  long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, sums = 0, waits = 0;
   long library_calls = 0;  // of the kernels, those of cuBLASLt and cuDNN
 };
 
@@ -81,7 +83,8 @@ class fiber_stacks {
 struct work {
   std::function<bool()> is_ready;  // empty: it is
   std::function<void()> run;
-  bool is_signal = false;  // for another queue: it is sent even if the device is lost
+  bool is_signal = false;         // for another queue: it is sent even if the device is lost
+  bool waits_for_others = false;  // is_ready() may depend on other processes
 };
 
 struct queue_state {
@@ -228,22 +231,28 @@ class machine_state {
     const auto locked = lock();
     on.waiting.push_back(std::move(w));
   }
-  /// Works until the queue is empty; other queues may go on meanwhile, or not.
-  void work_off(queue_state& until) {
+  /// Works until the queue is empty; other queues may go on meanwhile, or not. Returns false if first another process has to do
+  /// something.
+  bool work_off(queue_state& until) {
     const auto locked = lock();
-    if (until.waiting.empty()) return;
+    if (until.waiting.empty()) return true;
     const open_memory open(*this);
     while (!until.waiting.empty()) {
       std::vector<std::shared_ptr<queue_state>> ready;
       for (const auto& each : queues_)
         if (auto q = each.lock(); q && !q->waiting.empty() && (!q->waiting.front().is_ready || q->waiting.front().is_ready()))
           ready.push_back(std::move(q));
-      if (ready.empty()) throw_error("emulated devices: each queue waits for another one");
+      if (ready.empty()) {
+        for (const auto& each : queues_)
+          if (const auto q = each.lock(); q && !q->waiting.empty() && q->waiting.front().waits_for_others) return false;
+        throw_error("emulated devices: each queue waits for another one");
+      }
       queue_state& chosen = *ready[choice(ready.size())];
       const work next = std::move(chosen.waiting.front());
       chosen.waiting.pop_front();
       if (next.run && (next.is_signal || is_working(chosen.device))) next.run();
     }
+    return true;
   }
   /// Whether a device does one more work.
   bool is_working(int device) {
@@ -257,7 +266,7 @@ class machine_state {
     const auto locked = lock();
     for (const auto& each : queues_)
       if (const auto q = each.lock(); q && q->device == device) try {
-          work_off(*q);
+          if (!work_off(*q)) q->waiting.clear();
         } catch (...) {
           q->waiting.clear();
         }
@@ -380,8 +389,15 @@ void launch(const queue& q, long blocks, const Code& code) {
 
 inline void wait(const queue& q) {
   detail::count(q, &work_counts::waits, "the work of a step");
-  detail::machine_state::the().work_off(q.state());
+  while (!detail::machine_state::the().work_off(q.state())) std::this_thread::sleep_for(std::chrono::microseconds(20));
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
+}
+/// Whether all work is done. Does not wait for other processes.
+inline bool is_done(const queue& q) {
+  detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
+  const bool done = detail::machine_state::the().work_off(q.state());
+  detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
+  return done;
 }
 
 /// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.

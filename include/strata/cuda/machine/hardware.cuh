@@ -97,6 +97,14 @@ void launch(const queue& q, long blocks, const Code& code) {
 
 inline void wait(const queue& q) { detail::check(q.device(), cudaStreamSynchronize(q.handle()), "the work of a step"); }
 
+/// Whether all work is done.
+inline bool is_done(const queue& q) {
+  const cudaError_t code = cudaStreamQuery(q.handle());
+  if (code == cudaErrorNotReady) return false;
+  detail::check(q.device(), code, "the work of a step");
+  return true;
+}
+
 /// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
 inline void order(const queue& earlier, const queue& later) {
   cudaEvent_t done = nullptr;

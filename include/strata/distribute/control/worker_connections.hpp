@@ -99,6 +99,18 @@ class worker_connections {
   void wait(const char* what) {
     or_first_error([&] { others().wait(what); });
   }
+  /// For waits on something else than messages. `time()` is the time on which they have their deadlines: it stands while another
+  /// process does announced work. `check(what, began)` throws communication_error if a process is lost, or after the timeout.
+  std::chrono::steady_clock::time_point time() const { return state_->now->waits->time(); }
+  void check(const char* what, std::chrono::steady_clock::time_point began) {
+    or_first_error([&] {
+      state_->now->waits->throw_if_interrupted();
+      const auto timeout = state_->options.communication.timeout;
+      if (time() - began > timeout)
+        throw communication_error(
+            detail::text_of({what, ": process ", rank(), " has waited ", timeout.count(), " ms for another one"}));
+    });
+  }
   mark begun() const { return others().begun(); }
   void wait_received(const char* what, const mark& until) {
     or_first_error([&] { others().wait_received(what, until); });

@@ -8,9 +8,9 @@
 namespace strata::detail {
 
 /// Sums go through host memory, in the tree of tree_reduction. On the host gradients leave while others are being computed; those
-/// of another device are copied when all are complete. A backend with collectives of its own specialises it.
+/// of another device are copied when all are complete.
 template <class Engine, communicator C>
-class process_reduction : gradient_reduction {
+class reduction_through_host : protected gradient_reduction {
   using T = typename Engine::value_type;
   using device = typename Engine::device;
   static constexpr bool on_host = device::is_host;
@@ -55,5 +55,9 @@ class process_reduction : gradient_reduction {
     return reduced<device>(sum_, 1, samples);
   }
 };
+
+/// A backend with collectives of its own specialises it.
+template <class Engine, communicator C>
+class process_reduction : public reduction_through_host<Engine, C> {};
 
 }  // namespace strata::detail

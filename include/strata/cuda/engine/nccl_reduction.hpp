@@ -1,0 +1,99 @@
+// The reduction of processes with GPUs: through host memory, or by NCCL.
+// needs: boost_context
+#pragma once
+#include <chrono>
+#include <cstring>
+#include <strata/base/text.hpp>
+#include <strata/cuda/engine/engine.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata::detail {
+
+template <class Program, communicator C>
+class process_reduction<cuda_engine<Program>, C> : public reduction_through_host<cuda_engine<Program>, C> {
+  using engine_type = cuda_engine<Program>;
+  using T = typename Program::value_type;
+  using through_host = reduction_through_host<engine_type, C>;
+
+  /// What each process tells the others before the first sum. The group is that of rank 0.
+  struct introduction {
+    int devices;
+    machine::nccl_id group;
+  };
+
+  std::vector<gradient_bucket> buckets_;
+  T* sum_[1] = {};
+  bool is_connected_ = false;
+
+ public:
+  void prepare(C& c, const engine_type& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds,
+               bool gathers = true) {
+    if (!engine.adds_by_nccl()) return through_host::prepare(c, engine, std::move(buckets), leaves, rounds, gathers);
+    if (rounds)
+      throw_error(
+          "communication_options.bf16_gradients: NCCL adds gradients up as they are; use deterministic{} in place of fastest{}");
+    buckets_ = std::move(buckets);
+  }
+  void drop_rounding_errors() {
+    if (buckets_.empty()) through_host::drop_rounding_errors();
+  }
+
+  void begin(C& c, engine_type& engine) {
+    if (!engine.adds_by_nccl()) return through_host::begin(c, engine);
+    if (!std::exchange(is_connected_, true)) connect(c, engine);
+  }
+  global_gradient<T, cuda_device> finish(C& c, host_side<engine_type>& side, engine_type& engine, long samples) {
+    if (!engine.adds_by_nccl()) return through_host::finish(c, side, engine, samples);
+    c.wait("gradients");
+    sum_[0] = engine.gradients().arrays[0];
+    return this->template reduced<cuda_device>(sum_, 1, samples);
+  }
+
+ private:
+  void connect(C& c, engine_type& engine) {
+    introduction own{engine.devices(), {}};
+    if (c.rank() == 0) own.group = machine::make_nccl_id();
+    auto memory = c.allocate(std::size_t(c.size()) * sizeof own);
+    const auto at = [](int rank) { return std::size_t(rank) * sizeof(introduction); };
+    std::memcpy(memory.data() + at(c.rank()), &own, sizeof own);
+    for (int r = 0; r < c.size(); ++r) {
+      if (r == c.rank()) continue;
+      c.receive(memory, at(r), sizeof own, r);
+      c.send(memory, at(c.rank()), sizeof own, r);
+    }
+    c.wait("the group of NCCL");
+    int first = 0, all = 0;
+    for (int r = 0; r < c.size(); ++r) {
+      introduction theirs;
+      std::memcpy(&theirs, memory.data() + at(r), sizeof theirs);
+      if (r == 0) own.group = theirs.group;
+      if (r == c.rank()) first = all;
+      all += theirs.devices;
+    }
+    engine.connect(own.group, first, all, buckets_, watch(c));
+  }
+
+  static nccl_watch watch(const C& c) {
+    using clock = std::chrono::steady_clock;
+    if constexpr (requires(C own) { own.check("sums of NCCL", own.time()); }) {
+      return [own = c, began = clock::time_point()](bool begins) mutable {
+        if (begins)
+          began = own.time();
+        else
+          own.check("sums of NCCL", began);
+      };
+    } else {
+      return [rank = c.rank(), began = clock::time_point()](bool begins) mutable {
+        constexpr long most = 30000;
+        if (begins)
+          began = clock::now();
+        else if (clock::now() - began > std::chrono::milliseconds(most))
+          throw communication_error(text_of({"sums of NCCL: process ", rank, " has waited ", most, " ms for another one"}));
+      };
+    }
+  }
+};
+
+}  // namespace strata::detail

@@ -1,0 +1,141 @@
+// The sums of gradients by NCCL, over the GPUs of one process or of several: bucket after bucket, while the backward goes on.
+// needs: boost_context
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <strata/base/text.hpp>
+#include <strata/concepts/communicator.hpp>
+#include <strata/cuda/machine/device.hpp>
+#include <strata/cuda/machine/loops.hpp>
+#include <strata/cuda/machine/nccl.hpp>
+#include <strata/distribute/synchronous/gradient_buckets.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+namespace machine {
+/// Elements from `begin` on of the sum over the leaves of a device, one after the other in memory; it replaces those of the
+/// first. No leaves: zeros.
+template <class T>
+struct sum_of_leaves {
+  T* gradients;
+  long stride, begin;
+  int leaves;
+
+  constexpr void operator()(long i) const {
+    T sum{};
+    for (int l = 0; l < leaves; ++l) sum += gradients[l * stride + begin + i];
+    gradients[begin + i] = sum;
+  }
+};
+}  // namespace machine
+
+/// Called when this process begins to wait for sums, with true, and then all the while, with false: throws communication_error
+/// when it waits in vain, for example because another process has ended.
+using nccl_watch = std::function<void(bool begins)>;
+
+/// The sums of one process.
+template <class T>
+class nccl_sums {
+  struct member {
+    machine::queue sums;
+    std::optional<machine::nccl_communicator> place{};  // none: it is the only device of the training
+    T* gradients = nullptr;
+    int ready = 0;  // buckets of this step that are on their way
+  };
+  std::vector<member> members_;
+  std::vector<gradient_bucket> buckets_;
+  nccl_watch watch_;
+  long size_;         // trained elements
+  int added_up_ = 0;  // buckets of this step whose sums have been enqueued
+
+ public:
+  /// Ranks from `first` on of `ranks` are the devices of this process. Returns when all ranks have joined.
+  nccl_sums(std::span<const int> devices, const machine::nccl_id& group, int first, int ranks,
+            std::vector<gradient_bucket> buckets, long size, nccl_watch watch)
+      : buckets_(std::move(buckets)), watch_(std::move(watch)), size_(size) {
+    for (const int device : devices) members_.push_back({machine::queue(device)});
+    if (ranks == 1) return;
+    machine::nccl_together([&] {
+      for (std::size_t i = 0; i < devices.size(); ++i) members_[i].place.emplace(devices[i], group, first + int(i), ranks);
+    });
+    wait_until([&] { return is_ready(); });
+  }
+  nccl_sums(const nccl_sums&) = delete;
+  nccl_sums& operator=(const nccl_sums&) = delete;
+
+  /// A step begins; gradients: of device i.
+  void begin(int i, T* gradients) {
+    members_[std::size_t(i)].gradients = gradients, members_[std::size_t(i)].ready = 0;
+    added_up_ = 0;
+  }
+  /// The gradients of `leaves` leaves of device i are complete down to that group, by work that is on `backward` now.
+  void passed(int i, const machine::queue& backward, int leaves, int group) {
+    member& m = members_[std::size_t(i)];
+    for (; m.ready < int(buckets_.size()) && buckets_[std::size_t(m.ready)].group >= group; ++m.ready) {
+      const gradient_bucket& b = buckets_[std::size_t(m.ready)];
+      machine::order(backward, m.sums);
+      if (leaves != 1)
+        machine::for_each_index(m.sums, b.end - b.begin, machine::sum_of_leaves<T>{m.gradients, size_, b.begin, leaves});
+    }
+    while (added_up_ < int(buckets_.size()) && is_ready_everywhere(added_up_)) add_up(buckets_[std::size_t(added_up_++)]);
+  }
+  /// Work that is enqueued on `update` from now on begins after the sums of device i.
+  void order_before(int i, const machine::queue& update) { machine::order(members_[std::size_t(i)].sums, update); }
+
+  /// Returns when the queue is done, which may wait for sums. Throws communication_error, and ends the sums, when they fail.
+  void wait(const machine::queue& q) {
+    wait_until([&] {
+      const bool ready = is_ready();
+      return machine::is_done(q) && ready;
+    });
+  }
+
+ private:
+  bool is_ready() const {
+    for (const member& m : members_)
+      if (m.place && !m.place->is_ready()) return false;
+    return true;
+  }
+  bool is_ready_everywhere(int bucket) const {
+    for (const member& m : members_)
+      if (m.ready <= bucket) return false;
+    return true;
+  }
+  void add_up(const gradient_bucket& b) {
+    if (!members_.front().place) return;
+    or_abort([&] {
+      machine::nccl_together([&] {
+        for (member& m : members_) m.place->add_up(m.sums, m.gradients + b.begin, std::size_t(b.end - b.begin));
+      });
+    });
+    wait_until([&] { return is_ready(); });
+  }
+
+  template <class Done>
+  void wait_until(Done&& done) {
+    or_abort([&] {
+      if (watch_) watch_(true);
+      while (!done()) {
+        if (watch_) watch_(false);
+        std::this_thread::yield();
+      }
+    });
+  }
+  /// A sum that fails in one process never ends in the others.
+  template <class F>
+  void or_abort(F&& f) {
+    try {
+      f();
+    } catch (...) {
+      for (member& m : members_)
+        if (m.place) m.place->abort();
+      throw;
+    }
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,85 @@
+# needs: grpc protozero boost_context
+"""Processes with emulated GPUs: they train to the bits of one GPU, or with sums of NCCL to nearly its loss, and say what went wrong
+when something does."""
+import random, sys, time
+from elastic import Worker
+from workers import case, check, check_took, configurations, digest, finish, finish_tests, free_ports, line_of, start
+
+LEAVES = 6
+
+
+def workers(count, strategy, gpus, epochs=2, strategies=None, **more):
+    addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
+    return [Worker([(strategies or {}).get(i, strategy), LEAVES, epochs], config, 'gpu_worker', STRATA_EMULATED_GPUS=str(gpus), **more)
+            for i, config in enumerate(configurations({'worker': addresses}).values())]
+
+
+def one_gpu(epochs=2):
+    return finish([start(['one_gpu', LEAVES, epochs], program='gpu_worker', STRATA_EMULATED_GPUS='1')])[0]
+
+
+def loss(output):
+    return float(line_of(output, 'loss').split()[1])
+
+
+@case('2 workers with a GPU or two each, 3 workers that share 2: the bits of one GPU')
+def _():
+    want = digest(one_gpu())
+    for count, gpus in ((2, 2), (2, 4), (3, 2)):
+        for w in workers(count, 'deterministic', gpus):
+            out = w.finish()
+            check(digest(out) == want, out)
+
+
+@case('with sums of NCCL all workers have the same bits, and nearly the loss of one GPU')
+def _():
+    want = one_gpu()
+    for count, gpus in ((2, 2), (3, 6)):
+        outputs = [w.finish() for w in workers(count, 'fastest', gpus)]
+        for out in outputs:
+            check(digest(out) == digest(outputs[0]), outputs)
+            check(abs(loss(out) - loss(want)) < 1e-3 * loss(want), f'{out}\n{want}')
+        again = workers(count, 'fastest', gpus)[0].finish()
+        check(digest(again) == digest(outputs[0]), 'another run has other bits')
+
+
+@case('workers that add up in different ways are named, on both sides')
+def _():
+    for w in workers(2, 'fastest', 2, strategies={1: 'deterministic'}):
+        out = w.finish()
+        check('does not train what' in out and 'added by NCCL' in out, out)
+
+
+for strategy in ('deterministic', 'fastest'):
+    @case(f'{strategy}: a killed worker ends the others, with an error that names it')
+    def _():
+        for _ in range(3):
+            all = workers(3, strategy, 3, 1000, STEPS='0')
+            for w in all:
+                w.await_line('step 3')
+            time.sleep(random.uniform(0, 0.05))
+            all[1].process.kill()
+            began = time.monotonic()
+            for w in (all[0], all[2]):
+                out = w.finish()
+                check('communication_error: ' in out and 'worker 1 (rank 1, ' in out.splitlines()[-1], out)
+            print(f'# {check_took(began, 5):.2f} s', flush=True)
+
+
+for strategy in ('deterministic', 'fastest'):
+    @case(f'{strategy}: an elastic training goes on without the worker that is killed')
+    def _():
+        all = workers(3, strategy, 3, 8, ELASTIC='1', STEPS='25')
+        for w in all:
+            w.await_line('step 3')
+        all[2].process.kill()
+        outputs = [w.finish() for w in all[:2]]
+        check('; 2 workers go on' in outputs[0], outputs[0])
+        check(digest(outputs[0]) == digest(outputs[1]), outputs)
+        want = one_gpu(8)
+        if strategy == 'deterministic':
+            check(digest(outputs[0]) == digest(want), outputs)
+        check(abs(loss(outputs[0]) - loss(want)) < 1e-2 * loss(want), f'{outputs[0]}\n{want}')
+
+
+sys.exit(finish_tests())
