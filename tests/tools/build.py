@@ -120,8 +120,9 @@ class Build:
         partial = {program[t["name"]] for t in every if t["name"] in program and t["name"] not in names}
         together = {name for name in names if name in program and program[name] not in partial}
         chosen = [t for t in chosen if (t["name"] in together) == ("strata:together" in t["suite"])]
-        unwanted = "strata:run_by_sanitizers" if self.sanitizers_follow else "strata:only_compiled"
-        chosen = [t for t in chosen if unwanted not in t["suite"]]
+        unwanted = {"strata:run_by_sanitizers" if self.sanitizers_follow else "strata:only_compiled"}
+        unwanted.add("strata:judged_together" if filters else "strata:judged_alone")
+        chosen = [t for t in chosen if not unwanted.intersection(t["suite"])]
         files = {t["id"]: [os.path.relpath(f, self.folder.resolve()) for f in t["filename"]] for t in self.introspect("targets")}
         self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
 
