@@ -1,4 +1,5 @@
 """What the tests of this folder share: checks, and the Python packages that strata is compared with."""
+import fcntl
 import importlib.util
 import os
 import pathlib
@@ -59,14 +60,17 @@ def need_packages(**packages):
         raise ImportError(f"{', '.join(lacks(packages))}: installed, but not there")
     folder = ROOT / "build" / "-".join(["python", *(m + p.partition("==")[2] for m, p in packages.items())])
     python = folder / "bin/python"
-    if not (folder / "complete").exists():
-        try:
-            venv.create(folder, with_pip=True, clear=True)
-            install = [python, "-m", "pip", "install", "--quiet", *packages.values()]
-            subprocess.run(install, check=True, capture_output=True, text=True)
-        except (OSError, subprocess.CalledProcessError) as e:
-            leave_out_all(f"{', '.join(packages.values())} cannot be installed: {getattr(e, 'stderr', '') or e}")
-        (folder / "complete").touch()
+    folder.parent.mkdir(exist_ok=True)
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test may be installing the same
+        if not (folder / "complete").exists():
+            try:
+                venv.create(folder, with_pip=True, clear=True)
+                install = [python, "-m", "pip", "install", "--quiet", *packages.values()]
+                subprocess.run(install, check=True, capture_output=True, text=True)
+            except (OSError, subprocess.CalledProcessError) as e:
+                leave_out_all(f"{', '.join(packages.values())} cannot be installed: {getattr(e, 'stderr', '') or e}")
+            (folder / "complete").touch()
     go_on_with(python, "STRATA_INSTALLED")
 
 

@@ -18,22 +18,28 @@ namespace {
 /// The rows of a module; the last one is padding where a module is padded.
 constexpr int rows = 5;
 
-/// A module of the values that a test has made of arguments.
+/// A module that is made of many tests, because each module costs a tenth of a second.
 struct bench {
-  hlo::graph in;
   hlo::element number;
-  hlo::step_facts step{};
+  hlo::graph in{};
   hlo::module_text module{};
   std::vector<hlo::tensor> returned{};
   std::vector<numbers> given{};
+  struct comparison {
+    std::string what;
+    numbers expected;
+    double tolerance;
+  };
+  std::vector<comparison> comparisons{};
 
-  explicit bench(hlo::element number, bool padded = false) : number(number) {
-    step.in = &in, step.number = number, step.rows = rows;
+  hlo::step_facts facts(bool padded = false) {
+    hlo::step_facts step{.in = &in, .number = number, .rows = rows};
     step.batch_count = in.constant(padded ? rows - 1 : rows, {number, {}});
     if (padded) {
       const hlo::tensor index = hlo::iota(in, {hlo::element::i32, {rows}}, 0);
       step.is_sample = hlo::compare("LT", index, hlo::filled(rows - 1, index));
     }
+    return step;
   }
   hlo::tensor argument(numbers values, hlo::extents extents, hlo::element of) {
     module.arguments.push_back({.type = {of, std::move(extents)}});
@@ -45,14 +51,34 @@ struct bench {
     module.results.push_back({.type = t.type()});
     returned.push_back(t);
   }
-  std::vector<numbers> run() {
-    const std::vector<int> donated(given.size(), -1);
-    module.text = in.text(returned, donated, "mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32");
-    return xla_numbers::run(module, {given})[0];
+  /// tolerance: in units of that of one operation.
+  void expect(std::string what, hlo::tensor t, numbers expected, double tolerance = 1) {
+    result(t);
+    comparisons.push_back({what + (number == hlo::element::f64 ? " f64" : " f32"), std::move(expected), tolerance * unit()});
   }
-  double tolerance() const { return number == hlo::element::f64 ? 1e-12 : 3e-6; }
-  const char* name() const { return number == hlo::element::f64 ? "f64" : "f32"; }
+  double unit() const { return number == hlo::element::f64 ? 1e-12 : 3e-6; }
+  compiled_module compile() {
+    module.text =
+        in.text(returned, std::vector<int>(given.size(), -1), "mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32");
+    return compiled_module(module);
+  }
+  /// Runs the comparisons so far.
+  void finish() {
+    if (comparisons.empty()) return;
+    const std::vector<numbers> got = compile()(given);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      report(comparisons[i].what, got[i], comparisons[i].expected, comparisons[i].tolerance);
+  }
 };
+/// That of the tests of this number type. A module has up to 60 results.
+bench& bench_of(hlo::element number) {
+  static std::unique_ptr<bench> all[2];
+  std::unique_ptr<bench>& b = all[number == hlo::element::f64];
+  if (b && b->returned.size() > 60) b->finish(), b.reset();
+  if (!b) b = std::make_unique<bench>(bench{.number = number});
+  return *b;
+}
+constexpr hlo::element number_types[] = {hlo::element::f64, hlo::element::f32};
 
 hlo::extents with_rows(const shape& s) {
   hlo::extents e{rows};
@@ -83,11 +109,12 @@ struct ranges {
   bool whole = false;  // inputs are whole numbers
 };
 
-void compare(const tested_operation& op, hlo::element number, const ranges& range, hlo::platform_traits platform = {}) {
-  bench b(number);
-  b.step.platform = platform;
-  b.step.random_key = b.argument({77}, {}, hlo::element::ui64);
-  hlo::operation_call c{.step = b.step, .node = 3, .out = with_rows(op.out)};
+void compare(const tested_operation& op, hlo::element number, const ranges& range, hlo::platform_traits platform) {
+  bench& b = bench_of(number);
+  hlo::step_facts step = b.facts();
+  step.platform = platform;
+  if (op.only_trains) step.random_key = b.argument({77}, {}, hlo::element::ui64);
+  hlo::operation_call c{.step = step, .node = 3, .out = with_rows(op.out)};
   std::vector<numbers> x, w;
   for (std::size_t k = 0; k < op.in.size(); ++k) {
     x.push_back(random_numbers(std::size_t(rows * op.in[k].size()), 10 + k, range.low, range.high));
@@ -125,17 +152,16 @@ void compare(const tested_operation& op, hlo::element number, const ranges& rang
   }
   op.reference.backward(o);
 
-  std::vector<std::pair<std::string, const numbers*>> expected{{"y", &y}};
-  b.result(c.y);
+  const auto expect = [&](const char* what, hlo::tensor t, const numbers& expected) {
+    b.expect(op.name + " " + what, t, expected);
+  };
+  expect("y", c.y, y);
   for (std::size_t k = 0; k < x.size(); ++k)
-    if (c.dx[k]) b.result(c.dx[k]), expected.push_back({"dx", &dx[k]});
+    if (c.dx[k]) expect("dx", c.dx[k], dx[k]);
   for (std::size_t k = 0; k < w.size(); ++k)
-    if (c.wants_dw[k]) b.result(c.dw[k]), expected.push_back({op.parameters[k].name, &dw[k]});
+    if (c.wants_dw[k]) expect(op.parameters[k].name, c.dw[k], dw[k]);
   for (std::size_t k = 0; k < c.new_state.size(); ++k)
-    if (c.new_state[k]) b.result(c.new_state[k]), expected.push_back({op.parameters[k].name, &state[k]});
-  const std::vector<numbers> got = b.run();
-  for (std::size_t i = 0; i < got.size(); ++i)
-    report(op.name + " " + b.name() + " " + expected[i].first, got[i], *expected[i].second, b.tolerance());
+    if (c.new_state[k]) expect(op.parameters[k].name, c.new_state[k], state[k]);
 }
 
 /// An operation, on inputs of these shapes.
@@ -159,7 +185,7 @@ tested_operation operation_on() {
 template <class Operation, shape... In>
 void test(const ranges& range = {}, hlo::platform_traits platform = {}) {
   const tested_operation op = operation_on<Operation, In...>();
-  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) compare(op, number, range, platform);
+  for (const hlo::element number : number_types) compare(op, number, range, platform);
 }
 /// The first operation of a layer.
 template <class Layer, shape... In>
@@ -179,7 +205,8 @@ struct tested_loss {
 enum class truths { real, from_0_to_1, one_hot, signs };
 
 void compare(const tested_loss& loss, hlo::element number, double low, double high, truths kind) {
-  bench b(number);
+  bench& b = bench_of(number);
+  const hlo::step_facts step = b.facts();
   const std::size_t n = std::size_t(loss.in.size());
   const numbers x = random_numbers(rows * n, 1, low, high);
   numbers truth =
@@ -189,12 +216,11 @@ void compare(const tested_loss& loss, hlo::element number, double low, double hi
     if (kind == truths::one_hot) truth[i] = i % n == (i / n * 7) % n;
     if (kind == truths::signs) truth[i] = truth[i] > 0.5;
   }
-  hlo::loss_call c{.step = b.step, .x = b.argument(x, with_rows(loss.in)), .labels = {}, .targets = {}};
+  hlo::loss_call c{.step = step, .x = b.argument(x, with_rows(loss.in)), .labels = {}, .targets = {}};
   if (loss.sparse)
     c.labels = b.argument(truth, {rows}, hlo::element::i32);
   else
     c.targets = b.argument(truth, with_rows(loss.in));
-  b.result(loss.emission.value(c)), b.result(loss.emission.gradient(c));
   numbers value, gradient;
   for (std::size_t i = 0; i < rows; ++i) {
     const numbers row(x.begin() + long(i * n), x.begin() + long((i + 1) * n));
@@ -203,10 +229,8 @@ void compare(const tested_loss& loss, hlo::element number, double low, double hi
     const numbers g = loss.gradient(row, own);
     gradient.insert(gradient.end(), g.begin(), g.end());
   }
-  const std::vector<numbers> got = b.run();
-  const double tolerance = b.tolerance() * (number == hlo::element::f32 ? 5 : 1);
-  report(loss.name + " " + b.name() + " value", got[0], value, tolerance);
-  report(loss.name + " " + b.name() + " gradient", got[1], gradient, tolerance);
+  b.expect(loss.name + " value", loss.emission.value(c), value, 5);
+  b.expect(loss.name + " gradient", loss.emission.gradient(c), gradient, 5);
 }
 template <class L>
 auto as_truth(const numbers& truth) {
@@ -229,7 +253,7 @@ void test_loss(shape in, double low, double high, truths kind) {
             L::gradient(std::span<const double>(x), as_truth<L>(t), std::span<double>(dx));
             return dx;
           }};
-  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) compare(loss, number, low, high, kind);
+  for (const hlo::element number : number_types) compare(loss, number, low, high, kind);
 }
 /// The loss on what the activation makes, from what it reads.
 template <class Activation, class L, shape In>
@@ -264,7 +288,7 @@ void test_joint(double low, double high, truths kind) {
                                K::backward(o);
                                return dx;
                              }};
-  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) compare(loss, number, low, high, kind);
+  for (const hlo::element number : number_types) compare(loss, number, low, high, kind);
 }
 
 /// A metric over the samples; the last row is padding.
@@ -288,15 +312,15 @@ void test_metric(int n, double low = 0, double high = 1) {
     else
       detail::measure_sample<M>(row, std::span<const double>(truth.data() + i * size, size), at);
   }
-  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) {
-    bench b(number, true);
-    hlo::metric_call c{.step = b.step, .predictions = b.argument(x, {rows, n}), .labels = {}, .targets = {}};
+  for (const hlo::element number : number_types) {
+    bench& b = bench_of(number);
+    const hlo::step_facts step = b.facts(true);
+    hlo::metric_call c{.step = step, .predictions = b.argument(x, {rows, n}), .labels = {}, .targets = {}};
     if (Kind == label_kind::sparse)
       c.labels = b.argument(truth, {rows}, hlo::element::i32);
     else
       c.targets = b.argument(truth, {rows, n});
-    b.result(hlo::metric_emission<M>::sums(c));
-    report(std::string(M::name) + " " + b.name(), b.run()[0], expected, b.tolerance());
+    b.expect(M::name, hlo::metric_emission<M>::sums(c), expected);
   }
 }
 
@@ -306,76 +330,67 @@ void test_optimizer(const O& o, const char* name = O::name) {
   const std::vector<hlo::extents> shapes{{6, 5}, {2, 3, 4}, {7}};
   const penalty penalties[] = {{0.03, 0.02}, {}, {}};
   constexpr long place = 32;  // elements of a parameter in the arena
+  const long size = place * long(shapes.size());
   std::vector<parameter_range> parameters;
   for (std::size_t p = 0; p < shapes.size(); ++p) {
     const std::size_t rank = shapes[p].size();
-    const hlo::tensor_type type{hlo::element::f64, shapes[p]};
     parameters.push_back({.begin = long(p) * place,
                           .end = long(p + 1) * place,
                           .regularizer = penalties[p],
-                          .elements = type.size(),
+                          .elements = hlo::tensor_type{hlo::element::f64, shapes[p]}.size(),
                           .rows = rank < 2 ? 1 : shapes[p][rank - 2],
                           .columns = rank < 2 ? 1 : shapes[p][rank - 1]});
   }
-  const long size = place * long(shapes.size());
-  for (const hlo::element number : {hlo::element::f64, hlo::element::f32}) {
+  for (const hlo::element number : number_types) {
+    if (number == hlo::element::f32 && !std::is_same_v<O, adam> && !std::is_same_v<O, adafactor>) continue;  // as those
+    // The module: the weights and slots of each parameter, then all gradients, then the scalars.
+    bench b{.number = number};
+    std::vector<hlo::updated_parameter> updated;
+    for (std::size_t p = 0; p < shapes.size(); ++p) {
+      updated.push_back(
+          {b.argument(random_numbers(std::size_t(parameters[p].elements), 40 + p), shapes[p]), {}, {}, penalties[p]});
+      for (int k = 0; k < o.slots(); ++k) {
+        const hlo::tensor_type type = hlo::slot_type(o, k, updated[p].weight.type());
+        updated[p].slots.push_back(b.argument(numbers(std::size_t(type.size())), type.extents));
+      }
+    }
+    const std::size_t states = b.given.size();
+    for (std::size_t p = 0; p < shapes.size(); ++p) updated[p].gradient = b.argument({}, shapes[p]);
+    hlo::update(o, b.argument({}, {std::int64_t(hlo::step_scalars_of<double>(o, 0, 0.1).size())}), updated);
+    for (const hlo::updated_parameter& p : updated) {
+      b.result(p.weight);
+      for (const hlo::tensor each : p.slots) b.result(each);
+    }
+    const compiled_module module = b.compile();
+
     arena<double> weights{std::size_t(size)}, slots{std::size_t(size * (o.slots() + 1))}, leaf{std::size_t(size)};
     arena<double> norms{std::size_t(weight_update<double, O>::norm_count(parameters))};
     double* slot[8] = {};
     for (int k = 0; k < o.slots(); ++k) slot[k] = slots.data() + k * size;
-    std::vector<numbers> w, s(shapes.size() * std::size_t(o.slots()));
-    for (std::size_t p = 0; p < shapes.size(); ++p) {
-      w.push_back(random_numbers(std::size_t(parameters[p].elements), 40 + p));
-      std::copy(w[p].begin(), w[p].end(), weights.data() + parameters[p].begin);
-    }
-    std::vector<hlo::tensor_type> slot_types;
-    double worst_tolerance = 0;
+    for (std::size_t p = 0, at = 0; p < shapes.size(); ++p, at += std::size_t(o.slots()) + 1)
+      std::copy(b.given[at].begin(), b.given[at].end(), weights.data() + parameters[p].begin);
     for (long t = 0; t < 3; ++t) {
       const double rate = o.learning_rate(t);
-      bench b(number);
-      worst_tolerance = b.tolerance() * (number == hlo::element::f32 ? 10 : 1);
-      std::vector<hlo::updated_parameter> updated;
       std::fill_n(leaf.data(), size, 0.0);
       for (std::size_t p = 0; p < shapes.size(); ++p) {
-        const numbers g = random_numbers(std::size_t(parameters[p].elements), 50 + 10 * std::size_t(t) + p);
-        std::copy(g.begin(), g.end(), leaf.data() + parameters[p].begin);
-        const hlo::tensor weight = b.argument(w[p], shapes[p]);
-        updated.push_back({weight, b.argument(g, shapes[p]), {}, penalties[p]});
-        for (int k = 0; k < o.slots(); ++k) {
-          const hlo::tensor_type type = hlo::slot_type(o, k, weight.type());
-          numbers& state = s[p * std::size_t(o.slots()) + std::size_t(k)];
-          state.resize(std::size_t(type.size()));
-          updated.back().slots.push_back(b.argument(state, type.extents));
-        }
+        b.given[states + p] = random_numbers(std::size_t(parameters[p].elements), 50 + 10 * std::size_t(t) + p);
+        std::copy(b.given[states + p].begin(), b.given[states + p].end(), leaf.data() + parameters[p].begin);
       }
-      const std::vector<double> scalars = hlo::step_scalars_of<double>(o, t, rate);
-      hlo::update(o, b.argument(scalars, {std::int64_t(scalars.size())}), updated);
-      for (const hlo::updated_parameter& p : updated) {
-        b.result(p.weight);
-        for (const hlo::tensor each : p.slots) b.result(each);
-      }
-      const std::vector<numbers> got = b.run();
-      std::size_t at = 0;
-      for (std::size_t p = 0; p < shapes.size(); ++p) {
-        w[p] = got[at++];
-        for (int k = 0; k < o.slots(); ++k) s[p * std::size_t(o.slots()) + std::size_t(k)] = got[at++];
-      }
+      b.given.back() = hlo::step_scalars_of<double>(o, t, rate);
+      const std::vector<numbers> got = module(b.given);
+      std::copy(got.begin(), got.end(), b.given.begin());
       double* const leaves[] = {leaf.data()};
       const weight_update<double, O> update{o, rate, parameters, weights.data(), slot, norms.data()};
       const auto gradient = reduced(leaves, 1, 1);
       o.template with_rule<double>(t, rate,
                                    [&](const auto& rule) { update.run(rule, gradient, [&](auto&& f) { f(0L, size); }); });
     }
-    for (std::size_t p = 0; p < shapes.size(); ++p) {
-      const std::string what = std::string(name) + (number == hlo::element::f64 ? " f64 " : " f32 ") + std::to_string(p);
-      const double* const from = weights.data() + parameters[p].begin;
-      report(what + " weights", w[p], numbers(from, from + parameters[p].elements), worst_tolerance);
-      for (int k = 0; k < o.slots(); ++k) {
-        const numbers& state = s[p * std::size_t(o.slots()) + std::size_t(k)];
-        const double* const own = slot[k] + parameters[p].begin;
-        report(what + " slot " + std::to_string(k), state, numbers(own, own + state.size()), worst_tolerance);
+    for (std::size_t p = 0, at = 0; p < shapes.size(); ++p)
+      for (int k = 0; k <= o.slots(); ++k, ++at) {
+        const double* const own = (k == 0 ? weights.data() : slot[k - 1]) + parameters[p].begin;
+        report(std::string(name) + (k == 0 ? " weights" : " slot") + (number == hlo::element::f64 ? " f64" : " f32"), b.given[at],
+               numbers(own, own + b.given[at].size()), 10 * b.unit());
       }
-    }
   }
 }
 
@@ -485,6 +500,7 @@ int main() try {
   test_metric<root_mean_squared_error, label_kind::dense>(4);
   test_metric<mean_squared_error, label_kind::dense>(4);
   test_metric<cosine_similarity, label_kind::dense>(4);
+  for (const hlo::element number : number_types) bench_of(number).finish();
 
   test_optimizer(sgd{.learning_rate = 0.1});
   test_optimizer(sgd{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01}, "sgd with momentum");

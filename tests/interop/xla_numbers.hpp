@@ -55,37 +55,39 @@ inline numbers random_numbers(std::size_t n, std::uint64_t stream, double low = 
   return out;
 }
 
-/// arguments[replica][argument] -> results[replica][result].
-inline std::vector<std::vector<numbers>> run(const stablehlo::module_text& module,
-                                             const std::vector<std::vector<numbers>>& arguments) {
-  static const auto client = pjrt::client::of(pjrt::plugin::load(pjrt::find_plugin()));
-  const pjrt::executable code = client->compile(module);
-  const std::size_t replicas = arguments.size(), count = module.arguments.size(), results = module.results.size();
-  std::vector<std::vector<pjrt::buffer>> sent(replicas);
-  std::vector<std::vector<pjrt::abi::buffer*>> in(replicas), out(replicas, std::vector<pjrt::abi::buffer*>(results));
-  std::vector<pjrt::abi::buffer* const*> in_rows;
-  std::vector<pjrt::abi::buffer**> out_rows;
-  for (std::size_t r = 0; r < replicas; ++r) {
+/// A compiled module.
+class compiled_module {
+  std::shared_ptr<const pjrt::client> client_ = pjrt::client::of(pjrt::plugin::load(pjrt::find_plugin()));
+  stablehlo::module_text module_;
+  pjrt::executable code_;
+
+ public:
+  explicit compiled_module(stablehlo::module_text module) : module_(std::move(module)), code_(client_->compile(module_)) {}
+
+  std::vector<numbers> operator()(const std::vector<numbers>& arguments) const {
+    const std::size_t count = module_.arguments.size(), results = module_.results.size();
+    std::vector<pjrt::buffer> sent;
+    std::vector<pjrt::abi::buffer*> in, out(results);
     for (std::size_t i = 0; i < count; ++i) {
-      const auto bytes = bytes_of(arguments[r][i], module.arguments[i].type.of);
-      sent[r].push_back(client->upload(bytes, module.arguments[i].type, int(r)));
-      in[r].push_back(sent[r].back().handle());
+      const stablehlo::tensor_type& type = module_.arguments[i].type;
+      sent.push_back(client_->upload(bytes_of(arguments[i], type.of), type, 0));
+      in.push_back(sent.back().handle());
     }
-    in_rows.push_back(in[r].data()), out_rows.push_back(out[r].data());
-  }
-  std::vector<pjrt::abi::event*> complete(replicas);
-  code.run(in_rows, count, out_rows, complete);
-  for (auto* e : complete) pjrt::event(client->of_plugin(), e).wait("run");
-  std::vector<std::vector<numbers>> back(replicas);
-  for (std::size_t r = 0; r < replicas; ++r)
+    pjrt::abi::buffer* const* const in_rows[] = {in.data()};
+    pjrt::abi::buffer** const out_rows[] = {out.data()};
+    pjrt::abi::event* complete[1] = {};
+    code_.run(in_rows, count, out_rows, complete);
+    pjrt::event(client_->of_plugin(), complete[0]).wait("run");
+    std::vector<numbers> back;
     for (std::size_t i = 0; i < results; ++i) {
-      const pjrt::buffer b(client, out[r][i]);
-      std::vector<std::byte> bytes(module.results[i].type.bytes());
-      b.copy_to_host(module.results[i].type, bytes).wait("read");
-      back[r].push_back(numbers_of(bytes, module.results[i].type.of));
+      const pjrt::buffer b(client_, out[i]);
+      std::vector<std::byte> bytes(module_.results[i].type.bytes());
+      b.copy_to_host(module_.results[i].type, bytes).wait("read");
+      back.push_back(numbers_of(bytes, module_.results[i].type.of));
     }
-  return back;
-}
+    return back;
+  }
+};
 
 /// One line: what was compared, and the largest error, relative to the largest number.
 inline void report(const std::string& what, const numbers& got, const numbers& expected, double tolerance) {

@@ -100,6 +100,15 @@ struct split_verdict_of<Program, Strategy> {
                               because<the_strategy_has_no_such_device_write_placed_with_more_thread_groups>>;
 };
 
+/// What a strategy itself says about a program that it cannot train: `Strategy::verdict<Program>`.
+template <class Program, class Strategy>
+struct verdict_of_strategy {
+  using type = no_complaint;
+};
+template <class Program, class Strategy>
+  requires requires { typename Strategy::template verdict<Program>; }
+struct verdict_of_strategy<Program, Strategy> : Strategy::template verdict<Program> {};
+
 /// The same of the arguments as a program.
 template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
@@ -119,6 +128,8 @@ auto sentence_on_whole() {
     return split_verdict_of<Program, Strategy>{};
   else if constexpr (lacks_kernel<Program, Strategy> >= 0)
     return kernel_verdict<Program, typename Strategy::backend, lacks_kernel<Program, Strategy>>{};
+  else if constexpr (!std::is_same_v<typename verdict_of_strategy<Program, Strategy>::type, no_complaint>)
+    return verdict_of_strategy<Program, Strategy>{};
   else
     return std::type_identity<void>{};
 }

@@ -115,6 +115,9 @@ struct tpu {
 
   template <class Program>
   using executor = module_executor<Program, detail::emitted_modules<Program>>;
+  /// What is wrong with a program that has an operation without emission.
+  template <class Program>
+  using verdict = stablehlo::emission_verdict<Program>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {

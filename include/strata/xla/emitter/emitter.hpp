@@ -34,15 +34,20 @@ inline constexpr int first_without_emission = []<class... Node>(type_list<Node..
   return -1;
 }(node_types_of<typename Program::items>{});
 
-template <class Program, int Node = first_without_emission<Program>>
+}  // namespace detail
+
+/// The sentence about a program that has an operation without emission; no_complaint if there is none.
+template <class Program, int Node = detail::first_without_emission<Program>>
 struct emission_verdict {
-  using failed = at_t<Node, node_types_of<typename Program::items>>;
+  using failed = detail::at_t<Node, node_types_of<typename Program::items>>;
   using type = missing_emission<at_node<Node>, by_layer<typename failed::layer>, for_operation<typename failed::operation>>;
 };
 template <class Program>
 struct emission_verdict<Program, -1> {
-  using type = no_complaint;
+  using type = detail::no_complaint;
 };
+
+namespace detail {
 
 /// The node of the operation that the loss of an output is computed together with, if its type says so; else 0.
 template <class Items, int Loss>

@@ -26,6 +26,7 @@ STRATA_FUNCTION program_emission::program_emission(const program_code& program, 
   if (options.rows < 1 || options.replicas < 1)
     throw_error(
         {"a module needs at least one row and one replica, not ", options.rows, " rows and ", options.replicas, " replicas"});
+  if (options.steps != 1) throw_error({"a module computes one step in a call, not ", options.steps});
   truths_.resize(program.outputs.size()), weights_.resize(program.outputs.size());
 }
 

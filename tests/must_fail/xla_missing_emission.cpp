@@ -1,0 +1,35 @@
+// error: missing_emission<.*at_node<2>.*by_layer<.*dense<4, .*twice>.*for_operation<.*twice
+// whole program
+#include <strata/strata.hpp>
+#include <strata/xla/xla.hpp>
+
+using namespace strata;
+
+/// It has a kernel, but neither an emission nor functions of one element, which could be traced.
+struct twice {
+  using is_activation = void;
+  static constexpr auto name = "twice";
+  static constexpr expected_shape output_shape(shape in) { return in; }
+};
+template <class P, shape In>
+struct strata::kernel<reference, twice, P, In> : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr void forward(const operands<T>& o) {
+    for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = 2 * o.x[0][i];
+  }
+  static constexpr void backward(const operands<T>& o) {
+    for (int i = 0; o.dx[0] && i < o.count * In.size(); ++i) o.dx[0][i] = 2 * o.dy[i];
+  }
+};
+#ifdef TWIN
+using activation_of_mine = relu;
+#else
+using activation_of_mine = twice;
+#endif
+using net = sequential<input<8>, dense<4, activation_of_mine>, dense<1>>;
+void train() {
+  const data::array<float, shape{8}> x;
+  const data::array<float, shape{1}> y;
+  trainer model{net{}, adam{}, mean_squared_error{}, xla{}};
+  model.fit(data::from_tensor_slices(x, y) | data::batch<32>, epochs(1));
+}
