@@ -23,7 +23,7 @@ inline std::string error_of(auto&& f) {
 /// What the libraries can do, for the time of a test.
 struct library_that {
   library_that([[maybe_unused]] bool has_algorithms, [[maybe_unused]] bool has_epilogues) {
-    machine::library_choices::the().forget();
+    machine::library_choices::the().use_file({});
 #if !defined(__CUDACC__)
     machine::emulate_blas() = {has_epilogues, has_algorithms};
     machine::emulate_dnn() = {has_epilogues, has_algorithms};
@@ -32,7 +32,7 @@ struct library_that {
   library_that(const library_that&) = delete;
   library_that& operator=(const library_that&) = delete;
   ~library_that() {
-    machine::library_choices::the().forget();
+    machine::library_choices::the().use_file({});
 #if !defined(__CUDACC__)
     machine::emulate_blas() = {};
     machine::emulate_dnn() = {};

@@ -2,10 +2,19 @@
 // needs: boost_context
 #include "libraries.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <string>
+#include <thread>
 
 using namespace strata;
 using namespace strata::test;
@@ -111,6 +120,91 @@ TEST_CASE("an algorithm is chosen once; it is the fastest of those whose bits do
   REQUIRE((first && other_count));
   CHECK(first->algorithm().numbers[0] == std::uint64_t(machine::emulated_algorithm::in_blocks));
   CHECK(other_count->algorithm() == first->algorithm());
+}
+
+namespace {
+/// A folder for the time of a test.
+struct folder {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / ("strata-choices-" + std::to_string(::getpid()));
+  folder() { std::filesystem::create_directories(path); }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+  ~folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+std::string text_of_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+}  // namespace
+
+TEST_CASE("choices are kept in a file; a damaged one is ignored, and one that cannot be written") {
+  const library_that has_all(true, true);
+  const folder temporary;
+  const auto file = temporary.path / "below" / "choices";
+  auto& choices = machine::library_choices::the();
+  have_devices(1);
+  const machine::queue q = cuda_device(0).make_queue();
+  const blas_product what{factor_type::f32, 8, 6, 4, 1, {false, 8, 0, 16}, {false, 4, 0, 16}, {false, 8, 0, 16}, {}, 0, 4};
+  blas_product other = what;
+  other.k = 3;
+  const auto kernels_to_find = [&](const blas_product& product) {
+    machine::take_counts(0);
+    REQUIRE(library_product::find(q, product));
+    return machine::take_counts(0).kernels;
+  };
+  choices.use_file(file);
+  CHECK(kernels_to_find(what) > 0);
+  CHECK(kernels_to_find(other) > 0);
+  choices.use_file(file);  // as a new process does
+  CHECK(kernels_to_find(what) == 0);
+  CHECK(kernels_to_find(other) == 0);
+
+  const std::string good = text_of_file(file);
+  for (const std::size_t at : {std::size_t{0}, good.size() / 3, good.size() / 2, good.size() - 3}) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    std::ofstream(file, std::ios::binary) << bad;
+    choices.use_file(file);
+    CHECK(kernels_to_find(what) > 0);
+    CHECK(kernels_to_find(what) == 0);
+  }
+  for (const std::size_t size : {std::size_t{0}, good.size() / 2, good.size() - 1}) {
+    std::ofstream(file, std::ios::binary) << good.substr(0, size);
+    choices.use_file(file);
+    CHECK(kernels_to_find(what) > 0);
+  }
+
+  choices.use_file(file);
+  CHECK(kernels_to_find(what) == 0);
+  {
+    std::ofstream(temporary.path / "another", std::ios::binary) << good;
+  }  // a process that knew both wrote meanwhile
+  std::filesystem::rename(temporary.path / "another", file);
+  blas_product third = what;
+  third.k = 2;
+  CHECK(kernels_to_find(third) > 0);
+  choices.use_file(file);
+  for (const blas_product& each : {what, other, third}) CHECK(kernels_to_find(each) == 0);
+
+  // While another process chooses, this one waits, and takes what the other has written.
+  std::filesystem::remove(file);
+  const int lock = ::open((file.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(lock, LOCK_EX) == 0);
+  std::thread waits([&] {
+    choices.use_file(file);
+    CHECK(kernels_to_find(what) == 0);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::ofstream(file, std::ios::binary) << good;
+  ::close(lock);
+  waits.join();
+
+  choices.use_file(file / "below a file");
+  CHECK(kernels_to_find(what) > 0);
+  CHECK(kernels_to_find(other) > 0);
 }
 
 namespace {

@@ -1,32 +1,151 @@
-// Which algorithm of a library computes what: chosen by measurement once per process, and the same on all of its devices.
+// Which algorithm of a library computes what: chosen by measurement once, the same on all devices of a process, and kept in a
+// file for the next processes.
 #pragma once
+#include <fcntl.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <span>
+#include <strata/base/text.hpp>
+#include <strata/io/atomic_file.hpp>
+#include <strata/io/crc32c.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
+#include <strata/io/file_lock.hpp>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 
 namespace strata::machine {
 
-/// What was chosen for a description. One choice is made at a time.
+/// What was chosen for each description. A file of choices has a line "description<tab>choice" for each, between a first line and
+/// a checksum. One that is damaged is ignored with a word to stderr, and so is one that cannot be written. While a process
+/// chooses, others that use the file wait, and then take what it has chosen.
 class library_choices {
   std::recursive_mutex mutex_;
   std::map<std::string, std::string, std::less<>> chosen_;
+  std::filesystem::path file_ = usual_file();
+  bool is_read_ = false, is_damaged_ = false, may_write_ = true;
+
+  static constexpr std::string_view title = "choices of CUDA libraries, format 1\n", last_line = "crc32c ";
 
  public:
   static library_choices& the() {
     static library_choices one;
     return one;
   }
-  /// The choice for `what`. If there is none, or is_valid(choice) is false, it is made by choose().
+  /// The choice for `what`. If there is none, or is_valid(choice) is false, it is made by choose(), one at a time.
   template <class IsValid, class Choose>
   std::string find(const std::string& what, IsValid&& is_valid, Choose&& choose) {
     const std::lock_guard locked(mutex_);
-    if (const auto found = chosen_.find(what); found != chosen_.end() && is_valid(found->second)) return found->second;
-    return chosen_[what] = choose();
+    if (!std::exchange(is_read_, true)) read();
+    const auto is_known = [&] {
+      const auto found = chosen_.find(what);
+      return found != chosen_.end() && is_valid(found->second);
+    };
+    if (is_known()) return chosen_[what];
+    const io::file_descriptor lock = lock_others_out();
+    if (lock) read();
+    if (is_known()) return chosen_[what];
+    std::string made = one_line(choose());
+    chosen_[what] = made;
+    write();
+    return made;
   }
-  /// For tests.
-  void forget() {
+  /// Forgets all choices and uses this file from now on; an empty path: none.
+  void use_file(const std::filesystem::path& file) {
     const std::lock_guard locked(mutex_);
-    chosen_.clear();
+    chosen_.clear(), file_ = file, is_read_ = is_damaged_ = false, may_write_ = true;
+  }
+
+ private:
+  /// What the environment variable STRATA_CUDA_CHOICES names, or ${XDG_CACHE_HOME:-~/.cache}/strata/cuda_choices. Emulated
+  /// devices have no usual file.
+  static std::filesystem::path usual_file() {
+    const auto variable = [](const char* name) {
+      const char* const value = std::getenv(name);
+      return std::filesystem::path(value ? value : "");
+    };
+    if (std::getenv("STRATA_CUDA_CHOICES")) return variable("STRATA_CUDA_CHOICES");
+#if defined(__CUDACC__)
+    if (const auto cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache / "strata/cuda_choices";
+    if (const auto home = variable("HOME"); !home.empty()) return home / ".cache/strata/cuda_choices";
+#endif
+    return {};
+  }
+  /// A choice may be JSON, where a space means what a line break does.
+  static std::string one_line(std::string text) {
+    for (char& each : text)
+      if (each == '\n' || each == '\r' || each == '\t') each = ' ';
+    return text;
+  }
+  static std::string checksum_of(std::string_view text) {
+    char line[24] = {};
+    std::snprintf(line, sizeof line, "crc32c %08x\n", unsigned(io::crc32c(std::as_bytes(std::span(text)))));
+    return line;
+  }
+  /// Adds the choices of the file; those that this process has made stay.
+  void read() {
+    if (file_.empty()) return;
+    std::ifstream in(file_, std::ios::binary);
+    if (!in) return;  // there is none yet
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::size_t end = text.rfind(last_line);
+    if (!text.starts_with(title) || end == std::string::npos ||
+        text.substr(end) != checksum_of(std::string_view(text).substr(0, end))) {
+      if (!std::exchange(is_damaged_, true))
+        std::fprintf(stderr, "strata: %s is no file of choices, or damaged; algorithms are chosen again\n", file_.c_str());
+      return;
+    }
+    for (std::size_t at = title.size(); at < end;) {
+      const std::size_t tab = text.find('\t', at), line = text.find('\n', at);
+      if (tab >= line || line >= end) break;
+      chosen_.emplace(text.substr(at, tab - at), text.substr(tab + 1, line - tab - 1));
+      at = line + 1;
+    }
+  }
+  void keep_none(const std::exception& why) {
+    may_write_ = false;
+    std::fprintf(stderr, "strata: choices of algorithms are not kept: %s\n", why.what());
+  }
+  /// Until it is closed. A process that has not finished after a minute does not keep others from going on.
+  io::file_descriptor lock_others_out() {
+    if (file_.empty() || !may_write_) return {};
+    try {
+      std::filesystem::create_directories(io::folder_of(file_));
+      auto path = file_;
+      path += ".lock";
+      io::file_descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+      if (!opened) io::fail_on_file("write", path, errno);
+      for (int i = 0; i < 3000 && !io::try_lock(opened) && errno == EWOULDBLOCK; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return opened;
+    } catch (const std::exception& e) {
+      keep_none(e);
+      return {};
+    }
+  }
+  void write() {
+    if (file_.empty() || !may_write_) return;
+    std::string text(title);
+    for (const auto& [what, how] : chosen_) text += what + '\t' + how + '\n';
+    text += checksum_of(text);
+    try {
+      io::atomic_file to(file_);
+      to.write(text);
+      to.commit();
+    } catch (const std::exception& e) {
+      keep_none(e);
+    }
   }
 };
 
