@@ -20,6 +20,7 @@ struct fused {};
 
 /// Members of a specialisation (all static; `operands` lists the memory that they may read and write):
 ///   `forward(const operands<T>&)`, `backward(const operands<T>&)`
+///   `forward_backward(const operands<T>&)`  forward, then backward, of a group with a loss, optional
 ///   `backward_into(const operands<T>&, const gradient_sink<T>&)`  backward that stores no weight gradients, optional
 ///   `infer(const operands<T>&)`           where inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
@@ -118,7 +119,7 @@ void launch([[maybe_unused]] Queue queue, Call call, Arguments&&... arguments) {
 template <class T, class Queue = host_device::queue>
 struct kernel_code {
   using call = kernel_call<Queue, const operands<T>&>;
-  call forward = nullptr, backward = nullptr, infer = nullptr;
+  call forward = nullptr, backward = nullptr, infer = nullptr, forward_backward = nullptr;
   kernel_call<Queue, const operands<T>&, const gradient_sink<T>&> backward_into = nullptr;
   kernel_call<Queue, const T* const*, T*> derive = nullptr;
   call collect = nullptr, collect_backward = nullptr;
@@ -132,6 +133,7 @@ constexpr kernel_code<T, Queue> make_code() {
   if constexpr (!std::is_void_v<K>) {  // void: `compiled` has reported the missing kernel
     if constexpr (!K::only_infers) c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
     if constexpr (requires { &K::infer; }) c.infer = &K::infer;
+    if constexpr (requires { &K::forward_backward; }) c.forward_backward = &K::forward_backward;
     if constexpr (requires { &K::backward_into; }) c.backward_into = &K::backward_into;
     if constexpr (requires { &K::derive; }) c.derive = &K::derive;
     if constexpr (requires { &K::prepare; }) c.prepare = &K::prepare;

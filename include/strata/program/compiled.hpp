@@ -163,12 +163,30 @@ template <class Program, class Backend, int G, purpose Why = purpose::training>
 using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,
                                              plan_of<Program, Backend, Why>.groups[G].count>::type;
 
+/// What a program runs as the kernel of the loss of output number Output. A backend whose kernels of losses compute the metrics
+/// of that output, too, specialises it.
+template <class Program, class Backend, class Kernel, int Output>
+struct kernel_of_output {
+  using type = Kernel;
+};
+
+namespace detail {
+template <class Program, class Backend, int G, purpose Why,
+          int Output = plan_of<Program, Backend, Why>.groups[G].number_of_output>
+struct kernel_in_program : kernel_of_output<Program, Backend, kernel_at<Program, Backend, G, Why>, Output> {};
+template <class Program, class Backend, int G, purpose Why>
+struct kernel_in_program<Program, Backend, G, Why, -1> {
+  using type = kernel_at<Program, Backend, G, Why>;
+};
+}  // namespace detail
+
 /// The kernels of the groups, in order: all code that depends on the network.
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr auto code_table = []<int... G>(std::integer_sequence<int, G...>) {
   using T = typename Program::value_type;
   using queue = typename device_of<Backend>::queue;
-  return std::array<kernel_code<T, queue>, sizeof...(G)>{code_of<kernel_at<Program, Backend, G, Why>, T, queue>...};
+  return std::array<kernel_code<T, queue>, sizeof...(G)>{
+      code_of<typename detail::kernel_in_program<Program, Backend, G, Why>::type, T, queue>...};
 }(std::make_integer_sequence<int, plan_of<Program, Backend, Why>.group_count>{});
 
 template <class Program, class Backend>

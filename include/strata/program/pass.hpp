@@ -228,18 +228,24 @@ class pass : kernel_calls<Program, Backend, Why> {
   template <class Passed = no_callback>
   void backward(int segment, bool adds, Passed&& passed = {}) {
     const bool last = segment + 1 == plan.segment_count;
-    const int opens = segment > 0 ? plan.first_of_segment[segment] : -1;
-    for (int g = plan.first_of_segment[segment + 1] - (last ? 1 : 0); g > opens; --g) {
-      if (!plan.groups[g].trains) continue;
-      if (trains(g)) {
-        operands<T> o = of(g);
-        o.adds_dw = adds;
-        run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
-      }
-      passed(g);
+    backward_from(plan.first_of_segment[segment + 1] - (last ? 1 : 0), segment, adds, passed);
+  }
+
+  /// forward and backward of the last segment. The backend may have one kernel for both directions of the last group.
+  template <class Passed = no_callback>
+  void forward_backward(Passed&& passed = {}) {
+    constexpr int segment = plan.segment_count - 1;
+    int last = plan.group_count - 1;  // no constant, so that the next line is no comparison of one
+    const auto both = code[std::size_t(last)].forward_backward;
+    if (!both || !trains(last) || step_.observer) {  // an observer sees both directions
+      forward(segment);
+      return backward(segment, false, passed);
     }
-    if (segment > 0 && trains(opens))
-      run(code[std::size_t(opens)].collect_backward, collecting(opens), opens, pass_direction::backward, true);
+    for (int g = plan.first_of_segment[segment]; g < last; ++g)
+      run(code[std::size_t(g)].forward, of(g), g, pass_direction::forward);
+    detail::launch(step_.queue, both, of(last));
+    passed(last);
+    backward_from(last - 1, segment, false, passed);
   }
 
   /// Backward of the only micro-batch of the only leaf, with an update of each parameter as soon as its gradient is known. No
@@ -309,6 +315,22 @@ class pass : kernel_calls<Program, Backend, Why> {
   }
 
  private:
+  template <class Passed>
+  void backward_from(int group, int segment, bool adds, Passed& passed) {
+    const int opens = segment > 0 ? plan.first_of_segment[segment] : -1;
+    for (int g = group; g > opens; --g) {
+      if (!plan.groups[g].trains) continue;
+      if (trains(g)) {
+        operands<T> o = of(g);
+        o.adds_dw = adds;
+        run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
+      }
+      passed(g);
+    }
+    if (segment > 0 && trains(opens))
+      run(code[std::size_t(opens)].collect_backward, collecting(opens), opens, pass_direction::backward, true);
+  }
+
   /// The end of the trained parameter that begins at `begin`, padding included.
   static long trained_end(long begin) {
     static constexpr auto trained = trained_ranges(layout_of_program<Program>);

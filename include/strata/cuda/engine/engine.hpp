@@ -194,18 +194,15 @@ class cuda_engine {
   }
   template <class Done>
   void forward_backward(Done&& done) {
-    constexpr int last = plan.segment_count - 1;
     std::vector<int> passed;
     for_each_replica(&replica::training, [&](replica& r, auto& pass) {
-      pass.forward(last);
-      measure(r, pass.predictions());
       passed.clear();
-      pass.backward(last, false, [&](int g) {
+      pass.forward_backward([&](int g) {
         passed.push_back(g);
         if (nccl_) nccl_->passed(r.number, r.queue, r.own.size(), g);
       });
     });
-    end_backward(last);
+    end_backward(plan.segment_count - 1);
     if constexpr (plan.segment_count == 1)
       for (const int g : passed)
         for (int l = 0; l < leaves_.own().size(); ++l) done(g);
@@ -261,10 +258,7 @@ class cuda_engine {
   }
 
   void measure() {
-    for_each_replica(&replica::inference, [&](replica& r, auto& pass) {
-      pass.infer();
-      measure(r, pass.predictions());
-    });
+    for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.infer(); });
   }
   void predict(const output_rows<T>& out) {
     const leaf_range all{0, leaves_.leaves()};
@@ -400,16 +394,6 @@ class cuda_engine {
       pass<Why> each(r->context, (*r).*memory, sums_of(*r), r->batch, first_row(*r));
       f(*r, each);
     }
-  }
-
-  void measure(replica& r, const output_rows<const T>& predictions) {
-    const machine::rows_of_leaves rows{r.own.size(), r.context.leaves.capacity, r.batch.count};
-    const sums_of_leaf sums = sums_of(r);
-    constexpr long count = 2 * long(sums_of_leaf::metric_count - detail::sum_counts<Program>::outputs);
-    if constexpr (count > 0)
-      machine::for_each_index(
-          r.queue, rows.leaves,
-          machine::measure_leaf<Program>{rows, predictions, r.batch, sums.metrics(), count, long(sums_of_leaf::size)});
   }
 
   /// What any device is asked for from now on begins when all have done what they were asked for before.

@@ -1,28 +1,106 @@
-// Metrics on a GPU: one thread adds up those of a leaf, sample after sample, as on the host.
+// Metrics on a GPU: the kernel of a loss computes those of its output, too.
 // needs: boost_context
 #pragma once
-#include <strata/cuda/kernels/gradients.hpp>
-#include <strata/program/pass.hpp>
+#include <cstdint>
+#include <span>
+#include <strata/cuda/kernels/losses.hpp>
+#include <strata/program/compiled.hpp>
+#include <strata/program/metric_sums.hpp>
 
-namespace strata::machine {
+namespace strata {
 
-template <class Program>
-struct measure_leaf {
-  using T = typename Program::value_type;
-  rows_of_leaves rows;
-  output_rows<const T> predictions;
-  samples<T> batch;
+namespace machine {
+
+/// The metrics M of one output with N predictions for each sample, as no_metrics describes them. They lie in a row in `to`, each
+/// in pairs of sums.
+template <class Loss, class T, long N, class... M>
+struct metrics_of_output {
+  static constexpr int means = (int(!strata::detail::adds_several<M>) + ... + 0);
+  static constexpr bool has_others = (strata::detail::adds_several<M> || ...);
+  const T* predictions;
+  const std::int32_t* labels;
+  const T* targets;
   double* to;
-  long count, stride;  // sums of a leaf; from leaf to leaf
+  long stride;  // from leaf to leaf
 
-  constexpr void operator()(long leaf) const {
-    constexpr const end_sizes& ends = ends_of_program<Program>;
-    const int begin = int(rows.begin(leaf)), size = int(rows.size(leaf));
-    output_rows<const T> own;
-    for (int k = 0; k < ends.output_count; ++k) own.at[k] = predictions.at[k] + long{begin} * ends.outputs[k];
-    for (long i = 0; i < count; ++i) to[leaf * stride + i] = 0;
-    strata::detail::measure<Program>(own, batch.rows(begin, size, ends), to + leaf * stride);
+  static constexpr std::span<const T> row(const T* rows, long n) { return {rows + n * N, std::size_t(N)}; }
+  constexpr auto truth(long n) const {
+    if constexpr (Loss::labels == label_kind::sparse)
+      return labels[n];
+    else
+      return row(targets, n);
+  }
+
+  constexpr void measure([[maybe_unused]] long n, [[maybe_unused]] double* sums) const {
+    [[maybe_unused]] const auto next = [&]<class One>(std::type_identity<One>) {
+      if constexpr (!strata::detail::adds_several<One>) *sums++ += double(One::measure(row(predictions, n), truth(n)));
+    };
+    (next(std::type_identity<M>{}), ...);
+  }
+  constexpr void store([[maybe_unused]] long leaf, [[maybe_unused]] long count, [[maybe_unused]] const double* sums) const {
+    [[maybe_unused]] double* at = to + leaf * stride;
+    [[maybe_unused]] const auto next = [&]<class One>(std::type_identity<One>) {
+      if constexpr (!strata::detail::adds_several<One>) at[0] = *sums++, at[1] = double(count);
+      at += 2 * strata::detail::pairs_of_sums<One>(int(N));
+    };
+    (next(std::type_identity<M>{}), ...);
+  }
+  constexpr void store_others(long leaf, long begin, long count) const {
+    double* at = to + leaf * stride;
+    [[maybe_unused]] const auto next = [&]<class One>(std::type_identity<One>) {
+      constexpr std::size_t size = 2 * strata::detail::pairs_of_sums<One>(int(N));
+      if constexpr (strata::detail::adds_several<One>) {
+        for (std::size_t i = 0; i < size; ++i) at[i] = 0;
+        for (long n = begin; n < begin + count; ++n)
+          One::add(row(predictions, n), truth(n), std::span<double>(at, std::size_t(One::sums(int(N)))));
+      }
+      at += size;
+    };
+    (next(std::type_identity<M>{}), ...);
   }
 };
 
-}  // namespace strata::machine
+/// The kernel of the loss of output number Output, with the metrics of that output.
+template <class Program, class Kernel, int Output>
+struct measuring : Kernel {
+  using T = typename Program::value_type;
+
+  static void forward(queue q, const operands<T>& o) { Kernel::forward_with(q, o, metrics(o)); }
+
+ protected:
+  using counts = strata::detail::sum_counts<Program>;
+  /// The sums of a leaf between the loss of this output and its first metric.
+  static constexpr long first = []<class... Each>(type_list<Each...>) {
+    long pairs = long(counts::outputs) - Output;
+    int k = 0;
+    ((pairs += k < Output ? long(strata::detail::pairs_of_metrics<Program>(std::size_t(k), typename Each::metrics{})) : 0, ++k),
+     ...);
+    return 2 * pairs;
+  }(typename Program::outputs{});
+
+  static auto metrics(const operands<T>& o) {
+    using output = strata::detail::at_t<Output, typename Program::outputs>;
+    return [&]<class... M>(type_list<M...>) {
+      return metrics_of_output<typename output::loss, T, ends_of_program<Program>.outputs[Output], M...>{
+          o.y, o.labels, o.targets, o.loss ? o.loss + first : nullptr, o.leaves.sums_stride};
+    }(typename output::metrics{});
+  }
+};
+/// The same of a kernel that computes both directions at once.
+template <class Program, class Kernel, int Output>
+struct measuring_at_once : measuring<Program, Kernel, Output> {
+  using base = measuring<Program, Kernel, Output>;
+  static void forward_backward(queue q, const operands<typename base::T>& o) {
+    Kernel::forward_backward_with(q, o, base::metrics(o));
+  }
+};
+
+}  // namespace machine
+
+template <class Program, class Kernel, int Output>
+struct kernel_of_output<Program, cuda, Kernel, Output> {
+  using type = std::conditional_t<requires { &Kernel::forward_backward; }, machine::measuring_at_once<Program, Kernel, Output>,
+                                  machine::measuring<Program, Kernel, Output>>;
+};
+
+}  // namespace strata

@@ -110,10 +110,8 @@ struct kernel_gradient {
   }
   constexpr T b(long leaf, long k, long n) const { return small[(samples.begin(leaf) * S::small_pixels + k) * S::filters + n]; }
   constexpr void store(long leaf, long m, long n, T sum) const {
-    if (m == kernel_rows)
-      db.store(leaf, n, sum);
-    else if (dw.is_wanted())
-      dw.store(leaf, m * S::filters + n, sum);
+    if (m == kernel_rows ? db.is_wanted() : dw.is_wanted())
+      m == kernel_rows ? db.store(leaf, n, sum) : dw.store(leaf, m * S::filters + n, sum);
   }
 };
 
@@ -211,15 +209,18 @@ void compute_kernel_gradient(const queue& q, Large large, Small small, gradient_
 template <conv_settings S, class At, class P, class Dz, class T>
 void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   using place = gradient_place<T>;
-  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
+  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
   const auto rows = rows_of_leaves::of(o);
-  if (S.bias && S.groups == 1 && db.is_wanted()) {
-    for_each_product(q, rows.leaves, kernel_gradient<At, P, const T*, Dz, true>{o.x[0], dz, dw, db, rows});
+  if constexpr (S.groups == 1) {
+    launch_together(q,
+                    products(dw.is_wanted() || db.is_wanted() ? rows.leaves : 0,
+                             kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows}),
+                    products(dx.is_wanted() ? 1 : 0, to_large_images<At, P, Dz, place>{dz, o.w[0], dx, o.count}));
   } else {
     compute_kernel_gradient<At, P>(q, o.x[0], dz, dw, rows);
     if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
+    if (dx.is_wanted()) compute_large_images<At, P>(q, dz, o.w[0], dx, o.count);
   }
-  if (o.dx[0]) compute_large_images<At, P>(q, dz, o.w[0], place::of_input(o, 0), o.count);
 }
 
 /// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F). A: an activation, or linear.

@@ -1,4 +1,4 @@
-// Dense layers on a GPU: three products of matrices.
+// Dense layers on a GPU: one product of matrices forward, and two in one launch backward.
 // needs: boost_context
 #pragma once
 #include <strata/cuda/kernels/gradients.hpp>
@@ -62,10 +62,7 @@ struct dense_weight_gradient {
   constexpr T a(long leaf, long m, long k) const { return m == K ? T(1) : x[(samples.begin(leaf) + k) * K + m]; }
   constexpr T b(long leaf, long k, long n) const { return dz[(samples.begin(leaf) + k) * N + n]; }
   constexpr void store(long leaf, long m, long n, T sum) const {
-    if (m == K)
-      db.store(leaf, n, sum);
-    else if (dw.is_wanted())
-      dw.store(leaf, m * N + n, sum);
+    if (m == K ? db.is_wanted() : dw.is_wanted()) m == K ? db.store(leaf, n, sum) : dw.store(leaf, m * N + n, sum);
   }
 };
 
@@ -75,12 +72,11 @@ void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   using place = gradient_place<T>;
   constexpr int N = S.units;
   const auto rows = rows_of_leaves::of(o);
-  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
-  if (S.bias && db.is_wanted())
-    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, P, K, N, true>{o.x[0], dz, dw, db, rows});
-  else if (dw.is_wanted())
-    for_each_product(q, rows.leaves, dense_weight_gradient<Dz, P, K, N, false>{o.x[0], dz, dw, db, rows});
-  if (o.dx[0]) for_each_product(q, 1, dense_input_gradient<Dz, P, K, N>{dz, o.w[0], place::of_input(o, 0), o.count});
+  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
+  launch_together(q,
+                  products(dw.is_wanted() || db.is_wanted() ? rows.leaves : 0,
+                           dense_weight_gradient<Dz, P, K, N, S.bias>{o.x[0], dz, dw, db, rows}),
+                  products(dx.is_wanted() ? 1 : 0, dense_input_gradient<Dz, P, K, N>{dz, o.w[0], dx, o.count}));
 }
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear.

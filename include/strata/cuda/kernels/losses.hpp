@@ -1,5 +1,6 @@
-// Losses on a GPU: one kernel for all, and joint kernels that compute from the logits before softmax or sigmoid. The loss of a
-// leaf is added up by one block, the gradient of a sample is computed by one thread.
+// Losses on a GPU: one kernel for all, and joint kernels that compute from the logits before softmax or sigmoid. Loss and metrics
+// of a leaf are added up by one block, the gradient of a sample is computed by one thread. A small dense layer before softmax and
+// a crossentropy is one kernel with them, forward and backward.
 // needs: boost_context
 #pragma once
 #include <strata/base/rounded.hpp>
@@ -19,28 +20,60 @@ struct predict_rows {
   constexpr void operator()(long n) const { loss.predict(n); }
 };
 
-/// Stores (sum, count) for each leaf: all of its samples are in this call. Loss: `predict(n)` stores y of a sample, `value(n)` is
-/// its loss, weighted.
-template <class Loss>
-struct loss_sums {
-  using T = typename Loss::T;
-  using value = double;
+/// The metrics that a kernel computes along with a loss: none. cuda/engine/metrics.hpp has those of a program.
+struct no_metrics {
+  /// How many metrics are means over samples.
+  static constexpr int means = 0;
+  /// Adds what each of them says of sample n, whose prediction has been stored, to sums[0], sums[1]...
+  constexpr void measure(long, double*) const {}
+  /// Stores these sums, over `count` samples.
+  constexpr void store(long /*leaf*/, long /*count*/, const double*) const {}
+  /// Metrics that are no means: one thread adds up the samples [begin, begin + count), and stores the result.
+  static constexpr bool has_others = false;
+  constexpr void store_others(long /*leaf*/, long /*begin*/, long /*count*/) const {}
+};
+
+/// Where (sum, count) of the loss and the metrics of each leaf go: a call has all samples of its leaves.
+template <class Metrics>
+struct sums_of_leaves {
+  using totals = double[1 + Metrics::means];
+  double* loss;
+  long stride;
+  Metrics metrics;
+
+  /// All threads of a block call it, each with its own part of the sums.
+  template <int Threads>
+  STRATA_DEVICE void store(const lane& l, double (&part)[Threads], long leaf, long begin, long count, totals& mine) const {
+    for (double& each : mine) each = sum_of_block(l, part, each);
+    if (l.thread() != 0) return;
+    loss[leaf * stride] = mine[0];
+    loss[leaf * stride + 1] = double(count);
+    metrics.store(leaf, count, mine + 1);
+    if constexpr (Metrics::has_others) metrics.store_others(leaf, begin, count);
+  }
+};
+
+/// Loss: `predict(n)` stores y of a sample, `value(n)` is its loss, weighted.
+template <class Loss, class Metrics>
+struct loss_and_metrics {
   static constexpr int threads = 128;
+  struct shared {
+    double part[threads];
+  };
   Loss loss;
   rows_of_leaves rows;
-  double* to;
-  long stride;
+  sums_of_leaves<Metrics> to;
 
-  constexpr long terms(long leaf) const { return rows.size(leaf); }
-  constexpr double term(long leaf, long i) const {
-    const long n = rows.begin(leaf) + i;
-    const T sum = loss.value(n);  // first: y may be where x is
-    loss.predict(n);
-    return double(strata::detail::rounded(sum));
-  }
-  constexpr void store(long leaf, double sum) const {
-    to[leaf * stride] = sum;
-    to[leaf * stride + 1] = double(rows.size(leaf));
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const long leaf = l.block(), begin = rows.begin(leaf), size = rows.size(leaf);
+    typename sums_of_leaves<Metrics>::totals sums = {};
+    for (long n = begin + l.thread(); n < begin + size; n += threads) {
+      const auto value = loss.value(n);  // first: y may be where x is
+      loss.predict(n);
+      sums[0] += double(strata::detail::rounded(value));
+      to.metrics.measure(n, sums + 1);
+    }
+    to.store(l, memory.part, leaf, begin, size, sums);
   }
 };
 
@@ -51,11 +84,11 @@ struct loss_gradient {
   constexpr void operator()(long n) const { loss.gradient(n, dx); }
 };
 
-template <class Loss, class T>
-void compute_loss(const queue& q, const operands<T>& o, const Loss& loss) {
+template <class Loss, class T, class Metrics>
+void compute_loss(const queue& q, const operands<T>& o, const Loss& loss, const Metrics& metrics) {
   const auto rows = rows_of_leaves::of(o);
   if (o.loss)
-    for_each_sum(q, rows.leaves, loss_sums<Loss>{loss, rows, o.loss, o.leaves.sums_stride});
+    machine::launch(q, rows.leaves, loss_and_metrics<Loss, Metrics>{loss, rows, {o.loss, o.leaves.sums_stride, metrics}});
   else
     for_each_index(q, o.count, predict_rows<Loss>{loss});
 }
@@ -152,6 +185,69 @@ struct gradient_before_softmax {
   }
 };
 
+/// A small dense layer, softmax and a crossentropy of labels, forward and backward. One block computes a leaf, some samples at a
+/// time.
+template <class P, int K, int N, bool Bias, class Metrics>
+struct dense_softmax_loss {
+  using T = typename P::value_type;
+  static constexpr int threads = 256, at_once = 32;
+  struct shared {
+    T values[at_once * N];  // logits, then their gradient
+    double part[threads];
+  };
+  operands<T> o;
+  rows_of_leaves rows;
+  sums_of_leaves<Metrics> to;
+
+  static constexpr T product(T a, T b) { return rounded_operand<P>(a) * rounded_operand<P>(b); }
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const auto dx = gradient_place<T>::of_input(o, 0);
+    const long leaf = l.block(), begin = rows.begin(leaf), size = rows.size(leaf);
+    typename sums_of_leaves<Metrics>::totals sums = {};
+    for (long done = 0; done == 0 || done < size; done += at_once) {  // also a leaf without samples has a gradient: zeros
+      const long first = begin + done;
+      const int count = int(size - done < at_once ? size - done : at_once);
+      for (int i = l.thread(); i < count * N; i += threads) {
+        const T* const x = o.x[0] + (first + i / N) * K;
+        T sum{};
+        for (int k = 0; k < K; ++k) sum += product(x[k], o.w[0][k * N + i % N]);
+        memory.values[i] = Bias ? o.w[1][i % N] + sum : sum;
+      }
+      l.barrier();
+      for (int r = l.thread(); r < count; r += threads) {
+        T* const logits = memory.values + r * N;
+        const long n = first + r;
+        const strata::detail::softmax_sum<T> s(std::span<const T>(logits, std::size_t(N)));
+        const T weight = strata::detail::weight_of(o, int(n));
+        sums[0] += double(strata::detail::rounded(s.negative_log_probability(logits[o.labels[n]]) * weight));
+        for (int j = 0; j < N; ++j) {
+          const T p = s.probability(logits[j]);
+          o.y[n * N + j] = p;
+          logits[j] = (p - T(o.labels[n] == j)) * weight;
+        }
+        to.metrics.measure(n, sums + 1);
+      }
+      l.barrier();
+      for (int i = l.thread(); dx.is_wanted() && i < count * K; i += threads) {
+        T sum{};
+        for (int j = 0; j < N; ++j) sum += product(memory.values[i / K * N + j], o.w[0][i % K * N + j]);
+        dx.store(first * K + i, sum);
+      }
+      for (int i = l.thread(); i < (K + Bias) * N; i += threads) {
+        const int k = i / N, j = i % N;
+        gradient_place<T> dw = gradient_place<T>::of_weight(o, k == K);
+        if (!dw.is_wanted()) continue;
+        T sum{};
+        for (int r = 0; r < count; ++r) sum += product(k == K ? T(1) : o.x[0][(first + r) * K + k], memory.values[r * N + j]);
+        dw.adds = dw.adds || done > 0;
+        dw.store(leaf, k == K ? j : i, sum);
+      }
+      l.barrier();
+    }
+    to.store(l, memory.part, leaf, begin, size, sums);
+  }
+};
+
 /// A dense layer, softmax and a crossentropy of labels: the gradient of the logits is computed where it is read.
 template <dense_settings S, class L, class P, shape In>
 struct dense_loss_kernel : kernel_defaults {
@@ -159,14 +255,28 @@ struct dense_loss_kernel : kernel_defaults {
   static constexpr bool reads_output = true;
   static constexpr int K = In[0], N = S.units;
 
-  static void forward(queue q, const operands<T>& o) {
+  static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
+  template <class Metrics>
+  static void forward_with(queue q, const operands<T>& o, const Metrics& metrics) {
     dense_kernel<S, linear, P, In>::forward(q, o);
     operands<T> logits = o;
     logits.x[0] = o.y;
-    compute_loss(q, logits, loss_of_softmax<L, T, N>{logits});
+    compute_loss(q, logits, loss_of_softmax<L, T, N>{logits}, metrics);
   }
   static void backward(queue q, const operands<T>& o) {
     dense_backward<S, K, P>(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
+  }
+
+  static void forward_backward(queue q, const operands<T>& o) { forward_backward_with(q, o, no_metrics{}); }
+  template <class Metrics>
+  static void forward_backward_with(queue q, const operands<T>& o, const Metrics& metrics) {
+    const auto rows = rows_of_leaves::of(o);
+    if constexpr (long{K} * N <= 4096 && N <= 64)  // beyond that, and for larger leaves, more blocks are faster
+      if (rows.capacity <= 256)
+        return machine::launch(q, rows.leaves,
+                               dense_softmax_loss<P, K, N, S.bias, Metrics>{o, rows, {o.loss, o.leaves.sums_stride, metrics}});
+    forward_with(q, o, metrics);
+    backward(q, o);
   }
 };
 
@@ -175,7 +285,11 @@ struct loss_kernel : kernel_defaults {
   using T = typename P::value_type;
   static constexpr bool reads_input = false, reads_output = true;
 
-  static void forward(queue q, const operands<T>& o) { compute_loss(q, o, Loss{o}); }
+  static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
+  template <class Metrics>
+  static void forward_with(queue q, const operands<T>& o, const Metrics& metrics) {
+    compute_loss(q, o, Loss{o}, metrics);
+  }
   static void backward(queue q, const operands<T>& o) { compute_loss_gradient(q, o, Loss{o}); }
 };
 

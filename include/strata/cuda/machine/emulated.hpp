@@ -304,6 +304,8 @@ class lane {
   lane(int thread, long block, detail::block_of_threads* all) : thread_(thread), block_(block), all_(all) {}
   int thread() const { return thread_; }
   long block() const { return block_; }
+  /// The same thread of a kernel whose first block is that one.
+  lane from_block(long first) const { return {thread_, block_ - first, all_}; }
   void barrier() const {
     auto& back = all_->back[std::size_t(thread_)];
     back = std::move(back).resume();

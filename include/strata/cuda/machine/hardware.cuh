@@ -15,9 +15,18 @@
 namespace strata::machine {
 
 /// One thread of a kernel. A kernel is a function object: see launch.
-struct lane {
+class lane {
+  long first_block_ = 0;
+
+ public:
   STRATA_DEVICE int thread() const { return int(threadIdx.x); }
-  STRATA_DEVICE long block() const { return long(blockIdx.x); }
+  STRATA_DEVICE long block() const { return long(blockIdx.x) - first_block_; }
+  /// The same thread of a kernel whose first block is that one.
+  STRATA_DEVICE lane from_block(long first) const {
+    lane other = *this;
+    other.first_block_ += first;
+    return other;
+  }
   /// Returns when all threads of the block have called it.
   STRATA_DEVICE void barrier() const { __syncthreads(); }
 };
@@ -41,9 +50,9 @@ template <class Code>
 __global__ void __launch_bounds__(Code::threads) run(const Code code) {
   if constexpr (requires { typename Code::shared; }) {
     __shared__ typename Code::shared memory;
-    code(lane{}, memory);
+    code(lane(), memory);
   } else {
-    code(lane{});
+    code(lane());
   }
 }
 }  // namespace detail

@@ -53,13 +53,64 @@ struct one_block_each {
     if (l.thread() == 0) sums.store(sum, mine);
   }
 };
+
+/// Two kernels in one launch: the blocks of the first, then those of the second.
+template <class First, class Second>
+struct two_kernels {
+  static constexpr int threads = First::threads;
+  static_assert(threads == Second::threads, "the blocks of one launch have equally many threads");
+  First first;
+  Second second;
+  long blocks_of_first;
+
+  template <class... Shared>
+  STRATA_DEVICE void operator()(const lane& l, Shared&... memory) const {
+    if (l.block() < blocks_of_first)
+      first(l, memory.first...);
+    else
+      second(l.from_block(blocks_of_first), memory.second...);
+  }
+};
+template <class First, class Second>
+struct two_sharing_kernels : two_kernels<First, Second> {
+  union shared {
+    typename First::shared first;
+    typename Second::shared second;
+  };
+};
 }  // namespace detail
+
+/// A kernel and the number of its blocks.
+template <class Code>
+struct grid {
+  Code code;
+  long blocks;
+};
+
+template <class Code>
+void launch(const queue& q, const grid<Code>& all) {
+  machine::launch(q, all.blocks, all.code);
+}
+/// One launch for two kernels that do not depend on each other. Each of them may have no blocks. Both use shared memory, or none
+/// of them.
+template <class First, class Second>
+void launch_together(const queue& q, const grid<First>& first, const grid<Second>& second) {
+  const detail::two_kernels<First, Second> all{first.code, second.code, first.blocks};
+  if constexpr (requires { typename First::shared; })
+    machine::launch(q, first.blocks + second.blocks, detail::two_sharing_kernels<First, Second>{all});
+  else
+    machine::launch(q, first.blocks + second.blocks, all);
+}
 
 /// Calls item(i) for each i below `count`, in any order.
 template <class Item>
-void for_each_index(const queue& q, long count, const Item& item) {
+auto indices(long count, const Item& item) {
   using code = detail::one_thread_each<Item>;
-  machine::launch(q, (count + code::threads - 1) / code::threads, code{count, item});
+  return grid<code>{{count, item}, (count + code::threads - 1) / code::threads};
+}
+template <class Item>
+void for_each_index(const queue& q, long count, const Item& item) {
+  machine::launch(q, indices(count, item));
 }
 
 template <class T>

@@ -2,7 +2,7 @@
 // factors in shared memory.
 // needs: boost_context
 #pragma once
-#include <strata/cuda/machine/machine.hpp>
+#include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
 namespace strata::machine {
@@ -63,11 +63,15 @@ struct tiled_code {
 ///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() and m are multiples of 4
 ///   `rows_are_neighbours`  whether elements of a that lie side by side in memory differ in m, not in k
 template <class Product>
-void for_each_product(const queue& q, long count, const Product& product) {
+auto products(long count, const Product& product) {
   using code = detail::tiled_code<Product>;
   const long row_tiles = (product.rows() + code::tile - 1) / code::tile,
              column_tiles = (product.columns() + code::tile - 1) / code::tile;
-  machine::launch(q, count * row_tiles * column_tiles, code{product, row_tiles, column_tiles});
+  return grid<code>{{product, row_tiles, column_tiles}, count * row_tiles * column_tiles};
+}
+template <class Product>
+void for_each_product(const queue& q, long count, const Product& product) {
+  machine::launch(q, products(count, product));
 }
 
 }  // namespace strata::machine
