@@ -205,7 +205,8 @@ concept slicing_engine = host_engine<E> && requires(E e, const typename E::progr
   e.update_slices(o, 0L, 0.1, gradient, [](double*, int) {});
 };
 
-/// An engine that can update each parameter while its gradient is in the cache. This needs a batch of one leaf.
+/// An engine that can compute a whole step of one process, such as one that updates each parameter while its gradient is in the
+/// cache.
 ///   `updates_at_once(optimizer)`  whether it can do so for the current batch
 ///   `train_at_once(optimizer, step, rate, reduction)`  forward, backward and update; reduction.reduce(leaf_gradients, samples)
 ///                                 returns the global_gradient of each piece
@@ -214,5 +215,11 @@ concept fusing_engine = engine<E> && requires(E e, const E& k, const typename E:
   { k.updates_at_once(o) } -> std::same_as<bool>;
   e.train_at_once(o, 0L, 0.1, whole_batch_reduction{});
 };
+
+/// A fusing_engine of a device that adds up statistics and metric sums by itself, so that the host need not wait for a step.
+///   `begin_totals(sums)`  the metric sums of each train_at_once from now on are added to these
+///   `totals()`            totals_of_steps since then
+template <class E>
+concept totalling_engine = fusing_engine<E> && requires(E e) { e.begin_totals(e.totals().sums); };
 
 }  // namespace strata

@@ -80,8 +80,9 @@ struct operands {
   double total = 0;              // samples in the whole global batch
   leaves_of_call leaves{};       // the host computes one leaf, or a part of it, in a call
 
-  philox random{};                // of this (seed, step, operation)
-  std::int64_t first_sample = 0;  // position of sample 0 in the global batch: an index for `random`
+  philox random{};                    // of this (seed, step, operation)
+  const philox* random_at = nullptr;  // the same in memory of a device, for kernels that are launched again in other steps
+  std::int64_t first_sample = 0;      // position of sample 0 in the global batch: an index for `random`
 
   const std::int32_t* labels = nullptr;  // for the loss: one class per sample, or
   const T* targets = nullptr;            // one row of targets per sample

@@ -31,6 +31,7 @@ struct step_context {
   kernel_observer* observer = nullptr;                    // of training
   const Device* on = nullptr;                             // set with an observer, unless the device is the host
   leaves_of_call leaves{};                                // of each pass
+  const philox* random_of_group = nullptr;                // in memory of a device whose kernels read it there
   const trained_group* trained = nullptr;                 // which groups train while layers are frozen; null: those of the plan
   const std::shared_ptr<const void>* prepared = nullptr;  // of each group, what pass::prepare made; null: no kernel prepares
 };
@@ -174,6 +175,7 @@ class kernel_calls {
     o.total = step_.total;
     o.leaves = step_.leaves;
     o.random = step_.random.fork(std::uint64_t(it.first));
+    if (step_.random_of_group) o.random_at = step_.random_of_group + g;
     o.first_sample = first_;
     if (const int k = it.number_of_output; k >= 0) {
       o.labels = batch_.truths[k].labels;

@@ -56,6 +56,16 @@ class any_executor {
   virtual void train_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
   virtual void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
   virtual void finish(std::span<metric_sum> sums) = 0;
+
+  /// See begin_totals of the concept executor. Returns false if the executor has no totals: each train_step returns its sums.
+  virtual bool begin_totals(std::span<const metric_sum>) { return false; }
+  struct step_totals {
+    long first_bad_step = 0;
+    double last_loss = 0;
+  };
+  virtual step_totals totals(std::span<metric_sum>) { return {}; }
+  virtual void end_totals() {}
+
   virtual long step() const = 0;
   virtual double learning_rate() const = 0;
   virtual void set_learning_rate(double rate) = 0;
@@ -93,6 +103,8 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   using T = typename Program::value_type;
   using group_type = std::remove_reference_t<decltype(std::declval<Executor&>().group())>;
 
+  static constexpr bool has_totals = requires(Executor& e) { e.begin_totals(e.totals().sums); };
+
   Executor& executor_;
   erased_group<group_type> group_;
 
@@ -117,6 +129,25 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   void train_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.train_step(batch), sums); }
   void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.evaluate_step(batch), sums); }
   void finish(std::span<metric_sum> sums) override { copy(executor_.finish(), sums); }
+  bool begin_totals([[maybe_unused]] std::span<const metric_sum> so_far) override {
+    if constexpr (has_totals) {
+      metric_sums<Program> from;
+      for (std::size_t k = 0; k < from.size(); ++k) from[k] = so_far[k];
+      executor_.begin_totals(from);
+    }
+    return has_totals;
+  }
+  typename any_executor<T>::step_totals totals([[maybe_unused]] std::span<metric_sum> to) override {
+    if constexpr (has_totals) {
+      const totals_of_steps<Program> all = executor_.totals();
+      copy(all.sums, to);
+      return {all.first_bad_step, all.last_loss};
+    }
+    return {};
+  }
+  void end_totals() override {
+    if constexpr (has_totals) executor_.end_totals();
+  }
   long step() const override { return executor_.step(); }
   double learning_rate() const override { return executor_.learning_rate(); }
   void set_learning_rate(double rate) override { executor_.set_learning_rate(rate); }

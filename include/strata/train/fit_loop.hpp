@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/stopwatch.hpp>
@@ -27,7 +28,8 @@ namespace strata::detail {
 
 struct fit_settings {
   int first_epoch, epochs, batch_size;
-  long steps;  // of an epoch; 0: as many as a pass over the data has
+  long steps;      // of an epoch; 0: as many as a pass over the data has
+  long execution;  // steps between two calls of the hooks of batches
   verbosity how;
   std::string frozen = {};       // trainable_layers::text
   std::string_view notice = {};  // printed once in a program
@@ -40,6 +42,8 @@ class fit_loop {
   batch_stream<T>& stream_;
   fit_settings settings_;
   std::vector<metric_sum> sums_;  // of one step
+  bool has_totals_ = false;       // the executor adds up the sums of this epoch
+  long steps_before_totals_ = 0;
 
  public:
   // Callbacks see, save and replace these.
@@ -58,7 +62,11 @@ class fit_loop {
   /// As many batches as the settings say, or one pass over the data. With steps_per_epoch the pass of the last epoch continues;
   /// an epoch that was interrupted continues in any case.
   void train_epoch(progress_bar& progress, const hook_list& hooks);
+  /// Returns false if the training ends here, also in the middle of the epoch.
+  bool train_steps(progress_bar& progress, const hook_list& hooks, bool resumes);
+  void end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due);
   void train_on(const samples<T>& batch);
+  void fetch_totals();
   void take_new_learning_rate() {
     if (state.new_learning_rate) executor_.set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
   }
@@ -74,6 +82,7 @@ template <class T>
   refuse_negative("epochs", settings_.epochs);
   refuse_negative("initial_epoch", settings_.first_epoch);
   refuse_negative("steps_per_epoch", settings_.steps);
+  if (settings_.execution < 1) throw_error({"fit: steps_per_execution(", settings_.execution, "): it must be at least 1"});
   any_process_group& group = executor_.group();
   steps_.time = {};
   const double communicated = executor_.communicating(), waited = executor_.waiting();
@@ -150,31 +159,68 @@ bool fit_loop<T>::next(samples<T>& batch) {
 
 template <class T>
 void fit_loop<T>::train_epoch(progress_bar& progress, const hook_list& hooks) {
-  samples<T> batch;
-  const bool resumes = std::exchange(at.in_epoch, true), has_steps = settings_.steps > 0;
+  const bool resumes = std::exchange(at.in_epoch, true);
   if (!resumes) {
     at.steps_of_epoch = at.samples_of_epoch = 0;
     at.metric_sums.assign(sums_.size(), {});
   }
-  for (bool more = resumes || (has_steps && at.in_pass) ? next(batch) : begin_pass(batch); more; more = next(batch)) {
-    hooks.of_batch(&hook_calls::batch_begin, state);
-    train_on(batch);
-    hooks.of_batch(&hook_calls::batch_end, state);
-    hooks.of_session(&hook_calls::step_end);
-    if (state.interrupted) return;
-    if (!std::isfinite(state.loss)) break;
-    if (progress.due()) {
-      logs now;
-      report(now, at.metric_sums, steps_.metrics(), "");
-      progress.step(at.steps_of_epoch, now);
-    }
-  }
+  const bool sees_each_step = settings_.execution == 1 && (hooks.see_batches() || state.bad_loss_ends_training);
+  has_totals_ = !sees_each_step && executor_.begin_totals(at.metric_sums);
+  steps_before_totals_ = at.steps_of_epoch;
+  struct end_of_totals {
+    any_executor<T>& of;
+    ~end_of_totals() { of.end_totals(); }
+  } end{executor_};
+  if (!train_steps(progress, hooks, resumes)) return;
+  fetch_totals();
   executor_.finish(sums_);
   state.step = executor_.step();  // with the updates of others that it has fetched
   accumulate(at.metric_sums, sums_);
   if (at.steps_of_epoch == 0) throw_error({"epoch ", state.epoch + 1, ": the data set is empty"});
   at.in_epoch = false;
-  if (!has_steps) at.in_pass = false;
+  if (settings_.steps == 0) at.in_pass = false;
+}
+
+template <class T>
+bool fit_loop<T>::train_steps(progress_bar& progress, const hook_list& hooks, bool resumes) {
+  samples<T> batch;
+  long steps = 0;  // of this execution
+  bool is_due = false;
+  for (bool more = resumes || (settings_.steps > 0 && at.in_pass) ? next(batch) : begin_pass(batch); more;) {
+    if (steps == 0) hooks.of_batch(&hook_calls::batch_begin, state);
+    train_on(batch);
+    is_due = progress.due() || is_due;
+    const bool ends = ++steps == settings_.execution;
+    if (ends) {
+      end_execution(progress, hooks, is_due);
+      if (state.interrupted || !std::isfinite(state.loss)) break;
+      steps = 0, is_due = false;
+    }
+    more = next(batch);
+    if (!more && !ends) end_execution(progress, hooks, is_due);
+  }
+  return !state.interrupted;
+}
+
+template <class T>
+void fit_loop<T>::end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due) {
+  if (hooks.see_batches() || state.bad_loss_ends_training || progress_is_due) fetch_totals();
+  hooks.of_batch(&hook_calls::batch_end, state);
+  hooks.of_session(&hook_calls::step_end);
+  if (state.interrupted || !std::isfinite(state.loss) || !progress_is_due) return;
+  logs now;
+  report(now, at.metric_sums, steps_.metrics(), "");
+  progress.step(at.steps_of_epoch, now);
+}
+
+template <class T>
+void fit_loop<T>::fetch_totals() {
+  if (!has_totals_) return;
+  const auto [bad, loss] = executor_.totals(at.metric_sums);
+  state.loss = bad == 0 ? loss : std::numeric_limits<double>::quiet_NaN();
+  if (bad == 0) return;
+  if (!state.bad_loss_ends_training) report_bad_loss_of_step(state.epoch, steps_before_totals_ + bad);
+  state.stop_training = true;
 }
 
 template <class T>
@@ -182,8 +228,8 @@ void fit_loop<T>::train_on(const samples<T>& batch) {
   state.learning_rate = executor_.learning_rate();
   steps_.train(batch, at.samples_of_epoch, sums_);
   accumulate(at.metric_sums, sums_);
-  state.loss = sums_[0].mean();
-  if (!std::isfinite(state.loss)) {
+  if (!has_totals_) state.loss = sums_[0].mean();
+  if (!has_totals_ && !std::isfinite(state.loss)) {
     if (!state.bad_loss_ends_training)
       report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
                       at.samples_of_epoch);

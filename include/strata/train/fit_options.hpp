@@ -36,6 +36,14 @@ struct steps_per_epoch {
   constexpr explicit steps_per_epoch(long n) : count(n) {}
 };
 
+/// How many batches are trained between two looks of callbacks at batches: hooks of batches run before the first and after the
+/// last of so many, and state.loss is that of the last. The results are the same. Keras' option of compile:
+/// https://keras.io/api/models/model_training_apis
+struct steps_per_execution {
+  long count;
+  constexpr explicit steps_per_execution(long n) : count(n) {}
+};
+
 /// How many samples of x and y are a batch, over all devices and processes; all of them if there are fewer. Keras' default is 32.
 /// A data set has `batch` instead.
 struct batch_size {

@@ -189,6 +189,7 @@ class hook_list {
   void of_batch(void (hook_calls::*hook)(State&), State& s) const {
     call(of_batches_, hook, s);
   }
+  bool see_batches() const { return !of_batches_.empty(); }
   /// Only of callbacks that see evaluate, or the validation of fit.
   void of_test(void (hook_calls::*hook)(pass_state&), pass_state& s) const { call(of_tests_, hook, s); }
   bool see_tests() const { return !of_tests_.empty(); }

@@ -406,6 +406,7 @@ class trainer {
                               .epochs = detail::pick(epochs(1), options...).count,
                               .batch_size = batch_size_of(source),
                               .steps = detail::pick(steps_per_epoch(0), options...).count,
+                              .execution = detail::pick(steps_per_execution(1), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
                               .frozen = layers_.text(),
                               .notice = detail::speed_notice()});

@@ -97,7 +97,8 @@ inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map
 inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
     "fit and evaluate take batches: data | data::batch<64>"};
 inline constexpr reason fit_takes_options_and_callbacks{
-    "fit takes epochs, steps_per_epoch, batch_size, shuffle, sample_weight, class_weight, validation, validation_split, "
+    "fit takes epochs, steps_per_epoch, steps_per_execution, batch_size, shuffle, sample_weight, class_weight, validation, "
+    "validation_split, "
     "validation_freq, validation_steps, verbosity and callbacks"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
@@ -132,11 +133,11 @@ struct is_sample_weight_without_numbers : std::bool_constant<is_sample_weight<Op
 
 /// What fit takes besides the data: options and callbacks, in any order.
 template <class O>
-concept fit_option =
-    std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
-    std::same_as<O, batch_size> || std::same_as<O, shuffle> || std::same_as<O, verbosity> || std::same_as<O, validation_split> ||
-    std::same_as<O, validation_freq> || std::same_as<O, validation_steps> || detail::is_sample_weight<O> ||
-    std::same_as<O, class_weight> || detail::is_validation<O> || callback<O> || session_callback<O>;
+concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
+                     std::same_as<O, steps_per_execution> || std::same_as<O, batch_size> || std::same_as<O, shuffle> ||
+                     std::same_as<O, verbosity> || std::same_as<O, validation_split> || std::same_as<O, validation_freq> ||
+                     std::same_as<O, validation_steps> || detail::is_sample_weight<O> || std::same_as<O, class_weight> ||
+                     detail::is_validation<O> || callback<O> || session_callback<O>;
 
 /// What a trainer takes besides network, optimizer and loss.
 template <class E>

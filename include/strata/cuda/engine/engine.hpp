@@ -1,18 +1,20 @@
 // The engine of one or several GPUs. Each of them has all weights and computes some leaves of a batch, all of its leaves in one
 // call of each kernel. Leaves are added in the same tree on every device, so the weights stay equal, and the bits are those of
-// one device.
+// one device. Where one process has the whole batch, a step needs nothing from the host but its batch and a few numbers, and one
+// device launches it as a graph.
 // needs: boost_context
 #pragma once
 #include <algorithm>
 #include <memory>
 #include <span>
 #include <strata/concepts/engine.hpp>
+#include <strata/cuda/engine/batch_slots.hpp>
 #include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/nccl_sums.hpp>
 #include <strata/cuda/engine/options.hpp>
+#include <strata/cuda/engine/totals.hpp>
 #include <strata/cuda/engine/update.hpp>
 #include <strata/cuda/kernels/kernels.hpp>
-#include <strata/program/device_batch.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/leaf_schedule.hpp>
 #include <strata/program/pass.hpp>
@@ -39,6 +41,23 @@ class cuda_engine {
   template <purpose Why>
   using work = workspace<Program, cuda, Why>;
 
+  using totals_kernel = machine::add_totals<Program>;
+  using totals_grid = machine::grid<machine::detail::one_thread_each<totals_kernel>>;
+
+  /// What changes from step to step.
+  struct numbers {
+    update_numbers<T> update;
+    philox random[plan.group_count];  // of each group
+  };
+
+  static constexpr std::size_t most_graphs = 32;
+  /// A step for batches of `count` samples in one of the slots.
+  struct step_graph {
+    int count, slot;
+    bool has_weights;
+    machine::graph work;
+  };
+
   /// One device: its arrays, and its part of the step at hand.
   struct replica {
     int number;  // among those of this process
@@ -48,8 +67,9 @@ class cuda_engine {
     buffer<T> gradients;  // of its leaves, one after the other
     buffer<T> others;     // copies of the gradients of other devices
     buffer<double> statistics, sums;
+    buffer<double> all_sums;  // copies of those of all devices, if there are several
     cuda_update<T> update;
-    device_batch<T, cuda_device> memory_of_batch{ends, truths_of_program<Program>};
+    batch_slots<T, numbers> batches;
     work<purpose::training> training;
     work<inferring> inference;
     step_context<T, cuda_device> context;
@@ -71,13 +91,16 @@ class cuda_engine {
           weights(on.allocate<T>(std::size_t(layout.size))),
           slots(on.allocate<T>(std::size_t(layout.trainable * slot_count))),
           statistics(on.allocate<double>(sums_of_leaf::statistics)),
-          update(on, queue, trained.span()) {}
+          update(on, queue, trained.span()),
+          batches(on, queue, ends, truths_of_program<Program>) {}
   };
 
   leaf_schedule<T> leaves_;
-  std::vector<double> host_sums_, penalties_;
+  std::vector<double> host_sums_, penalties_, host_totals_;
   std::vector<std::unique_ptr<replica>> replicas_;  // after the arrays that their queues may still write to
-  bool sums_are_on_host_ = false, penalties_are_on_host_ = true;
+  buffer<double> totals_;                           // on the first device
+  std::vector<step_graph> graphs_;
+  bool uses_graphs_, sums_are_on_host_ = false, penalties_are_on_host_ = true;
   kernel_observer* observer_ = nullptr;
   std::vector<trained_group> groups_;  // empty: no layer was ever frozen at run time
   bool sums_by_nccl_;
@@ -93,7 +116,11 @@ class cuda_engine {
 
   /// Throws strata::error if there is no such device, or if its memory is too small.
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
-      : leaves_(policy, ends), penalties_(std::size_t(trained.count)), sums_by_nccl_(o.sums_by_nccl) {
+      : leaves_(policy, ends),
+        penalties_(std::size_t(trained.count)),
+        host_totals_(totals_kernel::size),
+        uses_graphs_(o.graphs),
+        sums_by_nccl_(o.sums_by_nccl) {
     if (o.devices.empty()) throw_error("cuda_options: at least one device is needed");
     if (sums_by_nccl_) machine::need_nccl();
     try {
@@ -103,6 +130,7 @@ class cuda_engine {
     }
     for (const int from : o.devices)
       for (const int to : o.devices) machine::enable_peer_access(from, to);
+    totals_ = first().on.template allocate<double>(totals_kernel::size);
   }
 
   /// Throws strata::error for an observer that reads numbers: they are not in host memory.
@@ -114,6 +142,7 @@ class cuda_engine {
   void freeze(std::span<const bool> slots) {
     const auto ranges = trained_ranges(layout, slots);
     groups_ = trained_groups(plan, layout, slots);
+    drop_graphs();
     for (const auto& r : replicas_) {
       r->update.set_ranges(ranges.span());
       r->prepared.clear();      // other gradients are wanted
@@ -161,10 +190,12 @@ class cuda_engine {
   void share_among(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
     const int leaves = share(most.leaves), rows = std::min(leaves_.prepared_for(purpose::training), leaves * most.capacity);
+    drop_graphs();
     for (const auto& r : replicas_) {
       grow(*r, r->gradients, std::size_t(leaves) * std::size_t(layout.trainable));
       grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
-      r->memory_of_batch.grow(r->on, rows);
+      if (replicas_.size() > 1) grow(*r, r->all_sums, std::size_t(most.leaves) * sums_of_leaf::size);
+      r->batches.grow(rows);
       r->training.prepare(r->on, rows, rows);
     }
   }
@@ -182,10 +213,7 @@ class cuda_engine {
     share_leaves(leaves_.own());
     if (why == purpose::training) place_gradients();
     for (const auto& r : replicas_) prepare_kernels(*r, why);
-    if constexpr (layout.has_regularizers()) {
-      penalties_are_on_host_ = false;
-      first().update.penalize(first().weights.data(), penalties_);
-    }
+    penalties_are_on_host_ = !layout.has_regularizers();
   }
   int leaves() const { return leaves_.leaves(); }
 
@@ -194,6 +222,7 @@ class cuda_engine {
   }
   template <class Done>
   void forward_backward(Done&& done) {
+    penalize();
     std::vector<int> passed;
     for_each_replica(&replica::training, [&](replica& r, auto& pass) {
       passed.clear();
@@ -227,6 +256,15 @@ class cuda_engine {
     }
     return host_sums_.data() + std::size_t(l) * sums_of_leaf::size;
   }
+  /// Between two segments, if one process has the whole batch: adds up the statistics of all leaves on the devices.
+  void add_statistics(int segment, int direction) {
+    const kernel_group& g = plan.groups[plan.first_of_segment[segment]];
+    const int first = g.statistics + direction * g.kernel.statistics;
+    if (replicas_.size() > 1) wait_for_each_other();
+    for (const auto& r : replicas_)
+      machine::for_each_index(r->queue, g.kernel.statistics,
+                              machine::sum_statistics{sums_of_all_leaves(*r, first), r->statistics.data() + first});
+  }
   void set_statistics(int first, std::span<const double> values) {
     for (const auto& r : replicas_) r->on.copy_to_device(r->queue, values, r->statistics.data() + first);
   }
@@ -236,19 +274,21 @@ class cuda_engine {
     return leaves_.template gradients<cuda_device>();
   }
   std::span<const double> penalties() {
-    if (!std::exchange(penalties_are_on_host_, true)) first().on.wait(first().queue);
+    if (!std::exchange(penalties_are_on_host_, true)) {
+      first().update.read_penalties(penalties_);
+      first().on.wait(first().queue);
+    }
     return penalties_;
   }
 
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient) {
     wait_for_each_other();  // the reduction may have written on the queue of the first
-    std::vector<std::vector<T*>> arrays(replicas_.size());
-    for (std::size_t i = 0; i < replicas_.size(); ++i) arrays[i] = arrays_on(*replicas_[i], gradient);
-    wait_for_each_other();  // before the first array of any device is overwritten
-    for (std::size_t i = 0; i < replicas_.size(); ++i) {
-      replica& r = *replicas_[i];
-      r.update.run(rules, step, rate, gradient.at(arrays[i].data()), r.weights.data(), r.slots.data(), layout.trainable);
-    }
+    const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
+    for (const auto& r : replicas_) r->update.tell_numbers(now);
+    const auto arrays = all_arrays(gradient);
+    copy_gradients(gradient, arrays);
+    for (std::size_t i = 0; i < replicas_.size(); ++i)
+      update(*replicas_[i], rules, replicas_[i]->update.told_numbers(), gradient.at(arrays[i].data()), totals_grid{});
   }
   void update_state() {
     for (const auto& r : replicas_)
@@ -257,7 +297,50 @@ class cuda_engine {
             .update_state(plan.first_of_segment[k], r->weights.data());
   }
 
+  /// Whether train_at_once can compute the step: unless an observer wants to see each kernel.
+  bool updates_at_once(const optimizer_type&) const { return !observer_; }
+  /// The whole step, if one process has the whole batch. The host waits for nothing but the copy of the batch before the last.
+  template <class Reduction>
+  void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
+    const auto gradient = reduction.reduce(gradients(), leaves_.batch().count);
+    const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
+    const auto arrays = all_arrays(gradient);
+    for (const auto& r : replicas_) {
+      r->batches.numbers().update = now;
+      r->batches.send();
+    }
+    sums_are_on_host_ = false;
+    const auto all = [&] { enqueue_step(rules, gradient, arrays); };
+    if (!uses_graphs_ || replicas_.size() > 1) return all();
+    const int count = leaves_.batch().count, slot = first().batches.index();
+    const bool has_weights =
+        std::ranges::any_of(first().batch.truths, [](const auto& truth) { return truth.weights != nullptr; });
+    if (graphs_.size() == most_graphs) drop_graphs();
+    auto graph = std::ranges::find_if(graphs_, [&](const step_graph& each) {
+      return each.count == count && each.slot == slot && each.has_weights == has_weights;
+    });
+    if (graph == graphs_.end()) graph = graphs_.insert(graph, {count, slot, has_weights, machine::capture(first().queue, all)});
+    graph->work.launch(first().queue);
+  }
+  /// From now on the metric sums of each train_at_once are added to these, as the trainer would add them.
+  void begin_totals(const metric_sums<Program>& so_far) {
+    std::ranges::fill(host_totals_, 0.0);
+    for (std::size_t k = 0; k < so_far.size(); ++k)
+      host_totals_[2 * k] = so_far[k].sum, host_totals_[2 * k + 1] = so_far[k].count;
+    first().on.copy_to_device(first().queue, std::span<const double>(host_totals_), totals_.data());
+  }
+  totals_of_steps<Program> totals() {
+    first().on.copy_to_host(first().queue, static_cast<const double*>(totals_.data()), std::span(host_totals_));
+    nccl_ ? nccl_->wait(first().queue) : first().on.wait(first().queue);
+    totals_of_steps<Program> all;
+    for (std::size_t k = 0; k < all.sums.size(); ++k) all.sums[k] = {host_totals_[2 * k], host_totals_[2 * k + 1]};
+    const double* const steps = host_totals_.data() + 2 * totals_kernel::reported;
+    all.first_bad_step = long(steps[1]), all.last_loss = steps[2];
+    return all;
+  }
+
   void measure() {
+    penalize();
     for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.infer(); });
   }
   void predict(const output_rows<T>& out) {
@@ -310,15 +393,16 @@ class cuda_engine {
     return detail::text_of({trains ? ". To train with batches of " : ". For batches of ", batch, ", a GPU needs ",
                             arenas(long(first().slots.size()) / std::max(1L, layout.trainable)), ", ",
                             trains ? leaves * layout.trainable * long(sizeof(T)) : 0L, " for gradients of ", trains ? leaves : 0L,
-                            " leaves, ", activations * sizeof(T), " for activations and ",
-                            first().memory_of_batch.bytes(int(rows)), " for the batch"});
+                            " leaves, ", activations * sizeof(T), " for activations and ", first().batches.bytes(int(rows)),
+                            " for the batch"});
   }
   void allocate(batch_division most, int batch, purpose why, int processes) {
     if (std::size_t(most.leaves) * sums_of_leaf::size > host_sums_.size())
       host_sums_.resize(std::size_t(most.leaves) * sums_of_leaf::size);
     const int leaves = share(most.leaves), rows = std::min(batch, leaves * most.capacity);
+    drop_graphs();
     for (const auto& r : replicas_) {
-      r->memory_of_batch.grow(r->on, rows);
+      r->batches.grow(rows);
       grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
       if (why == purpose::inference) r->inference.prepare(r->on, rows, rows);
     }
@@ -328,7 +412,7 @@ class cuda_engine {
       connect(machine::make_nccl_id(), 0, devices(), gradient_buckets<Program, cuda>(0), {});
   }
 
-  /// Gives each device its part of some leaves, and copies their samples.
+  /// Gives each device its part of some leaves, and their samples.
   void share_leaves(leaf_range all) {
     const int count = int(replicas_.size());
     for (int i = 0; i < count; ++i) {
@@ -338,7 +422,10 @@ class cuda_engine {
       const int capacity = int(leaves_.first_of(1));
       r.context.leaves = {r.own.size(), capacity, layout.trainable, long(sums_of_leaf::size)};
       const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
-      r.batch = r.memory_of_batch.copy(r.on, r.queue, rows);
+      r.batch = r.batches.fill(rows);
+      r.context.random_of_group = r.batches.numbers_on_device()->random;
+      for (int g = 0; g < plan.group_count; ++g)
+        r.batches.numbers().random[g] = r.context.random.fork(std::uint64_t(plan.groups[g].first));
     }
   }
   /// Before the first pass over so many samples and leaves; what kernels choose then holds for all that follow.
@@ -390,10 +477,62 @@ class cuda_engine {
   void for_each_replica(work<Why> replica::* memory, F&& f) {
     sums_are_on_host_ = false;
     for (const auto& r : replicas_) {
+      r->batches.send();
       if (r->own.size() == 0) continue;
       pass<Why> each(r->context, (*r).*memory, sums_of(*r), r->batch, first_row(*r));
       f(*r, each);
     }
+  }
+
+  /// They have addresses of memory that will be freed, or are too many.
+  void drop_graphs() {
+    if (graphs_.empty()) return;
+    first().on.wait(first().queue);
+    graphs_.clear();
+  }
+
+  /// On the queue of a device: the sums of all leaves, from number `first` of each on. The devices have waited for each other.
+  machine::leaf_doubles sums_of_all_leaves(replica& r, long first) {
+    constexpr long size = long(sums_of_leaf::size);
+    if (replicas_.size() == 1) return {r.sums.data() + first, size, leaves_.leaves()};
+    for (const auto& each : replicas_)
+      machine::copy_between(r.queue, r.all_sums.data() + each->own.begin * size, each->sums.data(),
+                            std::size_t(each->own.size() * size) * sizeof(double));
+    return {r.all_sums.data() + first, size, leaves_.leaves()};
+  }
+
+  /// The penalties of the weights before the update.
+  void penalize() {
+    if constexpr (layout.has_regularizers()) first().update.penalize(first().weights.data());
+  }
+
+  /// All work of a step on all devices. It depends on the number of samples and on addresses, but not on the step.
+  void enqueue_step(const optimizer_type& rules, const global_gradient<T, cuda_device>& gradient,
+                    const std::vector<std::vector<T*>>& arrays) {
+    constexpr int last = plan.segment_count - 1;
+    for (int k = 0; k < last; ++k) {
+      forward(k);
+      add_statistics(k + 1, 0);
+    }
+    forward_backward(detail::no_callback{});
+    for (int k = last; k > 0; --k) {
+      add_statistics(k, 1);
+      backward(k - 1);
+    }
+    const totals_grid totals =
+        machine::indices(2 * totals_kernel::reported,
+                         totals_kernel{sums_of_all_leaves(first(), long(sums_of_leaf::statistics)), first().update.penalties(),
+                                       layout.has_regularizers() ? trained.count : 0, totals_.data()});
+    copy_gradients(gradient, arrays);
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      replica& r = *replicas_[i];
+      update(r, rules, &r.batches.numbers_on_device()->update, gradient.at(arrays[i].data()), i == 0 ? totals : totals_grid{});
+    }
+    if constexpr (last > 0) update_state();
+  }
+  void update(replica& r, const optimizer_type& rules, const update_numbers<T>* now,
+              const global_gradient<T, cuda_device>& gradient, const totals_grid& also) {
+    r.update.run(rules, now, gradient, r.weights.data(), r.slots.data(), layout.trainable, also);
   }
 
   /// What any device is asked for from now on begins when all have done what they were asked for before.
@@ -402,23 +541,36 @@ class cuda_engine {
       for (const auto& b : replicas_)
         if (a != b) machine::order(a->queue, b->queue);
   }
-  /// The arrays of a gradient for one device: its own, and copies of the others.
-  std::vector<T*> arrays_on(replica& r, const global_gradient<T, cuda_device>& gradient) {
-    std::vector<T*> arrays(gradient.arrays(), gradient.arrays() + gradient.count());
-    if (nccl_) return {r.gradients.data()};
-    if (replicas_.size() == 1) return arrays;
+  static bool is_own(const replica& r, const T* p) {
     const std::less<const T*> before;
-    const T *const begin = r.gradients.data(), *const end = begin + r.gradients.size();
-    const auto is_own = [&](const T* p) { return !before(p, begin) && before(p, end); };
-    const auto foreign = std::size_t(std::ranges::count_if(arrays, [&](const T* p) { return !is_own(p); }));
-    grow(r, r.others, foreign * std::size_t(layout.trainable));
-    T* to = r.others.data();
-    for (T*& each : arrays)
-      if (!is_own(each)) {
-        machine::copy_between(r.queue, to, each, std::size_t(layout.trainable) * sizeof(T));
-        each = std::exchange(to, to + layout.trainable);
+    return !before(p, r.gradients.data()) && before(p, r.gradients.data() + r.gradients.size());
+  }
+  /// The arrays of a gradient for each device: its own, and places for copies of the others.
+  std::vector<std::vector<T*>> all_arrays(const global_gradient<T, cuda_device>& gradient) {
+    std::vector<std::vector<T*>> all;
+    for (const auto& r : replicas_) {
+      std::vector<T*>& arrays = all.emplace_back(gradient.arrays(), gradient.arrays() + gradient.count());
+      if (nccl_) {
+        arrays = {r->gradients.data()};
+      } else if (replicas_.size() > 1) {
+        const auto foreign = std::size_t(std::ranges::count_if(arrays, [&](const T* p) { return !is_own(*r, p); }));
+        grow(*r, r->others, foreign * std::size_t(layout.trainable));
+        T* to = r->others.data();
+        for (T*& each : arrays)
+          if (!is_own(*r, each)) each = std::exchange(to, to + layout.trainable);
       }
-    return arrays;
+      r->update.tell_arrays(arrays);
+    }
+    return all;
+  }
+  void copy_gradients(const global_gradient<T, cuda_device>& gradient, const std::vector<std::vector<T*>>& arrays) {
+    if (replicas_.size() == 1) return;
+    wait_for_each_other();
+    for (std::size_t i = 0; i < replicas_.size() && !nccl_; ++i)
+      for (int k = 0; k < gradient.count(); ++k)
+        if (T* const to = arrays[i][std::size_t(k)]; to != gradient.arrays()[k])
+          machine::copy_between(replicas_[i]->queue, to, gradient.arrays()[k], std::size_t(layout.trainable) * sizeof(T));
+    wait_for_each_other();  // before the first array of any device is overwritten
   }
 };
 

@@ -30,11 +30,13 @@ struct deterministic {};
 /// GPUs of the same machines gives about the same numbers, but not the bits of one device.
 struct fastest {};
 
-/// The devices of an engine, into how many leaves it cuts a batch (0: as the size of the batch says), and how it adds gradients.
+/// The devices of an engine, into how many leaves it cuts a batch (0: as the size of the batch says), how it adds gradients,
+/// and whether one device launches a step as a graph. Without graphs the bits are the same.
 struct cuda_options {
   std::vector<int> devices{0};
   int leaves = 0;
   bool sums_by_nccl = false;
+  bool graphs = true;
 
   cuda_options() = default;
   cuda_options(gpu one) : devices{one.index} {}

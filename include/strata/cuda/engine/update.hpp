@@ -2,18 +2,41 @@
 // rule is applied to each element of the arena. cpu/engine/update.hpp has the same passes.
 // needs: boost_context
 #pragma once
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/cuda/machine/device.hpp>
 #include <strata/cuda/machine/loops.hpp>
-#include <strata/network/leaves.hpp>
+#include <strata/cuda/machine/tree.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/optimizers/gradient_modifiers.hpp>
 #include <utility>
 #include <vector>
 
 namespace strata {
+
+/// What changes from step to step: the rule of an optimizer, and weight_decay times the learning rate. Kernels read it in memory
+/// of the device, so that they can be launched again with other numbers.
+template <class T>
+struct update_numbers {
+  alignas(16) std::byte rule[192];
+  T weight_decay;
+
+  template <class Optimizer>
+  static update_numbers of(const Optimizer& rules, long step, double rate) {
+    update_numbers now{};
+    now.weight_decay = T(rules.weight_decay * rate);
+    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
+      static_assert(std::is_trivially_copyable_v<Rule> && sizeof(Rule) <= sizeof now.rule, "a rule is a few numbers");
+      std::memcpy(now.rule, &rule, sizeof rule);
+    });
+    return now;
+  }
+  template <class Rule>
+  constexpr const Rule& rule_as() const {
+    return *static_cast<const Rule*>(static_cast<const void*>(rule));
+  }
+};
 
 namespace machine {
 
@@ -39,21 +62,14 @@ struct device_ranges {
   }
 };
 
-/// An element of the sum over arrays, in the binary tree over leaves (sum_in_tree), without recursion.
+/// An element of the sum over arrays, in the binary tree over leaves.
 template <class T>
 struct tree_of_arrays {
   T* const* arrays;  // in memory of the device
   int count;
 
   constexpr T operator()(long i) const {
-    T open[std::bit_width(unsigned(max_leaves)) + 1] = {};
-    int n = 0;
-    for (int l = 0; l < count; ++l) {
-      open[n++] = arrays[l][i];
-      for (int at = l + 1; at % 2 == 0; at /= 2, --n) open[n - 2] += open[n - 1];
-    }
-    for (; n > 1; --n) open[n - 2] += open[n - 1];
-    return open[0];
+    return sum_over_leaves<T>(count, [&](int l) { return arrays[l][i]; });
   }
 };
 
@@ -65,12 +81,13 @@ struct update_terms {
   sample_mean<T> mean;
   T *weights, *first_array;
   const double* factors;  // of clipping by norms, for each parameter; null: there is none
-  T clip_value, weight_decay;
+  const update_numbers<T>* now;
+  T clip_value;
   bool has_penalties;
 
   constexpr gradient_modifiers<T> modifiers(int k) const {
     gradient_modifiers<T> m;
-    m.clip_value = clip_value, m.weight_decay = weight_decay;
+    m.clip_value = clip_value;
     if (has_penalties) m.l1 = T(ranges.all[k].regularizer.l1), m.l2 = T(ranges.all[k].regularizer.l2);
     if (factors) m.clip_factor = T(factors[k]);
     return m;
@@ -81,7 +98,7 @@ struct update_terms {
     const reduced_gradient<T> whole = mean.of(sum(i));
     return m.keep_gradient() ? whole : strata::detail::modified(whole, weights[i], m);
   }
-  constexpr void decay(long i) const { weights[i] -= strata::detail::product(weights[i], weight_decay); }
+  constexpr void decay(long i) const { weights[i] -= strata::detail::product(weights[i], now->weight_decay); }
 };
 
 template <class T, class Slots>
@@ -145,7 +162,6 @@ struct clip_factors {
 template <class T, class Rule>
 struct apply_rule {
   update_terms<T> of;
-  Rule rule;
   slots_of<T, Rule> slots;
 
   constexpr void operator()(long i) const {
@@ -153,7 +169,7 @@ struct apply_rule {
     if (!is_trained) return;
     const reduced_gradient<T> gradient = of.gradient(i, k);
     of.decay(i);
-    slots(i, [&](auto&... slot) { rule(of.weights[i], gradient, slot...); });
+    slots(i, [&](auto&... slot) { of.now->template rule_as<Rule>()(of.weights[i], gradient, slot...); });
   }
 };
 
@@ -161,7 +177,6 @@ struct apply_rule {
 template <class T, class Rule>
 struct propose_direction {
   update_terms<T> of;
-  Rule rule;
   slots_of<T, Rule> slots;
 
   constexpr void operator()(long i) const {
@@ -170,7 +185,8 @@ struct propose_direction {
     if (is_trained) {
       const reduced_gradient<T> gradient = of.gradient(i, k);
       of.decay(i);
-      direction = slots(i, [&](auto&... slot) { return rule.propose(of.weights[i], gradient, slot...); });
+      direction =
+          slots(i, [&](auto&... slot) { return of.now->template rule_as<Rule>().propose(of.weights[i], gradient, slot...); });
     }
     of.first_array[i] = direction;
   }
@@ -180,15 +196,16 @@ struct propose_direction {
 template <class T, class Rule>
 struct follow_moments {
   parameter_range p;
-  Rule rule;
+  const update_numbers<T>* now;
   const T* gradient;  // of the parameter, as the rule sees it
   T* moments;
   sample_mean<T> applied;
 
   constexpr long rows() const { return p.elements / p.columns; }
   constexpr long count() const { return p.is_matrices() ? rows() + p.elements / (p.rows * p.columns) * p.columns : p.elements; }
-  constexpr T square(long i) const { return rule.square(applied.of(gradient[i])); }
+  constexpr T square(long i) const { return now->template rule_as<Rule>().square(applied.of(gradient[i])); }
   constexpr void operator()(long i) const {
+    const Rule& rule = now->template rule_as<Rule>();
     double sum = 0;
     if (!p.is_matrices()) {
       rule.follow(moments[i], square(i));
@@ -218,12 +235,11 @@ struct means_of_rows {
 template <class T, class Rule>
 struct propose_from_moments {
   parameter_range p;
-  Rule rule;
+  const update_numbers<T>* now;
   T *directions, *weights;  // of the parameter
   const T* moments;
   const double* means;
   sample_mean<T> applied;
-  T weight_decay;
 
   constexpr T moment(long i) const {
     if (!p.is_matrices()) return moments[i];
@@ -231,8 +247,8 @@ struct propose_from_moments {
     return moments[rows + matrix * p.columns + i % p.columns] * T(double(moments[i / p.columns]) / means[matrix]);
   }
   constexpr void operator()(long i) const {
-    weights[i] -= strata::detail::product(weights[i], weight_decay);
-    directions[i] = rule.propose(applied.of(directions[i]), moment(i));
+    weights[i] -= strata::detail::product(weights[i], now->weight_decay);
+    directions[i] = now->template rule_as<Rule>().propose(applied.of(directions[i]), moment(i));
   }
 };
 
@@ -240,13 +256,13 @@ struct propose_from_moments {
 template <class T, class Rule>
 struct apply_direction {
   update_terms<T> of;
-  Rule rule;
   slots_of<T, Rule> slots;
   const double *weight_squares, *direction_squares;
 
   constexpr void operator()(long i) const {
     const auto [k, is_trained] = of.ranges.of(i);
     if (!is_trained) return;
+    const Rule& rule = of.now->template rule_as<Rule>();
     const auto scale = rule.scale({std::sqrt(weight_squares[k]), std::sqrt(direction_squares[k]), of.ranges.all[k].elements});
     if constexpr (strata::detail::applies_with_slots<Rule, T, strata::detail::slots_of_rule<Rule>>)
       slots(i, [&](auto&... slot) { rule.apply(of.weights[i], of.first_array[i], scale, slot...); });
@@ -286,7 +302,8 @@ class cuda_update {
   cuda_device::buffer<T*> arrays_;
   std::vector<T*> known_arrays_;         // that arrays_ has
   cuda_device::buffer<double> numbers_;  // for each parameter: squares of gradients, weights, directions; factors; penalties
-  cuda_device::buffer<double> means_;    // of a factored_rule, for each matrix of a parameter
+  cuda_device::buffer<update_numbers<T>> numbers_of_step_;
+  cuda_device::buffer<double> means_;  // of a factored_rule, for each matrix of a parameter
   bool has_penalties_ = false;
 
  public:
@@ -295,7 +312,9 @@ class cuda_update {
         queue_(q),
         ranges_(ranges.begin(), ranges.end()),
         device_ranges_(on.allocate<parameter_range>(ranges.size())),
-        numbers_(on.allocate<double>(5 * ranges.size())) {
+        arrays_(on.allocate<T*>(max_leaves)),
+        numbers_(on.allocate<double>(5 * ranges.size())),
+        numbers_of_step_(on.allocate<update_numbers<T>>(1)) {
     long matrices = 0;
     for (const parameter_range& p : ranges_) {
       has_penalties_ = has_penalties_ || !p.regularizer.empty();
@@ -309,15 +328,31 @@ class cuda_update {
     on_.copy_to_device(queue_, std::span<const parameter_range>(ranges_), device_ranges_.data());
   }
 
-  /// slots: `stride` elements each, one after the other. The arrays of the gradient lie on this device; the first is overwritten.
-  template <class Optimizer>
-  void run(const Optimizer& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient, T* weights, T* slots,
-           long stride) {
-    if (ranges_.empty()) return;
-    tell_arrays(gradient);
-    machine::update_terms<T> terms{
-        ranges(),           {arrays_.data(), gradient.count()}, gradient.mean(), weights, gradient.arrays()[0], nullptr,
-        T(rules.clipvalue), T(rules.weight_decay * rate),       has_penalties_};
+  /// The numbers of a step, where no one else has brought them to the device.
+  void tell_numbers(const update_numbers<T>& now) { on_.copy_to_device(queue_, std::span(&now, 1), numbers_of_step_.data()); }
+  const update_numbers<T>* told_numbers() const { return numbers_of_step_.data(); }
+  /// The arrays of the gradients of the next runs, on this device.
+  void tell_arrays(std::span<T* const> now) {
+    if (now.size() <= known_arrays_.size() && std::ranges::equal(now, std::span(known_arrays_).first(now.size()))) return;
+    known_arrays_.assign(now.begin(), now.end());
+    on_.copy_to_device(queue_, std::span<T* const>(known_arrays_), arrays_.data());
+  }
+
+  /// slots: `stride` elements each, one after the other. tell_arrays() has got the arrays of the gradient; the first is
+  /// overwritten. now: in memory of the device. also: what the last kernel does besides.
+  template <class Optimizer, class Also>
+  void run(const Optimizer& rules, const update_numbers<T>* now, const global_gradient<T, cuda_device>& gradient, T* weights,
+           T* slots, long stride, const machine::grid<Also>& also) {
+    if (ranges_.empty()) return machine::launch(queue_, also.blocks, also.code);
+    machine::update_terms<T> terms{ranges(),
+                                   {arrays_.data(), gradient.count()},
+                                   gradient.mean(),
+                                   weights,
+                                   gradient.arrays()[0],
+                                   nullptr,
+                                   now,
+                                   T(rules.clipvalue),
+                                   has_penalties_};
     const long size = ranges_.back().end;
     if (rules.clipnorm > 0 || rules.global_clipnorm > 0) {
       machine::update_terms<T> unclipped = terms;
@@ -329,30 +364,33 @@ class cuda_update {
       use_first_array(terms);
       terms.factors = numbers(3), terms.has_penalties = false;
     }
-    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
+    rules.template with_rule<T>(0, 0.0, [&]<class Rule>(const Rule&) {
       const machine::slots_of<T, Rule> own{slots, stride};
       if constexpr (elementwise_rule<Rule, T>) {
-        machine::for_each_index(queue_, size, machine::apply_rule<T, Rule>{terms, rule, own});
+        machine::launch_together(queue_, machine::indices(size, machine::apply_rule<T, Rule>{terms, own}), also);
       } else {
         if constexpr (factored_rule<Rule, T>) {
           machine::for_each_index(queue_, size, machine::store_mean<T>{terms});
-          propose_from_moments(rule, terms, slots);
+          propose_from_moments<Rule>(terms, slots);
         } else {
-          machine::for_each_index(queue_, size, machine::propose_direction<T, Rule>{terms, rule, own});
+          machine::for_each_index(queue_, size, machine::propose_direction<T, Rule>{terms, own});
         }
         take_squares(weights, 1);
         take_squares(terms.first_array, 2);
-        machine::for_each_index(queue_, size, machine::apply_direction<T, Rule>{terms, rule, own, numbers(1), numbers(2)});
+        machine::launch_together(
+            queue_, machine::indices(size, machine::apply_direction<T, Rule>{terms, own, numbers(1), numbers(2)}), also);
       }
     });
   }
 
-  /// Enqueues the penalties of the weights as they are now; `to` has an element for each parameter.
-  void penalize(const T* weights, std::span<double> to) {
-    if (!has_penalties_) return;
-    machine::for_each_sum(queue_, long(ranges_.size()), machine::penalty_of_parameter<T>{ranges(), weights, numbers(4)});
-    on_.copy_to_host(queue_, static_cast<const double*>(numbers(4)), to);
+  /// Enqueues the penalties of the weights as they are now.
+  void penalize(const T* weights) {
+    if (has_penalties_)
+      machine::for_each_sum(queue_, long(ranges_.size()), machine::penalty_of_parameter<T>{ranges(), weights, numbers(4)});
   }
+  /// One for each parameter, in memory of the device.
+  const double* penalties() const { return numbers(4); }
+  void read_penalties(std::span<double> to) const { on_.copy_to_host(queue_, penalties(), to); }
 
  private:
   machine::device_ranges ranges() const { return {device_ranges_.data(), int(ranges_.size())}; }
@@ -365,26 +403,19 @@ class cuda_update {
     terms.sum.count = 1;
     terms.mean = detail::after_reduction::applied(terms.mean);
   }
-  void tell_arrays(const global_gradient<T, cuda_device>& gradient) {
-    const std::span<T* const> now(gradient.arrays(), std::size_t(gradient.count()));
-    if (std::ranges::equal(now, known_arrays_)) return;
-    known_arrays_.assign(now.begin(), now.end());
-    if (arrays_.size() < now.size()) arrays_ = on_.allocate<T*>(now.size());
-    on_.copy_to_device(queue_, std::span<T* const>(known_arrays_), arrays_.data());
-  }
   template <class Rule>
-  void propose_from_moments(const Rule& rule, const machine::update_terms<T>& terms, T* slots) {
+  void propose_from_moments(const machine::update_terms<T>& terms, T* slots) {
     const sample_mean<T> applied = detail::after_reduction::applied(terms.mean);
     for (const parameter_range& p : ranges_) {
       if (p.frozen) continue;
       T *const own = terms.first_array + p.begin, *const moments = slots + p.begin;
-      const machine::follow_moments<T, Rule> follow{p, rule, own, moments, applied};
+      const machine::follow_moments<T, Rule> follow{p, terms.now, own, moments, applied};
       machine::for_each_index(queue_, follow.count(), follow);
       if (p.is_matrices())
         machine::for_each_index(queue_, p.elements / (p.rows * p.columns), machine::means_of_rows<T>{p, moments, means_.data()});
-      machine::for_each_index(queue_, p.elements,
-                              machine::propose_from_moments<T, Rule>{p, rule, own, terms.weights + p.begin, moments,
-                                                                     means_.data(), applied, terms.weight_decay});
+      machine::for_each_index(
+          queue_, p.elements,
+          machine::propose_from_moments<T, Rule>{p, terms.now, own, terms.weights + p.begin, moments, means_.data(), applied});
     }
   }
 };

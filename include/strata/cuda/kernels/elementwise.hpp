@@ -43,9 +43,12 @@ struct drop {
   const T* from;
   gradient_place<T> to;
   philox random;
+  const philox* random_at;  // null: `random`
   std::int64_t first;
   constexpr void operator()(long i) const {
-    to.store(i, Dropout::keeps(random, first + i / Size, int(i % Size)) ? from[i] * T(1 / (1 - Dropout::rate)) : T{});
+    to.store(i, Dropout::keeps(random_at ? *random_at : random, first + i / Size, int(i % Size))
+                    ? from[i] * T(1 / (1 - Dropout::rate))
+                    : T{});
   }
 };
 
@@ -203,7 +206,7 @@ struct kernel<cuda, dropout<Rate>, P, In> : kernel_defaults {
  private:
   static void run(const machine::queue& q, const operands<T>& o, const T* from, machine::gradient_place<T> to) {
     machine::for_each_index(q, long{o.count} * In.size(),
-                            machine::drop<dropout<Rate>, T, In.size()>{from, to, o.random, o.first_sample});
+                            machine::drop<dropout<Rate>, T, In.size()>{from, to, o.random, o.random_at, o.first_sample});
   }
 };
 

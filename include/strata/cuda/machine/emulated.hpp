@@ -35,8 +35,17 @@ namespace strata::machine {
 
 /// What one device has done since it was asked last.
 struct work_counts {
-  long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, sums = 0, waits = 0;
-  long library_calls = 0;  // of the kernels, those of cuBLASLt and cuDNN
+  long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, sums = 0;  // also those of graphs
+  long library_calls = 0;           // of the kernels, those of cuBLASLt and cuDNN
+  long graphs = 0, captures = 0;    // launched, recorded
+  long waits = 0, event_waits = 0;  // of the host: for a queue, for an event
+  constexpr work_counts& operator+=(const work_counts& more) {
+    kernels += more.kernels, library_calls += more.library_calls, graphs += more.graphs, captures += more.captures;
+    copies_to_device += more.copies_to_device, copies_to_host += more.copies_to_host, copies_between += more.copies_between,
+        sums += more.sums;
+    waits += more.waits, event_waits += more.event_waits;
+    return *this;
+  }
 };
 
 namespace detail {
@@ -87,9 +96,16 @@ struct work {
   bool waits_for_others = false;  // is_ready() may depend on other processes
 };
 
+/// What a captured queue was asked to do.
+struct recorded_work {
+  std::vector<std::function<void()>> all;
+  work_counts counts;
+};
+
 struct queue_state {
   int device;
-  std::deque<work> waiting;
+  std::deque<work> waiting{};
+  std::shared_ptr<recorded_work> recorded{};  // while it is captured
 };
 
 /// The memory of one device: an address range that may be read and written only while a kernel or a copy runs.
@@ -223,21 +239,37 @@ class machine_state {
   std::shared_ptr<queue_state> make_queue(int device) {
     const auto locked = lock();
     std::erase_if(queues_, [](const auto& each) { return each.expired(); });
-    auto made = std::make_shared<queue_state>(queue_state{device, {}});
+    auto made = std::make_shared<queue_state>(queue_state{device});
     queues_.push_back(made);
     return made;
   }
   void enqueue(queue_state& on, work w) {
     const auto locked = lock();
-    on.waiting.push_back(std::move(w));
+    if (!on.recorded) return on.waiting.push_back(std::move(w));
+    if (w.is_ready) throw_error("a queue that is captured waits for an event that is not part of the graph");
+    on.recorded->all.push_back(std::move(w.run));
+  }
+  /// What a GPU refuses while a queue is captured, on any queue of the program.
+  void refuse_while_captured(const char* what) const {
+    const auto locked = lock();
+    for (const auto& each : queues_)
+      if (const auto q = each.lock(); q && q->recorded) throw_error({what, " while a queue is captured"});
+  }
+  static void refuse_in_graph(const queue_state& q, const char* what) {
+    if (q.recorded) throw_error({what, " cannot be part of a graph"});
   }
   /// Works until the queue is empty; other queues may go on meanwhile, or not. Returns false if first another process has to do
   /// something.
   bool work_off(queue_state& until) {
+    return work_off(until, [] { return false; });
+  }
+  /// The same until `done()`, if that is earlier.
+  template <class Done>
+  bool work_off(queue_state& until, Done&& done) {
     const auto locked = lock();
-    if (until.waiting.empty()) return true;
+    if (until.waiting.empty() || done()) return true;
     const open_memory open(*this);
-    while (!until.waiting.empty()) {
+    while (!until.waiting.empty() && !done()) {
       std::vector<std::shared_ptr<queue_state>> ready;
       for (const auto& each : queues_)
         if (auto q = each.lock(); q && !q->waiting.empty() && (!q->waiting.front().is_ready || q->waiting.front().is_ready()))
@@ -342,7 +374,8 @@ namespace detail {
 inline void count(const queue& q, long work_counts::* what, const char* during) {
   const auto locked = machine_state::the().lock();
   machine_state::the().refuse_lost(q.device(), during);
-  ++(machine_state::the().counts(q.device()).*what);
+  work_counts& to = q.state().recorded ? q.state().recorded->counts : machine_state::the().counts(q.device());
+  ++(to.*what);
 }
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
 
@@ -390,6 +423,7 @@ void launch(const queue& q, long blocks, const Code& code) {
 }
 
 inline void wait(const queue& q) {
+  detail::machine_state::refuse_in_graph(q.state(), "a wait of the host");
   detail::count(q, &work_counts::waits, "the work of a step");
   while (!detail::machine_state::the().work_off(q.state())) std::this_thread::sleep_for(std::chrono::microseconds(20));
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
@@ -402,11 +436,79 @@ inline bool is_done(const queue& q) {
   return done;
 }
 
+/// A place in the work of a queue, for which other queues and the host can wait. Copies are the same event.
+class event {
+  struct place {
+    queue on;
+    bool done = false;
+  };
+  std::shared_ptr<place> place_;  // null: it was never recorded, and nothing waits for it
+
+ public:
+  /// After all work that is on the queue now.
+  void record(const queue& q) {
+    detail::machine_state::refuse_in_graph(q.state(), "an event for others");
+    place_ = std::make_shared<place>(place{q});
+    detail::machine_state::the().enqueue(q.state(), {{}, [at = place_] { at->done = true; }, true});
+  }
+  /// Work that is enqueued from now on begins after it.
+  void hold(const queue& later) const {
+    if (place_) detail::machine_state::the().enqueue(later.state(), {[at = place_] { return at->done; }, {}});
+  }
+  void wait() const {
+    if (!place_) return;
+    detail::machine_state::refuse_in_graph(place_->on.state(), "a wait of the host");
+    detail::count(place_->on, &work_counts::event_waits, "the work of a step");
+    while (!detail::machine_state::the().work_off(place_->on.state(), [at = place_.get()] { return at->done; }))
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    detail::machine_state::the().refuse_lost(place_->on.device(), "the work of a step");
+  }
+};
+
 /// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
 inline void order(const queue& earlier, const queue& later) {
-  const auto done = std::make_shared<bool>(false);
-  detail::machine_state::the().enqueue(earlier.state(), {{}, [done] { *done = true; }, true});
-  detail::machine_state::the().enqueue(later.state(), {[done] { return *done; }, {}});
+  event done;
+  done.record(earlier);
+  done.hold(later);
+}
+
+/// Work of one queue that was recorded once and is launched as one.
+class graph {
+  std::shared_ptr<const detail::recorded_work> work_;
+
+ public:
+  graph() = default;
+  explicit graph(std::shared_ptr<const detail::recorded_work> work) : work_(std::move(work)) {}
+  explicit operator bool() const { return work_ != nullptr; }
+  void launch(const queue& q) const {
+    detail::machine_state::refuse_in_graph(q.state(), "a launch of another graph");
+    detail::count(q, &work_counts::graphs, "a graph");
+    {
+      const auto locked = detail::machine_state::the().lock();
+      detail::machine_state::the().counts(q.device()) += work_->counts;
+    }
+    detail::enqueue(q, [work = work_] {
+      for (const auto& each : work->all) each();
+    });
+  }
+};
+
+/// What f() enqueues on the queue becomes a graph and is not done now. Meanwhile nothing is allocated, and the host does not
+/// wait. Addresses and all other arguments of kernels are the same in each launch.
+template <class F>
+graph capture(const queue& q, F&& f) {
+  auto& all = detail::machine_state::the();
+  all.refuse_while_captured("a capture");
+  detail::count(q, &work_counts::captures, "a capture");
+  struct recording {
+    detail::queue_state& on;
+    explicit recording(detail::queue_state& state) : on(state) { on.recorded = std::make_shared<detail::recorded_work>(); }
+    recording(const recording&) = delete;
+    recording& operator=(const recording&) = delete;
+    ~recording() { on.recorded = nullptr; }
+  } now(q.state());
+  f();
+  return graph(now.on.recorded);
 }
 
 /// Zeroed. Throws out_of_device_memory or device_lost.
@@ -414,6 +516,7 @@ inline void* allocate(int device, std::size_t bytes) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
   all.refuse_lost(device, "an allocation of memory");
+  all.refuse_while_captured("memory is allocated");
   auto& memory = all.memory(device);
   void* const made = memory.allocate(bytes);
   if (!made) throw_exception(out_of_device_memory(device, bytes, memory.free(), memory.capacity()));
@@ -429,14 +532,31 @@ inline void release(int device, void* memory) noexcept {
   all.memory(device).release(memory);
 }
 
+/// Memory of the host that devices read by themselves, while the program goes on.
+class pinned_memory {
+  std::vector<std::byte> bytes_;
+
+ public:
+  pinned_memory() = default;
+  explicit pinned_memory(std::size_t size) : bytes_(size) {}
+  std::byte* data() { return bytes_.data(); }
+  std::size_t size() const { return bytes_.size(); }
+};
+/// The values are read when the copy is done: until then they stay as they are.
+inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* from, std::size_t bytes) {
+  detail::count(q, &work_counts::copies_to_device, "a copy to the device");
+  detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
+}
 /// The values are read now.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
+  detail::machine_state::refuse_in_graph(q.state(), "a copy of memory that is not pinned");
   detail::count(q, &work_counts::copies_to_device, "a copy to the device");
   const auto* const first = static_cast<const std::byte*>(from);
   detail::enqueue(q,
                   [to, values = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, values.data(), values.size()); });
 }
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
+  detail::machine_state::refuse_in_graph(q.state(), "a copy to memory that is not pinned");
   detail::count(q, &work_counts::copies_to_host, "a copy to the host");
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }

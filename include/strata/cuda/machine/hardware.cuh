@@ -46,8 +46,9 @@ inline void check(int device, cudaError_t code, const char* during) {
     fail(device, code, during);
 }
 
+/// 1: at least one block at a time, so that no kernel is held to so few registers that it spills.
 template <class Code>
-__global__ void __launch_bounds__(Code::threads) run(const Code code) {
+__global__ void __launch_bounds__(Code::threads, 1) run(const Code code) {
   if constexpr (requires { typename Code::shared; }) {
     __shared__ typename Code::shared memory;
     code(lane(), memory);
@@ -114,14 +115,74 @@ inline bool is_done(const queue& q) {
   return true;
 }
 
+/// A place in the work of a queue, for which other queues and the host can wait. Copies are the same event.
+class event {
+  std::shared_ptr<CUevent_st> handle_;  // null: it was never recorded, and nothing waits for it
+  int device_ = 0;
+
+ public:
+  /// After all work that is on the queue now. Always of the same device.
+  void record(const queue& q) {
+    const cudaStream_t stream = q.handle();
+    if (!handle_) {
+      cudaEvent_t made = nullptr;
+      device_ = q.device();
+      detail::check(device_, cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreate");
+      handle_ = {made, [](cudaEvent_t e) { cudaEventDestroy(e); }};
+    }
+    detail::check(device_, cudaEventRecord(handle_.get(), stream), "cudaEventRecord");
+  }
+  /// Work that is enqueued from now on begins after it.
+  void hold(const queue& later) const {
+    if (handle_) detail::check(later.device(), cudaStreamWaitEvent(later.handle(), handle_.get(), 0), "cudaStreamWaitEvent");
+  }
+  void wait() const {
+    if (handle_) detail::check(device_, cudaEventSynchronize(handle_.get()), "the work of a step");
+  }
+};
+
 /// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
 inline void order(const queue& earlier, const queue& later) {
-  cudaEvent_t done = nullptr;
-  const cudaStream_t first = earlier.handle();
-  detail::check(earlier.device(), cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "cudaEventCreate");
-  detail::check(earlier.device(), cudaEventRecord(done, first), "cudaEventRecord");
-  detail::check(later.device(), cudaStreamWaitEvent(later.handle(), done, 0), "cudaStreamWaitEvent");
-  detail::check(earlier.device(), cudaEventDestroy(done), "cudaEventDestroy");
+  event done;
+  done.record(earlier);
+  done.hold(later);
+}
+
+/// Work of one queue that was recorded once and is launched as one.
+class graph {
+  std::shared_ptr<CUgraphExec_st> handle_;
+
+ public:
+  graph() = default;
+  explicit graph(cudaGraphExec_t made) : handle_(made, [](cudaGraphExec_t e) { cudaGraphExecDestroy(e); }) {}
+  explicit operator bool() const { return handle_ != nullptr; }
+  void launch(const queue& q) const { detail::check(q.device(), cudaGraphLaunch(handle_.get(), q.handle()), "a graph"); }
+};
+
+/// What f() enqueues on the queue becomes a graph and is not done now. Meanwhile nothing is allocated, and the host does not wait.
+/// Addresses and all other arguments of kernels are the same in each launch.
+template <class F>
+graph capture(const queue& q, F&& f) {
+  /// If f throws, the capture ends, too.
+  struct recording {
+    cudaStream_t on;
+    cudaGraph_t made = nullptr;
+    bool ended = false;
+    cudaError_t end() {
+      ended = true;
+      return cudaStreamEndCapture(on, &made);
+    }
+    ~recording() {
+      if (!ended) (void)end();
+      if (made) cudaGraphDestroy(made);
+    }
+  } now{q.handle()};
+  detail::check(q.device(), cudaStreamBeginCapture(now.on, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  f();
+  detail::check(q.device(), now.end(), "cudaStreamEndCapture");
+  cudaGraphExec_t made = nullptr;
+  detail::check(q.device(), cudaGraphInstantiate(&made, now.made, 0), "cudaGraphInstantiate");
+  return graph(made);
 }
 
 /// How long a device takes for what work() puts on a queue. Waits for it.
@@ -164,6 +225,28 @@ inline void release(int device, void* memory) noexcept {
   if (memory && cudaSetDevice(device) == cudaSuccess) cudaFree(memory);
 }
 
+/// Memory of the host that devices read by themselves, while the program goes on.
+class pinned_memory {
+  std::shared_ptr<std::byte> data_;
+  std::size_t size_ = 0;
+
+ public:
+  pinned_memory() = default;
+  explicit pinned_memory(std::size_t size) : size_(size) {
+    void* made = nullptr;
+    if (const cudaError_t code = cudaHostAlloc(&made, size, cudaHostAllocPortable); code != cudaSuccess) {
+      (void)cudaGetLastError();  // the next call would report it again
+      throw_error({"CUDA: ", size, " bytes of pinned memory of the host: ", cudaGetErrorString(code)});
+    }
+    data_ = {static_cast<std::byte*>(made), [](std::byte* memory) { cudaFreeHost(memory); }};
+  }
+  std::byte* data() { return data_.get(); }
+  std::size_t size() const { return size_; }
+};
+/// The values are read when the copy is done: until then they stay as they are.
+inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* from, std::size_t bytes) {
+  detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
+}
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
 }

@@ -73,8 +73,9 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, nothing> slices_;
   [[no_unique_address]] std::conditional_t<keeps_slices, arena<T>, nothing> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
-  std::vector<double> statistics_;                                                   // of the whole batch, of one group at a time
-  arena<T> gradient_;                                                                // see keep_gradient
+  bool keeps_totals_ = false;
+  std::vector<double> statistics_;  // of the whole batch, of one group at a time
+  arena<T> gradient_;               // see keep_gradient
 
  public:
   using backend = Backend;
@@ -200,6 +201,21 @@ class synchronous_executor
 
   metric_sums<Program> finish() { return {}; }
 
+  /// From now on train_step returns no sums: they are added to `so_far` on the device, until end_totals(). See totals().
+  void begin_totals(const metric_sums<Program>& so_far)
+    requires(totalling_engine<engine_type> && !among_processes)
+  {
+    engine_.begin_totals(so_far);
+    keeps_totals_ = true;
+  }
+  /// Waits for the steps so far.
+  totals_of_steps<Program> totals()
+    requires(totalling_engine<engine_type> && !among_processes)
+  {
+    return engine_.totals();
+  }
+  void end_totals() { keeps_totals_ = false; }
+
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     metric_sums<Program> out;
     this->together(this->bytes_of(out), [&] {
@@ -242,7 +258,8 @@ class synchronous_executor
   metric_sums<Program> try_step(const samples<T>& batch) {
     begin(purpose::training, batch);
     const double rate = learning_rate();
-    if (!train_at_once(rate)) {
+    const bool at_once = train_at_once(rate);
+    if (!at_once) {
       compute_gradients();
       const auto gradient = reduce(batch.count);
       refuse_other_batches(batch.count);
@@ -251,6 +268,18 @@ class synchronous_executor
     }
     host_.updated();
     set_step(step() + 1);
+    return sums_of_step(at_once);
+  }
+  metric_sums<Program> sums_of_step([[maybe_unused]] bool at_once) {
+    if constexpr (totalling_engine<engine_type> && !among_processes)
+      if (keeps_totals_) {
+        if (at_once) return {};
+        metric_sums<Program> all = engine_.totals().sums;
+        const metric_sums<Program> own = add_metric_sums(engine_);
+        for (std::size_t k = 0; k < all.size(); ++k) all[k] += own[k];
+        engine_.begin_totals(all);
+        return {};
+      }
     return add_metric_sums(engine_);
   }
 
@@ -292,9 +321,9 @@ class synchronous_executor
     engine_.begin(why, batch, seed_.fork(std::uint64_t(step()) + (1ull << 32)), processes_.rank(), processes_.size());
   }
 
-  /// Whether the engine has done the whole step, since one leaf was the whole batch.
+  /// Whether the engine has done the whole step.
   bool train_at_once([[maybe_unused]] double rate) {
-    if constexpr (fusing_engine<engine_type> && !among_processes && !plan.needs_whole_leaf())
+    if constexpr (fusing_engine<engine_type> && !among_processes && (totalling_engine<engine_type> || !plan.needs_whole_leaf()))
       if (gradient_.size() == 0 && engine_.updates_at_once(optimizer())) {
         engine_.train_at_once(optimizer(), step(), rate, whole_batch_reduction{});
         return true;
