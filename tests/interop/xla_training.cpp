@@ -16,6 +16,9 @@ namespace {
 
 using mlp = sequential<input<28, 28, 1>, flatten, dense<32, relu>, dense<16, elu<>>, dense<10, softmax>>;
 using cnn = sequential<input<28, 28, 1>, conv2d<4, 3, relu>, max_pool2d<>, conv2d<8, 3, relu>, flatten, dense<10, softmax>>;
+using several = sequential<input<28, 28, 1>, conv2d<4, 3, stride<2>, same_padding, no_bias>, batch_norm<>, activation<relu>,
+                           residual<conv2d<4, 3, same_padding, no_bias>, batch_norm<>>, dropout<0.3_r>, average_pool2d<2>,
+                           layer_norm<>, global_average_pool2d, dense<10, softmax>>;
 
 struct outcome {
   std::vector<double> losses;
@@ -87,9 +90,18 @@ int main(int, char** arguments) {
     y.insert(y.end(), b.labels(), b.labels() + b.count);
   }
   const samples<float> data(x.data(), y.data(), 224);
-  compare<mlp>("mlp", data, adam{}, {1, 2, 4});
+  compare<mlp>("mlp", data, adam{}, {1, 2, 4, 8});
   compare<mlp>("mlp-sgd", data, sgd{.learning_rate = 0.05, .momentum = 0.9, .weight_decay = 1e-4, .global_clipnorm = 1}, {3});
   compare<cnn>("cnn", data, adam{}, {1, 2});
+  compare<several>("several", data, sgd{.learning_rate = 0.002}, {1, 3});
+
+  const auto gradient = [&](const auto& strategy) {
+    trainer model{several{}, sgd{}, sparse_categorical_crossentropy{}, strategy, seed(7)};
+    model.executor().keep_gradient(true);
+    const double loss = model.train_step(data.rows(0, 31, ends_of_program<typename decltype(model)::program_type>))[0].mean();
+    return outcome{{loss}, {model.executor().gradient().begin(), model.executor().gradient().end()}};
+  };
+  tell("gradient", 2, gradient(xla{.replicas = 2}), gradient(one_device{}));
 
   const outcome native = with_snapshot(folder / "snapshot", one_device{}, one_device{});
   tell("snapshot-to-xla", 2, with_snapshot(folder / "snapshot", one_device{}, xla{.replicas = 2}), native);

@@ -50,8 +50,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   enum class kind { training, evaluation, prediction };
   struct made_module {
     kind what;
-    int rows;
-    bool is_padded, has_weights;
+    stablehlo::module_options options;
     std::unique_ptr<running_module> module;
   };
   struct copy {
@@ -70,6 +69,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   std::vector<made_module> modules_;
   std::vector<int> rows_[2];  // of replicas, that have been prepared: for training, for inference
   std::vector<T> step_scalars_;
+  arena<T> gradient_;  // see keep_gradient
 
  public:
   using counted::learning_rate, counted::optimizer, counted::set_step, counted::step;
@@ -107,6 +107,11 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     slots_.is_written = slots_.is_valid;
   }
   static void drop_rounding_errors() {}
+  /// Whether gradient() is kept from the next step on.
+  [[gnu::cold]] void keep_gradient(bool keep) { gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0); }
+  /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
+  /// step. Empty if it is not kept.
+  std::span<const T> gradient() const { return gradient_.span(); }
   static void observe(kernel_observer* observer) {
     if (observer)
       throw_error(
@@ -120,7 +125,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     std::vector<int>& known = rows_[why == purpose::inference];
     if (const auto at = std::lower_bound(known.begin(), known.end(), rows); at == known.end() || *at != rows)
       known.insert(at, rows);
-    if (why == purpose::training) module(kind::training, rows, batch < rows * on_.replicas, false);
+    if (why == purpose::training) module(kind::training, rows, batch, false);
   }
 
   metric_sums<Program> train_step(const samples<T>& batch) {
@@ -133,6 +138,8 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     parameters_.is_valid = slots_.is_valid = false;
     step_module.run(state_, from);
     set_step(step() + 1);
+    if (gradient_.size() > 0) [[unlikely]]
+      read_gradient(step_module);
     return sums_of(step_module);
   }
 
@@ -180,20 +187,21 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     const int rows = *std::lower_bound(known.begin(), known.end(), least);
     bool has_weights = false;
     for (int k = 0; k < ends_of_program<Program>.output_count; ++k) has_weights |= batch.truths[k].weights != nullptr;
+    return module(what, rows, batch.count, has_weights);
+  }
+  running_module& module(kind what, int rows, int count, bool has_weights) {
     const bool predicts = what == kind::prediction;
-    return module(what, rows, !predicts && batch.count < rows * on_.replicas, !predicts && has_weights);
-  }
-  running_module& module(kind what, int rows, bool is_padded, bool has_weights) {
-    for (const made_module& m : modules_)
-      if (m.what == what && m.rows == rows && m.is_padded == is_padded && m.has_weights == has_weights) return *m.module;
-    return make_module(what, rows, is_padded, has_weights);
-  }
-  [[gnu::cold, gnu::noinline]] running_module& make_module(kind what, int rows, bool is_padded, bool has_weights) {
     const stablehlo::module_options options{.rows = rows,
                                             .replicas = on_.replicas,
-                                            .is_padded = is_padded,
-                                            .has_weights = has_weights,
+                                            .is_padded = !predicts && count < rows * on_.replicas,
+                                            .has_weights = !predicts && has_weights,
+                                            .keeps_gradient = what == kind::training && gradient_.size() > 0,
                                             .platform = stablehlo::traits_of_platform(on_.client->platform())};
+    for (const made_module& m : modules_)
+      if (m.what == what && m.options == options) return *m.module;
+    return make_module(what, options);
+  }
+  [[gnu::cold, gnu::noinline]] running_module& make_module(kind what, const stablehlo::module_options& options) {
     stablehlo::module_text text = what == kind::training     ? Modules::training(optimizer(), options)
                                   : what == kind::evaluation ? Modules::evaluation(options)
                                                              : Modules::prediction(options);
@@ -203,8 +211,8 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
         if (a.what == stablehlo::role::slot) types_of_slots_[std::size_t(a.arena) * places + std::size_t(a.index)] = a.type;
     }
     pjrt::executable code = cache_.compile(*on_.client, text);
-    modules_.push_back({what, rows, is_padded, has_weights,
-                        std::make_unique<running_module>(on_.client, std::move(code), std::move(text), rows, place_of)});
+    modules_.push_back(
+        {what, options, std::make_unique<running_module>(on_.client, std::move(code), std::move(text), options.rows, place_of)});
     return *modules_.back().module;
   }
 
@@ -271,6 +279,16 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
       from.weights[k] = truth.weights;
     }
     return from;
+  }
+
+  [[gnu::cold, gnu::noinline]] void read_gradient(const running_module& m) {
+    for (std::size_t i = 0; i < m.results().size(); ++i)
+      if (const stablehlo::argument& result = m.results()[i]; result.what == stablehlo::role::gradient) {
+        T* const to = gradient_.data() + layout.slots[result.index].offset;
+        m.result(i, 0)
+            .copy_to_host(result.type, {reinterpret_cast<std::byte*>(to), result.type.bytes()})
+            .wait("read the gradient");
+      }
   }
 
   metric_sums<Program> sums_of(const running_module& m) const {

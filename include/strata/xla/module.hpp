@@ -83,6 +83,8 @@ struct module_text {
 /// What is decided for each platform, with the measurements of docs/decisions.
 struct platform_traits {
   bool pools_by_reduce_window = true;  // otherwise max pooling whose windows do not overlap is a reshape and a maximum
+
+  friend constexpr bool operator==(const platform_traits&, const platform_traits&) = default;
 };
 
 /// platform: as a plugin calls it, such as "cpu".
@@ -96,6 +98,8 @@ struct module_options {
   bool has_weights = false;     // there are arguments sample_weight, one for each output
   bool keeps_gradient = false;  // there are results gradient
   platform_traits platform{};
+
+  friend constexpr bool operator==(const module_options&, const module_options&) = default;
 };
 
 // The emitter, strata/xla/emitter, has
