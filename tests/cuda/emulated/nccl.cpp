@@ -24,6 +24,13 @@ std::string error_of(auto&& f) {
   return "no error";
 }
 
+/// Whether this machine and this compilation have NCCL.
+bool has_nccl() {
+  const std::string missing = error_of([] { machine::need_nccl(); });
+  if (missing != "no error") MESSAGE("left out: ", missing);
+  return missing == "no error";
+}
+
 /// How many devices a test uses that would like so many: NCCL wants each rank on a device of its own.
 int devices_at_hand(int wanted, std::uint64_t seed = 1) {
   have_devices(wanted, seed);
@@ -72,6 +79,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 TEST_CASE("sums over the devices of one process, for several orders of their work") {
+  if (!has_nccl()) return;
   for (const std::uint64_t seed : {1, 2, 3}) {
     const int ranks = devices_at_hand(3, seed);
     constexpr std::size_t size = 1000, sums = 5;
@@ -168,6 +176,7 @@ TEST_CASE("a rank that never comes ends the wait") {
 #endif
 
 TEST_CASE("fastest{}: the numbers of one device up to rounding, the same bits each time, and with devices without leaves") {
+  if (!has_nccl()) return;
   have_devices(1);
   const outcome one = trained(one_device<cuda>{options_of(0, 1, false)});
   const outcome one_normalized = trained<normalized>(one_device<cuda>{options_of(0, 1, false)});
