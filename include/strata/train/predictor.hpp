@@ -33,7 +33,7 @@ struct please_include_strata_train_weights_file;
 /// Predicts with weights that do not change: `predictor model{net{}, "net.safetensors"}`. Many threads may use one predictor at
 /// the same time. Each uses an engine with weights of its own, which later calls use again; a copy of a predictor shares all of
 /// them. Neither a loss nor an optimizer is needed, and nothing that trains is compiled. The predictions have the bits of those
-/// of a trainer.
+/// of a trainer, on the CPU.
 template <network Network, precision_policy Precision = precision::f32, class Backend = default_backend>
 class predictor {
   using program_type = program<Network, mean_squared_error, sgd, type_list<>, Precision>;  // only its network is computed
@@ -49,15 +49,18 @@ class predictor {
   /// differs. A call uses one thread unless `how` says otherwise.
   template <class Path>
     requires(!std::convertible_to<const Path&, std::span<const value_type>>)
-  predictor(Network, const Path& weights_file, Precision = {}, options how = {.threads = 1}) : shared_(make(how)) {
+  predictor(Network, const Path& weights_file, Precision = {}, options how = quiet()) : shared_(make(how)) {
     please_include_strata_train_weights_file<Network, value_type>::load(weights_file, shared_->weights);
   }
   /// Copies weights in the order of trainer::parameters(). Throws strata::error for another number of them.
-  predictor(Network, std::span<const value_type> weights, Precision = {}, options how = {.threads = 1}) : shared_(make(how)) {
+  predictor(Network, std::span<const value_type> weights, Precision = {}, options how = quiet()) : shared_(make(how)) {
     if (weights.size() != shared_->weights.size())
       throw_error({"predictor: ", weights.size(), " weights, but the network has ", shared_->weights.size()});
     std::ranges::copy(weights, shared_->weights.begin());
   }
+  /// In single precision, on a device: `predictor model{net{}, "net.safetensors", gpu(0)}`.
+  template <class Weights>
+  predictor(Network n, const Weights& weights, options how) : predictor(n, weights, Precision{}, std::move(how)) {}
 
   /// x: (count, input shape); out: (count, output shape). Allocates nothing once as many threads have predicted as many samples.
   /// Throws strata::error for other sizes, and for indices that are no row of an embedding.
@@ -78,6 +81,11 @@ class predictor {
   }
 
  private:
+  static options quiet() {
+    options o;
+    if constexpr (requires { o.threads; }) o.threads = 1;
+    return o;
+  }
   struct shared {
     explicit shared(options o) : how(o) {}
     options how;
@@ -119,5 +127,8 @@ class predictor {
 
   std::shared_ptr<shared> shared_;
 };
+template <class Network, class Weights, class Device>
+  requires std::convertible_to<Device, typename engine_options<typename Device::backend>::type>
+predictor(Network, Weights, Device) -> predictor<Network, precision::f32, typename Device::backend>;
 
 }  // namespace strata

@@ -19,6 +19,7 @@ namespace strata {
 
 /// One GPU of this machine: `one_device{gpu(0)}`.
 struct gpu {
+  using backend = cuda;
   int index;
   constexpr explicit gpu(int i = 0) : index(i) {}
 };

@@ -1,9 +1,10 @@
-// auto_device chooses GPUs where there are some, else the CPU, and trains as the strategies that it stands for.
+// Which devices compute: auto_device chooses GPUs where there are some, else the CPU; a predictor can use a GPU.
 // needs: boost_context
 #include "compare.hpp"
 
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
+#include <strata/train/predictor.hpp>
 #include <string>
 
 using namespace strata;
@@ -49,4 +50,18 @@ TEST_CASE("auto_device trains as mirrored{gpus()} where there are GPUs, as one_d
   CHECK(trained(chooses) == trained(one_device{{.leaves = 4}}));
   CHECK(said == "auto_device: trains on the CPU: nvcc has not compiled this program, and it has no emulated GPU\n");
 #endif
+}
+
+TEST_CASE("a predictor on a GPU: the predictions of a trainer") {
+  have_devices(2);
+  using net = sequential<input<4>, dense<8, relu>, dense<3, softmax>>;
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, one_device{gpu(0)}, seed(3)};
+  std::vector<float> x(700 * 4);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(number(2, i));
+  const std::vector<float> expected = model.predict(x).values;
+  const predictor on_gpu{net{}, model.parameters(), gpu(machine::device_count() - 1)};
+  const std::vector<float> all = on_gpu.predict(x).values;
+  CHECK(difference(all, std::vector<double>(expected.begin(), expected.end())) < 1e-5);
+  CHECK(on_gpu.predict(std::span<const float>(x).first(8)).values == std::vector<float>(all.begin(), all.begin() + 6));
+  CHECK(difference(predictor{net{}, model.parameters()}.predict(x).values, std::vector<double>(all.begin(), all.end())) < 1e-5);
 }
