@@ -4,6 +4,7 @@
 #include <strata/cpu/convolution/conv2d_transpose.hpp>
 #include <strata/cpu/convolution/conv_pool.hpp>
 #include <strata/cpu/engine/engine.hpp>
+#include <strata/cpu/engine/process_split_engine.hpp>
 #include <strata/cpu/engine/split_engine.hpp>
 #include <strata/cpu/kernels/activations.hpp>
 #include <strata/cpu/kernels/batch_norm.hpp>

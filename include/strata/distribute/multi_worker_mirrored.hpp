@@ -49,6 +49,24 @@ std::string describe_program(std::uint64_t seed, const auto& compute, const comm
                   through.empty() ? "" : text_of({", ", through}), ", ", text_of_optimizer(optimizer), ", ",
                   text_of_program<Program>()});
 }
+
+/// Throws strata::error if this process does not train, naming the strategy.
+template <class Resolver>
+cluster members_that_train(const char* strategy, Resolver resolver) {
+  cluster members = resolver();
+  if (!members.trains())
+    throw_error({strategy, ": this process is ", to_string(members.task()), ", but only the chief and workers train"});
+  return members;
+}
+inline control::worker_connections connect_workers(const cluster& members, const multi_worker_options& options,
+                                                   const std::string& description) {
+  return {members,
+          description,
+          {.communication = options.communication,
+           .control = options.control,
+           .elastic = options.elastic,
+           .start_timeout = options.start_timeout}};
+}
 }  // namespace detail
 
 /// `multi_worker_mirrored{tf_config()}`: each worker runs the same program on the same data set and computes its share of every
@@ -90,18 +108,10 @@ struct multi_worker_mirrored {
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     if (Sharding::stage > 0 && options.elastic.least_workers > 0) throw_error(zero_is_not_elastic);
-    Resolver resolve = resolver;
-    const cluster members = resolve();
-    if (!members.trains())
-      throw_error(
-          {"multi_worker_mirrored: this process is ", to_string(members.task()), ", but only the chief and workers train"});
+    const cluster members = detail::members_that_train(name, resolver);
     const engine_options_type compute = options_of(members);
-    control::worker_connections processes(
-        members, detail::describe_program<Program>(seed, compute, options.communication, optimizer, Sharding::stage),
-        {.communication = options.communication,
-         .control = options.control,
-         .elastic = options.elastic,
-         .start_timeout = options.start_timeout});
+    control::worker_connections processes = detail::connect_workers(
+        members, options, detail::describe_program<Program>(seed, compute, options.communication, optimizer, Sharding::stage));
     return {std::move(optimizer), seed, compute, std::move(processes), options.communication};
   }
 

@@ -22,6 +22,12 @@ struct split_backend {
   using split = Split;
 };
 
+/// The same where each place is a process.
+template <class Base, class Split, class Communicator>
+struct split_among : split_backend<Base, Split> {
+  using communicator = Communicator;
+};
+
 // The words of the sentence. It is never defined.
 template <class Layer, class Why>
 struct cannot_be_split;

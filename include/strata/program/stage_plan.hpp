@@ -174,36 +174,46 @@ constexpr stage_plan<N, Readings, Stages> make_stage_plan(const plan<N>& p, cons
   return s;
 }
 
-/// Whether a timetable ends that is repeated once, where a stage waits for what is sent to it, and for room where it sends.
-template <int N, int Readings, int Stages, class Table>
-constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Table& table) {
-  constexpr int rounds = 2, M = Table::micro_batches, places = Table::places;
-  // What happens in a turn, besides computing: for each stage and direction waits and sends, in order.
+/// What a turn does besides computing: for each direction and stage the transfers that it waits for and sends, in order.
+template <int Stages, int Most>
+struct stage_events {
   struct event {
     int transfer;
     bool sends;
     int group;
   };
-  event events[2][Stages][2 * (2 * Readings + 1)] = {};
-  int event_count[2][Stages] = {};
-  const auto add = [&](bool backward, int stage, event e) {
+  event events[2][Stages][Most] = {};  // forward, backward
+  int count[2][Stages] = {};
+
+  /// Forward goes up through the groups, backward down; a group waits before it sends.
+  constexpr void add(bool backward, int stage, event e) {
     event* const all = events[backward][stage];
-    int i = event_count[backward][stage]++;
-    // Forward goes up through the groups, backward down; a group waits before it sends.
+    int i = count[backward][stage]++;
     const auto is_later = [&](const event& a) {
       return a.group != e.group ? (a.group > e.group) != backward : a.sends && !e.sends;
     };
     for (; i > 0 && is_later(all[i - 1]); --i) all[i] = all[i - 1];
     all[i] = e;
-  };
+  }
+};
+template <int N, int Readings, int Stages>
+constexpr auto events_of(const stage_plan<N, Readings, Stages>& s) {
+  stage_events<Stages, 2 * (2 * Readings + 1)> all;
   for (int t = 0; t < s.transfer_count; ++t) {
     const stage_transfer& it = s.transfers[t];
-    add(it.of_gradient, it.from, {t, true, it.after});
-    add(it.of_gradient, it.to, {t, false, it.before});
+    all.add(it.of_gradient, it.from, {t, true, it.after});
+    all.add(it.of_gradient, it.to, {t, false, it.before});
   }
+  return all;
+}
+
+/// Whether a timetable ends that is repeated once, where a stage waits for what is sent to it, and for room where it sends.
+template <int N, int Readings, int Stages, class Table>
+constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Table& table) {
+  constexpr int rounds = 2, M = Table::micro_batches, places = Table::places, turns = Table::turns_of_place;
+  const auto events = events_of(s);
   int in_flight[Stages] = {}, released[Stages] = {}, sent[2 * Readings + 1] = {}, next[places] = {}, at[places] = {};
   for (int stage = 0; stage < Stages; ++stage) in_flight[stage] = table.in_flight(stage);
-  constexpr int turns = Table::turns_of_place;
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     for (int p = 0; p < places; ++p)
@@ -211,10 +221,10 @@ constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Table& table
         const turn& now = table.turns[std::size_t(p)][std::size_t(next[p] % turns)];
         const int number = next[p] / turns * M + now.micro_batch;
         bool waits = false;
-        for (; at[p] < event_count[now.backward][now.stage]; ++at[p], goes_on = true) {
-          const event& e = events[now.backward][now.stage][at[p]];
-          waits = e.sends ? number > released[s.transfers[e.transfer].to] + in_flight[s.transfers[e.transfer].to]
-                          : sent[e.transfer] <= number;
+        for (; at[p] < events.count[now.backward][now.stage]; ++at[p], goes_on = true) {
+          const auto& e = events.events[now.backward][now.stage][at[p]];
+          const int to = s.transfers[e.transfer].to;
+          waits = e.sends ? number > released[to] + in_flight[to] : sent[e.transfer] <= number;
           if (waits) break;
           if (e.sends) ++sent[e.transfer];
         }

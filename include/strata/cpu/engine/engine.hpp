@@ -235,6 +235,14 @@ class cpu_engine {
     clear_frozen_gradients();
   }
 
+  template <int Count>
+  struct slot_pointers {
+    T* at[Count + 1] = {};
+    explicit slot_pointers(cpu_engine& of) {
+      for (int k = 0; k < Count; ++k) at[k] = of.slots_.data() + k * layout.trainable;
+    }
+  };
+
   auto& inference() {
     if constexpr (one_plan)
       return training_;
@@ -266,14 +274,6 @@ class cpu_engine {
     }
     return most.leaves;
   }
-
-  template <int Count>
-  struct slot_pointers {
-    T* at[Count + 1] = {};
-    explicit slot_pointers(cpu_engine& of) {
-      for (int k = 0; k < Count; ++k) at[k] = of.slots_.data() + k * layout.trainable;
-    }
-  };
 
   /// No kernel writes to them, but sums over leaves and processes read them.
   [[gnu::cold]] void clear_frozen_gradients() {

@@ -18,6 +18,7 @@ namespace strata {
 /// compute_options::threads is the number of threads of each place; 0: all cores together.
 template <class Program, class Backend>
 class split_engine : public cpu_engine<Program, Backend> {
+ protected:
   using base = cpu_engine<Program, Backend>;
   using base::leaves_, base::plan, base::context_;
   using typename base::leaf, typename base::T;
@@ -53,9 +54,7 @@ class split_engine : public cpu_engine<Program, Backend> {
 
  public:
   split_engine(compute_options how, leaf_policy policy, int slots)
-      : base(with_all_places(how), policy, slots), threads_(threads_of_place(how)), policy_(policy) {
-    for (int i = 0; i < threads_; ++i) rows_.push_back(std::make_unique<row>());
-  }
+      : split_engine(with_all_places(how), policy, slots, threads_of_place(how)) {}
 
   int prepare(int batch, purpose why, int processes) {
     if (why == purpose::inference) return base::prepare(batch, why, processes);
@@ -91,18 +90,17 @@ class split_engine : public cpu_engine<Program, Backend> {
 
   template <class Done>
   void forward_backward(Done&& done) {
-    this->penalize();
+    prepare_sums();
     const leaf_range own = leaves_.own();
-    for (int l = own.begin; l < own.end; ++l) {
-      this->clear_sums(l);
-      if (l >= leaves_.occupied()) this->clear_gradient(l);
-    }
     for (const auto& r : rows_) {
       for (progress_counter& each : r->sent) each.reset();
       for (progress_counter& each : r->released) each.reset();
     }
     // As many tasks as threads: each thread begins with its own, so that all of them run at the same time.
-    this->team().for_tasks(places * threads_, [&](int i, int) { compute(*rows_[std::size_t(i / places)], i % places); });
+    this->team().for_tasks(places * threads_, [&](int i, int) {
+      row& r = *rows_[std::size_t(i / places)];
+      compute(r, i % places, counted_messages{*this, r});
+    });
     for (int g = plan.group_count - 1; g >= 0; --g)
       for (int l = own.begin; l < own.end; ++l)
         if (plan.groups[g].trains) done(g);
@@ -110,7 +108,40 @@ class split_engine : public cpu_engine<Program, Backend> {
 
   static constexpr bool updates_at_once(const typename Program::optimizer&) { return false; }
 
- private:
+ protected:
+  /// how.threads: all of this process. rows: of threads that compute micro-batches.
+  split_engine(compute_options how, leaf_policy policy, int slots, int rows)
+      : base(how, policy, slots), threads_(rows), policy_(policy) {
+    for (int i = 0; i < rows; ++i) rows_.push_back(std::make_unique<row>());
+  }
+
+  void prepare_sums() {
+    this->penalize();
+    const leaf_range own = leaves_.own();
+    for (int l = own.begin; l < own.end; ++l) {
+      this->clear_sums(l);
+      if (l >= leaves_.occupied()) this->clear_gradient(l);
+    }
+  }
+
+  /// Between threads: counters say how many micro-batches were sent.
+  struct counted_messages {
+    split_engine& engine;
+    row& of;
+
+    void wait(int t, int number) const { of.sent[t].wait(number + 1, engine.spins_); }
+    void send(int t, int number, int count) const {
+      const stage_transfer& it = stages.transfers[t];
+      of.released[it.to].wait(number - table.in_flight(it.to), engine.spins_);
+      copy(of, it, number, count);
+      of.sent[t].raise();
+    }
+    void release(int stage) const { of.released[stage].raise(); }
+  };
+  static void copy(row& r, const stage_transfer& it, int number, int count) {
+    std::copy_n(r.memory[it.from].at(it.source, number), long(count) * it.size, r.memory[it.to].at(it.target, number));
+  }
+
   static int threads_of_place(const compute_options& how) {
     return how.threads > 0 ? how.threads : std::max(1, available_cores() / places);
   }
@@ -152,12 +183,12 @@ class split_engine : public cpu_engine<Program, Backend> {
   }
 
   /// The turns of one place.
-  void compute(row& r, int place) {
+  void compute(row& r, int place, auto&& messages) {
     const int count = int(r.pieces.size());
     for (int round = 0; round * micro_batches < count; ++round)
       for (const turn& t : table.turns[std::size_t(place)])
         if (const int number = round * micro_batches + t.micro_batch; number < count)
-          t.backward ? compute_backward(r, t.stage, number) : compute_forward(r, t.stage, number);
+          t.backward ? compute_backward(r, t.stage, number, messages) : compute_forward(r, t.stage, number, messages);
   }
   samples<T> samples_of(const piece& p) const { return leaves_.batch().rows(int(p.first), p.count, base::ends); }
   pass pass_of(row& r, int stage, int number, const samples<T>& some) {
@@ -166,7 +197,7 @@ class split_engine : public cpu_engine<Program, Backend> {
                 number);
   }
 
-  void compute_forward(row& r, int stage, int number) {
+  void compute_forward(row& r, int stage, int number, auto& messages) {
     const piece& p = r.pieces[std::size_t(number)];
     const samples<T> some = samples_of(p);
     pass compute = pass_of(r, stage, number, some);
@@ -175,11 +206,11 @@ class split_engine : public cpu_engine<Program, Backend> {
       if (stages.stage_of[g] != stage) continue;
       for (int t = 0; t < stages.transfer_count; ++t)
         if (const stage_transfer& it = stages.transfers[t]; !it.of_gradient && it.to == stage && it.before == g)
-          r.sent[t].wait(number + 1, spins_);
+          messages.wait(t, number);
       compute.forward(g);
       for (int t = 0; t < stages.transfer_count; ++t)
         if (const stage_transfer& it = stages.transfers[t]; !it.of_gradient && it.from == stage && it.after == g)
-          send(r, t, number, p.count);
+          messages.send(t, number, p.count);
       has_outputs = has_outputs || plan.groups[g].number_of_output >= 0;
     }
     if (!has_outputs) return;
@@ -187,7 +218,7 @@ class split_engine : public cpu_engine<Program, Backend> {
     for (int k = 0; k < plan.output_count; ++k) predictions.at[k] = compute.predictions(k);
     detail::measure<Program>(predictions, some, this->sums_of(p.leaf).metrics());
   }
-  void compute_backward(row& r, int stage, int number) {
+  void compute_backward(row& r, int stage, int number, auto& messages) {
     const piece& p = r.pieces[std::size_t(number)];
     const samples<T> some = samples_of(p);
     pass compute = pass_of(r, stage, number, some);
@@ -195,7 +226,7 @@ class split_engine : public cpu_engine<Program, Backend> {
       for (int t = 0; t < stages.transfer_count; ++t)
         if (const stage_transfer& it = stages.transfers[t];
             it.of_gradient && it.to == stage && it.before == g && (it.group == g) == of_output)
-          r.sent[t].wait(number + 1, spins_);
+          messages.wait(t, number);
     };
     for (int g = plan.group_count - 1; g >= 0; --g) {
       if (stages.stage_of[g] != stage || !plan.groups[g].trains) continue;
@@ -205,16 +236,10 @@ class split_engine : public cpu_engine<Program, Backend> {
           [&] {
             for (int t = 0; t < stages.transfer_count; ++t)
               if (const stage_transfer& it = stages.transfers[t]; it.of_gradient && it.from == stage && it.after == g)
-                send(r, t, number, compute.group_trains(it.group) ? p.count : 0);
+                messages.send(t, number, compute.group_trains(it.group) ? p.count : 0);
           });
     }
-    r.released[stage].raise();
-  }
-  void send(row& r, int t, int number, int count) {
-    const stage_transfer& it = stages.transfers[t];
-    r.released[it.to].wait(number - table.in_flight(it.to), spins_);
-    std::copy_n(r.memory[it.from].at(it.source, number), long(count) * it.size, r.memory[it.to].at(it.target, number));
-    r.sent[t].raise();
+    messages.release(stage);
   }
 };
 

@@ -235,6 +235,9 @@ class synchronous_executor
     engine_.predict(out);
   }
 
+ protected:
+  engine_type& engine() { return engine_; }
+
  private:
   void prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
     if constexpr (among_processes) {

@@ -1,0 +1,37 @@
+// multi_worker_pipeline: the layers of one network on the workers of a cluster. Needs gRPC.
+// needs: grpc protozero
+#pragma once
+#include <strata/distribute/multi_worker_mirrored.hpp>
+#include <strata/distribute/pipeline_among.hpp>
+#include <utility>
+
+namespace strata {
+
+/// `multi_worker_pipeline<tf_config, balanced<4>, micro_batches<8>>{}`: pipeline_among the workers of a cluster, of whom there
+/// are as many as places; the chief, or worker 0, has the first stage. Each runs the same program on the same data set. Throws as
+/// multi_worker_mirrored does; elastic_options are refused, because each worker has some of the layers.
+template <class Resolver, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
+          class Backend = default_backend>
+struct multi_worker_pipeline {
+  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
+                "the strategy needs a cluster resolver");
+  using communicator = control::worker_connections;
+  using backend = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, communicator>;
+  static constexpr auto name = "multi_worker_pipeline";
+  Resolver resolver{};
+  multi_worker_options options{};
+
+  template <class Program>
+  using executor = stage_executor<Program, backend, communicator>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    if (options.elastic.least_workers > 0) throw_error(divided_layers_are_not_elastic);
+    communicator processes =
+        detail::connect_workers(detail::members_that_train(name, resolver), options,
+                                detail::describe_program<Program>(seed, options.compute, options.communication, optimizer, 0));
+    return {std::move(optimizer), seed, options.compute, std::move(processes)};
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,49 @@
+// pipeline_among: the layers of one network on several processes, which compute different micro-batches at the same time.
+#pragma once
+#include <strata/distribute/synchronous/stage_executor.hpp>
+#include <strata/program/split.hpp>
+#include <utility>
+
+namespace strata {
+
+/// `pipeline_among<C, balanced<4>, micro_batches<8>>{processes}`: pipeline, where each place is a process, on this or other
+/// machines. C is any communicator; each process passes its own end, and all read the same batches. A process computes its stages
+/// with one thread, and keeps activations of them only; after each step processes send each other the parameters that they have
+/// updated. The results are those of one_device with as many leaves, bit for bit. The trainer's constructor throws strata::error
+/// if there are not as many processes as places, or if they have different programs, stages or timetables.
+template <communicator C, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
+          class Backend = default_backend>
+struct pipeline_among {
+  using backend = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, C>;
+  static constexpr auto name = "pipeline_among";
+  C processes;
+  compute_options options{};  // threads: that update, evaluate and predict in each process
+
+  template <class Program>
+  using executor = stage_executor<Program, backend, C>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, options, processes};
+  }
+};
+
+/// placed, where each device is a process: device k is process k.
+template <communicator C, int Devices, class Backend = default_backend>
+struct placed_among {
+  using backend = split_among<Backend, by_device<Devices>, C>;
+  static constexpr auto name = "placed_among";
+  static constexpr int device_count = Devices;
+  C processes;
+  compute_options options{};
+
+  template <class Program>
+  using executor = stage_executor<Program, backend, C>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, options, processes};
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,105 @@
+// The executor of processes that divide the layers of a network.
+#pragma once
+#include <memory>
+#include <span>
+#include <strata/base/hash.hpp>
+#include <strata/distribute/synchronous/process_group_over.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/program/program_text.hpp>
+#include <strata/program/stage_plan.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+namespace detail {
+template <communicator C>
+struct holds_group {
+  std::unique_ptr<process_group_over<C>> group_;
+};
+}  // namespace detail
+
+/// For its engine each process has the whole batch, so the step is that of one process; what processes agree on goes over the
+/// group. Throws strata::error, in all processes, if there are not as many processes as places, or if they have different
+/// programs or stages.
+template <class Program, class Backend, communicator C>
+class stage_executor : detail::holds_group<C>, public synchronous_executor<Program, Backend> {
+  using base = synchronous_executor<Program, Backend>;
+  using engine_options = typename engine_for<Program, Backend>::type::options;
+  using T = typename Program::value_type;
+  using detail::holds_group<C>::group_;
+
+ public:
+  stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes)
+      : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute)},
+        base(std::move(optimizer), seed, engine_options{compute, group_.get()}) {}
+
+  process_group_over<C>& group() { return *group_; }
+  const process_group_over<C>& group() const { return *group_; }
+  double communicating() const { return group_->communicating(); }
+  double waiting() const { return group_->waiting(); }
+
+  metric_sums<Program> train_step(const samples<T>& batch) {
+    const metric_sums<Program> sums = base::train_step(batch);
+    group_->exchange_votes();
+    return sums;
+  }
+
+  /// All slots: valid where collect_slots has come before.
+  std::span<T> whole_slots() { return base::slots(); }
+  std::span<T> slots() = delete;
+  /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do.
+  void collect_slots(bool in_all = false) { this->engine().collect_slots(in_all); }
+  /// A process knows the gradients of its own stages only.
+  void keep_gradient(bool) = delete;
+
+  void announce_error(const std::string& what)
+    requires requires(process_group_over<C> g) { g.announce_error(what); }
+  {
+    group_->announce_error(what);
+  }
+  void announce_work(const std::string& what) const
+    requires requires(const process_group_over<C> g) { g.announce_work(what); }
+  {
+    group_->announce_work(what);
+  }
+
+ private:
+  static auto agreed(std::unique_ptr<process_group_over<C>> group, const typename Program::optimizer& optimizer,
+                     std::uint64_t seed, const compute_options& compute) {
+    constexpr const auto& table = Backend::split::table;
+    constexpr const auto& plan = plan_of<Program, Backend>;
+    constexpr const auto& stages = stage_plan_of<Program, Backend>;
+    std::string cut, turns;
+    for (int g = 0; g < plan.group_count; ++g) cut += detail::text_of({g > 0 ? " " : "", stages.stage_of[g]});
+    for (const auto& of_place : table.turns)
+      for (const turn& t : of_place) turns += detail::text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
+    struct part {
+      const char* name;
+      std::string here;
+      bool is_short = true;
+    };
+    const part parts[] = {{"number of places", std::to_string(table.places)},
+                          {"stages of the kernels", cut},
+                          {"timetable", turns, false},
+                          {"seed", std::to_string(seed)},
+                          {"leaves", std::to_string(compute.leaves)},
+                          {"optimizer", detail::text_of_optimizer(optimizer)},
+                          {"program", detail::text_of_program<Program>(), false}};
+    std::vector<double> hashes;
+    for (const part& each : parts) hashes.push_back(double(detail::hash_of<std::uint32_t>(each.here)));
+    const std::vector<double> all = group->gather(hashes);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const part& what = parts[i % hashes.size()];
+      if (all[i] != all[i % hashes.size()])
+        throw_error({"the processes do not have the same ", what.name, ": process ", i / hashes.size(), " differs from process 0",
+                     what.is_short ? detail::text_of({"; here: ", what.here}) : ""});
+    }
+    if (group->size() != table.places)
+      throw_error({"the network is cut for ", table.places, " processes, but there are ", group->size()});
+    return group;
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,65 @@
+// needs: grpc protozero
+// One process of a training for test_stages.py: stages STRATEGY [FOLDER]. Prints a digest of the parameters and the results.
+// CRASH: the step at which a callback throws. PAUSE: milliseconds to sleep after each step, which is said.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <strata/distribute/multi_worker_pipeline.hpp>
+#include <strata/distribute/pipeline.hpp>
+#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/backup_and_restore.hpp>
+#include <string>
+#include <thread>
+
+#include "outcome.hpp"
+using namespace strata;
+
+namespace {
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dropout<0.2_r>, residual<dense<64, relu>>, dense<10, softmax>>;
+using cut = balanced<2>;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+struct crash_or_pause {
+  long crash = std::atol(environment("CRASH").c_str());
+  int pause = std::atoi(environment("PAUSE").c_str());
+
+  void on_batch_end(training_state& s) {
+    if (s.step == crash) throw error("the callback has had enough");
+    if (pause == 0) return;
+    std::printf("step %ld\n", s.step);
+    std::fflush(stdout);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+  }
+};
+
+void train(const auto& strategy, const std::string& folder) {
+  const auto digits = data::synthetic_digits(300, 3);
+  trainer model{net{}, adam{.global_clipnorm = 1.0}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
+  const auto fit = [&](auto&&... options) {
+    return model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(3), validation(digits | data::batch<50>), verbose::off,
+                     crash_or_pause{}, options...);
+  };
+  const history past = folder.empty() ? fit() : fit(backup_and_restore(folder, {.save_every_batches = 2}));
+  std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
+              past["val_accuracy"].back());
+}
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::string strategy = argc > 1 ? argv[1] : "", folder = argc > 2 ? argv[2] : "";
+  const compute_options compute{.threads = 1, .leaves = 4};
+  multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(10)};
+  options.communication.timeout = std::chrono::seconds(10);
+  if (strategy == "workers_tcp") options.communication.implementation = communication_implementation::tcp;
+  if (strategy == "one_device") train(one_device{compute}, folder);
+  if (strategy == "threads") train(pipeline<cut>{compute}, folder);
+  if (strategy == "workers" || strategy == "workers_tcp")
+    train(multi_worker_pipeline<tf_config, cut>{.options = options}, folder);
+} catch (...) {
+  return test::report_error();
+}

@@ -1,0 +1,56 @@
+# needs: grpc protozero
+"""Pipelines over real processes: the bits of one device, snapshots that any strategy continues, and what is said when one is lost."""
+import itertools, os, tempfile
+from workers import case, check, check_took, digest, finish, finish_tests, free_ports, read_line, start
+import time
+
+scratch = tempfile.TemporaryDirectory()
+folders = (os.path.join(scratch.name, str(i)) for i in itertools.count())
+expected = digest(finish([start(['one_device'], program='stages')])[0])
+
+
+def train(strategy, folder='', count=2, **more):
+    """The processes of one training; only the first of them has the folder."""
+    if not strategy.startswith('workers'):
+        return [start([strategy, folder], program='stages', **more)]
+    addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
+    return [start([strategy, folder if i == 0 or not folder else folder + '-not-here'],
+                  {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}, 'stages', **more)
+            for i in range(count)]
+
+
+@case('two threads, two processes through shared memory, two over TCP: the bits of one device')
+def _():
+    for strategy in ('threads', 'workers', 'workers_tcp'):
+        for out in finish(train(strategy)):
+            check(digest(out) == expected, f'{strategy}:\n{out}')
+
+
+@case('a training that ended within an epoch is continued by another strategy, to the same bits')
+def _():
+    for first, second in (('workers', 'one_device'), ('one_device', 'workers'), ('workers', 'threads'), ('threads', 'workers')):
+        folder = next(folders)
+        for out in finish(train(first, folder, CRASH='7')):
+            check('had enough' in out and 'digest' not in out, f'{first}:\n{out}')
+        for out in finish(train(second, folder)):
+            check(digest(out) == expected, f'{first}, then {second}:\n{out}')
+
+
+@case('as many processes as places, or one sentence')
+def _():
+    for out in finish(train('workers', count=3)):
+        check('the network is cut for 2 processes, but there are 3' in out, out)
+
+
+@case('a process that is killed is named by the other one')
+def _():
+    processes = train('workers', PAUSE='50')
+    read_line(processes[0])
+    processes[1].kill()
+    began = time.monotonic()
+    out = finish(processes[:1])[0]
+    check('communication_error' in out and 'worker 1' in out, out)
+    check_took(began, 15)
+
+
+finish_tests()
