@@ -5,21 +5,11 @@
 
 using namespace strata;
 
-/// It has a kernel, but neither an emission nor functions of one element, which could be traced.
+/// It has no functions of one element, which could be traced.
 struct twice {
   using is_activation = void;
   static constexpr auto name = "twice";
   static constexpr expected_shape output_shape(shape in) { return in; }
-};
-template <class P, shape In>
-struct strata::kernel<reference, twice, P, In> : kernel_defaults {
-  using T = typename P::value_type;
-  static constexpr void forward(const operands<T>& o) {
-    for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = 2 * o.x[0][i];
-  }
-  static constexpr void backward(const operands<T>& o) {
-    for (int i = 0; o.dx[0] && i < o.count * In.size(); ++i) o.dx[0][i] = 2 * o.dy[i];
-  }
 };
 #ifdef TWIN
 using activation_of_mine = relu;

@@ -82,7 +82,7 @@ struct module_text {
 
 /// What is decided for each platform, with the measurements of docs/decisions.
 struct platform_traits {
-  bool pools_by_reduce_window = true;  // otherwise max pooling whose windows do not overlap is a reshape and a maximum
+  bool pools_by_reduce_window = true;  // otherwise max pooling whose windows do not overlap is element-wise
 
   friend constexpr bool operator==(const platform_traits&, const platform_traits&) = default;
 };

@@ -28,9 +28,26 @@ struct separate_windows {
     return w.size[0] == w.stride[0] && w.size[1] == w.stride[1] && w.low[0] == 0 && w.low[1] == 0 && w.high[0] == 0 &&
            w.high[1] == 0;
   }
-  tensor of(tensor x) const { return reshape(slice(x, {0, 0, 0, 0}, used), split); }
-  tensor back(tensor windows, const extents& x) const {
-    const tensor image = reshape(windows, used);
+  /// The first elements of all windows, then the second ones, and so on: each of the shape of the result.
+  std::vector<tensor> taps(tensor x) const {
+    const tensor all = reshape(slice(x, {0, 0, 0, 0}, used), split);
+    std::vector<tensor> out;
+    for (std::int64_t i = 0; i < split[2]; ++i)
+      for (std::int64_t k = 0; k < split[4]; ++k)
+        out.push_back(reshape(slice(all, {0, 0, i, 0, k, 0}, {split[0], split[1], i + 1, split[3], k + 1, split[5]}),
+                              {split[0], split[1], split[3], split[5]}));
+    return out;
+  }
+  /// The image whose taps these are, with zeros where there is no window.
+  tensor image_of(const std::vector<tensor>& taps, const extents& x) const {
+    std::vector<tensor> lines;
+    for (std::int64_t i = 0; i < split[2]; ++i) {
+      std::vector<tensor> line;
+      for (std::int64_t k = 0; k < split[4]; ++k)
+        line.push_back(reshape(taps[std::size_t(i * split[4] + k)], {split[0], split[1], 1, split[3], 1, split[5]}));
+      lines.push_back(concatenate(line, 4));
+    }
+    const tensor image = reshape(concatenate(lines, 2), used);
     return used == x ? image : pad(image, {0, 0, 0, 0}, {0, x[1] - used[1], x[2] - used[2], 0}, {0, 0, 0, 0});
   }
 };
@@ -57,16 +74,24 @@ STRATA_FUNCTION tensor first_of_largest(tensor x, tensor largest, const extents&
 STRATA_FUNCTION tensor max_pool_forward(operation_call& c, const pool_settings& s) {
   const window_2d w = window_of(s, c.x[0].extents());
   if (c.step.platform.pools_by_reduce_window || !separate_windows::exist(w)) return reduce_window(reduction::maximum, c.x[0], w);
-  return reduce(reduction::maximum, separate_windows(c.x[0].extents(), c.out, w).of(c.x[0]), {2, 4});
+  tensor largest;
+  for (const tensor tap : separate_windows(c.x[0].extents(), c.out, w).taps(c.x[0]))
+    largest = largest ? binary("maximum", largest, tap) : tap;
+  return largest;
 }
 STRATA_FUNCTION void max_pool_backward(operation_call& c, const pool_settings& s) {
   const extents& x = c.x[0].extents();
   const window_2d w = window_of(s, x);
   if (c.step.platform.pools_by_reduce_window || !separate_windows::exist(w)) return c.set_dx(select_and_scatter(c.x[0], c.dy, w));
   const separate_windows windows(x, c.out, w);
-  const tensor is_first = first_of_largest(windows.of(c.x[0]), broadcast(c.y, windows.split, {0, 1, 3, 5}), {2, 4});
-  const tensor dy = broadcast(c.dy, windows.split, {0, 1, 3, 5});
-  c.set_dx(windows.back(select(compare("NE", is_first, filled(0, dy)), dy, filled(0, dy)), x));
+  std::vector<tensor> of_taps;
+  tensor found;  // whether an earlier element of the window is the largest
+  for (const tensor tap : windows.taps(c.x[0])) {
+    const tensor is_largest = compare("EQ", tap, c.y);
+    of_taps.push_back(select(found ? binary("and", is_largest, unary("not", found)) : is_largest, c.dy, filled(0, c.dy)));
+    found = found ? binary("or", found, is_largest) : is_largest;
+  }
+  c.set_dx(windows.image_of(of_taps, x));
 }
 
 /// For each window the number of its elements that lie in the image: (H', W'), spread over the type of `like`.
