@@ -29,18 +29,20 @@ struct put_filters_first {
   }
 };
 /// Back: a gradient of cuDNN goes to that of a leaf.
+template <class From>
 struct put_filters_last {
-  const float* from;
+  const From* from;
   gradient_place<float> to;
   long leaf, rows, filters;
-  constexpr void operator()(long i) const { to.store(leaf, i, from[i % filters * rows + i / filters]); }
+  constexpr void operator()(long i) const { to.store(leaf, i, float(from[i % filters * rows + i / filters])); }
 };
-struct add_elements {
-  const float* from;
-  float* to;
-  constexpr void operator()(long i) const { to[i] += from[i]; }
+/// What cuDNN has computed of the gradient of an input.
+template <class From>
+struct take_gradient {
+  const From* from;
+  gradient_place<float> to;
+  constexpr void operator()(long i) const { to.store(i, float(from[i])); }
 };
-
 #if defined(STRATA_CUDNN) || !defined(__CUDACC__)
 
 /// The calls for a leaf.
@@ -68,8 +70,9 @@ struct prepared_convolution {
 
 /// As convolution_kernel, which computes where leaves are small or the library has no plan.
 ///
-/// In bfloat16, x is rounded once and kept for backward. scratch: the kernel as cuDNN has it | its gradient | workspace of the
-/// library | rounded x (in inference), or dz and the gradient of the input where it is added.
+/// In bfloat16, x is rounded once and kept for backward, and the library rounds what it has computed. scratch: the kernel as
+/// cuDNN has it | its gradient | workspace of the library | outputs, of the library or before the activation, or dz | rounded x
+/// (in inference), or the gradient of the input.
 template <conv_settings S, class A, class P, shape In>
 struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
   using ours = convolution_kernel<S, A, P, In>;
@@ -81,12 +84,12 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
   static_assert(channels % 8 == 0 && filters % 8 == 0, "arrays of the library begin at multiples of 16 bytes");
 
   static constexpr int padded(int size) { return (size + 15) / 16 * 16; }
-  static constexpr int at_gradient = padded(halves ? kernel_size / 2 : kernel_size),
-                       at_workspace = at_gradient + padded(kernel_size);
-  static constexpr int dz_size = halves ? out_size / 2 : is_linear ? 0 : out_size;
-  static constexpr int saved = halves ? in_size / 2 : 0;
+  using element = std::conditional_t<halves, bfloat16, float>;  // of the arrays of the library
+  static constexpr int at_gradient = padded(halves ? kernel_size / 2 : kernel_size), at_workspace = 2 * at_gradient;
+  static constexpr int z_size = halves ? out_size / 2 : is_linear ? 0 : out_size, x_size = halves ? in_size / 2 : in_size;
+  static constexpr int saved = halves ? x_size : 0;
   static constexpr int scratch = at_workspace + int(dnn_workspace / sizeof(float));
-  static constexpr int scratch_per_sample = dz_size + in_size;
+  static constexpr int scratch_per_sample = z_size + x_size;
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
     const auto samples = rows_of_leaves::of(o);
@@ -100,7 +103,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
       if (made->rest > 0) made->smaller.*which = library_convolution::find(q, description(direction, made->rest, fused));
       return made->all_have(which);
     };
-    made->is_fused = find(&convolution_calls::forward, dnn_direction::forward, true);
+    made->is_fused = !halves && find(&convolution_calls::forward, dnn_direction::forward, true);
     if (!made->is_fused && !find(&convolution_calls::forward, dnn_direction::forward, false)) return {};
     if (!trains) return made;
     if (o.dw[0] && !find(&convolution_calls::kernel_gradient, dnn_direction::kernel_gradient, false)) return {};
@@ -109,7 +112,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
   }
 
   static void forward(queue q, const operands<float>& o) { run(q, o, o.saved); }
-  static void infer(queue q, const operands<float>& o) { run(q, o, per_sample(o)); }
+  static void infer(queue q, const operands<float>& o) { run(q, o, second_part(o)); }
 
   static void backward(queue q, const operands<float>& o) {
     using dz_type = gradient_before<A, float>;
@@ -122,20 +125,20 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
     const void* z = o.dy;
     const long elements = long{o.count} * out_size;
     if constexpr (halves) {
-      auto* const rounded = reinterpret_cast<bfloat16*>(per_sample(o));
+      auto* const rounded = reinterpret_cast<bfloat16*>(first_part(o));
       for_each_index(q, elements, round_rows<dz_type>{dz, rounded, filters, filters});
       z = rounded;
     } else if constexpr (!is_linear) {
-      for_each_index(q, elements, store_elements<dz_type>{dz, per_sample(o)});
-      z = per_sample(o);
+      for_each_index(q, elements, store_elements<dz_type>{dz, first_part(o)});
+      z = first_part(o);
     }
     const auto dw = gradient_place<float>::of_weight(o, 0), db = gradient_place<float>::of_weight(o, 1);
     if (dw.is_wanted()) {
-      float* const gradient = o.scratch + at_gradient;
+      auto* const gradient = reinterpret_cast<element*>(o.scratch + at_gradient);
       how->for_each_leaf([&](const convolution_calls& calls, int leaf, long first, long) {
         calls.kernel_gradient->run(q, {factor(halves ? o.saved : o.x[0], first * in_size), gradient, factor(z, first * out_size),
                                        nullptr, workspace(o)});
-        for_each_index(q, kernel_size, put_filters_last{gradient, dw, leaf, rows, filters});
+        for_each_index(q, kernel_size, put_filters_last<element>{gradient, dw, leaf, rows, filters});
       });
       const long first_empty = how->full_leaves + (how->rest > 0);
       for_each_index(q, (how->leaves - first_empty) * kernel_size, clear_gradients{dw, first_empty, kernel_size});
@@ -144,11 +147,14 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
       store_bias_gradient(q, rows_of_leaves::of(o), rounded_elements<P, dz_type>{dz}, db, filters, down.out() * across.out());
     if (o.dx[0]) {
       void* const w = kernel_of_library(q, o);
-      float* const dx = o.adds_dx[0] ? per_sample(o) + long{o.count} * dz_size : o.dx[0];
+      const auto dx = gradient_place<float>::of_input(o, 0);
+      const bool takes = halves || dx.adds;  // else the library stores where the gradient belongs
+      float* const computed = takes ? second_part(o) : dx.to;
       how->for_each_leaf([&](const convolution_calls& calls, int, long first, long) {
-        calls.input_gradient->run(q, {dx + first * in_size, w, factor(z, first * out_size), nullptr, workspace(o)});
+        calls.input_gradient->run(q, {factor(computed, first * in_size), w, factor(z, first * out_size), nullptr, workspace(o)});
       });
-      if (o.adds_dx[0]) for_each_index(q, long{o.count} * in_size, add_elements{dx, o.dx[0]});
+      if (takes)
+        for_each_index(q, long{o.count} * in_size, take_gradient<element>{reinterpret_cast<const element*>(computed), dx});
     }
   }
 
@@ -161,14 +167,14 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
     return {direction, factors_of<P>, images, axis(down), axis(across), channels, filters, fused && S.bias, fused && is_relu, 16};
   }
   static float* workspace(const operands<float>& o) { return o.scratch + at_workspace; }
-  static float* per_sample(const operands<float>& o) { return o.scratch + scratch; }
+  static float* first_part(const operands<float>& o) { return o.scratch + scratch; }
+  static float* second_part(const operands<float>& o) { return first_part(o) + long{o.count} * z_size; }
   /// Element i of an array of factors.
   static void* factor(const void* from, long i) {
     void* const all = const_cast<void*>(from);
     return halves ? static_cast<void*>(static_cast<bfloat16*>(all) + i) : static_cast<float*>(all) + i;
   }
   static void* kernel_of_library(const queue& q, const operands<float>& o) {
-    using element = std::conditional_t<halves, bfloat16, float>;
     auto* const to = reinterpret_cast<element*>(o.scratch);
     for_each_index(q, kernel_size, put_filters_first<P, element>{o.w[0], to, rows, filters});
     return to;
@@ -185,11 +191,13 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
     }
     void* const w = kernel_of_library(q, o);
     const float* const bias = S.bias ? o.w[1] : nullptr;
+    void* const y = halves ? first_part(o) : o.y;
     how->for_each_leaf([&](const convolution_calls& calls, int, long first, long) {
-      calls.forward->run(q, {factor(x, first * in_size), w, o.y + first * out_size, bias, workspace(o)});
+      calls.forward->run(q, {factor(x, first * in_size), w, factor(y, first * out_size), bias, workspace(o)});
     });
-    if (const bool adds_bias = S.bias && !how->is_fused; adds_bias || !(is_linear || (is_relu && how->is_fused)))
-      for_each_index(q, long{o.count} * out_size, finish_outputs<A>{o.y, adds_bias ? bias : nullptr, filters});
+    if (const bool adds_bias = S.bias && !how->is_fused; halves || adds_bias || !(is_linear || (is_relu && how->is_fused)))
+      for_each_index(q, long{o.count} * out_size,
+                     finish_outputs<A, element>{static_cast<const element*>(y), o.y, adds_bias ? bias : nullptr, filters});
   }
 };
 

@@ -175,7 +175,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
       part.forward->run(q, {w, row(x, part.first_row, x_row, K), o.y + part.first_row * N, bias, workspace(o)});
     const bool adds_bias = S.bias && !has_bias(how->forward);
     if (adds_bias || !(is_linear || (std::is_same_v<A, relu> && how->forward != blas_epilogue::none)))
-      for_each_index(q, long{o.count} * N, finish_outputs<A>{o.y, adds_bias ? bias : nullptr, N});
+      for_each_index(q, long{o.count} * N, finish_outputs<A, float>{o.y, o.y, adds_bias ? bias : nullptr, N});
   }
 
   // Rows of ours are columns of cuBLASLt, so each product is the transpose of ours, with its factors exchanged.

@@ -26,13 +26,17 @@ struct store_elements {
   float* to;
   constexpr void operator()(long i) const { to[i] = from[i]; }
 };
-/// What the library has left to do: bias (null: none) and activation.
-template <class A>
+/// What the library has left to do: bias (null: none) and activation. from: what it has computed, perhaps where y is.
+template <class A, class From>
 struct finish_outputs {
+  const From* from;
   float* y;
   const float* bias;
   long columns;
-  constexpr void operator()(long i) const { y[i] = activated<A>(bias ? bias[i % columns] + y[i] : y[i]); }
+  constexpr void operator()(long i) const {
+    const float x(from[i]);
+    y[i] = activated<A>(bias ? bias[i % columns] + x : x);
+  }
 };
 /// The gradients of leaves without samples.
 struct clear_gradients {

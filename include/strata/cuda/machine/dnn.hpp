@@ -53,14 +53,13 @@ class library_convolution {
     std::vector<dnn_plan> candidates = dnn_plan::candidates(q, what);
     if (candidates.empty()) return {};
     const cuda_device on(q.device());
-    const auto array = [&](long size, factor_type type) {
-      auto memory = on.allocate<std::byte>(std::size_t(size * bytes_of(type)));
-      for_each_index(q, size, detail::fill_with_numbers{memory.data(), type == factor_type::bf16});
+    const auto array = [&](long size) {
+      auto memory = on.allocate<std::byte>(std::size_t(size * bytes_of(what.factors)));
+      for_each_index(q, size, detail::fill_with_numbers{memory.data(), what.factors == factor_type::bf16});
       return memory;
     };
-    const auto inputs = array(what.size_of_inputs(), what.type_of_inputs()),
-               kernel = array(what.size_of_kernel(), what.type_of_kernel()),
-               outputs = array(what.size_of_outputs(), what.type_of_outputs()), bias = array(what.filters, factor_type::f32);
+    const auto inputs = array(what.size_of_inputs()), kernel = array(what.size_of_kernel()),
+               outputs = array(what.size_of_outputs()), bias = array(what.filters);
     const auto workspace = on.allocate<std::byte>(dnn_workspace);
     const dnn_addresses at{inputs.data(), kernel.data(), outputs.data(), reinterpret_cast<const float*>(bias.data()),
                            workspace.data()};

@@ -26,17 +26,12 @@ struct dnn_convolution {
   long images = 0;
   dnn_axis down, across;
   int channels = 0, filters = 0;
-  bool adds_bias = false, applies_relu = false;  // forward: relu(y + bias)
+  bool adds_bias = false, applies_relu = false;  // forward, for floats: relu(y + bias)
   int alignment = 16;                            // of all addresses, in bytes
 
   constexpr long size_of_inputs() const { return images * down.in * across.in * channels; }
   constexpr long size_of_kernel() const { return long(filters) * down.kernel * across.kernel * channels; }
   constexpr long size_of_outputs() const { return images * down.out * across.out * filters; }
-  constexpr factor_type type_of_inputs() const { return direction == dnn_direction::input_gradient ? factor_type::f32 : factors; }
-  constexpr factor_type type_of_kernel() const {
-    return direction == dnn_direction::kernel_gradient ? factor_type::f32 : factors;
-  }
-  constexpr factor_type type_of_outputs() const { return direction == dnn_direction::forward ? factor_type::f32 : factors; }
 };
 
 /// Where its arrays lie on its device.
@@ -68,6 +63,7 @@ inline void check(const dnn_convolution& c) {
     if (room < 0 || a.out != room / a.stride + 1) refuse("the outputs have another extent");
   }
   if (c.direction != dnn_direction::forward && (c.adds_bias || c.applies_relu)) refuse("only forward has a bias and relu");
+  if (c.factors == factor_type::bf16 && c.adds_bias) refuse("a bias is of floats, the outputs are not");
   if (c.alignment < 16 || (c.alignment & (c.alignment - 1)) != 0) refuse("an alignment is a power of two of at least 16 bytes");
 }
 

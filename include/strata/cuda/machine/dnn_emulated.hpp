@@ -32,10 +32,10 @@ class dnn_plan {
 
   dnn_plan(const dnn_convolution& what, int number) : what_(what), number_(number) {}
 
-  float element(factor_type type, const void* from, long i) const {
-    if (type == factor_type::bf16) return float(static_cast<const bfloat16*>(from)[i]);
+  float element(const void* from, long i) const {
+    if (what_.factors == factor_type::bf16) return float(static_cast<const bfloat16*>(from)[i]);
     const float x = static_cast<const float*>(from)[i];
-    return type == factor_type::tf32 ? nearest_tf32(x) : x;
+    return what_.factors == factor_type::tf32 ? nearest_tf32(x) : x;
   }
   /// Calls f(index of x, index of w, index of y) for each product of the convolution.
   template <class F>
@@ -59,25 +59,32 @@ class dnn_plan {
   }
   void compute(const dnn_addresses& at) const {
     const dnn_convolution& c = what_;
-    const auto x = [&](long i) { return element(c.factors, at.inputs, i); };
-    const auto w = [&](long i) { return element(c.factors, at.kernel, i); };
-    const auto y = [&](long i) { return element(c.factors, at.outputs, i); };
+    const auto x = [&](long i) { return element(at.inputs, i); };
+    const auto w = [&](long i) { return element(at.kernel, i); };
+    const auto y = [&](long i) { return element(at.outputs, i); };
     const bool forward = c.direction == dnn_direction::forward, to_inputs = c.direction == dnn_direction::input_gradient;
-    auto* const to = static_cast<float*>(forward ? at.outputs : to_inputs ? at.inputs : at.kernel);
-    const long size = forward ? c.size_of_outputs() : to_inputs ? c.size_of_inputs() : c.size_of_kernel();
     static int runs = 0;
-    std::fill_n(to, size, number_ == 1 ? float(++runs) * 1e-3f : 0.f);
+    std::vector<float> sums(std::size_t(forward     ? c.size_of_outputs()
+                                        : to_inputs ? c.size_of_inputs()
+                                                    : c.size_of_kernel()),
+                            number_ == 1 ? float(++runs) * 0.1f : 0.f);
     for_each_product_of([&](long i, long j, long k) {
       if (forward)
-        to[k] += x(i) * w(j);
+        sums[std::size_t(k)] += x(i) * w(j);
       else if (to_inputs)
-        to[i] += w(j) * y(k);
+        sums[std::size_t(i)] += w(j) * y(k);
       else
-        to[j] += x(i) * y(k);
+        sums[std::size_t(j)] += x(i) * y(k);
     });
-    for (long i = 0; i < size; ++i) {
-      if (c.adds_bias) to[i] += at.bias[i % c.filters];
-      if (c.applies_relu && to[i] < 0) to[i] = 0;
+    void* const to = forward ? at.outputs : to_inputs ? at.inputs : at.kernel;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      float sum = sums[i];
+      if (c.adds_bias) sum += at.bias[i % std::size_t(c.filters)];
+      if (c.applies_relu && sum < 0) sum = 0;
+      if (c.factors == factor_type::bf16)
+        static_cast<bfloat16*>(to)[i] = bfloat16::nearest(sum);
+      else
+        static_cast<float*>(to)[i] = sum;
     }
   }
 
@@ -101,9 +108,9 @@ class dnn_plan {
       if (!detail::machine_state::the().holds(q.device(), from, std::size_t(bytes)))
         throw_error({"a convolution (", text_of(what_), "): ", name, " is not in memory of gpu(", q.device(), ")"});
     };
-    check_memory(at.inputs, what_.size_of_inputs() * bytes_of(what_.type_of_inputs()), "the input");
-    check_memory(at.kernel, what_.size_of_kernel() * bytes_of(what_.type_of_kernel()), "the kernel");
-    check_memory(at.outputs, what_.size_of_outputs() * bytes_of(what_.type_of_outputs()), "the output");
+    check_memory(at.inputs, what_.size_of_inputs() * bytes_of(what_.factors), "the input");
+    check_memory(at.kernel, what_.size_of_kernel() * bytes_of(what_.factors), "the kernel");
+    check_memory(at.outputs, what_.size_of_outputs() * bytes_of(what_.factors), "the output");
     check_memory(at.workspace, long(dnn_workspace), "the workspace");
     if (what_.adds_bias) check_memory(at.bias, what_.filters * 4L, "the bias");
     detail::count(q, &work_counts::kernels, "a convolution");

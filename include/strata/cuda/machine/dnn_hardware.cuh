@@ -163,11 +163,11 @@ class dnn_graph {
   explicit dnn_graph(const dnn_convolution& c) {
     parts_.reserve(16);  // they refer to each other
     const dnn_descriptor& x =
-        tensor(inputs, c.type_of_inputs(), {c.images, c.channels, c.down.in, c.across.in}, c.alignment);
+        tensor(inputs, c.factors, {c.images, c.channels, c.down.in, c.across.in}, c.alignment);
     const dnn_descriptor& w =
-        tensor(kernel, c.type_of_kernel(), {c.filters, c.channels, c.down.kernel, c.across.kernel}, c.alignment);
+        tensor(kernel, c.factors, {c.filters, c.channels, c.down.kernel, c.across.kernel}, c.alignment);
     const std::array<std::int64_t, 4> extents{c.images, c.filters, c.down.out, c.across.out};
-    const dnn_descriptor& y = tensor(outputs, c.type_of_outputs(), extents, c.alignment);
+    const dnn_descriptor& y = tensor(outputs, c.factors, extents, c.alignment);
 
     dnn_descriptor window(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     using pair = std::array<std::int64_t, 2>;
@@ -220,7 +220,8 @@ class dnn_graph {
     }
   }
 
-  /// Engine configurations that the library proposes; none if it cannot compute the graph.
+  /// Engine configurations that the library proposes, the most promising first; none if it cannot compute the graph. Those of the
+  /// second list are slower, but only there are some without tensor cores.
   std::vector<dnn_descriptor> configurations(cudnnHandle_t handle) {
     dnn_descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
@@ -229,22 +230,25 @@ class dnn_graph {
           "the operations of a graph");
     if (!graph.finalize()) return {};
     graph_ = std::move(graph);
-    dnn_descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_);
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);
-    if (!heuristics.finalize()) return {};
-    std::vector<dnn_descriptor> found;
-    std::vector<cudnnBackendDescriptor_t> handles;
-    for (int i = 0; i < 16; ++i) {
-      found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-      handles.push_back(found.back().handle());
+    std::vector<dnn_descriptor> all;
+    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+      dnn_descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+      heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_);
+      heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+      if (!heuristics.finalize()) continue;
+      std::vector<dnn_descriptor> found;
+      std::vector<cudnnBackendDescriptor_t> handles;
+      for (int i = 0; i < 16; ++i) {
+        found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        handles.push_back(found.back().handle());
+      }
+      std::int64_t count = 0;
+      if (cudnnBackendGetAttribute(heuristics.handle(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                   std::int64_t(handles.size()), &count, handles.data()) != CUDNN_STATUS_SUCCESS)
+        continue;
+      for (std::size_t i = 0; i < found.size() && std::int64_t(i) < count; ++i) all.push_back(std::move(found[i]));
     }
-    std::int64_t count = 0;
-    if (cudnnBackendGetAttribute(heuristics.handle(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                 std::int64_t(handles.size()), &count, handles.data()) != CUDNN_STATUS_SUCCESS)
-      return {};
-    found.erase(found.begin() + std::min<std::ptrdiff_t>(count, 16), found.end());
-    return found;
+    return all;
   }
 };
 
