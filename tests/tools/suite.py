@@ -1,6 +1,7 @@
 """Builds and runs the tests that Meson knows and counts them: see tests/run --help."""
 import argparse
 import os
+import resource
 import sys
 import time
 from collections import Counter, defaultdict
@@ -118,7 +119,8 @@ def main():
         report.add(test, outcome)
     report.print_seconds(done)
     report.print_failures()
-    print(f"{time.monotonic() - began:.0f} s")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{time.monotonic() - began:.0f} s on the clock, {used.ru_utime + used.ru_stime:.0f} s of {CPUS} processors")
     return report.print_counts()
 
 

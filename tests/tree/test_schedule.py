@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tools"))
 import schedule  # noqa: E402
 import sources  # noqa: E402
-from build import Test  # noqa: E402
+from build import Build, Test  # noqa: E402
 
 results = []
 
@@ -92,6 +92,32 @@ with tempfile.TemporaryDirectory() as log:
     ended = list(schedule.Schedule([broken, after]).run())
     threading.excepthook = threading.__excepthook__
     report("an exception while compiling ends the run", [outcome for _, outcome in ended] == [None, None], ended)
+
+
+
+def selected(filters, **options):
+    """The tests that a build selects of six: (name, command)."""
+    def introspected(name, program, *suites):
+        return {"name": name, "cmd": [program], "protocol": "tap", "is_parallel": True, "timeout": 60, "workdir": None, "env": {},
+                "suite": [f"strata:{suite}" for suite in suites], "depends": [program] * (not program.endswith("run"))}
+
+    build = Build("g++", **options)
+    tests = [introspected("unit/a", "a", "unit"), introspected("unit/a", "joined", "together", "run_by_sanitizers"),
+             introspected("unit/plain_1 g++", "static/run", "only_compiled"), introspected("unit/b", "b", "unit"),
+             introspected("must_fail/c g++", "must_fail/run", "must_fail", "judged_alone"),
+             introspected("must_fail/all g++", "must_fail/run", "must_fail", "judged_together")]
+    targets = [{"id": name, "filename": [name]} for name in ("a", "b", "joined")]
+    build.introspect = {"tests": tests, "targets": targets}.get
+    build.select(filters)
+    return sorted((t.name, t.command[0]) for t in build.tests)
+
+
+full = [("must_fail/all g++", "must_fail/run"), ("unit/b", "b"), ("unit/plain_1 g++", "static/run")]
+report("where sanitizers follow, what they run is compiled", selected([], sanitizers_follow=True) == full, selected([], sanitizers_follow=True))
+full = [("must_fail/all g++", "must_fail/run"), ("unit/a", "joined"), ("unit/b", "b")]
+report("otherwise it runs", selected([]) == full, selected([]))
+some = [("must_fail/c g++", "must_fail/run"), ("unit/b", "b")]
+report("what a filter picks is judged alone", selected(["unit/b", "must_fail/c"]) == some, selected(["unit/b", "must_fail/c"]))
 
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
