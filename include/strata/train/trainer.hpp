@@ -396,6 +396,12 @@ class trainer {
     return run(prepared(options, size)...);
   }
 
+  /// Where the kernels of this program compute.
+  static std::string_view notice_of_speed() {
+    if constexpr (requires { typename executor_type::backend; }) return detail::speed_notice();
+    return {};
+  }
+
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
     detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
@@ -409,7 +415,7 @@ class trainer {
                               .execution = detail::pick(steps_per_execution(1), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
                               .frozen = layers_.text(),
-                              .notice = detail::speed_notice()});
+                              .notice = notice_of_speed()});
     steps.weigh(detail::pick(class_weight(), options...));
     const int every = detail::pick(validation_freq(1), options...).epochs;
     const auto at_most = detail::pick(validation_steps(0), options...);

@@ -92,14 +92,14 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   const solo_group& group() const { return group_; }
 
   std::span<T> parameters() {
-    return read(parameters_, [this](const auto& f) { each_parameter(f); });
+    return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   std::span<const T> parameters() const {
-    return read(parameters_, [this](const auto& f) { each_parameter(f); });
+    return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   /// What the optimizer keeps: one array of the layout's trainable size after the other.
   std::span<T> slots() {
-    return read(slots_, [this](const auto& f) { each_slot(f); });
+    return read(slots_, [this](const auto& f) { this->each_slot(f); });
   }
   /// The spans that were read may have been written to.
   void parameters_changed() {
@@ -256,8 +256,8 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
 
   void write_state() {
     if (state_.is_lost) parameters();  // which says so
-    write(parameters_, [this](const auto& f) { each_parameter(f); });
-    if (!types_of_slots_.empty()) write(slots_, [this](const auto& f) { each_slot(f); });
+    write(parameters_, [this](const auto& f) { this->each_parameter(f); });
+    if (!types_of_slots_.empty()) write(slots_, [this](const auto& f) { this->each_slot(f); });
   }
   void write(copy& from, const auto& each) {
     if (!std::exchange(from.is_written, false)) return;
