@@ -41,6 +41,12 @@ headers = [pathlib.Path(nvcc).resolve().parents[1] / "include", pathlib.Path("/u
 if all(any((folder / header).is_file() for folder in headers) for header in ("cublasLt.h", "cudnn_graph.h")):
     check_program("large.cu", (90,), ["-DSTRATA_CUBLASLT", "-DSTRATA_CUDNN", "-lcublasLt", "-lcudnn"], 10,
                   "a training program with cuBLASLt and cuDNN")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-DSTRATA_CUDNN", "-arch=sm_90", f"-I{ROOT}/include",
+                   ROOT / "tests/cuda/plans.cu", "-o", f"{folder}/plans", "-lcudnn"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        ran = subprocess.run([f"{folder}/plans"], capture_output=True, text=True) if done.returncode == 0 else done
+        check(ran.returncode == 0, "cuDNN has plans for every kind of convolution that it is given, for an H100", ran.stdout + ran.stderr)
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -116,6 +116,19 @@ class dnn_descriptor {
   bool finalize() { return cudnnBackendFinalize(handle_) == CUDNN_STATUS_SUCCESS; }
 };
 
+/// What plans are for: the device of a handle or, without one, a device that is described. Plans for the second cannot run here.
+struct dnn_target {
+  cudnnHandle_t handle = nullptr;
+  const dnn_descriptor* device = nullptr;
+
+  void set_handle(dnn_descriptor& of, cudnnBackendAttributeName_t by_handle) const {
+    if (handle) of.set(by_handle, handle);
+  }
+  void set_device(dnn_descriptor& of, cudnnBackendAttributeName_t by_device) const {
+    if (device) of.set(by_device, *device);
+  }
+};
+
 /// The numbers by which arrays are bound to a graph.
 enum dnn_array : std::int64_t { inputs = 1, kernel, outputs, bias, sums, biased };
 
@@ -222,9 +235,9 @@ class dnn_graph {
 
   /// Engine configurations that the library proposes, the most promising first; none if it cannot compute the graph. Those of the
   /// second list are slower, but only there are some without tensor cores.
-  std::vector<dnn_descriptor> configurations(cudnnHandle_t handle) {
+  std::vector<dnn_descriptor> configurations(const dnn_target& target) {
     dnn_descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+    target.set_handle(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
     check(cudnnBackendSetAttribute(graph.handle(), CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                    std::int64_t(operations_.size()), operations_.data()),
           "the operations of a graph");
@@ -235,6 +248,7 @@ class dnn_graph {
       dnn_descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
       heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_);
       heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+      target.set_device(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
       if (!heuristics.finalize()) continue;
       std::vector<dnn_descriptor> found;
       std::vector<cudnnBackendDescriptor_t> handles;
@@ -292,13 +306,16 @@ class dnn_plan {
  public:
   /// Those that may be able to run it, the most promising first.
   static std::vector<dnn_plan> candidates(const queue& q, const dnn_convolution& what) {
-    const cudnnHandle_t handle = detail::dnn_handle(q);
+    return candidates({detail::dnn_handle(q)}, what);
+  }
+  static std::vector<dnn_plan> candidates(const detail::dnn_target& target, const dnn_convolution& what) {
     detail::dnn_graph graph(what);
     std::vector<dnn_plan> all;
-    for (detail::dnn_descriptor& each : graph.configurations(handle)) {
+    for (detail::dnn_descriptor& each : graph.configurations(target)) {
       if (!detail::is_exact_enough(each, what.factors)) continue;
       detail::dnn_descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+      target.set_handle(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+      target.set_device(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, each);
       if (plan.finalize() && fits(plan)) all.push_back({what, std::move(plan)});
     }
