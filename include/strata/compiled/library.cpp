@@ -2,6 +2,7 @@
 #define STRATA_LIBRARY
 #include <strata/data/sets/find_mnist.hpp>
 #include <strata/strata.hpp>
+#include <strata/xla/emitter/emitter.hpp>
 
 namespace strata::compiled_library {
 extern const int STRATA_TARGET = 0;

@@ -59,7 +59,8 @@ concept elementwise_rule = std::is_trivially_copyable_v<R> && requires {
 /// A rule that also looks at norms of each parameter, such as LAMB's or LARS'. A step has two passes over all elements:
 ///   `V propose(const V& weight, reduced_gradient<V> gradient, V&... slot) const`  updates the slots and returns a direction,
 ///                                       which is kept in place of the gradient
-///   `scale(const parameter_norms&) const`  called between the passes, for each parameter: a T
+///   `scale(const parameter_norms&) const`  called between the passes, for each parameter: a T. It is a template over
+///                                       norms_of_parameter<N>, N = double, if it is to be traced into a module (xla)
 ///   `apply(V& weight, const V& direction, T scale) const`  changes the weight; it may also take V&... slot
 /// The norms are added up in a fixed order: their bits depend neither on the number of threads nor on that of processes.
 ///

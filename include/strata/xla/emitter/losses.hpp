@@ -73,17 +73,16 @@ template <class L>
 struct focal_of_classes {
   using term = typename L::template class_term<traced_math>;
   static constexpr bool from_logits = L::settings.from_logits;
-  static constexpr std::size_t one = 1;
 
   struct row {
     tensor p, log_p, sum;  // of logits: probabilities; else shares
     explicit row(tensor x) {
       if (from_logits) {
         const shifted_logits s(x);
-        p = s.exponentials / over_row(s.sums, x);
-        log_p = s.shifted - over_row(unary("log", s.sums), x);
+        p = s.exponentials / along_first_axes(s.sums, x);
+        log_p = s.shifted - along_first_axes(unary("log", s.sums), x);
       } else {
-        sum = over_row(sum_of_rows(x), x);
+        sum = along_first_axes(sum_of_rows(x), x);
         p = x / sum;
       }
     }
@@ -102,7 +101,7 @@ struct focal_of_classes {
   static tensor gradient(const loss_call& c) {
     const row r(c.x);
     const tensor t = targets(c), slope = trace(c.x, [&] { return r.of_element().slope(traced(t)); });
-    const tensor all = over_row(sum_of_rows(slope), slope), p = trace(c.x, [&] { return r.of_element().p; });
+    const tensor all = along_first_axes(sum_of_rows(slope), slope), p = trace(c.x, [&] { return r.of_element().p; });
     return from_logits ? slope - p * all : (slope / p - all) / r.sum;
   }
 };

@@ -20,7 +20,7 @@ STRATA_FUNCTION tensor smoothed(tensor targets, double amount) {
 /// The parts of a crossentropy from shares x / sum x, which are clamped as in class_crossentropy.
 struct clamped_shares {
   tensor sum, p, inside;  // inside: is not clamped
-  explicit clamped_shares(tensor x) : sum(over_row(sum_of_rows(x), x)), p(x / sum) {
+  explicit clamped_shares(tensor x) : sum(along_first_axes(sum_of_rows(x), x)), p(x / sum) {
     const tensor low = filled(detail::probability_bounds<double>::lowest, p),
                  high = filled(detail::probability_bounds<double>::highest, p);
     inside = binary("and", compare("GE", p, low), compare("LE", p, high));
@@ -33,17 +33,17 @@ STRATA_FUNCTION tensor value_of_classes(tensor x, tensor targets, bool from_logi
   const auto negative_log = [&] {
     if (!from_logits) return -unary("log", clamped_shares(x).clamped);
     const shifted_logits s(x);
-    return over_row(unary("log", s.sums), x) - s.shifted;
+    return along_first_axes(unary("log", s.sums), x) - s.shifted;
   }();
   const tensor zero = filled(0, x);
   return sum_of_rows(select(compare("NE", targets, zero), targets * negative_log, zero));
 }
 STRATA_FUNCTION tensor gradient_of_classes(tensor x, tensor targets, bool from_logits) {
-  if (from_logits) return softmax_of(x) * over_row(sum_of_rows(targets), x) - targets;
+  if (from_logits) return softmax_of(x) * along_first_axes(sum_of_rows(targets), x) - targets;
   const clamped_shares s(x);
   const tensor zero = filled(0, x), counts = binary("and", s.inside, compare("NE", targets, zero));
   const tensor active = sum_of_rows(select(counts, targets, zero));
-  return (select(counts, -targets / s.p, zero) + over_row(active, x)) / s.sum;
+  return (select(counts, -targets / s.p, zero) + along_first_axes(active, x)) / s.sum;
 }
 
 }  // namespace detail
@@ -69,7 +69,7 @@ STRATA_FUNCTION tensor loss_emission<cosine_similarity>::gradient(const loss_cal
   const detail::cosine_parts p(c);
   const tensor cube = p.of_prediction * p.of_prediction * p.of_prediction, zero = filled(0, p.dot);
   const tensor along = select(compare("LT", p.of_prediction, filled(1e7, p.dot)), p.dot * p.of_truth * cube, zero);
-  return over_row(along, c.x) * c.x - over_row(p.of_prediction * p.of_truth, c.x) * c.targets;
+  return along_first_axes(along, c.x) * c.x - along_first_axes(p.of_prediction * p.of_truth, c.x) * c.targets;
 }
 
 namespace detail {
@@ -89,7 +89,7 @@ STRATA_FUNCTION tensor loss_emission<categorical_hinge>::gradient(const loss_cal
   const detail::hinge_parts h(c);
   const tensor misses = compare("GT", h.missing, filled(0, h.missing)), zero = filled(0, c.x);
   const tensor rival = one_hot(position_of_largest(h.scores), c.x.extent(1), c.x.type().of);
-  return select(over_row(misses, c.x), rival * (filled(1, c.x) - c.targets) - c.targets, zero);
+  return select(along_first_axes(misses, c.x), rival * (filled(1, c.x) - c.targets) - c.targets, zero);
 }
 
 }  // namespace strata::stablehlo

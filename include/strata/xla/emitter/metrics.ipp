@@ -41,7 +41,7 @@ STRATA_FUNCTION tensor right_side(const metric_call& c, double threshold) {
 STRATA_FUNCTION tensor among_largest(const metric_call& c, tensor label, int k) {
   const tensor p = as_rows(c.predictions), zero = filled(0, p);
   const tensor own = sum_of_rows(select(compare("NE", one_hot(label, p.extent(1), c.step.number), zero), p, zero));
-  const tensor larger = sum_of_rows(convert(compare("GT", p, over_row(own, p)), c.step.number));
+  const tensor larger = sum_of_rows(convert(compare("GT", p, along_first_axes(own, p)), c.step.number));
   return compare("LT", larger, filled(k, larger));
 }
 
@@ -96,7 +96,7 @@ STRATA_FUNCTION tensor histogram_of_auc(const metric_call& c, int thresholds, bo
 
 STRATA_FUNCTION tensor counts_of_f1(const metric_call& c, const f1_settings& s) {
   const tensor p = as_rows(c.predictions), truth = truth_of_elements(c), is = compare("NE", truth, filled(0, truth));
-  const tensor largest = over_row(reduce(reduction::maximum, p, {1}), p);
+  const tensor largest = along_first_axes(reduce(reduction::maximum, p, {1}), p);
   const tensor yes = s.has_threshold ? compare("GT", p, filled(s.threshold.value(), p))
                                      : binary("and", compare("GE", p, largest), compare("GT", unary("abs", p), filled(1e-9, p)));
   std::vector<tensor> columns;

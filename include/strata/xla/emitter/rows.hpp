@@ -12,8 +12,6 @@ tensor as_rows(tensor x);
 tensor one_hot(tensor indices, std::int64_t classes, element of);
 /// (rows) of i32: where the largest number of (rows, n) stands; of equal ones, the first.
 tensor position_of_largest(tensor x);
-/// (rows), spread over (rows, n).
-tensor over_row(tensor of_row, tensor like);
 
 namespace detail {
 /// Each number of a row (rows, n), as a tensor (rows).

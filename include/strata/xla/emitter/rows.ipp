@@ -17,7 +17,6 @@ STRATA_FUNCTION tensor position_of_largest(tensor x) {
   const tensor is_largest = compare("EQ", x, along_first_axes(largest, x));
   return reduce(reduction::minimum, select(is_largest, columns, filled(std::numeric_limits<std::int32_t>::max(), columns)), {1});
 }
-STRATA_FUNCTION tensor over_row(tensor of_row, tensor like) { return along_first_axes(of_row, like); }
 
 namespace detail {
 STRATA_FUNCTION std::vector<traced> numbers_of_rows(tensor x) {

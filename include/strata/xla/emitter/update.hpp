@@ -1,6 +1,7 @@
 // The update of parameters: penalties, clipping and decay, then the rule of the optimizer, which is traced.
 #pragma once
 #include <cmath>
+#include <strata/concepts/device.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/network/layout.hpp>
 #include <strata/optimizers/gradient_modifiers.hpp>
