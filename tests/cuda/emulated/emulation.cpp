@@ -10,6 +10,7 @@
 #include <cstring>
 #include <strata/callbacks/check_numerics.hpp>
 #include <strata/cuda/cuda.hpp>
+#include <strata/program/least_bytes.hpp>
 #include <strata/strata.hpp>
 #include <string>
 
@@ -245,4 +246,38 @@ TEST_CASE("kernels, copies and waits of a training step") {
   const auto of_cnn = counts_of_a_step<cnn>();
   CHECK(of_cnn.kernels <= 8);
   CHECK(of_cnn.waits == 1);
+}
+
+/// What a step reads and writes, as a share of the least that the plan needs.
+template <class Network>
+double share_of_least_bytes() {
+  have_devices(1);
+  machine::count_bytes();
+  constexpr int count = 64;
+  std::vector<float> x(count * std::size_t(Network::input_shape.size()), 0.5f);
+  std::vector<std::int32_t> y(count);
+  const auto strategy = one_device{gpu(0)};
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy};
+  const samples<float> batch{x.data(), y.data(), count};
+  model.train_step(batch);
+  machine::take_counts(0);
+  model.train_step(batch);
+  const machine::work_counts counts = machine::take_counts(0);
+  using program = typename decltype(model)::program_type;
+  const batch_division division = leaf_policy_of<program>(0, 1)(count);
+  return double(counts.bytes_read + counts.bytes_written) /
+         double(least_bytes_of_step<program, cuda>(count, division.leaves, adam{}.slots()));
+}
+
+TEST_CASE("what a training step reads and writes") {
+  using mlp = sequential<input<784>, dense<64, relu>, dense<64, relu>, dense<10, softmax>>;
+  using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
+                         dense<64, relu>, dense<10, softmax>>;
+  const double of_mlp = share_of_least_bytes<mlp>(), of_cnn = share_of_least_bytes<cnn>();
+  CAPTURE(of_mlp);
+  CAPTURE(of_cnn);
+  CHECK(of_mlp > 0.8);
+  CHECK(of_mlp < 1.2);
+  CHECK(of_cnn > 0.8);
+  CHECK(of_cnn < 1.2);
 }

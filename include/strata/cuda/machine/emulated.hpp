@@ -24,6 +24,7 @@
 #include <strata/base/random.hpp>
 #include <strata/base/text.hpp>
 #include <strata/cuda/machine/errors.hpp>
+#include <strata/cuda/machine/touched_pages.hpp>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -36,14 +37,16 @@ namespace strata::machine {
 /// What one device has done since it was asked last.
 struct work_counts {
   long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, sums = 0;  // also those of graphs
-  long library_calls = 0;           // of the kernels, those of cuBLASLt and cuDNN
-  long graphs = 0, captures = 0;    // launched, recorded
-  long waits = 0, event_waits = 0;  // of the host: for a queue, for an event
+  long library_calls = 0;                  // of the kernels, those of cuBLASLt and cuDNN
+  long graphs = 0, captures = 0;           // launched, recorded
+  long waits = 0, event_waits = 0;         // of the host: for a queue, for an event
+  long bytes_read = 0, bytes_written = 0;  // by kernels and copies: see count_bytes
   constexpr work_counts& operator+=(const work_counts& more) {
     kernels += more.kernels, library_calls += more.library_calls, graphs += more.graphs, captures += more.captures;
     copies_to_device += more.copies_to_device, copies_to_host += more.copies_to_host, copies_between += more.copies_between,
         sums += more.sums;
     waits += more.waits, event_waits += more.event_waits;
+    bytes_read += more.bytes_read, bytes_written += more.bytes_written;
     return *this;
   }
 };
@@ -114,9 +117,9 @@ class device_memory {
   std::size_t capacity_, free_;
   std::map<std::size_t, std::size_t> holes_;      // offset -> size
   std::map<const void*, std::size_t> allocated_;  // address -> bytes
-  static constexpr std::size_t alignment = 256;
-  static constexpr std::size_t taken_for(std::size_t bytes) {
-    return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  std::size_t alignment_ = 256;
+  std::size_t taken_for(std::size_t bytes) const {
+    return (std::max<std::size_t>(bytes, 1) + alignment_ - 1) / alignment_ * alignment_;
   }
 
  public:
@@ -129,6 +132,9 @@ class device_memory {
   device_memory& operator=(const device_memory&) = delete;
   ~device_memory() { ::munmap(begin_, capacity_); }
 
+  std::byte* begin() const { return begin_; }
+  /// From now on no two arrays share a page.
+  void begin_arrays_at_pages() { alignment_ = touched_pages::page; }
   std::size_t free() const { return free_; }
   std::size_t capacity() const { return capacity_; }
   bool is_used() const { return !allocated_.empty(); }
@@ -186,6 +192,7 @@ class machine_state {
   std::vector<std::weak_ptr<queue_state>> queues_;
   philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
   std::uint64_t choices_ = 0;
+  std::unique_ptr<touched_pages> pages_;  // if bytes are counted
   mutable std::recursive_mutex mutex_;
 
   machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0, 0)), std::size_t(memory_from_environment())); }
@@ -205,9 +212,27 @@ class machine_state {
     for (const auto& each : memories_)
       if (each->is_used()) throw_error("emulate_devices: a trainer or a buffer still has memory of an emulated device");
     memories_.clear();
+    pages_.reset();
     for (int i = 0; i < devices; ++i) memories_.push_back(std::make_unique<device_memory>(bytes_of_each));
     counts_.assign(std::size_t(devices), {});
     works_left_.assign(std::size_t(devices), -1);
+  }
+  void count_bytes() {
+    const auto locked = lock();
+    pages_ = std::make_unique<touched_pages>();
+    for (const auto& each : memories_) {
+      if (each->is_used()) throw_error("count_bytes: a trainer or a buffer already has memory of an emulated device");
+      each->begin_arrays_at_pages();
+      pages_->add(each->begin(), each->capacity());
+    }
+  }
+  /// One kernel or copy of a device.
+  void run(int device, const std::function<void()>& work) {
+    if (!pages_) return work();
+    pages_->bytes_read = pages_->bytes_written = 0;
+    pages_->during(work);
+    counts(device).bytes_read += pages_->bytes_read;
+    counts(device).bytes_written += pages_->bytes_written;
   }
   void lose(int device, long after) {
     const auto locked = lock();
@@ -268,7 +293,7 @@ class machine_state {
   bool work_off(queue_state& until, Done&& done) {
     const auto locked = lock();
     if (until.waiting.empty() || done()) return true;
-    const open_memory open(*this);
+    const open_memory open(*this, true);
     while (!until.waiting.empty() && !done()) {
       std::vector<std::shared_ptr<queue_state>> ready;
       for (const auto& each : queues_)
@@ -282,7 +307,7 @@ class machine_state {
       queue_state& chosen = *ready[choice(ready.size())];
       const work next = std::move(chosen.waiting.front());
       chosen.waiting.pop_front();
-      if (next.run && (next.is_signal || is_working(chosen.device))) next.run();
+      if (next.run && (next.is_signal || is_working(chosen.device))) run(chosen.device, next.run);
     }
     return true;
   }
@@ -307,8 +332,9 @@ class machine_state {
   /// While it lives, kernels and copies may read and write.
   struct open_memory {
     machine_state& all;
-    explicit open_memory(machine_state& m) : all(m) {
-      for (const auto& each : all.memories_) each->protect(false);
+    /// by_page: if bytes are counted, each kernel opens its pages.
+    explicit open_memory(machine_state& m, bool by_page = false) : all(m) {
+      for (const auto& each : all.memories_) each->protect(by_page && all.pages_);
     }
     open_memory(const open_memory&) = delete;
     open_memory& operator=(const open_memory&) = delete;
@@ -355,6 +381,9 @@ inline void emulate_devices(int count, std::size_t bytes_of_each = std::size_t{1
 }
 /// For tests: a device does so many works more, and then none.
 inline void lose_device(int device, long after = 0) { detail::machine_state::the().lose(device, after); }
+/// From now on counts what kernels and copies read and write, in pages of 4,096 bytes: each page that a kernel reads, and each
+/// that it writes, however often. Until emulate_devices is called again.
+inline void count_bytes() { detail::machine_state::the().count_bytes(); }
 /// In which order queues work.
 inline void emulate_order(std::uint64_t seed) { detail::machine_state::the().set_seed(seed); }
 /// What a device was asked to do since the last call.
@@ -487,9 +516,7 @@ class graph {
       const auto locked = detail::machine_state::the().lock();
       detail::machine_state::the().counts(q.device()) += work_->counts;
     }
-    detail::enqueue(q, [work = work_] {
-      for (const auto& each : work->all) each();
-    });
+    for (const auto& each : work_->all) detail::enqueue(q, each);
   }
 };
 
