@@ -1,4 +1,4 @@
-// The other half of test_xla_networks.py: networks that together have every layer, trained as modules of StableHLO on a PJRT
+// The other half of test_xla_networks.py: networks that together have most layers, trained as modules of StableHLO on a PJRT
 // plugin and by the reference kernels. A line for each comparison.
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/optimizers/ema.hpp>
