@@ -3,7 +3,6 @@
 #include "libraries.hpp"
 
 #include <cstring>
-#include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <string>
 
@@ -117,13 +116,6 @@ std::vector<float> trained(const auto& strategy, long* library_calls = nullptr) 
   if (library_calls) *library_calls = machine::take_counts(0).library_calls;
   const auto w = model.parameters();
   return {w.begin(), w.end()};
-}
-one_device<cuda> on_devices(int count) {
-  cuda_options options;
-  options.devices.clear();
-  for (int i = 0; i < count; ++i) options.devices.push_back(i);
-  options.leaves = 4;
-  return {options};
 }
 }  // namespace
 

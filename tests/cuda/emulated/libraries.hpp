@@ -1,7 +1,8 @@
-// Emulated libraries that can do everything, or less.
+// Emulated libraries that can do everything, or less, and devices for networks that use them.
 #pragma once
 #include "compare.hpp"
 
+#include <strata/cuda/cuda.hpp>
 #include <string>
 #include <tuple>
 
@@ -39,5 +40,14 @@ struct library_that {
 #endif
   }
 };
+
+/// The first devices; batches have four leaves.
+inline one_device<cuda> on_devices(int count) {
+  cuda_options options;
+  options.devices.clear();
+  for (int i = 0; i < count; ++i) options.devices.push_back(i);
+  options.leaves = 4;
+  return {options};
+}
 
 }  // namespace strata::test

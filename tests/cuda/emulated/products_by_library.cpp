@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>
@@ -227,13 +226,6 @@ std::vector<float> trained(const auto& strategy, long* library_calls = nullptr) 
   std::vector<float> all(w.begin(), w.end());
   all.insert(all.end(), predictions.begin(), predictions.end());
   return all;
-}
-one_device<cuda> on_devices(int count) {
-  cuda_options options;
-  options.devices.clear();
-  for (int i = 0; i < count; ++i) options.devices.push_back(i);
-  options.leaves = 4;
-  return {options};
 }
 }  // namespace
 

@@ -1,5 +1,6 @@
 // cuDNN for emulated devices: plain loops, as work on a queue. Beyond what check() sees, each array must lie in memory that has
 // been allocated.
+// needs: boost_context
 #pragma once
 #include <optional>
 #include <strata/cuda/machine/dnn_convolution.hpp>
