@@ -2,7 +2,7 @@
 // One process of a training on emulated GPUs, for test_gpu_workers.py: gpu_worker STRATEGY LEAVES [EPOCHS]. Prints a digest of
 // the parameters. STRATEGY: one_gpu, or several workers that add gradients up as deterministic or fastest. STEPS: say when each
 // step ends, and sleep so many milliseconds before the next. ELASTIC: the least number of workers of an elastic training.
-// HEARTBEAT: milliseconds.
+// HEARTBEAT: milliseconds. LOSE: after how many works gpu(1) of this process fails.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +54,7 @@ int main(int argc, char** argv) try {
   options.communication.timeout = std::chrono::seconds(10);
   options.elastic.least_workers = number("ELASTIC", 0);
   options.control.heartbeat.interval = std::chrono::milliseconds(number("HEARTBEAT", 2000));
+  if (const int works = number("LOSE", -1); works >= 0) machine::lose_device(1, works);
   if (strategy == "one_gpu")
     train(one_device{how}, count);
   else
