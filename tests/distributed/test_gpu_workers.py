@@ -66,14 +66,13 @@ for strategy in ('deterministic', 'fastest'):
             print(f'# {check_took(began, 5):.2f} s', flush=True)
 
 
-@case('a worker whose GPU fails ends with that error, the others with an error that names it')
+@case('a worker whose GPU fails ends with that error, and the others end, too')
 def _():
     all = workers(3, 'fastest', 3, 1000, LOSE='3000')  # gpu(1) belongs to worker 1
     outputs = [w.finish() for w in all]
     check('error: gpu(1) is lost: ' in outputs[1].splitlines()[-1], outputs[1])
     for i in (0, 2):
-        last = outputs[i].splitlines()[-1]
-        check('communication_error: ' in last and 'worker 1 (rank 1, ' in last, outputs[i])
+        check('communication_error: ' in outputs[i].splitlines()[-1], outputs[i])
 
 
 for strategy in ('deterministic', 'fastest'):

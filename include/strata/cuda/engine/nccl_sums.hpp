@@ -4,12 +4,13 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <strata/base/text.hpp>
+#include <strata/base/error.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/cuda/machine/device.hpp>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/nccl.hpp>
 #include <strata/distribute/synchronous/gradient_buckets.hpp>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,8 +50,9 @@ class nccl_sums {
   std::vector<member> members_;
   std::vector<gradient_bucket> buckets_;
   nccl_watch watch_;
-  long size_;         // trained elements
-  int added_up_ = 0;  // buckets of this step whose sums have been enqueued
+  long size_;            // trained elements
+  int added_up_ = 0;     // buckets of this step whose sums have been enqueued
+  std::string failure_;  // after which there are no more sums
 
  public:
   /// Ranks from `first` on of `ranks` are the devices of this process. Returns when all ranks have joined.
@@ -66,6 +68,10 @@ class nccl_sums {
   }
   nccl_sums(const nccl_sums&) = delete;
   nccl_sums& operator=(const nccl_sums&) = delete;
+  ~nccl_sums() {
+    for (member& m : members_)
+      if (m.place) m.place->begin_to_leave();
+  }
 
   /// A step begins; gradients: of device i.
   void begin(int i, T* gradients) {
@@ -125,12 +131,14 @@ class nccl_sums {
       }
     });
   }
-  /// A sum that fails in one process never ends in the others.
+  /// A sum that fails in one process never ends in the others. After a failure there are no more sums.
   template <class F>
   void or_abort(F&& f) {
+    if (!failure_.empty()) throw_exception(communication_error(failure_));
     try {
       f();
-    } catch (...) {
+    } catch (const std::exception& e) {
+      failure_ = e.what();
       for (member& m : members_)
         if (m.place) m.place->abort();
       throw;

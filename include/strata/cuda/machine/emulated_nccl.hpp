@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <strata/concepts/communicator.hpp>
 #include <strata/cuda/machine/emulated.hpp>
 #include <string>
@@ -163,6 +162,8 @@ class nccl_communicator {
 
   /// Throws communication_error if a call has failed.
   bool is_ready() const { return files_->is_ready(); }
+  /// All ranks call it before one of them is destroyed.
+  static void begin_to_leave() noexcept {}
   /// Ends all that is enqueued.
   void abort() noexcept {
     const auto locked = detail::machine_state::the().lock();

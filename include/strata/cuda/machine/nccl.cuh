@@ -95,6 +95,7 @@ inline nccl_id make_nccl_id() {
 /// enqueued.
 class nccl_communicator {
   ncclComm_t handle_ = nullptr;
+  bool leaves_ = false;
 
  public:
   nccl_communicator(int device, const nccl_id& group, int rank, int ranks) {
@@ -106,12 +107,27 @@ class nccl_communicator {
     detail::check(device, cudaSetDevice(device), "cudaSetDevice");
     detail::check_nccl(all.init_rank(&handle_, ranks, id, rank, &config), "joining a group");
   }
-  nccl_communicator(nccl_communicator&& from) noexcept : handle_(std::exchange(from.handle_, nullptr)) {}
+  nccl_communicator(nccl_communicator&& from) noexcept
+      : handle_(std::exchange(from.handle_, nullptr)), leaves_(from.leaves_) {}
   nccl_communicator& operator=(nccl_communicator&& from) noexcept {
-    std::swap(handle_, from.handle_);
+    std::swap(handle_, from.handle_), std::swap(leaves_, from.leaves_);
     return *this;
   }
-  ~nccl_communicator() { leave(); }
+  /// Does not wait for the others without end.
+  ~nccl_communicator() {
+    begin_to_leave();
+    const detail::nccl_library& all = detail::nccl_library::the();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    ncclResult_t now = ncclInProgress;
+    while (handle_ && now == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
+      if (all.get_async_error(handle_, &now) != ncclSuccess) break;
+      std::this_thread::yield();
+    }
+    if (handle_ && now == ncclSuccess)
+      all.destroy(handle_);
+    else
+      abort();
+  }
 
   /// Throws communication_error if a call has failed.
   bool is_ready() const {
@@ -124,18 +140,9 @@ class nccl_communicator {
   void abort() noexcept {
     if (handle_) detail::nccl_library::the().abort(std::exchange(handle_, nullptr));
   }
-  /// Others may still need what this rank has sent; but it does not wait for them without end.
-  void leave() noexcept {
-    if (!handle_) return;
-    const detail::nccl_library& all = detail::nccl_library::the();
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    ncclResult_t now = all.finalize(handle_);
-    while (now == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
-      if (all.get_async_error(handle_, &now) != ncclSuccess) break;
-    }
-    if (now != ncclSuccess) return abort();
-    all.destroy(std::exchange(handle_, nullptr));
+  /// All ranks call it before one of them is destroyed: others may still need what they have sent.
+  void begin_to_leave() noexcept {
+    if (handle_ && !leaves_) leaves_ = true, detail::nccl_library::the().finalize(handle_);
   }
   /// Enqueues the sum over all ranks, which replaces the values of each.
   template <class T>
@@ -170,6 +177,7 @@ void nccl_together(F&& calls) {
 struct nccl_communicator {
   nccl_communicator(int, const nccl_id&, int, int) { need_nccl(); }
   static bool is_ready() { return true; }
+  static void begin_to_leave() noexcept {}
   static void abort() noexcept {}
   template <class T>
   void add_up(const queue&, T*, std::size_t) {}
