@@ -32,6 +32,14 @@ def _():
                 check(digest(out) == want, out)
 
 
+@case('zero<3>, parameters, gradients and slots in slices: the same bits')
+def _():
+    want = expected('mlp', 4)
+    for processes, strategy in ((1, 'multi_worker_zero'), (2, 'multi_worker_zero'), (3, 'multi_worker_zero_tcp'), (4, 'multi_worker_zero')):
+        for out in finish(start_workers(processes, ['mlp', strategy, 1, 4])):
+            check(digest(out) == want, f'{processes} processes, {strategy}:\n{out}')
+
+
 @case('a chief and workers')
 def _():
     want = expected('mlp', 2)

@@ -9,6 +9,7 @@
 // HOLD: a file to wait for before the last epoch. UNPROTECTED: listen on addresses that others can reach. Under Slurm, its
 // cluster is that of Slurm.
 #include <chrono>
+#include <concepts>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -108,6 +109,12 @@ void train(const auto& strategy, int count) {
               past["val_accuracy"].back(), past["auc"].back());
 }
 
+/// With segments of few elements: the networks are small.
+struct all_in_slices : zero<3> {
+  template <class Backend>
+  using backend = segmented<Backend, 4096>;
+};
+
 template <class Network>
 void train_by(const std::string& strategy, compute_options compute, int count) {
   multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(10)};
@@ -121,6 +128,11 @@ void train_by(const std::string& strategy, compute_options compute, int count) {
   if (strategy == "one_device") train<Network>(one_device{compute}, count);
   if (strategy == "mirrored") train<Network>(mirrored{cpus(compute.threads), compute}, count);
   if (strategy == "multi_worker") train<Network>(multi_worker_mirrored{&members, options}, count);
+  if constexpr (std::same_as<Network, mlp>) {
+    if (strategy.ends_with("_zero_tcp")) options.communication.implementation = communication_implementation::tcp;
+    if (strategy.starts_with("multi_worker_zero"))
+      train<mlp>(multi_worker_mirrored<decltype(&members), cpu, all_in_slices>{&members, options}, count);
+  }
   options.communication.implementation = communication_implementation::tcp;
   if (strategy == "multi_worker_tcp") train<Network>(multi_worker_mirrored{&members, options}, count);
 #ifdef STRATA_TEST_HAS_GLOO

@@ -48,12 +48,16 @@ outcome outcome_of(auto& executor) {
   for (unsigned step = 0; step < 4; ++step)
     for (const metric_sum& sum : executor.train_step(random_batch<P>(samples_of_batch - int(step), step).view()))
       out.sums.insert(out.sums.end(), {sum.sum, sum.count});
+  executor.finish();
   const auto w = executor.parameters();
   out.weights.assign(w.begin(), w.end());
   return out;
 }
 
-template <class Optimizer>
+template <class P, class Stage>
+using sharded = synchronous_executor<P, std::conditional_t<(Stage::stage > 1), segmented<cpu, 1024>, cpu>, fake_machines, Stage>;
+
+template <class Stage = zero<1>, class Optimizer>
 void check_bits(const Optimizer& optimizer, const std::vector<std::vector<int>>& machines, communication_options how = {}) {
   using P = program_with<Optimizer>;
   how.bytes_per_pack = 4096;
@@ -65,7 +69,7 @@ void check_bits(const Optimizer& optimizer, const std::vector<std::vector<int>>&
     traffic sent;
     std::atomic<int> wrong{0};
     for (const std::string& failure : among_machines(of_ranks, sent, [&](auto c) {
-           synchronous_executor<P, cpu, fake_machines, zero<1>> executor(optimizer, 3, two_threads, c, how);
+           sharded<P, Stage> executor(optimizer, 3, two_threads, c, how);
            wrong += outcome_of<P>(executor) != expected;
          }))
       CHECK(failure == "");
@@ -82,6 +86,33 @@ TEST_CASE("any number of processes and machines, and every kind of rule: the par
   check_bits(ema{lamb{.learning_rate = 0.01}}, {{0, 0, 0}});
 }
 
+TEST_CASE("gradients in slices, and parameters, too: the same bits") {
+  using P = program_with<adam>;
+  static_assert(plan_of<P, segmented<cpu, 1024>>.segment_count == 3);
+  check_bits<zero<2>>(adam{.learning_rate = 0.01, .global_clipnorm = 0.1},
+                      {{0}, {0, 1}, {0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 3, 4}});
+  check_bits<zero<3>>(adam{.learning_rate = 0.01, .global_clipnorm = 0.1},
+                      {{0}, {0, 1}, {0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 3, 4}});
+  check_bits<zero<3>>(lamb{.learning_rate = 0.01}, {{0, 0, 0}});
+}
+
+TEST_CASE("layouts of weights that kernels derive from parameters in slices: the same bits") {
+  using images =
+      sequential<input<12, 12, 3>, conv2d<16, 3, relu>, conv2d<16, 3, relu>, max_pool2d<2>, flatten, dense<10, softmax>>;
+  using P = program<images, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+  static_assert(plan_of<P, segmented<cpu, 256>>.is_cut && plan_of<P, segmented<cpu, 256>>.derived > 0);
+  synchronous_executor<P, cpu> alone(adam{}, 3, two_threads);
+  const outcome expected = outcome_of<P>(alone);
+  traffic sent;
+  std::atomic<int> wrong{0};
+  for (const std::string& failure : among_machines({0, 0, 0}, sent, [&](auto c) {
+         synchronous_executor<P, segmented<cpu, 256>, fake_machines, zero<3>> executor(adam{}, 3, two_threads, c);
+         wrong += outcome_of<P>(executor) != expected;
+       }))
+    CHECK(failure == "");
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("layers that do not train, and gradients in bfloat16: the bits of processes without it") {
   using P = program_with<adam>;
   const communication_options rounded{.bytes_per_pack = 4096, .bf16_gradients = true};
@@ -89,7 +120,7 @@ TEST_CASE("layers that do not train, and gradients in bfloat16: the bits of proc
     std::vector<outcome> all(3);
     traffic sent;
     for (const std::string& failure : among_machines({0, 0, 0}, sent, [&](auto c) {
-           synchronous_executor<P, cpu, fake_machines, zero<Stage>> executor(adam{}, 3, two_threads, c, rounded);
+           sharded<P, zero<Stage>> executor(adam{}, 3, two_threads, c, rounded);
            executor.freeze(std::array{true, false, false, false, false, true, false, false});
            all[std::size_t(c.rank())] = outcome_of<P>(executor);
          }))
@@ -134,19 +165,26 @@ std::vector<float> trained(const auto& strategy, const std::filesystem::path& fo
   const auto batches = digits() | data::shuffle(80) | data::batch<32>;
   backup_and_restore backup(folder, {.delete_checkpoint = epochs_of_it == 2});
   if (epochs_of_it == 2)
-    model.fit(batches, epochs(2), verbose::off, backup, average_weights{});
+    model.fit(batches, epochs(2), verbose::off, backup, average_weights{}, validation(digits() | data::batch<30>));
   else
     model.fit(batches, epochs(1), verbose::off, backup);
   return {model.parameters().begin(), model.parameters().end()};
 }
 
+/// With segments of few elements: this network is small.
+struct parameters_in_slices : zero<3> {
+  template <class Backend>
+  using backend = segmented<Backend, 1024>;
+};
+
+template <class Stage>
 std::vector<float> among(int processes, const std::filesystem::path& folder, int epochs_of_it) {
   std::vector<std::vector<float>> all(static_cast<std::size_t>(processes));
   traffic sent;
   const std::vector<int> one_machine(std::size_t(processes), 0);
   for (const std::string& failure : among_machines(one_machine, sent, [&](auto c) {
          all[std::size_t(c.rank())] =
-             trained(synchronous_among{c, compute_options{.threads = 1, .leaves = 8}, {}, zero<1>{}}, folder, epochs_of_it);
+             trained(synchronous_among<fake_machines, cpu, Stage>{c, {.threads = 1, .leaves = 8}}, folder, epochs_of_it);
        }))
     CHECK(failure == "");
   for (const auto& each : all) CHECK(each == all.front());
@@ -163,11 +201,20 @@ TEST_CASE("a snapshot does not depend on who kept which slice") {
     first(folder / name);
     CHECK(second(folder / name) == expected);
   };
-  const auto begin_with = [](int processes) { return [processes](const auto& to) { among(processes, to, 1); }; };
-  const auto end_with = [](int processes) { return [processes](const auto& from) { return among(processes, from, 2); }; };
-  check("4 to 3", begin_with(4), end_with(3));
-  check("4 to one device", begin_with(4), [&](const auto& from) { return trained(alone, from, 2); });
-  check("one device to 2", [&](const auto& to) { trained(alone, to, 1); }, end_with(2));
+  using one = zero<1>;
+  using three = parameters_in_slices;
+  const auto begin_with = []<class Stage>(int processes, Stage) {
+    return [processes](const auto& to) { among<Stage>(processes, to, 1); };
+  };
+  const auto end_with = []<class Stage>(int processes, Stage) {
+    return [processes](const auto& from) { return among<Stage>(processes, from, 2); };
+  };
+  const auto end_alone = [&](const auto& from) { return trained(alone, from, 2); };
+  check("4 to 3", begin_with(4, one{}), end_with(3, one{}));
+  check("4 to one device", begin_with(4, one{}), end_alone);
+  check("one device to 2", [&](const auto& to) { trained(alone, to, 1); }, end_with(2, one{}));
+  check("3 with all in slices to 2 with slots in slices", begin_with(3, three{}), end_with(2, one{}));
+  check("2 with slots in slices to 4 with all in slices", begin_with(2, one{}), end_with(4, three{}));
 }
 
 namespace {
@@ -180,6 +227,29 @@ struct lonely : in_process {
   }
 };
 }  // namespace
+
+TEST_CASE("parameters in slices: all of them are there before the first step and after finish only") {
+  using P = program_with<adam>;
+  traffic sent;
+  for (const std::string& failure : among_machines({0, 0}, sent, [&](auto c) {
+         sharded<P, zero<3>> executor(adam{}, 3, two_threads, c);
+         const std::vector<float> before(executor.parameters().begin(), executor.parameters().end());
+         executor.prepare(8, purpose::training);
+         executor.train_step(random_batch<P>(8, 1).view());
+         if (!contains(error_of([&] { (void)executor.parameters(); }), "call finish() of the executor in all processes"))
+           throw error("not refused");
+         executor.finish();
+         if (std::ranges::equal(before, executor.parameters())) throw error("not trained");
+         std::ranges::copy(before, executor.parameters().begin());  // as set_parameters does
+         executor.parameters_changed();
+         executor.finish();
+         if (!std::ranges::equal(before, executor.parameters())) throw error("not changed");
+         executor.set_step(0);
+         executor.train_step(random_batch<P>(8, 1).view());
+         executor.finish();
+       }))
+    CHECK(failure == "");
+}
 
 TEST_CASE("parameters of which the others lack a part are refused") {
   using P = program_with<adam>;

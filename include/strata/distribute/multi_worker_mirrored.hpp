@@ -103,7 +103,8 @@ struct multi_worker_mirrored {
   using fit_callback = late_workers;
 
   template <class Program>
-  using executor = synchronous_executor<Program, Backend, control::worker_connections, Sharding>;
+  using executor =
+      synchronous_executor<Program, typename Sharding::template backend<Backend>, control::worker_connections, Sharding>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {

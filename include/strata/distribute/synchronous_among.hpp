@@ -19,7 +19,7 @@ struct synchronous_among {
   [[no_unique_address]] Sharding sharding{};
 
   template <class Program>
-  using executor = synchronous_executor<Program, Backend, Communicator, Sharding>;
+  using executor = synchronous_executor<Program, typename Sharding::template backend<Backend>, Communicator, Sharding>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {

@@ -2,6 +2,8 @@
 #pragma once
 #include <strata/base/reason.hpp>
 #include <strata/concepts/optimizer.hpp>
+#include <strata/kernel/segmented.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -12,17 +14,16 @@ template <class Optimizer, class Why>
 struct optimizer_does_not_fit_zero;
 inline constexpr reason zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns{
     "zero cuts matrices, of which this optimizer needs whole rows and columns"};
-inline constexpr reason zero_has_the_stages_0_which_keeps_everything_and_1_which_keeps_the_slots_in_slices{
-    "zero has the stages 0, which keeps everything, and 1, which keeps the slots in slices"};
+inline constexpr reason zero_has_the_stages_1_for_slots_2_for_gradients_too_and_3_for_parameters_too{
+    "zero has the stages 1 for slots in slices, 2 for gradients, too, and 3 for parameters, too"};
 
 namespace detail {
 template <int Stage>
 struct stage_verdict {
-  using type =
-      wrong_stage_of_zero<Stage, because<zero_has_the_stages_0_which_keeps_everything_and_1_which_keeps_the_slots_in_slices>>;
+  using type = wrong_stage_of_zero<Stage, because<zero_has_the_stages_1_for_slots_2_for_gradients_too_and_3_for_parameters_too>>;
 };
 template <int Stage>
-  requires(Stage == 0 || Stage == 1)
+  requires(Stage >= 0 && Stage <= 3)
 struct stage_verdict<Stage> {
   using type = no_complaint;
 };
@@ -38,16 +39,28 @@ struct sliced_optimizer_verdict<Optimizer> {
 }  // namespace detail
 
 /// `multi_worker_mirrored{tf_config(), {}, zero<1>{}}`: each process keeps the optimizer's slots of its slice of the parameters,
-/// and updates that slice only; the others send it theirs. The bits are those without it.
+/// and updates that slice only. The bits are those without it.
 ///   zero<0>  each process keeps everything: the default
-///   zero<1>  slots in slices
+///   zero<1>  slots in slices; processes send each other the parameters that they have updated
+///   zero<2>  gradients, too: a segment of layers is computed and reduced before the gradients of the next one are, and each
+///            process keeps its slices of them. All activations of its samples are kept
+///   zero<3>  parameters, too: those of a segment are fetched while another one is computed. Between two epochs each process has
+///            all of them
 /// Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models" (2020),
 /// https://arxiv.org/abs/1910.02054
 template <int Stage>
 struct zero {
   static_assert(sizeof(detail::spoken<typename detail::stage_verdict<Stage>::type>()) > 0, "zero has no such stage");
   static constexpr int stage = Stage;
+  /// The backend with which an executor computes.
+  template <class Backend>
+  using backend = std::conditional_t<(Stage > 1), segmented<Backend>, Backend>;
 };
+
+template <class Network, class Why>
+struct network_does_not_fit_zero;
+inline constexpr reason stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1{
+    "stages 2 and 3 of zero compute by segments of layers, which statistics of the whole batch do not allow: use zero<1>"};
 
 inline constexpr const char* zero_is_not_elastic =
     "zero: a worker that is lost takes its slice of the optimizer's state along, so a training with zero is not elastic: start "

@@ -1,6 +1,7 @@
 // Kernels of a program on a backend: which kernel computes which chain of operations, and the table of their code.
 #pragma once
 #include <array>
+#include <strata/kernel/segmented.hpp>
 #include <strata/program/plan.hpp>
 #include <strata/program/program.hpp>
 
@@ -136,7 +137,10 @@ constexpr auto plan_program() {
   constexpr const auto& t = tape_of<items>;
   return [&]<int... I>(std::integer_sequence<int, I...>) {
     const kernel_match matches[] = {match_at<Program, Backend, Why, I>::found...};
-    return make_plan(t, layout_of<items>, matches, Why);
+    if constexpr (cuts_plans<Backend> && Why == purpose::training)
+      return make_plan(t, layout_of<items>, matches, Why, Backend::least_elements);
+    else
+      return make_plan(t, layout_of<items>, matches, Why);
   }(std::make_integer_sequence<int, t.size>{});
 }
 
@@ -145,7 +149,7 @@ inline constexpr auto made_plan = plan_program<Program, Backend, Why>();
 }  // namespace detail
 
 /// Whether an operation of the program differs between training and inference. Otherwise the two share one plan, which halves
-/// the compile time.
+/// the compile time, unless the backend cuts the one for training.
 template <class Program>
 inline constexpr bool infers_differently = [] {
   constexpr const auto& t = tape_of<typename Program::items>;
@@ -157,7 +161,7 @@ inline constexpr bool infers_differently = [] {
 
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr const auto &plan_of = detail::made_plan < Program,
-                            Backend, infers_differently<Program> ? Why : purpose::training > ;
+                            Backend, infers_differently<Program> || cuts_plans<Backend> ? Why : purpose::training > ;
 
 template <class Program, class Backend, int G, purpose Why = purpose::training>
 using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,

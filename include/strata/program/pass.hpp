@@ -34,6 +34,7 @@ struct step_context {
   const philox* random_of_group = nullptr;                // in memory of a device whose kernels read it there
   const trained_group* trained = nullptr;                 // which groups train while layers are frozen; null: those of the plan
   const std::shared_ptr<const void>* prepared = nullptr;  // of each group, what pass::prepare made; null: no kernel prepares
+  const T* const* segments = nullptr;  // instead of `weights`, for the trained parameters of each segment of a plan that is cut
 };
 
 /// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
@@ -153,6 +154,14 @@ class kernel_calls {
     return step_.trained ? step_.trained[g].parameters[parameter] : plan.groups[g].trainable[parameter];
   }
 
+  /// Where the gradient of a leaf begins in the arena, while this group is computed.
+  static constexpr long gradient_begin(const kernel_group& it) { return plan.is_cut ? plan.begin_of_segment[it.segment] : 0; }
+  const T* weights_of(const kernel_group& it, int parameter) const {
+    if constexpr (plan.is_cut)
+      if (step_.segments && it.trainable[parameter]) return step_.segments[it.segment];
+    return step_.weights;
+  }
+
   /// All but y, dy, saved and scratch. input(k), input_gradient(k): where those lie that are not the batch.
   template <class Input, class Gradient>
   operands<T> operands_of(int g, Input&& input, Gradient&& input_gradient) {
@@ -166,8 +175,8 @@ class kernel_calls {
       o.adds_dx[k] = it.adds_dx[k];
     }
     for (int k = 0; k < it.parameter_count; ++k) {
-      o.w[k] = step_.weights + it.parameters[k];
-      if (sums_.gradient && trains(g, k)) o.dw[k] = sums_.gradient + it.parameters[k];
+      o.w[k] = weights_of(it, k) + it.parameters[k];
+      if (sums_.gradient && trains(g, k)) o.dw[k] = sums_.gradient + it.parameters[k] - gradient_begin(it);
     }
     if (step_.prepared) o.prepared = step_.prepared[g].get();
     o.derived = step_.derived + it.derived;
@@ -218,18 +227,18 @@ class pass : kernel_calls<Program, Backend, Why> {
   void forward(int segment) {
     for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
       run(code[std::size_t(g)].forward, of(g), g, pass_direction::forward);
-    if (segment + 1 < plan.segment_count) {
+    if (!plan.is_cut && segment + 1 < plan.segment_count) {
       const int next = plan.first_of_segment[segment + 1];
       run(code[std::size_t(next)].collect, collecting(next), next, pass_direction::forward, true);
     }
   }
 
   /// From the whole-batch group after the segment down to the group after the one that opens it. The backward of the latter
-  /// needs the statistics of the whole batch, so it is part of the next pass. Calls passed(g) when the gradients of group g have
-  /// been added.
+  /// needs the statistics of the whole batch, so it is part of the next pass; where the plan is cut, of this one. Calls passed(g)
+  /// when the gradients of group g have been added.
   template <class Passed = no_callback>
   void backward(int segment, bool adds, Passed&& passed = {}) {
-    const bool last = segment + 1 == plan.segment_count;
+    const bool last = segment + 1 == plan.segment_count || plan.is_cut;
     backward_from(plan.first_of_segment[segment + 1] - (last ? 1 : 0), segment, adds, passed);
   }
 
@@ -319,7 +328,7 @@ class pass : kernel_calls<Program, Backend, Why> {
  private:
   template <class Passed>
   void backward_from(int group, int segment, bool adds, Passed& passed) {
-    const int opens = segment > 0 ? plan.first_of_segment[segment] : -1;
+    const int opens = segment > 0 ? plan.first_of_segment[segment] - (plan.is_cut ? 1 : 0) : -1;
     for (int g = group; g > opens; --g) {
       if (!plan.groups[g].trains) continue;
       if (trains(g)) {
@@ -329,7 +338,7 @@ class pass : kernel_calls<Program, Backend, Why> {
       }
       passed(g);
     }
-    if (segment > 0 && trains(opens))
+    if (!plan.is_cut && segment > 0 && trains(opens))
       run(code[std::size_t(opens)].collect_backward, collecting(opens), opens, pass_direction::backward, true);
   }
 

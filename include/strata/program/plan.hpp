@@ -1,6 +1,7 @@
 // The plan of a program on a backend, as one constexpr value: fusion groups, segments, which group reads and writes what, and the
 // workspace.
 #pragma once
+#include <algorithm>
 #include <strata/kernel/kernel.hpp>
 #include <strata/network/layout.hpp>
 #include <strata/program/workspace.hpp>
@@ -34,6 +35,7 @@ struct kernel_group {
   int size = 0;                           // of one output
   int parameter_count = 0;
   long parameters[max_group_parameters] = {};  // offsets in the arena
+  int segment = 0;                             // where the plan is cut
   bool trainable[max_group_parameters] = {};
   workspace_location output, gradient, saved;  // in the workspace
   int statistics = 0;                          // two ranges of kernel.statistics doubles: forward, backward
@@ -58,6 +60,16 @@ struct plan {
   int input_count = 0, output_count = 0;
   int output_group[max_ends] = {};  // the groups with the losses, whose outputs are the predictions
   int first_of_segment[Nodes + 1] = {};
+  bool is_cut = false;                    // into segments that need no statistics of the whole batch, see cut_into_segments
+  long begin_of_segment[Nodes + 1] = {};  // then: where its trained parameters begin in the arena
+
+  /// The most elements of trained parameters of one segment: where the plan is cut, those of all lie in the same memory, because
+  /// each gradient is read before the next one is computed.
+  constexpr long largest_segment() const {
+    long most = 0;
+    for (int k = 0; k < segment_count; ++k) most = std::max(most, begin_of_segment[k + 1] - begin_of_segment[k]);
+    return most;
+  }
 
   /// With several segments, saved values must live for all samples of a leaf, not only for a micro-batch.
   constexpr bool needs_whole_leaf() const { return segment_count > 1; }
@@ -181,9 +193,31 @@ constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
   }
 }
 
+/// Cuts a plan of one segment in front of groups with trained parameters, as soon as a segment has `least` elements of them.
+template <int N>
+constexpr void cut_into_segments(long trained, long least, plan<N>& p) {
+  if (p.segment_count > 1) return;
+  bool has_parameters = false;
+  for (int g = 0; g < p.group_count; ++g) {
+    kernel_group& it = p.groups[g];
+    long begin = trained;
+    for (int k = 0; k < it.parameter_count; ++k)
+      if (it.trainable[k]) begin = std::min(begin, it.parameters[k]);
+    if (begin < trained && has_parameters && begin - p.begin_of_segment[p.segment_count - 1] >= least) {
+      p.begin_of_segment[p.segment_count] = begin;
+      p.first_of_segment[p.segment_count++] = g;
+    }
+    has_parameters = has_parameters || begin < trained;
+    it.segment = p.segment_count - 1;
+  }
+  p.first_of_segment[p.segment_count] = p.group_count;
+  p.begin_of_segment[p.segment_count] = trained;
+  p.is_cut = p.segment_count > 1;
+}
+
 /// The pass in which each group computes: forward 0 ... G-1, then backward G ... 2G-1. Every pass goes through all micro-batches:
 /// forward through one segment after the other; forward and backward through the last one; backward through the others. In
-/// backward, the group that opens a segment belongs to the pass of the segment before it.
+/// backward, the group that opens a segment belongs to the pass of the segment before it, unless the plan is cut.
 template <int N>
 struct passes {
   int of[2 * N + 1] = {};
@@ -191,7 +225,7 @@ struct passes {
     const int G = p.group_count, last = p.segment_count - 1;
     for (int k = 0; k <= last; ++k)
       for (int g = p.first_of_segment[k]; g < p.first_of_segment[k + 1]; ++g)
-        of[g] = k, of[2 * G - 1 - g] = 2 * last - k + (k > 0 && g == p.first_of_segment[k]);
+        of[g] = k, of[2 * G - 1 - g] = 2 * last - k + (!p.is_cut && k > 0 && g == p.first_of_segment[k]);
   }
 };
 
@@ -244,11 +278,12 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
 
 template <int N, int Count>
 constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_layout<Count>& l, const kernel_match* matches,
-                                    purpose why) {
+                                    purpose why, long least_elements_of_segment = 0) {
   detail::plan<N> p;
   if (!t.well_shaped()) return p;
   detail::form_groups(t, matches, why, p);
   detail::find_parameters(l, p);
+  if (least_elements_of_segment > 0) detail::cut_into_segments(l.trainable, least_elements_of_segment, p);
   detail::lay_out_workspace(p, why);
   return p;
 }

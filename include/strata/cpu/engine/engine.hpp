@@ -28,13 +28,16 @@ class cpu_engine {
   static constexpr const auto& ends = ends_of_program<Program>;
 
   /// If training and inference have the same plan, they share its memory.
-  static constexpr bool one_plan = !infers_differently<Program>;
+  static constexpr bool one_plan = !infers_differently<Program> && !cuts_plans<Backend>;
   static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
   struct nothing {};
   using training_pass = detail::pass<Program, Backend, purpose::training>;
   using inference_pass = detail::pass<Program, Backend, inferring>;
   using leaf = leaf_sums<Program, Backend>;
   using update_type = weight_update<T, optimizer_type>;
+
+  /// Elements of the memory for the gradient of a leaf.
+  static constexpr long gradient_size = plan.is_cut ? plan.largest_segment() : layout.trainable;
 
   /// The distance between the sums of two leaves, in doubles. Threads do not share cache lines.
   static constexpr std::size_t sums_stride = (leaf::size + 7) / 8 * 8;
@@ -48,7 +51,11 @@ class cpu_engine {
   arena<double> sums_;               // of all leaves
   std::vector<arena<T>> gradients_;  // of the leaves that this process computes
   arena<double> statistics_, penalties_, norms_;
-  std::vector<arena_slice> slices_;                          // of the arena, for which this engine has slots; empty: all of it
+  std::vector<arena_slice> slices_;  // of the arena, for which this engine has slots; empty: all of it
+  // While the trained parameters are divided: those of each segment, those of slices_, and what is not trained.
+  const T* const* segments_ = nullptr;
+  T* own_weights_ = nullptr;
+  arena<T> state_;
   std::remove_const_t<decltype(trained)> ranges_ = trained;  // with those that are frozen
   std::vector<trained_group> groups_;                        // empty: nothing is frozen
   step_context<T, host_device> context_;                     // of the current step
@@ -101,6 +108,25 @@ class cpu_engine {
     slots_ = arena<T>(std::size_t(slots) * std::size_t(elements_of(slices_)));
   }
 
+  [[gnu::cold]] void divide_parameters(const T* const* segments, T* own) {
+    for (const arena_slice& s : slices_) std::copy(weights_.data() + s.begin, weights_.data() + s.end, own + s.at);
+    state_.grow(std::size_t(layout.size - layout.trainable));
+    std::copy(weights_.data() + layout.trainable, weights_.data() + layout.size, state_.data());
+    weights_ = {};
+    segments_ = segments, own_weights_ = own;
+  }
+  [[gnu::cold]] T* unite_parameters() {
+    weights_ = arena<T>(std::size_t(layout.size));
+    std::ranges::copy(state_.span(), weights_.data() + layout.trainable);
+    segments_ = nullptr, own_weights_ = nullptr;
+    return weights_.data();
+  }
+  bool are_parameters_divided() const { return segments_ != nullptr; }
+  void arrived(int segment) {
+    training_.derive(*team_, untrained(), segment, segments_[segment]);
+    penalize(plan.begin_of_segment[segment], plan.begin_of_segment[segment + 1], segments_[segment]);
+  }
+
   int prepare(int batch, purpose why, int processes) {
     const batch_division most = leaves_.grow(batch, why);
     return most.leaves == 0 ? 0 : make_room(most, why, processes);
@@ -113,13 +139,16 @@ class cpu_engine {
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     leaves_.begin(batch, rank, processes);
-    context_ = {weights_.data(), nullptr, statistics_.data(), double(batch.count), random};
+    context_ = {segments_ ? untrained() : weights_.data(), nullptr, statistics_.data(), double(batch.count), random};
     if (why == purpose::inference) {
       inference().derive(*team_, weights_.data());
       context_.derived = inference().derived();
       return;
     }
-    training_.derive(*team_, weights_.data());
+    if (segments_)
+      context_.segments = segments_;
+    else
+      training_.derive(*team_, weights_.data());
     context_.derived = training_.derived();
     context_.observer = observer_;
     context_.trained = groups_.empty() ? nullptr : groups_.data();
@@ -136,9 +165,10 @@ class cpu_engine {
   }
   template <class Done>
   void forward_backward(Done&& done) {
-    penalize();
+    if (!segments_) penalize();
     if constexpr (plan.needs_whole_leaf()) {
       constexpr int last = plan.segment_count - 1;
+      clear_segment(last);
       for_whole_leaves(last, [&](training_pass& pass, leaf to, const samples<T>& some, bool adds) {
         pass.forward(last);
         detail::measure<Program>(pass.predictions(), some, to.metrics());
@@ -149,6 +179,7 @@ class cpu_engine {
     }
   }
   void backward(int segment) {
+    clear_segment(segment);
     for_whole_leaves(segment, [&](training_pass& pass, leaf, const samples<T>&, bool adds) { pass.backward(segment, adds); });
   }
 
@@ -168,6 +199,7 @@ class cpu_engine {
     parameters_changed();
   }
   void update_state() {
+    if constexpr (plan.is_cut) return;
     for (int k = 1; k < plan.segment_count; ++k)
       training_pass(context_, training_.work_of(0), sums_of(0), leaves_.batch(), 0)
           .update_state(plan.first_of_segment[k], weights_.data());
@@ -227,7 +259,7 @@ class cpu_engine {
     if (leaves > int(gradients_.size())) gradients_.resize(std::size_t(leaves));
     leaves_.gradient_places().clear();
     for (arena<T>& each : gradients_) {
-      if (each.grow(std::size_t(layout.trainable)))  // padding stays zero
+      if (each.grow(std::size_t(gradient_size)) && !plan.is_cut)  // padding stays zero
         for (const parameter_range& p : trained.span())
           detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
       leaves_.gradient_places().push_back(each.data());
@@ -250,17 +282,23 @@ class cpu_engine {
       return inference_;
   }
 
+  /// Where the arena would begin if it had only what is not trained.
+  const T* untrained() const { return state_.data() - layout.trainable; }
+
   leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
   void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
-  void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), layout.trainable, T{}); }
+  void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), gradient_size, T{}); }
 
   /// The penalties of the regularizers. One thread computes each parameter.
-  void penalize() {
+  void penalize() { penalize(0, layout.trainable, weights_.data()); }
+  /// Of those that begin in a part of the arena. weights: where the arena begins, or would begin.
+  void penalize([[maybe_unused]] long begin, [[maybe_unused]] long end, [[maybe_unused]] const T* weights) {
     if constexpr (layout.has_regularizers())
       team_->for_tasks(trained.count, [&](int k, int) {
         const parameter_range& p = ranges_.ranges[k];
+        if (p.begin < begin || p.begin >= end) return;
         penalties_[std::size_t(k)] =
-            update_type::penalty_of(p.frozen ? penalty{} : p.regularizer, weights_.data(), p.begin, p.begin + p.elements);
+            update_type::penalty_of(p.frozen ? penalty{} : p.regularizer, weights, p.begin, p.begin + p.elements);
       });
   }
 
@@ -277,9 +315,22 @@ class cpu_engine {
 
   /// No kernel writes to them, but sums over leaves and processes read them.
   [[gnu::cold]] void clear_frozen_gradients() {
+    if constexpr (plan.is_cut) return;  // see clear_segment
     for (arena<T>& each : gradients_)
       for (const parameter_range& p : ranges_.span())
         if (p.frozen) std::ranges::fill(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)), T{});
+  }
+
+  /// Where the plan is cut, the memory of a gradient has held those of another segment. No kernel writes to padding and to frozen
+  /// parameters, but sums over leaves and processes read them.
+  void clear_segment(int segment) {
+    if constexpr (plan.is_cut) {
+      const long first = plan.begin_of_segment[segment];
+      for (arena<T>& each : gradients_)
+        for (const parameter_range& p : ranges_.span())
+          if (first <= p.begin && p.begin < plan.begin_of_segment[segment + 1])
+            std::fill(each.data() + (p.frozen ? p.begin : p.begin + p.elements) - first, each.data() + p.end - first, T{});
+    }
   }
 
   template <class F>
@@ -366,8 +417,8 @@ class cpu_engine {
             T* slots[Rule::slots + 1] = {};
             for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * own + s.at - s.begin;
             T* const sums[1] = {gradient.arrays()[0] + s.at - s.begin};
-            f(update_type{rules, rate, ranges_.span(), weights_.data(), slots, norms_.data()}, gradient.at(sums), part.begin,
-              part.end);
+            T* const weights = own_weights_ ? own_weights_ + s.at - s.begin : weights_.data();
+            f(update_type{rules, rate, ranges_.span(), weights, slots, norms_.data()}, gradient.at(sums), part.begin, part.end);
           }
         });
       };

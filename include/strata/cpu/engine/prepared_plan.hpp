@@ -1,8 +1,8 @@
 // A plan with its memory: a workspace for each thread, or for each leaf of this process, and the derived layouts of weights.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <strata/cpu/engine/team.hpp>
+#include <strata/program/micro_batch.hpp>
 #include <strata/program/pass.hpp>
 #include <vector>
 
@@ -22,10 +22,10 @@ class prepared_plan {
   /// Allocates for up to `leaves` leaves at a time, of up to `capacity` samples. micro_batch: 0 for as many samples as the cache
   /// holds. A plan with several segments ignores it, because statistics of the whole batch are sums over micro-batches.
   void prepare(int leaves, int capacity, int threads, int micro_batch) {
-    const bool whole = plan.needs_whole_leaf();
+    const bool whole = plan.needs_whole_leaf(), adds_statistics = whole && !plan.is_cut;
     for (int k = 0; k < plan.segment_count; ++k) {
-      const int wanted = whole || micro_batch <= 0 ? samples_in_cache(k) : micro_batch;
-      micro_batch_[k] = whole ? wanted : std::max(micro_batch_[k], std::min(capacity, wanted));
+      const int wanted = adds_statistics || micro_batch <= 0 ? samples_in_cache<Program, Backend, Why>(k) : micro_batch;
+      micro_batch_[k] = adds_statistics ? wanted : std::max(micro_batch_[k], std::min(capacity, wanted));
     }
     works_.resize(std::max(works_.size(), std::size_t(whole ? leaves : threads)));
     const int most = *std::max_element(micro_batch_, micro_batch_ + plan.segment_count);
@@ -43,27 +43,27 @@ class prepared_plan {
   /// Rebuilds the derived weight layouts. One thread computes each group.
   void derive(thread_team& team, const T* weights) {
     if constexpr (plan.derived > 0)
-      if (derived_is_stale_)
-        team.for_tasks(plan.group_count, [&](int g, int) {
-          if (!code[std::size_t(g)].derive) return;
-          const T* w[max_group_parameters] = {};
-          for (int k = 0; k < plan.groups[g].parameter_count; ++k) w[k] = weights + plan.groups[g].parameters[k];
-          code[std::size_t(g)].derive(w, derived_.data() + plan.groups[g].derived);
-        });
+      if (derived_is_stale_) derive(team, 0, plan.group_count, [=](int) { return weights; });
     derived_is_stale_ = false;
   }
+  /// Those of one segment, whose trained parameters lie elsewhere.
+  void derive(thread_team& team, const T* weights, int segment, const T* trained) {
+    if constexpr (plan.derived > 0)
+      derive(team, plan.first_of_segment[segment], plan.first_of_segment[segment + 1] - plan.first_of_segment[segment],
+             [=](bool trains) { return trains ? trained : weights; });
+  }
 
-  /// The samples whose activations stay in a second-level cache while the weights pass through it. With several segments, the
-  /// next segment reads activations only after all samples, so only the output of one group and of the next one must fit.
-  static constexpr int samples_in_cache(int segment) {
-    constexpr long cache = std::max(1L << 20, long(layout_of_program<Program>.trainable) * long(sizeof(T)));
-    long numbers = plan.passing + plan.scratch_per_sample + 1;
-    if (plan.needs_whole_leaf()) {
-      numbers = 1;
-      for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
-        numbers = std::max(numbers, 4L * plan.groups[g].size);
-    }
-    return int(std::clamp<long>(long(std::bit_floor(std::uint64_t(cache / (numbers * long(sizeof(T))) + 1))), 4, 256));
+ private:
+  template <class Weights>
+  void derive(thread_team& team, int first, int count, Weights&& weights) {
+    team.for_tasks(count, [&](int i, int) {
+      const int g = first + i;
+      if (!code[std::size_t(g)].derive) return;
+      const T* w[max_group_parameters] = {};
+      for (int k = 0; k < plan.groups[g].parameter_count; ++k)
+        w[k] = weights(plan.groups[g].trainable[k]) + plan.groups[g].parameters[k];
+      code[std::size_t(g)].derive(w, derived_.data() + plan.groups[g].derived);
+    });
   }
 };
 

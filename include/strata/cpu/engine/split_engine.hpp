@@ -164,7 +164,7 @@ class split_engine : public cpu_engine<Program, Backend> {
       return std::max(1, (capacity + pieces - 1) / pieces);
     } else {
       const int wanted = this->options_.micro_batch;
-      return std::min(capacity, wanted > 0 ? wanted : this->training_.samples_in_cache(0));
+      return std::min(capacity, wanted > 0 ? wanted : samples_in_cache<Program, Backend, purpose::training>());
     }
   }
   /// Cuts the leaves of this step into micro-batches.

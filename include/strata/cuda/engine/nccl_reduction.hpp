@@ -29,8 +29,8 @@ class process_reduction<cuda_engine<Program>, C> : public reduction_through_host
 
  public:
   void prepare(C& c, const engine_type& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds,
-               bool gathers = true) {
-    if (!engine.adds_by_nccl()) return through_host::prepare(c, engine, std::move(buckets), leaves, rounds, gathers);
+               bool gathers = true, bool in_windows = false) {
+    if (!engine.adds_by_nccl()) return through_host::prepare(c, engine, std::move(buckets), leaves, rounds, gathers, in_windows);
     if (rounds)
       throw_error(
           "communication_options.bf16_gradients: NCCL adds gradients up as they are; use deterministic{} in place of fastest{}");

@@ -27,7 +27,7 @@ inline const char* lasting(const std::string& text) {
 
 [[gnu::cold]] inline std::vector<gradient_bucket> gradient_buckets(std::span<const kernel_group> groups,
                                                                    std::span<const tape_node> nodes, long elements,
-                                                                   long elements_per_pack) {
+                                                                   long elements_per_pack, std::span<const long> cuts = {}) {
   const std::vector<std::string> layers = layer_names(nodes);
   std::vector<gradient_bucket> buckets;
   long begin = elements, end = elements;
@@ -39,7 +39,7 @@ inline const char* lasting(const std::string& text) {
       if (it.trainable[k]) begin = std::min(begin, it.parameters[k]);
     if (begin == above) continue;
     if (last < 0) last = g;
-    if (begin > 0 && end - begin < elements_per_pack) continue;
+    if (begin > 0 && (cuts.empty() ? end - begin < elements_per_pack : std::ranges::find(cuts, begin) == cuts.end())) continue;
     const auto layer = [&](int of) {
       return layers[std::size_t(nodes[std::size_t(groups[std::size_t(of)].first)].layer_number)];
     };
@@ -54,14 +54,15 @@ inline const char* lasting(const std::string& text) {
 }  // namespace detail
 
 /// Whole groups, the last ones first, until a bucket has that many bytes: the arena lies in the order of the tape. 0: the
-/// default.
+/// default. Where the plan is cut, a bucket is the parameters of a segment.
 template <class Program, class Backend>
 std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack) {
   constexpr const auto& plan = plan_of<Program, Backend>;
   if (bytes_per_pack == 0) bytes_per_pack = default_bytes_per_pack;
   return detail::gradient_buckets(std::span(plan.groups).first(std::size_t(plan.group_count)),
                                   tape_of<typename Program::items>.nodes, layout_of_program<Program>.trainable,
-                                  long(bytes_per_pack / sizeof(typename Program::value_type)));
+                                  long(bytes_per_pack / sizeof(typename Program::value_type)),
+                                  std::span(plan.begin_of_segment).first(plan.is_cut ? std::size_t(plan.segment_count) : 0));
 }
 
 }  // namespace strata

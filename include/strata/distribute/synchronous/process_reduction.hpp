@@ -23,9 +23,10 @@ class reduction_through_host : protected gradient_reduction {
   int leaves_ = 0;
 
  public:
-  /// gathers: see tree_reduction. An engine that updates slices only does without.
-  void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true) {
-    tree_.prepare(c, std::move(buckets), leaves, rounds, gathers);
+  /// gathers, in_windows: see tree_reduction. An engine that updates slices only does without gathering.
+  void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true,
+               bool in_windows = false) {
+    tree_.prepare(c, std::move(buckets), leaves, rounds, gathers, in_windows);
     if constexpr (!on_host) on_device_ = engine.on().template allocate<T>(std::size_t(size));
   }
   void drop_rounding_errors() { tree_.drop_rounding_errors(); }

@@ -30,6 +30,8 @@ class leaf_exchange;
 struct gradient_bucket;
 template <class T, communicator C>
 class process_slices;
+template <class T, communicator C>
+class parameter_windows;
 template <class Program, class Backend>
 std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack);
 namespace detail {
@@ -57,6 +59,13 @@ class synchronous_executor
   using operations::among_processes, operations::processes_;
   using typename operations::connections, typename operations::nothing;
   static constexpr bool keeps_slices = among_processes && Sharding::stage > 0;
+  static constexpr bool fetches_parameters = keeps_slices && plan.is_cut && Sharding::stage == 3;
+  using network_sentence = std::conditional_t<
+      keeps_slices && Sharding::stage >= 2 && plan.needs_whole_leaf() && !plan.is_cut,
+      network_does_not_fit_zero<typename Program::network,
+                                detail::because<stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1>>,
+      detail::no_complaint>;
+  static_assert(sizeof(detail::spoken<network_sentence>()) > 0, "zero<2> and zero<3> compute by segments of layers");
   using optimizer_sentence =
       typename detail::sliced_optimizer_verdict<std::conditional_t<keeps_slices, typename Program::optimizer, void>>::type;
   static_assert(sizeof(detail::spoken<optimizer_sentence>()) > 0, "zero divides what the optimizer keeps among processes");
@@ -71,6 +80,7 @@ class synchronous_executor
       reduction_;
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> exchange_;
   [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, nothing> slices_;
+  [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, nothing> windows_;
   [[no_unique_address]] std::conditional_t<keeps_slices, arena<T>, nothing> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
   bool keeps_totals_ = false;
@@ -103,13 +113,14 @@ class synchronous_executor
     parameters_changed();
   }
 
-  /// With zero, throws strata::error if a process was lost while the parameters of a step were exchanged.
+  /// With zero, throws strata::error if a process was lost while the parameters of a step were exchanged; with zero<3> also after
+  /// a step, until finish() or collect_slots().
   std::span<T> parameters() {
-    refuse_torn_parameters();
+    refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<const T> parameters() const {
-    refuse_torn_parameters();
+    refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<T> slots()
@@ -130,10 +141,12 @@ class synchronous_executor
     whole_slots_.grow(std::size_t(layout.trainable) * std::size_t(optimizer().slots()));
     return whole_slots_.span();
   }
-  /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do.
+  /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do; and all get
+  /// parameters().
   void collect_slots(bool in_all = false)
     requires keeps_slices
   {
+    collect_parameters();
     const bool gets = in_all || processes_.rank() == 0;
     const std::span<const T> own = engine_.slots();
     const long elements = elements_of(slices_.own(processes_));
@@ -199,7 +212,10 @@ class synchronous_executor
     return out;
   }
 
-  metric_sums<Program> finish() { return {}; }
+  metric_sums<Program> finish() {
+    collect_parameters();
+    return {};
+  }
 
   /// From now on train_step returns no sums: they are added to `so_far` on the device, until end_totals(). See totals().
   void begin_totals(const metric_sums<Program>& so_far)
@@ -218,6 +234,7 @@ class synchronous_executor
 
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     metric_sums<Program> out;
+    collect_parameters();
     this->together(this->bytes_of(out), [&] {
       begin(purpose::inference, batch);
       engine_.measure();
@@ -231,6 +248,7 @@ class synchronous_executor
 
   /// For each output the predictions of each sample, row after row. Labels are not needed.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
+    refuse_parts_of_parameters();
     begin(purpose::inference, batch);
     engine_.predict(out);
   }
@@ -245,7 +263,10 @@ class synchronous_executor
       if (why == purpose::inference) return;
       engine_.share_among(processes_.size());  // shares may be larger than before
       reduction_.prepare(processes_, engine_, gradient_buckets<Program, Backend>(communication_.bytes_per_pack), leaves,
-                         communication_.bf16_gradients, !keeps_slices);
+                         communication_.bf16_gradients, !keeps_slices, keeps_slices && plan.is_cut);
+      if constexpr (fetches_parameters)
+        windows_.prepare(processes_, slices_.own(processes_),
+                         std::span(plan.begin_of_segment).first(std::size_t(plan.segment_count)), plan.largest_segment());
     }
   }
 
@@ -259,6 +280,8 @@ class synchronous_executor
 
   /// Nothing that lasts has changed before the last message has come, so that it may be begun again.
   metric_sums<Program> try_step(const samples<T>& batch) {
+    if constexpr (fetches_parameters)
+      if (!engine_.are_parameters_divided()) engine_.divide_parameters(windows_.segments(), windows_.own());
     begin(purpose::training, batch);
     const double rate = learning_rate();
     const bool at_once = train_at_once(rate);
@@ -292,8 +315,10 @@ class synchronous_executor
       is_torn_ = true;
       engine_.update_slices(optimizer(), step(), rate, gradient,
                             [&](double* numbers, int arrays) { slices_.share_norms(processes_, numbers, arrays); });
-      T* const weights = engine_.parameters().data();
-      slices_.share(processes_, "parameters", weights, [&](const arena_slice& s) { return weights + s.begin; });
+      if constexpr (!fetches_parameters) {
+        T* const weights = engine_.parameters().data();
+        slices_.share(processes_, "parameters", weights, [&](const arena_slice& s) { return weights + s.begin; });
+      }
       is_torn_ = false;
     } else {
       if (gradient_.size() > 0) [[unlikely]]
@@ -302,7 +327,24 @@ class synchronous_executor
     }
   }
 
-  void refuse_torn_parameters() const {
+  /// With zero<3>: all processes call it between the same two steps.
+  void collect_parameters() {
+    if constexpr (fetches_parameters) {
+      if (!engine_.are_parameters_divided()) return;
+      is_torn_ = true;
+      T* const weights = engine_.unite_parameters();
+      slices_.share(processes_, "parameters", weights, [&](const arena_slice& s) { return windows_.own() + s.at; });
+      is_torn_ = false;
+      host_.written(engine_);
+    }
+  }
+
+  void refuse_parts_of_parameters() const {
+    if constexpr (fetches_parameters)
+      if (engine_.are_parameters_divided())
+        throw_error(
+            "zero<3>: this process has all parameters between two epochs only, and a slice of them after a step: in a loop of "
+            "your own, call finish() of the executor in all processes");
     if constexpr (keeps_slices)
       if (is_torn_)
         throw_error(
@@ -339,6 +381,7 @@ class synchronous_executor
   void compute_gradients() {
     constexpr int last = plan.segment_count - 1;
     if constexpr (among_processes) reduction_.begin(processes_, engine_);
+    if constexpr (plan.is_cut) return compute_in_segments();
     for (int k = 0; k < last; ++k) {
       engine_.forward(k);
       exchange_sums("statistics");
@@ -354,6 +397,39 @@ class synchronous_executor
       // Only now, or the statistics would wait behind the gradients.
       if constexpr (among_processes) reduction_.advance(processes_, host_, engine_, plan.first_of_segment[k] + 1);
       engine_.backward(k - 1);
+    }
+  }
+
+  /// Where the plan is cut: gradients are reduced segment by segment, since the next one overwrites them. With zero<3> the
+  /// parameters of one segment are fetched while another one is computed.
+  void compute_in_segments() {
+    constexpr int last = plan.segment_count - 1;
+    fetch(0);
+    for (int k = 0; k < last; ++k) {
+      await(k);
+      fetch(k + 1);
+      engine_.forward(k);
+    }
+    await(last);
+    engine_.forward_backward(detail::no_callback{});
+    for (int k = last;; --k) {
+      if constexpr (among_processes) reduction_.advance(processes_, host_, engine_, plan.first_of_segment[k]);
+      if (k == 0) break;
+      if (k < last) await_again(k - 1);
+      if (k > 1) fetch(k - 2);
+      engine_.backward(k - 1);
+    }
+  }
+  void fetch([[maybe_unused]] int segment) {
+    if constexpr (fetches_parameters) windows_.fetch(processes_, slices_, segment);
+  }
+  void await_again([[maybe_unused]] int segment) {
+    if constexpr (fetches_parameters) windows_.wait(processes_, segment);
+  }
+  void await([[maybe_unused]] int segment) {
+    if constexpr (fetches_parameters) {
+      windows_.wait(processes_, segment);
+      engine_.arrived(segment);
     }
   }
 

@@ -64,6 +64,7 @@ class tree_reduction {
   long size_ = 0;
   int leaves_ = 0;
   bool rounds_ = false, gathers_ = true;
+  long window_ = 0;  // elements of the largest bucket, where there is memory for two buckets only; 0: for all
   std::vector<gradient_bucket> buckets_;
   std::vector<arena_slice> own_;  // by bucket: what this process finishes, and where it lies in the sum
   std::vector<level> levels_;
@@ -81,9 +82,15 @@ class tree_reduction {
   /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are
   /// completed: the last elements first. With `rounds` messages are rounded to bfloat16. Without `gathers` no process gets the
   /// slices of the others: the sum has only the slices of this process, one after the other in the order of the buckets.
-  void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true) {
+  /// With `in_windows` there is memory for two buckets at a time: then the gradients of a bucket may only be read in `advance`
+  /// and in `finish`, from an array of this bucket alone.
+  void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true,
+               bool in_windows = false) {
     leaves_ = leaves;
     gathers_ = gathers;
+    window_ = 0;
+    for (const gradient_bucket& b : buckets)
+      if (in_windows) window_ = std::max(window_, b.end - b.begin);
     rounds_ = rounds = rounds && c.size() > 1;
     size_ = buckets.empty() ? 0 : buckets.front().end;
     levels_.clear();
@@ -91,13 +98,13 @@ class tree_reduction {
     divide(std::move(buckets));
     for (level& l : levels_) {
       const most_parts most(l.group, leaves, c.size());
-      const long row = std::max(l.row, (size_ / norm_piece / l.group.size() + 2) * norm_piece);
+      const long row = window_ > 0 ? l.row : std::max(l.row, (size_ / norm_piece / l.group.size() + 2) * norm_piece);
       l.subtree_sums.resize(std::size_t(most.own + most.others));
       l.nodes.resize(std::size_t(most.own + most.others));
-      l.sums = c.allocate(std::size_t(most.own * size_) * sizeof(T));
+      l.sums = c.allocate(std::size_t(most.own * stride()) * sizeof(T));
       l.theirs = c.allocate(bytes(most.others * row));
       if (!rounds) continue;
-      l.rounded = c.allocate(bytes(most.own * size_));
+      l.rounded = c.allocate(bytes(most.own * stride()));
       l.expanded = arena<T>(std::size_t(most.others * row));
       l.residue = arena<T>(std::size_t(size_));
     }
@@ -174,6 +181,15 @@ class tree_reduction {
     }
   };
 
+  /// From the sums over one subtree to those over the next one, and where an element of a bucket lies in these.
+  long stride() const { return window_ > 0 ? 2 * window_ : size_; }
+  long place(int bucket, long element) const {
+    return window_ > 0 ? bucket % 2 * window_ + element - buckets_[std::size_t(bucket)].begin : element;
+  }
+  /// Where the gradients of a leaf have an element.
+  long place_in_leaf(int bucket, long element) const {
+    return window_ > 0 ? element - buckets_[std::size_t(bucket)].begin : element;
+  }
   int buckets() const { return int(buckets_.size()); }
   int stages() const { return gathers_ ? 2 * int(levels_.size()) : int(levels_.size()) + 1; }
   long sum_size() const { return gathers_ || own_.empty() ? size_ : own_.back().at + own_.back().size(); }
@@ -196,10 +212,16 @@ class tree_reduction {
       l.has = has;
       l.at.clear();
       l.row = 0;
+      long most = 0;
       for (int b = 0; b < this->buckets(); ++b) {
         has[std::size_t(b)] = slice(l, b, l.group.place);
         l.at.push_back(l.row);
         l.row += has[std::size_t(b)].size();
+        most = std::max(most, has[std::size_t(b)].size());
+      }
+      if (window_ > 0) {
+        for (int b = 0; b < this->buckets(); ++b) l.at[std::size_t(b)] = b % 2 * most;
+        l.row = 2 * most;
       }
     }
     own_.clear();
@@ -223,6 +245,7 @@ class tree_reduction {
   }
 
   void tick(C& c, team_type* team) {
+    if (window_ > 0) c.wait("gradients");  // what is sent from the memory that this tick writes has arrived
     for (int s = 0; s < stages(); ++s)
       if (const int b = tick_ - s; b >= 0 && b < buckets()) stage(c, team, s, b);
     ++tick_;
@@ -246,8 +269,9 @@ class tree_reduction {
     const detail::subtrees own = parts(l, l.group.place, c.size());
     in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
       for (int k = 0; k < own.count(); ++k)
-        Host::sum_leaves(numbers(l.sums) + k * size_, leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), begin,
-                         end);
+        Host::sum_leaves(numbers(l.sums) + k * stride() + place(b, begin) - place_in_leaf(b, begin),
+                         leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), place_in_leaf(b, begin),
+                         place_in_leaf(b, end));
     });
   }
 
@@ -259,8 +283,8 @@ class tree_reduction {
       in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
         const auto round = [&](long from, long to) {
           for (int k = 0; k < own.count() && from < to; ++k)
-            round_with_residue(numbers(l.sums) + k * size_ + from, l.residue.data() + from, halves(l.rounded) + k * size_ + from,
-                               to - from);
+            round_with_residue(numbers(l.sums) + k * stride() + place(b, from), l.residue.data() + from,
+                               halves(l.rounded) + k * stride() + place(b, from), to - from);
         };
         round(begin, std::min(end, mine.begin));
         round(std::max(begin, mine.end), end);
@@ -273,7 +297,8 @@ class tree_reduction {
       for (int k = parts(l, i, c.size()).count(); k > 0; --k, ++row)
         if (mine.size() > 0) c.receive(l.theirs, bytes(row * l.row + l.at[std::size_t(b)]), bytes(mine.size()), rank);
       const range its = slice(l, b, i);
-      for (int k = 0; k < own.count() && its.size() > 0; ++k) c.send(sent, bytes(k * size_ + its.begin), bytes(its.size()), rank);
+      for (int k = 0; k < own.count() && its.size() > 0; ++k)
+        c.send(sent, bytes(k * stride() + place(b, its.begin)), bytes(its.size()), rank);
     }
   }
 
@@ -291,7 +316,7 @@ class tree_reduction {
       for (int k = 0; k < its.count(); ++k, ++n) {
         nodes[std::size_t(n)] = its[k];
         T* const theirs = (rounds_ ? l.expanded.data() : numbers(l.theirs)) + row * l.row + l.at[std::size_t(b)];
-        sums[std::size_t(n)] = i == l.group.place ? numbers(l.sums) + k * size_ + mine.begin : theirs;
+        sums[std::size_t(n)] = i == l.group.place ? numbers(l.sums) + k * stride() + place(b, mine.begin) : theirs;
         row += i != l.group.place;
       }
     }
@@ -316,7 +341,7 @@ class tree_reduction {
         const T* const result = sums[std::size_t(first)] + begin;
         const long element = mine.begin + begin;
         if (!last)
-          std::copy_n(result, end - begin, numbers(levels_[std::size_t(depth + 1)].sums) + k * size_ + element);
+          std::copy_n(result, end - begin, numbers(levels_[std::size_t(depth + 1)].sums) + k * stride() + place(b, element));
         else if (rounds_)
           round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + own_[std::size_t(b)].at + begin,
                              end - begin);

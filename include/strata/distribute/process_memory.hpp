@@ -1,0 +1,147 @@
+// How many bytes a process needs for a training, before it starts: a constant of the program, the strategy and the sizes.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <strata/base/text_table.hpp>
+#include <strata/distribute/zero.hpp>
+#include <strata/network/leaves.hpp>
+#include <strata/network/parameter_ranges.hpp>
+#include <strata/network/summary.hpp>
+#include <strata/program/engine_for.hpp>
+#include <strata/program/leaf_policy.hpp>
+#include <strata/program/micro_batch.hpp>
+#include <strata/program/pass.hpp>
+#include <string>
+#include <vector>
+
+namespace strata {
+
+/// What the memory of a process depends on besides the program and zero.
+struct training_sizes {
+  int batch = 0;  // samples, over all processes
+  int processes = 1;
+  int threads = 1;             // of each process
+  int leaves = 0;              // compute_options::leaves
+  int slots = 2;               // optimizer.slots(): 2 for adam
+  bool shares_memory = false;  // processes of one machine read each other's messages in place, which counts for both
+};
+
+/// In bytes. Code, libraries, the data set and what the allocator keeps come on top: about 10 MB and the data.
+struct process_memory {
+  long parameters = 0;        // with their layouts for kernels
+  long slots = 0;             // of the optimizer
+  long gradients = 0;         // of the leaves of this process, and its part of their sum
+  long activations = 0;       // and their gradients, and scratch of kernels
+  long messages = 0;          // gradients and parameters on the way
+  long whole_parameters = 0;  // zero<3>: before the first step, and between two epochs
+
+  /// During a step.
+  constexpr long total() const { return parameters + slots + gradients + activations + messages; }
+  /// At most.
+  constexpr long peak() const { return total() + whole_parameters; }
+};
+
+namespace detail {
+
+template <class Program, class Backend, purpose Why>
+constexpr long bytes_of_activations(int leaf, int micro_batch, int workspaces) {
+  constexpr const auto& p = plan_of<Program, Backend, Why>;
+  const long kept = p.needs_whole_leaf() ? leaf : 0, passing = p.needs_whole_leaf() ? std::min(leaf, micro_batch) : micro_batch;
+  return workspaces * (kept * p.workspace + passing * (p.passing + p.scratch_per_sample) + p.scratch) *
+         long(sizeof(typename Program::value_type));
+}
+
+/// Sums over subtrees of leaves that a process adds up by itself, and those that the others send it: of a process with the most.
+struct subtree_counts {
+  long own = 0, others = 0;
+  constexpr subtree_counts(int leaves, int processes) {
+    for (int r = 0; r < processes; ++r) {
+      const long count = subtrees(share_of(leaves, r, processes)).count();
+      own = std::max(own, count);
+      others += count;
+    }
+    others -= own;
+  }
+};
+
+}  // namespace detail
+
+/// The most that a process of the training needs: `process_memory_of<program_type, zero<2>>({.batch = 64, .processes = 4})`. The
+/// backend is that of the CPU.
+template <class Program, class Sharding = zero<0>, class Backend = default_backend>
+constexpr process_memory process_memory_of(const training_sizes& how) {
+  using T = typename Program::value_type;
+  using backend = typename Sharding::template backend<Backend>;
+  constexpr const auto& plan = plan_of<Program, backend>;
+  constexpr const auto& inference = plan_of<Program, backend, purpose::inference>;
+  constexpr const auto& layout = layout_of_program<Program>;
+  constexpr long bytes = long(sizeof(T));
+  constexpr int stage = Sharding::stage;
+  constexpr bool two_plans = infers_differently<Program> || cuts_plans<backend>, in_segments = stage >= 2 && plan.is_cut;
+
+  const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(how.processes))),
+                           multiply_adds_of<typename Program::network> > 4 * layout.trainable};
+  const batch_division most = policy.most(how.batch);
+  const long own_leaves = (most.leaves + how.processes - 1) / how.processes;
+  const long window = in_segments ? plan.largest_segment() : 0, gradient = in_segments ? window : layout.trainable;
+  const auto slice_of_all = [&](long elements) {  // the largest one: slices end with pieces
+    const long pieces = (elements + norm_piece - 1) / norm_piece;
+    return std::min(elements, (pieces + how.processes - 1) / how.processes * norm_piece);
+  };
+  long own = 0;  // elements of the slices of a process
+  for (int k = 0; k < plan.segment_count; ++k)
+    if (in_segments) own += slice_of_all(plan.begin_of_segment[k + 1] - plan.begin_of_segment[k]);
+  if (!in_segments) own = slice_of_all(layout.trainable);
+  const long state = layout.size - layout.trainable;
+
+  process_memory out;
+  const int micro_batch = std::min(most.capacity, samples_in_cache<Program, backend, purpose::training>());
+  out.parameters = (plan.derived + (two_plans ? inference.derived : 0)) * bytes;
+  if (stage == 3 && in_segments) {
+    out.parameters += (own + 2 * window + state) * bytes;
+    out.whole_parameters = layout.size * bytes;
+  } else {
+    out.parameters += layout.size * bytes;
+  }
+  out.slots = how.slots * (stage >= 1 ? own : layout.trainable) * bytes;
+  out.gradients = own_leaves * gradient * bytes;
+  out.activations = detail::bytes_of_activations<Program, backend, purpose::training>(
+      most.capacity, micro_batch, plan.needs_whole_leaf() ? int(own_leaves) : how.threads);
+  if (how.processes > 1) {
+    const detail::subtree_counts rows(most.leaves, how.processes);
+    const long row = in_segments ? 2 * slice_of_all(window) : own;
+    const long received = rows.others * row;
+    out.messages = (rows.own * (in_segments ? 2 * window : layout.trainable) + received) * bytes;
+    out.gradients += (stage >= 1 ? own : layout.trainable) * bytes;
+    if (how.shares_memory) out.messages += received * bytes;  // of others, where it reads them
+    if (stage == 0 && how.shares_memory) out.messages += (layout.trainable - own) * bytes;
+    if (stage >= 1) out.messages += std::min(1L << 20, how.processes * (in_segments ? slice_of_all(window) : own)) * bytes;
+  }
+  return out;
+}
+
+/// The same for each stage of zero, as a table.
+template <class Program, class Backend = default_backend>
+std::string process_memory_table(const training_sizes& how) {
+  std::vector<std::vector<std::string>> rows = {
+      {"", "parameters", "slots", "gradients", "activations", "messages", "in a step", "at most"}};
+  const auto add = [&](const char* name, const process_memory& m) {
+    std::vector<std::string>& row = rows.emplace_back();
+    row.push_back(name);
+    for (const long bytes : {m.parameters, m.slots, m.gradients, m.activations, m.messages, m.total(), m.peak()})
+      row.push_back(detail::readable_memory(double(bytes)));
+  };
+  training_sizes alone = how;
+  alone.processes = 1;
+  add("one process", process_memory_of<Program, zero<0>, Backend>(alone));
+  add("zero<0>", process_memory_of<Program, zero<0>, Backend>(how));
+  add("zero<1>", process_memory_of<Program, zero<1>, Backend>(how));
+  if constexpr (!plan_of<Program, Backend>.needs_whole_leaf()) {
+    add("zero<2>", process_memory_of<Program, zero<2>, Backend>(how));
+    add("zero<3>", process_memory_of<Program, zero<3>, Backend>(how));
+  }
+  return detail::aligned(rows);
+}
+
+}  // namespace strata

@@ -1,0 +1,42 @@
+// A backend that computes segment by segment: all samples of a leaf pass some layers before they pass the next ones.
+#pragma once
+#include <strata/kernel/kernel.hpp>
+
+namespace strata {
+
+/// segmented<cpu>: a training plan is cut into segments of whole layers, each of at least so many elements of trained parameters.
+/// So gradients, and parameters that come from other processes, need memory for a few segments instead of all layers. The
+/// activations of all samples of a leaf are kept. Bits do not depend on it. zero<2> and zero<3> compute in this way.
+template <class Backend, long LeastElements = 1L << 18>
+struct segmented {
+  static constexpr auto name = Backend::name;
+  static constexpr long least_elements = LeastElements;
+  using whole = Backend;
+  using device = device_of<Backend>;
+};
+
+template <class Backend, long LeastElements, class Operation, class Precision, shape... In>
+  requires(!std::is_void_v<typename find_kernel<Backend, Operation, Precision, In...>::type>)
+struct kernel<segmented<Backend, LeastElements>, Operation, Precision, In...>
+    : find_kernel<Backend, Operation, Precision, In...>::type {};
+
+/// Whether a backend cuts its training plans.
+template <class Backend>
+concept cuts_plans = requires { Backend::least_elements; };
+
+namespace detail {
+template <class Backend>
+struct whole_backend {
+  using type = Backend;
+};
+template <cuts_plans Backend>
+struct whole_backend<Backend> {
+  using type = typename Backend::whole;
+};
+}  // namespace detail
+
+/// The same backend, whose plans are not cut.
+template <class Backend>
+using whole_backend_of = typename detail::whole_backend<Backend>::type;
+
+}  // namespace strata

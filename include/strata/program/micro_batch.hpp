@@ -1,0 +1,27 @@
+// How many samples go through a network together on a processor with caches.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <strata/program/compiled.hpp>
+
+namespace strata {
+
+/// The samples whose activations stay in a second-level cache while the weights pass through it. With several segments, the next
+/// segment reads activations only after all samples, so only the output of one group and of the next one must fit. Cutting a plan
+/// changes no bits, because the micro-batches are those of the whole plan.
+template <class Program, class Backend, purpose Why>
+constexpr int samples_in_cache(int segment = 0) {
+  constexpr const auto& plan = plan_of<Program, whole_backend_of<Backend>, Why>;
+  constexpr long bytes = long(sizeof(typename Program::value_type));
+  constexpr long cache = std::max(1L << 20, long(layout_of_program<Program>.trainable) * bytes);
+  long numbers = plan.passing + plan.scratch_per_sample + 1;
+  if (plan.needs_whole_leaf()) {
+    numbers = 1;
+    for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
+      numbers = std::max(numbers, 4L * plan.groups[g].size);
+  }
+  return int(std::clamp<long>(long(std::bit_floor(std::uint64_t(cache / (numbers * bytes) + 1))), 4, 256));
+}
+
+}  // namespace strata

@@ -1,0 +1,95 @@
+// What a process needs for a training is a constant: it is compared with what is allocated.
+#include "count_allocations.hpp"
+#ifndef STRATA_TEST_NEW_IS_TAKEN
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <strata/distribute/process_memory.hpp>
+#include <strata/distribute/synchronous_among.hpp>
+#include <strata/strata.hpp>
+#include <string>
+#include <vector>
+
+#include "fake_machines.hpp"
+#include "gradient_check.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+using mlp = sequential<input<200>, dense<160, relu>, dense<160, relu>, dense<160, relu>, dense<10, softmax>>;
+using normalized = sequential<input<8, 8, 3>, conv2d<16, 3, same_padding>, batch_norm<>, activation<relu>, conv2d<16, 3>, flatten,
+                              dense<64, relu>, dense<10, softmax>>;
+template <class Network>
+using program_of = program<Network, sparse_categorical_crossentropy<>, adam, type_list<>>;
+using P = program_of<mlp>;
+
+/// Segments are as small as those of large networks are in comparison.
+template <int Stage>
+struct in_small_segments : zero<Stage> {
+  template <class Backend>
+  using backend = std::conditional_t<(Stage > 1), segmented<Backend, 1024>, Backend>;
+};
+
+/// Initializers fill one parameter at a time in double, before any of the rest is allocated.
+template <class Network>
+constexpr double bytes_of_initializer = [] {
+  long most = 0;
+  const auto ranges = trained_ranges(layout_of<typename Network::items>);
+  for (const parameter_range& p : ranges.span()) most = std::max(most, p.elements);
+  return double(most) * sizeof(double);
+}();
+
+constexpr training_sizes four{.batch = 64, .processes = 4, .leaves = 8};
+
+template <int Stage>
+void check_stage() {
+  CAPTURE(Stage);
+  using stage = in_small_segments<Stage>;
+  constexpr process_memory planned = process_memory_of<P, stage>(four);
+  static_assert(planned.total() > 0);
+  const auto batch = random_batch<P>(four.batch, 1);
+  traffic sent;
+  const long before = bytes_allocated;
+  for (const std::string& failure : among_machines({0, 0, 0, 0}, sent, [&](auto c) {
+         synchronous_executor<P, typename stage::template backend<cpu>, fake_machines, stage> executor(
+             adam{}, 3, {.threads = 1, .leaves = 8}, c);
+         executor.prepare(four.batch, purpose::training);
+         executor.train_step(batch.view());
+       }))
+    CHECK(failure == "");
+  const double each = double(bytes_allocated - before) / four.processes - bytes_of_initializer<mlp>;
+  CHECK(double(planned.peak()) == doctest::Approx(each).epsilon(0.05));
+}
+
+template <class Network>
+void check_alone(training_sizes sizes) {
+  const auto batch = random_batch<program_of<Network>>(sizes.batch, 1);
+  const long before = bytes_allocated;
+  synchronous_executor<program_of<Network>, cpu> executor(adam{}, 3, {.threads = sizes.threads, .leaves = sizes.leaves});
+  executor.prepare(sizes.batch, purpose::training);
+  executor.train_step(batch.view());
+  const double used = double(bytes_allocated - before) - bytes_of_initializer<Network>;
+  CHECK(double(process_memory_of<program_of<Network>>(sizes).peak()) == doctest::Approx(used).epsilon(0.05));
+}
+}  // namespace
+
+TEST_CASE("one process: within 5 % of what it allocates") {
+  check_alone<mlp>({.batch = 64, .threads = 2, .leaves = 4});
+  check_alone<mlp>({.batch = 100, .threads = 1});
+  check_alone<normalized>({.batch = 64, .threads = 1, .leaves = 4});
+}
+
+TEST_CASE("each of four processes, with each stage of zero: the same") {
+  check_stage<0>();
+  check_stage<1>();
+  check_stage<2>();
+  check_stage<3>();
+}
+
+TEST_CASE("as a table") {
+  const std::string table = process_memory_table<P>(four);
+  CHECK(table.starts_with("             parameters  slots"));
+  CHECK(std::ranges::count(table, '\n') == 6);
+}
+#endif
