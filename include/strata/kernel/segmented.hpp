@@ -4,11 +4,16 @@
 
 namespace strata {
 
+/// Whether a backend computes activations again where they would take too much memory: fits_in.
+template <class Backend>
+concept bounds_activations = requires { Backend::most_bytes; };
+
 /// segmented<cpu>: a training plan is cut into segments of whole layers, each of at least so many elements of trained parameters.
 /// So gradients, and parameters that come from other processes, need memory for a few segments instead of all layers. The
 /// activations of all samples of a leaf are kept. Bits do not depend on it. zero<2> and zero<3> compute in this way.
 template <class Backend, long LeastElements = 1L << 18>
 struct segmented {
+  static_assert(!bounds_activations<Backend>, "zero<2> and zero<3> keep all activations, so fits_in does not go with them");
   static constexpr auto name = Backend::name;
   static constexpr long least_elements = LeastElements;
   using whole = Backend;
@@ -29,13 +34,14 @@ template <class Backend>
 struct whole_backend {
   using type = Backend;
 };
-template <cuts_plans Backend>
+template <class Backend>
+  requires requires { typename Backend::whole; }
 struct whole_backend<Backend> {
   using type = typename Backend::whole;
 };
 }  // namespace detail
 
-/// The same backend, whose plans are not cut.
+/// The same backend, whose plans are neither cut nor computed again.
 template <class Backend>
 using whole_backend_of = typename detail::whole_backend<Backend>::type;
 

@@ -205,6 +205,12 @@ template <class Program, class Backend>
 concept runs_on = first_without_kernel<Program, Backend> < 0;
 
 namespace detail {
+/// no_complaint, or what a backend says about a program besides.
+template <class Program, class Backend>
+struct backend_verdict {
+  using type = no_complaint;
+};
+
 template <class Program, class Backend, int Node>
 struct kernel_verdict {
   using failed = at_t<Node, node_types_of<typename Program::items>>;
@@ -224,6 +230,8 @@ struct compiled {
   static_assert(
       sizeof(detail::spoken<typename kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type>()) > 0,
       "the backend has no kernel for an operation of the network");
+  static_assert(sizeof(detail::spoken<typename backend_verdict<Program, Backend>::type>()) > 0,
+                "the backend cannot compute the program");
   static_assert(!tape_of<typename Program::items>.well_shaped() ||
                     ends_of_program<Program>.output_count == length(typename Program::outputs{}),
                 "a program has one compared_output for each loss of its tape");

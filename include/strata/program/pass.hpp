@@ -226,7 +226,7 @@ class pass : kernel_calls<Program, Backend, Why> {
 
   void forward(int segment) {
     for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
-      run(code[std::size_t(g)].forward, of(g), g, pass_direction::forward);
+      run(code[std::size_t(g)].forward, of(g, true), g, pass_direction::forward);
     if (!plan.is_cut && segment + 1 < plan.segment_count) {
       const int next = plan.first_of_segment[segment + 1];
       run(code[std::size_t(next)].collect, collecting(next), next, pass_direction::forward, true);
@@ -253,7 +253,7 @@ class pass : kernel_calls<Program, Backend, Why> {
       return backward(segment, false, passed);
     }
     for (int g = plan.first_of_segment[segment]; g < last; ++g)
-      run(code[std::size_t(g)].forward, of(g), g, pass_direction::forward);
+      run(code[std::size_t(g)].forward, of(g, true), g, pass_direction::forward);
     detail::launch(step_.queue, both, of(last));
     passed(last);
     backward_from(last - 1, segment, false, passed);
@@ -266,6 +266,7 @@ class pass : kernel_calls<Program, Backend, Why> {
   void backward_and_update(Update&& update, UpdateProduct&& update_product) {
     for (int g = plan.group_count - 1; g >= 0; --g) {
       const kernel_group& it = plan.groups[g];
+      compute_again_before(g);
       if (!it.trains) continue;
       const operands<T> o = of(g);
       if (const auto into = code[std::size_t(g)].backward_into) {
@@ -297,13 +298,13 @@ class pass : kernel_calls<Program, Backend, Why> {
   }
 
   void infer() {
-    for (int g = 0; g < plan.group_count; ++g) detail::launch(step_.queue, code[std::size_t(g)].infer, of(g));
+    for (int g = 0; g < plan.group_count; ++g) detail::launch(step_.queue, code[std::size_t(g)].infer, of(g, true));
   }
 
   /// infer() without labels: the kernel of the loss only computes predictions.
   void predict() {
     for (int g = 0; g < plan.group_count; ++g) {
-      operands<T> o = of(g);
+      operands<T> o = of(g, true);
       o.loss = nullptr;
       detail::launch(step_.queue, code[std::size_t(g)].infer, o);
     }
@@ -330,6 +331,7 @@ class pass : kernel_calls<Program, Backend, Why> {
   void backward_from(int group, int segment, bool adds, Passed& passed) {
     const int opens = segment > 0 ? plan.first_of_segment[segment] - (plan.is_cut ? 1 : 0) : -1;
     for (int g = group; g > opens; --g) {
+      compute_again_before(g);
       if (!plan.groups[g].trains) continue;
       if (trains(g)) {
         operands<T> o = of(g);
@@ -352,16 +354,32 @@ class pass : kernel_calls<Program, Backend, Why> {
 
   T* place(workspace_location where, int size) { return work_.at(where, size, at_); }
 
-  [[gnu::noinline]] operands<T> of(int g) {
+  /// in_forward: of the forward pass. Later, what a piece of the plan has computed again may lie elsewhere.
+  [[gnu::noinline]] operands<T> of(int g, [[maybe_unused]] bool in_forward = false) {
     const kernel_group& it = plan.groups[g];
+    const auto output_of = [&](const kernel_group& from) {
+      if constexpr (plan.piece_count > 1)
+        if (in_forward) return place(from.first_output, from.size);
+      return place(from.output, from.size);
+    };
     operands<T> o = operands_of(
-        g, [&](int k) { return place(plan.groups[it.input[k]].output, plan.groups[it.input[k]].size); },
+        g, [&](int k) { return output_of(plan.groups[it.input[k]]); },
         [&](int k) { return place(plan.groups[it.input[k]].gradient, plan.groups[it.input[k]].size); });
-    o.y = place(it.output, it.size);
+    o.y = output_of(it);
     o.dy = place(it.gradient, it.size);
-    o.saved = place(it.saved, it.kernel.saved);
+    o.saved = place(plan.piece_count > 1 && in_forward ? it.first_saved : it.saved, it.kernel.saved);
     o.scratch = work_.scratch();
     return o;
+  }
+
+  /// Before the backward of the last group of a piece: the activations of the piece.
+  void compute_again_before([[maybe_unused]] int g) {
+    if constexpr (plan.piece_count > 1) {
+      const int piece = plan.groups[g].piece;
+      if (g + 1 != plan.first_of_piece[piece + 1]) return;
+      for (int h = plan.first_of_piece[piece]; h <= g; ++h)
+        if (plan.groups[h].runs_again) run(code[std::size_t(h)].forward, of(h), h, pass_direction::forward);
+    }
   }
 
   /// The operands while statistics are collected: these are then the sums of the leaf.

@@ -37,8 +37,11 @@ struct kernel_group {
   long parameters[max_group_parameters] = {};  // offsets in the arena
   int segment = 0;                             // where the plan is cut
   bool trainable[max_group_parameters] = {};
-  workspace_location output, gradient, saved;  // in the workspace
-  int statistics = 0;                          // two ranges of kernel.statistics doubles: forward, backward
+  workspace_location output, gradient, saved;    // in the workspace
+  workspace_location first_output, first_saved;  // in the forward pass, where the plan is in pieces
+  int piece = 0;
+  bool runs_again = false;  // before the backward of its piece
+  int statistics = 0;       // two ranges of kernel.statistics doubles: forward, backward
   long derived = 0;
   bool trains = false;             // it or a group before it has parameters: it takes part in backward
   bool wants_dx[max_inputs] = {};  // the group of that input trains
@@ -62,6 +65,9 @@ struct plan {
   int first_of_segment[Nodes + 1] = {};
   bool is_cut = false;                    // into segments that need no statistics of the whole batch, see cut_into_segments
   long begin_of_segment[Nodes + 1] = {};  // then: where its trained parameters begin in the arena
+
+  int piece_count = 1;  // see recomputation.hpp
+  int first_of_piece[Nodes + 1] = {};
 
   /// The most elements of trained parameters of one segment: where the plan is cut, those of all lie in the same memory, because
   /// each gradient is read before the next one is computed.

@@ -18,7 +18,7 @@ namespace detail {
 struct plan_info {
   purpose why;
   std::span<const kernel_group> groups;
-  std::span<const int> first_of_segment;
+  std::span<const int> first_of_segment, first_of_piece;
   int workspace, passing, unshared_workspace, statistics, scratch, scratch_per_sample;
   long derived;
 };
@@ -48,9 +48,10 @@ std::string plan_text() {
   constexpr const auto& l = layout_of<typename Program::items>;
   const detail::layout_info layout{std::span(l.slots, std::size_t(l.count)), l.size, l.trainable, l.trainable_count,
                                    l.state_count};
-  const detail::plan_info plan{infers_differently<Program> ? Why : purpose::training,
+  const detail::plan_info plan{infers_differently<Program> || cuts_plans<Backend> ? Why : purpose::training,
                                std::span(p.groups, std::size_t(p.group_count)),
                                std::span(p.first_of_segment, std::size_t(p.segment_count) + 1),
+                               std::span(p.first_of_piece, p.piece_count > 1 ? std::size_t(p.piece_count) + 1 : 0),
                                p.workspace,
                                p.passing,
                                p.unshared_workspace,
@@ -75,7 +76,7 @@ void print_plan(const Trainer&, std::ostream& out = std::cout) {
   using program = typename Trainer::program_type;
   using backend = typename Trainer::executor_type::backend;
   print_plan<program, backend>(out);
-  if constexpr (infers_differently<program>) print_plan<program, backend, purpose::inference>(out << '\n');
+  if constexpr (infers_differently<program> || cuts_plans<backend>) print_plan<program, backend, purpose::inference>(out << '\n');
 }
 
 }  // namespace strata

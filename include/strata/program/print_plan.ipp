@@ -54,6 +54,14 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
                        {"  workspace   ", bytes(plan.passing), " per sample", reuse, ", for the samples of a micro-batch\n"});
   if (plan.scratch + plan.scratch_per_sample > 0)
     out += detail::text_of({"  scratch     ", bytes(plan.scratch), " and ", bytes(plan.scratch_per_sample), " per sample\n"});
+  if (!plan.first_of_piece.empty()) {
+    out += "  pieces      computed again before their backward pass:";
+    for (std::size_t c = 0; c + 2 < plan.first_of_piece.size(); ++c) {
+      const int first = plan.first_of_piece[c], last = plan.first_of_piece[c + 1] - 1;
+      out += detail::text_of({c > 0 ? ", %" : " %", first, last > first ? detail::text_of({" to %", last}) : ""});
+    }
+    out += '\n';
+  }
   if (plan.statistics > 0) out += detail::text_of({"  statistics  ", plan.statistics, " doubles per leaf\n"});
 
   // Places are element @ offset, of one sample in the workspace and of parameters in the arena.
