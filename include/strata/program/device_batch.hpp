@@ -49,15 +49,6 @@ class device_batch {
     capacity_ = count;
   }
 
-  /// Of `count` samples without weights.
-  std::size_t bytes(int count) const {
-    std::size_t of_sample = 0;
-    for (int k = 0; k < ends_->input_count; ++k) of_sample += std::size_t(ends_->inputs[k]) * sizeof(T);
-    for (int k = 0; k < ends_->output_count; ++k)
-      of_sample += reads(k, label_kind::dense) ? std::size_t(ends_->outputs[k]) * sizeof(T) : sizeof(std::int32_t);
-    return of_sample * std::size_t(count);
-  }
-
   /// Copies a batch to the device; may return before that is done. Returns the samples at addresses of the device.
   samples<T> copy(const Device& on, typename Device::queue queue, const samples<T>& batch) {
     const auto copied = [&](auto& to, const auto* from, long size) {

@@ -465,7 +465,7 @@ inline bool is_done(const queue& q) {
   return done;
 }
 
-/// A place in the work of a queue, for which other queues and the host can wait. Copies are the same event.
+/// A place in the work of a queue, for which other queues and the host can wait.
 class event {
   struct place {
     queue on;

@@ -115,7 +115,7 @@ inline bool is_done(const queue& q) {
   return true;
 }
 
-/// A place in the work of a queue, for which other queues and the host can wait. Copies are the same event.
+/// A place in the work of a queue, for which other queues and the host can wait.
 class event {
   std::shared_ptr<CUevent_st> handle_;  // null: it was never recorded, and nothing waits for it
   int device_ = 0;
