@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """libtpu compiles training steps for TPUs that this machine does not have. With --install it is fetched into build/ first; a run
-without it leaves the test out: 200 MB are too much for it. --all: convolutional networks, too, which take minutes."""
+without it leaves the test out: 200 MB are too much for it."""
 import os
 import pathlib
 import subprocess
@@ -38,8 +38,6 @@ def compiles(topology, chips, *networks):
 
 for topology, chips in {"v4:2x2x1": 8, "v5e:2x4": 8, "v5e:4x4": 16, "v6e:2x4": 8}.items():
     compiles(topology, chips, "mlp", "mlp-bf16")
-if "--all" in sys.argv:
-    compiles("v5e:2x4", 8, "cnn", "residual")
 refused = subprocess.run([PROGRAMS / "interop_xla_ahead", "v5litepod-8", "mlp"], capture_output=True, text=True, env=os.environ | quiet)
 check(refused.returncode == 1 and "topology: the plugin libtpu.so says (" in refused.stderr, "an unknown topology is one error", refused.stderr)
 sys.exit(finish_tests())

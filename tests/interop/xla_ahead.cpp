@@ -12,13 +12,6 @@ using namespace strata;
 namespace {
 
 using mlp = sequential<input<28, 28, 1>, flatten, dense<128, relu>, dropout<0.2_r>, dense<10, softmax>>;
-using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
-                       dropout<0.5_r>, dense<10, softmax>>;
-template <int Channels>
-using block = residual<conv2d<Channels, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
-                       conv2d<Channels, 3, same_padding, no_bias>, batch_norm<>>;
-using residual_network = sequential<input<32, 32, 3>, conv2d<16, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
-                                    block<16>, activation<relu>, global_average_pool2d, dense<10, softmax>>;
 
 template <class Network>
 void compile(std::string_view wanted, const char* name, const auto& optimizer, const auto& precision, const pjrt::topology& on) {
@@ -39,8 +32,6 @@ int main(int count, char** arguments) try {
   for (int i = 2; i < count; ++i) {
     compile<mlp>(arguments[i], "mlp", sgd{}, precision::f32{}, on);
     compile<mlp>(arguments[i], "mlp-bf16", adam{}, precision::mixed_bf16{}, on);
-    compile<cnn>(arguments[i], "cnn", adam{}, precision::f32{}, on);
-    compile<residual_network>(arguments[i], "residual", sgd{.momentum = 0.9, .weight_decay = 1e-4}, precision::f32{}, on);
   }
   std::fflush(nullptr);
   std::_Exit(0);  // libtpu's threads do not end

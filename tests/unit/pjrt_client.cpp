@@ -79,6 +79,14 @@ TEST_CASE("the devices of a client, and clients with options") {
   CHECK(eight->devices() == 8);
 }
 
+TEST_CASE("a client whose devices cannot be told is given back") {
+  const nothing_left end;
+  observed().failing_function = "device_description_kind";
+  CHECK(contains(error_of([] { pjrt::client::of(mock()); }), "describe the devices: the plugin libmock_pjrt.so says"));
+  CHECK(observed().calls["client_destroy"] == 1);
+  CHECK(pjrt::client::of(mock())->devices() == 4);
+}
+
 TEST_CASE("a step takes over the memory of what it replaces, and leaves the batch to its owner") {
   const nothing_left end;
   const auto c = pjrt::client::of(mock());

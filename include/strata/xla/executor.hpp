@@ -1,6 +1,8 @@
 // The executor of strategies whose step is one module that a PJRT plugin runs, on one device or on several replicas.
 #pragma once
 #include <algorithm>
+#include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +21,7 @@
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/executable_cache.hpp>
 #include <strata/xla/running_module.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -299,7 +302,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
       if (result.type.size() != std::int64_t(2 * out.size()))
         throw_error({"the module has sums of ", result.type.text(), " instead of ", out.size(), " pairs"});
       const auto read = [&](auto zero) {
-        std::vector<decltype(zero)> values(2 * out.size());
+        std::array<decltype(zero), 2 * std::tuple_size_v<metric_sums<Program>>> values;
         m.result(i, 0).copy_to_host(result.type, std::as_writable_bytes(std::span(values))).wait("read the metrics");
         for (std::size_t k = 0; k < out.size(); ++k) out[k] = {double(values[2 * k]), double(values[2 * k + 1])};
       };

@@ -8,6 +8,7 @@
 #include <span>
 #include <strata/concepts/ends.hpp>
 #include <strata/xla/pjrt/client.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,7 @@ class running_module {
   std::vector<pjrt::abi::buffer**> result_lists_;
   std::vector<pjrt::abi::event*> complete_;
   std::vector<pjrt::buffer> inputs_, outputs_;
-  std::vector<pjrt::event> sent_;
+  std::vector<pjrt::event> sent_, ended_;
   std::vector<std::vector<std::byte>> padded_;
 
  public:
@@ -73,6 +74,7 @@ class running_module {
     padded_.resize(arguments_.size());
     outputs_.resize(results_.size());
     complete_.resize(replicas_);
+    ended_.resize(replicas_);
     for (std::size_t r = 0; r < replicas_; ++r) {
       argument_lists_.push_back(arguments_.data() + r * arguments);
       result_lists_.push_back(results_.data() + r * results);
@@ -94,6 +96,7 @@ class running_module {
           e.wait_quietly();
           e = {};
         }
+        for (pjrt::event& e : self.ended_) e = {};
         for (pjrt::buffer& b : self.inputs_) b = {};
       }
     } end{*this};
@@ -107,7 +110,8 @@ class running_module {
     for (pjrt::abi::event*& e : complete_) e = nullptr;
     code_.run(argument_lists_, arguments, result_lists_, complete_);
     state.is_lost = true;
-    wait_for_all(take_results(state));
+    take_results(state);
+    for (const pjrt::event& e : ended_) e.wait("execute");
     state.is_lost = false;
   }
 
@@ -117,20 +121,15 @@ class running_module {
   }
 
  private:
-  /// Returns when each replica is done.
-  std::vector<pjrt::event> take_results(device_state& state) {
+  void take_results(device_state& state) {
     const std::size_t results = what_.results.size();
-    for (std::size_t r = 0; r < replicas_; ++r)
+    for (std::size_t r = 0; r < replicas_; ++r) {
+      ended_[r] = pjrt::event(client_->of_plugin(), complete_[r]);
       for (std::size_t i = 0; i < results; ++i) {
         pjrt::buffer out(client_, results_[r * results + i]);
         (state_of_result_[i] == no_state ? outputs_[r * results + i] : state.at(state_of_result_[i], r)) = std::move(out);
       }
-    std::vector<pjrt::event> events;
-    for (pjrt::abi::event* e : complete_) events.emplace_back(client_->of_plugin(), e);
-    return events;
-  }
-  static void wait_for_all(const std::vector<pjrt::event>& events) {
-    for (const pjrt::event& e : events) e.wait("execute");
+    }
   }
 
   /// How many rows of the batch replica r has.

@@ -125,7 +125,7 @@ class client : public std::enable_shared_from_this<client> {
 
   friend buffer;
   friend executable;
-  struct key_of_maker {};
+  struct only_of {};
 
  public:
   /// The client of this plugin with these options; all that live at a time are one. Throws plugin_error if there is no device.
@@ -135,24 +135,23 @@ class client : public std::enable_shared_from_this<client> {
     const std::lock_guard lock(mutex);
     std::weak_ptr<const client>& known = all[{&p, options}];
     std::shared_ptr<const client> c = known.lock();
-    if (!c) known = c = std::make_shared<const client>(p, options, key_of_maker{});
+    if (!c) known = c = std::make_shared<const client>(p, options, only_of{});
     return c;
   }
 
-  client(const plugin& p, const std::vector<option>& options, key_of_maker) : plugin_(p) {
+  client(const plugin& p, const std::vector<option>& options, only_of) : plugin_(p) {
     const std::vector<abi::named_value> values = detail::named_values(options);
     abi::padded<abi::client_create> create;
     create->options = values.data();
     create->option_count = values.size();
     p.call("use the devices", abi::functions::client_create, create);
     handle_ = create->client;
-    const struct destroyer {
-      client& self;
-      bool is_needed = true;
+    struct destroyer {
+      client* of;
       ~destroyer() {
-        if (is_needed) self.destroy();
+        if (of) of->destroy();
       }
-    } otherwise{*this};
+    } after_an_error{this};
     platform_ = text(abi::functions::client_platform_name, handle_);
     version_ = text(abi::functions::client_platform_version, handle_);
     abi::padded<abi::devices_of_client> all;
@@ -174,7 +173,7 @@ class client : public std::enable_shared_from_this<client> {
     p.call("list the devices", abi::functions::client_devices, of_all);
     devices_of_all_ = of_all->count;
     if (devices_.empty()) throw_error({"the plugin ", p.path().string(), " has no device"});
-    const_cast<bool&>(otherwise.is_needed) = false;
+    after_an_error.of = nullptr;
   }
   ~client() { destroy(); }
 
