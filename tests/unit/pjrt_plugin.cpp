@@ -83,14 +83,24 @@ TEST_CASE("plugins are found by path, by the environment, and where pip puts the
   CHECK(error_of([] { pjrt::find_plugin("gpu"); }) == "gpu: a plugin is a path, \"cpu\", \"tpu\" or \"cuda\"");
   const with_variable environment("VIRTUAL_ENV", folder.path.string());
   const with_variable home("HOME", folder.path.string());
+  const with_variable no_conda("CONDA_PREFIX", "");
   const auto cpu = folder.write("lib/python3.11/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so", "");
   const auto tpu = folder.write(".local/lib/python3.9/site-packages/libtpu/libtpu.so", "");
   CHECK(pjrt::find_plugin() == cpu);
   CHECK(pjrt::find_plugin("cpu") == cpu);
   CHECK(pjrt::find_plugin("tpu") == tpu);
+  const auto newer = folder.write(".local/lib/python3.12/site-packages/libtpu/libtpu.so", "");
+  folder.write(".local/lib/python3/dist-packages/libtpu/libtpu.so", "");
+  CHECK(pjrt::find_plugin("tpu") == newer);
+  {
+    const with_variable conda("CONDA_PREFIX", (folder / "conda").string());
+    const auto of_conda = folder.write("conda/lib/python3.10/site-packages/libtpu/libtpu.so", "");
+    CHECK(pjrt::find_plugin("tpu") == of_conda);
+    CHECK(pjrt::find_plugin("cpu") == cpu);
+  }
   {
     const with_variable plugin("STRATA_XLA_PLUGIN", "tpu");
-    CHECK(pjrt::find_plugin() == tpu);
+    CHECK(pjrt::find_plugin() == newer);
     const with_variable library("TPU_LIBRARY_PATH", "/none/libtpu.so");
     CHECK(error_of([] { pjrt::find_plugin(); }) == "TPU_LIBRARY_PATH is /none/libtpu.so: there is no such plugin");
   }

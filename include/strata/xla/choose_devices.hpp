@@ -1,13 +1,16 @@
 // Which devices of a plugin a training uses.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/find_plugin.hpp>
 #include <strata/xla/pjrt/options.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,22 +23,24 @@ struct module_devices {
   std::filesystem::path cache{};
 };
 
-/// The first `replicas` devices of the plugin in that file; 0: all of them. A processor has as many as are asked for. Throws
-/// strata::error if there are too few.
+/// The first `replicas` devices of the plugin in that file; 0: all of them. A processor has as many as are asked for,
+/// unless the options have cpu_device_count. Throws strata::error if there are too few.
 inline module_devices choose_devices(const std::filesystem::path& plugin, std::vector<pjrt::option> options, int replicas,
                                      std::filesystem::path cache) {
   if (replicas < 0) throw_error({"replicas is ", replicas, ": it must be at least 1, or 0 for all devices"});
   const pjrt::plugin& p = pjrt::plugin::load(plugin);
   std::shared_ptr<const pjrt::client> client = pjrt::client::of(p, options);
-  if (client->platform() == "cpu" && replicas > client->devices()) {
-    options.push_back({"cpu_device_count", std::int64_t(replicas)});
+  constexpr std::string_view count = "cpu_device_count";
+  const bool is_counted = std::ranges::find(options, count, &pjrt::option::name) != options.end();
+  if (client->platform() == "cpu" && !is_counted && replicas > client->devices()) {
+    options.push_back({std::string(count), std::int64_t(replicas)});
     client = pjrt::client::of(p, options);
   }
   if (replicas == 0) replicas = client->devices();
   if (replicas > client->devices())
     throw_error({"replicas is ", replicas, ", but the plugin ", p.path().string(), " has ", client->devices(),
                  client->devices() == 1 ? " device" : " devices"});
-  if (cache.empty()) cache = pjrt::detail::variable("STRATA_XLA_CACHE");
+  if (cache.empty()) cache = detail::environment_variable("STRATA_XLA_CACHE");
   return {std::move(client), replicas, std::move(cache)};
 }
 

@@ -3,13 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <filesystem>
+#include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace strata::pjrt {
@@ -27,26 +29,33 @@ inline constexpr known_plugin known_plugins[] = {
 };
 
 namespace detail {
-inline std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
+/// The 12 of a folder python3.12; 0 of a folder python3, which Debian's packages of all versions share.
+inline int minor_version_of_python(std::string_view folder) {
+  constexpr std::string_view major = "python3.";
+  int minor = 0;
+  if (folder.starts_with(major)) std::from_chars(folder.data() + major.size(), folder.data() + folder.size(), minor);
+  return minor;
 }
 
-/// The folders that pip installs into: of the virtual environment that is active, of the user, of the system. Newest Python
-/// first.
+/// The folders that pip installs into: of the virtual environment or the conda environment that is active, of the user, of the
+/// system. Newest Python first.
 inline std::vector<std::filesystem::path> folders_of_packages() {
   namespace fs = std::filesystem;
   std::vector<fs::path> roots, out;
-  if (const std::string active = variable("VIRTUAL_ENV"); !active.empty()) roots.emplace_back(fs::path(active) / "lib");
-  if (const std::string home = variable("HOME"); !home.empty()) roots.emplace_back(fs::path(home) / ".local/lib");
+  for (const char* const environment : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    if (const std::string active = strata::detail::environment_variable(environment); !active.empty())
+      roots.emplace_back(fs::path(active) / "lib");
+  if (const std::string home = strata::detail::environment_variable("HOME"); !home.empty())
+    roots.emplace_back(fs::path(home) / ".local/lib");
   roots.insert(roots.end(), {"/usr/local/lib", "/usr/lib"});
   for (const fs::path& root : roots) {
-    std::vector<fs::path> pythons;
+    std::vector<std::pair<int, fs::path>> pythons;
     std::error_code ignored;
     for (auto at = fs::directory_iterator(root, ignored); at != fs::directory_iterator(); at.increment(ignored))
-      if (at->path().filename().string().starts_with("python3")) pythons.push_back(at->path());
+      if (const std::string name = at->path().filename().string(); name.starts_with("python3"))
+        pythons.emplace_back(minor_version_of_python(name), at->path());
     std::sort(pythons.rbegin(), pythons.rend());
-    for (const fs::path& python : pythons)
+    for (const auto& [version, python] : pythons)
       for (const char* packages : {"site-packages", "dist-packages"}) out.push_back(python / packages);
   }
   return out;
@@ -61,7 +70,7 @@ inline std::filesystem::path find_plugin(std::string wanted = "") {
   std::error_code ignored;
   std::string from;
   if (wanted.empty()) {
-    wanted = detail::variable("STRATA_XLA_PLUGIN");
+    wanted = strata::detail::environment_variable("STRATA_XLA_PLUGIN");
     if (!wanted.empty()) from = "STRATA_XLA_PLUGIN is ";
   }
   if (wanted.empty()) wanted = "cpu";
@@ -70,7 +79,7 @@ inline std::filesystem::path find_plugin(std::string wanted = "") {
     return wanted;
   }
   if (wanted == "tpu")
-    if (const std::string path = detail::variable("TPU_LIBRARY_PATH"); !path.empty()) {
+    if (const std::string path = strata::detail::environment_variable("TPU_LIBRARY_PATH"); !path.empty()) {
       if (!fs::exists(path, ignored)) throw_error({"TPU_LIBRARY_PATH is ", path, ": there is no such plugin"});
       return path;
     }

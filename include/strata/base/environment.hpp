@@ -1,0 +1,14 @@
+// Environment variables of this process.
+#pragma once
+#include <cstdlib>
+#include <string>
+
+namespace strata::detail {
+
+/// Its value; empty if it is not set.
+inline std::string environment_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace strata::detail
