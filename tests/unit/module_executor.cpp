@@ -2,6 +2,7 @@
 // needs: mock_pjrt
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mock_pjrt.hpp>
@@ -189,6 +190,8 @@ TEST_CASE("as many replicas as there are devices; a processor has as many as are
   CHECK(model_on(0).executor().replicas() == 4);
   CHECK(model_on(6).executor().replicas() == 6);
   CHECK(observed().options_of_clients == std::vector<std::string>{"cpu_device_count"});
+  CHECK(error_of([] { choose_devices(MOCK_PJRT, {{"cpu_device_count", std::int64_t(2)}}, 3, {}); }) ==
+        "replicas is 3, but the plugin " MOCK_PJRT " has 2 devices");
   CHECK(error_of([] { model_on(-1); }) == "replicas is -1: it must be at least 1, or 0 for all devices");
 }
 
@@ -204,6 +207,37 @@ TEST_CASE("after a step that failed on the device, no weights are read") {
   const std::string lost = "the weights are lost: the last training step failed on the device while it changed them";
   CHECK(contains(error_of([&] { model.parameters(); }), lost));
   CHECK(contains(error_of([&] { model.train_step(batch(4)); }), lost));
+}
+
+TEST_CASE("weights that were sent in part only are sent again") {
+  trainer model = model_on(2);
+  const std::size_t bias = std::size_t(layout_of<network::items>.slots[1].offset);
+  observed().failing_function = "client_buffer_from_host_buffer";
+  observed().failing_after = 2;  // the third array of four
+  CHECK(contains(error_of([&] { model.train_step(batch(4)); }), "injected"));
+  model.train_step(batch(4));
+  CHECK(model.executor().parameters()[bias] == 1);
+
+  std::ranges::fill(model.executor().parameters(), 10.0f);
+  model.executor().parameters_changed();
+  observed().failing_function = "client_buffer_from_host_buffer";
+  observed().failing_after = 1;  // replica 1 has the old array
+  CHECK(contains(error_of([&] { model.train_step(batch(4)); }), "injected"));
+  observed().calls.clear();
+  model.train_step(batch(4));
+  CHECK(observed().calls["client_buffer_from_host_buffer"] == 2 * 2 + 2 * 4);  // weights; input, truth, scalars and key
+  CHECK(model.executor().parameters()[bias] == 11);
+}
+
+TEST_CASE("an evaluation or a prediction that fails leaves the weights") {
+  trainer model = model_on(1);
+  model.train_step(batch(4));
+  observed().execution_fails = true;
+  CHECK(contains(error_of([&] { model.evaluate(x, y); }), "the device has failed"));
+  observed().execution_fails = true;
+  CHECK(contains(error_of([&] { model.predict(x); }), "the device has failed"));
+  model.train_step(batch(4));
+  CHECK(model.executor().slots()[0] == 2);
 }
 
 TEST_CASE("what the strategy cannot do, it says") {

@@ -263,12 +263,13 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     if (!types_of_slots_.empty()) write(slots_, [this](const auto& f) { this->each_slot(f); });
   }
   void write(copy& from, const auto& each) {
-    if (!std::exchange(from.is_written, false)) return;
+    if (!from.is_written) return;
     each([&](std::size_t place, const stablehlo::tensor_type& type, const T* values) {
       for (int r = 0; r < on_.replicas; ++r)
         state_.at(place, std::size_t(r)) =
             on_.client->upload({reinterpret_cast<const std::byte*>(values), type.bytes()}, type, r);
     });
+    from.is_written = false;  // after an error the next call sends all of them again
   }
 
   detail::host_arguments arguments_of(const samples<T>& batch) const {

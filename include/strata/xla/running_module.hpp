@@ -42,6 +42,7 @@ class running_module {
   std::size_t replicas_;
   std::int64_t rows_;  // of a replica
   std::vector<std::size_t> state_of_argument_, state_of_result_;
+  bool changes_state_ = false;
 
   std::vector<pjrt::abi::buffer*> arguments_, results_;  // [replica][number]
   std::vector<pjrt::abi::buffer* const*> argument_lists_;
@@ -65,7 +66,10 @@ class running_module {
         rows_(rows) {
     what_.text = {};
     for (const stablehlo::argument& a : what_.arguments) state_of_argument_.push_back(place(a));
-    for (const stablehlo::argument& r : what_.results) state_of_result_.push_back(place(r));
+    for (const stablehlo::argument& r : what_.results) {
+      state_of_result_.push_back(place(r));
+      changes_state_ |= state_of_result_.back() != no_state;
+    }
     const std::size_t arguments = what_.arguments.size(), results = what_.results.size();
     arguments_.resize(replicas_ * arguments);
     results_.resize(replicas_ * results);
@@ -109,10 +113,10 @@ class running_module {
       }
     for (pjrt::abi::event*& e : complete_) e = nullptr;
     code_.run(argument_lists_, arguments, result_lists_, complete_);
-    state.is_lost = true;
+    if (changes_state_) state.is_lost = true;
     take_results(state);
     for (const pjrt::event& e : ended_) e.wait("execute");
-    state.is_lost = false;
+    if (changes_state_) state.is_lost = false;
   }
 
   /// A result of the last run that is no state.
@@ -165,11 +169,11 @@ class running_module {
   void send_rows(std::size_t at, const stablehlo::argument& a, int replica, const void* rows, int count) {
     const std::size_t bytes = a.type.bytes(), of_row = bytes / std::size_t(rows_),
                       own = std::size_t(rows_of(replica, count)) * of_row;
-    const std::byte* const first = own > 0 ? static_cast<const std::byte*>(rows) + std::size_t(replica) * bytes : nullptr;
-    if (rows && own == bytes) return begin(at, a, replica, {first, bytes});
+    const std::byte* const first = rows && own > 0 ? static_cast<const std::byte*>(rows) + std::size_t(replica) * bytes : nullptr;
+    if (first && own == bytes) return begin(at, a, replica, {first, bytes});
     std::vector<std::byte>& copy = padded_[at];
     copy.assign(bytes, std::byte{});
-    if (rows && own > 0)
+    if (first)
       std::memcpy(copy.data(), first, own);
     else if (!rows && a.what == stablehlo::role::sample_weight)
       fill_with_ones(copy, a.type.of);
