@@ -2,7 +2,10 @@
 // needs: mock_pjrt
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mock_pjrt.hpp>
 #include <numeric>
 #include <strata/xla/pjrt/client.hpp>
@@ -65,7 +68,15 @@ detail::device_state two_copies(const pjrt::client& c) {
   return state;
 }
 
+/// Made before everything that is static in a function, and so destroyed after it.
+std::shared_ptr<const pjrt::client> global;
+
 }  // namespace
+
+TEST_CASE("a client may be destroyed when the process ends") {
+  global = pjrt::client::of(mock(), {{"global", true}});
+  CHECK(global->devices() == 4);
+}
 
 TEST_CASE("the devices of a client, and clients with options") {
   const nothing_left end;
@@ -114,6 +125,17 @@ TEST_CASE("rows that a short batch does not have are zeros") {
   const std::vector<float> x{1, 2};
   m.run(state, {.inputs = {x.data()}, .count = 1});
   CHECK(floats(observed().last_arguments[1]) == std::vector<float>{1, 2, 0, 0});
+}
+
+TEST_CASE("weights of samples that a batch does not have are ones") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  stablehlo::module_text weighted = step(2);
+  weighted.arguments[1].what = role::sample_weight;
+  detail::running_module m(c, c->compile(weighted), weighted, 2, place_of);
+  detail::device_state state = two_copies(*c);
+  m.run(state, {.count = 4});
+  CHECK(floats(observed().last_arguments[1]) == std::vector<float>{1, 1, 1, 1});
 }
 
 TEST_CASE("errors: before a step the weights stay, during one they are lost") {
@@ -170,6 +192,16 @@ TEST_CASE("sizes are checked before a plugin sees them") {
   CHECK(error_of([&] { c->compile(fewer); }) == "the compiled module has 2 results instead of 1");
 }
 
+TEST_CASE("a compiled module that cannot be looked at is given back") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  for (const char* function : {"loaded_executable_get_executable", "executable_num_outputs"}) {
+    observed().failing_function = function;
+    CHECK(contains(error_of([&] { c->compile(step(1)); }), "look at a compiled module: the plugin libmock_pjrt.so says"));
+    CHECK(observed().alive["loaded executable"] == 0);
+  }
+}
+
 TEST_CASE("an error of compiling shows the line of the module") {
   const nothing_left end;
   const auto c = pjrt::client::of(mock());
@@ -209,4 +241,36 @@ TEST_CASE("compiled modules are kept on disk, and made anew where they are damag
   CHECK(compiled() == 5);
   cache.compile(*c, step(2));
   CHECK(compiled() == 5);
+}
+
+TEST_CASE("a compiled module is not taken where flags or options differ") {
+  const nothing_left end;
+  const auto key = [](const std::vector<pjrt::option>& options) {
+    return pjrt::executable_cache::key(*pjrt::client::of(mock(), options), step(1));
+  };
+  std::vector<std::string> keys{key({}),
+                                key({{"a", std::int64_t(1)}}),
+                                key({{"a", true}}),
+                                key({{"a", std::string("b")}}),
+                                key({{"ab", std::string("")}}),
+                                key({{"a", std::vector<std::int64_t>{1, 2}}})};
+  CHECK(key({}) == keys[0]);
+  for (const char* const variable : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
+    const char* const before = std::getenv(variable);
+    const std::string kept = before ? before : "";
+    ::setenv(variable, "--xla_backend_optimization_level=0", 1);
+    keys.push_back(key({}));
+    before ? ::setenv(variable, kept.c_str(), 1) : ::unsetenv(variable);
+  }
+  std::ranges::sort(keys);
+  CHECK(std::ranges::adjacent_find(keys) == keys.end());
+}
+
+TEST_CASE("a cache whose folder cannot be made is one error, which names the folder") {
+  const nothing_left end;
+  const scratch_folder folder("pjrt_client");
+  folder.write("file", "");
+  const pjrt::executable_cache cache(folder / "file/cache");
+  CHECK(folder.without_folder(error_of([&] { cache.compile(*pjrt::client::of(mock()), step(1)); })) ==
+        "cannot make the folder file/cache: Not a directory");
 }

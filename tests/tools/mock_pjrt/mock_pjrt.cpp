@@ -17,7 +17,7 @@ struct abi::error {
 namespace mock_pjrt {
 
 observations& observed() {
-  static observations all;
+  static auto& all = *new observations;  // objects may be destroyed when the process ends
   return all;
 }
 

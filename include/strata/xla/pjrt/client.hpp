@@ -121,7 +121,7 @@ class client : public std::enable_shared_from_this<client> {
   std::vector<abi::device*> devices_;
   std::vector<int> ids_;
   std::size_t devices_of_all_ = 0;
-  std::string platform_, version_, kind_;
+  std::string platform_, version_, kind_, options_;
 
   friend buffer;
   friend executable;
@@ -139,7 +139,7 @@ class client : public std::enable_shared_from_this<client> {
     return c;
   }
 
-  client(const plugin& p, const std::vector<option>& options, only_of) : plugin_(p) {
+  client(const plugin& p, const std::vector<option>& options, only_of) : plugin_(p), options_(detail::bytes_of(options)) {
     const std::vector<abi::named_value> values = detail::named_values(options);
     abi::padded<abi::client_create> create;
     create->options = values.data();
@@ -225,7 +225,7 @@ class client : public std::enable_shared_from_this<client> {
   /// What compiling a module depends on, besides its text: for keys of caches.
   std::string description(const stablehlo::module_text& module) const {
     return strata::detail::text_of(
-        {platform_, '\n', version_, '\n', kind_, '\n', plugin_.minor_version(), '\n', options_for(module)});
+        {platform_, '\n', version_, '\n', kind_, '\n', plugin_.minor_version(), '\n', options_for(module), '\n', options_});
   }
 
  private:
@@ -315,7 +315,8 @@ event buffer::copy_to_host(const stablehlo::tensor_type& type, std::span<std::by
   return {of_->of_plugin(), arguments->event};
 }
 
-executable::executable(std::shared_ptr<const client> of, abi::loaded_executable* handle) : of_(std::move(of)), handle_(handle) {
+executable::executable(std::shared_ptr<const client> of, abi::loaded_executable* handle) : executable() {
+  of_ = std::move(of), handle_ = handle;  // which the destructor gives back, also after an error below
   const detail::inner_executable inner(of_->of_plugin(), handle_);
   abi::padded<abi::number_of_executable> results;
   results->executable = inner.handle();

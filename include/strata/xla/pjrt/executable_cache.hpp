@@ -6,19 +6,24 @@
 #include <fstream>
 #include <optional>
 #include <span>
+#include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/file_error.hpp>
 #include <strata/io/mapped_file.hpp>
 #include <strata/io/sha256.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace strata::pjrt {
 
-/// A folder with a file for each module, whose name is a digest of the module's text, the plugin's file, the version and the kind
-/// of its devices and, where the device is this machine's processor, what it can do. What is damaged is compiled again.
+/// A folder with a file for each module, whose name is a digest of the module's text, the plugin's file and options, the version
+/// and the kind of its devices, the environment variables XLA_FLAGS and LIBTPU_INIT_ARGS and, where the device is this machine's
+/// processor, what it can do. What is damaged is compiled again.
 /// Compiled modules are code: only trusted users may write to the folder.
 class executable_cache {
   std::filesystem::path folder_;
@@ -37,7 +42,9 @@ class executable_cache {
     }
     executable e = c.compile(module);
     const std::string bytes = e.serialized();
-    std::filesystem::create_directories(folder_);
+    std::error_code failure;
+    std::filesystem::create_directories(folder_, failure);
+    if (failure) io::fail_on_file("make the folder", folder_, failure.value());
     io::atomic_file to(file);
     to.write(digest(bytes));
     to.write(bytes);
@@ -60,6 +67,7 @@ class executable_cache {
     add(plugin.string());
     add(strata::detail::text_of({std::uint64_t(std::filesystem::file_size(plugin, ignored)), ' ',
                                  std::int64_t(std::filesystem::last_write_time(plugin, ignored).time_since_epoch().count())}));
+    for (const char* const flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) add(strata::detail::environment_variable(flags));
     if (c.platform() == "cpu") add(processor());
     return hash.hex();
   }

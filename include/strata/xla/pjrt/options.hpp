@@ -59,6 +59,26 @@ inline void append_field(std::string& to, unsigned number, std::string_view mess
   append_varint(to, message.size());
   to += message;
 }
+
+/// Different bytes for different options: for keys of caches.
+inline std::string bytes_of(std::span<const option> options) {
+  std::string to;
+  for (const option& o : options) {
+    append_field(to, 1, o.name);
+    std::visit(
+        [&](const auto& value) {
+          const auto bytes = [&] {
+            if constexpr (requires { value.data(); })
+              return std::as_bytes(std::span(value));
+            else
+              return std::as_bytes(std::span(&value, 1));
+          }();
+          append_field(to, unsigned(2 + o.value.index()), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        },
+        o.value);
+  }
+  return to;
+}
 }  // namespace detail
 
 /// A CompileOptionsProto for one replica on each of these devices: executable_build_options {num_replicas, num_partitions = 1,

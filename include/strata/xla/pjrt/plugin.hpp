@@ -28,7 +28,8 @@ class plugin {
   /// interface that strata does not know, and for a function whose arguments have another size than expected.
   static const plugin& load(const std::filesystem::path& path) {
     static std::mutex mutex;
-    static std::map<std::filesystem::path, std::unique_ptr<plugin>> loaded;
+    // Never destroyed: a trainer that is a global variable may end after what is static here.
+    static auto& loaded = *new std::map<std::filesystem::path, std::unique_ptr<plugin>>;
     std::error_code ignored;
     const std::filesystem::path file = std::filesystem::weakly_canonical(path, ignored);
     const std::lock_guard lock(mutex);
