@@ -2,17 +2,14 @@
 """A PJRT plugin from PyPI trains what this machine's cores train: the same losses in each of 100 steps, on 1 to 4 replicas, and
 files that the one writes and the other reads."""
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 
-from packages import PROGRAMS, check, finish_tests, need_packages
+from packages import PROGRAMS, check, finish_tests
+from xla_plugin import cpu_plugin
 
-need_packages(xla_plugins="xla-cpu-pjrt==0.0.1")
-import xla_plugins
-
-plugin = pathlib.Path(next(iter(xla_plugins.__path__))) / "xla_cpu_pjrt/xla_cpu_pjrt.so"
+plugin = cpu_plugin()
 LOSSES, WEIGHTS = 1e-5, 1e-5
 
 with tempfile.TemporaryDirectory() as name:

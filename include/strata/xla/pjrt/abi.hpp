@@ -33,7 +33,7 @@ struct function {
   std::size_t least;
 };
 
-/// Arguments with zeros behind them, for fields that newer plugins know.
+/// Arguments that zeros follow, for fields that newer plugins know.
 template <class Arguments>
 struct padded {
   Arguments known{};
