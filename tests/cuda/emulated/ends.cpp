@@ -40,6 +40,11 @@ std::vector<double> trained(typename engine_options<Backend>::type options) {
   executor.prepare(count, purpose::training);
   all.truths[0].weights = weights[0].data(), all.truths[1].weights = weights[1].data();
   for (int step = 0; step < 4; ++step) keep(executor.train_step(all));
+  all.truths[1].weights = nullptr;
+  for (int step = 0; step < 2; ++step) keep(executor.train_step(all));  // both places of a batch
+  all.truths[0].weights = nullptr, all.truths[1].weights = weights[1].data();
+  for (int step = 0; step < 2; ++step) keep(executor.train_step(all));
+  all.truths[0].weights = weights[0].data();
   few.count = 2;
   keep(executor.train_step(few));
   executor.prepare(count, purpose::inference);

@@ -5,6 +5,7 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <strata/concepts/engine.hpp>
@@ -54,7 +55,7 @@ class cuda_engine {
   /// A step for batches of `count` samples in one of the slots.
   struct step_graph {
     int count, slot;
-    bool has_weights;
+    std::uint32_t weighted;  // a bit for each output whose samples have weights: they have places in the slot
     machine::graph work;
   };
 
@@ -247,6 +248,8 @@ class cuda_engine {
 
   double* sums(int l) {
     if (!std::exchange(sums_are_on_host_, true)) {
+      if (nccl_)
+        for (const auto& r : replicas_) nccl_->wait(r->queue);  // a copy would wait without end for a process that has ended
       for (const auto& r : replicas_)
         r->on.copy_to_host(
             r->queue, static_cast<const double*>(r->sums.data()),
@@ -313,13 +316,12 @@ class cuda_engine {
     const auto all = [&] { enqueue_step(rules, gradient, arrays); };
     if (!uses_graphs_ || replicas_.size() > 1) return all();
     const int count = leaves_.batch().count, slot = first().batches.index();
-    const bool has_weights =
-        std::ranges::any_of(first().batch.truths, [](const auto& truth) { return truth.weights != nullptr; });
+    std::uint32_t weighted = 0;
+    for (int k = 0; k < ends.output_count; ++k) weighted |= std::uint32_t{first().batch.truths[k].weights != nullptr} << k;
     if (graphs_.size() == most_graphs) drop_graphs();
-    auto graph = std::ranges::find_if(graphs_, [&](const step_graph& each) {
-      return each.count == count && each.slot == slot && each.has_weights == has_weights;
-    });
-    if (graph == graphs_.end()) graph = graphs_.insert(graph, {count, slot, has_weights, machine::capture(first().queue, all)});
+    auto graph = std::ranges::find_if(
+        graphs_, [&](const step_graph& each) { return each.count == count && each.slot == slot && each.weighted == weighted; });
+    if (graph == graphs_.end()) graph = graphs_.insert(graph, {count, slot, weighted, machine::capture(first().queue, all)});
     graph->work.launch(first().queue);
   }
   /// From now on the metric sums of each train_at_once are added to these, as the trainer would add them.
@@ -330,6 +332,7 @@ class cuda_engine {
     first().on.copy_to_device(first().queue, std::span<const double>(host_totals_), totals_.data());
   }
   totals_of_steps<Program> totals() {
+    if (nccl_) nccl_->wait(first().queue);  // see sums()
     first().on.copy_to_host(first().queue, static_cast<const double*>(totals_.data()), std::span(host_totals_));
     nccl_ ? nccl_->wait(first().queue) : first().on.wait(first().queue);
     totals_of_steps<Program> all;

@@ -110,7 +110,10 @@ inline void wait(const queue& q) { detail::check(q.device(), cudaStreamSynchroni
 /// Whether all work is done.
 inline bool is_done(const queue& q) {
   const cudaError_t code = cudaStreamQuery(q.handle());
-  if (code == cudaErrorNotReady) return false;
+  if (code == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // or the next launch would report it
+    return false;
+  }
   detail::check(q.device(), code, "the work of a step");
   return true;
 }
@@ -173,7 +176,7 @@ graph capture(const queue& q, F&& f) {
       return cudaStreamEndCapture(on, &made);
     }
     ~recording() {
-      if (!ended) (void)end();
+      if (!ended) (void)end(), (void)cudaGetLastError();  // or the next launch would report it
       if (made) cudaGraphDestroy(made);
     }
   } now{q.handle()};
