@@ -44,6 +44,26 @@ class auto_executor {
     return visit(chosen_, [&](auto& e) { return e.train_step(batch); });
   }
   metric_sums<Program> finish() { return {}; }
+  /// False where the chosen executor has no totals.
+  bool begin_totals(const metric_sums<Program>& so_far) {
+    return visit(chosen_, [&](auto& e) {
+      if constexpr (requires { e.begin_totals(so_far); })
+        return e.begin_totals(so_far);
+      else
+        return false;
+    });
+  }
+  totals_of_steps<Program> totals() {
+    return visit(chosen_, [](auto& e) -> totals_of_steps<Program> {
+      if constexpr (requires { e.totals(); })
+        return e.totals();
+      else
+        return {};
+    });
+  }
+  void end_totals() {
+    visit(chosen_, [](auto& e) { e.end_totals(); });
+  }
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     return visit(chosen_, [&](auto& e) { return e.evaluate_step(batch); });
   }

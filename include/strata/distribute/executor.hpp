@@ -53,7 +53,7 @@ struct executor_defaults {
 /// executor_defaults has the last six for a single process. An executor whose processes train on different batches has, too,
 ///   `share_of_data()`                the data_share of this process, where fit is given arrays
 /// One whose device adds up metric sums, so that a step need not wait for them, has
-///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums
+///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums; or false: it has no totals after all
 ///   `totals()`                       totals_of_steps: so_far and the sums of all steps since
 /// and an executor that can freeze layers at run time has
 ///   `freeze(slots)`                  for each slot of layout_of_program whether it is frozen, as freezing_engine has it

@@ -133,9 +133,9 @@ class erased_executor final : public any_executor<typename Program::value_type> 
     if constexpr (has_totals) {
       metric_sums<Program> from;
       for (std::size_t k = 0; k < from.size(); ++k) from[k] = so_far[k];
-      executor_.begin_totals(from);
+      return executor_.begin_totals(from);
     }
-    return has_totals;
+    return false;
   }
   typename any_executor<T>::step_totals totals([[maybe_unused]] std::span<metric_sum> to) override {
     if constexpr (has_totals) {

@@ -32,6 +32,14 @@ outcome trained(const auto& strategy) {
   const history past = model.fit(x, y, epochs(2), batch_size(20), verbosity::off);
   return {{model.parameters().begin(), model.parameters().end()}, past["loss"].back()};
 }
+/// Waits of the host for the first emulated device since the last call.
+long take_waits() {
+#if defined(__CUDACC__)
+  return 0;
+#else
+  return machine::take_counts(0).waits;
+#endif
+}
 }  // namespace
 
 TEST_CASE("auto_device trains as mirrored{gpus()} where there are GPUs, as one_device{} elsewhere, and says which") {
@@ -40,10 +48,13 @@ TEST_CASE("auto_device trains as mirrored{gpus()} where there are GPUs, as one_d
   have_devices(2);
   cuda_options leaves;
   leaves.leaves = 4;
+  take_waits();
   const outcome on_gpus = trained(chooses);
+  const long waits = take_waits();
   CHECK(said == (machine::device_count() > 1 ? detail::text_of({"auto_device: trains on ", machine::device_count(), " GPUs\n"})
                                              : "auto_device: trains on gpu(0)\n"));
   CHECK(on_gpus == trained(mirrored{gpus(), leaves}));
+  CHECK(waits == take_waits());
 #if !defined(__CUDACC__)
   said.clear();
   have_devices(0);

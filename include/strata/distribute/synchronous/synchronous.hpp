@@ -218,11 +218,11 @@ class synchronous_executor
   }
 
   /// From now on train_step returns no sums: they are added to `so_far` on the device, until end_totals(). See totals().
-  void begin_totals(const metric_sums<Program>& so_far)
+  bool begin_totals(const metric_sums<Program>& so_far)
     requires(totalling_engine<engine_type> && !among_processes)
   {
     engine_.begin_totals(so_far);
-    keeps_totals_ = true;
+    return keeps_totals_ = true;
   }
   /// Waits for the steps so far.
   totals_of_steps<Program> totals()
