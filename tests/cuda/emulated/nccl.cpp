@@ -169,9 +169,9 @@ TEST_CASE("a rank that never comes ends the wait") {
   int asked = 0;
   CHECK(error_of([&] {
           nccl_sums<float>(std::span(&device, 1), machine::make_nccl_id(), 0, 2, {{0, 8, 0}}, 8, [&](bool begins) {
-            if (!begins && ++asked > 3) throw communication_error("nobody comes");
+            if (!begins && ++asked > 3) throw communication_error("no other rank joins");
           });
-        }) == "nobody comes");
+        }) == "no other rank joins");
 }
 #endif
 

@@ -139,7 +139,9 @@ std::string text_of_file(const std::filesystem::path& file) {
 }
 }  // namespace
 
-TEST_CASE("choices are kept in a file; a damaged one is ignored, and one that cannot be written") {
+TEST_CASE(
+    "choices are kept in a file; a damaged one is replaced; one that cannot be written is ignored, and so is one of something "
+    "else") {
   const library_that has_all(true, true);
   const folder temporary;
   const auto file = temporary.path / "below" / "choices";
@@ -200,6 +202,24 @@ TEST_CASE("choices are kept in a file; a damaged one is ignored, and one that ca
   std::ofstream(file, std::ios::binary) << good;
   ::close(lock);
   waits.join();
+
+  // If the other does not finish, this one waits once, and keeps nothing.
+  std::filesystem::remove(file);
+  const int hangs = ::open((file.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(hangs, LOCK_EX) == 0);
+  choices.use_file(file, std::chrono::milliseconds(30));
+  CHECK(kernels_to_find(what) > 0);
+  CHECK(!std::filesystem::exists(file));
+  ::close(hangs);
+  CHECK(kernels_to_find(other) > 0);
+  CHECK(!std::filesystem::exists(file));
+
+  const std::string_view notes = "notes\n";
+  std::ofstream(file, std::ios::binary) << notes;
+  choices.use_file(file);
+  CHECK(kernels_to_find(what) > 0);
+  CHECK(kernels_to_find(what) == 0);
+  CHECK(text_of_file(file) == notes);
 
   choices.use_file(file / "below a file");
   CHECK(kernels_to_find(what) > 0);

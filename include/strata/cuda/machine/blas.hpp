@@ -12,30 +12,15 @@
 #include <cstring>
 #include <optional>
 #include <strata/cuda/machine/device.hpp>
+#include <strata/cuda/machine/fill_with_numbers.hpp>
 #include <strata/cuda/machine/library_choices.hpp>
 #include <strata/cuda/machine/loops.hpp>
-#include <strata/cuda/machine/rounded_operand.hpp>
 #include <string>
 #include <vector>
 
 namespace strata::machine {
 
 namespace detail {
-
-/// Numbers in [-1, 1) that look random.
-struct fill_with_numbers {
-  void* to;
-  bool halves;
-  constexpr void operator()(long i) const {
-    auto bits = std::uint32_t(i) * 2654435761u;
-    bits ^= bits >> 15, bits *= 2246822519u, bits ^= bits >> 13;
-    const float x = float(bits >> 8) * 0x1p-23f - 1;
-    if (halves)
-      static_cast<bfloat16*>(to)[i] = bfloat16::nearest(x);
-    else
-      static_cast<float*>(to)[i] = x;
-  }
-};
 
 /// An algorithm as text, or "none".
 inline std::string text_of(const std::optional<blas_algorithm>& how) {

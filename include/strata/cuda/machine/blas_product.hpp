@@ -44,7 +44,7 @@ struct blas_product {
 
   constexpr long rows_of_a() const { return a.transposed ? k : m; }
   constexpr long rows_of_b() const { return b.transposed ? n : k; }
-  /// Elements from the first to behind the last.
+  /// Elements from the first to the last.
   constexpr long size_of_a() const { return size(a, rows_of_a(), a.transposed ? m : k); }
   constexpr long size_of_b() const { return size(b, rows_of_b(), b.transposed ? k : n); }
   constexpr long size_of_d() const { return size(d, m, n); }

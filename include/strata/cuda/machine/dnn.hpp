@@ -9,9 +9,10 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <strata/cuda/machine/blas.hpp>
 #include <strata/cuda/machine/device.hpp>
+#include <strata/cuda/machine/fill_with_numbers.hpp>
 #include <strata/cuda/machine/library_choices.hpp>
+#include <strata/cuda/machine/loops.hpp>
 #include <string>
 #include <vector>
 

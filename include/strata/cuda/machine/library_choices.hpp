@@ -28,14 +28,17 @@
 namespace strata::machine {
 
 /// What was chosen for each description. A file of choices has a line "description<tab>choice" for each, between a first line and
-/// a checksum. One that is damaged is ignored with a word to stderr, and so is one that cannot be written. While a process
-/// chooses, others that use the file wait, and then take what it has chosen.
+/// a checksum. One that is damaged is ignored with a word to stderr and replaced; one that cannot be written is ignored, and so
+/// is a file of something else, which stays as it is. While a process chooses, others that use the file wait for up to a minute,
+/// and then take what it has chosen.
 class library_choices {
   std::recursive_mutex mutex_;
   std::map<std::string, std::string, std::less<>> chosen_;
   std::filesystem::path file_ = usual_file();
   bool is_read_ = false, is_damaged_ = false, may_write_ = true;
+  std::chrono::milliseconds patience_ = usual_patience;
 
+  static constexpr std::chrono::milliseconds usual_patience = std::chrono::minutes(1);
   static constexpr std::string_view title = "choices of CUDA libraries, format 1\n", last_line = "crc32c ";
 
  public:
@@ -61,10 +64,11 @@ class library_choices {
     write();
     return made;
   }
-  /// Forgets all choices and uses this file from now on; an empty path: none.
-  void use_file(const std::filesystem::path& file) {
+  /// Forgets all choices and uses this file from now on; an empty path: none. patience: how long to wait for another process that
+  /// chooses.
+  void use_file(const std::filesystem::path& file, std::chrono::milliseconds patience = usual_patience) {
     const std::lock_guard locked(mutex_);
-    chosen_.clear(), file_ = file, is_read_ = is_damaged_ = false, may_write_ = true;
+    chosen_.clear(), file_ = file, is_read_ = is_damaged_ = false, may_write_ = true, patience_ = patience;
   }
 
  private:
@@ -99,11 +103,11 @@ class library_choices {
     std::ifstream in(file_, std::ios::binary);
     if (!in) return;  // there is none yet
     const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!text.empty() && !text.starts_with(title)) return keep_none("\"" + file_.string() + "\" is no file of choices");
     const std::size_t end = text.rfind(last_line);
-    if (!text.starts_with(title) || end == std::string::npos ||
-        text.substr(end) != checksum_of(std::string_view(text).substr(0, end))) {
+    if (end == std::string::npos || text.substr(end) != checksum_of(std::string_view(text).substr(0, end))) {
       if (!std::exchange(is_damaged_, true))
-        std::fprintf(stderr, "strata: %s is no file of choices, or damaged; algorithms are chosen again\n", file_.c_str());
+        std::fprintf(stderr, "strata: %s is damaged; algorithms are chosen again\n", file_.c_str());
       return;
     }
     for (std::size_t at = title.size(); at < end;) {
@@ -113,11 +117,10 @@ class library_choices {
       at = line + 1;
     }
   }
-  void keep_none(const std::exception& why) {
-    may_write_ = false;
-    std::fprintf(stderr, "strata: choices of algorithms are not kept: %s\n", why.what());
+  void keep_none(const std::string& why) {
+    if (std::exchange(may_write_, false)) std::fprintf(stderr, "strata: choices of algorithms are not kept: %s\n", why.c_str());
   }
-  /// Until it is closed. A process that has not finished after a minute does not keep others from going on.
+  /// Until it is closed. Where another process does not finish in time, this one waits once, and keeps no choices from then on.
   io::file_descriptor lock_others_out() {
     if (file_.empty() || !may_write_) return {};
     try {
@@ -126,11 +129,17 @@ class library_choices {
       path += ".lock";
       io::file_descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
       if (!opened) io::fail_on_file("write", path, errno);
-      for (int i = 0; i < 3000 && !io::try_lock(opened) && errno == EWOULDBLOCK; ++i)
+      const auto deadline = std::chrono::steady_clock::now() + patience_;
+      while (!io::try_lock(opened) && errno == EWOULDBLOCK) {
+        if (std::chrono::steady_clock::now() >= deadline) {
+          keep_none("another process has locked \"" + path.string() + "\" all the while");
+          break;
+        }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
       return opened;
     } catch (const std::exception& e) {
-      keep_none(e);
+      keep_none(e.what());
       return {};
     }
   }
@@ -144,7 +153,7 @@ class library_choices {
       to.write(text);
       to.commit();
     } catch (const std::exception& e) {
-      keep_none(e);
+      keep_none(e.what());
     }
   }
 };

@@ -1,0 +1,23 @@
+// What the libraries of products and convolutions multiply when they are measured.
+#pragma once
+#include <cstdint>
+#include <strata/cuda/machine/rounded_operand.hpp>
+
+namespace strata::machine::detail {
+
+/// Numbers in [-1, 1) that look random.
+struct fill_with_numbers {
+  void* to;
+  bool halves;
+  constexpr void operator()(long i) const {
+    auto bits = std::uint32_t(i) * 2654435761u;
+    bits ^= bits >> 15, bits *= 2246822519u, bits ^= bits >> 13;
+    const float x = float(bits >> 8) * 0x1p-23f - 1;
+    if (halves)
+      static_cast<bfloat16*>(to)[i] = bfloat16::nearest(x);
+    else
+      static_cast<float*>(to)[i] = x;
+  }
+};
+
+}  // namespace strata::machine::detail
