@@ -405,7 +405,8 @@ class cpu_engine {
   void apply_in_slices(const optimizer_type& rules, const Rule& rule, double rate,
                        const global_gradient<T, host_device>& gradient, ShareNorms& share_norms) {
     constexpr bool is_factored = factored_rule<Rule, T>;
-    static_assert(!is_factored, "an optimizer with a factored_rule has `static constexpr bool needs_whole_matrices = true`");
+    static_assert(!is_factored || whole_matrix_optimizer<optimizer_type>,
+                  "an optimizer with a factored_rule has `static constexpr bool needs_whole_matrices = true`");
     if constexpr (!is_factored) {
       const long own = elements_of(slices_);
       const auto in_parts = [&](auto&& f) {
