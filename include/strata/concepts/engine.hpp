@@ -193,6 +193,12 @@ concept host_engine = engine<E> && E::device::is_host && requires(E e) {
 template <class E>
 concept freezing_engine = engine<E> && requires(E e, std::span<const bool> slots) { e.freeze(slots); };
 
+namespace detail {
+struct share_no_norms {
+  void operator()(double*, int) const {}
+};
+}  // namespace detail
+
 /// An engine that can keep slots for some slices of the arena only, and update only those: zero.
 ///   `keep_slices(slices, slots)`  from now on slots() has only the elements of these slices, one slot after the other, all zero
 ///   `update_slices(optimizer, step, rate, gradient, share_norms)`  as update; the gradient has the elements of the slices only.
@@ -202,7 +208,7 @@ template <class E>
 concept slicing_engine = host_engine<E> && requires(E e, const typename E::program::optimizer& o, std::vector<arena_slice> slices,
                                                     const global_gradient<typename E::value_type, typename E::device>& gradient) {
   e.keep_slices(slices, 2);
-  e.update_slices(o, 0L, 0.1, gradient, [](double*, int) {});
+  e.update_slices(o, 0L, 0.1, gradient, detail::share_no_norms{});
 };
 
 /// An engine that can compute a whole step of one process, such as one that updates each parameter while its gradient is in the

@@ -105,6 +105,8 @@ struct multi_worker_mirrored {
   template <class Program>
   using executor =
       synchronous_executor<Program, typename Sharding::template backend<Backend>, control::worker_connections, Sharding>;
+  template <class Program>
+  using verdict = detail::sharding_verdict<Program, typename Sharding::template backend<Backend>, Sharding>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {

@@ -20,6 +20,8 @@ struct synchronous_among {
 
   template <class Program>
   using executor = synchronous_executor<Program, typename Sharding::template backend<Backend>, Communicator, Sharding>;
+  template <class Program>
+  using verdict = detail::sharding_verdict<Program, typename Sharding::template backend<Backend>, Sharding>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {

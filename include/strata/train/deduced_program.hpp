@@ -100,11 +100,14 @@ struct split_verdict_of<Program, Strategy> {
                               because<the_strategy_has_no_such_device_write_placed_with_more_thread_groups>>;
 };
 
-/// What a strategy itself says about a program that it cannot train: `Strategy::verdict<Program>`.
+/// What a strategy says about a program that it cannot train, `Strategy::verdict<Program>`, or else its backend.
 template <class Program, class Strategy>
 struct verdict_of_strategy {
   using type = no_complaint;
 };
+template <class Program, class Strategy>
+  requires(!requires { typename Strategy::template verdict<Program>; }) && requires { typename Strategy::backend; }
+struct verdict_of_strategy<Program, Strategy> : backend_verdict<Program, typename Strategy::backend> {};
 template <class Program, class Strategy>
   requires requires { typename Strategy::template verdict<Program>; }
 struct verdict_of_strategy<Program, Strategy> : Strategy::template verdict<Program> {};

@@ -37,7 +37,24 @@ std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack);
 namespace detail {
 template <class Engine, communicator C>
 class process_reduction;
-}
+
+/// no_complaint, or why the state of a training cannot be divided among processes as Sharding says.
+template <class Program, class Backend, class Sharding>
+struct sharding_verdict {
+  static constexpr const auto& plan = plan_of<Program, Backend>;
+  using of_network = std::conditional_t<
+      Sharding::stage >= 2 && plan.needs_whole_leaf() && !plan.is_cut,
+      network_does_not_fit_zero<typename Program::network,
+                                because<stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1>>,
+      no_complaint>;
+  using of_optimizer = typename sliced_optimizer_verdict<typename Program::optimizer>::type;
+  using type = std::conditional_t<std::is_same_v<of_network, no_complaint>, of_optimizer, of_network>;
+};
+template <class Program, class Backend>
+struct sharding_verdict<Program, Backend, zero<0>> {
+  using type = no_complaint;
+};
+}  // namespace detail
 
 /// Sharding: zero<0>, or what each process keeps in slices.
 template <class Program, class Backend, communicator Communicator = detail::alone, class Sharding = zero<0>>
@@ -60,15 +77,11 @@ class synchronous_executor
   using typename operations::connections, typename operations::nothing;
   static constexpr bool keeps_slices = among_processes && Sharding::stage > 0;
   static constexpr bool fetches_parameters = keeps_slices && plan.is_cut && Sharding::stage == 3;
-  using network_sentence = std::conditional_t<
-      keeps_slices && Sharding::stage >= 2 && plan.needs_whole_leaf() && !plan.is_cut,
-      network_does_not_fit_zero<typename Program::network,
-                                detail::because<stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1>>,
-      detail::no_complaint>;
-  static_assert(sizeof(detail::spoken<network_sentence>()) > 0, "zero<2> and zero<3> compute by segments of layers");
-  using optimizer_sentence =
-      typename detail::sliced_optimizer_verdict<std::conditional_t<keeps_slices, typename Program::optimizer, void>>::type;
-  static_assert(sizeof(detail::spoken<optimizer_sentence>()) > 0, "zero divides what the optimizer keeps among processes");
+  static_assert(
+      sizeof(detail::spoken<
+             typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()) >
+          0,
+      "zero divides the state of a training among processes");
   static_assert(!keeps_slices || slicing_engine<engine_type>, "zero needs an engine on the host, such as that of the CPU");
 
   philox seed_;
