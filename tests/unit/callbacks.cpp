@@ -234,6 +234,22 @@ TEST_CASE("model_checkpoint saves after each epoch, or after every n updates") {
   CHECK(names == std::set<std::string>{"batch003", "batch006", "epoch1-0", "epoch2-0"});
 }
 
+TEST_CASE("steps_per_execution: what counts updates counts all of an execution") {
+  const scratch_folder folder("executions");
+  auto model = make();
+  std::vector<long> seen;
+  const lambda_callback sees{.on_batch_end = [&](training_state& s) {
+    seen.push_back(s.batches);
+    CHECK(s.reaches_multiple_of(3) == (s.step / 3 > (s.step - s.batches) / 3));
+  }};
+  model.fit(noise(), epochs(2), verbosity::off, steps_per_execution(2), sees,
+            model_checkpoint{folder.path / "batch{batch:03d}.safetensors", {.save_every_batches = 3}});
+  CHECK(seen == std::vector<long>{2, 2, 2, 2});
+  std::set<std::string> names;
+  for (const auto& each : std::filesystem::directory_iterator(folder.path)) names.insert(each.path().filename().string());
+  CHECK(names == std::set<std::string>{"batch004.safetensors", "batch006.safetensors"});
+}
+
 TEST_CASE("settings that make no sense, and values that are not there, are errors that say what there is") {
   const auto fit = [](auto callback) { return error_of([&] { make().fit(noise(), verbosity::off, callback); }); };
   CHECK(contains(fit(early_stopping{}), "early_stopping: there is no 'val_loss'; known: loss, accuracy (val_"));

@@ -105,3 +105,20 @@ TEST_CASE("processes with a part of each batch, each with a pipeline") {
   CHECK(found[0] == expected);
   CHECK(found[1] == expected);
 }
+
+TEST_CASE("a batch that micro-batches do not divide is refused, and smaller ones then train") {
+  using P = program<deep, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+  const auto step = [](auto& executor, int size) {
+    const random_batch<P> batch(size, 1);
+    executor.prepare(size, purpose::training);
+    (void)executor.train_step(batch.view());
+    const std::span<const float> w = executor.parameters();
+    return std::vector<float>(w.begin(), w.end());
+  };
+  synchronous_executor<P, pipeline<balanced<2>, micro_batches<8>>::backend> split(adam{}, 5, compute_options{.threads = 1});
+  synchronous_executor<P, default_backend> whole(adam{}, 5, compute_options{.threads = 1});
+  const char* const words = "samples cannot be cut into 8 micro-batches of equal size";
+  CHECK(contains(error_of([&] { split.prepare(100, purpose::training); }), words));
+  CHECK(step(split, 96) == step(whole, 96));
+  CHECK(contains(error_of([&] { split.prepare(30, purpose::training); }), words));
+}

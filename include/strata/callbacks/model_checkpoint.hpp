@@ -61,7 +61,9 @@ class model_checkpoint {
     if (!s.resumed) batches_ = 0;
   }
   void on_batch_end(training_state& s, fitted_model& model) {
-    if (options_.save_every_batches == 0 || ++batches_ % options_.save_every_batches != 0) return;
+    if (options_.save_every_batches == 0) return;
+    const auto before = std::exchange(batches_, batches_ + s.batches);
+    if (before / options_.save_every_batches == batches_ / options_.save_every_batches) return;
     consider(s, logs{{"loss", s.loss}}, model);
   }
   void on_epoch_end(training_state& s, fitted_model& model) {

@@ -66,10 +66,12 @@ class tensor_board {
     if (options_.update_every_batches > 0 && options_.write_steps_per_second) batch_began_ = clock::now();
   }
   void on_batch_end(training_state& s, fitted_model& model) {
-    if (options_.update_every_batches == 0 || s.step % options_.update_every_batches != 0 || !model.group().is_chief()) return;
+    if (options_.update_every_batches == 0 || !s.reaches_multiple_of(options_.update_every_batches) || !model.group().is_chief())
+      return;
     event_file& file = opened(train_, "train");
     file.scalar("batch_loss", s.loss, s.step);
-    if (options_.write_steps_per_second) file.scalar("batch_steps_per_second", 1 / seconds_since(batch_began_), s.step);
+    if (options_.write_steps_per_second)
+      file.scalar("batch_steps_per_second", double(s.batches) / seconds_since(batch_began_), s.step);
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
     if (!model.group().is_chief()) return;

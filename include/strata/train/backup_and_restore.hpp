@@ -103,7 +103,7 @@ class backup_and_restore {
     const long every = options_.save_every_batches;
     if (session.group.vote_result())
       interrupt(session);
-    else if (every > 0 && session.state.step % every == 0)
+    else if (every > 0 && session.state.reaches_multiple_of(every))
       save(session.fit, session.group);
   }
 

@@ -190,14 +190,17 @@ bool fit_loop<T>::train_steps(progress_bar& progress, const hook_list& hooks, bo
     if (steps == 0) hooks.of_batch(&hook_calls::batch_begin, state);
     train_on(batch);
     is_due = progress.due() || is_due;
-    const bool ends = ++steps == settings_.execution;
+    const bool ends = ++steps == settings_.execution || !std::isfinite(state.loss);
     if (ends) {
+      state.batches = steps;
       end_execution(progress, hooks, is_due);
       if (state.interrupted || !std::isfinite(state.loss)) break;
       steps = 0, is_due = false;
     }
     more = next(batch);
-    if (!more && !ends) end_execution(progress, hooks, is_due);
+    if (more || ends) continue;
+    state.batches = steps;
+    end_execution(progress, hooks, is_due);
   }
   return !state.interrupted;
 }

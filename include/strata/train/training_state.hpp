@@ -9,6 +9,8 @@ struct training_state {
   int epoch = 0;   // from 0
   int epochs = 0;  // how many fit was asked for
   long step = 0;   // updates so far, over all epochs; with an asynchronous parameter server those of all workers
+  /// on_batch_end: how many updates since the last call: 1, or those of an execution (steps_per_execution).
+  long batches = 1;
   /// on_epoch_end: loss and metrics over the epoch, val_ ones too. on_batch_end: empty, see `loss`.
   logs values{};
   /// on_epoch_end: `values` has no val_ ones, because validation_freq passes over this epoch.
@@ -33,6 +35,9 @@ struct training_state {
 
   /// The rate with which the training would continue: another callback may have set a new one.
   double next_learning_rate() const { return new_learning_rate.value_or(learning_rate); }
+
+  /// on_batch_end: whether the number of updates has reached another multiple of `every` since the last call.
+  bool reaches_multiple_of(long every) const { return step / every != (step - batches) / every; }
 };
 
 }  // namespace strata

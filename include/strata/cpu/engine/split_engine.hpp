@@ -58,9 +58,9 @@ class split_engine : public cpu_engine<Program, Backend> {
 
   int prepare(int batch, purpose why, int processes) {
     if (why == purpose::inference) return base::prepare(batch, why, processes);
+    refuse_unequal_micro_batches(batch, processes);
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
-    refuse_unequal_micro_batches(batch, processes);
     this->sums_.grow(base::sums_stride * std::size_t(most.leaves));
     share_among(processes);
     return most.leaves;
