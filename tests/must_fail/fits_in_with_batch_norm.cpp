@@ -1,4 +1,4 @@
-// error: activations_do_not_fit<.*because<.*batch_norm_needs_the_activations_of_all_samples_at_once
+// error: activations_cannot_be_computed_again<.*because<.*batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget
 // whole program
 #include <strata/program/fits_in.hpp>
 #include <strata/strata.hpp>

@@ -38,8 +38,10 @@ template <long Bytes>
 struct at_least_bytes;
 template <class Budget, class Needed, class Why>
 struct activations_do_not_fit;
-inline constexpr reason batch_norm_needs_the_activations_of_all_samples_at_once{
-    "batch_norm needs the activations of all samples at once, so none are computed again"};
+template <class Budget, class Why>
+struct activations_cannot_be_computed_again;
+inline constexpr reason batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget{
+    "batch_norm needs the activations of all samples at once: use layer_norm, or train without a budget"};
 inline constexpr reason so_much_is_needed_even_if_all_that_can_be_is_computed_again{
     "so much is needed even if all that can be is computed again: a larger budget, or fewer samples at a time"};
 
@@ -87,8 +89,8 @@ struct backend_verdict<Program, Backend> {
     using budget = in_bytes<Backend::most_bytes>;
     using needed = at_least_bytes<found.second>;
     if constexpr (has_statistics)
-      return std::type_identity<
-          activations_do_not_fit<budget, needed, because<batch_norm_needs_the_activations_of_all_samples_at_once>>>{};
+      return std::type_identity<activations_cannot_be_computed_again<
+          budget, because<batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget>>>{};
     else if constexpr (found.first == 0)
       return std::type_identity<
           activations_do_not_fit<budget, needed, because<so_much_is_needed_even_if_all_that_can_be_is_computed_again>>>{};

@@ -546,6 +546,8 @@ template <class Network, class Sentence>
 std::string summary(const trainer<detail::refused_program<Sentence, Network>, void>&) {
   return {};
 }
+template <class Network, class Sentence>
+void print_plan(const trainer<detail::refused_program<Sentence, Network>, void>&, const auto&...) {}
 template <class Program, class Strategy>
 std::string summary(const trainer<Program, Strategy>& model) {
   return summary_of<typename Program::network>(
