@@ -53,6 +53,37 @@ void check_arrival() {
   });
 }
 
+/// wait_received waits for the receives that began before the mark, also if later ones are done at once.
+template <class Communicator>
+void check_marks() {
+  std::atomic<bool> waits{false};
+  among<Communicator>(3, 10s, [&](Communicator& c) {
+    auto memory = c.allocate(64);
+    const auto receive = [&](std::size_t place, int from) { c.receive(memory, place, 1, from); };
+    if (c.rank() > 0) {
+      memory.data()[0] = std::byte(7);
+      if (c.rank() == 1)
+        while (!waits) std::this_thread::sleep_for(1ms);
+      if (c.rank() == 1) std::this_thread::sleep_for(50ms);
+      for (int i = 0; i < (c.rank() == 1 ? 1 : 3); ++i) c.send(memory, 0, 1, 0);
+      c.wait("messages");
+      return;
+    }
+    for (int i = 0; i < 2; ++i) {  // so that the third one has come, too
+      receive(1, 2);
+      c.wait("early");
+      std::this_thread::sleep_for(50ms);
+    }
+    receive(0, 1);
+    const auto mark = c.begun();
+    receive(1, 2);
+    waits = true;
+    c.wait_received("late", mark);
+    CHECK(memory.data()[0] == std::byte(7));
+    c.wait("all");
+  });
+}
+
 /// What was sent arrives though the sender has ended.
 template <class Communicator>
 void check_ended_sender() {

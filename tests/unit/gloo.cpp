@@ -17,6 +17,7 @@ using std::chrono::steady_clock;
 TEST_CASE("bytes arrive as they were; several messages from one place may be under way") {
   test::check_arrival<gloo_communicator>();
 }
+TEST_CASE("a wait for the receives before a mark, while later ones are done") { test::check_marks<gloo_communicator>(); }
 TEST_CASE("what was sent arrives though the sender has ended") { test::check_ended_sender<gloo_communicator>(); }
 TEST_CASE("after a time-out every wait ends at once, with the same words, and memory may go") {
   test::check_time_out<gloo_communicator>();

@@ -15,6 +15,7 @@ using namespace std::chrono_literals;
 TEST_CASE("bytes arrive as they were; several messages from one place may be under way") {
   test::check_arrival<ucx_communicator>();
 }
+TEST_CASE("a wait for the receives before a mark, while later ones are done") { test::check_marks<ucx_communicator>(); }
 TEST_CASE("what was sent arrives though the sender has ended") { test::check_ended_sender<ucx_communicator>(); }
 TEST_CASE("after a time-out every wait ends at once, with the same words, and memory may go") {
   test::check_time_out<ucx_communicator>();

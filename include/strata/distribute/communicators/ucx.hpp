@@ -51,7 +51,8 @@ class ucx_communicator {
     int event = -1;  // readable when UCX has something to do
     std::vector<connection> peers;
     std::vector<pending> under_way;
-    std::uint64_t receives = 0, done = 0;  // begun, and done
+    std::uint64_t receives = 0;         // begun so far
+    std::uint64_t receives_before = 0;  // of those, the ones before under_way
 
     state(int rank, int size, ucx_options o, std::shared_ptr<wait_state> w)
         : rank(rank), size(size), options(o), waits(std::move(w)), peers(std::size_t(size)) {}
@@ -134,13 +135,15 @@ class ucx_communicator {
   std::uint64_t begun() const { return state_->receives; }
   void wait_received(const char* what, std::uint64_t mark) {
     stop_if_interrupted();
-    for (std::size_t i = 0; state_->done < mark; ++i)
-      if (state_->under_way[i].receives) finish(state_->under_way[i], what);
+    std::uint64_t number = state_->receives_before;
+    for (std::size_t i = 0; number < mark; ++i)
+      if (state_->under_way[i].receives) finish(state_->under_way[i], what), ++number;
   }
   void wait(const char* what) {
     stop_if_interrupted();
     for (pending& p : state_->under_way) finish(p, what);
     state_->under_way.clear();
+    state_->receives_before = state_->receives;
   }
   /// From another thread: ends this wait and all later ones with that reason.
   void interrupt(const std::string& why) { state_->waits->interrupt(why); }
@@ -207,7 +210,6 @@ class ucx_communicator {
     if (UCS_PTR_IS_ERR(request)) fail("a message", peer, ucs_status_string(UCS_PTR_STATUS(request)));
     state_->under_way.push_back({request, peer, receives});
     state_->receives += receives;
-    state_->done += receives && !request;
   }
 
   /// UCX moves messages while it is asked to. This asks repeatedly, then sleeps until there is something to do.
@@ -242,7 +244,6 @@ class ucx_communicator {
       if (status == UCS_INPROGRESS) fail(what, p.peer, ucs_status_string(of_peer));
       ucp_request_free(std::exchange(p.request, nullptr));
       if (status != UCS_OK) fail(what, p.peer, ucs_status_string(status));
-      state_->done += p.receives;
     }
     return true;
   }

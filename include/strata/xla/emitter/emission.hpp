@@ -21,6 +21,8 @@ struct step_facts {
 
   /// The same with zeros in the rows that are no samples.
   tensor only_samples(tensor rows_of) const;
+  /// How many samples this replica has, a scalar of `number`.
+  tensor sample_count() const;
   /// The sums over all replicas.
   std::vector<tensor> over_replicas(std::span<const tensor> sums) const { return all_reduce(sums, replicas); }
   tensor over_replicas(tensor sum) const { return all_reduce(std::span<const tensor>(&sum, 1), replicas)[0]; }

@@ -7,4 +7,8 @@ STRATA_FUNCTION tensor step_facts::only_samples(tensor rows_of) const {
   return is_sample ? select(along_first_axes(is_sample, rows_of), rows_of, filled(0, rows_of)) : rows_of;
 }
 
+STRATA_FUNCTION tensor step_facts::sample_count() const {
+  return is_sample ? sum(convert(is_sample, number)) : in->constant(rows, {number, {}});
+}
+
 }  // namespace strata::stablehlo

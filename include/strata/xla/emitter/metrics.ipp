@@ -3,11 +3,6 @@
 
 namespace strata::stablehlo::detail {
 
-STRATA_FUNCTION tensor sample_count(const step_facts& step) {
-  const tensor_type scalar{step.number, {}};
-  return step.is_sample ? sum(convert(step.is_sample, step.number)) : step.in->constant(step.rows, scalar);
-}
-
 STRATA_FUNCTION tensor pairs_of(tensor numbers) {
   const std::int64_t n = numbers.extent(0);
   if (n % 2 != 0) numbers = pad(numbers, {0}, {1}, {0});
@@ -19,7 +14,7 @@ STRATA_FUNCTION tensor pairs_of_scalars(std::span<const tensor> numbers) {
   return pairs_of(concatenate(parts, 0));
 }
 STRATA_FUNCTION tensor mean_over_samples(const metric_call& c, tensor of_row) {
-  const tensor both[] = {sum(c.step.only_samples(convert(of_row, c.step.number))), sample_count(c.step)};
+  const tensor both[] = {sum(c.step.only_samples(convert(of_row, c.step.number))), c.step.sample_count()};
   return pairs_of_scalars(both);
 }
 
@@ -127,12 +122,12 @@ STRATA_FUNCTION tensor sums_of_r2(const metric_call& c) {
   std::vector<tensor> columns;
   for (const tensor each : {t, t * t, error * error})
     columns.push_back(reshape(sum_per_channel(c.step.only_samples(each)), {p.extent(1), 1}));
-  const tensor parts[] = {reshape(sample_count(c.step), {1}), reshape(concatenate(columns, 1), {3 * p.extent(1)})};
+  const tensor parts[] = {reshape(c.step.sample_count(), {1}), reshape(concatenate(columns, 1), {3 * p.extent(1)})};
   return pairs_of(concatenate(parts, 0));
 }
 STRATA_FUNCTION tensor sums_of_squares(const metric_call& c) {
   const tensor p = as_rows(c.predictions), error = p - as_rows(c.targets);
-  const tensor both[] = {sum(c.step.only_samples(error * error)), sample_count(c.step) * double(p.extent(1))};
+  const tensor both[] = {sum(c.step.only_samples(error * error)), c.step.sample_count() * double(p.extent(1))};
   return pairs_of_scalars(both);
 }
 

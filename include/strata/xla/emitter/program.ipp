@@ -113,15 +113,13 @@ STRATA_FUNCTION tensor program_emission::weighted(int output, tensor of_samples)
   return step.only_samples(of_samples);
 }
 
-STRATA_FUNCTION tensor sample_count(const step_facts& step);
-
 STRATA_FUNCTION tensor program_emission::sums() {
   std::vector<tensor> all;
   const auto pair_of = [](tensor total, tensor count) {
     const tensor both[] = {reshape(total, {1, 1}), reshape(count, {1, 1})};
     return concatenate(both, 1);
   };
-  const tensor count = sample_count(step);
+  const tensor count = step.sample_count();
   tensor total;
   for (int k = 0; k < int(program.outputs.size()); ++k) {
     const tensor loss = sum(weighted(k, program.outputs[std::size_t(k)].loss.value(call_of_loss(k))));
