@@ -122,3 +122,10 @@ TEST_CASE("a batch that micro-batches do not divide is refused, and smaller ones
   CHECK(step(split, 96) == step(whole, 96));
   CHECK(contains(error_of([&] { split.prepare(30, purpose::training); }), words));
 }
+
+TEST_CASE("more threads than can be counted are refused") {
+  using P = program<deep, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+  using executor = synchronous_executor<P, pipeline<balanced<2>, micro_batches<8>>::backend>;
+  CHECK(error_of([] { executor(adam{}, 5, compute_options{.threads = 2147483647}); }) ==
+        "2147483647 threads for each of 2 places: at most 32768 can be counted");
+}

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "error_of.hpp"
 #include "fake_machines.hpp"
 #include "gradient_check.hpp"
 
@@ -73,6 +74,13 @@ void check_alone(training_sizes sizes) {
   CHECK(double(process_memory_of<program_of<Network>>(sizes).peak()) == doctest::Approx(used).epsilon(0.05));
 }
 }  // namespace
+
+TEST_CASE("sizes that are none are refused") {
+  for (const training_sizes sizes :
+       {training_sizes{}, {.batch = 64, .processes = 0}, {.batch = 64, .threads = 0}, {.batch = 64, .leaves = -1}, {.batch = -1}})
+    CHECK(error_of([&] { (void)process_memory_of<program_of<mlp>>(sizes); }) ==
+          "process_memory_of: batch, processes and threads are at least 1, and leaves at least 0");
+}
 
 TEST_CASE("one process: within 5 % of what it allocates") {
   check_alone<mlp>({.batch = 64, .threads = 2, .leaves = 4});

@@ -71,6 +71,8 @@ struct subtree_counts {
 /// backend is that of the CPU.
 template <class Program, class Sharding = zero<0>, class Backend = default_backend>
 constexpr process_memory process_memory_of(const training_sizes& how) {
+  if (how.batch < 1 || how.processes < 1 || how.threads < 1 || how.leaves < 0)
+    throw_error("process_memory_of: batch, processes and threads are at least 1, and leaves at least 0");
   using T = typename Program::value_type;
   using backend = typename Sharding::template backend<Backend>;
   constexpr const auto& plan = plan_of<Program, backend>;

@@ -221,9 +221,11 @@ TEST_CASE(
   CHECK(kernels_to_find(what) == 0);
   CHECK(text_of_file(file) == notes);
 
-  choices.use_file(file / "below a file");
-  CHECK(kernels_to_find(what) > 0);
-  CHECK(kernels_to_find(other) > 0);
+  for (const std::filesystem::path& none : {file / "below a file", file.parent_path()}) {
+    choices.use_file(none);
+    CHECK(kernels_to_find(what) > 0);
+    CHECK(kernels_to_find(other) > 0);
+  }
 }
 
 namespace {

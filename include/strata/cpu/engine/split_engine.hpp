@@ -143,6 +143,9 @@ class split_engine : public cpu_engine<Program, Backend> {
   }
 
   static int threads_of_place(const compute_options& how) {
+    constexpr int most = (1 << 16) / places;  // so that all of them can be counted
+    if (how.threads > most)
+      throw_error({how.threads, " threads for each of ", places, " places: at most ", most, " can be counted"});
     return how.threads > 0 ? how.threads : std::max(1, available_cores() / places);
   }
   static compute_options with_all_places(compute_options how) {

@@ -4,6 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -143,16 +146,18 @@ class thread_team {
 
   explicit thread_team(int size)
       : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))), shares_(std::size_t(size_)) {
-    for (int rank = 1; rank < size_; ++rank) others_.emplace_back([this, rank] { work(rank); });
+    STRATA_TRY {
+      for (int rank = 1; rank < size_; ++rank) others_.emplace_back([this, rank] { work(rank); });
+    }
+    STRATA_CATCH(const std::system_error& failure) {
+      const std::size_t started = others_.size() + 1;
+      end();
+      throw_error({"cannot start ", size_, " threads, only ", started, ": ", failure.what()});
+    }
   }
   thread_team(const thread_team&) = delete;
   thread_team& operator=(const thread_team&) = delete;
-  ~thread_team() {
-    stop_.store(true, std::memory_order_relaxed);
-    phase_.fetch_add(1, std::memory_order_release);
-    phase_.notify_all();
-    for (std::thread& t : others_) t.join();
-  }
+  ~thread_team() { end(); }
 
   int size() const { return size_; }
   /// Pauses in a loop before a thread that waits goes to sleep.
@@ -167,6 +172,13 @@ class thread_team {
   }
 
  private:
+  void end() {
+    stop_.store(true, std::memory_order_relaxed);
+    phase_.fetch_add(1, std::memory_order_release);
+    phase_.notify_all();
+    for (std::thread& t : others_) t.join();
+  }
+
   using task_function = void (*)(void* context, int task, int rank);
 
   void for_tasks(int count, task_function f, void* context) {

@@ -100,8 +100,11 @@ class library_choices {
   /// Adds the choices of the file; those that this process has made stay.
   void read() {
     if (file_.empty()) return;
+    std::error_code ignored;
+    if (!std::filesystem::exists(file_, ignored)) return;
+    if (!std::filesystem::is_regular_file(file_, ignored)) return keep_none("\"" + file_.string() + "\" is no file");
     std::ifstream in(file_, std::ios::binary);
-    if (!in) return;  // there is none yet
+    if (!in) return keep_none("\"" + file_.string() + "\" cannot be read");
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     if (!text.empty() && !text.starts_with(title)) return keep_none("\"" + file_.string() + "\" is no file of choices");
     const std::size_t end = text.rfind(last_line);

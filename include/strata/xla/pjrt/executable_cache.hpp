@@ -35,18 +35,19 @@ class executable_cache {
   /// The module, from the folder or compiled. Throws what compiling throws, and strata::error if the folder cannot be written.
   executable compile(const client& c, const stablehlo::module_text& module) const {
     if (folder_.empty()) return c.compile(module);
-    const std::filesystem::path file = folder_ / (key(c, module) + ".xla");
-    if (const std::optional<std::string> bytes = read(file)) {
-      STRATA_TRY { return c.load(*bytes, module); }
-      STRATA_CATCH(const plugin_error&) {}  // such as of a version that it no longer takes
+    const std::string name = key(c, module);
+    const std::filesystem::path file = folder_ / (name + ".xla");
+    STRATA_TRY {
+      if (const std::optional<std::string> bytes = read(file, name)) return c.load(*bytes, module);
     }
+    STRATA_CATCH(const error&) {}  // unreadable, or of a version that the plugin no longer takes
     executable e = c.compile(module);
     const std::string bytes = e.serialized();
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
     if (failure) io::fail_on_file("make the folder", folder_, failure.value());
     io::atomic_file to(file);
-    to.write(digest(bytes));
+    to.write(digest(name, bytes));
     to.write(bytes);
     to.commit();
     return e;
@@ -75,18 +76,19 @@ class executable_cache {
  private:
   static constexpr std::size_t digits = 64;
 
-  static std::string digest(std::string_view bytes) {
+  static std::string digest(std::string_view name, std::string_view bytes) {
     io::sha256 hash;
-    hash.update({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    for (const std::string_view each : {name, bytes})
+      hash.update({reinterpret_cast<const std::uint8_t*>(each.data()), each.size()});
     return hash.hex();
   }
-  /// The contents, if they are whole.
-  static std::optional<std::string> read(const std::filesystem::path& file) {
+  /// The contents, if they are whole, and of the module with that name.
+  static std::optional<std::string> read(const std::filesystem::path& file, std::string_view name) {
     std::error_code ignored;
-    if (!std::filesystem::exists(file, ignored)) return {};
+    if (!std::filesystem::is_regular_file(file, ignored)) return {};
     const io::mapped_file mapped(file);
     const std::string_view all(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
-    if (all.size() < digits || digest(all.substr(digits)) != all.substr(0, digits)) return {};
+    if (all.size() < digits || digest(name, all.substr(digits)) != all.substr(0, digits)) return {};
     return std::string(all.substr(digits));
   }
   /// The instructions that the processor of this machine knows.

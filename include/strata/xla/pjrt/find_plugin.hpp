@@ -76,7 +76,7 @@ inline std::filesystem::path find_plugin(std::string wanted = "") {
   if (wanted.empty()) wanted = "cpu";
   if (wanted.find('/') != wanted.npos || wanted.ends_with(".so")) {
     if (!fs::exists(wanted, ignored)) throw_error({from, wanted, ": there is no such plugin"});
-    return wanted;
+    return fs::absolute(wanted, ignored);  // a loader looks for a name without a folder elsewhere
   }
   if (wanted == "tpu")
     if (const std::string path = strata::detail::environment_variable("TPU_LIBRARY_PATH"); !path.empty()) {

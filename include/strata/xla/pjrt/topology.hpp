@@ -29,6 +29,8 @@ class topology {
  public:
   /// Throws plugin_error for a name that the plugin does not know.
   topology(const plugin& p, const std::string& name, const std::vector<option>& options = {}) : plugin_(p) {
+    if (!p.has(abi::functions::topology_get_device_descriptions) || !p.has(abi::functions::device_description_id))
+      throw_error({"the plugin ", p.path().string(), " cannot tell the devices of a topology"});
     const std::vector<abi::named_value> values = detail::named_values(options);
     abi::padded<abi::topology_create> create;
     create->name = name.data(), create->name_size = name.size();
