@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <latch>
 #include <strata/callbacks/average_weights.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
@@ -255,12 +256,14 @@ TEST_CASE("parameters of which the others lack a part are refused") {
   using P = program_with<adam>;
   std::vector<std::string> failures(2, "");
   std::vector<std::thread> threads;
+  std::latch both(2);  // each reads the memory of the other
   for (in_process& member : in_process::group(2))
     threads.emplace_back([&, member] {
       synchronous_executor<P, cpu, lonely, zero<1>> executor(adam{}, 3, {.threads = 1, .leaves = 2}, lonely(member));
       executor.prepare(8, purpose::training);
       const std::string lost = error_of<communication_error>([&] { executor.train_step(random_batch<P>(8, 1).view()); });
       failures[std::size_t(member.rank())] = lost + "; " + error_of([&] { (void)executor.parameters(); });
+      both.arrive_and_wait();
     });
   for (std::thread& t : threads) t.join();
   for (const std::string& f : failures)
