@@ -323,6 +323,7 @@ class trainer {
   /// Whether this process prints and writes files: true in one of the processes that train together.
   bool is_chief() const { return executor_.group().is_chief(); }
   template <class P, class S>
+    requires(!std::is_void_v<S>)
   friend std::string summary(const trainer<P, S>& model);
 
  private:
@@ -541,14 +542,22 @@ class trainer<detail::refused_program<Sentence, Network>, void> {
   bool is_chief() const { return true; }
 };
 
+namespace detail {
+template <class T>
+inline constexpr bool is_refused_trainer_v = false;
+template <class Program>
+inline constexpr bool is_refused_trainer_v<trainer<Program, void>> = true;
+// The argument is any type with this property, since print_plan<network>(out) must not look for a conversion of out to
+// trainer<network, void>, which would tell its sentence.
+template <class T>
+concept refused_trainer = is_refused_trainer_v<T>;
+}  // namespace detail
+
 /// The table of layers, shapes and parameters, as Keras prints it.
-template <class Network, class Sentence>
-std::string summary(const trainer<detail::refused_program<Sentence, Network>, void>&) {
-  return {};
-}
-template <class Network, class Sentence>
-void print_plan(const trainer<detail::refused_program<Sentence, Network>, void>&, const auto&...) {}
+std::string summary(const detail::refused_trainer auto&) { return {}; }
+void print_plan(const detail::refused_trainer auto&, const auto&...) {}
 template <class Program, class Strategy>
+  requires(!std::is_void_v<Strategy>)
 std::string summary(const trainer<Program, Strategy>& model) {
   return summary_of<typename Program::network>(
       {.element_size = int(sizeof(typename Program::value_type)), .frozen_parameters = model.layers_.elements()});
