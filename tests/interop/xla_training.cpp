@@ -55,6 +55,32 @@ void compare(const char* what, const auto& data, const auto& optimizer, std::ini
   for (int r : replicas) tell(what, r, trained<Network>(data, optimizer, xla{.replicas = r}, steps), native);
 }
 
+/// A strategy whose calls compute the steps of an execution in a loop, also where that is slower.
+struct looping {
+  static constexpr auto name = "looping";
+  int replicas = 1;
+
+  template <class Program>
+  using executor = xla::executor<Program>;
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    module_devices on = choose_devices(pjrt::find_plugin(), {}, replicas, {});
+    on.traits.loops = true;
+    return {std::move(optimizer), seed, std::move(on)};
+  }
+};
+
+/// Two epochs of seven steps, the last one short, in executions of `steps`.
+template <class Network>
+outcome in_executions(const auto& strategy, int steps) {
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  const history past = model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(2), verbosity::off,
+                                 steps_per_execution(steps));
+  outcome out{past["loss"], {model.parameters().begin(), model.parameters().end()}};
+  out.losses.push_back(past["accuracy"].back());
+  return out;
+}
+
 struct crash {};
 struct crash_at {
   long step;
@@ -94,6 +120,10 @@ int main(int, char** arguments) {
   compare<mlp>("mlp-sgd", data, sgd{.learning_rate = 0.05, .momentum = 0.9, .weight_decay = 1e-4, .global_clipnorm = 1}, {3});
   compare<cnn>("cnn", data, adam{}, {1, 2});
   compare<several>("several", data, sgd{.learning_rate = 0.002}, {1, 3});
+
+  tell("executions", 2, in_executions<several>(xla{.replicas = 2}, 3), in_executions<several>(one_device{}, 1));
+  tell("loops", 1, in_executions<several>(looping{1}, 3), in_executions<several>(xla{}, 1));
+  tell("loops", 2, in_executions<mlp>(looping{2}, 3), in_executions<mlp>(xla{.replicas = 2}, 1));
 
   const auto gradient = [&](const auto& strategy) {
     trainer model{several{}, sgd{}, sparse_categorical_crossentropy{}, strategy, seed(7)};

@@ -57,6 +57,11 @@ struct plain_modules {
     else
       m.results.push_back({.what = hlo::role::sums, .type = {element::f32, {2, 2}}});
 
+    for (std::vector<stablehlo::argument>* all : {&m.arguments, &m.results})
+      for (stablehlo::argument& a : *all)
+        if (o.steps > 1 && a.what != hlo::role::parameter && a.what != hlo::role::slot)
+          a.type.extents.insert(a.type.extents.begin(), o.steps);
+
     m.text = "func.func public @main(";
     for (std::size_t i = 0; i < m.arguments.size(); ++i) {
       const stablehlo::argument& a = m.arguments[i];
@@ -77,19 +82,22 @@ struct plain_modules {
 struct mocked {
   static constexpr auto name = "mocked";
   int replicas = 1;
+  bool loops = false;
 
   template <class Program>
   using executor = module_executor<Program, plain_modules>;
   template <class Program>
   executor<Program> make(typename Program::optimizer o, std::uint64_t seed) const {
-    return {std::move(o), seed, choose_devices(MOCK_PJRT, {}, replicas, {})};
+    module_devices on = choose_devices(MOCK_PJRT, {}, replicas, {});
+    on.traits.loops = loops;
+    return {std::move(o), seed, std::move(on)};
   }
 };
 
-auto model_on(int replicas) {
+auto model_on(int replicas, bool loops = false) {
   observed() = {};
   made.clear();
-  return trainer{network{}, sgd{.momentum = 0.9}, sparse_categorical_crossentropy{}, accuracy{}, mocked{replicas}};
+  return trainer{network{}, sgd{.momentum = 0.9}, sparse_categorical_crossentropy{}, accuracy{}, mocked{replicas, loops}};
 }
 
 const std::vector<float> x(30, 1);
@@ -132,6 +140,150 @@ TEST_CASE("weights and slots stay on the devices between steps, and are read and
   }
   CHECK(observed().all_alive() == 0);
   CHECK(observed().violations.empty());
+}
+
+TEST_CASE("in an epoch the next batch is sent while a step runs, and sums are read when they are asked for") {
+  {
+    trainer model = model_on(2);
+    auto& executor = model.executor();
+    const std::vector<float> first(executor.parameters().begin(), executor.parameters().end());
+    std::vector<float> own(12);
+    model.train_step(batch(4));
+    observed().order.clear();
+    executor.begin_totals({metric_sum{100, 10}, metric_sum{}});
+    const std::size_t reads = std::size_t(observed().calls["buffer_to_host_buffer"]);
+    for (int i = 0; i < 4; ++i) {
+      std::ranges::fill(own, float(i));
+      const auto sums = executor.train_step({own.data(), y.data(), 4});
+      std::ranges::fill(own, -1.0f);  // the batch is the caller's again
+      CHECK(sums[0].count == 0);
+    }
+    // Steps 2 to 5: the arguments of 3 are sent while 2 runs, and so on; those of 4 when 2 has ended.
+    std::vector<std::string> order = observed().order;
+    order.erase(std::unique(order.begin(), order.end()), order.end());
+    CHECK(order == std::vector<std::string>{"upload", "execute 2", "upload", "execute 3", "end 2", "upload", "execute 4", "end 3",
+                                            "upload", "execute 5"});
+    CHECK(executor.step() == 5);
+    CHECK(std::size_t(observed().calls["buffer_to_host_buffer"]) == reads);
+    const auto totals = executor.totals();
+    CHECK(std::size_t(observed().calls["buffer_to_host_buffer"]) == reads + 4);
+    CHECK(last_argument<std::array<float, 6>>(3) == std::array{3.0f, 3.0f, 3.0f, 3.0f, 3.0f, 3.0f});
+    CHECK(totals.sums[0].sum == 100);  // of the mock: (0, 1), (2, 3)
+    CHECK(totals.sums[0].count == 14);
+    CHECK(totals.sums[1].sum == 8);
+    CHECK(totals.first_bad_step == 0);
+    executor.end_totals();
+    CHECK(executor.parameters()[0] == first[0] + 5);
+  }
+  CHECK(observed().all_alive() == 0);
+  CHECK(observed().violations.empty());
+}
+
+TEST_CASE("the sums of a long epoch are read now and then") {
+  trainer model = model_on(1);
+  auto& executor = model.executor();
+  executor.begin_totals({});
+  for (int i = 0; i < 600; ++i) executor.train_step(batch(4));
+  CHECK(observed().alive["buffer"] < 300);
+  CHECK(executor.totals().sums[0].count == 600);
+  CHECK(executor.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)] == 600);
+}
+
+TEST_CASE("fit waits for the devices at the end of an epoch, and where a callback looks at batches") {
+  trainer model = model_on(1);
+  const auto reads = [] { return std::exchange(observed().calls["buffer_to_host_buffer"], 0); };
+  model.fit(x, y, batch_size(2), epochs(3), verbosity::off);
+  CHECK(reads() == 3 * 5);
+  CHECK(observed().order[0] == "upload");
+  struct looks {
+    std::vector<double> losses{};
+    void on_batch_end(training_state& s) { losses.push_back(s.loss); }
+  } callback;
+  model.fit(x, y, batch_size(2), steps_per_execution(2), verbosity::off, callback);
+  CHECK(callback.losses.size() == 3);
+  CHECK(reads() == 5);
+}
+
+TEST_CASE("where that is faster, the steps of an execution are one call") {
+  struct looks {
+    std::vector<double> seen{};
+    void on_batch_end(training_state& s) { seen.push_back(double(s.step)); }
+  } callback;
+  {
+    trainer model = model_on(2, true);
+    model.set_learning_rate(0.25);
+    std::vector<float> many(3 * 4 * 11);
+    for (std::size_t i = 0; i < many.size(); ++i) many[i] = float(i / 3);
+    const std::vector<std::int32_t> labels(44);
+    // Eleven batches of four: executions of four, four and three steps.
+    const history past = model.fit(many, labels, batch_size(4), steps_per_execution(4), shuffle(false), verbosity::off, callback);
+    CHECK(callback.seen == std::vector<double>{4, 8, 11});
+    CHECK(observed().executions == 2 + 3);
+    REQUIRE(made.size() == 2);
+    CHECK(made[0].steps == 1);
+    CHECK(made[1].steps == 4);
+    // Of the mock: a step has the accuracy 2 / 3, one of a call of four (0, 1), (2, 3), ..., (14, 15).
+    CHECK(past["accuracy"][0] == doctest::Approx((2 * (2 + 6 + 10 + 14) + 3 * 2) / (2 * (3 + 7 + 11 + 15) + 3 * 3.0)));
+    CHECK(model.executor().step() == 11);
+    model.executor().begin_totals({});
+    model.executor().expect_steps(3);
+    for (int i = 0; i < 2; ++i) model.executor().train_step({many.data() + 12 * i, y.data(), 4});
+    CHECK(observed().executions == 5);
+    CHECK(model.executor().step() == 13);
+    model.executor().train_step({many.data() + 24, y.data(), 4});
+    CHECK(observed().executions == 6);
+    model.executor().totals();
+    CHECK(last_argument<std::array<std::uint64_t, 3>>(0)[0] != last_argument<std::array<std::uint64_t, 3>>(0)[1]);
+    CHECK(last_argument<std::array<float, 6>>(1) == std::array{11.0f, 0.25f, 12.0f, 0.25f, 13.0f, 0.25f});
+    // The rows of replica 0: the first two of each batch.
+    const auto rows = last_argument<std::array<float, 18>>(3);
+    for (std::size_t i = 0; i < 18; ++i) CHECK(rows[i] == float(4 * (i / 6) + i % 6 / 3));
+    // What is read between the steps of an execution has all of them.
+    model.executor().train_step(batch(4));
+    CHECK(model.executor().slots()[0] == 2 + 3 + 1 + 1);  // of the mock: a call adds 1
+    // What cannot begin has not been asked for.
+    model.executor().train_step(batch(4));
+    model.executor().train_step(batch(4));
+    observed().failing_function = "client_buffer_from_host_buffer";
+    CHECK(contains(error_of([&] { model.executor().totals(); }), "injected"));
+    CHECK(model.executor().step() == 15);
+    model.executor().train_step(batch(4));
+    model.executor().train_step(batch(2));  // another module
+    model.executor().end_totals();
+    CHECK(model.executor().slots()[0] == 9);
+    CHECK(model.executor().step() == 17);
+  }
+  CHECK(observed().all_alive() == 0);
+  CHECK(observed().violations.empty());
+  trainer model = model_on(1, false);
+  model.fit(x, y, batch_size(2), steps_per_execution(5), verbosity::off);
+  CHECK(observed().executions == 5);
+}
+
+TEST_CASE("an error of a step that the host did not wait for is told by the next call that waits") {
+  trainer model = model_on(1);
+  auto& executor = model.executor();
+  executor.begin_totals({});
+  executor.train_step(batch(4));
+  observed().execution_fails = true;
+  executor.train_step(batch(4));
+  executor.train_step(batch(4));
+  CHECK(
+      contains(error_of([&] { executor.train_step(batch(4)); }), "execute: the plugin libmock_pjrt.so says (internal, code 13)"));
+  CHECK(contains(error_of([&] { executor.parameters(); }), "the weights are lost"));
+  CHECK(contains(error_of([&] { executor.train_step(batch(4)); }), "the weights are lost"));
+  CHECK(observed().violations.empty());
+
+  trainer again = model_on(1);
+  again.executor().begin_totals({});
+  observed().execution_fails = true;
+  again.executor().train_step(batch(4));
+  CHECK(contains(error_of([&] { again.executor().parameters(); }), "the device has failed"));
+  trainer last = model_on(1);
+  last.executor().begin_totals({});
+  observed().execution_fails = true;
+  last.executor().train_step(batch(4));
+  CHECK(contains(error_of([&] { last.executor().totals(); }), "the device has failed"));
 }
 
 TEST_CASE("a step gets its scalars, and a random key of its own") {

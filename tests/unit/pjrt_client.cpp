@@ -44,6 +44,17 @@ stablehlo::module_text step(int replicas) {
           .results = {{.what = role::parameter, .type = w}, {.what = role::sums, .type = sums}},
           .replicas = replicas};
 }
+/// A call of a module, to its end.
+struct run_of {
+  detail::staged_steps batch;
+  detail::module_call call;
+  void operator()(detail::running_module& m, detail::device_state& state, const detail::host_arguments& from) {
+    batch.forget();
+    batch.add(m, from);
+    m.begin(state, batch, 0, 1, call);
+    call.wait(state);
+  }
+};
 std::size_t place_of(const stablehlo::argument& a) { return a.what == role::parameter ? 0 : detail::running_module::no_state; }
 template <class V>
 std::span<const std::byte> bytes_of_array(const V& values) {
@@ -103,17 +114,18 @@ TEST_CASE("a step takes over the memory of what it replaces, and leaves the batc
   const auto c = pjrt::client::of(mock());
   detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
   detail::device_state state = two_copies(*c);
+  run_of run;
   for (int i = 0; i < 3; ++i) {
     std::vector<float> x(8);
     std::iota(x.begin(), x.end(), float(10 * i));
-    m.run(state, {.inputs = {x.data()}, .count = 4});
+    run(m, state, {.inputs = {x.data()}, .count = 4});
     CHECK(floats(observed().last_arguments[1]) == std::vector<float>(x.begin(), x.begin() + 4));
     CHECK(observed().alive["buffer"] == 2 + 2);  // weights and sums of two replicas
-    CHECK(observed().alive["event"] == 0);
+    CHECK(observed().alive["event"] == 2);       // of the copies of the batch
   }
   CHECK(read(state.at(0, 0), step(2).arguments[0].type) == std::vector<float>{4, 5, 6});
   CHECK(read(state.at(0, 1), step(2).arguments[0].type) == std::vector<float>{4, 5, 6});
-  CHECK(read(m.result(1, 1), step(2).results[1].type) == std::vector<float>{0, 1});
+  CHECK(read(run.call.result(1, 1), step(2).results[1].type) == std::vector<float>{0, 1});
   CHECK(state.at(0, 0).extents() == std::vector<std::int64_t>{3});
 }
 
@@ -123,7 +135,7 @@ TEST_CASE("rows that a short batch does not have are zeros") {
   detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
   detail::device_state state = two_copies(*c);
   const std::vector<float> x{1, 2};
-  m.run(state, {.inputs = {x.data()}, .count = 1});
+  run_of{}(m, state, {.inputs = {x.data()}, .count = 1});
   CHECK(floats(observed().last_arguments[1]) == std::vector<float>{1, 2, 0, 0});
 }
 
@@ -134,7 +146,7 @@ TEST_CASE("weights of samples that a batch does not have are ones") {
   weighted.arguments[1].what = role::sample_weight;
   detail::running_module m(c, c->compile(weighted), weighted, 2, place_of);
   detail::device_state state = two_copies(*c);
-  m.run(state, {.count = 4});
+  run_of{}(m, state, {.count = 4});
   CHECK(floats(observed().last_arguments[1]) == std::vector<float>{1, 1, 1, 1});
 }
 
@@ -144,7 +156,7 @@ TEST_CASE("errors: before a step the weights stay, during one they are lost") {
   detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
   detail::device_state state = two_copies(*c);
   const std::vector<float> x(8);
-  const auto run = [&] { return error_of([&] { m.run(state, {.inputs = {x.data()}, .count = 4}); }); };
+  const auto run = [&] { return error_of([&] { run_of{}(m, state, {.inputs = {x.data()}, .count = 4}); }); };
   for (const char* function : {"loaded_executable_execute", "client_buffer_from_host_buffer"}) {
     observed().failing_function = function;
     observed().failing_code = 8;
@@ -172,7 +184,7 @@ TEST_CASE("an array that was donated is not read") {
   pjrt::abi::buffer** results[] = {out};
   pjrt::abi::event* done[1];
   e.run(arguments, 2, results, done);
-  const pjrt::event finished(mock(), done[0]);
+  pjrt::event(mock(), done[0]).wait("execute");
   const pjrt::buffer first(c, out[0]), second(c, out[1]);
   CHECK(w.is_donated());
   CHECK(contains(error_of([&] { read(w, step(1).arguments[0].type); }), "the array has been donated"));

@@ -160,6 +160,49 @@ func.func public @main(%a0: tensor<3x2xf32> {tf.aliasing_output = 0 : i32}, %a1:
   CHECK(m.replicas == 2);
 }
 
+TEST_CASE("several steps are a loop around the function of one") {
+  using small = program_of<sequential<input<3>, dense<2, no_bias>>, mean_squared_error, sgd>;
+  const module_text one = hlo::training_module<small>(sgd{}, {.rows = 4, .platform = {}}),
+                    m = hlo::training_module<small>(sgd{}, {.rows = 4, .steps = 5, .platform = {}});
+  const auto operations_of = [](const std::string& text) {
+    const std::size_t begin = text.find(") {\n");
+    return text.substr(begin, text.find("\n}\n") - begin);
+  };
+  CHECK(operations_of(m.text) == operations_of(one.text));
+  CHECK(m.text.substr(m.text.find("\n}\n")) == R"(
+}
+func.func public @main(%a0: tensor<3x2xf32> {tf.aliasing_output = 0 : i32}, %a1: tensor<5x4x3xf32>, %a2: tensor<5x4x2xf32>, %a3: tensor<5x1xf32>) -> (tensor<3x2xf32>, tensor<5x1x2xf32>) {
+  %first = "stablehlo.constant"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %empty1 = "stablehlo.constant"() {value = dense<0.0> : tensor<5x1x2xf32>} : () -> tensor<5x1x2xf32>
+  %all:6 = "stablehlo.while"(%first, %a0, %a1, %a2, %a3, %empty1) ({
+  ^bb0(%i: tensor<i32>, %b0: tensor<3x2xf32>, %b1: tensor<5x4x3xf32>, %b2: tensor<5x4x2xf32>, %b3: tensor<5x1xf32>, %e1: tensor<5x1x2xf32>):
+  %count = "stablehlo.constant"() {value = dense<5> : tensor<i32>} : () -> tensor<i32>
+  %goes_on = "stablehlo.compare"(%i, %count) {comparison_direction = #stablehlo<comparison_direction LT>} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  "stablehlo.return"(%goes_on) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%i: tensor<i32>, %b0: tensor<3x2xf32>, %b1: tensor<5x4x3xf32>, %b2: tensor<5x4x2xf32>, %b3: tensor<5x1xf32>, %e1: tensor<5x1x2xf32>):
+  %zero = "stablehlo.constant"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>
+  %one = "stablehlo.constant"() {value = dense<1> : tensor<i32>} : () -> tensor<i32>
+  %s1 = "stablehlo.dynamic_slice"(%b1, %i, %zero, %zero) {slice_sizes = array<i64: 1, 4, 3>} : (tensor<5x4x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x3xf32>
+  %c1 = "stablehlo.reshape"(%s1) : (tensor<1x4x3xf32>) -> tensor<4x3xf32>
+  %s2 = "stablehlo.dynamic_slice"(%b2, %i, %zero, %zero) {slice_sizes = array<i64: 1, 4, 2>} : (tensor<5x4x2xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x2xf32>
+  %c2 = "stablehlo.reshape"(%s2) : (tensor<1x4x2xf32>) -> tensor<4x2xf32>
+  %s3 = "stablehlo.dynamic_slice"(%b3, %i, %zero) {slice_sizes = array<i64: 1, 1>} : (tensor<5x1xf32>, tensor<i32>, tensor<i32>) -> tensor<1x1xf32>
+  %c3 = "stablehlo.reshape"(%s3) : (tensor<1x1xf32>) -> tensor<1xf32>
+  %r:2 = "func.call"(%b0, %c1, %c2, %c3) {callee = @one_step} : (tensor<3x2xf32>, tensor<4x3xf32>, tensor<4x2xf32>, tensor<1xf32>) -> (tensor<3x2xf32>, tensor<1x2xf32>)
+  %t1 = "stablehlo.reshape"(%r#1) : (tensor<1x2xf32>) -> tensor<1x1x2xf32>
+  %u1 = "stablehlo.dynamic_update_slice"(%e1, %t1, %i, %zero, %zero) : (tensor<5x1x2xf32>, tensor<1x1x2xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x1x2xf32>
+  %next = "stablehlo.add"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  "stablehlo.return"(%next, %r#0, %b1, %b2, %b3, %u1) : (tensor<i32>, tensor<3x2xf32>, tensor<5x4x3xf32>, tensor<5x4x2xf32>, tensor<5x1xf32>, tensor<5x1x2xf32>) -> ()
+  }) : (tensor<i32>, tensor<3x2xf32>, tensor<5x4x3xf32>, tensor<5x4x2xf32>, tensor<5x1xf32>, tensor<5x1x2xf32>) -> (tensor<i32>, tensor<3x2xf32>, tensor<5x4x3xf32>, tensor<5x4x2xf32>, tensor<5x1xf32>, tensor<5x1x2xf32>)
+  "func.return"(%all#1, %all#5) : (tensor<3x2xf32>, tensor<5x1x2xf32>) -> ()
+}
+}
+)");
+  CHECK_THROWS_WITH_AS(hlo::training_module<small>(sgd{}, {.rows = 4, .steps = 5, .keeps_gradient = true, .platform = {}}),
+                       "a module of 5 steps, which keeps the gradient", strata::error);
+}
+
 TEST_CASE("arguments, results and donations of a training module") {
   using net = sequential<input<6>, dense<4, relu>, batch_norm<>, dropout<0.5_r>, dense<3, softmax>>;
   using with_adam = program_of<net, sparse_categorical_crossentropy<>, adam, accuracy>;

@@ -55,6 +55,8 @@ struct executor_defaults {
 /// One whose device adds up metric sums, so that a step need not wait for them, has
 ///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums; or false: it has no totals after all
 ///   `totals()`                       totals_of_steps: so_far and the sums of all steps since
+/// and one whose device may compute several steps in one call, too,
+///   `expect_steps(n)`                totals() is asked for after every n steps of those
 /// and an executor that can freeze layers at run time has
 ///   `freeze(slots)`                  for each slot of layout_of_program whether it is frozen, as freezing_engine has it
 /// and one whose backend is chosen at run time

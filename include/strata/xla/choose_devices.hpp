@@ -6,6 +6,7 @@
 #include <memory>
 #include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
+#include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/find_plugin.hpp>
 #include <strata/xla/pjrt/options.hpp>
@@ -21,6 +22,7 @@ struct module_devices {
   std::shared_ptr<const pjrt::client> client;
   int replicas = 1;
   std::filesystem::path cache{};
+  stablehlo::platform_traits traits{};
 };
 
 /// The first `replicas` devices of the plugin in that file; 0: all of them. A processor has as many as are asked for,
@@ -41,7 +43,8 @@ inline module_devices choose_devices(const std::filesystem::path& plugin, std::v
     throw_error({"replicas is ", replicas, ", but the plugin ", p.path().string(), " has ", client->devices(),
                  client->devices() == 1 ? " device" : " devices"});
   if (cache.empty()) cache = detail::environment_variable("STRATA_XLA_CACHE");
-  return {std::move(client), replicas, std::move(cache)};
+  const stablehlo::platform_traits traits = stablehlo::traits_of_platform(client->platform());
+  return {std::move(client), replicas, std::move(cache), traits};
 }
 
 }  // namespace strata

@@ -2,13 +2,16 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <strata/base/arena.hpp>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/random.hpp>
 #include <strata/concepts/process_group.hpp>
 #include <strata/distribute/counted_optimizer.hpp>
@@ -41,6 +44,10 @@ concept module_source = requires(const typename Program::optimizer& optimizer, c
 /// Parameters and the optimizer's state lie on the devices, a copy on each; the host has copies of them when they are read. A
 /// batch is cut into as many parts of equal size as there are replicas; where it is shorter than the batches that were prepared,
 /// the last rows are padding, which counts for nothing. Each size of batch that is prepared is a module of its own.
+///
+/// Between begin_totals and end_totals a training step returns when its batch has been copied: while a call of the module runs on
+/// the devices, the arguments of the next one are sent. The host is at most two calls ahead; the sums of loss and metrics lie on
+/// the devices until totals() asks for them.
 template <class Program, class Modules>
 class module_executor : public executor_defaults, public counted_optimizer<typename Program::optimizer> {
   static_assert(module_source<Modules, Program>);
@@ -56,6 +63,12 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     stablehlo::module_options options;
     std::unique_ptr<running_module> module;
   };
+  struct unread_sums {
+    pjrt::buffer values;
+    stablehlo::tensor_type type;
+  };
+  static constexpr std::size_t most_unread = 256;  // calls
+  static constexpr long most_together = 1024;      // steps
   struct copy {
     arena<T> values;
     bool is_valid = true;    // equal to what the devices have
@@ -73,6 +86,21 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   std::vector<int> rows_[2];  // of replicas, that have been prepared: for training, for inference
   std::vector<T> step_scalars_;
   arena<T> gradient_;  // see keep_gradient
+
+  mutable detail::module_call calls_[2];  // the last ones, which may not have ended
+  unsigned begun_ = 0;
+  detail::staged_steps staged_[2];  // of the next launch, and of the one before, which may still be sent
+  unsigned launches_ = 0;
+  running_module* staged_for_ = nullptr;  // the module of the staged steps
+  std::vector<unread_sums> unread_;       // of the calls that totals_ lacks
+  bool keeps_totals_ = false;
+  totals_of_steps<Program> totals_;
+  long steps_of_totals_ = 0;
+  int together_ = 1;  // steps of a call; see expect_steps
+  detail::module_call inference_call_;
+  detail::staged_steps inference_batch_;
+  std::vector<std::byte> read_;  // sums of calls
+  std::vector<pjrt::event> reading_;
 
  public:
   using counted::learning_rate, counted::optimizer, counted::set_step, counted::step;
@@ -95,6 +123,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   const solo_group& group() const { return group_; }
 
   std::span<T> parameters() {
+    launch();
     return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   std::span<const T> parameters() const {
@@ -102,6 +131,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   }
   /// What the optimizer keeps: one array of the layout's trainable size after the other.
   std::span<T> slots() {
+    launch();
     return read(slots_, [this](const auto& f) { this->each_slot(f); });
   }
   /// The spans that were read may have been written to.
@@ -111,7 +141,10 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   }
   static void drop_rounding_errors() {}
   /// Whether gradient() is kept from the next step on.
-  [[gnu::cold]] void keep_gradient(bool keep) { gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0); }
+  [[gnu::cold]] void keep_gradient(bool keep) {
+    launch();
+    gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
+  }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
   std::span<const T> gradient() const { return gradient_.span(); }
@@ -133,33 +166,69 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
 
   metric_sums<Program> train_step(const samples<T>& batch) {
     running_module& step_module = module_for(kind::training, batch);
-    write_state();
+    if (staged_for_ != &step_module) launch();
     step_scalars_ = Modules::step_scalars(optimizer(), step(), learning_rate());
     detail::host_arguments from = arguments_of(batch);
     from.step_scalars = std::as_bytes(std::span(step_scalars_));
     from.random_key = seed_.fork(std::uint64_t(step()) + (1ull << 32)).key;
-    parameters_.is_valid = slots_.is_valid = false;
-    step_module.run(state_, from);
+    staged().add(step_module, from);
+    staged_for_ = &step_module;
     set_step(step() + 1);
+    if (keeps_totals_ && staged().steps() < together_) return {};
+    launch();
+    if (keeps_totals_) return {};
+    await_calls();
     if (gradient_.size() > 0) [[unlikely]]
       read_gradient(step_module);
-    return sums_of(step_module);
+    metric_sums<Program> sums{};
+    read_sums(unread_, [&](const metric_sums<Program>& of_step) { sums = of_step; });
+    unread_.clear();
+    return sums;
   }
 
   metric_sums<Program> finish() { return {}; }
 
+  /// Between begin_totals and end_totals, totals() is asked for after every n steps: where that is faster, they are one call.
+  /// Their batches then lie on the host until the last one has come.
+  void expect_steps(long n) { together_ = on_.traits.loops ? int(std::clamp(n, 1L, most_together)) : 1; }
+  /// From now on train_step returns no sums, and does not wait for the devices, until end_totals(). Returns false where the
+  /// gradient is kept, which is that of each step.
+  bool begin_totals(const metric_sums<Program>& so_far) {
+    totals_ = {.sums = so_far};
+    steps_of_totals_ = 0;
+    unread_.clear();
+    return keeps_totals_ = gradient_.size() == 0;
+  }
+  /// Waits for the steps so far.
+  totals_of_steps<Program> totals() {
+    launch();
+    await_calls();
+    add_to_totals(unread_.size());
+    return totals_;
+  }
+  void end_totals() {
+    STRATA_TRY { launch(); }
+    STRATA_CATCH(const error&) {}  // of an epoch that ends with an error already; the next call that needs the weights tells
+    keeps_totals_ = false;
+    unread_.clear();
+  }
+
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     running_module& m = module_for(kind::evaluation, batch);
-    write_state();
-    m.run(state_, arguments_of(batch));
-    return sums_of(m);
+    run(m, batch);
+    metric_sums<Program> sums{};
+    for (std::size_t i = 0; i < m.results().size(); ++i)
+      if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums) {
+        const unread_sums all{std::move(inference_call_.result(i, 0)), r.type};
+        read_sums({&all, 1}, [&](const metric_sums<Program>& of_batch) { sums = of_batch; });
+      }
+    return sums;
   }
 
   /// For each output the predictions of each sample, row after row. Labels are not needed.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     running_module& m = module_for(kind::prediction, batch);
-    write_state();
-    m.run(state_, arguments_of(batch));
+    run(m, batch);
     std::vector<std::byte> rows;
     for (std::size_t i = 0; i < m.results().size(); ++i) {
       const stablehlo::argument& result = m.results()[i];
@@ -169,10 +238,10 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
       for (int r = 0, left = batch.count; left > 0; ++r, left -= m.rows()) {
         const std::size_t own = std::size_t(std::min(left, m.rows())) * of_row;
         if (own == bytes) {
-          m.result(i, r).copy_to_host(result.type, {to, bytes}).wait("read the predictions");
+          inference_call_.result(i, r).copy_to_host(result.type, {to, bytes}).wait("read the predictions");
         } else {
           rows.resize(bytes);
-          m.result(i, r).copy_to_host(result.type, rows).wait("read the predictions");
+          inference_call_.result(i, r).copy_to_host(result.type, rows).wait("read the predictions");
           std::copy_n(rows.data(), own, to);
         }
         to += own;
@@ -181,6 +250,67 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   }
 
  private:
+  detail::staged_steps& staged() { return staged_[launches_ % 2]; }
+  /// Begins the steps that are staged. If a call cannot begin, they are as if they had not been asked for.
+  void launch() {
+    detail::staged_steps& from = staged();
+    const int steps = from.steps();
+    if (steps == 0) return;
+    int begun = 0;
+    STRATA_TRY {
+      write_state();
+      if (steps > 1 && steps == together_) {
+        begin(*loop_of_staged(), from, 0, steps);
+        begun = steps;
+      }
+      for (; begun < steps; ++begun) begin(*staged_for_, from, begun, 1);
+    }
+    STRATA_CATCH_ALL {
+      set_step(step() - (steps - begun));
+      from.forget();
+      await_calls();  // an error of a call before is the cause
+      STRATA_THROW_AGAIN;
+    }
+    from.clear();
+    ++launches_;
+  }
+  /// Computes as many steps in a call as are staged.
+  running_module* loop_of_staged() {
+    const auto one = std::ranges::find_if(modules_, [this](const made_module& m) { return m.module.get() == staged_for_; });
+    stablehlo::module_options options = one->options;
+    options.steps = together_;
+    for (const made_module& m : modules_)
+      if (m.what == kind::training && m.options == options) return m.module.get();
+    return &make_module(kind::training, options);
+  }
+  /// A call of a training module, after the one before the last has ended.
+  void begin(running_module& m, detail::staged_steps& from, int first, int steps) {
+    detail::module_call& call = calls_[begun_ % 2];
+    call.wait(state_);
+    if (unread_.size() == most_unread) add_to_totals(most_unread - 1);  // all of them have ended but one
+    m.begin(state_, from, first, steps, call);
+    ++begun_;
+    parameters_.is_valid = slots_.is_valid = false;
+    for (std::size_t i = 0; i < m.results().size(); ++i)
+      if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums)
+        unread_.push_back({std::move(call.result(i, 0)), r.type});
+  }
+  /// Returns when all calls have ended. Throws the error of the first one that failed.
+  void await_calls() const {
+    calls_[begun_ % 2].wait(state_);
+    calls_[(begun_ + 1) % 2].wait(state_);
+  }
+  /// A call of another module, to its end.
+  void run(running_module& m, const samples<T>& batch) {
+    launch();
+    await_calls();
+    write_state();
+    inference_batch_.clear();
+    inference_batch_.add(m, arguments_of(batch));
+    m.begin(state_, inference_batch_, 0, 1, inference_call_);
+    inference_call_.wait(state_);
+  }
+
   /// The module for a batch of this size: of the smallest size that was prepared and is large enough.
   running_module& module_for(kind what, const samples<T>& batch) {
     const bool infers = what != kind::training;
@@ -199,7 +329,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
                                             .is_padded = !predicts && count < rows * on_.replicas,
                                             .has_weights = !predicts && has_weights,
                                             .keeps_gradient = what == kind::training && gradient_.size() > 0,
-                                            .platform = stablehlo::traits_of_platform(on_.client->platform())};
+                                            .platform = on_.traits};
     for (const made_module& m : modules_)
       if (m.what == what && m.options == options) return *m.module;
     return make_module(what, options);
@@ -243,10 +373,8 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
 
   std::span<T> read(copy& to, const auto& each) const {
     if (!to.is_valid) {
-      if (state_.is_lost)
-        throw_error(
-            "the weights are lost: the last training step failed on the device while it changed them. Make a new trainer, and "
-            "load what was saved");
+      await_calls();
+      refuse_lost_state();
       std::vector<pjrt::event> events;
       each([&](std::size_t place, const stablehlo::tensor_type& type, T* values) {
         events.push_back(state_.at(place, 0).copy_to_host(type, {reinterpret_cast<std::byte*>(values), type.bytes()}));
@@ -257,13 +385,20 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     return to.values.span();
   }
 
+  void refuse_lost_state() const {
+    if (state_.is_lost)
+      throw_error(
+          "the weights are lost: the last training step failed on the device while it changed them. Make a new trainer, and "
+          "load what was saved");
+  }
   void write_state() {
-    if (state_.is_lost) parameters();  // which says so
+    refuse_lost_state();
     write(parameters_, [this](const auto& f) { this->each_parameter(f); });
     if (!types_of_slots_.empty()) write(slots_, [this](const auto& f) { this->each_slot(f); });
   }
   void write(copy& from, const auto& each) {
     if (!from.is_written) return;
+    await_calls();
     each([&](std::size_t place, const stablehlo::tensor_type& type, const T* values) {
       for (int r = 0; r < on_.replicas; ++r)
         state_.at(place, std::size_t(r)) =
@@ -286,33 +421,61 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   }
 
   [[gnu::cold, gnu::noinline]] void read_gradient(const running_module& m) {
+    detail::module_call& last = calls_[(begun_ + 1) % 2];
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& result = m.results()[i]; result.what == stablehlo::role::gradient) {
         T* const to = gradient_.data() + layout.slots[result.index].offset;
-        m.result(i, 0)
+        last.result(i, 0)
             .copy_to_host(result.type, {reinterpret_cast<std::byte*>(to), result.type.bytes()})
             .wait("read the gradient");
       }
   }
 
-  metric_sums<Program> sums_of(const running_module& m) const {
-    metric_sums<Program> out;
-    for (std::size_t i = 0; i < m.results().size(); ++i) {
-      const stablehlo::argument& result = m.results()[i];
-      if (result.what != stablehlo::role::sums) continue;
-      if (result.type.size() != std::int64_t(2 * out.size()))
-        throw_error({"the module has sums of ", result.type.text(), " instead of ", out.size(), " pairs"});
-      const auto read = [&](auto zero) {
-        std::array<decltype(zero), 2 * std::tuple_size_v<metric_sums<Program>>> values;
-        m.result(i, 0).copy_to_host(result.type, std::as_writable_bytes(std::span(values))).wait("read the metrics");
-        for (std::size_t k = 0; k < out.size(); ++k) out[k] = {double(values[2 * k]), double(values[2 * k + 1])};
-      };
-      if (result.type.of == stablehlo::element::f64)
-        read(0.0);
-      else
-        read(0.0f);
+  /// f(sums) for each step of these calls.
+  void read_sums(std::span<const unread_sums> calls, const auto& f) {
+    static constexpr std::size_t numbers = 2 * std::tuple_size_v<metric_sums<Program>>;
+    std::size_t bytes = 0;
+    for (const unread_sums& c : calls) {
+      if (c.type.size() % std::int64_t(numbers) != 0)
+        throw_error({"the module has sums of ", c.type.text(), " instead of ", numbers / 2, " pairs"});
+      bytes += c.type.bytes();
     }
-    return out;
+    read_.resize(std::max(read_.size(), bytes));
+    const struct end_of_reading {
+      std::vector<pjrt::event>& of;
+      ~end_of_reading() {
+        for (const pjrt::event& e : of) e.wait_quietly();
+        of.clear();
+      }
+    } end{reading_};
+    bytes = 0;
+    for (const unread_sums& c : calls) {
+      reading_.push_back(c.values.copy_to_host(c.type, {read_.data() + bytes, c.type.bytes()}));
+      bytes += c.type.bytes();
+    }
+    for (const pjrt::event& e : reading_) e.wait("read the metrics");
+    const std::byte* at = read_.data();
+    for (const unread_sums& c : calls) {
+      const auto each = [&](auto zero) {
+        std::array<decltype(zero), numbers> of_step;
+        for (const std::byte* const end = at + c.type.bytes(); at < end; at += sizeof of_step) {
+          std::memcpy(of_step.data(), at, sizeof of_step);
+          metric_sums<Program> sums;
+          for (std::size_t k = 0; k < sums.size(); ++k) sums[k] = {double(of_step[2 * k]), double(of_step[2 * k + 1])};
+          f(sums);
+        }
+      };
+      c.type.of == stablehlo::element::f64 ? each(0.0) : each(0.0f);
+    }
+  }
+  void add_to_totals(std::size_t calls) {
+    read_sums(std::span(unread_).first(calls), [this](const metric_sums<Program>& of_step) {
+      for (std::size_t k = 0; k < of_step.size(); ++k) totals_.sums[k] += of_step[k];
+      ++steps_of_totals_;
+      totals_.last_loss = of_step[0].mean();
+      if (totals_.first_bad_step == 0 && !std::isfinite(totals_.last_loss)) totals_.first_bad_step = steps_of_totals_;
+    });
+    unread_.erase(unread_.begin(), unread_.begin() + std::ptrdiff_t(calls));
   }
 };
 

@@ -83,17 +83,20 @@ struct module_text {
 /// What is decided for each platform, with the measurements of docs/decisions.
 struct platform_traits {
   bool pools_by_reduce_window = true;  // otherwise max pooling whose windows do not overlap is element-wise
+  bool loops = true;                   // several steps are one call, in a loop on the device; otherwise a call each
 
   friend constexpr bool operator==(const platform_traits&, const platform_traits&) = default;
 };
 
 /// platform: as a plugin calls it, such as "cpu".
-constexpr platform_traits traits_of_platform(std::string_view platform) { return {.pools_by_reduce_window = platform != "cpu"}; }
+constexpr platform_traits traits_of_platform(std::string_view platform) {
+  return {.pools_by_reduce_window = platform != "cpu", .loops = platform != "cpu"};
+}
 
 struct module_options {
-  int rows = 0;      // of each replica
-  int replicas = 1;  // the rows of a batch lie in their order
-  int steps = 1;     // of a call. More than one: all but parameters and slots have a first extent `steps`; sums are added up
+  int rows = 0;                 // of each replica
+  int replicas = 1;             // the rows of a batch lie in their order
+  int steps = 1;                // of a call. More than one: all but parameters and slots have a first extent `steps`
   bool is_padded = false;       // there are arguments row_count and batch_count
   bool has_weights = false;     // there are arguments sample_weight, one for each output
   bool keeps_gradient = false;  // there are results gradient

@@ -1,5 +1,7 @@
-// A compiled module with everything that a call of it needs, so that a step allocates no arrays of handles.
+// A compiled module, calls of it that may not have ended, and the copies of batches from which its arguments are sent. All keep
+// their memory, so that a step allocates no arrays of handles.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +10,6 @@
 #include <span>
 #include <strata/concepts/ends.hpp>
 #include <strata/xla/pjrt/client.hpp>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,9 +32,55 @@ class device_state {
   device_state(std::size_t arrays, int replicas) : arrays_(arrays * std::size_t(replicas)), replicas_(std::size_t(replicas)) {}
   pjrt::buffer& at(std::size_t array, std::size_t replica) { return arrays_[array * replicas_ + replica]; }
 
-  /// Whether a module that takes over the arrays has begun and not ended well: they are then neither the old nor the new ones.
+  /// Whether a module that takes over the arrays has not ended well: they are then neither the old nor the new ones.
   bool is_lost = false;
 };
+
+/// A call of a module, and what must stay until it has ended.
+class module_call {
+  friend class running_module;
+  std::vector<pjrt::event> ended_;                    // of each replica
+  std::vector<pjrt::buffer> used_, given_up_, made_;  // [replica][number] of arguments, of state before the call, of results
+  std::size_t results_ = 0;
+  bool is_running_ = false, changes_state_ = false;
+
+ public:
+  module_call() = default;
+  module_call(module_call&&) = default;
+  ~module_call() { forget(); }
+
+  /// Returns when it has ended, if it has begun. Throws plugin_error if it failed; then state.is_lost where it changes the state.
+  void wait(device_state& state) {
+    if (!is_running_) return;
+    struct end_of_call {
+      module_call& call;
+      device_state& state;
+      bool is_good = false;
+      ~end_of_call() {
+        state.is_lost |= call.changes_state_ && !is_good;
+        call.forget();
+      }
+    } end{*this, state};
+    for (const pjrt::event& e : ended_) e.wait("execute");
+    end.is_good = true;
+  }
+
+  /// A result that is no state.
+  pjrt::buffer& result(std::size_t number, int replica) { return made_[std::size_t(replica) * results_ + number]; }
+
+ private:
+  void forget() noexcept {
+    for (pjrt::event& e : ended_) {
+      e.wait_quietly();
+      e = {};
+    }
+    for (std::vector<pjrt::buffer>* buffers : {&used_, &given_up_})
+      for (pjrt::buffer& b : *buffers) b = {};
+    is_running_ = false;
+  }
+};
+
+class staged_steps;
 
 class running_module {
   std::shared_ptr<const pjrt::client> client_;
@@ -48,9 +95,6 @@ class running_module {
   std::vector<pjrt::abi::buffer* const*> argument_lists_;
   std::vector<pjrt::abi::buffer**> result_lists_;
   std::vector<pjrt::abi::event*> complete_;
-  std::vector<pjrt::buffer> inputs_, outputs_;
-  std::vector<pjrt::event> sent_, ended_;
-  std::vector<std::vector<std::byte>> padded_;
 
  public:
   static constexpr std::size_t no_state = ~std::size_t{0};
@@ -73,12 +117,7 @@ class running_module {
     const std::size_t arguments = what_.arguments.size(), results = what_.results.size();
     arguments_.resize(replicas_ * arguments);
     results_.resize(replicas_ * results);
-    inputs_.resize(arguments_.size());
-    sent_.resize(arguments_.size());
-    padded_.resize(arguments_.size());
-    outputs_.resize(results_.size());
     complete_.resize(replicas_);
-    ended_.resize(replicas_);
     for (std::size_t r = 0; r < replicas_; ++r) {
       argument_lists_.push_back(arguments_.data() + r * arguments);
       result_lists_.push_back(results_.data() + r * results);
@@ -87,97 +126,106 @@ class running_module {
 
   std::span<const stablehlo::argument> results() const { return what_.results; }
   std::span<const stablehlo::argument> arguments() const { return what_.arguments; }
+  bool is_state(std::size_t argument) const { return state_of_argument_[argument] != no_state; }
   int replicas() const { return int(replicas_); }
   int rows() const { return int(rows_); }
 
-  /// Runs the module on all replicas, and returns when it is done. Arrays of the state that the module donates are replaced by
-  /// its results. Throws plugin_error; state.is_lost then says whether the state is gone.
-  void run(device_state& state, const host_arguments& from) {
-    const struct end_of_call {  // the batch is the caller's again
-      running_module& self;
-      ~end_of_call() {
-        for (pjrt::event& e : self.sent_) {
-          e.wait_quietly();
-          e = {};
-        }
-        for (pjrt::event& e : self.ended_) e = {};
-        for (pjrt::buffer& b : self.inputs_) b = {};
-      }
-    } end{*this};
-    const std::size_t arguments = what_.arguments.size();
-    for (std::size_t r = 0; r < replicas_; ++r)
-      for (std::size_t i = 0; i < arguments; ++i) {
-        const std::size_t at = r * arguments + i;
-        if (state_of_argument_[i] == no_state) send(at, what_.arguments[i], int(r), from);
-        arguments_[at] = (state_of_argument_[i] == no_state ? inputs_[at] : state.at(state_of_argument_[i], r)).handle();
-      }
-    for (pjrt::abi::event*& e : complete_) e = nullptr;
-    code_.run(argument_lists_, arguments, result_lists_, complete_);
-    if (changes_state_) state.is_lost = true;
-    take_results(state);
-    for (const pjrt::event& e : ended_) e.wait("execute");
-    if (changes_state_) state.is_lost = false;
-  }
-
-  /// A result of the last run that is no state.
-  const pjrt::buffer& result(std::size_t number, int replica) const {
-    return outputs_[std::size_t(replica) * what_.results.size() + number];
-  }
+  /// Sends `steps` of the staged steps from number `first` on, and begins a call with them. Arrays of the state that the module
+  /// donates are replaced by its results. Throws plugin_error; then the call has not begun and the state is as before.
+  inline void begin(device_state& state, staged_steps& from, int first, int steps, module_call& call);
 
  private:
-  void take_results(device_state& state) {
+  void take_results(device_state& state, module_call& call) {
     const std::size_t results = what_.results.size();
     for (std::size_t r = 0; r < replicas_; ++r) {
-      ended_[r] = pjrt::event(client_->of_plugin(), complete_[r]);
+      call.ended_[r] = pjrt::event(client_->of_plugin(), complete_[r]);
       for (std::size_t i = 0; i < results; ++i) {
         pjrt::buffer out(client_, results_[r * results + i]);
-        (state_of_result_[i] == no_state ? outputs_[r * results + i] : state.at(state_of_result_[i], r)) = std::move(out);
+        if (state_of_result_[i] == no_state)
+          call.made_[r * results + i] = std::move(out);
+        else
+          call.given_up_[r * results + i] = std::exchange(state.at(state_of_result_[i], r), std::move(out));
       }
     }
   }
+};
 
-  /// How many rows of the batch replica r has.
-  std::int64_t rows_of(int r, int count) const {
-    const std::int64_t left = count - r * rows_;
-    return left < 0 ? 0 : left < rows_ ? left : rows_;
+/// What steps take from the host, copied: the caller may change a batch while it is sent. Of each argument and replica, the bytes
+/// of a step follow those of the step before.
+class staged_steps {
+  struct array {
+    std::vector<std::byte> bytes;
+    std::size_t of_step = 0;
+  };
+  std::vector<array> arrays_;      // [replica][argument]
+  std::vector<pjrt::event> sent_;  // what reads them
+  int steps_ = 0;
+
+ public:
+  staged_steps() = default;
+  staged_steps(staged_steps&&) = default;
+  ~staged_steps() { forget(); }
+
+  int steps() const { return steps_; }
+  /// Returns when nothing reads them. There are no steps then.
+  void forget() noexcept {
+    for (pjrt::event& e : sent_) e.wait_quietly();
+    sent_.clear();
+    steps_ = 0;
   }
+  /// There are no steps from now on. What is still sent is waited for when the next one is added.
+  void clear() { steps_ = 0; }
+  /// Adds a step for this module. All that are there at a time are for one module.
+  void add(const running_module& m, const host_arguments& from) {
+    if (steps_ == 0) forget();
+    const std::size_t arguments = m.arguments().size();
+    if (arrays_.size() < arguments * std::size_t(m.replicas())) arrays_.resize(arguments * std::size_t(m.replicas()));
+    for (int r = 0; r < m.replicas(); ++r)
+      for (std::size_t i = 0; i < arguments; ++i)
+        if (!m.is_state(i)) write(arrays_[std::size_t(r) * arguments + i], m.arguments()[i], m.rows(), r, from);
+    ++steps_;
+  }
+  std::span<const std::byte> bytes(std::size_t at, int first, int steps) const {
+    const array& a = arrays_[at];
+    return std::span(a.bytes).subspan(a.of_step * std::size_t(first), a.of_step * std::size_t(steps));
+  }
+  void read_until(pjrt::event sent) { sent_.push_back(std::move(sent)); }
 
-  void send(std::size_t at, const stablehlo::argument& a, int replica, const host_arguments& from) {
-    const auto number = [&](const auto& value) {
-      inputs_[at] = client_->upload(std::as_bytes(std::span(&value, 1)), a.type, replica);
+ private:
+  void write(array& to, const stablehlo::argument& a, std::int64_t rows, int replica, const host_arguments& from) {
+    to.of_step = a.type.bytes();
+    if (to.bytes.size() < to.of_step * std::size_t(steps_ + 1)) to.bytes.resize(to.of_step * std::size_t(steps_ + 1));
+    const std::span<std::byte> own(to.bytes.data() + to.of_step * std::size_t(steps_), to.of_step);
+    const std::int64_t left = from.count - replica * rows, present = std::clamp<std::int64_t>(left, 0, rows);
+    const auto copy = [&](const void* bytes, std::size_t size) {
+      if (size != own.size()) throw_error({"the module takes ", own.size(), " bytes for an argument that has ", size});
+      std::memcpy(own.data(), bytes, size);
+    };
+    const auto number = [&](const auto& value) { copy(&value, sizeof value); };
+    const auto copy_rows = [&](const void* all) {
+      const std::size_t of_row = own.size() / std::size_t(rows), size = all ? of_row * std::size_t(present) : 0;
+      if (size > 0) std::memcpy(own.data(), static_cast<const std::byte*>(all) + std::size_t(replica) * own.size(), size);
+      std::ranges::fill(own.subspan(size), std::byte{});  // padding
     };
     switch (a.what) {
       case stablehlo::role::input:
-        return send_rows(at, a, replica, from.inputs[std::size_t(a.index)], from.count);
+        return copy_rows(from.inputs[std::size_t(a.index)]);
       case stablehlo::role::truth:
-        return send_rows(at, a, replica, from.truths[std::size_t(a.index)], from.count);
+        return copy_rows(from.truths[std::size_t(a.index)]);
       case stablehlo::role::sample_weight:
-        return send_rows(at, a, replica, from.weights[std::size_t(a.index)], from.count);
+        if (!from.weights[std::size_t(a.index)]) return fill_with_ones(own, a.type.of);
+        return copy_rows(from.weights[std::size_t(a.index)]);
       case stablehlo::role::row_count:
-        return number(std::int32_t(rows_of(replica, from.count)));
+        return number(std::int32_t(present));
       case stablehlo::role::batch_count:
         return number(std::int32_t(from.count));
       case stablehlo::role::step_scalars:
-        return begin(at, a, replica, from.step_scalars);
+        return copy(from.step_scalars.data(), from.step_scalars.size());
       case stablehlo::role::random_key:
         return number(from.random_key);
       default:
         throw_error({"the module has an argument that nothing is sent for, of role ", int(a.what)});
     }
-  }
-  /// The rows of this replica; those that the batch does not have are 0.
-  void send_rows(std::size_t at, const stablehlo::argument& a, int replica, const void* rows, int count) {
-    const std::size_t bytes = a.type.bytes(), of_row = bytes / std::size_t(rows_),
-                      own = std::size_t(rows_of(replica, count)) * of_row;
-    const std::byte* const first = rows && own > 0 ? static_cast<const std::byte*>(rows) + std::size_t(replica) * bytes : nullptr;
-    if (first && own == bytes) return begin(at, a, replica, {first, bytes});
-    std::vector<std::byte>& copy = padded_[at];
-    copy.assign(bytes, std::byte{});
-    if (first)
-      std::memcpy(copy.data(), first, own);
-    else if (!rows && a.what == stablehlo::role::sample_weight)
-      fill_with_ones(copy, a.type.of);
-    begin(at, a, replica, copy);
   }
   static void fill_with_ones(std::span<std::byte> bytes, stablehlo::element of) {
     const auto fill = [&](auto one) {
@@ -188,9 +236,39 @@ class running_module {
     else
       fill(1.0f);
   }
-  void begin(std::size_t at, const stablehlo::argument& a, int replica, std::span<const std::byte> bytes) {
-    std::tie(inputs_[at], sent_[at]) = client_->begin_upload(bytes, a.type, replica);
-  }
 };
+
+void running_module::begin(device_state& state, staged_steps& from, int first, int steps, module_call& call) {
+  const std::size_t arguments = what_.arguments.size();
+  call.used_.resize(arguments_.size()), call.ended_.resize(replicas_);
+  call.given_up_.resize(results_.size()), call.made_.resize(results_.size());
+  struct end_of_begin {
+    staged_steps& from;
+    module_call& call;
+    bool is_good = false;
+    ~end_of_begin() {
+      if (is_good) return;
+      from.forget();  // arrays must not be destroyed while they are written to
+      call.forget();
+    }
+  } end{from, call};
+  for (std::size_t r = 0; r < replicas_; ++r)
+    for (std::size_t i = 0; i < arguments; ++i) {
+      const std::size_t at = r * arguments + i;
+      if (!is_state(i)) {
+        auto [array, sent] = client_->begin_upload(from.bytes(at, first, steps), what_.arguments[i].type, int(r));
+        call.used_[at] = std::move(array);
+        from.read_until(std::move(sent));
+      }
+      arguments_[at] = (is_state(i) ? state.at(state_of_argument_[i], r) : call.used_[at]).handle();
+    }
+  for (pjrt::abi::event*& e : complete_) e = nullptr;
+  code_.run(argument_lists_, arguments, result_lists_, complete_);
+  end.is_good = true;
+  call.results_ = what_.results.size();
+  call.changes_state_ = changes_state_;
+  call.is_running_ = true;
+  take_results(state, call);
+}
 
 }  // namespace strata::detail

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <sstream>
 #include <strata/xla/pjrt/abi.hpp>
 #include <utility>
@@ -66,35 +67,60 @@ struct tensor {
     return n;
   }
 };
-/// Its bytes come late, as a device's do: when someone waits for them, or when they are used.
+struct execution;
+/// What an array holds. It comes late, as on a device: when someone waits for it, or when it is used.
+struct contents {
+  std::vector<std::byte> bytes;
+  const void* from = nullptr;          // of the host
+  std::shared_ptr<execution> made_by;  // null: it has ended
+  int users = 0;                       // executions that have not ended
+  bool has_failed = false;
+
+  void arrive();
+};
 struct buffer {
   client* of;
   int device;
   tensor type;
-  std::vector<std::byte> bytes;
-  const void* from = nullptr;
-  bool is_donated = false, has_failed = false;
-
-  void arrive() {
-    if (from) std::memcpy(bytes.data(), std::exchange(from, nullptr), bytes.size());
-  }
-};
-struct event {
-  buffer* arriving = nullptr;  // a copy to the device
-  const buffer* leaving = nullptr;
-  void* to = nullptr;
-  bool fails = false;
-
-  void happen() {
-    if (arriving) std::exchange(arriving, nullptr)->arrive();
-    if (to) std::memcpy(std::exchange(to, nullptr), leaving->bytes.data(), leaving->bytes.size());
-  }
+  std::shared_ptr<contents> holds = std::make_shared<contents>();
+  bool is_donated = false;
 };
 struct module {
   std::string text;
   std::vector<tensor> arguments, results;
   std::vector<int> donated_to;
   std::vector<int> devices;
+};
+
+/// It computes when it ends.
+struct execution {
+  int number;
+  module what;
+  std::vector<std::shared_ptr<contents>> in;  // [device][argument]
+  std::vector<std::weak_ptr<contents>> out;   // [device][result]; none where the array has been destroyed
+  bool fails, has_ended = false;
+
+  void end();
+};
+struct event {
+  std::shared_ptr<contents> arriving = nullptr;  // a copy to the device
+  std::shared_ptr<contents> leaving = nullptr;
+  void* to = nullptr;
+  std::shared_ptr<execution> ends = nullptr;
+  bool fails = false;
+
+  void happen() {
+    if (arriving) std::exchange(arriving, nullptr)->arrive();
+    if (to) {
+      leaving->arrive();
+      fails = leaving->has_failed;
+      std::memcpy(std::exchange(to, nullptr), leaving->bytes.data(), leaving->bytes.size());
+    }
+    if (ends) {
+      ends->end();
+      fails = std::exchange(ends, nullptr)->fails;
+    }
+  }
 };
 
 template <class To, class From>
@@ -256,16 +282,17 @@ abi::error* client_compile(abi::client_compile* a) {
   return load({a->program->code, a->program->code_size}, read_options(a->options, a->options_size), &a->executable);
 }
 abi::error* client_buffer_from_host_buffer(abi::buffer_from_host* a) {
-  auto* b = born("buffer",
-                 new buffer{as<client>(a->client), *as<int>(a->device), {int(a->type), {a->extents, a->extents + a->rank}}, {}});
+  auto* b =
+      born("buffer", new buffer{as<client>(a->client), *as<int>(a->device), {int(a->type), {a->extents, a->extents + a->rank}}});
   ++b->of->buffers;
-  b->bytes.resize(b->type.bytes());
-  b->from = a->data;
+  b->holds->bytes.resize(b->type.bytes());
+  b->holds->from = a->data;
   auto* e = born("event", new event);
   if (a->semantics == abi::host_semantics::immutable_only_during_call)
-    b->arrive();
+    b->holds->arrive();
   else
-    e->arriving = b;
+    e->arriving = b->holds;
+  observed().order.emplace_back("upload");
   a->buffer = as<abi::buffer>(b);
   a->done_with_host_buffer = as<abi::event>(e);
   return nullptr;
@@ -322,49 +349,78 @@ void count_up(std::vector<std::byte>& bytes, int type) {
   abi::element(type) == abi::element::f64 ? count(0.0) : count(0.0f);
 }
 
+void contents::arrive() {
+  if (from) std::memcpy(bytes.data(), std::exchange(from, nullptr), bytes.size());
+  if (const std::shared_ptr<execution> by = made_by) by->end();
+}
+void execution::end() {
+  if (std::exchange(has_ended, true)) return;
+  for (const auto& c : in) {
+    c->arrive();
+    fails |= c->has_failed;
+    --c->users;
+  }
+  observed().order.push_back("end " + std::to_string(number));
+  observed().last_arguments.clear();
+  const std::size_t arguments = what.arguments.size(), results = what.results.size();
+  for (std::size_t i = 0; i < arguments; ++i) observed().last_arguments.push_back(in[i]->bytes);
+  for (std::size_t at = 0; at < out.size(); ++at) {
+    const std::shared_ptr<contents> c = out[at].lock();
+    if (!c) continue;
+    c->made_by = nullptr;
+    c->has_failed = fails;
+    const tensor& type = what.results[at % results];
+    count_up(c->bytes, type.type);
+    for (std::size_t i = 0; i < arguments; ++i)
+      if (what.donated_to[i] == int(at % results)) {
+        c->bytes = in[at / results * arguments + i]->bytes;
+        add_one(c->bytes, type.type);
+      }
+  }
+}
+
 abi::error* loaded_executable_execute(abi::execute* a) {
   const module& m = *as<module>(a->executable);
   if (a->device_count != m.devices.size()) return failure(3, "a list of arguments for each device");
   if (a->argument_count != m.arguments.size()) return failure(3, "another number of arguments");
   if (a->options->head.struct_size < sizeof(abi::execute_options)) return failure(3, "short options");
-  observed().last_arguments.clear();
   for (std::size_t d = 0; d < a->device_count; ++d)
     for (std::size_t i = 0; i < a->argument_count; ++i) {
       buffer* const b = as<buffer>(a->arguments[d][i]);
       const std::string which = "argument " + std::to_string(i) + " of replica " + std::to_string(d);
       if (!b) return failure(3, which + " is null");
       if (b->is_donated) return failure(3, which + " has been donated");
-      if (b->has_failed) return failure(13, which + " comes from an execution that failed");
+      if (b->holds->has_failed) return failure(13, which + " comes from an execution that failed");
       if (!(b->type == m.arguments[i])) return failure(3, which + " has another type");
       if (b->device != m.devices[d]) return failure(3, which + " lies on another device");
-      b->arrive();
-      if (d == 0) observed().last_arguments.push_back(b->bytes);
     }
-  const bool fails = std::exchange(observed().execution_fails, false);
+  const auto run = std::make_shared<execution>(
+      execution{++observed().executions, m, {}, {}, std::exchange(observed().execution_fails, false)});
+  observed().order.push_back("execute " + std::to_string(run->number));
   for (std::size_t d = 0; d < a->device_count; ++d) {
+    for (std::size_t i = 0; i < a->argument_count; ++i) {
+      buffer* const b = as<buffer>(a->arguments[d][i]);
+      b->is_donated = m.donated_to[i] >= 0;
+      ++b->holds->users;
+      run->in.push_back(b->holds);
+    }
     for (std::size_t k = 0; k < m.results.size(); ++k) {
       client* const of = as<buffer>(a->arguments[0][0])->of;
-      auto* out = born("buffer", new buffer{of, m.devices[d], m.results[k], {}});
+      auto* out = born("buffer", new buffer{of, m.devices[d], m.results[k]});
       ++of->buffers;
-      out->has_failed = fails;
-      out->bytes.resize(out->type.bytes());
-      count_up(out->bytes, out->type.type);
-      for (std::size_t i = 0; i < a->argument_count; ++i)
-        if (m.donated_to[i] == int(k)) {
-          buffer* const in = as<buffer>(a->arguments[d][i]);
-          in->is_donated = true;
-          out->bytes = in->bytes;
-          add_one(out->bytes, out->type.type);
-        }
+      out->holds->bytes.resize(out->type.bytes());
+      out->holds->made_by = run;
+      run->out.push_back(out->holds);
       a->results[d][k] = as<abi::buffer>(out);
     }
-    if (a->complete) a->complete[d] = as<abi::event>(born("event", new event{.fails = fails}));
+    if (a->complete) a->complete[d] = as<abi::event>(born("event", new event{.ends = run}));
   }
   return nullptr;
 }
 abi::error* buffer_destroy(abi::buffer_only* a) {
   buffer* const b = as<buffer>(a->buffer);
-  if (b->from) violation("an array is destroyed before its bytes have come");
+  if (b->holds->from) violation("an array is destroyed before its bytes have come");
+  if (b->holds->users > 0) violation("an array is destroyed while an execution uses it");
   --b->of->buffers;
   buried("buffer", b);
   return nullptr;
@@ -384,9 +440,8 @@ abi::error* buffer_to_host_buffer(abi::buffer_to_host* a) {
   if (!a->layout || a->layout->tiled.rank != b->type.extents.size()) return failure(3, "no layout");
   for (std::size_t i = 0; i < a->layout->tiled.rank; ++i)
     if (a->layout->tiled.minor_to_major[i] != std::int64_t(a->layout->tiled.rank - 1 - i)) return failure(3, "not row-major");
-  if (a->size < b->bytes.size()) return failure(3, "too little room");
-  b->arrive();
-  a->event = as<abi::event>(born("event", new event{.leaving = b, .to = a->to, .fails = b->has_failed}));
+  if (a->size < b->holds->bytes.size()) return failure(3, "too little room");
+  a->event = as<abi::event>(born("event", new event{.leaving = b->holds, .to = a->to}));
   return nullptr;
 }
 

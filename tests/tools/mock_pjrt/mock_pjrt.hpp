@@ -15,7 +15,9 @@ struct observations {
   std::vector<std::string> violations;
   std::map<std::string, int> calls;  // of each function, by its name in abi.hpp
   std::vector<std::string> options_of_clients;
-  std::vector<std::vector<std::byte>> last_arguments;  // of replica 0 in the last execution
+  std::vector<std::vector<std::byte>> last_arguments;  // of replica 0 in the last execution that has ended
+  int executions = 0;
+  std::vector<std::string> order;  // "upload", "execute 1", "end 1": executions end when someone waits for what they make
 
   /// The next calls of this function but `after` fail with this code and message.
   std::string failing_function;

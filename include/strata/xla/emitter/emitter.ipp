@@ -64,7 +64,9 @@ STRATA_FUNCTION module_text finish_training(program_emission& m, const training_
 }
 
 STRATA_FUNCTION module_text emit_evaluation(const program_code& program, const module_options& options) {
-  program_emission m(program, options, options.replicas);
+  module_options one = options;
+  one.steps = 1;
+  program_emission m(program, one, options.replicas);
   m.add_parameters_and_inputs();
   m.forward(false);
   m.add_result({.what = role::sums, .type = {}}, m.with_penalties(m.step.over_replicas(m.sums())));
@@ -73,7 +75,7 @@ STRATA_FUNCTION module_text emit_evaluation(const program_code& program, const m
 
 STRATA_FUNCTION module_text emit_prediction(const program_code& program, const module_options& options) {
   module_options whole = options;
-  whole.is_padded = false;
+  whole.is_padded = false, whole.steps = 1;
   program_emission m(program, whole, 1);
   m.add_parameters_and_inputs();
   m.forward(false);

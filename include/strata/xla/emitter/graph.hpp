@@ -67,6 +67,8 @@ class graph {
   /// The function @main from the arguments to these results. arguments: in the order in which they were made; donated: for each
   /// argument the result that takes over its memory, or -1. Attributes of the module: `head`.
   std::string text(std::span<const tensor> results, std::span<const int> donated, const std::string& head) const;
+  /// A function alone. name_of_function: such as `private @one_step`.
+  std::string function(const std::string& name_of_function, std::span<const tensor> results, std::span<const int> donated) const;
 
  private:
   struct statement {

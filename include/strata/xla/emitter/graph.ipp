@@ -122,6 +122,10 @@ STRATA_FUNCTION tensor graph::constant(double value, tensor_type type) {
 
 STRATA_FUNCTION std::string graph::text(std::span<const tensor> results, std::span<const int> donated,
                                         const std::string& head) const {
+  return "module @step attributes {" + head + "} {\n" + function("public @main", results, donated) + "}\n";
+}
+STRATA_FUNCTION std::string graph::function(const std::string& name_of_function, std::span<const tensor> results,
+                                            std::span<const int> donated) const {
   std::vector<bool> lives(statements_.size());
   std::vector<int> open;
   for (const tensor t : results) open.push_back(t.id());
@@ -134,7 +138,7 @@ STRATA_FUNCTION std::string graph::text(std::span<const tensor> results, std::sp
   }
   // Values are named in the order in which they are written.
   std::vector<std::string> name(values_.size());
-  std::string out = "module @step attributes {" + head + "} {\nfunc.func public @main(";
+  std::string out = "func.func " + name_of_function + "(";
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     const auto id = std::size_t(arguments_[i]);
     name[id] = detail::text_of({"%a", i});
@@ -170,7 +174,7 @@ STRATA_FUNCTION std::string graph::text(std::span<const tensor> results, std::sp
     out += it.results > 1 ? ")\n" : "\n";
   }
   for (const tensor t : results) names += (names.empty() ? "" : ", ") + name[std::size_t(t.id())];
-  return out + "  \"func.return\"(" + names + ") : (" + types + ") -> ()\n}\n}\n";
+  return out + "  \"func.return\"(" + names + ") : (" + types + ") -> ()\n}\n";
 }
 
 STRATA_FUNCTION tensor binary(const char* name, tensor a, tensor b) {

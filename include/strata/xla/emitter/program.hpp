@@ -4,6 +4,7 @@
 #include <strata/network/layout.hpp>
 #include <strata/program/program.hpp>
 #include <strata/xla/emitter/emission.hpp>
+#include <strata/xla/emitter/loop.hpp>
 
 namespace strata::stablehlo::detail {
 
@@ -52,7 +53,7 @@ class program_emission {
   std::vector<tensor> parameters;  // of each slot of the layout
   std::vector<tensor> predictions() const;
 
-  /// The module. Donates each parameter and slot to the result of the same role.
+  /// The module. Donates each parameter and slot to the result of the same role. Of several steps, if the options say so.
   module_text finish();
 
  private:

@@ -26,7 +26,8 @@ STRATA_FUNCTION program_emission::program_emission(const program_code& program, 
   if (options.rows < 1 || options.replicas < 1)
     throw_error(
         {"a module needs at least one row and one replica, not ", options.rows, " rows and ", options.replicas, " replicas"});
-  if (options.steps != 1) throw_error({"a module computes one step in a call, not ", options.steps});
+  if (options.steps < 1 || (options.steps > 1 && options.keeps_gradient))
+    throw_error({"a module of ", options.steps, " steps", options.keeps_gradient ? ", which keeps the gradient" : ""});
   truths_.resize(program.outputs.size()), weights_.resize(program.outputs.size());
 }
 
@@ -211,7 +212,13 @@ STRATA_FUNCTION module_text program_emission::finish() {
     donated.push_back(a.donated_to);
   }
   const std::string head = text_of({"mhlo.num_replicas = ", options.replicas, " : i32, mhlo.num_partitions = 1 : i32"});
-  return {.text = in.text(returned_, donated, head), .arguments = arguments_, .results = results_, .replicas = options.replicas};
+  module_text all{.text = {}, .arguments = arguments_, .results = results_, .replicas = options.replicas};
+  if (options.steps == 1) {
+    all.text = in.text(returned_, donated, head);
+    return all;
+  }
+  all.text = in.function("private @one_step", returned_, std::vector<int>(donated.size(), -1));
+  return in_a_loop(all, options.steps, head);
 }
 
 }  // namespace strata::stablehlo::detail
