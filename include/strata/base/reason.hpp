@@ -10,6 +10,9 @@ struct reason {
 /// A model of a concept lacks a member.
 template <class Model, class Why>
 struct incomplete_model;
+/// A function or a class does not take an argument.
+template <class Argument, class Why>
+struct wrong_argument;
 
 namespace detail {
 template <const reason& Why>

@@ -1,6 +1,7 @@
 // How gradients travel between the processes of a synchronous strategy.
 #pragma once
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 
@@ -13,7 +14,7 @@ struct engine_arguments;
 
 /// What carries messages between processes. `communication_implementation::automatic` is shared memory on one machine and TCP
 /// between machines, `communication_implementation::tcp` is TCP everywhere. `gloo_communication`, `ucx_communication` and
-/// `mpi_communication` are in the headers strata/distribute/communicators/gloo.hpp, ucx.hpp and mpi.hpp.
+/// `mpi_communication` need the headers strata/distribute/communicators/gloo.hpp, ucx.hpp and mpi.hpp.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationImplementation
 struct communication_implementation {
   const char* description;  // for messages; empty: automatic
@@ -26,6 +27,32 @@ struct communication_implementation {
 };
 inline constexpr communication_implementation communication_implementation::automatic{.description = "", .shared_memory = true};
 inline constexpr communication_implementation communication_implementation::tcp{.description = "all over TCP"};
+
+namespace detail {
+/// An implementation that a header of its own defines, as a specialisation of `Header` for communication_implementation. If the
+/// header is not included, the error is the name of the template.
+template <template <class> class Header>
+struct implementation_of_header {
+  template <std::same_as<communication_implementation> Implementation>
+  constexpr operator Implementation() const {
+    return Header<Implementation>().value;
+  }
+};
+}  // namespace detail
+
+template <class Implementation>
+struct please_include_strata_distribute_communicators_gloo_hpp;
+template <class Implementation>
+struct please_include_strata_distribute_communicators_ucx_hpp;
+template <class Implementation>
+struct please_include_strata_distribute_communicators_mpi_hpp;
+
+/// Gloo for all messages.
+inline constexpr detail::implementation_of_header<please_include_strata_distribute_communicators_gloo_hpp> gloo_communication{};
+/// UCX for all messages.
+inline constexpr detail::implementation_of_header<please_include_strata_distribute_communicators_ucx_hpp> ucx_communication{};
+/// The MPI that has started the processes, for all messages.
+inline constexpr detail::implementation_of_header<please_include_strata_distribute_communicators_mpi_hpp> mpi_communication{};
 
 /// tf.distribute.experimental.CommunicationOptions
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationOptions

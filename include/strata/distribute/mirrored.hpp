@@ -3,8 +3,11 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/device_list.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 namespace strata {
 
@@ -56,12 +59,26 @@ struct mirrored : detail::replicas<Backend> {
   explicit mirrored(typename device_list<Backend>::type devices = {}, typename engine_options<Backend>::type options = {})
       : detail::replicas<Backend>{devices, options} {}
 };
+
+inline constexpr reason mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4{
+    "mirrored takes a list of devices, such as gpus() or cpus(4)"};
+inline constexpr reason after_its_devices_mirrored_takes_options_of_their_backend{
+    "after its devices mirrored takes options of their backend: compute_options with cpus, cuda_options with gpus"};
+inline constexpr reason mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything{
+    "mirrored needs no zero: the threads of a process share one copy of everything. multi_worker_mirrored takes it"};
+
 template <class Given, const reason& Why>
-struct mirrored<detail::refused_devices<Given, Why>> : mirrored<> {
-  static_assert(sizeof(detail::spoken<wrong_devices<Given, detail::because<Why>>>()) > 0, "mirrored takes a list of devices");
-  template <class... Options>
-  explicit mirrored(const Given&, const Options&...) {}
+struct mirrored<detail::refused_arguments<Given, Why>> : detail::refusing<mirrored<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<mirrored<>>::refusing;
 };
+namespace detail {
+template <class D, class... Options>
+inline constexpr bool options_fit_devices = sizeof...(Options) == 0;
+template <lists_devices D, class Options>
+inline constexpr bool options_fit_devices<D, Options> =
+    std::is_convertible_v<Options, typename engine_options<typename D::backend>::type>;
+}  // namespace detail
 
 mirrored() -> mirrored<>;
 template <lists_devices D>
@@ -70,7 +87,13 @@ template <lists_devices D>
 mirrored(D, typename engine_options<typename D::backend>::type) -> mirrored<typename D::backend>;
 template <class Given, class... Options>
   requires(!lists_devices<Given>)
-mirrored(Given, Options...) -> mirrored<detail::refused_devices<Given, mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4>>;
+mirrored(Given, Options...)
+    -> mirrored<detail::refused_arguments<Given, mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4>>;
+template <lists_devices D, class Given, class... Options>
+  requires(!detail::options_fit_devices<D, Given, Options...>)
+mirrored(D, Given, Options...) -> mirrored<detail::refused_arguments<
+    Given, (detail::is_zero<Given> ? mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything
+                                   : after_its_devices_mirrored_takes_options_of_their_backend)>>;
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy
@@ -81,18 +104,26 @@ struct central_storage : detail::replicas<Backend> {
   explicit central_storage(typename device_list<Backend>::type devices = {}, typename engine_options<Backend>::type options = {})
       : detail::replicas<Backend>{devices, options} {}
 };
+
+inline constexpr reason central_storage_takes_cpus_and_gpus_are_for_mirrored{"central_storage takes cpus; gpus are for mirrored"};
+inline constexpr reason after_cpus_central_storage_takes_compute_options{"after cpus central_storage takes compute_options"};
+
 template <class Given, const reason& Why>
-struct central_storage<detail::refused_devices<Given, Why>> : central_storage<> {
-  static_assert(sizeof(detail::spoken<wrong_devices<Given, detail::because<Why>>>()) > 0, "central_storage takes cpus");
-  template <class... Options>
-  explicit central_storage(const Given&, const Options&...) {}
+struct central_storage<detail::refused_arguments<Given, Why>> : detail::refusing<central_storage<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<central_storage<>>::refusing;
 };
 
 central_storage() -> central_storage<>;
 central_storage(cpus) -> central_storage<>;
 central_storage(cpus, compute_options) -> central_storage<>;
 template <class Given, class... Options>
+  requires(!std::is_same_v<Given, cpus>)
 central_storage(Given, Options...)
-    -> central_storage<detail::refused_devices<Given, central_storage_takes_cpus_and_gpus_are_for_mirrored>>;
+    -> central_storage<detail::refused_arguments<Given, central_storage_takes_cpus_and_gpus_are_for_mirrored>>;
+template <class Given, class... Options>
+  requires(!detail::options_fit_devices<cpus, Given, Options...>)
+central_storage(cpus, Given, Options...)
+    -> central_storage<detail::refused_arguments<Given, after_cpus_central_storage_takes_compute_options>>;
 
 }  // namespace strata

@@ -34,4 +34,18 @@ struct multi_worker_pipeline {
   }
 };
 
+template <class Given, const reason& Why, class Cut, class MicroBatches, class Schedule, class Backend>
+struct multi_worker_pipeline<detail::refused_arguments<Given, Why>, Cut, MicroBatches, Schedule, Backend>
+    : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
+};
+inline constexpr reason write_multi_worker_pipeline_with_resolver_cut_and_micro_batches_in_angle_brackets{
+    "the parts of a pipeline are template arguments: multi_worker_pipeline<tf_config, balanced<2>, micro_batches<8>>{}"};
+template <class... Given>
+multi_worker_pipeline(Given...) -> multi_worker_pipeline<
+    detail::refused_arguments<type_list<Given...>,
+                              write_multi_worker_pipeline_with_resolver_cut_and_micro_batches_in_angle_brackets>,
+    void>;
+
 }  // namespace strata

@@ -1,6 +1,6 @@
 // one_device: one device of this machine, such as all of its cores.
 #pragma once
-#include <strata/distribute/device_list.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <utility>
 
@@ -22,16 +22,24 @@ struct one_device {
     return {std::move(optimizer), seed, options};
   }
 };
+
+inline constexpr reason one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several{
+    "one_device takes one device, such as gpu(0), or compute_options; mirrored takes several"};
+inline constexpr reason a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets{
+    "a backend is a template argument: one_device<fits_in<8_MiB>>{}"};
+
 template <class Given, const reason& Why>
-struct one_device<detail::refused_devices<Given, Why>> : one_device<> {
-  static_assert(sizeof(detail::spoken<wrong_devices<Given, detail::because<Why>>>()) > 0, "one_device takes one device");
-  explicit one_device(const Given&) {}
+struct one_device<detail::refused_arguments<Given, Why>> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
 };
 
 one_device() -> one_device<>;
 one_device(compute_options) -> one_device<>;
-template <class Given>
-one_device(Given) -> one_device<
-    detail::refused_devices<Given, one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several>>;
+template <class Given, class... More>
+one_device(Given, More...) -> one_device<detail::refused_arguments<
+    Given,
+    (detail::names_backend<Given> ? a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets
+                                  : one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several)>>;
 
 }  // namespace strata

@@ -7,13 +7,17 @@
 #include <chrono>
 #include <cstdint>
 #include <iostream>
+#include <strata/base/meta.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
+#include <strata/distribute/one_device.hpp>
 #include <strata/distribute/parameter_server/parameter_client.hpp>
 #include <strata/distribute/parameter_server/parameter_service.hpp>
 #include <strata/distribute/parameter_server/staleness.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/program/program_text.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -158,6 +162,28 @@ struct parameter_server {
                             detail::text_of_program<Program>(), tables});
   }
 };
+
+inline constexpr reason parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options{
+    "parameter_server takes a resolver and options: parameter_server{tf_config(), {.staleness = synchronous{}}}"};
+
+template <class Given, const reason& Why, class Backend>
+struct parameter_server<detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
+};
+namespace detail {
+template <class... Given>
+using refused_by_server =
+    refused_arguments<type_list<Given...>, parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>;
+}  // namespace detail
+
+parameter_server() -> parameter_server<detail::refused_by_server<>>;
+template <class R>
+  requires std::is_arithmetic_v<R>
+parameter_server(R) -> parameter_server<detail::refused_by_server<R>>;
+template <class R, class Given, class... Rest>
+  requires(!std::is_convertible_v<Given, parameter_server_options> || sizeof...(Rest) > 0)
+parameter_server(R, Given, Rest...) -> parameter_server<detail::refused_by_server<R, Given, Rest...>>;
 template <class R>
 parameter_server(R) -> parameter_server<R>;
 template <class R>

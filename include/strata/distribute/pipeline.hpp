@@ -1,5 +1,8 @@
 // pipeline: the layers of one network on several groups of threads, which compute different micro-batches at the same time.
 #pragma once
+#include <strata/base/meta.hpp>
+#include <strata/distribute/one_device.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/program/split.hpp>
 #include <utility>
@@ -27,5 +30,14 @@ struct pipeline {
     return {std::move(optimizer), seed, options};
   }
 };
+
+template <class Given, const reason& Why, class MicroBatches, class Schedule, class Backend>
+struct pipeline<detail::refused_arguments<Given, Why>, MicroBatches, Schedule, Backend> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
+};
+template <class... Given>
+pipeline(Given...)
+    -> pipeline<detail::refused_arguments<type_list<Given...>, the_parts_of_a_pipeline_are_template_arguments_in_angle_brackets>>;
 
 }  // namespace strata

@@ -1,5 +1,9 @@
 // pipeline_among: the layers of one network on several processes, which compute different micro-batches at the same time.
 #pragma once
+#include <strata/base/meta.hpp>
+#include <strata/concepts/communicator.hpp>
+#include <strata/distribute/one_device.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
 #include <strata/program/split.hpp>
 #include <utility>
@@ -11,9 +15,10 @@ namespace strata {
 /// with one thread, and keeps activations of them only; after each step processes send each other the parameters that they have
 /// updated. The results are those of one_device with as many leaves, bit for bit. The trainer's constructor throws strata::error
 /// if there are not as many processes as places, or if they have different programs, stages or timetables.
-template <communicator C, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
+template <class C, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
           class Backend = default_backend>
 struct pipeline_among {
+  static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<C>::type>()) > 0, "the communicator lacks a member");
   using backend = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, C>;
   static constexpr auto name = "pipeline_among";
   C processes;
@@ -27,6 +32,20 @@ struct pipeline_among {
     return {std::move(optimizer), seed, options, processes};
   }
 };
+
+inline constexpr reason write_pipeline_among_with_communicator_cut_and_micro_batches_in_angle_brackets{
+    "the parts of a pipeline are template arguments: pipeline_among<communicator, balanced<2>, micro_batches<8>>{processes}"};
+template <class Given, const reason& Why, class Cut, class MicroBatches, class Schedule, class Backend>
+struct pipeline_among<detail::refused_arguments<Given, Why>, Cut, MicroBatches, Schedule, Backend>
+    : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
+};
+template <class... Given>
+pipeline_among(Given...)
+    -> pipeline_among<detail::refused_arguments<type_list<Given...>,
+                                                write_pipeline_among_with_communicator_cut_and_micro_batches_in_angle_brackets>,
+                      void>;
 
 /// placed, where each device is a process: device k is process k.
 template <communicator C, int Devices, class Backend = default_backend>

@@ -1,8 +1,12 @@
 // placed: layers of one network on several devices of this machine.
 #pragma once
 #include <strata/base/error.hpp>
+#include <strata/base/meta.hpp>
+#include <strata/distribute/one_device.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/program/split.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace strata {
@@ -37,6 +41,30 @@ struct placed {
     return {std::move(optimizer), seed, with};
   }
 };
+
+inline constexpr reason placed_takes_thread_groups_such_as_thread_groups_2_in_angle_brackets_and_compute_options{
+    "placed takes thread groups, and perhaps compute_options: placed{thread_groups<2>{}}"};
+
+template <class Given, const reason& Why, class Backend>
+struct placed<detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
+  static constexpr int device_count = 1 << 20;  // no second sentence, about devices that are missing
+};
+namespace detail {
+template <class... Arguments>
+inline constexpr bool taken_by_placed = false;
+template <int Count, class... Options>
+inline constexpr bool taken_by_placed<thread_groups<Count>, Options...> =
+    sizeof...(Options) <= 1 && (std::is_convertible_v<Options, compute_options> && ...);
+}  // namespace detail
+
+placed() -> placed<detail::refused_arguments<
+    detail::nothing, placed_takes_thread_groups_such_as_thread_groups_2_in_angle_brackets_and_compute_options>>;
+template <class Given, class... Options>
+  requires(!detail::taken_by_placed<Given, Options...>)
+placed(Given, Options...) -> placed<detail::refused_arguments<
+    type_list<Given, Options...>, placed_takes_thread_groups_such_as_thread_groups_2_in_angle_brackets_and_compute_options>>;
 template <int Count>
 placed(thread_groups<Count>) -> placed<thread_groups<Count>>;
 template <int Count>

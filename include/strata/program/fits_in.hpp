@@ -15,10 +15,10 @@ namespace strata {
 
 /// `one_device<fits_in<64_MiB>>{}`: the activations of the samples that a thread computes together, with their gradients and the
 /// scratch memory of kernels, take at most so many bytes. If they would take more, the network is cut into pieces: only the
-/// outputs of these are kept in the forward pass, and the backward pass of a piece first computes its activations again. There
-/// are as few pieces as the budget allows. Bits do not depend on it. A budget that is too small does not compile, and the
-/// sentence says how much is needed. Chen et al., "Training deep nets with sublinear memory cost" (2016),
-/// https://arxiv.org/abs/1604.06174
+/// outputs of these are kept in the forward pass, and the backward pass of a piece first computes its activations again. Of 1, 2,
+/// 3, 4, 6, 8, 11, ... pieces it takes the first number with which the budget suffices. Bits do not depend on it. A budget that
+/// is too small does not compile, and the sentence says how much is needed. Chen et al., "Training deep nets with sublinear
+/// memory cost" (2016), https://arxiv.org/abs/1604.06174
 template <long Bytes, class Backend = default_backend>
 struct fits_in {
   static constexpr auto name = Backend::name;
@@ -59,7 +59,8 @@ inline constexpr auto plan_in_pieces = [] {
   return p;
 }();
 
-/// As few pieces as the budget allows; 0: no number of them fits. Least: the least bytes of those that were tried.
+/// The first number of pieces, each about a quarter larger than the one before, that fits; 0: none does. Least: the least bytes
+/// of those that were tried.
 template <class Program, class Backend, int Pieces = 1, long Least = std::numeric_limits<long>::max()>
 struct fitting_pieces {
   static constexpr const auto& tried = plan_in_pieces<Program, Backend, Pieces>;

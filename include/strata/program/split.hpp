@@ -264,9 +264,39 @@ inline constexpr reason the_stages_of_a_place_divide_the_number_of_stages{
 inline constexpr reason interleaved_needs_a_multiple_of_the_number_of_places_as_micro_batches{
     "the micro-batches of interleaved<V> are a multiple of the number of places, which is the number of stages divided by V"};
 
-/// A network cut into stages that follow each other, each at a place of its own, or at that of other stages.
+inline constexpr reason a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule{
+    "a pipeline has a cut, then micro-batches, then a schedule: pipeline<balanced<2>, micro_batches<8>, gpipe>{}"};
+inline constexpr reason the_parts_of_a_pipeline_are_template_arguments_in_angle_brackets{
+    "the parts of a pipeline are template arguments, in angle brackets: pipeline<balanced<2>, micro_batches<8>>{}"};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_micro_batches = false;
+template <int Count>
+inline constexpr bool is_micro_batches<micro_batches<Count>> = true;
+
+template <class Cut, class MicroBatches, class Schedule>
+concept parts_of_pipeline = requires {
+  Cut::count;
+  Cut::template has_all_layers<type_list<>>;
+  Schedule::stages_of_a_place;
+} && is_micro_batches<MicroBatches>;
+}  // namespace detail
+
+/// Of wrong parts: it has the sentence only.
 template <class Cut, class MicroBatches, class Schedule>
 struct pipelined {
+  template <class Program>
+  struct verdict {
+    using type = wrong_argument<type_list<Cut, MicroBatches, Schedule>,
+                                detail::because<a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule>>;
+  };
+};
+
+/// A network cut into stages that follow each other, each at a place of its own, or at that of other stages.
+template <class Cut, class MicroBatches, class Schedule>
+  requires detail::parts_of_pipeline<Cut, MicroBatches, Schedule>
+struct pipelined<Cut, MicroBatches, Schedule> {
   static constexpr int stage_count = Cut::count, stages_of_a_place = Schedule::stages_of_a_place;
   static constexpr bool has_equal_places = stage_count % stages_of_a_place == 0,
                         fits_micro_batches = stages_of_a_place == 1 || !has_equal_places ||

@@ -41,8 +41,6 @@ template <label_kind Given>
 struct the_data_set_has_labels;
 template <class Metric, label_kind Kind>
 struct metric_does_not_go_with_labels;
-template <class Argument, class Why>
-struct wrong_argument;
 template <int Size>
 struct samples_in_a_batch;
 template <class Batch, class Into, class Why>
@@ -110,6 +108,8 @@ inline constexpr reason a_callback_that_changes_in_fit_cannot_be_const{
     "a callback whose hooks are not const, such as early_stopping, changes during fit: it cannot be const"};
 inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
     "after network, optimizer and loss come metrics, a strategy, a precision and a seed"};
+inline constexpr reason options_and_callbacks_go_to_fit_after_the_data{
+    "options such as epochs and steps_per_execution, and callbacks, go to fit, after the data: model.fit(data, epochs(2))"};
 inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor{
     "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
 
@@ -492,6 +492,10 @@ struct predict_verdict {
 template <class Refused>
 struct extra_verdict : argument_verdict<Refused, a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed> {};
 template <class First, class... More>
+  requires fit_option<First>
+struct extra_verdict<type_list<First, More...>>
+    : argument_verdict<type_list<First>, options_and_callbacks_go_to_fit_after_the_data> {};
+template <class First, class... More>
   requires has_executor<First>
 struct extra_verdict<type_list<First, More...>> : lacks<First, a_strategy_is_copyable_and_has_a_name> {};
 template <class First, class... More>
@@ -499,7 +503,7 @@ template <class First, class... More>
 struct extra_verdict<type_list<First, More...>> : lacks<First, metrics_have_a_name> {};
 /// Probably a metric, or a strategy without options: it has a name, and nothing but static members.
 template <class First, class... More>
-  requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First>)
+  requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First>)
 struct extra_verdict<type_list<First, More...>>
     : lacks<First, metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor> {};
 

@@ -3,10 +3,12 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/device.hpp>
 #include <strata/cuda/machine/machine.hpp>
+#include <string>
 #include <utility>
 
 namespace strata {
@@ -57,9 +59,11 @@ class cuda_device {
 #if defined(__CUDACC__)
     throw_error({"gpu(", index, "): this machine has no CUDA device"});
 #else
+    const std::string emulated = detail::environment_variable("STRATA_EMULATED_GPUS");
     throw_error({"gpu(", index,
-                 "): this file was not compiled by nvcc, so only emulated devices exist, as many as the environment "
-                 "variable STRATA_EMULATED_GPUS says"});
+                 "): this file was not compiled by nvcc, so only emulated devices exist, as many as the environment variable "
+                 "STRATA_EMULATED_GPUS says; it is ",
+                 emulated.empty() ? "not set" : emulated});
 #endif
   }
   int index() const { return index_; }

@@ -275,12 +275,14 @@ class gloo_communicator {
 };
 static_assert(communicator<gloo_communicator>);
 
-/// Gloo for all messages.
-inline constexpr communication_implementation gloo_communication{
-    .description = "all through Gloo",
-    .make_engine = [](const detail::engine_arguments& a) -> std::unique_ptr<detail::message_engine> {
-      return std::make_unique<detail::engine_over<gloo_communicator>>(
-          gloo_communicator(a.store, a.rank, a.size, {a.host, a.timeout}, a.waits));
-    }};
+template <>
+struct please_include_strata_distribute_communicators_gloo_hpp<communication_implementation> {
+  static constexpr communication_implementation value{
+      .description = "all through Gloo",
+      .make_engine = [](const detail::engine_arguments& a) -> std::unique_ptr<detail::message_engine> {
+        return std::make_unique<detail::engine_over<gloo_communicator>>(
+            gloo_communicator(a.store, a.rank, a.size, {a.host, a.timeout}, a.waits));
+      }};
+};
 
 }  // namespace strata

@@ -234,8 +234,10 @@ struct mpi_engine final : engine_over<mpi_communicator> {
 };
 }  // namespace detail
 
-/// The MPI that has started the processes, for all messages.
-inline constexpr communication_implementation mpi_communication{
-    .description = "through MPI", .elastic = false, .make_engine = &detail::mpi_engine::make};
+template <>
+struct please_include_strata_distribute_communicators_mpi_hpp<communication_implementation> {
+  static constexpr communication_implementation value{
+      .description = "through MPI", .elastic = false, .make_engine = &detail::mpi_engine::make};
+};
 
 }  // namespace strata

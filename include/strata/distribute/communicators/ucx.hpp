@@ -92,7 +92,7 @@ class ucx_communicator {
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
       while (ucp_request_check_status(request) == UCS_INPROGRESS && std::chrono::steady_clock::now() < deadline)
         if (ucp_worker_progress(worker) == 0) std::this_thread::yield();
-      ucp_request_free(request);
+      ucp_request_free(request);  // in any state: UCX itself completes what is still under way
     }
   };
 
@@ -271,11 +271,13 @@ struct ucx_engine final : engine_over<ucx_communicator> {
 };
 }  // namespace detail
 
-/// UCX for all messages.
-inline constexpr communication_implementation ucx_communication{
-    .description = "all through UCX",
-    .make_engine = [](const detail::engine_arguments& a) -> std::unique_ptr<detail::message_engine> {
-      return std::make_unique<detail::ucx_engine>(ucx_communicator(a.store, a.rank, a.size, {a.timeout}, a.waits));
-    }};
+template <>
+struct please_include_strata_distribute_communicators_ucx_hpp<communication_implementation> {
+  static constexpr communication_implementation value{
+      .description = "all through UCX",
+      .make_engine = [](const detail::engine_arguments& a) -> std::unique_ptr<detail::message_engine> {
+        return std::make_unique<detail::ucx_engine>(ucx_communicator(a.store, a.rank, a.size, {a.timeout}, a.waits));
+      }};
+};
 
 }  // namespace strata

@@ -37,18 +37,24 @@ inline int minor_version_of_python(std::string_view folder) {
   return minor;
 }
 
-/// The folders that pip installs into: of the virtual environment or the conda environment that is active, of the user, of the
-/// system. Newest Python first.
-inline std::vector<std::filesystem::path> folders_of_packages() {
+/// Where Pythons keep their packages: the virtual environment or the conda environment that is active, the user, the system.
+inline std::vector<std::filesystem::path> homes_of_pythons() {
   namespace fs = std::filesystem;
-  std::vector<fs::path> roots, out;
+  std::vector<fs::path> roots;
   for (const char* const environment : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const std::string active = strata::detail::environment_variable(environment); !active.empty())
       roots.emplace_back(fs::path(active) / "lib");
   if (const std::string home = strata::detail::environment_variable("HOME"); !home.empty())
     roots.emplace_back(fs::path(home) / ".local/lib");
   roots.insert(roots.end(), {"/usr/local/lib", "/usr/lib"});
-  for (const fs::path& root : roots) {
+  return roots;
+}
+
+/// The folders that pip installs into, newest Python first.
+inline std::vector<std::filesystem::path> folders_of_packages() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> out;
+  for (const fs::path& root : homes_of_pythons()) {
     std::vector<std::pair<int, fs::path>> pythons;
     std::error_code ignored;
     for (auto at = fs::directory_iterator(root, ignored); at != fs::directory_iterator(); at.increment(ignored))
@@ -64,7 +70,7 @@ inline std::vector<std::filesystem::path> folders_of_packages() {
 
 /// The file of a plugin. `wanted` is a path, or the name of a platform whose plugin pip has installed: "cpu", "tpu" or "cuda".
 /// Empty: what the environment variable STRATA_XLA_PLUGIN has, in the same form, and "cpu" if it is not set. For "tpu",
-/// TPU_LIBRARY_PATH goes first, as in JAX. Throws strata::error that says what to install.
+/// TPU_LIBRARY_PATH goes first, as in JAX. Throws strata::error that says where it looked and what to install.
 inline std::filesystem::path find_plugin(std::string wanted = "") {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -95,7 +101,10 @@ inline std::filesystem::path find_plugin(std::string wanted = "") {
     for (const char* file : {"/lib/libtpu.so", "/usr/lib/libtpu.so"})
       if (fs::exists(file, ignored)) return file;
   if (packages.empty()) throw_error({from, wanted, ": a plugin is a path, \"cpu\", \"tpu\" or \"cuda\""});
-  throw_error({"there is no PJRT plugin for ", wanted, ": install ", packages,
+  std::string places;
+  for (const fs::path& root : detail::homes_of_pythons())
+    places += strata::detail::text_of({places.empty() ? "" : ", ", root.string()});
+  throw_error({"there is no PJRT plugin for ", wanted, " in the packages of the Pythons in ", places, ": install ", packages,
                " with pip, or let STRATA_XLA_PLUGIN be the path of a plugin"});
 }
 

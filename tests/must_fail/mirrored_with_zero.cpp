@@ -1,0 +1,18 @@
+// error: wrong_argument<.*zero<1>.*because<.*mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything>
+// whole program
+#include <strata/distribute/mirrored.hpp>
+
+#include <strata/distribute/zero.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
+
+void check() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, mirrored{cpus(), {}}};
+#else
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, mirrored{cpus(), zero<1>{}}};
+#endif
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}

@@ -1,0 +1,19 @@
+// error: wrong_argument<.*cpus, .*tf_config>.*because<.*multi_worker_mirrored_takes_a_resolver_first_such_as_tf_config>
+// whole program
+// needs: grpc protozero
+#include <strata/distribute/multi_worker_mirrored.hpp>
+
+#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
+
+void check() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), cpus(2)}};
+#else
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{cpus(2), tf_config()}};
+#endif
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}

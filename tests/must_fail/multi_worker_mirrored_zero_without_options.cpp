@@ -1,0 +1,19 @@
+// error: wrong_argument<.*tf_config, .*zero<1>.*because<.*zero_comes_after_options_which_may_be_empty_braces>
+// whole program
+// needs: grpc protozero
+#include <strata/distribute/multi_worker_mirrored.hpp>
+
+#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
+
+void check() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), {}, zero<1>{}}};
+#else
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), zero<1>{}}};
+#endif
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}

@@ -1,0 +1,22 @@
+// error: please_include_strata_distribute_communicators_ucx_hpp
+// whole program
+// needs: grpc protozero
+#include <strata/distribute/communication_options.hpp>
+
+#include <strata/distribute/multi_worker_mirrored.hpp>
+#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
+
+void check() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{},
+                multi_worker_mirrored{tf_config(), {.communication = {.implementation = communication_implementation::tcp}}}};
+#else
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{},
+                multi_worker_mirrored{tf_config(), {.communication = {.implementation = ucx_communication}}}};
+#endif
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}
