@@ -11,7 +11,7 @@ using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, sof
 
 void check() {
 #ifdef TWIN
-  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), cpus(2), {}}};
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), cpus(2)}};
 #else
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), {}, cpus(2)}};
 #endif

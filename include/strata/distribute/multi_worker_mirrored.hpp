@@ -146,9 +146,9 @@ inline constexpr reason multi_worker_mirrored_takes_a_resolver_first_such_as_tf_
     "multi_worker_mirrored takes a resolver first, such as tf_config()"};
 inline constexpr reason after_the_resolver_come_options_and_zero_or_devices_and_options{
     "multi_worker_mirrored takes a resolver, then options and zero, or devices and options: {tf_config(), {}, zero<1>{}}, "
-    "{tf_config(), gpus(), {}}"};
+    "{tf_config(), gpus()}"};
 inline constexpr reason devices_are_a_list_such_as_gpus_which_comes_after_the_resolver{
-    "devices are a list, such as gpus() or cpus(4), and come after the resolver: {tf_config(), gpus(), {}}"};
+    "devices are a list, such as gpus() or cpus(4), and come after the resolver: {tf_config(), gpus()}"};
 inline constexpr reason zero_comes_after_options_which_may_be_empty_braces{
     "zero comes after options, which may be empty braces: {tf_config(), {}, zero<1>{}}"};
 inline constexpr reason zero_is_for_processes_that_train_on_their_cpus{
