@@ -14,8 +14,10 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <strata/base/environment.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/cache_folder.hpp>
 #include <strata/io/crc32c.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
@@ -75,14 +77,9 @@ class library_choices {
   /// What the environment variable STRATA_CUDA_CHOICES names, or ${XDG_CACHE_HOME:-~/.cache}/strata/cuda_choices. Emulated
   /// devices have no usual file.
   static std::filesystem::path usual_file() {
-    const auto variable = [](const char* name) {
-      const char* const value = std::getenv(name);
-      return std::filesystem::path(value ? value : "");
-    };
-    if (std::getenv("STRATA_CUDA_CHOICES")) return variable("STRATA_CUDA_CHOICES");
+    if (std::getenv("STRATA_CUDA_CHOICES")) return strata::detail::environment_variable("STRATA_CUDA_CHOICES");
 #if defined(__CUDACC__)
-    if (const auto cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache / "strata/cuda_choices";
-    if (const auto home = variable("HOME"); !home.empty()) return home / ".cache/strata/cuda_choices";
+    if (const auto cache = strata::detail::cache_folder(); !cache.empty()) return cache / "strata/cuda_choices";
 #endif
     return {};
   }

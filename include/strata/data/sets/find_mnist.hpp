@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,12 +15,14 @@
 #include <optional>
 #include <ostream>
 #include <span>
+#include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/formats/idx.hpp>
 #include <strata/data/sets/mnist.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/cache_folder.hpp>
 #include <strata/io/sha256.hpp>
 #include <string>
 #include <system_error>

@@ -60,22 +60,15 @@ STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_sear
     }
     return true;
   };
-  const auto variable = [](const char* name) -> fs::path {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
 
   if (!search.directory.empty()) return complete(search.directory) ? std::optional(search.directory) : std::nullopt;
-  if (const fs::path directory = variable("STRATA_DATA"); !directory.empty())
+  if (const fs::path directory = strata::detail::environment_variable("STRATA_DATA"); !directory.empty())
     for (const fs::path& d : {directory, directory / "mnist"})
       if (complete(d)) return d;
-  fs::path cache = variable("XDG_CACHE_HOME");
-  if (!cache.is_absolute()) {  // the XDG specification ignores relative paths
-    if (variable("HOME").empty()) {
-      log("no place for a cache: neither XDG_CACHE_HOME nor HOME is set");
-      return std::nullopt;
-    }
-    cache = variable("HOME") / ".cache";
+  fs::path cache = strata::detail::cache_folder();
+  if (cache.empty()) {
+    log("no place for a cache: neither XDG_CACHE_HOME nor HOME is set");
+    return std::nullopt;
   }
   cache = cache / "strata" / "mnist";
   if (complete(cache)) return cache;

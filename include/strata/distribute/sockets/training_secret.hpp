@@ -1,10 +1,10 @@
 // training_secret: what the processes of a training know and no other process does.
 #pragma once
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <string>
@@ -40,12 +40,9 @@ inline constexpr auto secret_variable = "STRATA_SECRET", secret_file_variable = 
 /// The secret in the environment variable STRATA_SECRET, or in the file that STRATA_SECRET_FILE names; nothing if neither is set.
 /// Throws strata::error if it is not a secret or the file cannot be read.
 inline std::optional<training_secret> secret_of_environment() {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (const std::string text = variable(secret_variable); !text.empty()) return training_secret(text, secret_variable);
-  const std::string path = variable(secret_file_variable);
+  if (const std::string text = environment_variable(secret_variable); !text.empty())
+    return training_secret(text, secret_variable);
+  const std::string path = environment_variable(secret_file_variable);
   if (path.empty()) return std::nullopt;
   if (std::error_code unknown; std::filesystem::is_fifo(path, unknown))
     throw_error({path, ", which ", secret_file_variable, " names, is a pipe, whose other end may never be opened"});
