@@ -6,9 +6,11 @@ import os
 import queue
 import random
 import re
+import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +24,9 @@ OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new
 
 
 class Outcome:
-    def __init__(self, test, seconds, code, out, err):
-        self.test, self.seconds, self.code, self.out, self.err = test, seconds, code, out, err
+    def __init__(self, test, seconds, code, out, err, computed):
+        """seconds: on the clock. computed: of processors, for the test and all processes that were waited for."""
+        self.test, self.seconds, self.code, self.out, self.err, self.computed = test, seconds, code, out, err, computed
         self.passed, self.skipped, self.failures = 0, 0, []  # cases; what went wrong, in words
         if code is None:
             self.failures = [f"took more than {seconds:.0f} s"]
@@ -65,6 +68,20 @@ class Outcome:
 
 def can_fix_addresses():
     return subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0
+
+
+def has_ended(process, timeout):
+    """Waits for it at most so long, and leaves it to os.wait4 to ask for its code."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        return bool(select.select([descriptor], [], [], timeout)[0])
+    finally:
+        os.close(descriptor)
+
+
+def text_of(file):
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 class Schedule:
@@ -152,17 +169,16 @@ class Schedule:
             command, timeout = [*self.fixed_addresses, *command], 3 * timeout
         environment = os.environ | {"MALLOC_PERTURB_": str(random.randint(1, 255))} | test.environment
         began = time.monotonic()
-        process = subprocess.Popen(
-            command, cwd=test.folder or test.build.folder, env=environment, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **OWN_GROUP)
-        self.processes.add(process)
-        try:
-            out, err = process.communicate(timeout=timeout)
-            code = process.returncode
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-            code = None
-        finally:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = subprocess.Popen(
+                command, cwd=test.folder or test.build.folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, **OWN_GROUP)
+            self.processes.add(process)
+            in_time = has_ended(process, timeout)
+            if not in_time:
+                os.killpg(process.pid, signal.SIGKILL)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
             self.processes.discard(process)
-        return Outcome(test, time.monotonic() - began, code, out, err)
+            said = [text_of(file) for file in (out, err)]
+        code = process.returncode if in_time else None
+        return Outcome(test, time.monotonic() - began, code, *said, used.ru_utime + used.ru_stime)

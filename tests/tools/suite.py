@@ -4,12 +4,14 @@ import os
 import resource
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from build import CPUS, Build, can_sanitize
 from schedule import Schedule
+
+TIMES = Path("build/tests/times")
 
 
 def builds(arguments):
@@ -37,7 +39,7 @@ class Report:
         self.passed, self.skipped, self.failed = Counter(), Counter(), Counter()  # (kind, label) -> cases
         self.failures = []  # (test, what)
         self.told = {}  # test -> lines
-        self.ran = []  # (seconds, test)
+        self.ran = []  # (seconds of a processor, test)
 
     def add(self, test, outcome):
         what = outcome.failures if outcome else ["does not compile"]
@@ -47,32 +49,30 @@ class Report:
         if outcome:
             self.passed[row] += outcome.passed
             self.skipped[row] += outcome.skipped
-            self.ran.append((outcome.seconds, test))
+            self.ran.append((outcome.computed, test))
         if what:
             self.told[test] = outcome.what_it_says() if outcome else test.build.why_unbuilt(test)
         verdict = "NOT OK" if what else "ok" if outcome.passed else "skipped"
         print(f"{verdict:7} {outcome.seconds if outcome else 0:6.1f} s  {test.name} ({test.build.label})")
 
     def print_seconds(self, done):
-        """Where the time went. Seconds on the clock, while others ran beside."""
-        compiled, ran, slowest = Counter(), Counter(), defaultdict(list)
+        """Where the time went, in seconds of a processor. TIMES has a line for each file and each test. Links and Meson are not counted."""
+        compiled, ran, lines = Counter(), Counter(), []
         for build in done:
             for file, seconds in build.compiled.items():
-                path = Path(file)
-                row = path.stem.split("_")[0] if path.suffix != ".o" else path.parent.name.split("_")[0]
-                row = ("examples" if file.startswith("examples/") else row), build.label
+                program = file.split(".p/")[0].removeprefix("tests/")
+                row = program.split("/")[0].split("_")[0], build.label
                 compiled[row] += seconds
-                slowest["compiled"].append((seconds, f"{path.name.removesuffix('.cpp.o')} ({build.label})"))
+                lines.append((seconds, f"compile {program} {Path(file).name.split('.')[0]} ({build.label})"))
         for seconds, test in self.ran:
             ran[test.kind, test.build.label] += seconds
-            slowest["run"].append((seconds, f"{test.name} ({test.build.label})"))
-        print(f"{'seconds':34} compiled      run")
+            lines.append((seconds, f"run {test.name} ({test.build.label})"))
+        lines.sort(reverse=True)
+        TIMES.write_text("".join(f"{seconds:8.2f} {what}\n" for seconds, what in lines))
+        print(f"{f'seconds, see {TIMES}':34} compiled      run")
         for row in sorted(compiled | ran, key=lambda row: -compiled[row] - ran[row]):
             print(f"  {f'{row[0]} ({row[1]})':32} {compiled[row]:8.0f} {ran[row]:8.0f}")
-        for what, times in slowest.items():
-            longest = [f"{name} {seconds:.0f}" for seconds, name in sorted(times, key=lambda t: -t[0])[:10] if seconds >= 1]
-            if longest:
-                print(f"longest {what}: " + ", ".join(longest))
+        print("longest: " + ", ".join(f"{what} {seconds:.0f}" for seconds, what in lines[:20]))
 
     def print_failures(self):
         for test, lines in self.told.items():
