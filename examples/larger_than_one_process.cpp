@@ -1,5 +1,5 @@
 // A network whose training does not fit in one process: four processes train it, each with a slice of the optimizer's state and
-// of the gradients. Prints what a process needs before it starts, and what it has used.
+// of the gradients, or with some of the layers. Prints what a process needs before it starts, and what it has used.
 // needs: grpc protozero
 // takes: 3 s as four processes on two cores; 5 min with --large
 #include <sys/resource.h>
@@ -12,6 +12,7 @@
 #include <iostream>
 #include <new>
 #include <strata/distribute/multi_worker_mirrored.hpp>
+#include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
@@ -34,12 +35,13 @@ using large_network =
                block<2048>, block<2048>, block<2048>, layer_norm<>, dense<10, softmax>>;
 
 struct settings {
-  bool large = false, alone = false;
+  bool large = false, alone = false, layers = false;
   int steps = 8;
   long limit = 0;
 };
 
 constexpr training_sizes sizes{.batch = 64, .processes = 4, .threads = 1, .leaves = 4};
+using in_stages = multi_worker_pipeline<tf_config, balanced<4>, micro_batches<4>>;
 
 /// In MB, of this process: VmHWM, the most so far, or VmRSS.
 double resident(const std::string& which) {
@@ -69,13 +71,18 @@ void run(const settings& s) {
   }
   const compute_options compute{.threads = sizes.threads, .leaves = sizes.leaves};
   if (s.alone) {
-    std::cout << process_memory_table<program_type>(sizes);
+    std::cout << process_memory_table<program_type>(sizes) << '\n'
+              << process_memory_table<program_type, in_stages>(sizes) << '\n';
     training_sizes one = sizes;
     one.processes = 1;
     return train<Network>(s, one_device{compute}, process_memory_of<program_type>(one));
   }
   multi_worker_options options{.compute = compute};
   options.communication.implementation = communication_implementation::tcp;  // as between machines
+  if (s.layers) {
+    const int place = tf_config()().task().index;
+    return train<Network>(s, in_stages{.options = options}, process_memory_of<program_type, in_stages>(sizes, place));
+  }
   train<Network>(s, multi_worker_mirrored{tf_config(), options, zero<2>{}}, process_memory_of<program_type, zero<2>>(sizes));
 }
 
@@ -88,6 +95,7 @@ int main(int argc, char** argv) {
       "prints what each would need, and trains it in one.");
   app.add_flag("--large", s.large, "102 million parameters instead of 0.6");
   app.add_flag("--alone", s.alone, "in this process only");
+  app.add_flag("--layers", s.layers, "each process has some of the layers, as a pipeline, instead of slices of all");
   app.add_option("--steps", s.steps, "of 64 samples, in epochs of two")->capture_default_str()->check(CLI::Range(2, 1000));
   app.add_option("--limit", s.limit, "MiB of data that each process may have (RLIMIT_DATA); 0: no limit");
   try {

@@ -13,10 +13,12 @@
 
 namespace strata::test {
 inline std::atomic<long> allocations{0}, bytes_allocated{0};
+inline thread_local long bytes_of_thread = 0;
 
 inline void* count_allocation(std::size_t bytes, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   bytes_allocated.fetch_add(long(bytes), std::memory_order_relaxed);
+  bytes_of_thread += long(bytes);
   void* p = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
   if (p == nullptr) throw std::bad_alloc();
   return p;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <strata/distribute/pipeline_among.hpp>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
@@ -93,6 +94,31 @@ TEST_CASE("each of four processes, with each stage of zero: the same") {
   check_stage<1>();
   check_stage<2>();
   check_stage<3>();
+}
+
+TEST_CASE("each place of a pipeline over processes: the same") {
+  using strategy = pipeline_among<fake_machines, stages<1, 1, 1, 1>, micro_batches<4>, interleaved<2>>;
+  constexpr training_sizes sizes{.batch = 64, .leaves = 2};
+  static_assert(process_memory_of<P, strategy>(sizes, 0).parameters > process_memory_of<P, strategy>(sizes, 1).parameters);
+  const auto batch = random_batch<P>(sizes.batch, 1);
+  traffic sent;
+  std::vector<double> used(2);
+  for (const std::string& failure : among_machines({0, 0}, sent, [&](auto c) {
+         const auto place = std::size_t(c.rank());
+         const long before = bytes_of_thread;
+         auto executor = strategy{c, {.threads = 1, .leaves = 2}}.template make<P>(adam{}, 3);
+         executor.prepare(sizes.batch, purpose::training);
+         executor.train_step(batch.view());
+         used[place] = double(bytes_of_thread - before) - bytes_of_initializer<mlp>;
+         CHECK(error_of([&] { executor.parameters(); }).starts_with("this process has all parameters between two epochs only"));
+         executor.finish();
+         CHECK(executor.parameters().size() == layout_of_program<P>.size);
+       }))
+    CHECK(failure == "");
+  for (int place = 0; place < 2; ++place)
+    CHECK(double(process_memory_of<P, strategy>(sizes, place).peak()) == doctest::Approx(used[std::size_t(place)]).epsilon(0.05));
+  CHECK(process_memory_table<P, strategy>(sizes).find("place 1") != std::string::npos);
+  CHECK(error_of([&] { (void)process_memory_of<P, strategy>(sizes, 2); }).starts_with("process_memory_of: "));
 }
 
 TEST_CASE("as a table") {

@@ -12,9 +12,10 @@ namespace strata {
 
 /// `pipeline_among<C, balanced<4>, micro_batches<8>>{processes}`: pipeline, where each place is a process, on this or other
 /// machines. C is any communicator; each process passes its own end, and all read the same batches. A process computes its stages
-/// with one thread, and keeps activations of them only; after each step processes send each other the parameters that they have
-/// updated. The results are those of one_device with as many leaves, bit for bit. The trainer's constructor throws strata::error
-/// if there are not as many processes as places, or if they have different programs, stages or timetables.
+/// with one thread, and keeps their parameters, slots, gradients and activations only; between two epochs each has all
+/// parameters. process_memory_of says how many bytes it needs. The results are those of one_device with as many leaves, bit for
+/// bit. The trainer's constructor throws strata::error if there are not as many processes as places, or if they have different
+/// programs, stages or timetables.
 template <class C, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
           class Backend = default_backend>
 struct pipeline_among {

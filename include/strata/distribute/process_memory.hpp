@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <strata/base/text.hpp>
 #include <strata/base/text_table.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/network/leaves.hpp>
@@ -12,6 +13,7 @@
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/micro_batch.hpp>
 #include <strata/program/pass.hpp>
+#include <strata/program/stage_plan.hpp>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,7 @@ struct process_memory {
   long gradients = 0;         // of the leaves of this process, and its part of their sum
   long activations = 0;       // and their gradients, and scratch of kernels
   long messages = 0;          // gradients and parameters on the way
-  long whole_parameters = 0;  // zero<3>: before the first step, and between two epochs
+  long whole_parameters = 0;  // zero<3>, and places: before the first step, and between two epochs
 
   /// During a step.
   constexpr long total() const { return parameters + slots + gradients + activations + messages; }
@@ -65,6 +67,20 @@ struct subtree_counts {
   }
 };
 
+class memory_table {
+  std::vector<std::vector<std::string>> rows_ = {
+      {"", "parameters", "slots", "gradients", "activations", "messages", "in a step", "at most"}};
+
+ public:
+  void add(const std::string& name, const process_memory& m) {
+    std::vector<std::string>& row = rows_.emplace_back();
+    row.push_back(name);
+    for (const long bytes : {m.parameters, m.slots, m.gradients, m.activations, m.messages, m.total(), m.peak()})
+      row.push_back(readable_memory(double(bytes)));
+  }
+  std::string text() const { return aligned(rows_); }
+};
+
 }  // namespace detail
 
 /// The most that a process of the training needs: `process_memory_of<program_type, zero<2>>({.batch = 64, .processes = 4})`. The
@@ -80,7 +96,7 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   constexpr const auto& layout = layout_of_program<Program>;
   constexpr long bytes = long(sizeof(T));
   constexpr int stage = Sharding::stage;
-  constexpr bool two_plans = infers_differently<Program> || cuts_plans<backend>, in_segments = stage >= 2 && plan.is_cut;
+  constexpr bool two_plans = has_two_plans<Program, backend>, in_segments = stage >= 2 && plan.is_cut;
 
   const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(how.processes))),
                            multiply_adds_of<typename Program::network> > 4 * layout.trainable};
@@ -123,27 +139,84 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   return out;
 }
 
+/// A strategy that computes each place of a split network in a process of its own: multi_worker_pipeline, pipeline_among,
+/// placed_among.
+template <class Strategy>
+concept divides_layers = requires {
+  typename Strategy::backend;
+  requires divides_parameters<typename Strategy::backend>;
+};
+
+/// What process `place` needs: `process_memory_of<program_type, multi_worker_pipeline<tf_config, balanced<4>>>({.batch = 64},
+/// 0)`. There are as many processes as places, each of which computes with one thread. process_memory::messages has activations
+/// and their gradients on the way.
+template <class Program, divides_layers Strategy>
+constexpr process_memory process_memory_of(const training_sizes& how, int place) {
+  using backend = typename Strategy::backend;
+  using table_type = std::remove_cvref_t<decltype(backend::split::table)>;
+  if (how.batch < 1 || how.leaves < 0 || place < 0 || place >= table_type::places)
+    throw_error("process_memory_of: batch is at least 1, leaves at least 0, and place is that of a process");
+  constexpr const auto& table = backend::split::table;
+  constexpr const auto& plan = plan_of<Program, backend>;
+  constexpr const auto& stages = stage_plan_of<Program, backend>;
+  constexpr const auto& arenas = arenas_of_places<Program, backend>;
+  constexpr const auto& layout = layout_of_program<Program>;
+  constexpr auto trained = trained_ranges(layout);
+  constexpr long bytes = long(sizeof(typename Program::value_type)), processes = table_type::places;
+
+  const leaf_policy policy{how.leaves, 1, multiply_adds_of<typename Program::network> > 4 * layout.trainable};
+  const batch_division most = policy.most(how.batch);
+  long capacity = 0, room = 0;  // samples of a micro-batch, and micro-batches of a step
+  for (int count = 1; count <= how.batch; ++count) {
+    const batch_division d = policy(count);
+    const int samples = samples_of_turn<Program, backend>(d.capacity, d.leaves, 1, 0);
+    capacity = std::max(capacity, long(samples));
+    room = std::max(room, long(d.leaves) * ((d.capacity + samples - 1) / samples));
+  }
+
+  process_memory out;
+  out.parameters = (arenas.size[place] + plan.derived + plan_of<Program, backend, purpose::inference>.derived) * bytes;
+  out.whole_parameters = layout.size * bytes;
+  out.slots = how.slots * arenas.trainable[place] * bytes;
+  out.gradients = most.leaves * arenas.trainable[place] * bytes;
+  out.activations = (plan.scratch + capacity * plan.scratch_per_sample) * bytes;
+  for (int s = 0; s < table_type::stages; ++s)
+    if (table_type::place_of(s) == place) out.activations += capacity * stages.memory_of(s, table.in_flight(s)) * bytes;
+  for (int t = 0; t < stages.transfer_count; ++t) {
+    const int from = table_type::place_of(stages.transfers[t].from), to = table_type::place_of(stages.transfers[t].to);
+    if (from == to || (from != place && to != place)) continue;
+    out.messages += room * capacity * stages.transfers[t].size * bytes;
+    if (how.shares_memory && to == place) out.messages += room * capacity * stages.transfers[t].size * bytes;  // of the other one
+  }
+  out.messages += processes * std::min(arenas.largest_slice, std::max(norm_piece, (1L << 20) / processes)) * bytes;
+  const long norms = pieces_of(trained.span(), {0, layout.trainable}).end;
+  out.messages += (3 + 2) * norms * long(sizeof(double));
+  return out;
+}
+
+/// The same for each place, as a table.
+template <class Program, divides_layers Strategy>
+std::string process_memory_table(const training_sizes& how) {
+  detail::memory_table table;
+  for (int p = 0; p < Strategy::backend::split::table.places; ++p)
+    table.add(detail::text_of({Strategy::backend::split::place, " ", p}), process_memory_of<Program, Strategy>(how, p));
+  return table.text();
+}
+
 /// The same for each stage of zero, as a table.
 template <class Program, class Backend = default_backend>
 std::string process_memory_table(const training_sizes& how) {
-  std::vector<std::vector<std::string>> rows = {
-      {"", "parameters", "slots", "gradients", "activations", "messages", "in a step", "at most"}};
-  const auto add = [&](const char* name, const process_memory& m) {
-    std::vector<std::string>& row = rows.emplace_back();
-    row.push_back(name);
-    for (const long bytes : {m.parameters, m.slots, m.gradients, m.activations, m.messages, m.total(), m.peak()})
-      row.push_back(detail::readable_memory(double(bytes)));
-  };
+  detail::memory_table table;
   training_sizes alone = how;
   alone.processes = 1;
-  add("one process", process_memory_of<Program, zero<0>, Backend>(alone));
-  add("zero<0>", process_memory_of<Program, zero<0>, Backend>(how));
-  add("zero<1>", process_memory_of<Program, zero<1>, Backend>(how));
+  table.add("one process", process_memory_of<Program, zero<0>, Backend>(alone));
+  table.add("zero<0>", process_memory_of<Program, zero<0>, Backend>(how));
+  table.add("zero<1>", process_memory_of<Program, zero<1>, Backend>(how));
   if constexpr (!plan_of<Program, Backend>.needs_whole_leaf()) {
-    add("zero<2>", process_memory_of<Program, zero<2>, Backend>(how));
-    add("zero<3>", process_memory_of<Program, zero<3>, Backend>(how));
+    table.add("zero<2>", process_memory_of<Program, zero<2>, Backend>(how));
+    table.add("zero<3>", process_memory_of<Program, zero<3>, Backend>(how));
   }
-  return detail::aligned(rows);
+  return table.text();
 }
 
 }  // namespace strata

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <strata/kernel/segmented.hpp>
+#include <strata/program/place_arenas.hpp>
 #include <strata/program/plan.hpp>
 #include <strata/program/program.hpp>
 
@@ -139,6 +140,9 @@ constexpr auto plan_program() {
     const kernel_match matches[] = {match_at<Program, Backend, Why, I>::found...};
     if constexpr (cuts_plans<Backend> && Why == purpose::training)
       return make_plan(t, layout_of<items>, matches, Why, Backend::least_elements);
+    else if constexpr (divides_parameters<Backend> && Why == purpose::training)
+      return in_place_arenas<std::remove_cvref_t<decltype(Backend::split::table)>>(
+          make_plan(t, layout_of<items>, matches, Why), layout_of<items>, Backend::split::template stage_of_node<items>);
     else
       return make_plan(t, layout_of<items>, matches, Why);
   }(std::make_integer_sequence<int, t.size>{});
@@ -148,8 +152,7 @@ template <class Program, class Backend, purpose Why>
 inline constexpr auto made_plan = plan_program<Program, Backend, Why>();
 }  // namespace detail
 
-/// Whether an operation of the program differs between training and inference. Otherwise the two share one plan, which halves
-/// the compile time, unless the backend cuts the one for training.
+/// Whether an operation of the program differs between training and inference.
 template <class Program>
 inline constexpr bool infers_differently = [] {
   constexpr const auto& t = tape_of<typename Program::items>;
@@ -159,9 +162,13 @@ inline constexpr bool infers_differently = [] {
   return false;
 }();
 
+/// Whether inference has a plan of its own. Otherwise it has that of training, which halves the compile time.
+template <class Program, class Backend>
+inline constexpr bool has_two_plans = infers_differently<Program> || cuts_plans<Backend> || divides_parameters<Backend>;
+
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr const auto &plan_of = detail::made_plan < Program,
-                            Backend, infers_differently<Program> || cuts_plans<Backend> ? Why : purpose::training > ;
+                            Backend, has_two_plans<Program, Backend> ? Why : purpose::training > ;
 
 template <class Program, class Backend, int G, purpose Why = purpose::training>
 using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,

@@ -24,4 +24,18 @@ constexpr int samples_in_cache(int segment = 0) {
   return int(std::clamp<long>(long(std::bit_floor(std::uint64_t(cache / (numbers * bytes) + 1))), 4, 256));
 }
 
+/// The samples of a micro-batch on a backend that splits programs, where a process computes so many leaves of `capacity` samples.
+/// wanted: compute_options::micro_batch. With a timetable of several micro-batches each row of threads has as many, but at least
+/// one for each leaf.
+template <class Program, class Backend>
+constexpr int samples_of_turn(int capacity, int leaves, int rows, int wanted) {
+  constexpr int micro_batches = Backend::split::table.micro_batches;
+  if constexpr (micro_batches > 1) {
+    const int pieces = std::max(1, micro_batches * rows / std::max(1, leaves));
+    return std::max(1, (capacity + pieces - 1) / pieces);
+  } else {
+    return std::min(capacity, wanted > 0 ? wanted : samples_in_cache<Program, Backend, purpose::training>());
+  }
+}
+
 }  // namespace strata

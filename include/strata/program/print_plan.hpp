@@ -48,7 +48,7 @@ std::string plan_text() {
   constexpr const auto& l = layout_of<typename Program::items>;
   const detail::layout_info layout{std::span(l.slots, std::size_t(l.count)), l.size, l.trainable, l.trainable_count,
                                    l.state_count};
-  const detail::plan_info plan{infers_differently<Program> || cuts_plans<Backend> ? Why : purpose::training,
+  const detail::plan_info plan{has_two_plans<Program, Backend> ? Why : purpose::training,
                                std::span(p.groups, std::size_t(p.group_count)),
                                std::span(p.first_of_segment, std::size_t(p.segment_count) + 1),
                                std::span(p.first_of_piece, p.piece_count > 1 ? std::size_t(p.piece_count) + 1 : 0),
@@ -76,7 +76,7 @@ void print_plan(const Trainer&, std::ostream& out = std::cout) {
   using program = typename Trainer::program_type;
   using backend = typename Trainer::executor_type::backend;
   print_plan<program, backend>(out);
-  if constexpr (infers_differently<program> || cuts_plans<backend>) print_plan<program, backend, purpose::inference>(out << '\n');
+  if constexpr (has_two_plans<program, backend>) print_plan<program, backend, purpose::inference>(out << '\n');
 }
 
 }  // namespace strata

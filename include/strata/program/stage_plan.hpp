@@ -245,4 +245,9 @@ inline constexpr auto stage_plan_of =
     detail::make_stage_plan<Backend::split::table.stages, detail::count_readings(plan_of<Program, Backend>)>(
         plan_of<Program, Backend>, Backend::split::template stage_of_node<typename Program::items>);
 
+/// Where the parameters of each place lie, on a backend that divides them among processes.
+template <class Program, class Backend>
+inline constexpr auto arenas_of_places = detail::make_place_arenas<std::remove_cvref_t<decltype(Backend::split::table)>>(
+    plan_of<Program, Backend>, layout_of_program<Program>, Backend::split::template stage_of_node<typename Program::items>);
+
 }  // namespace strata

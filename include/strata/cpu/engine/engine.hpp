@@ -28,7 +28,7 @@ class cpu_engine {
   static constexpr const auto& ends = ends_of_program<Program>;
 
   /// If training and inference have the same plan, they share its memory.
-  static constexpr bool one_plan = !infers_differently<Program> && !cuts_plans<Backend>;
+  static constexpr bool one_plan = !has_two_plans<Program, Backend>;
   static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
   struct nothing {};
   using training_pass = detail::pass<Program, Backend, purpose::training>;
@@ -55,6 +55,7 @@ class cpu_engine {
   // While the trained parameters are divided: those of each segment, those of slices_, and what is not trained.
   const T* const* segments_ = nullptr;
   T* own_weights_ = nullptr;
+  std::vector<T*> sliced_arrays_;  // see apply_to_slices
   arena<T> state_;
   std::remove_const_t<decltype(trained)> ranges_ = trained;  // with those that are frozen
   std::vector<trained_group> groups_;                        // empty: nothing is frozen
@@ -80,9 +81,8 @@ class cpu_engine {
 
   void observe(kernel_observer* observer) { observer_ = observer; }
   [[gnu::cold]] void freeze(std::span<const bool> slots) {
-    ranges_ = trained_ranges(layout, slots);
-    groups_ = std::ranges::count(slots, true) > 0 ? trained_groups(plan, layout, slots) : std::vector<trained_group>();
-    clear_frozen_gradients();
+    remember_frozen(slots);
+    clear_frozen_gradients(ranges_.span());
   }
 
   thread_team& team() const { return *team_; }
@@ -255,16 +255,29 @@ class cpu_engine {
   }
 
  protected:
-  [[gnu::cold]] void allocate_gradients(int leaves) {
+  [[gnu::cold]] void remember_frozen(std::span<const bool> slots) {
+    ranges_ = trained_ranges(layout, slots);
+    groups_ = std::ranges::count(slots, true) > 0 ? trained_groups(plan, layout, slots) : std::vector<trained_group>();
+  }
+  [[gnu::cold]] void allocate_gradients(int leaves) { allocate_gradients(leaves, gradient_size, ranges_.span()); }
+  /// elements: of the gradient of a leaf; parameters: as they lie there.
+  [[gnu::cold]] void allocate_gradients(int leaves, long elements, std::span<const parameter_range> parameters) {
     if (leaves > int(gradients_.size())) gradients_.resize(std::size_t(leaves));
     leaves_.gradient_places().clear();
     for (arena<T>& each : gradients_) {
-      if (each.grow(std::size_t(gradient_size)) && !plan.is_cut)  // padding stays zero
-        for (const parameter_range& p : trained.span())
+      if (each.grow(std::size_t(elements)) && !plan.is_cut)  // padding stays zero
+        for (const parameter_range& p : parameters)
           detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
       leaves_.gradient_places().push_back(each.data());
     }
-    clear_frozen_gradients();
+    clear_frozen_gradients(parameters);
+  }
+  /// No kernel writes to them, but sums over leaves and processes read them.
+  [[gnu::cold]] void clear_frozen_gradients(std::span<const parameter_range> parameters) {
+    if constexpr (plan.is_cut) return;  // see clear_segment
+    for (arena<T>& each : gradients_)
+      for (const parameter_range& p : parameters)
+        if (p.frozen) std::ranges::fill(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)), T{});
   }
 
   template <int Count>
@@ -289,6 +302,34 @@ class cpu_engine {
   void clear_sums(int l) { std::fill_n(sums(l), leaf::size, 0.0); }
   void clear_gradient(int l) { std::fill_n(leaves_.gradient_of(l), gradient_size, T{}); }
 
+  /// A factored_rule needs slices that have whole matrices.
+  template <class Rule, class ShareNorms>
+  void apply_to_slices(const optimizer_type& rules, const Rule& rule, double rate,
+                       const global_gradient<T, host_device>& gradient, ShareNorms&& share_norms) {
+    const long own = elements_of(slices_);
+    const auto arrays = std::size_t(gradient.count());
+    sliced_arrays_.resize(slices_.size() * arrays);  // of each slice, where the arena would begin in the arrays
+    for (std::size_t s = 0; s < slices_.size(); ++s)
+      for (std::size_t k = 0; k < arrays; ++k)
+        sliced_arrays_[s * arrays + k] = gradient.arrays()[k] + slices_[s].at - slices_[s].begin;
+    const auto in_parts = [&](auto&& f) {
+      const int count = team_->size();
+      team_->for_tasks(count, [&](int i, int) {
+        T* const* sums = sliced_arrays_.data();
+        for (const arena_slice& s : slices_) {
+          const element_range part = slice_of({s.begin, s.end}, i, count);
+          T* slots[Rule::slots + 1] = {};
+          for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * own + s.at - s.begin;
+          T* const weights = own_weights_ ? own_weights_ + s.at - s.begin : weights_.data();
+          if (part.size() > 0)
+            f(update_type{rules, rate, ranges_.span(), weights, slots, norms_.data()}, gradient.at(sums), part.begin, part.end);
+          sums += arrays;
+        }
+      });
+    };
+    update_type{rules, rate, ranges_.span(), weights_.data(), nullptr, norms_.data()}.run_parts(rule, in_parts, share_norms);
+  }
+
   /// The penalties of the regularizers. One thread computes each parameter.
   void penalize() { penalize(0, layout.trainable, weights_.data()); }
   /// Of those that begin in a part of the arena. weights: where the arena begins, or would begin.
@@ -311,14 +352,6 @@ class cpu_engine {
       share_among(processes);
     }
     return most.leaves;
-  }
-
-  /// No kernel writes to them, but sums over leaves and processes read them.
-  [[gnu::cold]] void clear_frozen_gradients() {
-    if constexpr (plan.is_cut) return;  // see clear_segment
-    for (arena<T>& each : gradients_)
-      for (const parameter_range& p : ranges_.span())
-        if (p.frozen) std::ranges::fill(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)), T{});
   }
 
   /// Where the plan is cut, the memory of a gradient has held those of another segment. No kernel writes to padding and to frozen
@@ -407,24 +440,7 @@ class cpu_engine {
     constexpr bool is_factored = factored_rule<Rule, T>;
     static_assert(!is_factored || whole_matrix_optimizer<optimizer_type>,
                   "an optimizer with a factored_rule has `static constexpr bool needs_whole_matrices = true`");
-    if constexpr (!is_factored) {
-      const long own = elements_of(slices_);
-      const auto in_parts = [&](auto&& f) {
-        const int count = team_->size();
-        team_->for_tasks(count, [&](int i, int) {
-          for (const arena_slice& s : slices_) {
-            const element_range part = slice_of({s.begin, s.end}, i, count);
-            if (part.size() == 0) continue;
-            T* slots[Rule::slots + 1] = {};
-            for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * own + s.at - s.begin;
-            T* const sums[1] = {gradient.arrays()[0] + s.at - s.begin};
-            T* const weights = own_weights_ ? own_weights_ + s.at - s.begin : weights_.data();
-            f(update_type{rules, rate, ranges_.span(), weights, slots, norms_.data()}, gradient.at(sums), part.begin, part.end);
-          }
-        });
-      };
-      update_type{rules, rate, ranges_.span(), weights_.data(), nullptr, norms_.data()}.run_parts(rule, in_parts, share_norms);
-    }
+    if constexpr (!is_factored) apply_to_slices(rules, rule, rate, gradient, share_norms);
   }
 };
 

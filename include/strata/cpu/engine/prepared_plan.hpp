@@ -42,23 +42,29 @@ class prepared_plan {
   void weights_changed() { derived_is_stale_ = true; }
   /// Rebuilds the derived weight layouts. One thread computes each group.
   void derive(thread_team& team, const T* weights) {
+    derive_if(team, weights, [](int) { return true; });
+  }
+  /// The same for those groups for which computes(group) is true.
+  template <class Computes>
+  void derive_if(thread_team& team, const T* weights, Computes&& computes) {
     if constexpr (plan.derived > 0)
-      if (derived_is_stale_) derive(team, 0, plan.group_count, [=](int) { return weights; });
+      if (derived_is_stale_) derive(team, 0, plan.group_count, [=](bool) { return weights; }, computes);
     derived_is_stale_ = false;
   }
   /// Those of one segment, whose trained parameters lie elsewhere.
   void derive(thread_team& team, const T* weights, int segment, const T* trained) {
     if constexpr (plan.derived > 0)
-      derive(team, plan.first_of_segment[segment], plan.first_of_segment[segment + 1] - plan.first_of_segment[segment],
-             [=](bool trains) { return trains ? trained : weights; });
+      derive(
+          team, plan.first_of_segment[segment], plan.first_of_segment[segment + 1] - plan.first_of_segment[segment],
+          [=](bool trains) { return trains ? trained : weights; }, [](int) { return true; });
   }
 
  private:
-  template <class Weights>
-  void derive(thread_team& team, int first, int count, Weights&& weights) {
+  template <class Weights, class Computes>
+  void derive(thread_team& team, int first, int count, Weights&& weights, Computes&& computes) {
     team.for_tasks(count, [&](int i, int) {
       const int g = first + i;
-      if (!code[std::size_t(g)].derive) return;
+      if (!code[std::size_t(g)].derive || !computes(g)) return;
       const T* w[max_group_parameters] = {};
       for (int k = 0; k < plan.groups[g].parameter_count; ++k)
         w[k] = weights(plan.groups[g].trainable[k]) + plan.groups[g].parameters[k];

@@ -1,6 +1,7 @@
 // The engine of a program that is split into stages, where each place is a process.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <strata/base/error.hpp>
 #include <strata/concepts/communicator.hpp>
@@ -14,80 +15,121 @@ template <communicator C>
 class leaf_exchange;
 template <communicator C>
 class process_group_over;
+template <class T, communicator C>
+class process_slices;
+template <class T>
+class whole_slots;
 
 template <communicator Communicator>
 struct process_split_options : compute_options {
   process_group_over<Communicator>* group = nullptr;  // it outlives the engine
 };
 
-/// Process p computes the stages of place p, with one thread, for the whole batch. It updates the parameters of these stages and
-/// sends them to the others after each step, so that every process has all of them. An evaluation is divided by leaves. All
-/// processes make the same calls; the executor need not know that there are several. What the optimizer keeps is complete after
-/// collect_slots(). compute_options::threads: that update, evaluate and predict.
+/// Process p computes the stages of place p, with one thread, for the whole batch, and updates the parameters of these stages. In
+/// a step it has only these, their slots and their gradients; after collect_parameters(), and before the first step, it has all
+/// parameters. An evaluation, which needs all of them, is divided by leaves. All processes make the same calls; the executor need
+/// not know that there are several. compute_options::threads: that update, evaluate and predict.
 template <class Program, class Backend>
 class process_split_engine : public split_engine<Program, Backend> {
   using base = split_engine<Program, Backend>;
   using cpu = cpu_engine<Program, Backend>;
-  using base::layout, base::leaves_, base::plan, base::stages, base::table, base::micro_batches;
+  using base::context_, base::layout, base::leaves_, base::micro_batches, base::plan, base::stages, base::table;
   using typename base::T, typename base::row, typename base::leaf, typename base::piece, typename base::table_type;
   using communicator = typename Backend::communicator;
   using group_type = process_group_over<communicator>;
   using memory = typename communicator::memory;
+  using connections = std::remove_reference_t<decltype(std::declval<group_type&>().processes())>;
   static constexpr auto events = detail::events_of(stages);
   static constexpr auto trained = trained_ranges(layout);
-  static constexpr long elements_on_the_way = 1 << 20;
+  static constexpr auto arenas = arenas_of_places<Program, Backend>;
+  static constexpr auto place_of_parameter = [] {  // of each trained parameter
+    std::array<int, std::size_t(trained.count) + 1> of{};
+    for (int k = 0, s = 0; s < layout.count; ++s)
+      if (layout.slots[s].what.trainable) of[std::size_t(k++)] = arenas.place[s];
+    return of;
+  }();
+  // What processes tell each other before a step: the number of samples, then penalties.
+  static constexpr std::size_t told = 1 + (layout.has_regularizers() ? std::size_t(trained.count) : 0);
 
   group_type* group_;
   int rank_, processes_;
   // For each transfer between processes: a place for each micro-batch of a step, so that nothing has to wait for room.
   std::vector<memory> messages_;
   int room_ = 0;  // micro-batches
-  memory sums_on_the_way_{}, parts_{}, numbers_{};
-  std::size_t sums_size_ = 0;
-  std::vector<double> counts_;  // samples of the batches of all processes
-  leaf_exchange<std::remove_reference_t<decltype(std::declval<group_type&>().processes())>> counting_, measuring_;
-  std::vector<std::vector<element_range>> ranges_of_process_;  // of the trained parameters
+  memory sums_on_the_way_{};
+  std::vector<double> told_;  // by all processes
+  leaf_exchange<connections> telling_, measuring_;
+  process_slices<T, connections> trained_, state_;  // of the arena, whose trained parameters come first
+  arena<T> own_;                                    // the arena of this place
+  std::vector<parameter_range> own_ranges_;         // of its trained parameters, there
+  std::vector<int> own_parameters_;                 // which they are
+  bool is_divided_ = false;                         // the parameters are in own_
 
  public:
   using options = process_split_options<communicator>;
 
   process_split_engine(const options& how, leaf_policy policy, int slots)
-      : base(with_threads(how), policy, slots, 1), group_(how.group), rank_(group_->rank()), processes_(group_->size()) {
-    auto& c = group_->processes();
-    counts_.resize(std::size_t(processes_));
-    counting_.prepare(c, 1, processes_);
-    ranges_of_process_.resize(std::size_t(processes_));
+      : base(with_threads(how), policy, 0, 1, how.group->rank()),
+        group_(how.group),
+        rank_(group_->rank()),
+        processes_(group_->size()),
+        told_(told * std::size_t(processes_)),
+        trained_(group_->processes(), slices(true), trained.span(), true),
+        state_(group_->processes(), slices(false), {}, false) {
+    telling_.prepare(group_->processes(), told, processes_);
     for (int k = 0, s = 0; s < layout.count; ++s) {
       if (!layout.slots[s].what.trainable) continue;
-      const auto& range = trained.ranges[k++];
-      const int place = table_type::place_of(stages.stage_of[plan.group_of[layout.slots[s].node]]);
-      auto& all = ranges_of_process_[std::size_t(place)];
-      if (!all.empty() && all.back().end == range.begin)
-        all.back().end = range.end;
-      else
-        all.push_back({range.begin, range.end});
+      parameter_range it = trained.ranges[k++];
+      if (arenas.place[s] != rank_) continue;
+      it.end += arenas.offset[s] - it.begin;
+      it.begin = arenas.offset[s];
+      own_ranges_.push_back(it);
+      own_parameters_.push_back(k - 1);
     }
-    parts_ = c.allocate(std::size_t(processes_ * part()) * sizeof(T));
-    numbers_ = c.allocate(std::size_t(base::update_type::norm_count(trained.span())) * sizeof(double));
+    this->keep_slices(trained_.own(group_->processes()), slots);
+  }
+
+  void freeze(std::span<const bool> slots) {
+    this->remember_frozen(slots);
+    for (std::size_t k = 0; k < own_ranges_.size(); ++k) own_ranges_[k].frozen = this->ranges_.ranges[own_parameters_[k]].frozen;
+    this->clear_frozen_gradients(own_ranges_);
   }
 
   int prepare(int batch, purpose why, int) {
-    const int leaves = base::prepare(batch, why, 1);
-    if (leaves > 0 && why == purpose::inference) measuring_.prepare(group_->processes(), leaf::size, leaves);
-    if (leaves > 0 && why == purpose::training) make_room(leaves);
+    if (why == purpose::inference) {
+      const int leaves = base::prepare(batch, why, 1);
+      if (leaves > 0) measuring_.prepare(group_->processes(), leaf::size, leaves);
+      return leaves;
+    }
+    const int leaves = this->grow(batch, 1);
+    if (leaves > 0) {
+      share_among(1);
+      make_room(leaves);
+    }
     return leaves;
+  }
+  void share_among(int) {
+    this->allocate_gradients(leaves_.most_of_one(1).leaves, arenas.trainable[rank_], own_ranges_);
+    this->make_room_for_stages(1);
   }
 
   /// Throws strata::error if the processes do not have batches of the same size.
   void begin(purpose why, const samples<T>& batch, philox random, int = 0, int = 1) {
     if (why == purpose::inference) return base::begin(why, batch, random, rank_, processes_);
-    base::begin(why, batch, random);
+    divide_parameters();
+    leaves_.begin(batch, 0, 1);
+    this->training_.derive_if(this->team(), own_.data(), [&](int g) { return this->is_here(stages.stage_of[g]); });
+    context_ = {own_.data(), this->training_.derived(), this->statistics_.data(), double(batch.count), random};
+    context_.observer = this->observer_;
+    context_.trained = this->groups_.empty() ? nullptr : this->groups_.data();
+    this->cut();
   }
 
   template <class Done>
   void forward_backward(Done&&) {
-    refuse_other_batches();
-    this->prepare_sums();
+    for (const arena_slice& s : this->slices_) this->penalize(s.begin, s.end, own_.data() + s.at - s.begin);
+    tell_others();
+    this->clear_sums_of_leaves(arenas.trainable[rank_]);
     {
       const flush_denormals scope;
       row& r = *this->rows_.front();
@@ -99,28 +141,31 @@ class process_split_engine : public split_engine<Program, Backend> {
   }
 
   void update(const typename Program::optimizer& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
-    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
-      typename cpu::template slot_pointers<Rule::slots> slots(*this);
-      const typename base::update_type all{
-          rules, rate, this->ranges_.span(), this->weights_.data(), slots.at, this->norms_.data()};
-      const auto in_parts = [&](auto&& f) {
-        const int count = this->team().size();
-        this->team().for_tasks(count, [&](int i, int) {
-          for (const element_range& own : ranges_of_process_[std::size_t(rank_)])
-            if (const element_range part = slice_of(own, i, count); part.size() > 0) f(all, gradient, part.begin, part.end);
-        });
-      };
-      all.run_parts(rule, in_parts, [&](double* numbers, int arrays) { share_norms(numbers, arrays); });
+    rules.template with_rule<T>(step, rate, [&](const auto& rule) {
+      this->apply_to_slices(rules, rule, rate, gradient,
+                            [&](double* numbers, int arrays) { trained_.share_norms(group_->processes(), numbers, arrays); });
     });
-    share(this->weights_.data(), "parameters", [](int) { return true; });
-    this->parameters_changed();
+    this->training_.weights_changed();
   }
 
-  /// All processes call it: the chief gets what the optimizer keeps for all parameters, or all processes do.
-  void collect_slots(bool in_all) {
-    for (long k = 0; k < long(this->slots_.size()) / std::max(1L, long{layout.trainable}); ++k)
-      share(this->slots_.data() + k * layout.trainable, "slots", [&](int to) { return in_all || to == 0; });
+  /// All processes call it between the same two steps: each gets all parameters, until the next step.
+  void collect_parameters() {
+    if (!is_divided_) return;
+    auto& c = group_->processes();
+    this->weights_ = arena<T>(std::size_t(layout.size));
+    const auto own = [&](const arena_slice& s) { return own_.data() + s.at; };
+    trained_.share(c, "parameters", this->weights_.data(), own);
+    state_.share(c, "parameters", this->weights_.data(), own);
+    is_divided_ = false;
+    this->parameters_changed();
   }
+  bool are_parameters_divided() const { return is_divided_; }
+
+  /// All processes call it between the same two steps: the chief gets the slots of all parameters, or all processes do.
+  void collect_slots(strata::whole_slots<T>& to, bool in_all) {
+    to.collect(group_->processes(), trained_, std::span<const T>(this->slots()), in_all);
+  }
+  void keep_slots_of(strata::whole_slots<T>& all) { all.keep(this->slices_, this->slots()); }
 
   void measure() {
     base::measure();
@@ -135,6 +180,30 @@ class process_split_engine : public split_engine<Program, Backend> {
     compute_options all = how;
     all.threads = how.threads > 0 ? how.threads : available_cores();
     return all;
+  }
+  /// Of all places. What lies next to each other both in the whole arena and in that of a place is one slice.
+  static std::vector<std::vector<arena_slice>> slices(bool trainable) {
+    std::vector<std::vector<arena_slice>> all(std::size_t{table_type::places});
+    for (int s = 0; s < layout.count; ++s) {
+      if (layout.slots[s].what.trainable != trainable) continue;
+      std::vector<arena_slice>& of_place = all[std::size_t(arenas.place[s])];
+      const long begin = layout.slots[s].offset, end = begin + detail::aligned_elements(layout.slots[s].what.extents.size());
+      if (!of_place.empty() && of_place.back().end == begin)
+        of_place.back().end = end;
+      else
+        of_place.push_back({begin, end, arenas.offset[s]});
+    }
+    return all;
+  }
+  void divide_parameters() {
+    if (is_divided_) return;
+    own_.grow(std::size_t(arenas.size[rank_]));
+    for (const auto* of_kind : {&trained_, &state_})
+      for (const arena_slice& s : of_kind->own(group_->processes()))
+        std::copy_n(this->weights_.data() + s.begin, s.size(), own_.data() + s.at);
+    this->weights_ = {};
+    this->own_weights_ = own_.data();
+    is_divided_ = true;
   }
   static bool is_message(const stage_transfer& t) { return table_type::place_of(t.from) != table_type::place_of(t.to); }
   bool concerns(const stage_transfer& t) const {
@@ -153,20 +222,23 @@ class process_split_engine : public split_engine<Program, Backend> {
     messages_.clear();
     for (int t = 0; t < stages.transfer_count; ++t)
       messages_.push_back(c.allocate(concerns(stages.transfers[t]) ? std::size_t(room_) * bytes_of(stages.transfers[t]) : 0));
-    sums_size_ = std::size_t(leaves) * leaf::size;
-    sums_on_the_way_ = c.allocate(sums_size_ * sizeof(double));
+    sums_on_the_way_ = c.allocate(std::size_t(leaves) * leaf::size * sizeof(double));
   }
 
-  void refuse_other_batches() {
+  /// How many samples the batch has, so that all processes have the same one, and the penalties of the parameters of this one.
+  void tell_others() {
     auto& c = group_->processes();
-    counts_[std::size_t(rank_)] = leaves_.batch().count;
-    counting_.begin(c, processes_, 1, [&](int r) { return &counts_[std::size_t(r)]; });
+    const auto of_process = [&](int r) { return told_.data() + told * std::size_t(r); };
+    of_process(rank_)[0] = leaves_.batch().count;
+    for (std::size_t k = 1; k < told; ++k) of_process(rank_)[k] = this->penalties_[k - 1];
+    telling_.begin(c, processes_, told, of_process);
     c.wait("the sizes of batches");
-    counting_.finish(c, processes_, 1, [&](int r) { return &counts_[std::size_t(r)]; });
+    telling_.finish(c, processes_, told, of_process);
     for (int r = 0; r < processes_; ++r)
-      if (counts_[std::size_t(r)] != leaves_.batch().count)
+      if (of_process(r)[0] != leaves_.batch().count)
         throw_error({"the processes do not read the same batches: here is one of ", leaves_.batch().count,
-                     " samples, in process ", r, " one of ", long(counts_[std::size_t(r)])});
+                     " samples, in process ", r, " one of ", long(of_process(r)[0])});
+    for (std::size_t k = 1; k < told; ++k) this->penalties_[k - 1] = of_process(place_of_parameter[k - 1])[k];
   }
 
   /// Between processes. Messages of one process arrive in the order in which it sends them, which its turns tell: before this
@@ -241,70 +313,6 @@ class process_split_engine : public split_engine<Program, Backend> {
     }
     c.wait("metrics");
     if (rank_ != with_outputs) for_leaves([](double* to, const double* from) { std::copy_n(from, leaf::size, to); });
-  }
-
-  /// Elements of one process in one message.
-  long part() const { return std::min(long{layout.trainable} + 1, std::max(norm_piece, elements_on_the_way / processes_)); }
-
-  /// Completes an arena of which each process has its own ranges, in those processes for which gets(rank) is true.
-  template <class Gets>
-  void share(T* arena, const char* what, Gets&& gets) {
-    auto& c = group_->processes();
-    T* const on_the_way = reinterpret_cast<T*>(parts_.data());
-    std::size_t most = 0;
-    for (const auto& ranges : ranges_of_process_) most = std::max(most, ranges.size());
-    for (std::size_t k = 0; k < most; ++k) {
-      const auto range_of = [&](int r) {
-        const auto& all = ranges_of_process_[std::size_t(r)];
-        return k < all.size() ? all[k] : element_range{};
-      };
-      long longest = 0;
-      for (int r = 0; r < processes_; ++r) longest = std::max(longest, range_of(r).size());
-      for (long done = 0; done < longest; done += part()) {
-        const auto piece_of_range = [&](int r) {
-          const element_range all = range_of(r);
-          return element_range{std::min(all.end, all.begin + done), std::min(all.end, all.begin + done + part())};
-        };
-        const element_range mine = piece_of_range(rank_);
-        std::copy_n(arena + mine.begin, mine.size(), on_the_way + rank_ * part());
-        const auto bytes = [&](long elements) { return std::size_t(elements) * sizeof(T); };
-        for (int r = 0; r < processes_; ++r) {
-          if (r == rank_) continue;
-          if (const long size = piece_of_range(r).size(); gets(rank_) && size > 0)
-            c.receive(parts_, bytes(r * part()), bytes(size), r);
-          if (gets(r) && mine.size() > 0) c.send(parts_, bytes(rank_ * part()), bytes(mine.size()), r);
-        }
-        c.wait(what);
-        for (int r = 0; r < processes_; ++r)
-          if (r != rank_ && gets(rank_))
-            std::copy_n(on_the_way + r * part(), piece_of_range(r).size(), arena + piece_of_range(r).begin);
-      }
-    }
-  }
-
-  /// Completes arrays of norms, which have a number for each piece of the arena.
-  void share_norms(double* numbers, int arrays) {
-    auto& c = group_->processes();
-    double* const on_the_way = reinterpret_cast<double*>(numbers_.data());
-    const long stride = base::update_type::norm_count(trained.span()) / 3;
-    const auto pieces = [&](const element_range& range) { return pieces_of(trained.span(), range); };
-    const auto bytes = [](long n) { return std::size_t(n) * sizeof(double); };
-    for (int a = 0; a < arrays; ++a) {
-      double* const array = numbers + a * stride;
-      for (const element_range& own : ranges_of_process_[std::size_t(rank_)])
-        std::copy_n(array + pieces(own).begin, pieces(own).size(), on_the_way + pieces(own).begin);
-      for (int r = 0; r < processes_; ++r) {
-        if (r == rank_) continue;
-        for (const element_range& its : ranges_of_process_[std::size_t(r)])
-          c.receive(numbers_, bytes(pieces(its).begin), bytes(pieces(its).size()), r);
-        for (const element_range& own : ranges_of_process_[std::size_t(rank_)])
-          c.send(numbers_, bytes(pieces(own).begin), bytes(pieces(own).size()), r);
-      }
-      c.wait("norms");
-      for (int r = 0; r < processes_; ++r)
-        for (const element_range& its : ranges_of_process_[std::size_t(r)])
-          if (r != rank_) std::copy_n(on_the_way + pieces(its).begin, pieces(its).size(), array + pieces(its).begin);
-    }
   }
 };
 

@@ -5,6 +5,7 @@
 #include <strata/base/error.hpp>
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/cpu/engine/progress_counter.hpp>
+#include <strata/program/micro_batch.hpp>
 #include <strata/program/split.hpp>
 #include <strata/program/stage_pass.hpp>
 #include <utility>
@@ -46,7 +47,8 @@ class split_engine : public cpu_engine<Program, Backend> {
     progress_counter released[table_type::stages];     // micro-batches that are through: there is room to receive others
   };
 
-  int threads_;  // of each place
+  int threads_;          // of each place
+  int only_place_ = -1;  // of which this process computes the stages; -1: all
   int spins_ = this->team().spins();
   leaf_policy policy_;
   int capacity_ = 0;  // the most samples of a micro-batch
@@ -58,29 +60,13 @@ class split_engine : public cpu_engine<Program, Backend> {
 
   int prepare(int batch, purpose why, int processes) {
     if (why == purpose::inference) return base::prepare(batch, why, processes);
-    refuse_unequal_micro_batches(batch, processes);
-    const batch_division most = leaves_.grow(batch, why);
-    if (most.leaves == 0) return 0;
-    this->sums_.grow(base::sums_stride * std::size_t(most.leaves));
-    share_among(processes);
-    return most.leaves;
+    const int leaves = grow(batch, processes);
+    if (leaves > 0) share_among(processes);
+    return leaves;
   }
   void share_among(int processes) {
-    const batch_division most = leaves_.most_of_one(processes);
-    this->allocate_gradients(most.leaves);
-    int samples = 0;
-    for (int count = 1; count <= leaves_.prepared_for(purpose::training); ++count) {
-      const auto [leaves, capacity] = policy_(count);
-      samples = std::max(samples, samples_of_piece(capacity, (leaves + processes - 1) / processes));
-    }
-    capacity_ = std::max(capacity_, samples);
-    for (const auto& r : rows_) {
-      for (int s = 0; s < table_type::stages; ++s)
-        r->memory[s].prepare({}, stages.own[s], stages.received[s], table.in_flight(s), capacity_);
-      for (arena<T>& each : r->scratch)
-        each.grow(std::size_t(plan.scratch) + std::size_t(capacity_) * std::size_t(plan.scratch_per_sample));
-      r->pieces.reserve(std::size_t(most.leaves * most.capacity));
-    }
+    this->allocate_gradients(leaves_.most_of_one(processes).leaves);
+    make_room_for_stages(processes);
   }
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
@@ -110,17 +96,48 @@ class split_engine : public cpu_engine<Program, Backend> {
 
  protected:
   /// how.threads: all of this process. rows: of threads that compute micro-batches.
-  split_engine(compute_options how, leaf_policy policy, int slots, int rows)
-      : base(how, policy, slots), threads_(rows), policy_(policy) {
+  split_engine(compute_options how, leaf_policy policy, int slots, int rows, int only_place = -1)
+      : base(how, policy, slots), threads_(rows), only_place_(only_place), policy_(policy) {
     for (int i = 0; i < rows; ++i) rows_.push_back(std::make_unique<row>());
+  }
+
+  /// For a training batch: the most leaves, or 0 if there is room for it.
+  int grow(int batch, int processes) {
+    refuse_unequal_micro_batches(batch, processes);
+    const batch_division most = leaves_.grow(batch, purpose::training);
+    this->sums_.grow(base::sums_stride * std::size_t(most.leaves));
+    return most.leaves;
+  }
+  bool is_here(int stage) const { return only_place_ < 0 || table_type::place_of(stage) == only_place_; }
+  void make_room_for_stages(int processes) {
+    const batch_division most = leaves_.most_of_one(processes);
+    int samples = 0;
+    for (int count = 1; count <= leaves_.prepared_for(purpose::training); ++count) {
+      const auto [leaves, capacity] = policy_(count);
+      samples = std::max(samples, samples_of_piece(capacity, (leaves + processes - 1) / processes));
+    }
+    capacity_ = std::max(capacity_, samples);
+    for (const auto& r : rows_) {
+      for (int s = 0; s < table_type::stages; ++s) {
+        if (!is_here(s)) continue;
+        r->memory[s].prepare({}, stages.own[s], stages.received[s], table.in_flight(s), capacity_);
+        r->scratch[table_type::place_of(s)].grow(std::size_t(plan.scratch) +
+                                                 std::size_t(capacity_) * std::size_t(plan.scratch_per_sample));
+      }
+      r->pieces.reserve(std::size_t(most.leaves * most.capacity));
+    }
   }
 
   void prepare_sums() {
     this->penalize();
+    clear_sums_of_leaves(base::gradient_size);
+  }
+  /// elements: of the gradient of a leaf.
+  void clear_sums_of_leaves(long elements) {
     const leaf_range own = leaves_.own();
     for (int l = own.begin; l < own.end; ++l) {
       this->clear_sums(l);
-      if (l >= leaves_.occupied()) this->clear_gradient(l);
+      if (l >= leaves_.occupied()) std::fill_n(leaves_.gradient_of(l), elements, T{});
     }
   }
 
@@ -159,16 +176,8 @@ class split_engine : public cpu_engine<Program, Backend> {
         throw_error(
             {"a batch of ", batch, " samples cannot be cut into ", micro_batches * processes, " micro-batches of equal size"});
   }
-  /// The samples of a micro-batch, where a leaf has `capacity`, and this process computes `leaves` of them. With a timetable of
-  /// several micro-batches each row of threads has as many, but at least one for each leaf.
   int samples_of_piece(int capacity, int leaves) const {
-    if constexpr (micro_batches > 1) {
-      const int pieces = std::max(1, micro_batches * threads_ / std::max(1, leaves));
-      return std::max(1, (capacity + pieces - 1) / pieces);
-    } else {
-      const int wanted = this->options_.micro_batch;
-      return std::min(capacity, wanted > 0 ? wanted : samples_in_cache<Program, Backend, purpose::training>());
-    }
+    return samples_of_turn<Program, Backend>(capacity, leaves, threads_, this->options_.micro_batch);
   }
   /// Cuts the leaves of this step into micro-batches.
   void cut() {

@@ -1,4 +1,5 @@
-// What processes tell each other that keep slices of the parameters, or of what the optimizer keeps for them: zero.
+// What processes tell each other that keep slices of the parameters, or of what the optimizer keeps for them: those of zero, and
+// those that have some of the layers.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -41,12 +42,18 @@ class process_slices {
   process_slices() = default;
   /// takes_norms: whether share_norms will be called.
   process_slices(C& c, std::span<const gradient_bucket> buckets, std::span<const parameter_range> parameters, bool takes_norms)
-      : most_(std::max(norm_piece, elements_on_the_way / c.size())) {
+      : process_slices(c, slices_of_all(c, buckets), parameters, takes_norms) {}
+  /// slices: of each process.
+  process_slices(C& c, std::vector<std::vector<arena_slice>> slices, std::span<const parameter_range> parameters,
+                 bool takes_norms)
+      : slices_(std::move(slices)), most_(std::max(norm_piece, elements_on_the_way / c.size())) {
+    std::size_t count = 0;
+    for (const auto& of_rank : slices_) count = std::max(count, of_rank.size());
     long largest = 0;
-    for (int r = 0; r < c.size(); ++r) {
-      slices_.push_back(slices_of_process(buckets, r, c.size(), processes_per_machine(c)));
+    for (auto& of_rank : slices_) {
+      of_rank.resize(count, {0, 0, elements_of(of_rank)});
       std::vector<element_range>& pieces = pieces_.emplace_back();
-      for (const arena_slice& s : slices_.back()) {
+      for (const arena_slice& s : of_rank) {
         pieces.push_back(pieces_of(parameters, {s.begin, s.end}));
         pieces_of_all_ = std::max(pieces_of_all_, pieces.back().end);
         largest = std::max(largest, s.size());
@@ -110,6 +117,11 @@ class process_slices {
   }
 
  private:
+  static auto slices_of_all(const C& c, std::span<const gradient_bucket> buckets) {
+    std::vector<std::vector<arena_slice>> all;
+    for (int r = 0; r < c.size(); ++r) all.push_back(slices_of_process(buckets, r, c.size(), processes_per_machine(c)));
+    return all;
+  }
   static std::size_t bytes(long elements) { return std::size_t(elements) * sizeof(T); }
   long longest(std::size_t bucket) const {
     long most = 0;
@@ -122,6 +134,43 @@ class process_slices {
     for (int r = 0; r < rank; ++r)
       for (const element_range& p : pieces_[std::size_t(r)]) first += p.size();
     return first;
+  }
+};
+
+/// The slots of an optimizer for all parameters, one after the other, where each process keeps those of its slices. There is
+/// memory for them from of_all() or collect() until forget() or keep().
+template <class T>
+class whole_slots {
+  arena<T> values_;
+  long elements_ = 0;  // of the trained parameters
+  int slots_ = 0;
+
+ public:
+  whole_slots() = default;
+  whole_slots(long elements, int slots) : elements_(elements), slots_(slots) {}
+
+  std::span<T> of_all() {
+    values_.grow(std::size_t(elements_) * std::size_t(slots_));
+    return values_.span();
+  }
+  void forget() { values_ = {}; }
+
+  /// All processes call it. own: the slots of this one's slices. The chief gets those of all, or all processes do.
+  template <communicator C>
+  void collect(C& c, process_slices<T, C>& slices, std::span<const T> own, bool in_all) {
+    const bool gets = in_all || c.rank() == 0;
+    for (int k = 0; k < slots_; ++k)
+      slices.share(
+          c, "slots", gets ? of_all().data() + k * elements_ : nullptr,
+          [&](const arena_slice& s) { return own.data() + k * elements_of(slices.own(c)) + s.at; }, !in_all);
+  }
+  /// What may have been written to of_all() becomes what this process keeps.
+  void keep(const std::vector<arena_slice>& slices, std::span<T> own) {
+    if (values_.size() == 0) return;
+    for (int k = 0; k < slots_; ++k)
+      for (const arena_slice& s : slices)
+        std::copy_n(values_.data() + k * elements_ + s.begin, s.size(), own.data() + k * elements_of(slices) + s.at);
+    forget();
   }
 };
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <strata/base/hash.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
+#include <strata/distribute/synchronous/process_slices.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/program/stage_plan.hpp>
@@ -21,19 +22,22 @@ struct holds_group {
 }  // namespace detail
 
 /// For its engine each process has the whole batch, so the step is that of one process; what processes agree on goes over the
-/// group. Throws strata::error, in all processes, if there are not as many processes as places, or if they have different
-/// programs or stages.
+/// group. In a step each process has the parameters and slots of its stages only; between two epochs it has all parameters.
+/// Throws strata::error, in all processes, if there are not as many processes as places, or if they have different programs or
+/// stages.
 template <class Program, class Backend, communicator C>
 class stage_executor : detail::holds_group<C>, public synchronous_executor<Program, Backend> {
   using base = synchronous_executor<Program, Backend>;
   using engine_options = typename engine_for<Program, Backend>::type::options;
   using T = typename Program::value_type;
   using detail::holds_group<C>::group_;
+  strata::whole_slots<T> whole_slots_;
 
  public:
   stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes)
       : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute)},
-        base(std::move(optimizer), seed, engine_options{compute, group_.get()}) {}
+        base(std::move(optimizer), seed, engine_options{compute, group_.get()}),
+        whole_slots_(layout_of_program<Program>.trainable, base::optimizer().slots()) {}
 
   process_group_over<C>& group() { return *group_; }
   const process_group_over<C>& group() const { return *group_; }
@@ -41,16 +45,48 @@ class stage_executor : detail::holds_group<C>, public synchronous_executor<Progr
   double waiting() const { return group_->waiting(); }
 
   metric_sums<Program> train_step(const samples<T>& batch) {
+    whole_slots_.forget();
     const metric_sums<Program> sums = base::train_step(batch);
     group_->exchange_votes();
     return sums;
   }
+  metric_sums<Program> finish() {
+    this->engine().collect_parameters();
+    return {};
+  }
+  metric_sums<Program> evaluate_step(const samples<T>& batch) {
+    this->engine().collect_parameters();
+    return base::evaluate_step(batch);
+  }
+  void predict(const samples<T>& batch, const output_rows<T>& out) {
+    refuse_parts_of_parameters();
+    base::predict(batch, out);
+  }
 
-  /// All slots: valid where collect_slots has come before.
-  std::span<T> whole_slots() { return base::slots(); }
+  /// Throws strata::error after a step, until finish(), evaluate_step() or collect_slots() is called in all processes.
+  std::span<T> parameters() {
+    refuse_parts_of_parameters();
+    return base::parameters();
+  }
+  std::span<const T> parameters() const {
+    refuse_parts_of_parameters();
+    return base::parameters();
+  }
+  void parameters_changed() {
+    this->engine().keep_slots_of(whole_slots_);
+    base::parameters_changed();
+  }
+
+  /// All slots, until the next step or parameters_changed(), which keeps what was written to them. They are valid where
+  /// collect_slots has come before.
+  std::span<T> whole_slots() { return whole_slots_.of_all(); }
   std::span<T> slots() = delete;
-  /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do.
-  void collect_slots(bool in_all = false) { this->engine().collect_slots(in_all); }
+  /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do; and all get
+  /// parameters().
+  void collect_slots(bool in_all = false) {
+    this->engine().collect_parameters();
+    this->engine().collect_slots(whole_slots_, in_all);
+  }
   /// A process knows the gradients of its own stages only.
   void keep_gradient(bool) = delete;
 
@@ -66,6 +102,12 @@ class stage_executor : detail::holds_group<C>, public synchronous_executor<Progr
   }
 
  private:
+  void refuse_parts_of_parameters() const {
+    if (this->engine().are_parameters_divided())
+      throw_error(
+          "this process has all parameters between two epochs only, and those of its stages after a step: in a loop of your own, "
+          "call finish() of the executor in all processes");
+  }
   static auto agreed(std::unique_ptr<process_group_over<C>> group, const typename Program::optimizer& optimizer,
                      std::uint64_t seed, const compute_options& compute) {
     constexpr const auto& table = Backend::split::table;

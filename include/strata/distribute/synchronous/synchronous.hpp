@@ -30,6 +30,8 @@ class leaf_exchange;
 struct gradient_bucket;
 template <class T, communicator C>
 class process_slices;
+template <class T>
+class whole_slots;
 template <class T, communicator C>
 class parameter_windows;
 template <class Program, class Backend>
@@ -94,7 +96,7 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> exchange_;
   [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, nothing> slices_;
   [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, nothing> windows_;
-  [[no_unique_address]] std::conditional_t<keeps_slices, arena<T>, nothing> whole_slots_;  // see collect_slots
+  [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, nothing> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
   bool keeps_totals_ = false;
   std::vector<double> statistics_;  // of the whole batch, of one group at a time
@@ -121,6 +123,7 @@ class synchronous_executor
       const auto buckets = gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
       slices_ = {processes_, buckets, ranges.span(), takes_norms(optimizer())};
       engine_.keep_slices(slices_.own(processes_), optimizer().slots());
+      whole_slots_ = {layout.trainable, optimizer().slots()};
     }
     initialize_parameters(layout, parameters(), seed);
     parameters_changed();
@@ -142,7 +145,7 @@ class synchronous_executor
     return host_.slots(engine_);
   }
   void parameters_changed() {
-    if constexpr (keeps_slices) keep_own_slots();
+    if constexpr (keeps_slices) whole_slots_.keep(slices_.own(processes_), engine_.slots());
     host_.written(engine_);
   }
 
@@ -151,8 +154,7 @@ class synchronous_executor
   std::span<T> whole_slots()
     requires keeps_slices
   {
-    whole_slots_.grow(std::size_t(layout.trainable) * std::size_t(optimizer().slots()));
-    return whole_slots_.span();
+    return whole_slots_.of_all();
   }
   /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do; and all get
   /// parameters().
@@ -160,13 +162,7 @@ class synchronous_executor
     requires keeps_slices
   {
     collect_parameters();
-    const bool gets = in_all || processes_.rank() == 0;
-    const std::span<const T> own = engine_.slots();
-    const long elements = elements_of(slices_.own(processes_));
-    for (int k = 0; k < optimizer().slots(); ++k)
-      slices_.share(
-          processes_, "slots", gets ? whole_slots().data() + k * layout.trainable : nullptr,
-          [&](const arena_slice& s) { return own.data() + k * elements + s.at; }, !in_all);
+    whole_slots_.collect(processes_, slices_, std::span<const T>(engine_.slots()), in_all);
   }
   int threads() const { return host_.team(engine_).size(); }
   std::uint64_t seed() const { return seed_.key; }
@@ -267,7 +263,7 @@ class synchronous_executor
   }
 
  protected:
-  engine_type& engine() { return engine_; }
+  engine_type& engine() const { return engine_; }
 
  private:
   void prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
@@ -324,7 +320,7 @@ class synchronous_executor
 
   void update(double rate, const global_gradient<T, typename engine_type::device>& gradient) {
     if constexpr (keeps_slices) {
-      whole_slots_ = {};
+      whole_slots_.forget();
       is_torn_ = true;
       engine_.update_slices(optimizer(), step(), rate, gradient,
                             [&](double* numbers, int arrays) { slices_.share_norms(processes_, numbers, arrays); });
@@ -363,16 +359,6 @@ class synchronous_executor
         throw_error(
             "zero: a process was lost while the others sent each other the parameters of a step, so those of this process are of "
             "two steps: continue from a snapshot, with backup_and_restore");
-  }
-  /// Of whole_slots(), which may have been written to.
-  void keep_own_slots() {
-    if (whole_slots_.size() == 0) return;
-    const std::vector<arena_slice>& own = slices_.own(processes_);
-    for (int k = 0; k < optimizer().slots(); ++k)
-      for (const arena_slice& s : own)
-        std::copy_n(whole_slots_.data() + k * layout.trainable + s.begin, s.size(),
-                    engine_.slots().data() + k * elements_of(own) + s.at);
-    whole_slots_ = {};
   }
 
   void begin(purpose why, const samples<T>& batch) {
