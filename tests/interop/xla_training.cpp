@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <strata/callbacks/early_stopping.hpp>
+#include <strata/optimizers/ema.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/weights_file.hpp>
@@ -81,6 +83,20 @@ outcome in_executions(const auto& strategy, int steps) {
   return out;
 }
 
+/// Three steps of all layers, three with the first one frozen, three of all again.
+template <class Network>
+outcome with_frozen_layers(const auto& data, const auto& strategy) {
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(7)};
+  outcome out;
+  for (int i = 0; i < 9; ++i) {
+    if (i % 3 == 0) model.set_trainable("dense", i != 3);
+    out.losses.push_back(
+        model.train_step(data.rows(32 * (i % 7), 32, ends_of_program<typename decltype(model)::program_type>))[0].mean());
+  }
+  out.weights.assign(model.parameters().begin(), model.parameters().end());
+  return out;
+}
+
 struct crash {};
 struct crash_at {
   long step;
@@ -89,20 +105,30 @@ struct crash_at {
   }
 };
 
-/// Two epochs of seven steps, of which one strategy computes the first ten, and another the others.
+/// Four epochs of seven steps, of which one strategy computes the first ten steps, and another the others, with what callbacks
+/// and the optimizer keep: the best weights, averages, and a learning rate that falls with the step.
 template <class First, class Second>
-outcome with_snapshot(const std::filesystem::path& folder, const First& first, const Second& second) {
+outcome with_snapshot(const std::filesystem::path& folder, const auto& optimizer, const First& first, const Second& second) {
   const auto fit = [&](const auto& strategy, auto&&... callback) {
-    trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-    const history past = model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(2),
-                                   verbosity::off, callback..., backup_and_restore(folder, {.save_every_batches = 1}));
-    return outcome{past["loss"], {model.parameters().begin(), model.parameters().end()}};
+    trainer model{mlp{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+    const history past =
+        model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(4), verbosity::off, callback...,
+                  early_stopping{{.monitor = "loss", .min_delta = 0.05, .patience = 1, .restore_best_weights = true}},
+                  backup_and_restore(folder, {.save_every_batches = 1}));
+    outcome out{past["loss"], {model.parameters().begin(), model.parameters().end()}};
+    out.losses.insert(out.losses.end(), {double(model.executor().step()), model.learning_rate()});
+    return out;
   };
   try {
     fit(first, crash_at{10});
   } catch (const crash&) {
   }
   return fit(second);
+}
+void compare_snapshots(const char* to_xla, const char* from_xla, const std::filesystem::path& folder, const auto& optimizer) {
+  const outcome native = with_snapshot(folder / "snapshot", optimizer, one_device{}, one_device{});
+  tell(to_xla, 2, with_snapshot(folder / "snapshot", optimizer, one_device{}, xla{.replicas = 2}), native);
+  tell(from_xla, 1, with_snapshot(folder / "snapshot", optimizer, xla{}, one_device{}), native);
 }
 
 }  // namespace
@@ -125,6 +151,8 @@ int main(int, char** arguments) {
   tell("loops", 1, in_executions<several>(looping{1}, 3), in_executions<several>(xla{}, 1));
   tell("loops", 2, in_executions<mlp>(looping{2}, 3), in_executions<mlp>(xla{.replicas = 2}, 1));
 
+  tell("frozen-layers", 2, with_frozen_layers<mlp>(data, xla{.replicas = 2}), with_frozen_layers<mlp>(data, one_device{}));
+
   const auto gradient = [&](const auto& strategy) {
     trainer model{several{}, sgd{}, sparse_categorical_crossentropy{}, strategy, seed(7)};
     model.executor().keep_gradient(true);
@@ -133,9 +161,9 @@ int main(int, char** arguments) {
   };
   tell("gradient", 2, gradient(xla{.replicas = 2}), gradient(one_device{}));
 
-  const outcome native = with_snapshot(folder / "snapshot", one_device{}, one_device{});
-  tell("snapshot-to-xla", 2, with_snapshot(folder / "snapshot", one_device{}, xla{.replicas = 2}), native);
-  tell("snapshot-from-xla", 1, with_snapshot(folder / "snapshot", xla{}, one_device{}), native);
+  compare_snapshots("snapshot-to-xla", "snapshot-from-xla", folder, adam{});
+  compare_snapshots("averages-to-xla", "averages-from-xla", folder,
+                    ema{sgd{.learning_rate = exponential_decay{0.05, 10, 0.5}, .momentum = 0.9}, 0.9});
 
   trainer model{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, xla{.replicas = 2}};
   model.fit(x, y, batch_size(32), verbosity::off);

@@ -392,6 +392,26 @@ TEST_CASE("an evaluation or a prediction that fails leaves the weights") {
   CHECK(model.executor().slots()[0] == 2);
 }
 
+TEST_CASE("each set of frozen layers has a module of its own, which is compiled once") {
+  trainer model = model_on(1);
+  model.train_step(batch(4));
+  model.set_trainable("dense", false);
+  for (int i = 0; i < 2; ++i) model.train_step(batch(4));
+  model.set_trainable("dense", true);
+  model.train_step(batch(4));
+  model.set_trainable("dense", false);
+  model.train_step(batch(4));
+  REQUIRE(made.size() == 2);
+  CHECK(made[0].frozen.empty());
+  CHECK(made[1].frozen == "11");
+  trainer other = model_on(1);  // the types of what the optimizer keeps are those of all layers
+  other.set_trainable("dense", false);
+  other.train_step(batch(4));
+  CHECK(made.size() == 2);
+  CHECK(made[1].frozen.empty());
+  CHECK(observed().calls["client_compile"] == 1);
+}
+
 TEST_CASE("what the strategy cannot do, it says") {
   trainer model = model_on(1);
   model.executor().observe(nullptr);

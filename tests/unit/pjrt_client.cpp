@@ -274,6 +274,18 @@ TEST_CASE("a compiled module is not taken where flags or options differ") {
     keys.push_back(key({}));
     before ? ::setenv(variable, kept.c_str(), 1) : ::unsetenv(variable);
   }
+  const scratch_folder folder("pjrt_client");
+  const char* const before = std::getenv("XLA_FLAGS");
+  const std::string kept = before ? before : "", file = (folder / "flags").string();
+  ::setenv("XLA_FLAGS", file.c_str(), 1);
+  for (const char* const content : {"", "--xla_dump_to=a", "--xla_dump_to=b"}) {
+    folder.write("flags", content);
+    keys.push_back(key({}));
+  }
+  before ? ::setenv("XLA_FLAGS", kept.c_str(), 1) : ::unsetenv("XLA_FLAGS");
+  CHECK(pjrt::executable_cache::flags_in_file(" " + file + "\n") == "--xla_dump_to=b");
+  CHECK(pjrt::executable_cache::flags_in_file("--xla_dump_to=b").empty());
+  CHECK(pjrt::executable_cache::flags_in_file("").empty());
   std::ranges::sort(keys);
   CHECK(std::ranges::adjacent_find(keys) == keys.end());
 }

@@ -237,6 +237,37 @@ TEST_CASE("arguments, results and donations of a training module") {
   CHECK(prediction.results[0].type.text() == "tensor<8x3xf32>");
 }
 
+TEST_CASE("frozen parameters are arguments that stay, without gradients and slots") {
+  using net = sequential<input<6>, dense<4, relu, kernel_regularizer<l2<0.1_r>>>, dense<3, softmax>>;
+  using with_adam = program_of<net, sparse_categorical_crossentropy<>, adam, accuracy>;
+  const auto frozen = [](std::string which) {
+    return hlo::training_module<with_adam>(adam{},
+                                           {.rows = 8, .keeps_gradient = true, .frozen = std::move(which), .platform = {}});
+  };
+  const auto indices = [](const std::vector<argument>& all, role what) {
+    std::vector<int> out;
+    for (const argument& a : all)
+      if (a.what == what && a.arena == 0) out.push_back(a.index);
+    return out;
+  };
+  const module_text first = frozen("1100"), all = frozen("0000"), none = frozen("1111");
+  CHECK(indices(first.arguments, role::parameter) == std::vector{0, 1, 2, 3});
+  CHECK(indices(first.arguments, role::slot) == std::vector{2, 3});
+  CHECK(indices(first.results, role::parameter) == std::vector{2, 3});
+  CHECK(indices(first.results, role::slot) == std::vector{2, 3});
+  CHECK(indices(first.results, role::gradient) == std::vector{2, 3});
+  CHECK(first.arguments[0].donated_to == -1);
+  const auto products = [](const std::string& text) {
+    int n = 0;
+    for (std::size_t at = 0; (at = text.find("dot_general", at)) != text.npos; ++at) ++n;
+    return n;
+  };
+  CHECK(products(all.text) == 2 + 3);
+  CHECK(products(first.text) == 2 + 1);  // none below the first layer that trains
+  CHECK(products(none.text) == 2);
+  CHECK(none.text.find("\"stablehlo.abs\"") == none.text.npos);
+}
+
 TEST_CASE("moments of rows and columns need less than a parameter") {
   CHECK(hlo::slot_type(adafactor{}, 0, {element::f32, {3, 5, 7, 9}}).text() == "tensor<240xf32>");
   CHECK(hlo::slot_type(adafactor{}, 0, {element::f32, {9}}).text() == "tensor<9xf32>");

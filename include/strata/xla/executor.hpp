@@ -24,6 +24,7 @@
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/executable_cache.hpp>
 #include <strata/xla/running_module.hpp>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -85,7 +86,8 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   std::vector<made_module> modules_;
   std::vector<int> rows_[2];  // of replicas, that have been prepared: for training, for inference
   std::vector<T> step_scalars_;
-  arena<T> gradient_;  // see keep_gradient
+  arena<T> gradient_;   // see keep_gradient
+  std::string frozen_;  // see module_options
 
   mutable detail::module_call calls_[2];  // the last ones, which may not have ended
   unsigned begun_ = 0;
@@ -144,6 +146,14 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   [[gnu::cold]] void keep_gradient(bool keep) {
     launch();
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
+  }
+  /// For each slot of the layout whether it is frozen from the next step on. Each set of frozen slots is a module of its own.
+  [[gnu::cold]] void freeze(std::span<const bool> slots) {
+    launch();
+    frozen_.clear();
+    for (const bool is_frozen : slots) frozen_ += is_frozen ? '1' : '0';
+    if (frozen_.find('1') == frozen_.npos) frozen_.clear();
+    std::ranges::fill(gradient_.span(), T(0));
   }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
@@ -329,6 +339,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
                                             .is_padded = !predicts && count < rows * on_.replicas,
                                             .has_weights = !predicts && has_weights,
                                             .keeps_gradient = what == kind::training && gradient_.size() > 0,
+                                            .frozen = what == kind::training ? frozen_ : std::string(),
                                             .platform = on_.traits};
     for (const made_module& m : modules_)
       if (m.what == what && m.options == options) return *m.module;
@@ -340,7 +351,10 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
                                                              : Modules::prediction(options);
     if (what == kind::training && types_of_slots_.empty()) {
       types_of_slots_.resize(places * std::size_t(optimizer().slots()));
-      for (const stablehlo::argument& a : text.arguments)
+      stablehlo::module_options all = options;
+      all.frozen.clear();
+      const auto arguments = options.frozen.empty() ? text.arguments : Modules::training(optimizer(), all).arguments;
+      for (const stablehlo::argument& a : arguments)
         if (a.what == stablehlo::role::slot) types_of_slots_[std::size_t(a.arena) * places + std::size_t(a.index)] = a.type;
     }
     pjrt::executable code = cache_.compile(*on_.client, text);

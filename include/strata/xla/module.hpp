@@ -100,9 +100,11 @@ struct module_options {
   bool is_padded = false;       // there are arguments row_count and batch_count
   bool has_weights = false;     // there are arguments sample_weight, one for each output
   bool keeps_gradient = false;  // there are results gradient
+  std::string frozen{};         // a character for each slot of the layout, '1': it is trained no longer. Empty: all '0'
   platform_traits platform{};
 
-  friend constexpr bool operator==(const module_options&, const module_options&) = default;
+  bool is_frozen(std::size_t slot) const { return slot < frozen.size() && frozen[slot] == '1'; }
+  friend bool operator==(const module_options&, const module_options&) = default;
 };
 
 // The emitter, strata/xla/emitter, has
@@ -111,6 +113,6 @@ struct module_options {
 //   template <class Program> module_text prediction_module(const module_options&);
 //   template <class Program> std::vector<T> step_scalars(const typename Program::optimizer&, long step, double rate);
 // The last two ignore `steps`. Results come in any order; their roles tell. Every argument of a training module that is a
-// parameter or a slot has a result of the same role, and is donated to it.
+// parameter or a slot has a result of the same role, and is donated to it, except for frozen parameters; these have no slots.
 
 }  // namespace strata::stablehlo

@@ -33,7 +33,7 @@ STRATA_FUNCTION std::vector<updated_parameter> add_slots(program_emission& m, co
                                                          const std::vector<std::vector<tensor_type>>& slot_types) {
   std::vector<updated_parameter> out;
   for (std::size_t s = 0; s < m.program.slots.size(); ++s) {
-    if (!m.program.slots[s].what.trainable) continue;
+    if (!m.trains(s)) continue;
     out.push_back({.weight = m.parameters[s],
                    .gradient = parts.gradients[s],
                    .slots = {},
@@ -54,6 +54,7 @@ STRATA_FUNCTION module_text finish_training(program_emission& m, const training_
       m.add_result({.what = role::parameter, .index = int(s), .type = {}}, state[s]);
       continue;
     }
+    if (!m.trains(s)) continue;
     const updated_parameter& p = updated[at++];
     m.add_result({.what = role::parameter, .index = int(s), .type = {}}, p.weight);
     for (std::size_t k = 0; k < p.slots.size(); ++k)

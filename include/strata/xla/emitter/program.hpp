@@ -51,6 +51,7 @@ class program_emission {
   graph in;
   step_facts step;
   std::vector<tensor> parameters;  // of each slot of the layout
+  bool trains(std::size_t slot) const { return program.slots[slot].what.trainable && !options.is_frozen(slot); }
   std::vector<tensor> predictions() const;
 
   /// The module. Donates each parameter and slot to the result of the same role. Of several steps, if the options say so.

@@ -142,7 +142,7 @@ STRATA_FUNCTION tensor program_emission::with_penalties(tensor sums) {
   tensor penalty;
   for (std::size_t s = 0; s < program.slots.size(); ++s) {
     const auto [l1, l2] = program.slots[s].what.regularizer;
-    if (!program.slots[s].what.trainable) continue;
+    if (!this->trains(s)) continue;
     const tensor w = parameters[s];
     for (const tensor part : {l1 == 0 ? tensor() : sum(unary("abs", w)) * l1, l2 == 0 ? tensor() : sum(w * w) * l2})
       if (part) penalty = penalty ? penalty + part : part;
@@ -155,7 +155,8 @@ STRATA_FUNCTION tensor program_emission::with_penalties(tensor sums) {
 STRATA_FUNCTION std::vector<tensor> program_emission::gradients() {
   std::vector<tensor> of_parameters(program.slots.size()), of_nodes(program.nodes.size());
   std::vector<bool> trains(program.nodes.size());
-  for (const parameter_slot& s : program.slots) trains[std::size_t(s.node)] = trains[std::size_t(s.node)] || s.what.trainable;
+  for (std::size_t s = 0; s < program.slots.size(); ++s)
+    if (this->trains(s)) trains[std::size_t(program.slots[s].node)] = true;
   for (std::size_t i = 0; i < program.nodes.size(); ++i)
     for (int k = 0; k < program.nodes[i].arity; ++k) trains[i] = trains[i] || trains[std::size_t(program.nodes[i].input[k])];
   const auto add = [&](int node, tensor gradient) {
@@ -180,7 +181,7 @@ STRATA_FUNCTION std::vector<tensor> program_emission::gradients() {
     for (int k = 0; k < n.arity; ++k) c.wants_dx.push_back(trains[std::size_t(n.input[k])]);
     std::vector<std::size_t> owned;
     for (std::size_t s = 0; s < program.slots.size(); ++s)
-      if (program.slots[s].node == i) owned.push_back(s), c.wants_dw.push_back(program.slots[s].what.trainable);
+      if (program.slots[s].node == i) owned.push_back(s), c.wants_dw.push_back(this->trains(s));
     const auto backward = program.code[std::size_t(i)].backward;
     if (!backward) throw_error({"the emission of operation ", n.operation->name, " has no backward"});
     backward(c);
@@ -190,7 +191,7 @@ STRATA_FUNCTION std::vector<tensor> program_emission::gradients() {
       if (c.wants_dw[k]) of_parameters[owned[k]] = c.dw[k] ? c.dw[k] : filled(0, c.w[k]);
   }
   for (std::size_t s = 0; s < program.slots.size(); ++s)
-    if (program.slots[s].what.trainable && !of_parameters[s]) of_parameters[s] = filled(0, parameters[s]);
+    if (this->trains(s) && !of_parameters[s]) of_parameters[s] = filled(0, parameters[s]);
   return of_parameters;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <strata/base/environment.hpp>
@@ -22,9 +23,9 @@
 namespace strata::pjrt {
 
 /// A folder with a file for each module, whose name is a digest of the module's text, the plugin's file and options, the version
-/// and the kind of its devices, the environment variables XLA_FLAGS and LIBTPU_INIT_ARGS and, where the device is this machine's
-/// processor, what it can do. What is damaged is compiled again.
-/// Compiled modules are code: only trusted users may write to the folder.
+/// and the kind of its devices, the environment variables XLA_FLAGS and LIBTPU_INIT_ARGS, the contents of the file that XLA_FLAGS
+/// may name in place of flags and, where the device is this machine's processor, what it can do. What is damaged is compiled
+/// again. Compiled modules are code: only trusted users may write to the folder.
 class executable_cache {
   std::filesystem::path folder_;
 
@@ -69,8 +70,18 @@ class executable_cache {
     add(strata::detail::text_of({std::uint64_t(std::filesystem::file_size(plugin, ignored)), ' ',
                                  std::int64_t(std::filesystem::last_write_time(plugin, ignored).time_since_epoch().count())}));
     for (const char* const flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) add(strata::detail::environment_variable(flags));
+    add(flags_in_file(strata::detail::environment_variable("XLA_FLAGS")));
     if (c.platform() == "cpu") add(processor());
     return hash.hex();
+  }
+
+  /// XLA_FLAGS that does not begin with a dash is the name of a file with flags.
+  /// https://github.com/openxla/xla/blob/main/xla/parse_flags_from_env.cc
+  static std::string flags_in_file(const std::string& flags) {
+    const std::size_t begin = flags.find_first_not_of(" \t\r\n");
+    if (begin == flags.npos || flags[begin] == '-') return {};
+    std::ifstream in(flags.substr(begin, flags.find_last_not_of(" \t\r\n") + 1 - begin), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
   }
 
  private:
