@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/pipeline.hpp>
+#include <strata/distribute/resolvers/slurm.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
@@ -23,6 +24,8 @@ std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
+
+cluster members() { return environment("SLURM_JOB_ID").empty() ? tf_config()() : slurm()(); }
 
 struct crash_or_pause {
   long crash = std::atol(environment("CRASH").c_str());
@@ -59,7 +62,7 @@ int main(int argc, char** argv) try {
   if (strategy == "one_device") train(one_device{compute}, folder);
   if (strategy == "threads") train(pipeline<cut>{compute}, folder);
   if (strategy == "workers" || strategy == "workers_tcp")
-    train(multi_worker_pipeline<tf_config, cut>{.options = options}, folder);
+    train(multi_worker_pipeline<decltype(&members), cut>{.resolver = &members, .options = options}, folder);
 } catch (...) {
   return test::report_error();
 }

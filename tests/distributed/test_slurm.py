@@ -1,10 +1,11 @@
 # needs: grpc protozero
-"""Slurm itself starts trainings: a controller and nodes, all on this machine, run the batch script of docs/clusters.md.
+"""Slurm itself starts trainings: a controller and nodes, all on this machine, run the batch scripts of docs/clusters.md and
+docs/model_parallel.md.
 
 They live in namespaces that end with the test: processes, network, and names of hosts. Where Slurm is not installed, or such
 namespaces are not permitted, the test is skipped."""
 import contextlib, os, pathlib, re, shutil, socket, subprocess, sys, tempfile
-from workers import case, check, digest, expected, finish_tests, wait_until
+from workers import case, check, digest, expected, finish, finish_tests, start, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODES = 4
@@ -123,9 +124,10 @@ def finished(job, output, states=('COMPLETED',)):
 with contextlib.ExitStack() as stack:
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
     WORKER = f"{os.environ['STRATA_PROGRAMS']}/distributed_worker mlp multi_worker 1 8"
-    PAGE = (ROOT / 'docs/clusters.md').read_text()
-    BATCH = re.search(r'^## Slurm\n.*?^```bash\n(.*?)^```', PAGE, re.M | re.S)[1]
+    PAGES = [(ROOT / f'docs/{page}.md').read_text() for page in ('clusters', 'model_parallel')]
+    BATCH, OF_STAGES = (re.search(r'^##+ Slurm\n.*?^```bash\n(.*?)^```', page, re.M | re.S)[1] for page in PAGES)
     want = expected('mlp', 8)
+    of_one_device = digest(finish([start(['one_device'], program='stages')])[0])
     os.environ.pop('TF_CONFIG', None)
     os.environ.pop('STRATA_RUN_ID', None)
     os.environ['UNPROTECTED'] = '1'  # passed on by sbatch
@@ -139,6 +141,14 @@ with contextlib.ExitStack() as stack:
         check('build/train' in BATCH, BATCH)
         text = finished(*submit(folder, BATCH.replace('build/train', WORKER)))
         check(digests(text) == [want] * 8, text)
+
+    @case('the batch script for divided networks: a pipeline over two nodes, and zero, to the bits of one device')
+    def _():
+        check('build/train' in OF_STAGES, OF_STAGES)
+        stages = f"{os.environ['STRATA_PROGRAMS']}/distributed_stages workers"
+        for program, bits in ((stages, of_one_device), (WORKER.replace('multi_worker', 'multi_worker_zero'), want)):
+            text = finished(*submit(folder, OF_STAGES.replace('build/train', program)))
+            check(digests(text) == [bits] * 2, text)
 
     PATIENT = BATCH.replace('--kill-on-bad-exit=1', '--kill-on-bad-exit=0 --label')
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Kubernetes manifests of docs/clusters.md: valid by the published schemas, and their pods find each other.
+"""The Kubernetes manifests of docs/clusters.md and docs/model_parallel.md: valid by the published schemas, and their pods find each other.
 
 The package kubernetes-validate (22 MB) has the schemas, so that no cluster and no network is needed.
 """
@@ -15,7 +15,7 @@ import kubernetes_validate
 import yaml
 
 RESOLVE = PROGRAMS / "interop_resolve"
-PAGE = (ROOT / "docs/clusters.md").read_text()
+PAGE = "\n".join((ROOT / f"docs/{page}.md").read_text() for page in ("clusters", "model_parallel"))
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
 # (name, key) of each Secret that the page says how to make.
 SECRETS = re.findall(r"^kubectl create secret generic (\S+) --from-literal=(\w+)=", PAGE, re.M)
