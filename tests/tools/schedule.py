@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from build import CPUS, NICE
 
-# The longest first; static, snippets and consumer are short, which is good to end with.
-LONGEST_FIRST = ["distributed", "interop", "headers", "targets", "warnings", "unit", "must_fail", "snippets", "consumer", "tree", "reference"]
+# The longest first; static and consumer are short, which is good to end with.
+LONGEST_FIRST = ["distributed", "interop", "headers", "snippets", "targets", "warnings", "unit", "must_fail", "consumer", "tree", "reference"]
 # A group of their own, so that nothing is left of a test that ran out of time.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 
