@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """libtpu compiles training steps for TPUs that this machine does not have. With --install it is fetched into build/ first; a run
-without it leaves the test out: 200 MB are too much for it."""
+without it leaves the test out: 200 MB are too much for it. With --all every network is compiled for every topology, which takes
+an hour of a core; otherwise MLPs are, and one convolutional network for one topology."""
 import os
 import pathlib
 import subprocess
@@ -36,9 +37,15 @@ def compiles(topology, devices, *networks):
         check(int(size) > 10_000 and float(flops) > 1e5, f"{topology}: {network} on {replicas} has an executable and a cost")
 
 
+SLOW = ["cnn-bf16", "cnn", "images", "words", "resnet20", "mobilenet"]
 # libtpu counts the 4 chips of v4:2x2x1 as 8 devices.
 for topology, devices in {"v4:2x2x1": 8, "v5e:2x4": 8, "v5e:4x4": 16, "v6e:2x4": 8}.items():
     compiles(topology, devices, "mlp", "mlp-bf16")
+    if "--all" in sys.argv:
+        for network in SLOW:
+            compiles(topology, devices, network)
+    elif topology == "v5e:2x4":
+        compiles(topology, devices, "cnn-bf16")
 refused = subprocess.run([PROGRAMS / "interop_xla_ahead", "v5litepod-8", "mlp"], capture_output=True, text=True, env=os.environ | quiet)
 check(refused.returncode == 1 and "topology: the plugin libtpu.so says (" in refused.stderr, "an unknown topology is one error", refused.stderr)
 sys.exit(finish_tests())

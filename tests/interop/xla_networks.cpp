@@ -10,9 +10,11 @@
 
 #include "../unit/two_by_two.hpp"
 #include "xla_numbers.hpp"
+#include "xla_test_networks.hpp"
 
 using namespace strata;
 using xla_numbers::numbers;
+using namespace xla_networks;
 
 namespace {
 
@@ -98,14 +100,6 @@ void compare(const std::string& name, const typename Program::optimizer& optimiz
   }
 }
 
-using images =
-    sequential<input<12, 12, 3>, normalization, zero_padding2d<1>, conv2d<4, 3, relu, kernel_regularizer<l2<0.01_r>>>,
-               batch_norm<>, max_pool2d<2>, residual<conv2d<4, 3, same_padding, gelu>, batch_norm<no_scale>>, dropout<0.3_r>,
-               concat<branch<conv2d<2, 1, silu>>, branch<average_pool2d<3, stride<1>, same_padding>>, branch<>>, up_sampling2d<2>,
-               conv2d_transpose<3, 2, stride<2>>, multiply<branch<>, branch<conv2d<3, 1, sigmoid>>>, layer_norm<>,
-               maximum<branch<>, branch<conv2d<3, 3, same_padding, groups<3>>>>, global_average_pool2d,
-               dense<8, elu<>, bias_regularizer<l1<0.01_r>>>, reshape<4, 2>, flatten, dense<5, softmax>>;
-using words = sequential<input<6>, embedding<7, 4>, dropout<0.2_r>, layer_norm<>, global_max_pool1d, dense<1, sigmoid>>;
 using transferred =
     sequential<input<8, 8, 2>, frozen<conv2d<3, 3, relu>, batch_norm<>>, conv2d<2, 3, softplus>, flatten, dense<2>>;
 

@@ -420,6 +420,11 @@ int main() try {
   test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>();
   test_layer<conv2d_transpose<3, 2, stride<3>>, shape{4, 3, 2}>();
   test_layer<conv2d_transpose<3, 3, dilation<2>, no_bias>, shape{4, 3, 2}>();
+  // Gradients of kernels as products of patches.
+  const stablehlo::platform_traits few_channels{.channels_of_convolved_images = 8};
+  test_layer<conv2d<4, 3, stride<2>, same_padding, no_bias>, shape{6, 5, 3}>({}, few_channels);
+  test_layer<conv2d<4, 3, kernel_size<3, 2>, dilation<2>>, shape{7, 6, 1}>({}, few_channels);
+  test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>({}, few_channels);
   for (const bool by_window : {true, false}) {
     const stablehlo::platform_traits platform{.pools_by_reduce_window = by_window};
     test_layer<max_pool2d<2>, shape{5, 6, 3}>({}, platform);

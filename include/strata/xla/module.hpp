@@ -82,15 +82,18 @@ struct module_text {
 
 /// What is decided for each platform, with the measurements of docs/decisions.
 struct platform_traits {
-  bool pools_by_reduce_window = true;  // otherwise max pooling whose windows do not overlap is element-wise
-  bool loops = true;                   // several steps are one call, in a loop on the device; otherwise a call each
+  bool pools_by_reduce_window = true;    // otherwise max pooling whose windows do not overlap is element-wise
+  bool loops = true;                     // several steps are one call, in a loop on the device; otherwise a call each
+  int channels_of_convolved_images = 0;  // with fewer, the gradient of a kernel is a product of patches
 
   friend constexpr bool operator==(const platform_traits&, const platform_traits&) = default;
 };
 
 /// platform: as a plugin calls it, such as "cpu".
 constexpr platform_traits traits_of_platform(std::string_view platform) {
-  return {.pools_by_reduce_window = platform != "cpu", .loops = platform != "cpu"};
+  return {.pools_by_reduce_window = platform != "cpu",
+          .loops = platform != "cpu",
+          .channels_of_convolved_images = platform == "tpu" ? 8 : 0};
 }
 
 struct module_options {

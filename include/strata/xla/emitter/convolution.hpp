@@ -19,6 +19,10 @@ class image_convolution {
   /// Of the images, whose extents are `to`.
   tensor input_gradient(const operation_call& c, tensor dy, tensor kernel, const extents& to) const;
   tensor kernel_gradient(const operation_call& c, tensor x, tensor dy, const extents& to) const;
+
+ private:
+  /// The same as one product of all patches, (rows, H', W', KH KW C), with dy. Without groups.
+  tensor kernel_gradient_of_patches(const operation_call& c, tensor x, tensor dy, const extents& to) const;
 };
 
 tensor convolution_forward(operation_call& c, const image_convolution& of);

@@ -34,6 +34,7 @@ STRATA_FUNCTION tensor image_convolution::input_gradient(const operation_call& c
 }
 
 STRATA_FUNCTION tensor image_convolution::kernel_gradient(const operation_call& c, tensor x, tensor dy, const extents& to) const {
+  if (groups_ == 1 && x.extent(3) < c.step.platform.channels_of_convolved_images) return kernel_gradient_of_patches(c, x, dy, to);
   window_2d w;
   for (std::size_t i = 0; i < 2; ++i) {
     const window_axis& a = axes_[i];
@@ -42,6 +43,25 @@ STRATA_FUNCTION tensor image_convolution::kernel_gradient(const operation_call& 
   }
   return convolve(c.factor(x), c.factor(dy), "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", w, 1, groups_, to, c.step.number,
                   c.precision());
+}
+
+STRATA_FUNCTION tensor image_convolution::kernel_gradient_of_patches(const operation_call& c, tensor x, tensor dy,
+                                                                     const extents& to) const {
+  const window_axis &down = axes_[0], &across = axes_[1];
+  const auto beyond = [](const window_axis& a) { return std::max(0, (a.out() - 1) * a.stride + a.reach() - a.in - a.padding()); };
+  const tensor image =
+      pad(c.factor(x), {0, down.padding(), across.padding(), 0}, {0, beyond(down), beyond(across), 0}, {0, 0, 0, 0});
+  std::vector<tensor> taps;
+  for (int i = 0; i < down.kernel; ++i)
+    for (int k = 0; k < across.kernel; ++k) {
+      const std::int64_t top = i * down.dilation, left = k * across.dilation;
+      const std::int64_t bottom = top + (down.out() - 1) * down.stride + 1, right = left + (across.out() - 1) * across.stride + 1;
+      taps.push_back(
+          slice(image, {0, top, left, 0}, {x.extent(0), bottom, right, x.extent(3)}, {1, down.stride, across.stride, 1}));
+    }
+  const std::int64_t places = x.extent(0) * down.out() * across.out();
+  const tensor patches = reshape(concatenate(taps, 3), {places, to[0] * to[1] * to[2]});
+  return reshape(dot_general(patches, reshape(c.factor(dy), {places, to[3]}), 0, 0, c.step.number, c.precision()), to);
 }
 
 STRATA_FUNCTION tensor convolution_forward(operation_call& c, const image_convolution& of) {

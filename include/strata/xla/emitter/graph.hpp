@@ -121,7 +121,8 @@ tensor along_last_axis(tensor a, tensor like);
 tensor along_first_axes(tensor a, tensor like);
 tensor transpose(tensor a, std::initializer_list<std::int64_t> axes);
 tensor reverse(tensor a, std::initializer_list<std::int64_t> axes);
-tensor slice(tensor a, const extents& begin, const extents& end);
+/// Every steps[i]-th element along axis i; without steps each one.
+tensor slice(tensor a, const extents& begin, const extents& end, extents steps = {});
 /// `inner` zeros between two neighbours.
 tensor pad(tensor a, const extents& low, const extents& high, const extents& inner);
 tensor concatenate(std::span<const tensor> parts, int axis);

@@ -231,9 +231,10 @@ STRATA_FUNCTION tensor transpose(tensor a, std::initializer_list<std::int64_t> a
 STRATA_FUNCTION tensor reverse(tensor a, std::initializer_list<std::int64_t> axes) {
   return a.in().operation("reverse", {a}, a.type(), "dimensions = " + detail::array_text({axes.begin(), axes.size()}));
 }
-STRATA_FUNCTION tensor slice(tensor a, const extents& begin, const extents& end) {
-  extents to, steps(begin.size(), 1);
-  for (std::size_t i = 0; i < begin.size(); ++i) to.push_back(end[i] - begin[i]);
+STRATA_FUNCTION tensor slice(tensor a, const extents& begin, const extents& end, extents steps) {
+  steps.resize(begin.size(), 1);
+  extents to;
+  for (std::size_t i = 0; i < begin.size(); ++i) to.push_back((end[i] - begin[i] + steps[i] - 1) / steps[i]);
   if (to == a.extents()) return a;
   return a.in().operation("slice", {a}, {a.type().of, to},
                           detail::text_of({"start_indices = ", detail::array_text(begin), ", limit_indices = ",
@@ -243,6 +244,8 @@ STRATA_FUNCTION tensor pad(tensor a, const extents& low, const extents& high, co
   extents to;
   for (std::size_t i = 0; i < low.size(); ++i)
     to.push_back(low[i] + high[i] + a.extents()[i] + std::max<std::int64_t>(a.extents()[i] - 1, 0) * inner[i]);
+  const auto is_zero = [](const extents& e) { return std::all_of(e.begin(), e.end(), [](std::int64_t n) { return n == 0; }); };
+  if (is_zero(low) && is_zero(high) && is_zero(inner)) return a;
   const tensor zero = a.in().constant(0, {a.type().of, {}});
   return a.in().operation("pad", {a, zero}, {a.type().of, to},
                           detail::text_of({"edge_padding_low = ", detail::array_text(low), ", edge_padding_high = ",
