@@ -1,14 +1,19 @@
-// The bubble of a pipeline of two stages that take equally long, one thread each: the share of the time in which a thread waits,
-// beside (S - 1) / (M + S - 1) for gpipe and one_forward_one_backward, and (S / V - 1) / (V M + S / V - 1) for interleaved<V>.
+// The bubble of pipelines whose stages take equally long, one thread each: the share of the time in which a thread waits, beside
+// (S - 1) / (M + S - 1) for gpipe and one_forward_one_backward, and (S / V - 1) / (V M + S / V - 1) for interleaved<V>.
+// idle_*: on the clock, where each stage needs a core of its own. idle_of_turns: the timetable with the time that a processor has
+// spent on each turn, the median of all steps, which other programs on the machine hardly change. ratio_*: by the formula.
 #include "machine.hpp"
 #include "support/options.hpp"
 
-#include <atomic>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <mutex>
 #include <strata/distribute/pipeline.hpp>
 #include <strata/strata.hpp>
-#include <string>
+#include <utility>
 #include <vector>
 
 using namespace strata;
@@ -22,58 +27,105 @@ using repeated = sequential<Layers..., Layers..., Layers..., Layers...>;
 using layer = dense<256, relu>;
 using network = sequential<input<256>, repeated<repeated<layer>>, repeated<repeated<layer>>, dense<1>>;
 
-/// When kernels computed in one step, all threads together.
+/// Of this thread, on a processor.
+double processor_time() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return double(spent.tv_sec) + 1e-9 * double(spent.tv_nsec);
+}
+
+/// When kernels computed in one step, all threads together, and how long processors have worked on each turn of the timetable.
+template <class Program, class Backend>
 class busy_time : public kernel_observer {
+  static constexpr const auto& table = Backend::split::table;
+  static constexpr const auto& stages = stage_plan_of<Program, Backend>;
+  using table_type = std::remove_cvref_t<decltype(table)>;
+
+ public:
+  using turn_times = std::array<std::array<std::array<double, table_type::micro_batches>, table_type::stages>, 2>;
+
+ private:
   std::mutex mutex_;
+  int samples_;  // of a micro-batch
   double first_ = 1e300, last_ = 0, sum_ = 0;
-  static double& began() {
-    thread_local double at = 0;
+  turn_times turns_{};
+  struct begin {
+    double clock = 0, processor = 0;
+  };
+  static begin& began() {
+    thread_local begin at;
     return at;
   }
 
  public:
+  explicit busy_time(int samples) : samples_(samples) {}
+
   bool reads_gradients() const override { return false; }
-  void begins(const observed_call&) override { began() = now(); }
-  void ended(const observed_call&, const observed_numbers&) override {
-    const double end = now();
+  void begins(const observed_call&) override { began() = {now(), processor_time()}; }
+  void ended(const observed_call& call, const observed_numbers&) override {
+    const double end = now(), spent = processor_time() - began().processor;
     const std::lock_guard lock(mutex_);
-    first_ = std::min(first_, began()), last_ = std::max(last_, end), sum_ += end - began();
+    first_ = std::min(first_, began().clock), last_ = std::max(last_, end), sum_ += end - began().clock;
+    turns_[call.direction == pass_direction::backward][std::size_t(stages.stage_of[call.group])]
+          [std::size_t(call.first_sample / samples_)] += spent;
   }
-  /// The share of the time between the first kernel and the last one in which a thread did not compute.
-  double take_idle(int threads) {
-    const double idle = 1 - sum_ / (threads * (last_ - first_));
+
+  /// The share of the time between the first kernel and the last one in which a thread did not compute; and the times of turns.
+  std::pair<double, turn_times> take() {
+    const double idle = 1 - sum_ / (table_type::places * (last_ - first_));
     first_ = 1e300, last_ = sum_ = 0;
-    return idle;
+    return {idle, std::exchange(turns_, {})};
   }
 };
 
+/// The share of its time that a place waits, where each turn takes the median of its times in all steps.
+template <class Times>
+double idle_of_turns(const auto& table, const std::vector<Times>& steps) {
+  double work = 0;
+  const double whole = table
+                           .template simulate<double>([&](const turn& t) {
+                             std::vector<double> all;
+                             for (const Times& each : steps)
+                               all.push_back(each[t.backward][std::size_t(t.stage)][std::size_t(t.micro_batch)]);
+                             const double took = median(std::move(all));
+                             work += took;
+                             return took;
+                           })
+                           .whole;
+  return 1 - work / (table.places * whole);
+}
+
 struct settings {
-  int steps = 200, batch = 256;
+  int steps = 200, batch = 512;
 };
 
 template <class Strategy>
 void measure(const char* schedule, int micro_batches, const settings& s, double one_thread) {
   using P = program<network, mean_squared_error, sgd, type_list<>>;
-  synchronous_executor<P, typename Strategy::backend> executor(sgd{.learning_rate = 1e-6}, 1, {.threads = 1, .leaves = 1});
-  busy_time observer;
+  using backend = typename Strategy::backend;
+  synchronous_executor<P, backend> executor(sgd{.learning_rate = 1e-6}, 1, {.threads = 1, .leaves = 1});
+  busy_time<P, backend> observer(s.batch / micro_batches);
   executor.observe(&observer);
   executor.prepare(s.batch, purpose::training);
   const std::vector<float> x(std::size_t(s.batch) * 256, 0.5f), y(std::size_t(s.batch));
   std::vector<double> idle, seconds;
-  constexpr const auto& table = Strategy::backend::split::table;
+  std::vector<typename busy_time<P, backend>::turn_times> turns;
+  constexpr const auto& table = backend::split::table;
   for (int step = 0; step < s.steps; ++step) {
     const double start = now();
     executor.train_step({x.data(), y.data(), s.batch});
     seconds.push_back(now() - start);
-    idle.push_back(observer.take_idle(table.places));
+    const auto& [on_the_clock, times] = observer.take();
+    idle.push_back(on_the_clock), turns.push_back(times);
   }
-  std::ranges::sort(idle);
-  std::ranges::sort(seconds);
+  const double of_turns = idle_of_turns(table, turns);
+  const double best = *std::ranges::min_element(idle), step = *std::ranges::min_element(seconds);
   std::printf(
-      "{\"schedule\": \"%s\", \"micro_batches\": %d, \"idle_best\": %.4f, \"idle_median\": %.4f, \"bubble\": %.4f, \"step_ms\": "
-      "%.2f, "
+      "{\"schedule\": \"%s\", \"places\": %d, \"micro_batches\": %d, \"bubble\": %.4f, \"idle_of_turns\": %.4f, "
+      "\"ratio_of_turns\": %.3f, \"idle_best\": %.4f, \"idle_median\": %.4f, \"ratio_median\": %.3f, \"step_ms\": %.2f, "
       "\"times_one_thread\": %.3f}\n",
-      schedule, micro_batches, idle.front(), median(idle), table.bubble(), 1e3 * seconds.front(), one_thread / seconds.front());
+      schedule, table.places, micro_batches, table.bubble(), of_turns, of_turns / table.bubble(), best, median(idle),
+      median(idle) / table.bubble(), 1e3 * step, one_thread / step);
   std::fflush(stdout);
 }
 
@@ -96,7 +148,7 @@ double step_of_one_thread(const settings& s) {
 
 int main(int argc, char** argv) {
   settings s;
-  strata::bench::options("Measures the bubble of pipelines of two stages.")
+  strata::bench::options("Measures the bubble of pipelines of two and four places.")
       .add("--steps", s.steps, "of each pipeline")
       .add("--batch", s.batch, "samples of a step, a multiple of 16")
       .parse(argc, argv);
@@ -106,4 +158,5 @@ int main(int argc, char** argv) {
   measure_all<4>(s, one_thread);
   measure_all<8>(s, one_thread);
   measure_all<16>(s, one_thread);
+  measure<pipeline<stages<8, 8, 8, 9>, micro_batches<8>>>("one_forward_one_backward", 8, s, one_thread);
 }

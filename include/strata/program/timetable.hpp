@@ -45,29 +45,37 @@ struct timetable {
     return true;
   }
 
-  /// The time of the whole table where forward of a stage takes 1 and backward 2, stages form a row and messages take no time:
-  /// when each turn ends. -1: places wait for each other for ever.
+  /// The time of the whole table where stages form a row and messages take no time: when each turn ends. -1: places wait for each
+  /// other for ever.
+  template <class Time>
   struct times {
-    std::array<std::array<int, std::size_t(turns_of_place)>, std::size_t(Places)> end{};
-    int whole = 0;
+    std::array<std::array<Time, std::size_t(turns_of_place)>, std::size_t(Places)> end{};
+    Time whole = 0;
   };
-  constexpr times simulate() const {
-    times all;
-    int forward[Stages][MicroBatches] = {}, backward[Stages][MicroBatches] = {}, next[Places] = {}, now[Places] = {};
+  /// Forward of a stage takes 1, backward 2.
+  constexpr times<int> simulate() const {
+    return simulate<int>([](const turn& t) { return t.backward ? 2 : 1; });
+  }
+  /// A turn takes lasts(turn), which is positive.
+  template <class Time, class Lasts>
+  constexpr times<Time> simulate(Lasts&& lasts) const {
+    times<Time> all;
+    Time forward[Stages][MicroBatches] = {}, backward[Stages][MicroBatches] = {}, now[Places] = {};
+    int next[Places] = {};
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (int p = 0; p < Places; ++p)
         for (; next[p] < turns_of_place; ++next[p]) {
           const turn& t = turns[std::size_t(p)][std::size_t(next[p])];
-          int begin = now[p];
-          const auto after = [&](int end) {
+          Time begin = now[p];
+          const auto after = [&](Time end) {
             begin = std::max(begin, end);
             return end > 0;
           };
           const int s = t.stage, m = t.micro_batch;
           if (!t.backward && s > 0 && !after(forward[s - 1][m])) break;
           if (t.backward && !after(s + 1 < Stages ? backward[s + 1][m] : forward[s][m])) break;
-          now[p] = begin + (t.backward ? 2 : 1);
+          now[p] = begin + lasts(t);
           (t.backward ? backward : forward)[s][m] = now[p];
           all.end[std::size_t(p)][std::size_t(next[p])] = now[p];
           all.whole = std::max(all.whole, now[p]);
