@@ -1,4 +1,4 @@
-// error: set_trainable: some strategies, such as parameter_server, xla and tpu, train all layers: write frozen<\.\.\.> around those that shall not change
+// error: set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<\.\.\.> around those that shall not change
 #include "complete_models.hpp"
 
 using namespace strata;

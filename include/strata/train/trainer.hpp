@@ -305,10 +305,10 @@ class trainer {
   /// Throws strata::error for a name that the summary does not have, and for a batch_norm, which computes something else when it
   /// is frozen.  https://keras.io/guides/transfer_learning
   void set_trainable(const std::string& layer, bool trains) {
-    static_assert(can_freeze,
-                  "set_trainable: some strategies, such as parameter_server, xla and tpu, train all layers: write frozen<...> "
-                  "around those that "
-                  "shall not change");
+    static_assert(
+        can_freeze,
+        "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "
+        "shall not change");
     static_assert(
         !averages_weights,
         "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that shall "
