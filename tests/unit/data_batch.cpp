@@ -187,3 +187,34 @@ TEST_CASE("check_finite names sample and place") {
                        "check_finite: target 1 of sample 1 of the batch is NaN", error);
   data::check_finite(*labelled.begin(), labelled.sample_shape);
 }
+
+TEST_CASE("batches of indices name the samples that batches of rows have, from any position on") {
+  auto rows = counted(23) | data::scale(0.5) | data::shuffle(9) | data::batch<4>;
+  auto indices = rows;
+  indices.by_index(true);
+  const stored_samples set = indices.stored().value();
+  CHECK(set.count == 23);
+  CHECK(set.scale_count == 1);
+  const auto check_pass = [&] {
+    auto at = rows.begin();
+    for (const samples<float>& batch : indices) {
+      REQUIRE(at != rows.end());
+      REQUIRE(batch.count == (*at).count);
+      REQUIRE(batch.x() == nullptr);
+      for (int n = 0; n < batch.count; ++n) {
+        const sample_index i = batch.stored[n];
+        CHECK(stored_number<float>(set.x.type, set.row(set.x, i.row), 1) * 0.5f == (*at).x()[2 * n + 1]);
+        CHECK(stored_number<int>(set.truth.type, set.row(set.truth, i.row), 0) == (*at).labels()[n]);
+      }
+      CHECK(indices.where() == rows.where());
+      ++at;
+    }
+    CHECK(at == rows.end());
+  };
+  check_pass();
+  check_pass();
+  rows.resume_at({1, 12}), indices.resume_at({1, 12});
+  check_pass();
+  auto copy = indices;
+  CHECK((*copy.begin()).x() != nullptr);
+}

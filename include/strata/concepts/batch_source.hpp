@@ -1,5 +1,6 @@
 // What fit, evaluate and predict read: a range of batches whose sample shape and kind of labels are in its type.
 #pragma once
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -23,13 +24,22 @@ struct truth_rows {
   const T* weights = nullptr;            // (count)
 };
 
-/// Samples of a batch, row after row: for each input of the network their numbers, and for each output the truth.
+/// Names a sample: its row in the source, and the epoch in which it is read, which random stages depend on.
+struct sample_index {
+  std::uint32_t row = 0, epoch = 0;
+
+  friend constexpr auto operator<=>(sample_index, sample_index) = default;
+};
+
+/// Samples of a batch, row after row: for each input of the network their numbers, and for each output the truth. Where a device
+/// keeps the data set (stored_samples), a batch may be the indices of its samples instead.
 template <class T>
 struct samples {
   using value_type = T;
 
   const T* inputs[max_ends] = {};  // each (count, shape of the input...)
   truth_rows<T> truths[max_ends] = {};
+  const sample_index* stored = nullptr;  // not null: there are no arrays
   int count = 0;
 
   constexpr samples() = default;
@@ -49,6 +59,10 @@ struct samples {
     samples some;
     const int first = begin < count ? begin : count;
     some.count = most < count - first ? most : count - first;
+    if (stored) {
+      some.stored = stored + first;
+      return some;
+    }
     for (int k = 0; k < sizes.input_count; ++k) some.inputs[k] = inputs[k] + first * sizes.inputs[k];
     for (int k = 0; k < sizes.output_count; ++k) {
       if (truths[k].labels) some.truths[k].labels = truths[k].labels + first;
@@ -115,6 +129,8 @@ constexpr int batch_size_of([[maybe_unused]] const S& source) {
 ///   `only_rows(row_choice)`     the rows that this process computes: the source need not write the others
 ///   `written_by(row_writers)`   the threads that compute write the rows that they will read, between two steps
 ///   `where()`, `resume_at(at)`  a data_position, to resume a training in the middle of an epoch
+///   `stored()`, `by_index(bool)`  the data set as stored_samples, if it lies in memory (std::optional); from the next pass on
+///                                 batches are the indices of their samples
 /// The trainer resets only_rows and written_by with empty functions at the end.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires(const std::remove_cvref_t<S>& source) {

@@ -9,6 +9,7 @@
 #include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/device.hpp>
+#include <strata/concepts/stored_samples.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <vector>
 
@@ -227,5 +228,14 @@ concept fusing_engine = engine<E> && requires(E e, const E& k, const typename E:
 ///   `totals()`            totals_of_steps since then
 template <class E>
 concept totalling_engine = fusing_engine<E> && requires(E e) { e.begin_totals(e.totals().sums); };
+
+/// An engine of a device that can keep a data set there, so that a step needs the indices of its samples only.
+///   `keep_samples(set)`   copies it; returns false if it does not fit. From now on a batch may have samples::stored
+///   `release_samples()`   frees the memory
+template <class E>
+concept keeping_engine = engine<E> && requires(E e, const stored_samples& set) {
+  { e.keep_samples(set) } -> std::same_as<bool>;
+  e.release_samples();
+};
 
 }  // namespace strata

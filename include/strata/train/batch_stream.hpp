@@ -33,8 +33,12 @@ class batch_stream {
 
 /// What happens once in a pass is [[gnu::cold]] here and elsewhere: it is compiled for size, in less time.
 template <class T, class Source>
-class stream_over final : public batch_stream<T> {
+class stream_over : public batch_stream<T> {
+ protected:
   Source& source_;
+  bool by_index_ = false;  // the next pass gives indices of samples
+
+ private:
   row_choice rows_;
   row_writers writers_;
   std::ranges::iterator_t<Source> at_{};
@@ -51,7 +55,10 @@ class stream_over final : public batch_stream<T> {
   /// another stream may read the same source, for instance when a callback evaluates on it.
   explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {})
       : source_(source), rows_(std::move(rows)), writers_(std::move(writers)) {}
-  [[gnu::cold]] ~stream_over() { choose({}, {}); }
+  [[gnu::cold]] ~stream_over() {
+    by_index_ = false;
+    choose({}, {});
+  }
   stream_over(const stream_over&) = delete;
   stream_over& operator=(const stream_over&) = delete;
 
@@ -118,6 +125,7 @@ class stream_over final : public batch_stream<T> {
   [[gnu::cold]] void choose(row_choice rows, row_writers writers) {
     if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));
     if constexpr (requires { source_.written_by(writers); }) source_.written_by(std::move(writers));
+    if constexpr (requires { source_.by_index(true); }) source_.by_index(by_index_);
   }
 };
 

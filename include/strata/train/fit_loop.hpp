@@ -234,6 +234,7 @@ void fit_loop<T>::train_on(const samples<T>& batch) {
   accumulate(at.metric_sums, sums_);
   if (!has_totals_) state.loss = sums_[0].mean();
   if (!has_totals_ && !std::isfinite(state.loss)) {
+    if (!state.bad_loss_ends_training && batch.stored) report_bad_loss_of_step(state.epoch, at.steps_of_epoch + 1);
     if (!state.bad_loss_ends_training)
       report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
                       at.samples_of_epoch);

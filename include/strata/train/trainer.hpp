@@ -25,6 +25,7 @@
 #include <strata/train/predictions.hpp>
 #include <strata/train/speed_notice.hpp>
 #include <strata/train/step_runner.hpp>
+#include <strata/train/stored_stream.hpp>
 #include <strata/train/trainable_layers.hpp>
 #include <strata/train/trainer_arguments.hpp>
 #include <strata/train/training_session.hpp>
@@ -405,7 +406,8 @@ class trainer {
 
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
-    detail::stream_over<T, Source> stream(source, own_rows_, executor_.writers());
+    auto stream =
+        detail::stream_to_train<Program>(executor_, source, own_rows_, detail::pick(class_weight(), options...).empty());
     erased_executor executor(executor_);
     step_runner steps(executor, own_rows_);
     detail::fit_loop<T> loop(executor, steps, stream,

@@ -54,30 +54,44 @@ class batch_slots {
     }
   }
 
-  /// The next slot gets this batch. Returns the samples at addresses of the device, where they are after send().
+  /// The next slot gets this batch. Returns the samples at addresses of the device, where they are after send(). Of a batch of
+  /// indices only these are there then, and places for the samples.
   samples<T> fill(const samples<T>& batch) {
     slots_[at_].used.record(queue_);
     at_ = 1 - at_;
     is_sent_ = false;
     slot& to = slots_[at_];
     to.copied.wait();
-    to.size = end(sizeof(Numbers));
+    std::size_t next = end(sizeof(Numbers));
     const auto put = [&]<class V>(const V* from, long size) -> const V* {
-      if (!from) return nullptr;
-      const std::size_t bytes = std::size_t(batch.count) * std::size_t(size) * sizeof(V), at = to.size;
-      if (bytes > 0) std::memcpy(to.host.data() + at, from, bytes);
-      to.size = end(at + bytes);
+      const std::size_t bytes = std::size_t(batch.count) * std::size_t(size) * sizeof(V), at = next;
+      if (from && bytes > 0) std::memcpy(to.host.data() + at, from, bytes);
+      next = end(at + bytes);
       return reinterpret_cast<const V*>(to.device.data() + at);
     };
+    const auto put_if_there = [&](const auto* from, long size) { return from ? put(from, size) : nullptr; };
     samples<T> there;
     there.count = batch.count;
+    if (batch.stored) {
+      there.stored = put(batch.stored, 1);
+      to.size = next;  // the device makes the rest
+      for (int k = 0; k < ends_->output_count; ++k) {
+        const label_kind kind = truths_[std::size_t(k)];
+        if (kind == label_kind::sparse) there.truths[k].labels = put(static_cast<const std::int32_t*>(nullptr), 1);
+        if (kind == label_kind::dense) there.truths[k].targets = put(static_cast<const T*>(nullptr), ends_->outputs[k]);
+      }
+      for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = put(static_cast<const T*>(nullptr), ends_->inputs[k]);
+      return there;
+    }
     for (int k = 0; k < ends_->output_count; ++k) {
       const bool is_sparse = truths_[std::size_t(k)] == label_kind::sparse;
-      if (is_sparse) there.truths[k].labels = put(batch.truths[k].labels, 1);
-      if (truths_[std::size_t(k)] == label_kind::dense) there.truths[k].targets = put(batch.truths[k].targets, ends_->outputs[k]);
-      there.truths[k].weights = put(batch.truths[k].weights, 1);
+      if (is_sparse) there.truths[k].labels = put_if_there(batch.truths[k].labels, 1);
+      if (truths_[std::size_t(k)] == label_kind::dense)
+        there.truths[k].targets = put_if_there(batch.truths[k].targets, ends_->outputs[k]);
+      there.truths[k].weights = put_if_there(batch.truths[k].weights, 1);
     }
-    for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = put(batch.inputs[k], ends_->inputs[k]);
+    for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = put_if_there(batch.inputs[k], ends_->inputs[k]);
+    to.size = next;
     return there;
   }
   /// The numbers of the slot, to be written between fill() and send(); and where they are on the device.
@@ -99,7 +113,7 @@ class batch_slots {
  private:
   static constexpr std::size_t end(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
   std::size_t bytes_of_slot(std::size_t count) const {
-    std::size_t size = end(sizeof(Numbers));
+    std::size_t size = end(sizeof(Numbers)) + end(count * sizeof(sample_index));
     for (int k = 0; k < ends_->output_count; ++k) size += end(count * truth_bytes(k)) + end(count * sizeof(T));
     for (int k = 0; k < ends_->input_count; ++k) size += end(count * std::size_t(ends_->inputs[k]) * sizeof(T));
     return size;

@@ -10,6 +10,7 @@
 #include <span>
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/batch_slots.hpp>
+#include <strata/cuda/engine/kept_samples.hpp>
 #include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/nccl_sums.hpp>
 #include <strata/cuda/engine/options.hpp>
@@ -56,6 +57,7 @@ class cuda_engine {
   struct step_graph {
     int count, slot;
     std::uint32_t weighted;  // a bit for each output whose samples have weights: they have places in the slot
+    bool by_index;           // the device gathers the batch
     machine::graph work;
   };
 
@@ -77,6 +79,9 @@ class cuda_engine {
 
     leaf_range own;    // leaves of the batch
     samples<T> batch;  // those of its leaves, at addresses of the device
+
+    kept_samples kept;
+    bool is_gathered = true;
 
     /// What kernels have prepared for a number of samples and leaves.
     struct prepared_kernels {
@@ -101,6 +106,7 @@ class cuda_engine {
   std::vector<std::unique_ptr<replica>> replicas_;  // after the arrays that their queues may still write to
   buffer<double> totals_;                           // on the first device
   std::vector<step_graph> graphs_;
+  double data_share_;
   bool uses_graphs_, sums_are_on_host_ = false, penalties_are_on_host_ = true;
   kernel_observer* observer_ = nullptr;
   std::vector<trained_group> groups_;  // empty: no layer was ever frozen at run time
@@ -120,6 +126,7 @@ class cuda_engine {
       : leaves_(policy, ends),
         penalties_(std::size_t(trained.count)),
         host_totals_(totals_kernel::size),
+        data_share_(o.data_share),
         uses_graphs_(o.graphs),
         sums_by_nccl_(o.sums_by_nccl) {
     if (o.devices.empty()) throw_error("cuda_options: at least one device is needed");
@@ -160,6 +167,29 @@ class cuda_engine {
     nccl_ = nullptr;
     nccl_ = std::make_unique<nccl_sums<T>>(indices, group, rank, ranks, std::move(buckets), layout.trainable, std::move(watch));
     begin_sums();  // a step may be under way
+  }
+
+  /// Each device gets a copy, if it has room for it: cuda_options::data_share of the memory that is free now.
+  bool keep_samples(const stored_samples& set)
+    requires(ends.input_count == 1 && ends.output_count == 1)
+  {
+    release_samples();
+    for (const auto& r : replicas_)
+      if (double(set.bytes()) > data_share_ * double(machine::free_memory(r->on.index()))) return false;
+    try {
+      for (const auto& r : replicas_) r->kept.keep(r->on, r->queue, set);
+    } catch (const out_of_device_memory&) {
+      release_samples();
+      return false;
+    }
+    return true;
+  }
+  void release_samples() {
+    for (const auto& r : replicas_) {
+      if (r->kept.empty()) continue;
+      drop_graphs();
+      r->kept = {};
+    }
   }
 
   const cuda_device& on() const { return first().on; }
@@ -318,10 +348,13 @@ class cuda_engine {
     const int count = leaves_.batch().count, slot = first().batches.index();
     std::uint32_t weighted = 0;
     for (int k = 0; k < ends.output_count; ++k) weighted |= std::uint32_t{first().batch.truths[k].weights != nullptr} << k;
+    const bool by_index = leaves_.batch().stored != nullptr;
     if (graphs_.size() == most_graphs) drop_graphs();
-    auto graph = std::ranges::find_if(
-        graphs_, [&](const step_graph& each) { return each.count == count && each.slot == slot && each.weighted == weighted; });
-    if (graph == graphs_.end()) graph = graphs_.insert(graph, {count, slot, weighted, machine::capture(first().queue, all)});
+    auto graph = std::ranges::find_if(graphs_, [&](const step_graph& each) {
+      return each.count == count && each.slot == slot && each.weighted == weighted && each.by_index == by_index;
+    });
+    if (graph == graphs_.end())
+      graph = graphs_.insert(graph, {count, slot, weighted, by_index, machine::capture(first().queue, all)});
     graph->work.launch(first().queue);
   }
   /// From now on the metric sums of each train_at_once are added to these, as the trainer would add them.
@@ -426,6 +459,7 @@ class cuda_engine {
       r.context.leaves = {r.own.size(), capacity, layout.trainable, long(sums_of_leaf::size)};
       const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
       r.batch = r.batches.fill(rows);
+      r.is_gathered = !r.batch.stored;
       r.context.random_of_group = r.batches.numbers_on_device()->random;
       for (int g = 0; g < plan.group_count; ++g)
         r.batches.numbers().random[g] = r.context.random.fork(std::uint64_t(plan.groups[g].first));
@@ -482,6 +516,7 @@ class cuda_engine {
     for (const auto& r : replicas_) {
       r->batches.send();
       if (r->own.size() == 0) continue;
+      if (!std::exchange(r->is_gathered, true)) r->kept.template gather<ends.inputs[0]>(r->queue, r->batch, ends.outputs[0]);
       pass<Why> each(r->context, (*r).*memory, sums_of(*r), r->batch, first_row(*r));
       f(*r, each);
     }

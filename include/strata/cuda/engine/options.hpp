@@ -32,12 +32,14 @@ struct deterministic {};
 struct fastest {};
 
 /// The devices of an engine, into how many leaves it cuts a batch (0: as the size of the batch says), how it adds gradients,
-/// and whether one device launches a step as a graph. Without graphs the bits are the same.
+/// and whether one device launches a step as a graph. data_share: fit keeps a data set on each device if it takes up at most this
+/// part of the memory that is free then; 0: never. Without graphs and with any share the bits are the same.
 struct cuda_options {
   std::vector<int> devices{0};
   int leaves = 0;
   bool sums_by_nccl = false;
   bool graphs = true;
+  double data_share = 0.5;
 
   cuda_options() = default;
   cuda_options(gpu one) : devices{one.index} {}

@@ -37,6 +37,7 @@ namespace strata::machine {
 /// What one device has done since it was asked last.
 struct work_counts {
   long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0, sums = 0;  // also those of graphs
+  long bytes_to_device = 0;                                                                  // of copies_to_device
   long library_calls = 0;                  // of the kernels, those of cuBLASLt and cuDNN
   long graphs = 0, captures = 0;           // launched, recorded
   long waits = 0, event_waits = 0;         // of the host: for a queue, for an event
@@ -44,7 +45,7 @@ struct work_counts {
   constexpr work_counts& operator+=(const work_counts& more) {
     kernels += more.kernels, library_calls += more.library_calls, graphs += more.graphs, captures += more.captures;
     copies_to_device += more.copies_to_device, copies_to_host += more.copies_to_host, copies_between += more.copies_between,
-        sums += more.sums;
+        sums += more.sums, bytes_to_device += more.bytes_to_device;
     waits += more.waits, event_waits += more.event_waits;
     bytes_read += more.bytes_read, bytes_written += more.bytes_written;
     return *this;
@@ -400,11 +401,11 @@ class queue {
 };
 
 namespace detail {
-inline void count(const queue& q, long work_counts::* what, const char* during) {
+inline void count(const queue& q, long work_counts::* what, const char* during, long how_many = 1) {
   const auto locked = machine_state::the().lock();
   machine_state::the().refuse_lost(q.device(), during);
   work_counts& to = q.state().recorded ? q.state().recorded->counts : machine_state::the().counts(q.device());
-  ++(to.*what);
+  to.*what += how_many;
 }
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
 
@@ -538,6 +539,13 @@ graph capture(const queue& q, F&& f) {
   return graph(now.on.recorded);
 }
 
+/// Bytes.
+inline std::size_t free_memory(int device) {
+  auto& all = detail::machine_state::the();
+  const auto locked = all.lock();
+  return all.memory(device).free();
+}
+
 /// Zeroed. Throws out_of_device_memory or device_lost.
 inline void* allocate(int device, std::size_t bytes) {
   auto& all = detail::machine_state::the();
@@ -572,12 +580,14 @@ class pinned_memory {
 /// The values are read when the copy is done: until then they stay as they are.
 inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* from, std::size_t bytes) {
   detail::count(q, &work_counts::copies_to_device, "a copy to the device");
+  detail::count(q, &work_counts::bytes_to_device, "a copy to the device", long(bytes));
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
 /// The values are read now.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::machine_state::refuse_in_graph(q.state(), "a copy of memory that is not pinned");
   detail::count(q, &work_counts::copies_to_device, "a copy to the device");
+  detail::count(q, &work_counts::bytes_to_device, "a copy to the device", long(bytes));
   const auto* const first = static_cast<const std::byte*>(from);
   detail::enqueue(q,
                   [to, values = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, values.data(), values.size()); });

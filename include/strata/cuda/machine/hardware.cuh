@@ -209,6 +209,13 @@ float milliseconds_of(const queue& q, Work&& work) {
   return time;
 }
 
+/// Bytes; 0 if the device does not say.
+inline std::size_t free_memory(int device) {
+  std::size_t free = 0, total = 0;
+  detail::check(device, cudaSetDevice(device), "cudaSetDevice");
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+}
+
 /// Zeroed. Throws out_of_device_memory or device_lost.
 inline void* allocate(int device, std::size_t bytes) {
   detail::check(device, cudaSetDevice(device), "cudaSetDevice");

@@ -47,6 +47,11 @@ class batch_buffer {
     move(x_.data(), sizes::x), move(labels_.data(), sizes::label), move(targets_.data(), sizes::target);
   }
   T* x() { return x_.data(); }
+  /// Memory for the indices of so many samples.
+  sample_index* indices(std::size_t samples) {
+    indices_.grow(samples);
+    return indices_.data();
+  }
   std::int32_t* labels() { return labels_.data(); }
   T* targets() { return targets_.data(); }
   /// Memory for the weights of so many samples.
@@ -58,6 +63,7 @@ class batch_buffer {
  private:
   arena<T> x_, targets_, weights_;
   arena<std::int32_t> labels_;
+  arena<sample_index> indices_;
 };
 
 }  // namespace strata::data::detail

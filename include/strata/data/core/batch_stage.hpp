@@ -40,6 +40,11 @@ concept has_only_rows = requires(B& base, row_choice which) { base.only_rows(whi
 template <class B>
 concept has_written_by = requires(B& base, row_writers who) { base.written_by(who); };
 template <class B>
+concept gives_indices = requires(B& base, const B& constant, bool yes) {
+  base.by_index(yes);
+  constant.stored()->count;
+};
+template <class B>
 concept resumable = requires(B& base, data_position position) {
   base.resume_at(position);
   { std::as_const(base).where() } -> std::same_as<data_position>;

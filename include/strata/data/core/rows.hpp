@@ -98,6 +98,9 @@ concept has_weight = requires(const R& rows, sample_index i) { rows.weight(i); }
 /// A pointer to x of a sample, if x lies in memory as value_type.
 template <class R>
 concept has_direct = requires(const R& rows, sample_index i) { rows.direct(i); };
+/// Rows that may lie in memory as stored_samples says: `std::optional<stored_samples> stored() const`.
+template <class R>
+concept has_stored = requires(const R& rows) { rows.stored()->count; };
 /// Rows of a stream: an index may be read until it is released, and its memory is used again afterwards.
 template <class R>
 concept releasable = requires(const R& rows, sample_index i) {

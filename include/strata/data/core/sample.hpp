@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -14,12 +13,7 @@
 
 namespace strata::data {
 
-/// Names a sample: its row in the source, and the epoch in which it is read, which random stages depend on.
-struct sample_index {
-  std::uint32_t row = 0, epoch = 0;
-
-  friend constexpr auto operator<=>(sample_index, sample_index) = default;
-};
+using strata::sample_index;
 
 /// Input x with its label or target: an integer is a class, a floating-point number or several numbers are a target.
 template <class X, class Y>

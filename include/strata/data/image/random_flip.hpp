@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <ranges>
 #include <strata/base/shape.hpp>
 #include <strata/base/tensor.hpp>
+#include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/scratch.hpp>
 #include <strata/data/image/random_image.hpp>
 #include <utility>
@@ -59,12 +61,12 @@ namespace detail {
 template <row_source Base>
 class flipped_rows : public random_rows<Base> {
  public:
-  flipped_rows(Base base, flip_mode mode, std::uint64_t seed) : random_rows<Base>(std::move(base)), mode_(mode), seed_(seed) {}
+  flipped_rows(Base base, flip_mode mode, std::uint64_t seed)
+      : random_rows<Base>(std::move(base)), mirror_{seed, mode != flip_mode::vertical, mode != flip_mode::horizontal} {}
 
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
-    const auto [first, second] = draw(seed_, 0x666C6970, this->base_, i);  // "flip"
-    const bool across = mode_ != flip_mode::vertical && first < 0.5, down = mode_ != flip_mode::horizontal && second < 0.5;
+    const auto [across, down] = mirror_.of(ordinal(this->base_, i), i.epoch);
     if (!across && !down) return this->base_.write(i, ahead, to, then);
     const scratch<T> image(std::size_t{Base::sample_shape.size()});
     sample_place<T> before = to;
@@ -72,10 +74,18 @@ class flipped_rows : public random_rows<Base> {
     this->base_.write(i, ahead, before, then);
     flip<T, Base::sample_shape>(image.data(), to.x, across, down);
   }
+  std::optional<stored_samples> stored() const
+    requires has_stored<Base>
+  {
+    std::optional<stored_samples> all = this->base_.stored();
+    if (!all || !all->rows_are_ordinals || all->mirror_count == stored_samples::most_mirrors) return {};
+    all->mirrors[all->mirror_count++] = mirror_;
+    all->width = Base::sample_shape[1], all->channels = Base::sample_shape[2];
+    return all;
+  }
 
  private:
-  flip_mode mode_;
-  std::uint64_t seed_;
+  random_mirror mirror_;
 };
 
 struct random_flip_fn {

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/indexed_view.hpp>
@@ -41,6 +43,7 @@ class sparse_labels {
 
   std::size_t size() const { return values_->size(); }
   std::int32_t operator[](std::size_t i) const { return (*values_)[i]; }
+  std::span<const std::int32_t> values() const { return *values_; }
 
  private:
   std::shared_ptr<const std::vector<std::int32_t>> values_;
@@ -80,6 +83,22 @@ template <>
 inline constexpr bool any_thread_may_read<no_labels> = true;
 template <>
 inline constexpr bool any_thread_may_read<sparse_labels> = true;
+
+/// Rows of numbers at one address: array, sparse_labels.
+template <class X>
+concept lies_in_memory = requires(const X& x) {
+  { *x.values().data() } -> std::convertible_to<double>;
+  requires storable_number<std::remove_cvref_t<decltype(*x.values().data())>>;
+};
+template <class X>
+stored_samples::column add_column(stored_samples& to, const X& rows) {
+  const auto values = rows.values();
+  const std::size_t bytes = values.size_bytes();
+  to.blocks[to.block_count] = {reinterpret_cast<const std::byte*>(values.data()), bytes};
+  return {.block = to.block_count++,
+          .stride = bytes / to.count,
+          .type = number_type_of<std::remove_cv_t<typename decltype(values)::element_type>>};
+}
 
 /// The rows of from_tensor_slices: an array of samples with their labels.
 template <class X, class Labels>
@@ -121,6 +140,16 @@ class tensor_rows : public targets_of<Labels> {
     return y_[i.row];
   }
   const value_type* direct(sample_index i) const { return x_.row(i.row); }
+
+  std::optional<stored_samples> stored() const
+    requires(lies_in_memory<X> && (labels == label_kind::none || lies_in_memory<Labels>))
+  {
+    stored_samples all{.count = size()};
+    all.x = add_column(all, x_);
+    if constexpr (labels != label_kind::none) all.truth = add_column(all, y_);
+    all.truths = labels;
+    return all;
+  }
 
   const X& x() const { return x_; }
   const Labels& y() const { return y_; }

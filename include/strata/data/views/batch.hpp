@@ -9,6 +9,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/autotune.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/batch_extent.hpp>
@@ -42,6 +43,7 @@ class batch_maker {
 
  protected:
   static constexpr row_properties properties = rows::properties;
+  static constexpr bool gives_indices = has_stored<rows> && !has_weight<rows>;
   static_assert(!(has_weight<rows> && properties.leaves_out), "samples that may be left out have no weights");
   static constexpr std::size_t sample_size = rows::sample_shape.size(),
                                target_size = rows::labels == label_kind::dense ? rows::target_shape.size() : 0,
@@ -89,6 +91,19 @@ class batch_maker {
       state_.writers = std::move(who);
   }
 
+  /// The data set, if it lies in memory.
+  std::optional<stored_samples> stored() const
+    requires gives_indices
+  {
+    return base_.rows().stored();
+  }
+  /// Until the next choice, whether batches are the indices of their samples.
+  void by_index(bool yes)
+    requires gives_indices
+  {
+    state_.by_index = yes;
+  }
+
   const V& base() const { return base_; }
 
   /// For stages that own their buffers: start_epoch(), then fill() until the count is 0.
@@ -106,6 +121,8 @@ class batch_maker {
     to_skip_ = 0;
   }
   samples<T> fill(batch_buffer<T>& out) {
+    if constexpr (gives_indices)
+      if (state_.by_index) return fill_indices(out);
     const int threads = threads_for_this_batch();
     const bool is_first = state_.taken == 0;
     std::size_t filled = 0;
@@ -149,12 +166,26 @@ class batch_maker {
   bool done() const { return state_.current.count == 0; }
 
  private:
+  [[gnu::cold]] samples<T> fill_indices(batch_buffer<T>& out) {
+    const std::size_t count = std::min(batch_size_, look_ahead(batch_size_));
+    if (count < batch_size_) {
+      if (state_.taken == 0) refuse_fewer_than_a_batch(count);
+      if (drops_remainder_) return {};
+    }
+    samples<T> batch;
+    batch.stored = out.indices(batch_size_), batch.count = static_cast<int>(count);
+    std::copy_n(state_.indices.data(), count, out.indices(batch_size_));
+    std::copy(state_.indices.data() + count, state_.indices.data() + state_.known, state_.indices.data());
+    state_.known -= count, state_.taken += count;
+    return batch;
+  }
+
   struct state : position<V> {
     std::vector<sample_index> indices;  // of a batch and of the next few samples
     std::size_t known = 0;              // how many of them have been read
     batch_buffer<T> buffer;
     samples<T> current;
-    bool begun = false;
+    bool begun = false, by_index = false;
     int epoch = 0;
     std::size_t taken = 0;              // samples of this epoch
     row_choice wanted;                  // empty: all rows

@@ -22,6 +22,7 @@
 #include <strata/base/exceptions.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
+#include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/element.hpp>
@@ -71,6 +72,16 @@ class kept_rows {
   static constexpr label_kind labels = Base::labels;
 
  protected:
+  static stored_samples stored_at(const std::byte* first, std::size_t count)
+    requires storable_number<value_type>
+  {
+    stored_samples all{.count = count, .blocks = {{first, count * kept::bytes}}, .block_count = 1, .truths = labels};
+    all.x.stride = kept::bytes, all.x.type = number_type_of<value_type>;
+    all.truth = all.x;
+    all.truth.offset = labels == label_kind::sparse ? kept::label_at : kept::x_size * sizeof(value_type);
+    if constexpr (labels == label_kind::sparse) all.truth.type = number_type::i32;
+    return all;
+  }
   static const value_type* x(const std::byte* at) { return reinterpret_cast<const value_type*>(at); }
   static std::int32_t label_at(const std::byte* at) {
     std::int32_t label;
@@ -121,6 +132,17 @@ class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
     requires has_label<Base>
   {
     return this->base_.label(i);
+  }
+  /// Once all rows have been read.
+  std::optional<stored_samples> stored() const
+    requires storable_number<typename rows::value_type>
+  {
+    for (const auto& each : memory_->states)
+      if (each.load(std::memory_order_acquire) != state::known) return {};
+    stored_samples all = rows::stored_at(memory_->bytes.get(), memory_->states.size());
+    for (std::uint32_t row = 0; row < all.count && all.rows_are_ordinals; ++row)
+      all.rows_are_ordinals = this->ordinal({row}) == row;
+    return all;
   }
 
  private:
@@ -187,6 +209,11 @@ class cached_file_rows : public kept_rows<Base> {
     return rows::label_at(at(i));
   }
   const value_type* direct(sample_index i) const { return rows::x(at(i)); }
+  std::optional<stored_samples> stored() const
+    requires storable_number<value_type>
+  {
+    return rows::stored_at(at({}), size_);
+  }
 
   /// Writes all samples of a view in their order. The file is complete or absent.
   template <class V>

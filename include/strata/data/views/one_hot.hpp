@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/rows_view.hpp>
@@ -44,6 +46,13 @@ class one_hot_rows : public rows_around<Base> {
     this->base_.write(i, ahead, sample_place<T>{.x = to.x, .label = &label}, then);
     std::fill_n(to.target, Classes, T(0));
     to.target[checked_class<Classes>("one_hot", label, this->ordinal(i))] = T(1);
+  }
+  std::optional<stored_samples> stored() const
+    requires has_stored<Base>
+  {
+    std::optional<stored_samples> all = this->base_.stored();
+    if (all) all->classes = Classes;
+    return all;
   }
   const value_type* direct(sample_index i) const
     requires has_direct<Base>

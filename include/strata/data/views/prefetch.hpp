@@ -70,6 +70,17 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   {
     wanted_rows_ = std::move(which);
   }
+  auto stored() const
+    requires detail::gives_indices<V>
+  {
+    return worker_->stored();
+  }
+  /// Holds from the next pass on.
+  void by_index(bool yes)
+    requires detail::gives_indices<V>
+  {
+    by_index_ = yes;
+  }
   /// The position after the current batch; batches made ahead do not count.
   data_position where() const
     requires requires(const V& v) { v.where(); }
@@ -105,6 +116,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   struct pass {
     std::optional<data_position> from;  // none: V counts its epochs
     row_choice wanted{};
+    bool by_index = false;
   };
   struct slot {
     detail::batch_buffer<T> buffer;
@@ -144,6 +156,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
       take();
     }
     slot& current() { return ring_[reading_]; }
+    auto stored() const { return source_.stored(); }
     std::size_t buffers() const { return buffers_.load(std::memory_order_relaxed); }
 
    private:
@@ -202,6 +215,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
       STRATA_TRY {
         if constexpr (detail::has_only_rows<V>)
           if (starts) source_.only_rows(wanted_.wanted);
+        if constexpr (detail::gives_indices<V>)
+          if (starts) source_.by_index(wanted_.by_index);
         if (starts && wanted_.from) order(*wanted_.from);
         if constexpr (requires { source_.fill(s.buffer); }) {  // no copy
           if (starts) source_.start_epoch();
@@ -244,7 +259,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   };
 
   void start() {
-    next_pass_.wanted = wanted_rows_;
+    next_pass_.wanted = wanted_rows_, next_pass_.by_index = by_index_;
     worker_->begin(std::exchange(next_pass_, {}));
   }
   const samples<T>& read() const { return worker_->current().batch; }
@@ -256,6 +271,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   std::unique_ptr<worker> worker_;  // does not move with the view: the thread refers to it
   pass next_pass_;
   row_choice wanted_rows_;
+  bool by_index_ = false;
   std::size_t size_ = 0;
   std::string order_;
   std::size_t shards_ = 1;

@@ -2,6 +2,8 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <optional>
+#include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/rows_view.hpp>
 #include <type_traits>
@@ -21,6 +23,15 @@ class scaled_rows : public samples_around<Base> {
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
     this->base_.write(i, ahead, to, [then, factor = static_cast<T>(factor_)](T v) { return then(v * factor); });
+  }
+
+  std::optional<stored_samples> stored() const
+    requires has_stored<Base>
+  {
+    std::optional<stored_samples> all = this->base_.stored();
+    if (!all || all->scale_count == stored_samples::most_scales) return {};
+    all->scales[all->scale_count++] = factor_;
+    return all;
   }
 
  private:

@@ -241,6 +241,19 @@ class synchronous_executor
   }
   void end_totals() { keeps_totals_ = false; }
 
+  /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
+  /// the indices of its samples.
+  bool keep_samples(const stored_samples& set)
+    requires keeping_engine<engine_type>
+  {
+    return engine_.keep_samples(set);
+  }
+  void release_samples()
+    requires keeping_engine<engine_type>
+  {
+    engine_.release_samples();
+  }
+
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     metric_sums<Program> out;
     collect_parameters();

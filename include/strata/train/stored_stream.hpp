@@ -1,0 +1,95 @@
+// The batches of a fit whose device keeps the data set: indices of samples.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <strata/base/exceptions.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/stored_samples.hpp>
+#include <strata/program/row_tables.hpp>
+#include <strata/train/batch_stream.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace strata::detail {
+
+/// Whether the devices of an executor can make batches of a source by themselves.
+template <class Program, class Executor, class Source>
+concept trains_on_stored = requires(Executor& executor, Source& source) {
+  source.by_index(true);
+  executor.keep_samples(*source.stored());
+  requires std::is_same_v<typename Source::value_type, samples<typename Program::value_type>>;
+  requires count_row_tables<Program>() == 0;  // the indices of embeddings are checked in each batch
+};
+
+/// Before each pass it asks the source whether its samples lie in memory, until they do: those of `cache` do after the first
+/// pass. From then on, if they fit into the devices, batches are indices. Samples with a label that is no class are not kept: the
+/// step that reads one says so.
+template <class T, class Source, class Executor>
+class stored_stream final : public stream_over<T, Source> {
+  using base = stream_over<T, Source>;
+
+  Executor& executor_;
+  long classes_;  // of the network, if it compares with labels
+  enum class state { unknown, kept, refused } state_;
+
+ public:
+  stored_stream(Executor& executor, Source& source, row_choice rows, long classes, bool may_keep)
+      : base(source, std::move(rows), executor.writers()),
+        executor_(executor),
+        classes_(classes),
+        state_(may_keep ? state::unknown : state::refused) {}
+  [[gnu::cold]] ~stored_stream() {
+    if (state_ != state::kept) return;
+    STRATA_TRY { executor_.release_samples(); }
+    STRATA_CATCH_ALL {}  // a device that is lost says so in the next step
+  }
+
+  [[gnu::cold]] void start(int pass) override {
+    keep();
+    base::start(pass);
+  }
+  [[gnu::cold]] void resume(int pass, const std::optional<data_position>& from, long batches) override {
+    keep();
+    base::resume(pass, from, batches);
+  }
+  bool next(samples<T>& batch) override {
+    if (base::next(batch)) return true;
+    this->source_.by_index(false);  // callbacks may read it now
+    return false;
+  }
+
+ private:
+  [[gnu::cold]] void keep() {
+    if (state_ == state::unknown) {
+      const std::optional<stored_samples> set = this->source_.stored();
+      if (set) state_ = has_classes_only(*set) && executor_.keep_samples(*set) ? state::kept : state::refused;
+    }
+    this->by_index_ = state_ == state::kept;
+  }
+  bool has_classes_only(const stored_samples& set) const {
+    if (set.truths != label_kind::sparse) return true;
+    const long classes = set.classes > 0 ? set.classes : classes_;
+    for (std::size_t n = 0; n < set.count; ++n) {
+      std::int32_t label;
+      std::memcpy(&label, set.row(set.truth, n), sizeof label);
+      if (label < 0 || label >= classes) return false;
+    }
+    return true;
+  }
+};
+
+/// may_keep: nothing on the host reads the samples of a batch.
+template <class Program, class Executor, class Source>
+auto stream_to_train(Executor& executor, Source& source, const row_choice& rows, [[maybe_unused]] bool may_keep) {
+  using T = typename Program::value_type;
+  if constexpr (trains_on_stored<Program, Executor, Source>) {
+    constexpr const auto& t = tape_of<typename Program::items>;
+    return stored_stream<T, Source, Executor>(executor, source, rows, t.nodes[ends_of(t).losses[0]].out.last(), may_keep);
+  } else {
+    return stream_over<T, Source>(source, rows, executor.writers());
+  }
+}
+
+}  // namespace strata::detail

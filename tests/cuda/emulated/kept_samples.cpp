@@ -1,0 +1,184 @@
+// Data sets that stay on the device: the bits of batches that are streamed, and what a step copies.
+// needs: boost_context
+#include "compare.hpp"
+
+#include <limits>
+#include <strata/cuda/cuda.hpp>
+#include <strata/data/image/random_flip.hpp>
+#include <strata/data/views/cache.hpp>
+#include <strata/data/views/map.hpp>
+#include <strata/data/views/one_hot.hpp>
+#include <strata/data/views/prefetch.hpp>
+#include <strata/strata.hpp>
+#include <string>
+
+#include "unit/error_of.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+constexpr shape image{4, 3, 2};
+using net = sequential<input<4, 3, 2>, flatten, dense<5, relu>, dense<3, softmax>>;
+
+std::vector<std::uint8_t> pixels(int samples) {
+  std::vector<std::uint8_t> all(std::size_t(samples * image.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::uint8_t(i * i * 7 + i / 24);
+  return all;
+}
+std::vector<int> classes(int samples) {
+  std::vector<int> all(static_cast<std::size_t>(samples));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = int(i * i % 3);
+  return all;
+}
+auto images(int samples) { return data::from_tensor_slices(data::array<std::uint8_t, image>(pixels(samples)), classes(samples)); }
+
+#if defined(__CUDACC__)
+struct counts_of_fit {};  // a device does not count
+counts_of_fit take_counts() { return {}; }
+#else
+using counts_of_fit = machine::work_counts;
+counts_of_fit take_counts() { return machine::take_counts(0); }
+#endif
+
+struct outcome {
+  std::vector<float> weights;
+  std::vector<double> loss;
+  counts_of_fit counts;
+};
+
+template <class Loss>
+outcome trained(int devices, double share, auto source, auto&&... options) {
+  have_devices(devices);
+  cuda_options how;
+  how.data_share = share, how.leaves = 4, how.devices.clear();
+  for (int i = 0; i < devices; ++i) how.devices.push_back(i % machine::device_count());
+  trainer model{net{}, adam{}, Loss{}, one_device<cuda>{how}, seed(7)};
+  take_counts();
+  const history past = model.fit(source, verbosity::off, options...);
+  const counts_of_fit counts = take_counts();
+  const auto w = model.executor().parameters();
+  return {{w.begin(), w.end()}, past["loss"], counts};
+}
+
+#if !defined(__CUDACC__)
+/// Of each of the last epochs of a training on one device.
+template <class Loss>
+long bytes_of_epoch(double share, const auto& make) {
+  const auto bytes = [&](int count) { return trained<Loss>(1, share, make(), epochs(count)).counts.bytes_to_device; };
+  return (bytes(6) - bytes(2)) / 4;
+}
+
+#endif
+
+/// 45 samples in batches of 8.
+template <class Loss>
+void compare_with_streamed(const auto& make) {
+  const outcome streamed = trained<Loss>(1, 0, make(), epochs(3));
+  for (const int devices : {1, 2}) {
+    const outcome kept = trained<Loss>(devices, 0.5, make(), epochs(3));
+    CHECK(kept.weights == streamed.weights);
+    CHECK(kept.loss == streamed.loss);
+  }
+#if !defined(__CUDACC__)
+  constexpr long indices = 256, numbers = 256;  // each padded to 256 bytes
+  CHECK(bytes_of_epoch<Loss>(0.5, make) <= 6 * (numbers + indices) + 256);
+  CHECK(bytes_of_epoch<Loss>(0, make) > 45 * image.size() * long(sizeof(float)));
+#endif
+}
+
+using labelled = sparse_categorical_crossentropy<>;
+}  // namespace
+
+TEST_CASE("bytes of images, scaled and mirrored, in shuffled batches") {
+  compare_with_streamed<labelled>([] {
+    return images(45) | data::scale(1.0 / 255) | data::random_flip(data::flip_mode::horizontal_and_vertical, {.seed = 3}) |
+           data::scale(0.3) | data::shuffle(20) | data::batch<8>;
+  });
+}
+
+TEST_CASE("samples that a function has made, from the second epoch on, made ahead") {
+  compare_with_streamed<labelled>([] {
+    return images(45) | data::map([](auto x, int y) {
+             data::stored_tensor<float, image> out;
+             for (int k = 0; k < image.size(); ++k) out.values[std::size_t(k)] = float(x.data[k]) / 77;
+             return data::sample{out, y};
+           }) |
+           data::cache | data::random_flip(data::flip_mode::horizontal, {.seed = 5}) | data::batch<8> | data::prefetch(2);
+  });
+}
+
+TEST_CASE("targets: rows of numbers, and classes as rows") {
+  compare_with_streamed<mean_squared_error>([] { return images(45) | data::scale(0.01) | data::one_hot<3> | data::batch(8); });
+  compare_with_streamed<mean_squared_error>([] {
+    std::vector<double> x(45 * 24), y(45 * 3);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = number(1, i) + 1e-9;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = number(2, i) / 3;
+    return data::from_tensor_slices(data::array<double, image>(x), data::array<double, shape{3}>(y)) | data::batch<8>;
+  });
+}
+
+#if !defined(__CUDACC__)
+TEST_CASE("a step is one copy of indices and one graph, the last short batch too") {
+  const auto make = [] { return images(45) | data::scale(1.0 / 255) | data::batch<8>; };
+  const machine::work_counts kept = trained<labelled>(1, 0.5, make(), epochs(8)).counts,
+                             streamed = trained<labelled>(1, 0, make(), epochs(8)).counts;
+  CHECK(kept.graphs == 8 * 6);
+  CHECK(kept.captures == streamed.captures);
+  CHECK(kept.copies_to_device == streamed.copies_to_device + 2);  // images and labels
+  CHECK(kept.kernels == streamed.kernels + 8 * 6);                // one gathers
+  CHECK(kept.waits <= streamed.waits + 2);                        // for the data set, and when it is given up
+}
+#endif
+
+TEST_CASE("a data set that does not fit is streamed") {
+  const auto make = [] { return images(45) | data::batch<8>; };
+  const outcome streamed = trained<labelled>(1, 0, make(), epochs(2)), large = trained<labelled>(1, 1e-9, make(), epochs(2));
+  CHECK(large.weights == streamed.weights);
+#if !defined(__CUDACC__)
+  CHECK(large.counts.bytes_to_device == streamed.counts.bytes_to_device);
+#endif
+}
+
+TEST_CASE("weights of classes, passes over epochs, and a callback that reads the same batches") {
+  const auto make = [] { return images(45) | data::scale(0.01) | data::batch<8>; };
+  const auto both = [&](auto&&... options) {
+    CHECK(trained<labelled>(1, 0.5, make(), options...).weights == trained<labelled>(1, 0, make(), options...).weights);
+  };
+  both(epochs(2), class_weight{{0, 2.0}, {1, 0.5}});
+  both(epochs(3), steps_per_epoch(4));
+
+  auto source = make();
+  int seen = 0;
+  struct reader {
+    decltype(source)& from;
+    int& seen;
+    void on_epoch_end(training_state&) {
+      for (const samples<float>& batch : from) {
+        REQUIRE(batch.x() != nullptr);
+        seen += batch.labels()[0] >= 0 ? batch.count : 0;
+      }
+    }
+  };
+  have_devices(1);
+  trainer model{net{}, adam{}, labelled{}, one_device{gpu(0)}};
+  model.fit(source, epochs(2), verbosity::off, reader{source, seen}, validation(source));
+  CHECK(seen == 90);
+  for (const samples<float>& batch : source) REQUIRE(batch.x() != nullptr);
+}
+
+TEST_CASE("errors of data are those of batches that are streamed") {
+  const auto error_with = [](double share, auto x, auto y, auto&&... options) {
+    return error_of([&] {
+      trained<labelled>(1, share, data::from_tensor_slices(data::array<float, image>(x), y) | data::batch<8>, options...);
+    });
+  };
+  std::vector<float> x(20 * 24, 1);
+  std::vector<int> y = classes(20);
+  y[17] = 3;
+  CHECK(error_with(0.5, x, y) == error_with(0, x, y));
+  CHECK(error_with(0.5, x, y) == "sample 17 has the label 3, but the network has 3 classes: labels must be 0 to 2");
+  y[17] = 0;
+  x[10 * 24] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(error_with(0.5, x, y).starts_with("epoch 1, step 2: the loss is nan or infinite"));
+}
