@@ -9,6 +9,7 @@
 #include <strata/distribute/resolvers/slurm.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/distribute/resolvers/torchrun.hpp>
+#include <strata/distribute/resolvers/tpu_workers.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>

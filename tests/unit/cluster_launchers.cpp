@@ -1,4 +1,4 @@
-// The resolvers of torchrun, mpirun, Slurm and Kubernetes: environments as these programs set them, and wrong ones.
+// The resolvers of torchrun, mpirun, Slurm, Kubernetes and TPU slices: environments as these programs set them, and wrong ones.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <strata/distribute/resolvers/mpirun.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>
 #include <strata/distribute/resolvers/torchrun.hpp>
+#include <strata/distribute/resolvers/tpu_workers.hpp>
 
 #include "error_of.hpp"
 
@@ -82,6 +83,23 @@ TEST_CASE("numbered roles: workers first, then parameter servers, last the evalu
   CHECK(mistake(torchrun{.roles = {.ps = 3, .evaluator = true}}, of_torchrun) ==
         "torchrun: of 4 processes, 3 parameter servers and the evaluator leave no process that trains");
   CHECK(mistake(torchrun{.roles = {.ps = -1}}, of_torchrun) == "torchrun: there cannot be -1 parameter servers");
+}
+
+TEST_CASE("tpu_workers: the hosts of a slice") {
+  const settings of_slice = {{"TPU_WORKER_HOSTNAMES", "tpu-0.tpu,tpu-1.tpu,tpu-2.tpu"}, {"TPU_WORKER_ID", "2"}};
+  const cluster c = resolved(tpu_workers{}, of_slice);
+  CHECK((c.rank() == 2 && c.size() == 3));
+  CHECK(to_string(c.spec()) == "worker tpu-0.tpu:8476 tpu-1.tpu:8476 tpu-2.tpu:8476");
+  CHECK(to_string(c.coordinator()) == "tpu-0.tpu:8476");
+  CHECK(to_string(resolved(tpu_workers{.port = 4000}, with(of_slice, {{"TPU_WORKER_HOSTNAMES", "a"}, {"TPU_WORKER_ID", "0"}}))
+                      .spec()) == "worker a:4000");
+  CHECK(mistake(tpu_workers{}, without(of_slice, "TPU_WORKER_HOSTNAMES")) ==
+        "tpu_workers: TPU_WORKER_HOSTNAMES is not set: it lists the hosts of the slice, such as a,b");
+  CHECK(mistake(tpu_workers{}, without(of_slice, "TPU_WORKER_ID")) ==
+        "tpu_workers: TPU_WORKER_ID is not set: it is the number of this host");
+  CHECK(mistake(tpu_workers{}, with(of_slice, {{"TPU_WORKER_HOSTNAMES", "a,,b"}})) ==
+        "tpu_workers: TPU_WORKER_HOSTNAMES is 'a,,b', where a name is empty");
+  CHECK(error_of([&] { resolved(tpu_workers{}, with(of_slice, {{"TPU_WORKER_ID", "3"}})); }).starts_with("tpu_workers: "));
 }
 
 TEST_CASE("torchrun: the coordinator is known, the others at the rendezvous") {

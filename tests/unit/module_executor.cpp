@@ -432,7 +432,8 @@ TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet
   observed().devices_of_other_hosts = 12;
   CHECK(
       error_of([] { tpu<>{.plugin = MOCK_PJRT}.devices(); }) ==
-      "tpu: the slice has 16 chips, of which this host has some only: strata trains on slices of one host, such as v5litepod-8");
+      "tpu: the slice has 16 chips, of which this host has some only: tpu trains on the chips of one host, such as v5litepod-8, "
+      "and multi_worker_xla on those of several");
   observed().devices_of_other_hosts = 0;
 
   const auto pod = [&](std::map<std::string, std::string> values) { return gke_tpu{environment(std::move(values))}; };
@@ -443,7 +444,8 @@ TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet
   CHECK(contains(error_of([&] { pod({{"TPU_WORKER_HOSTNAMES", "a,b"}})(); }), "names 2 hosts, but TPU_WORKER_ID is not set"));
   CHECK(contains(error_of([&] { pod({{"TPU_WORKER_HOSTNAMES", "a,b"}, {"TPU_WORKER_ID", "2"}})(); }), "TPU_WORKER_ID is 2, but"));
   CHECK(error_of([&] { tpu{pod({{"TPU_WORKER_HOSTNAMES", "a,b"}, {"TPU_WORKER_ID", "1"}})}.devices(); }) ==
-        "tpu: the slice has 2 hosts: strata trains on slices of one host, such as v5litepod-8");
+        "tpu: the slice has 2 hosts: tpu trains on the chips of one host, such as v5litepod-8, and multi_worker_xla on those of "
+        "several");
   CHECK(tpu_vm{environment({})}().count == 1);
   const scratch_folder bus("module_executor");
   CHECK(tpu_chips(bus.path) == 0);

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mock_pjrt.hpp>
 #include <numeric>
@@ -212,6 +214,33 @@ TEST_CASE("a compiled module that cannot be looked at is given back") {
     CHECK(contains(error_of([&] { c->compile(step(1)); }), "look at a compiled module: the plugin libmock_pjrt.so says"));
     CHECK(observed().alive["loaded executable"] == 0);
   }
+}
+
+TEST_CASE("clients of several processes find each other through values, and have all devices in one order") {
+  const nothing_left end;
+  struct values final : pjrt::value_store {
+    std::map<std::string, std::string> all{{"devices of 0", "2"}, {"devices of 2", "3"}};
+    void set(const std::string& key, const std::string& value) override { all[key] = value; }
+    std::string get(const std::string& key, std::chrono::milliseconds) override {
+      if (!all.contains(key)) throw_error({"no process has set ", key});
+      return all[key];
+    }
+  };
+  const auto store = std::make_shared<values>();
+  const auto client_of = [&](std::int64_t processes) {
+    return pjrt::client::among_processes(mock(), {{"num_nodes", processes}, {"node_id", std::int64_t(1)}}, store);
+  };
+  const auto c = client_of(3);
+  CHECK(store->all["devices of 1"] == "2");
+  CHECK(c->devices_of_all_hosts() == 7);
+  CHECK(c->devices() == 2);
+  CHECK(c->first_of_all() == 2);
+  CHECK(std::ranges::equal(c->ids(7), std::vector{0, 1, 10, 11, 20, 21, 22}));
+  CHECK(std::ranges::equal(c->ids(2), std::vector{10, 11}));  // in the order of all, which is not that of the plugin
+  CHECK((c->spans_processes(7) && !c->spans_processes(2)));
+  CHECK(error_of([&] { c->compile(step(3)); }) == "the module is for 3 replicas, but the plugin libmock_pjrt.so has 2 devices");
+  CHECK(error_of([&] { client_of(4); }) ==
+        "use the devices: the plugin libmock_pjrt.so says (deadline exceeded, code 4): no process has set devices of 3");
 }
 
 TEST_CASE("an error of compiling shows the line of the module") {

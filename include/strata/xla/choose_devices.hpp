@@ -20,7 +20,7 @@ namespace strata {
 /// The devices on which an executor runs, and where it keeps compiled modules; empty: nowhere.
 struct module_devices {
   std::shared_ptr<const pjrt::client> client;
-  int replicas = 1;
+  int replicas = 1;  // of all processes
   std::filesystem::path cache{};
   stablehlo::platform_traits traits{};
 };
@@ -45,6 +45,22 @@ inline module_devices choose_devices(const std::filesystem::path& plugin, std::v
   if (cache.empty()) cache = detail::environment_variable("STRATA_XLA_CACHE");
   const stablehlo::platform_traits traits = stablehlo::traits_of_platform(client->platform());
   return {std::move(client), replicas, std::move(cache), traits};
+}
+
+/// All devices of all processes, which find each other through these values. Throws strata::error if the plugin knows only those
+/// of this process.
+inline module_devices devices_of_processes(const std::filesystem::path& plugin, const std::vector<pjrt::option>& options,
+                                           int processes, std::shared_ptr<pjrt::value_store> values,
+                                           std::filesystem::path cache) {
+  const pjrt::plugin& p = pjrt::plugin::load(plugin);
+  std::shared_ptr<const pjrt::client> client = pjrt::client::among_processes(p, options, std::move(values));
+  const int all = client->devices_of_all_hosts();
+  if (all == client->devices())
+    throw_error({"the plugin ", p.path().string(), " knows only the ", all, " devices of this process, although ", processes,
+                 " processes train together: it cannot add up over processes"});
+  if (cache.empty()) cache = detail::environment_variable("STRATA_XLA_CACHE");
+  const stablehlo::platform_traits traits = stablehlo::traits_of_platform(client->platform());
+  return {std::move(client), all, std::move(cache), traits};
 }
 
 }  // namespace strata

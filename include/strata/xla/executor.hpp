@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -13,9 +14,10 @@
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/random.hpp>
-#include <strata/concepts/process_group.hpp>
+#include <strata/concepts/communicator.hpp>
 #include <strata/distribute/counted_optimizer.hpp>
 #include <strata/distribute/executor.hpp>
+#include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/program.hpp>
@@ -25,6 +27,7 @@
 #include <strata/xla/pjrt/executable_cache.hpp>
 #include <strata/xla/running_module.hpp>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -49,9 +52,16 @@ concept module_source = requires(const typename Program::optimizer& optimizer, c
 /// Between begin_totals and end_totals a training step returns when its batch has been copied: while a call of the module runs on
 /// the devices, the arguments of the next one are sent. The host is at most two calls ahead; the sums of loss and metrics lie on
 /// the devices until totals() asks for them.
-template <class Program, class Modules>
-class module_executor : public executor_defaults, public counted_optimizer<typename Program::optimizer> {
+///
+/// Communicator: between processes, each of which has some of the replicas. They add up on the devices; the host compares notes.
+template <class Program, class Modules, communicator Communicator = detail::alone>
+class module_executor : public executor_defaults,
+                        public counted_optimizer<typename Program::optimizer>,
+                        public collective_operations<module_executor<Program, Modules, Communicator>, Communicator> {
   static_assert(module_source<Modules, Program>);
+  using operations = collective_operations<module_executor, Communicator>;
+  friend operations;
+  using operations::among_processes, operations::processes_;
   using counted = counted_optimizer<typename Program::optimizer>;
   using T = typename Program::value_type;
   using running_module = detail::running_module;
@@ -70,6 +80,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   };
   static constexpr std::size_t most_unread = 256;  // calls
   static constexpr long most_together = 1024;      // steps
+  static constexpr std::chrono::microseconds most_pause{1000};
   struct copy {
     arena<T> values;
     bool is_valid = true;    // equal to what the devices have
@@ -77,14 +88,14 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   };
 
   module_devices on_;
+  mutable typename operations::connections watched_;  // the same connections as processes_
   philox seed_;
-  solo_group group_;
   pjrt::executable_cache cache_;
   mutable detail::device_state state_;
   mutable copy parameters_, slots_;
   std::vector<stablehlo::tensor_type> types_of_slots_;  // [arena][slot of the layout]; known with the first training module
   std::vector<made_module> modules_;
-  std::vector<int> rows_[2];  // of replicas, that have been prepared: for training, for inference
+  std::vector<int> rows_[3];  // of replicas, that have been prepared: for each kind
   std::vector<T> step_scalars_;
   arena<T> gradient_;   // see keep_gradient
   std::string frozen_;  // see module_options
@@ -99,30 +110,41 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   totals_of_steps<Program> totals_;
   long steps_of_totals_ = 0;
   int together_ = 1;  // steps of a call; see expect_steps
-  detail::module_call inference_call_;
+  mutable detail::module_call inference_call_;
   detail::staged_steps inference_batch_;
   std::vector<std::byte> read_;  // sums of calls
   std::vector<pjrt::event> reading_;
 
  public:
   using counted::learning_rate, counted::optimizer, counted::set_step, counted::step;
+  using operations::communicating, operations::waiting;
 
-  module_executor(typename Program::optimizer o, std::uint64_t seed, module_devices on)
+  module_executor(typename Program::optimizer o, std::uint64_t seed, module_devices on, Communicator processes = {})
       : counted(std::move(o)),
+        operations(std::move(processes)),
         on_(std::move(on)),
+        watched_(processes_),
         seed_{seed},
         cache_(on_.cache),
-        state_(places * std::size_t(1 + optimizer().slots()), on_.replicas),
+        state_(places * std::size_t(1 + optimizer().slots()), own_replicas()),
         parameters_{arena<T>(std::size_t(layout.size))},
         slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(optimizer().slots()))} {
     initialize_parameters(layout, parameters_.values.span(), seed);
   }
 
   const pjrt::client& client() const { return *on_.client; }
+  /// Of all processes.
   int replicas() const { return on_.replicas; }
   std::uint64_t seed() const { return seed_.key; }
-  solo_group& group() { return group_; }
-  const solo_group& group() const { return group_; }
+  /// The rows of a batch that this process looks at; empty: all of them.
+  row_choice own_rows() const {
+    if constexpr (among_processes)
+      return [all = on_.replicas, first = on_.client->first_of_all(), own = own_replicas()](int count) {
+        const int rows = (count + all - 1) / all;
+        return row_range{std::min(count, first * rows), std::min(count, (first + own) * rows)};
+      };
+    return {};
+  }
 
   std::span<T> parameters() {
     launch();
@@ -167,11 +189,12 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
 
   /// Compiles the training module of this batch size, if it is new.
   void prepare(int batch, purpose why) {
-    const int rows = (batch + on_.replicas - 1) / on_.replicas;
-    std::vector<int>& known = rows_[why == purpose::inference];
-    if (const auto at = std::lower_bound(known.begin(), known.end(), rows); at == known.end() || *at != rows)
-      known.insert(at, rows);
-    if (why == purpose::training) module(kind::training, rows, batch, false);
+    if (why == purpose::training) {
+      module(kind::training, prepare_rows(kind::training, batch), batch, false);
+    } else {
+      prepare_rows(kind::evaluation, batch);
+      prepare_rows(kind::prediction, batch);
+    }
   }
 
   metric_sums<Program> train_step(const samples<T>& batch) {
@@ -186,6 +209,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     set_step(step() + 1);
     if (keeps_totals_ && staged().steps() < together_) return {};
     launch();
+    exchange_votes();
     if (keeps_totals_) return {};
     await_calls();
     if (gradient_.size() > 0) [[unlikely]]
@@ -259,7 +283,11 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     }
   }
 
- private:
+ private:  // what collective_operations needs of an elastic executor; this one never is
+  static void prepare_messages(int, purpose) {}
+  static void forget_messages() {}
+  static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
+
   detail::staged_steps& staged() { return staged_[launches_ % 2]; }
   /// Begins the steps that are staged. If a call cannot begin, they are as if they had not been asked for.
   void launch() {
@@ -278,6 +306,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     STRATA_CATCH_ALL {
       set_step(step() - (steps - begun));
       from.forget();
+      refuse_lost_processes();
       await_calls();  // an error of a call before is the cause
       STRATA_THROW_AGAIN;
     }
@@ -296,7 +325,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   /// A call of a training module, after the one before the last has ended.
   void begin(running_module& m, detail::staged_steps& from, int first, int steps) {
     detail::module_call& call = calls_[begun_ % 2];
-    call.wait(state_);
+    wait_for(call);
     if (unread_.size() == most_unread) add_to_totals(most_unread - 1);  // all of them have ended but one
     m.begin(state_, from, first, steps, call);
     ++begun_;
@@ -307,8 +336,43 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
   }
   /// Returns when all calls have ended. Throws the error of the first one that failed.
   void await_calls() const {
-    calls_[begun_ % 2].wait(state_);
-    calls_[(begun_ + 1) % 2].wait(state_);
+    wait_for(calls_[begun_ % 2]);
+    wait_for(calls_[(begun_ + 1) % 2]);
+  }
+  /// Throws communication_error if another process is lost meanwhile; then no call is waited for any longer.
+  void wait_for(detail::module_call& call) const {
+    if constexpr (among_processes) {
+      STRATA_TRY {
+        call.wait(state_, [this](const pjrt::event& e) {
+          for (auto pause = std::chrono::microseconds(20); !e.is_ready(); pause = std::min(2 * pause, most_pause)) {
+            std::this_thread::sleep_for(pause);
+            refuse_lost_processes();
+          }
+        });
+      }
+      STRATA_CATCH(const communication_error&) {
+        for (detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_}) each->give_up();
+        STRATA_THROW_AGAIN;
+      }
+      STRATA_CATCH(const pjrt::plugin_error&) {
+        refuse_lost_processes();
+        STRATA_THROW_AGAIN;
+      }
+    } else {
+      call.wait(state_);
+    }
+  }
+  /// Throws communication_error if another process is lost, which may be why a plugin fails. A step may take however long it
+  /// takes: there is no timeout while all processes are alive.
+  void refuse_lost_processes() const {
+    if constexpr (among_processes) watched_.check("a step on the devices", watched_.time());
+  }
+  void exchange_votes() {
+    if constexpr (among_processes) {
+      this->send_votes();
+      processes_.wait("votes");
+      this->receive_votes();
+    }
   }
   /// A call of another module, to its end.
   void run(running_module& m, const samples<T>& batch) {
@@ -318,24 +382,35 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     inference_batch_.clear();
     inference_batch_.add(m, arguments_of(batch));
     m.begin(state_, inference_batch_, 0, 1, inference_call_);
-    inference_call_.wait(state_);
+    wait_for(inference_call_);
   }
 
   /// The module for a batch of this size: of the smallest size that was prepared and is large enough.
   running_module& module_for(kind what, const samples<T>& batch) {
-    const bool infers = what != kind::training;
-    std::vector<int>& known = rows_[infers];
-    const int least = (batch.count + on_.replicas - 1) / on_.replicas;
-    if (known.empty() || known.back() < least) prepare(batch.count, infers ? purpose::inference : purpose::training);
-    const int rows = *std::lower_bound(known.begin(), known.end(), least);
+    std::vector<int>& known = rows_[int(what)];
+    const int least = rows_of(what, batch.count);
+    if (known.empty() || known.back() < least) prepare_rows(what, batch.count);
+    // Among processes the rows of each of them depend on the size of the batch alone: see own_rows.
+    const int rows = among_processes ? least : *std::lower_bound(known.begin(), known.end(), least);
     bool has_weights = false;
     for (int k = 0; k < ends_of_program<Program>.output_count; ++k) has_weights |= batch.truths[k].weights != nullptr;
     return module(what, rows, batch.count, has_weights);
   }
+  /// Each process predicts by itself.
+  int replicas_of(kind what) const { return what == kind::prediction ? own_replicas() : on_.replicas; }
+  int own_replicas() const { return among_processes ? on_.client->devices() : on_.replicas; }
+  int rows_of(kind what, int count) const { return (count + replicas_of(what) - 1) / replicas_of(what); }
+  int prepare_rows(kind what, int count) {
+    const int rows = rows_of(what, count);
+    std::vector<int>& known = rows_[int(what)];
+    if (const auto at = std::lower_bound(known.begin(), known.end(), rows); at == known.end() || *at != rows)
+      known.insert(at, rows);
+    return rows;
+  }
   running_module& module(kind what, int rows, int count, bool has_weights) {
     const bool predicts = what == kind::prediction;
     const stablehlo::module_options options{.rows = rows,
-                                            .replicas = on_.replicas,
+                                            .replicas = replicas_of(what),
                                             .is_padded = !predicts && count < rows * on_.replicas,
                                             .has_weights = !predicts && has_weights,
                                             .keeps_gradient = what == kind::training && gradient_.size() > 0,
@@ -357,7 +432,9 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
       for (const stablehlo::argument& a : arguments)
         if (a.what == stablehlo::role::slot) types_of_slots_[std::size_t(a.arena) * places + std::size_t(a.index)] = a.type;
     }
+    if constexpr (among_processes) this->announce_work("compiles a module");
     pjrt::executable code = cache_.compile(*on_.client, text);
+    if constexpr (among_processes) this->announce_work("");
     modules_.push_back(
         {what, options, std::make_unique<running_module>(on_.client, std::move(code), std::move(text), options.rows, place_of)});
     return *modules_.back().module;
@@ -414,7 +491,7 @@ class module_executor : public executor_defaults, public counted_optimizer<typen
     if (!from.is_written) return;
     await_calls();
     each([&](std::size_t place, const stablehlo::tensor_type& type, const T* values) {
-      for (int r = 0; r < on_.replicas; ++r)
+      for (int r = 0; r < own_replicas(); ++r)
         state_.at(place, std::size_t(r)) =
             on_.client->upload({reinterpret_cast<const std::byte*>(values), type.bytes()}, type, r);
     });

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <strata/base/exceptions.hpp>
 #include <strata/concepts/ends.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <utility>
@@ -50,7 +52,9 @@ class module_call {
   ~module_call() { forget(); }
 
   /// Returns when it has ended, if it has begun. Throws plugin_error if it failed; then state.is_lost where it changes the state.
-  void wait(device_state& state) {
+  /// `until_ready(event)`: waits in its own way; if it throws, what the call needs is left to the devices.
+  template <class F>
+  void wait(device_state& state, const F& until_ready) {
     if (!is_running_) return;
     struct end_of_call {
       module_call& call;
@@ -61,10 +65,31 @@ class module_call {
         call.forget();
       }
     } end{*this, state};
+    STRATA_TRY {
+      for (const pjrt::event& e : ended_) until_ready(e);
+    }
+    STRATA_CATCH_ALL {
+      give_up();
+      STRATA_THROW_AGAIN;
+    }
     for (const pjrt::event& e : ended_) e.wait("execute");
     end.is_good = true;
   }
+  void wait(device_state& state) {
+    wait(state, [](const pjrt::event&) {});
+  }
 
+  /// A call that may never end: it is not waited for, and keeps its memory until the process ends.
+  void give_up() {
+    if (!is_running_) return;
+    static std::mutex mutex;
+    static auto& given_up = *new std::vector<module_call>;
+    const std::lock_guard lock(mutex);
+    given_up.reserve(given_up.size() + 1);
+    module_call& left = given_up.emplace_back();
+    left.ended_.swap(ended_), left.used_.swap(used_), left.given_up_.swap(given_up_), left.made_.swap(made_);
+    left.is_running_ = std::exchange(is_running_, false);
+  }
   /// A result that is no state.
   pjrt::buffer& result(std::size_t number, int replica) { return made_[std::size_t(replica) * results_ + number]; }
 
@@ -86,8 +111,9 @@ class running_module {
   std::shared_ptr<const pjrt::client> client_;
   pjrt::executable code_;
   stablehlo::module_text what_;
-  std::size_t replicas_;
-  std::int64_t rows_;  // of a replica
+  std::size_t replicas_;  // of this process
+  int first_ = 0;         // which of all replicas the first of them is
+  std::int64_t rows_;     // of a replica
   std::vector<std::size_t> state_of_argument_, state_of_result_;
   bool changes_state_ = false;
 
@@ -106,7 +132,8 @@ class running_module {
       : client_(std::move(client)),
         code_(std::move(code)),
         what_(std::move(what)),
-        replicas_(std::size_t(what_.replicas)),
+        replicas_(std::size_t(client_->spans_processes(what_.replicas) ? client_->devices() : what_.replicas)),
+        first_(client_->spans_processes(what_.replicas) ? client_->first_of_all() : 0),
         rows_(rows) {
     what_.text = {};
     for (const stablehlo::argument& a : what_.arguments) state_of_argument_.push_back(place(a));
@@ -128,6 +155,7 @@ class running_module {
   std::span<const stablehlo::argument> arguments() const { return what_.arguments; }
   bool is_state(std::size_t argument) const { return state_of_argument_[argument] != no_state; }
   int replicas() const { return int(replicas_); }
+  int first_replica() const { return first_; }
   int rows() const { return int(rows_); }
 
   /// Sends `steps` of the staged steps from number `first` on, and begins a call with them. Arrays of the state that the module
@@ -182,7 +210,8 @@ class staged_steps {
     if (arrays_.size() < arguments * std::size_t(m.replicas())) arrays_.resize(arguments * std::size_t(m.replicas()));
     for (int r = 0; r < m.replicas(); ++r)
       for (std::size_t i = 0; i < arguments; ++i)
-        if (!m.is_state(i)) write(arrays_[std::size_t(r) * arguments + i], m.arguments()[i], m.rows(), r, from);
+        if (!m.is_state(i))
+          write(arrays_[std::size_t(r) * arguments + i], m.arguments()[i], m.rows(), m.first_replica() + r, from);
     ++steps_;
   }
   std::span<const std::byte> bytes(std::size_t at, int first, int steps) const {

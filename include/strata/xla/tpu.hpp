@@ -101,7 +101,7 @@ struct explicit_tpu {
 
 /// Trains on the chips of this host, all of them unless `replicas` says how many: `tpu{}` on a TPU VM, `tpu{gke_tpu{}}` in a pod.
 /// The plugin is libtpu (https://pypi.org/project/libtpu). The constructor of the trainer throws strata::error where there is no
-/// TPU, and on a slice of several hosts, which strata does not train on yet.
+/// TPU, and on a slice of several hosts, on which multi_worker_xla trains.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/TPUStrategy
 template <tpu_resolver Resolver = tpu_vm>
 struct tpu {
@@ -136,7 +136,9 @@ struct tpu {
 
  private:
   [[noreturn]] static void refuse_several_hosts(int count, const char* what) {
-    throw_error({"tpu: the slice has ", count, what, ": strata trains on slices of one host, such as v5litepod-8"});
+    throw_error({"tpu: the slice has ", count, what,
+                 ": tpu trains on the chips of one host, such as v5litepod-8, and "
+                 "multi_worker_xla on those of several"});
   }
 };
 tpu() -> tpu<>;

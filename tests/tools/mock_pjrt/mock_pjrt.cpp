@@ -39,9 +39,61 @@ abi::error* failure(int code, std::string message) { return born("error", new ab
 void violation(std::string what) { observed().violations.push_back(std::move(what)); }
 
 struct client {
-  std::vector<int> devices;
+  std::vector<int> devices, others;
   std::vector<void*> handles, handles_of_all;
   int buffers = 0;
+  // Of several processes; the ids of the devices of process n begin at 10 n.
+  int process = 0, processes = 1, executions = 0;
+  abi::client_create callbacks{};
+
+  abi::error* put(const std::string& key, const std::string& value) const {
+    abi::callback_error fail = &make_error;
+    abi::key_value_put a{.head = {},
+                         .key = key.data(),
+                         .key_size = key.size(),
+                         .value = value.data(),
+                         .value_size = value.size(),
+                         .callback_error = &fail,
+                         .argument = callbacks.put_argument};
+    return callbacks.put(&a);
+  }
+  abi::error* get(const std::string& key, std::string& value) const {
+    abi::callback_error fail = &make_error;
+    abi::key_value_get a{.head = {},
+                         .key = key.data(),
+                         .key_size = key.size(),
+                         .timeout_in_ms = 20000,
+                         .callback_error = &fail,
+                         .argument = callbacks.get_argument,
+                         .value = nullptr,
+                         .value_size = 0,
+                         .destroy_value = nullptr};
+    return taken(callbacks.get(&a), a, value);
+  }
+  abi::error* try_get(const std::string& key, std::string& value) const {
+    abi::callback_error fail = &make_error;
+    abi::key_value_try_get a{.head = {},
+                             .key = key.data(),
+                             .key_size = key.size(),
+                             .callback_error = &fail,
+                             .argument = callbacks.try_get_argument,
+                             .value = nullptr,
+                             .value_size = 0,
+                             .destroy_value = nullptr};
+    return taken(callbacks.try_get(&a), a, value);
+  }
+
+ private:
+  static abi::error* make_error(int code, const char* message, std::size_t size) {
+    return failure(code, std::string(message, size));
+  }
+  template <class Arguments>
+  static abi::error* taken(abi::error* e, const Arguments& a, std::string& value) {
+    if (e) return e;
+    value.assign(a.value, a.value_size);
+    a.destroy_value(a.value);
+    return nullptr;
+  }
 };
 struct tensor {
   int type = 0;
@@ -99,8 +151,20 @@ struct execution {
   std::vector<std::shared_ptr<contents>> in;  // [device][argument]
   std::vector<std::weak_ptr<contents>> out;   // [device][result]; none where the array has been destroyed
   bool fails, has_ended = false;
+  const client* spans = nullptr;  // the devices of all processes
+  int meeting = 0;                // the how many-th of those
 
   void end();
+  /// Whether the other processes have begun it, too.
+  bool is_ready() const {
+    std::string ignored;
+    for (int p = 0; spans && !has_ended && p < spans->processes; ++p)
+      if (abi::error* const e = spans->try_get(key(meeting, p), ignored)) return buried("error", e), false;
+    return true;
+  }
+  static std::string key(int meeting, int process) {
+    return "execution " + std::to_string(meeting) + " of " + std::to_string(process);
+  }
 };
 struct event {
   std::shared_ptr<contents> arriving = nullptr;  // a copy to the device
@@ -212,6 +276,11 @@ abi::error* event_await(abi::event_only* a) {
   e->happen();
   return e->fails ? failure(13, "the device has failed") : nullptr;
 }
+abi::error* event_is_ready(abi::event_is_ready* a) {
+  const event* const e = as<event>(a->event);
+  a->is_ready = !e->ends || e->ends->is_ready();
+  return nullptr;
+}
 abi::error* client_create(abi::client_create* a) {
   auto* c = born("client", new client);
   c->devices = {0, 1, 5, 4};  // ids need not be in order
@@ -222,6 +291,20 @@ abi::error* client_create(abi::client_create* a) {
       c->devices.clear();
       for (int d = 0; d < o.int64; ++d) c->devices.push_back(d);
     }
+    if (observed().options_of_clients.back() == "node_id") c->process = int(o.int64);
+    if (observed().options_of_clients.back() == "num_nodes") c->processes = int(o.int64);
+  }
+  if (a->get && c->processes > 1) {
+    c->callbacks = *a;
+    c->devices = {10 * c->process + 1, 10 * c->process};
+    abi::error* e = c->put("devices of " + std::to_string(c->process), "2");
+    for (int p = 0; p < c->processes && !e; ++p) {
+      std::string count;
+      if (p == c->process) continue;
+      e = c->get("devices of " + std::to_string(p), count);
+      for (int d = 0; !e && d < std::stoi(count); ++d) c->others.push_back(10 * p + d);
+    }
+    if (e) return buried("client", c), e;
   }
   for (int& d : c->devices) c->handles.push_back(&d);
   a->client = as<abi::client>(c);
@@ -250,6 +333,7 @@ abi::error* client_devices(abi::devices_of_client* a) {
   client* const c = as<client>(a->client);
   c->handles_of_all = c->handles;
   c->handles_of_all.resize(c->handles.size() + std::size_t(observed().devices_of_other_hosts));
+  for (int& d : c->others) c->handles_of_all.push_back(&d);
   a->devices = reinterpret_cast<abi::device**>(c->handles_of_all.data()), a->count = c->handles_of_all.size();
   return nullptr;
 }
@@ -259,6 +343,14 @@ abi::error* device_get_description(abi::description_of_device* a) {
 }
 abi::error* device_description_id(abi::id_of_device* a) {
   a->id = *as<int>(a->description);
+  return nullptr;
+}
+abi::error* client_process_index(abi::process_of_client* a) {
+  a->process = as<client>(a->client)->process;
+  return nullptr;
+}
+abi::error* device_description_process_index(abi::process_of_device* a) {
+  a->process = *as<int>(a->description) / 10;
   return nullptr;
 }
 abi::error* device_description_kind(abi::text_of<abi::device_description>* a) {
@@ -354,6 +446,10 @@ void contents::arrive() {
   if (const std::shared_ptr<execution> by = made_by) by->end();
 }
 void execution::end() {
+  if (has_ended) return;
+  std::string ignored;
+  for (int p = 0; spans && p < spans->processes; ++p)
+    if (abi::error* const e = spans->get(key(meeting, p), ignored)) buried("error", e), fails = true;
   if (std::exchange(has_ended, true)) return;
   for (const auto& c : in) {
     c->arrive();
@@ -380,7 +476,10 @@ void execution::end() {
 }
 
 abi::error* loaded_executable_execute(abi::execute* a) {
-  const module& m = *as<module>(a->executable);
+  module m = *as<module>(a->executable);
+  client* const self = a->device_count && a->argument_count && a->arguments[0][0] ? as<buffer>(a->arguments[0][0])->of : nullptr;
+  const bool spans = self && self->processes > 1 && m.devices.size() > self->devices.size();
+  if (spans) std::erase_if(m.devices, [self](int id) { return id / 10 != self->process; });
   if (a->device_count != m.devices.size()) return failure(3, "a list of arguments for each device");
   if (a->argument_count != m.arguments.size()) return failure(3, "another number of arguments");
   if (a->options->head.struct_size < sizeof(abi::execute_options)) return failure(3, "short options");
@@ -397,6 +496,10 @@ abi::error* loaded_executable_execute(abi::execute* a) {
   const auto run = std::make_shared<execution>(
       execution{++observed().executions, m, {}, {}, std::exchange(observed().execution_fails, false)});
   observed().order.push_back("execute " + std::to_string(run->number));
+  if (spans) {
+    run->spans = self, run->meeting = ++self->executions;
+    if (abi::error* const e = self->put(execution::key(run->meeting, self->process), "begun")) return e;
+  }
   for (std::size_t d = 0; d < a->device_count; ++d) {
     for (std::size_t i = 0; i < a->argument_count; ++i) {
       buffer* const b = as<buffer>(a->arguments[d][i]);
@@ -484,9 +587,12 @@ const abi::api* make_table() {
   MOCK_PJRT_ENTER(error_get_code);
   MOCK_PJRT_ENTER(plugin_initialize);
   MOCK_PJRT_ENTER(event_destroy);
+  MOCK_PJRT_ENTER(event_is_ready);
   MOCK_PJRT_ENTER(event_await);
   MOCK_PJRT_ENTER(client_create);
   MOCK_PJRT_ENTER(client_destroy);
+  MOCK_PJRT_ENTER(client_process_index);
+  MOCK_PJRT_ENTER(device_description_process_index);
   MOCK_PJRT_ENTER(client_platform_name);
   MOCK_PJRT_ENTER(client_platform_version);
   MOCK_PJRT_ENTER(client_devices);

@@ -1,6 +1,9 @@
 // What tests see of the mock plugin, a PJRT plugin whose devices lie in this process and which notices what real ones leave
 // undefined. It takes the signature of a module for its meaning: a result that an argument is donated to is that argument plus 1,
 // any other one counts its elements from 0.
+//
+// Given callbacks for values and the options num_nodes and node_id, a client has two devices in each process, and an execution on
+// all of them has ended when all processes have begun it. Numbers do not travel.
 #pragma once
 #include <map>
 #include <string>

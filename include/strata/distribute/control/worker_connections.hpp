@@ -116,6 +116,9 @@ class worker_connections {
     or_first_error([&] { others().wait_received(what, until); });
   }
 
+  /// Values that the workers leave for each other in this generation; null where there is one worker.
+  std::shared_ptr<key_value_store> values() const { return state_->client; }
+
   /// Tells the others about an error with which this program may end; empty: it goes on.
   void announce_error(const std::string& what) const {
     if (state_->now && state_->now->alive) state_->now->alive->announce_error(what);

@@ -104,18 +104,60 @@ struct event_only {
   header head;
   abi::event* event;
 };
+struct event_is_ready {
+  header head;
+  abi::event* event;
+  bool is_ready;
+};
 
-using key_value_callback = void* (*)(void*);
+/// Makes an error of the plugin, for callbacks.
+using callback_error = abi::error* (*)(int code, const char* message, std::size_t size);
+struct key_value_get {
+  header head;
+  const char* key;
+  std::size_t key_size;
+  int timeout_in_ms;
+  abi::callback_error* callback_error;
+  void* argument;
+  char* value;
+  std::size_t value_size;
+  void (*destroy_value)(char* value);
+};
+static_assert(offsetof(key_value_get, callback_error) == 40 && sizeof(key_value_get) == 80);
+struct key_value_try_get {
+  header head;
+  const char* key;
+  std::size_t key_size;
+  abi::callback_error* callback_error;
+  void* argument;
+  char* value;
+  std::size_t value_size;
+  void (*destroy_value)(char* value);
+};
+static_assert(offsetof(key_value_try_get, callback_error) == 32 && sizeof(key_value_try_get) == 72);
+struct key_value_put {
+  header head;
+  const char* key;
+  std::size_t key_size;
+  const char* value;
+  std::size_t value_size;
+  abi::callback_error* callback_error;
+  void* argument;
+};
+static_assert(offsetof(key_value_put, callback_error) == 48 && sizeof(key_value_put) == 64);
+
+template <class Arguments>
+using callback = abi::error* (*)(Arguments*);
 struct client_create {
   header head;
   const named_value* options;
   std::size_t option_count;
-  key_value_callback get;
+  callback<key_value_get> get;
   void* get_argument;
-  key_value_callback put;
+  callback<key_value_put> put;
   void* put_argument;
   abi::client* client;
-  key_value_callback try_get;
+  callback<key_value_try_get> try_get;
   void* try_get_argument;
 };
 static_assert(offsetof(client_create, client) == 64 && sizeof(client_create) == 88);
@@ -178,6 +220,16 @@ struct id_of_device {
   header head;
   abi::device_description* description;
   int id;
+};
+struct process_of_device {
+  header head;
+  abi::device_description* description;
+  int process;
+};
+struct process_of_client {
+  header head;
+  abi::client* client;
+  int process;
 };
 struct description_of_device {
   header head;
@@ -334,16 +386,19 @@ STRATA_PJRT_FUNCTION(2, error_get_code, abi::error_code, code);
 STRATA_PJRT_FUNCTION(3, plugin_initialize, nothing, head);
 STRATA_PJRT_FUNCTION(4, plugin_attributes, attributes_of_plugin, count);
 STRATA_PJRT_FUNCTION(5, event_destroy, event_only, event);
+STRATA_PJRT_FUNCTION(6, event_is_ready, abi::event_is_ready, is_ready);
 STRATA_PJRT_FUNCTION(8, event_await, event_only, event);
 STRATA_PJRT_FUNCTION(10, client_create, abi::client_create, client);
 STRATA_PJRT_FUNCTION(11, client_destroy, client_only, client);
 STRATA_PJRT_FUNCTION(12, client_platform_name, text_of<client>, size);
+STRATA_PJRT_FUNCTION(13, client_process_index, process_of_client, process);
 STRATA_PJRT_FUNCTION(14, client_platform_version, text_of<client>, size);
 STRATA_PJRT_FUNCTION(15, client_devices, devices_of_client, count);
 STRATA_PJRT_FUNCTION(16, client_addressable_devices, devices_of_client, count);
 STRATA_PJRT_FUNCTION(20, client_compile, abi::client_compile, executable);
 STRATA_PJRT_FUNCTION(22, client_buffer_from_host_buffer, buffer_from_host, buffer);
 STRATA_PJRT_FUNCTION(23, device_description_id, id_of_device, id);
+STRATA_PJRT_FUNCTION(24, device_description_process_index, process_of_device, process);
 STRATA_PJRT_FUNCTION(26, device_description_kind, text_of<device_description>, size);
 STRATA_PJRT_FUNCTION(29, device_get_description, description_of_device, description);
 STRATA_PJRT_FUNCTION(40, executable_destroy, executable_only, executable);

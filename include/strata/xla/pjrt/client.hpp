@@ -1,5 +1,6 @@
 // A client of a plugin: its devices, arrays on them, and compiled modules.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,6 +12,7 @@
 #include <strata/xla/pjrt/inner_executable.hpp>
 #include <strata/xla/pjrt/options.hpp>
 #include <strata/xla/pjrt/plugin.hpp>
+#include <strata/xla/pjrt/process_values.hpp>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -46,6 +48,13 @@ class event {
     abi::padded<abi::event_only> arguments;
     arguments->event = handle_;
     plugin_->call(action, abi::functions::event_await, arguments);
+  }
+  bool is_ready() const {
+    if (!handle_) return true;
+    abi::padded<abi::event_is_ready> arguments;
+    arguments->event = handle_;
+    plugin_->call("wait", abi::functions::event_is_ready, arguments);
+    return arguments->is_ready;
   }
   /// For destructors: returns when it is done or has failed.
   void wait_quietly() const noexcept {
@@ -114,13 +123,15 @@ class executable {
                   std::span<abi::buffer** const> results, std::span<abi::event*> complete) const;
 };
 
-/// Devices of one platform that this process can use.
+/// Devices of one platform: those that this process can use and, where several processes train together, those of the others. In
+/// all processes they have the same order, in which those of a process lie side by side.
 class client : public std::enable_shared_from_this<client> {
   const plugin& plugin_;
+  process_values values_;
   abi::client* handle_ = nullptr;
   std::vector<abi::device*> devices_;
-  std::vector<int> ids_;
-  std::size_t devices_of_all_ = 0;
+  std::vector<int> ids_, ids_of_all_;
+  int devices_of_all_ = 0, first_of_all_ = 0;
   std::string platform_, version_, kind_, options_;
 
   friend buffer;
@@ -139,11 +150,19 @@ class client : public std::enable_shared_from_this<client> {
     return c;
   }
 
-  client(const plugin& p, const std::vector<option>& options, only_of) : plugin_(p), options_(detail::bytes_of(options)) {
-    const std::vector<abi::named_value> values = detail::named_values(options);
+  /// One of the clients of several processes, which find each other through these values.
+  static std::shared_ptr<const client> among_processes(const plugin& p, const std::vector<option>& options,
+                                                       std::shared_ptr<value_store> values) {
+    return std::make_shared<const client>(p, options, only_of{}, std::move(values));
+  }
+
+  client(const plugin& p, const std::vector<option>& options, only_of, std::shared_ptr<value_store> values = nullptr)
+      : plugin_(p), values_(values), options_(detail::bytes_of(options)) {
+    const std::vector<abi::named_value> settings = detail::named_values(options);
     abi::padded<abi::client_create> create;
-    create->options = values.data();
-    create->option_count = values.size();
+    create->options = settings.data();
+    create->option_count = settings.size();
+    values_.lend_to(create.known);
     p.call("use the devices", abi::functions::client_create, create);
     handle_ = create->client;
     struct destroyer {
@@ -159,20 +178,15 @@ class client : public std::enable_shared_from_this<client> {
     p.call("list the devices", abi::functions::client_addressable_devices, all);
     for (std::size_t i = 0; i < all->count; ++i) {
       devices_.push_back(all->devices[i]);
-      abi::padded<abi::description_of_device> description;
-      description->device = all->devices[i];
-      p.call("describe a device", abi::functions::device_get_description, description);
-      abi::padded<abi::id_of_device> id;
-      id->description = description->description;
-      p.call("describe a device", abi::functions::device_description_id, id);
-      ids_.push_back(id->id);
-      if (i == 0) kind_ = text(abi::functions::device_description_kind, description->description);
+      ids_.push_back(id_of(description_of(all->devices[i])));
+      if (i == 0) kind_ = text(abi::functions::device_description_kind, description_of(all->devices[i]));
     }
     abi::padded<abi::devices_of_client> of_all;
     of_all->client = handle_;
     p.call("list the devices", abi::functions::client_devices, of_all);
-    devices_of_all_ = of_all->count;
+    devices_of_all_ = int(of_all->count);
     if (devices_.empty()) throw_error({"the plugin ", p.path().string(), " has no device"});
+    if (values) order_by_process({of_all->devices, of_all->count});
     after_an_error.of = nullptr;
   }
   ~client() { destroy(); }
@@ -186,9 +200,15 @@ class client : public std::enable_shared_from_this<client> {
   /// How many this process can use.
   int devices() const { return int(devices_.size()); }
   /// With those of other hosts that belong to the same group.
-  int devices_of_all_hosts() const { return int(devices_of_all_); }
-  /// The ids of the first devices: not always 0, 1, 2, ...
-  std::span<const int> ids(int count) const { return std::span(ids_).first(std::size_t(count)); }
+  int devices_of_all_hosts() const { return devices_of_all_; }
+  /// Which of all devices the first of this process is.
+  int first_of_all() const { return first_of_all_; }
+  /// Whether a module with so many replicas has one on each device of several processes, instead of some of this process.
+  bool spans_processes(int replicas) const { return !ids_of_all_.empty() && replicas == devices_of_all_ && replicas > devices(); }
+  /// The ids of the devices of so many replicas: not always 0, 1, 2, ...
+  std::span<const int> ids(int replicas) const {
+    return std::span(spans_processes(replicas) ? ids_of_all_ : ids_).first(std::size_t(replicas));
+  }
 
   /// Copies an array to a device; row-major. The bytes may change when it returns.
   buffer upload(std::span<const std::byte> bytes, const stablehlo::tensor_type& type, int device) const {
@@ -230,7 +250,7 @@ class client : public std::enable_shared_from_this<client> {
 
  private:
   std::string options_for(const stablehlo::module_text& module) const {
-    if (module.replicas < 1 || module.replicas > devices())
+    if (module.replicas < 1 || (module.replicas > devices() && !spans_processes(module.replicas)))
       throw_error({"the module is for ", module.replicas, " replicas, but the plugin ", plugin_.name(), " has ", devices(),
                    devices() == 1 ? " device" : " devices"});
     return compile_options(ids(module.replicas));
@@ -240,6 +260,50 @@ class client : public std::enable_shared_from_this<client> {
     if (e.results() != module.results.size())
       throw_error({"the compiled module has ", e.results(), " results instead of ", module.results.size()});
     return e;
+  }
+
+  abi::device_description* description_of(abi::device* d) const {
+    abi::padded<abi::description_of_device> description;
+    description->device = d;
+    plugin_.call("describe a device", abi::functions::device_get_description, description);
+    return description->description;
+  }
+  int id_of(abi::device_description* d) const {
+    abi::padded<abi::id_of_device> id;
+    id->description = d;
+    plugin_.call("describe a device", abi::functions::device_description_id, id);
+    return id->id;
+  }
+  void order_by_process(std::span<abi::device* const> all) {
+    struct place {
+      int process, id;
+      auto operator<=>(const place&) const = default;
+    };
+    abi::padded<abi::process_of_client> self;
+    self->client = handle_;
+    plugin_.call("list the devices", abi::functions::client_process_index, self);
+    std::vector<place> places;
+    for (abi::device* const d : all) {
+      abi::padded<abi::process_of_device> process;
+      process->description = description_of(d);
+      plugin_.call("describe a device", abi::functions::device_description_process_index, process);
+      places.push_back({process->process, id_of(process->description)});
+    }
+    std::ranges::sort(places);
+    std::vector<abi::device*> own;
+    std::vector<int> own_ids;
+    for (const place& at : places) {
+      ids_of_all_.push_back(at.id);
+      first_of_all_ += at.process < self->process;
+      const auto known = std::ranges::find(ids_, at.id);
+      if (at.process != self->process || known == ids_.end()) continue;
+      own.push_back(devices_[std::size_t(known - ids_.begin())]);
+      own_ids.push_back(at.id);
+    }
+    if (own.size() != devices_.size())
+      throw_error({"the plugin ", plugin_.path().string(), " lists ", own.size(), " of the ", devices_.size(),
+                   " devices of process ", self->process, " among those of all processes"});
+    devices_ = std::move(own), ids_ = std::move(own_ids);
   }
 
   template <class Handle>

@@ -1,0 +1,60 @@
+# needs: grpc protozero
+"""Real processes, each with two devices of a mocked plugin: the plugins find each other through the control plane, each process
+sends the rows of its own devices, and a lost process ends the others."""
+import sys, time
+from workers import case, check, check_took, digest, finish, finish_tests, free_ports, line_of, read_line, start
+
+
+def start_xla_workers(count, epochs, pause, **more):
+    addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
+    return [start([epochs, pause], {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}, 'xla_worker', **more)
+            for i in range(count)]
+
+
+def firsts(out):
+    return [float(line.split()[-1]) for line in out.splitlines() if line.startswith('step ')]
+
+
+@case('1, 2 and 3 processes: two devices of each, and the rows of each in their order')
+def _():
+    digests = set()
+    for count in (1, 2, 3):
+        for rank, out in enumerate(finish(start_xla_workers(count, 2, 0))):
+            replicas = 4 if count == 1 else 2 * count
+            check(line_of(out, 'replicas') == f'replicas {replicas} own {4 if count == 1 else 2}', out)
+            # Batches of 8, 8, 8 and 6 samples, in equal parts; 0 is padding.
+            first = [batch + rank * 2 * -(-size // replicas) for batch, size in ((0, 8), (8, 8), (16, 8), (24, 6))]
+            first = [f if f < batch + size else 0 for f, (batch, size) in zip(first, ((0, 8), (8, 8), (16, 8), (24, 6)))]
+            check(firsts(out) == first * 2, out)
+            check(line_of(out, 'predictions') == 'predictions 60', out)
+            digests.add(digest(out))
+    check(len(digests) == 1, digests)
+
+
+@case('steps that the host does not wait for: the same weights')
+def _():
+    digests = {digest(out) for execution in (1, 3) for out in finish(start_xla_workers(2, 2, 0, EXECUTION=str(execution)))}
+    check(len(digests) == 1, digests)
+
+
+@case('a process that is killed ends the others, which name it, also where they wait for devices only now and then')
+def _():
+    for execution in (1, 4):
+        first, second = workers = start_xla_workers(2, 1000, 20, EXECUTION=str(execution))
+        for w in workers:
+            while not read_line(w).startswith('step 12'):
+                pass
+        began = time.monotonic()
+        second.kill()
+        out = finish([first])[0]
+        check('communication_error: ' in out and 'worker 1 (rank 1' in out, out)
+        check_took(began, 10)
+
+
+@case('a plugin that knows the devices of one process only is refused')
+def _():
+    for out in finish(start_xla_workers(2, 1, 0, ALONE='1')):
+        check('knows only the 4 devices of this process, although 2 processes train together' in out or 'communication_error: ' in out, out)
+
+
+sys.exit(finish_tests())

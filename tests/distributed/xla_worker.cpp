@@ -1,0 +1,55 @@
+// needs: grpc protozero mock_pjrt
+// One process of a training on two mocked devices per process, for test_xla_workers.py: xla_worker EPOCHS PAUSE. Prints the
+// devices, the first sample that each step sends to the first of them, and a digest of the parameters. PAUSE: milliseconds before
+// each step. ALONE: plugins do not find each other. EXECUTION: steps of an execution; the sums of each are read once.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mock_pjrt.hpp>
+#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/strata.hpp>
+#include <strata/xla/multi_worker_xla.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "outcome.hpp"
+using namespace strata;
+
+namespace {
+using net = sequential<input<3>, dense<2, softmax>>;
+
+struct tell_steps {
+  int pause;
+  void on_batch_end(training_state& s) const {
+    float first = -1;  // of the input: after kernel and bias
+    if (const auto& sent = mock_pjrt::observed().last_arguments; sent.size() > 2)
+      std::memcpy(&first, sent[2].data(), sizeof first);
+    std::printf("step %ld first %g\n", s.step, double(first));
+    std::fflush(stdout);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+  }
+};
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc < 3) throw error("xla_worker EPOCHS PAUSE");
+  const cluster members = tf_config()();
+  multi_worker_xla_options options{.plugin = MOCK_PJRT, .start_timeout = std::chrono::seconds(20)};
+  if (!std::getenv("ALONE") && members.size() > 1)
+    options.options = {{"num_nodes", std::int64_t(members.size())}, {"node_id", std::int64_t(members.rank())}};
+  options.control.heartbeat.interval = std::chrono::milliseconds(200);
+  trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, accuracy{}, multi_worker_xla{tf_config(), options}, seed(5)};
+  std::printf("replicas %d own %d\n", model.executor().replicas(), model.executor().client().devices());
+  std::vector<float> x(3 * 30);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i / 3);
+  const std::vector<std::int32_t> y(30, 1);
+  const char* const execution = std::getenv("EXECUTION");
+  model.fit(x, y, batch_size(8), epochs(std::atoi(argv[1])), shuffle(false), tell_steps{std::atoi(argv[2])}, verbosity::off,
+            steps_per_execution(execution ? std::atoi(execution) : 1));
+  std::printf("predictions %zu\n", model.predict(x).values.size());
+  std::printf("digest %s\n", test::digest_of(model.parameters()).c_str());
+} catch (...) {
+  return strata::test::report_error();
+}
