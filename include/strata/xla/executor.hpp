@@ -53,7 +53,8 @@ concept module_source = requires(const typename Program::optimizer& optimizer, c
 /// the devices, the arguments of the next one are sent. The host is at most two calls ahead; the sums of loss and metrics lie on
 /// the devices until totals() asks for them.
 ///
-/// Communicator: between processes, each of which has some of the replicas. They add up on the devices; the host compares notes.
+/// Communicator: between processes, each of which has some of the replicas. Sums are formed on the devices; the hosts exchange
+/// votes and notice when one of them is lost.
 template <class Program, class Modules, communicator Communicator = detail::alone>
 class module_executor : public executor_defaults,
                         public counted_optimizer<typename Program::optimizer>,
