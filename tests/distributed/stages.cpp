@@ -1,10 +1,12 @@
 // needs: grpc protozero
 // One process of a training for test_stages.py: stages STRATEGY [FOLDER]. Prints a digest of the parameters and the results.
-// CRASH: the step at which a callback throws. PAUSE: milliseconds to sleep after each step, which is said.
+// CRASH: the step at which a callback throws. CLIPNORM: adam's global_clipnorm, 1 by default. PAUSE: milliseconds to sleep after
+// each step, which is said.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <strata/distribute/multi_worker_pipeline.hpp>
+#include <strata/distribute/multi_worker_tensor_parallel.hpp>
 #include <strata/distribute/pipeline.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>
 #include <strata/distribute/resolvers/tf_config.hpp>
@@ -19,6 +21,7 @@ using namespace strata;
 namespace {
 using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dropout<0.2_r>, residual<dense<64, relu>>, dense<10, softmax>>;
 using cut = balanced<2>;
+using columns = layout_map<rule<"dense*", by_columns>>;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -42,7 +45,9 @@ struct crash_or_pause {
 
 void train(const auto& strategy, const std::string& folder) {
   const auto digits = data::synthetic_digits(300, 3);
-  trainer model{net{}, adam{.global_clipnorm = 1.0}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
+  const std::string clipnorm = environment("CLIPNORM");
+  const adam optimizer{.global_clipnorm = clipnorm.empty() ? 1.0 : std::atof(clipnorm.c_str())};
+  trainer model{net{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   const auto fit = [&](auto&&... options) {
     return model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(3), validation(digits | data::batch<50>), verbose::off,
                      crash_or_pause{}, options...);
@@ -58,11 +63,17 @@ int main(int argc, char** argv) try {
   const compute_options compute{.threads = 1, .leaves = 4};
   multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(10)};
   options.communication.timeout = std::chrono::seconds(10);
-  if (strategy == "workers_tcp") options.communication.implementation = communication_implementation::tcp;
+  if (strategy.ends_with("workers_tcp")) options.communication.implementation = communication_implementation::tcp;
   if (strategy == "one_device") train(one_device{compute}, folder);
   if (strategy == "threads") train(pipeline<cut>{compute}, folder);
   if (strategy == "workers" || strategy == "workers_tcp")
     train(multi_worker_pipeline<decltype(&members), cut>{.resolver = &members, .options = options}, folder);
+  if (strategy == "tensor_workers" || strategy == "tensor_workers_tcp")
+    train(multi_worker_tensor_parallel<decltype(&members), 2, columns>{.resolver = &members, .options = options}, folder);
+  if (strategy == "mesh_workers")
+    train(multi_worker_mesh<decltype(&members), data_parallel<2>, tensor_parallel<2, columns>>{.resolver = &members,
+                                                                                               .options = options},
+          folder);
 } catch (...) {
   return test::report_error();
 }

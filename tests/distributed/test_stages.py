@@ -1,5 +1,6 @@
 # needs: grpc protozero
-"""Pipelines over real processes: the bits of one device, snapshots that any strategy continues, and what is said when one is lost."""
+"""Pipelines and divided layers over real processes: the bits of one device, snapshots that any strategy continues, and what is said when
+one is lost."""
 import itertools, os, tempfile
 from workers import case, check, check_took, digest, finish, finish_tests, free_ports, read_line, start
 import time
@@ -11,7 +12,7 @@ expected = digest(finish([start(['one_device'], program='stages')])[0])
 
 def train(strategy, folder='', count=2, **more):
     """The processes of one training; only the first of them has the folder."""
-    if not strategy.startswith('workers'):
+    if 'workers' not in strategy:
         return [start([strategy, folder], program='stages', **more)]
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
     return [start([strategy, folder if i == 0 or not folder else folder + '-not-here'],
@@ -36,10 +37,31 @@ def _():
             check(digest(out) == expected, f'{first}, then {second}:\n{out}')
 
 
+@case('layers divided by columns, in two processes and in two groups of two: the bits of one device, also after an interruption')
+def _():
+    counts = {'tensor_workers': 2, 'tensor_workers_tcp': 2, 'mesh_workers': 4, 'one_device': 1}
+    unclipped = digest(finish([start(['one_device'], program='stages', CLIPNORM='0')])[0])
+
+    def trained(strategy, folder='', **more):
+        return finish(train(strategy, folder, counts[strategy], CLIPNORM='0', **more))
+
+    for strategy in ('tensor_workers', 'tensor_workers_tcp', 'mesh_workers'):
+        for out in trained(strategy):
+            check(digest(out) == unclipped, f'{strategy}:\n{out}')
+    for first, second in (('tensor_workers', 'one_device'), ('one_device', 'mesh_workers'), ('mesh_workers', 'tensor_workers')):
+        folder = next(folders)
+        for out in trained(first, folder, CRASH='7'):
+            check('had enough' in out and 'digest' not in out, f'{first}:\n{out}')
+        for out in trained(second, folder):
+            check(digest(out) == unclipped, f'{first}, then {second}:\n{out}')
+
+
 @case('as many processes as places, or one sentence')
 def _():
     for out in finish(train('workers', count=3)):
         check('the network is cut for 2 processes, but there are 3' in out, out)
+    for out in finish(train('mesh_workers', count=3, CLIPNORM='0')):
+        check('layers are divided among 2 processes in each of 2 groups, which are 4, but there are 3' in out, out)
 
 
 @case('a process that is killed is named by the other one')

@@ -6,6 +6,7 @@
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/cpu/engine/process_split_engine.hpp>
 #include <strata/cpu/engine/split_engine.hpp>
+#include <strata/cpu/engine/tensor_engine.hpp>
 #include <strata/cpu/kernels/activations.hpp>
 #include <strata/cpu/kernels/batch_norm.hpp>
 #include <strata/cpu/kernels/concat.hpp>

@@ -58,6 +58,9 @@ struct leaves_of_call {
   long gradient_stride = 0, sums_stride = 0;
 };
 
+template <class T>
+class rank_exchange;
+
 /// The memory of one call: `count` samples of one micro-batch, row after row. A null pointer: this result is not needed.
 template <class T>
 struct operands {
@@ -76,9 +79,10 @@ struct operands {
   const void* prepared = nullptr;  // what `prepare` has made; null where the kernel has none, or where it returned null
   T* saved = nullptr;              // written forward, read backward
   T* scratch = nullptr;
-  double* statistics = nullptr;  // of this leaf while collecting (add to them), of the whole batch afterwards
-  double total = 0;              // samples in the whole global batch
-  leaves_of_call leaves{};       // the host computes one leaf, or a part of it, in a call
+  double* statistics = nullptr;       // of this leaf while collecting (add to them), of the whole batch afterwards
+  double total = 0;                   // samples in the whole global batch
+  leaves_of_call leaves{};            // the host computes one leaf, or a part of it, in a call
+  rank_exchange<T>* ranks = nullptr;  // that divide the layer
 
   philox random{};                    // of this (seed, step, operation)
   const philox* random_at = nullptr;  // the same in memory of a device, for kernels that are launched again in other steps

@@ -17,8 +17,9 @@ leaf_policy leaf_policy_of(int leaves, int processes) {
     throw_error({"compute_options: leaves is ", leaves, ", but a batch has 1 to ", max_leaves, " of them (0: as its size says)"});
   if (processes > max_leaves)
     throw_error({processes, " processes cannot share the leaves of a batch: there are at most ", max_leaves});
+  using network = whole_network_of<typename Program::network>;
   return {leaves, int(std::bit_ceil(unsigned(processes))),
-          multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable};
+          multiply_adds_of<network> > 4 * layout_of<typename network::items>.trainable};
 }
 
 }  // namespace strata

@@ -14,7 +14,8 @@ template <class Program, class Backend, purpose Why>
 constexpr int samples_in_cache(int segment = 0) {
   constexpr const auto& plan = plan_of<Program, whole_backend_of<Backend>, Why>;
   constexpr long bytes = long(sizeof(typename Program::value_type));
-  constexpr long cache = std::max(1L << 20, long(layout_of_program<Program>.trainable) * bytes);
+  constexpr long weights = layout_of<typename whole_network_of<typename Program::network>::items>.trainable;
+  constexpr long cache = std::max(1L << 20, weights * bytes);
   long numbers = plan.passing + plan.scratch_per_sample + 1;
   if (plan.needs_whole_leaf()) {
     numbers = 1;

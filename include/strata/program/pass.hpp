@@ -34,6 +34,7 @@ struct step_context {
   const philox* random_of_group = nullptr;                // in memory of a device whose kernels read it there
   const trained_group* trained = nullptr;                 // which groups train while layers are frozen; null: those of the plan
   const std::shared_ptr<const void>* prepared = nullptr;  // of each group, what pass::prepare made; null: no kernel prepares
+  rank_exchange<T>* ranks = nullptr;                      // that divide layers
   const T* const* segments = nullptr;  // instead of `weights`, for the trained parameters of each segment of a plan that is cut
 };
 
@@ -183,6 +184,7 @@ class kernel_calls {
     o.statistics = step_.statistics + it.statistics;
     o.total = step_.total;
     o.leaves = step_.leaves;
+    o.ranks = step_.ranks;
     o.random = step_.random.fork(std::uint64_t(it.first));
     if (step_.random_of_group) o.random_at = step_.random_of_group + g;
     o.first_sample = first_;

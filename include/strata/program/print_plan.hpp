@@ -8,6 +8,7 @@
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/kernel_list.hpp>
+#include <strata/program/print_divisions.hpp>
 #include <strata/program/print_stages.hpp>
 
 namespace strata {
@@ -67,13 +68,28 @@ template <class Program, class Backend, purpose Why = purpose::training>
 void print_plan(std::ostream& out) {
   out << plan_text<Program, Backend, Why>();
   if constexpr (Why == purpose::training && requires { typename Backend::split; }) out << stages_text<Program, Backend>();
+  if constexpr (Why == purpose::training && requires { Program::network::ranks; })
+    out << divisions_text<typename Program::network>(int(sizeof(typename Program::value_type)));
 }
+
+namespace detail {
+/// The program of a trainer; of its ranks if they divide layers.
+template <class Trainer>
+struct planned_program {
+  using type = typename Trainer::program_type;
+};
+template <class Trainer>
+  requires requires { typename Trainer::executor_type::program_of_one; }
+struct planned_program<Trainer> {
+  using type = typename Trainer::executor_type::program_of_one;
+};
+}  // namespace detail
 
 /// The plan of a trainer for training, and that for inference where they differ.
 template <class Trainer>
   requires requires { typename Trainer::executor_type::backend; }
 void print_plan(const Trainer&, std::ostream& out = std::cout) {
-  using program = typename Trainer::program_type;
+  using program = typename detail::planned_program<Trainer>::type;
   using backend = typename Trainer::executor_type::backend;
   print_plan<program, backend>(out);
   if constexpr (has_two_plans<program, backend>) print_plan<program, backend, purpose::inference>(out << '\n');

@@ -47,6 +47,22 @@ constexpr end_sizes sizes_of_ends(const tape<N>& t) {
 template <class Program>
 inline constexpr end_sizes ends_of_program = detail::sizes_of_ends(tape_of<typename Program::items>);
 
+namespace detail {
+template <class Network>
+struct whole_network {
+  using type = Network;
+};
+template <class Network>
+  requires requires { typename Network::whole; }
+struct whole_network<Network> {
+  using type = typename Network::whole;
+};
+}  // namespace detail
+
+/// The network of which a network is the part of one rank; else itself. What decides about bits follows from it.
+template <class Network>
+using whole_network_of = typename detail::whole_network<Network>::type;
+
 /// What a step needs to know of the program without its types: a constant.
 template <class Program>
 inline constexpr const auto& layout_of_program = layout_of<typename Program::network::items>;

@@ -9,7 +9,7 @@
 namespace strata {
 
 inline constexpr auto divided_layers_are_not_elastic =
-    "processes that divide the layers of a network cannot be elastic: each has some of the layers";
+    "processes that divide the layers of a network cannot be elastic: each has some of the layers, or a part of them";
 
 /// Its members never change.
 template <communicator C>

@@ -19,6 +19,26 @@ template <communicator C>
 struct holds_group {
   std::unique_ptr<process_group_over<C>> group_;
 };
+
+/// Something that is the same in all processes.
+struct agreed_value {
+  const char* name;
+  std::string here;
+  bool is_short = true;  // an error quotes it
+};
+/// Throws strata::error in all processes if one of them has other values than process 0.
+template <communicator C>
+[[gnu::cold]] void refuse_differences(process_group_over<C>& group, const std::vector<agreed_value>& values) {
+  std::vector<double> hashes;
+  for (const agreed_value& each : values) hashes.push_back(double(hash_of<std::uint32_t>(each.here)));
+  const std::vector<double> all = group.gather(hashes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const agreed_value& what = values[i % hashes.size()];
+    if (all[i] != all[i % hashes.size()])
+      throw_error({"the processes do not have the same ", what.name, ": process ", i / hashes.size(), " differs from process 0",
+                   what.is_short ? text_of({"; here: ", what.here}) : ""});
+  }
+}
 }  // namespace detail
 
 /// For its engine each process has the whole batch, so the step is that of one process; what processes agree on goes over the
@@ -117,27 +137,13 @@ class stage_executor : detail::holds_group<C>, public synchronous_executor<Progr
     for (int g = 0; g < plan.group_count; ++g) cut += detail::text_of({g > 0 ? " " : "", stages.stage_of[g]});
     for (const auto& of_place : table.turns)
       for (const turn& t : of_place) turns += detail::text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
-    struct part {
-      const char* name;
-      std::string here;
-      bool is_short = true;
-    };
-    const part parts[] = {{"number of places", std::to_string(table.places)},
-                          {"stages of the kernels", cut},
-                          {"timetable", turns, false},
-                          {"seed", std::to_string(seed)},
-                          {"leaves", std::to_string(compute.leaves)},
-                          {"optimizer", detail::text_of_optimizer(optimizer)},
-                          {"program", detail::text_of_program<Program>(), false}};
-    std::vector<double> hashes;
-    for (const part& each : parts) hashes.push_back(double(detail::hash_of<std::uint32_t>(each.here)));
-    const std::vector<double> all = group->gather(hashes);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const part& what = parts[i % hashes.size()];
-      if (all[i] != all[i % hashes.size()])
-        throw_error({"the processes do not have the same ", what.name, ": process ", i / hashes.size(), " differs from process 0",
-                     what.is_short ? detail::text_of({"; here: ", what.here}) : ""});
-    }
+    detail::refuse_differences(*group, {{"number of places", std::to_string(table.places)},
+                                        {"stages of the kernels", cut},
+                                        {"timetable", turns, false},
+                                        {"seed", std::to_string(seed)},
+                                        {"leaves", std::to_string(compute.leaves)},
+                                        {"optimizer", detail::text_of_optimizer(optimizer)},
+                                        {"program", detail::text_of_program<Program>(), false}});
     if (group->size() != table.places)
       throw_error({"the network is cut for ", table.places, " processes, but there are ", group->size()});
     return group;

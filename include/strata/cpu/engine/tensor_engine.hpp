@@ -1,0 +1,187 @@
+// The engine of one of the ranks that divide layers.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <strata/cpu/engine/engine.hpp>
+#include <strata/cpu/kernels/divided.hpp>
+#include <strata/kernel/rank_exchange.hpp>
+#include <strata/program/tensor_backend.hpp>
+
+namespace strata {
+
+namespace detail {
+/// A copy of a part of the rows of a kernel, of which each rank trains some columns. Both are (outer, rows, columns).
+struct copied_kernel {
+  long from = 0, to = 0;  // offsets in the arena
+  int outer = 1, rows = 0, own_rows = 0, columns = 0, own_columns = 0;
+};
+template <class Items>
+constexpr int count_copies() {
+  constexpr const auto& l = layout_of<Items>;
+  int count = 0;
+  for (int s = 0; s < l.count; ++s)
+    if (const auto shard_of = divisions_of<Items>[l.slots[s].node].shard_of)
+      count += shard_of(l.slots[s].index, l.slots[s].what.extents).is_copy;
+  return count;
+}
+template <class Items>
+inline constexpr auto copies_of = [] {
+  constexpr const auto& l = layout_of<Items>;
+  std::array<copied_kernel, std::size_t(count_copies<Items>()) + 1> all{};
+  std::size_t count = 0;
+  for (int s = 0; s < l.count; ++s) {
+    const auto shard_of = divisions_of<Items>[l.slots[s].node].shard_of;
+    if (!shard_of || !shard_of(l.slots[s].index, l.slots[s].what.extents).is_copy) continue;
+    const parameter_slot& kernel = l.slots[s - l.slots[s].index];
+    const shape own = kernel.what.extents, copy = l.slots[s].what.extents;
+    const int rank = own.rank();
+    copied_kernel& c = all[count++];
+    c = {.from = kernel.offset, .to = l.slots[s].offset};
+    c.rows = own[rank - 2], c.own_rows = copy[rank - 2], c.columns = copy[rank - 1], c.own_columns = own[rank - 1];
+    c.outer = own.size() / (c.rows * c.own_columns);
+  }
+  return all;
+}();
+}  // namespace detail
+
+/// A rank is one thread. A leaf, or 256 samples of one, goes through the network at a time, because ranks wait for each other in
+/// each divided layer. Where parameters have penalties, those of divided ones are added up in the order of ranks.
+template <class Program, class Base>
+class tensor_engine : public cpu_engine<Program, tensor_backend<Base>> {
+  using base = cpu_engine<Program, tensor_backend<Base>>;
+  using base::layout, base::leaves_, base::context_;
+  using typename base::T;
+  using items = typename Program::items;
+  static constexpr int ranks = Program::network::ranks;
+  static constexpr const auto& copies = detail::copies_of<items>;
+  static constexpr int samples_at_a_time = 256;
+  static constexpr long elements_of_copies = 1L << 16;  // sent at a time
+
+  /// Elements of own() for a sample.
+  static constexpr long per_sample = [] {
+    constexpr const auto& t = tape_of<items>;
+    long most = 0;
+    for (int i = 0; i < t.size; ++i)
+      if (const auto& d = divisions_of<items>[i]; d.shard_of)
+        most = std::max({most, d.sends_forward(t.in(i)), d.sends_backward(t.in(i))});
+    return most;
+  }();
+
+  rank_exchange<T>* exchange_;
+
+ public:
+  using options = tensor_options<T>;
+
+  tensor_engine(const options& how, leaf_policy policy, int slots)
+      : base(of_one_thread(how), policy, slots), exchange_(how.ranks) {
+    long least = long(base::trained.count) * long(sizeof(double) / sizeof(T));
+    for (const auto& c : copies) least = std::max(least, long(ranks) * c.own_columns);
+    exchange_->reserve(std::max(least, elements_of_copies));
+  }
+
+  int prepare(int batch, purpose why, int processes) {
+    const int leaves = base::prepare(batch, why, processes);
+    make_room();
+    return leaves;
+  }
+  void share_among(int processes) {
+    base::share_among(processes);
+    make_room();
+  }
+
+  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    base::begin(why, batch, random, rank, processes);
+    context_.ranks = exchange_;
+  }
+  template <class Done>
+  void forward_backward(Done&& done) {
+    base::forward_backward(done);
+    share_penalties();
+  }
+  void measure() {
+    base::measure();
+    share_penalties();
+  }
+
+  void update(const typename Program::optimizer& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
+    base::update(rules, step, rate, gradient);
+    share_copies();
+  }
+  template <class ShareNorms>
+  void update_slices(const typename Program::optimizer&, long, double, const global_gradient<T, host_device>&,
+                     ShareNorms&&) = delete;
+
+  static constexpr bool updates_at_once(const typename Program::optimizer&) { return false; }
+
+ private:
+  static compute_options of_one_thread(compute_options how) {
+    how.threads = 1;
+    if (how.micro_batch <= 0) how.micro_batch = samples_at_a_time;
+    return how;
+  }
+  void make_room() {
+    long samples = 1;
+    for (int k = 0; k < base::plan.segment_count; ++k) samples = std::max(samples, long(this->training_.micro_batch(k)));
+    for (int k = 0; k < plan_of<Program, tensor_backend<Base>, base::inferring>.segment_count; ++k)
+      samples = std::max(samples, long(this->inference().micro_batch(k)));
+    exchange_->reserve(samples * per_sample + 16 * ranks);
+  }
+
+  /// Rank r gets the rows of rank r of all columns.
+  void share_copies() {
+    for (const detail::copied_kernel& c : copies) {
+      if (c.rows == 0) continue;
+      const int at_a_time = std::max(1, int(std::min(long(c.own_rows), elements_of_copies / (long(ranks) * c.own_columns))));
+      for (int o = 0; o < c.outer; ++o)
+        for (int first = 0; first < c.own_rows; first += at_a_time)
+          share_rows(c, o, first, std::min(at_a_time, c.own_rows - first));
+    }
+  }
+  void share_rows(const detail::copied_kernel& c, int outer, int first, int count) {
+    const T* const own = this->weights_.data() + c.from + long(outer) * c.rows * c.own_columns;
+    const long piece = long(count) * c.own_columns;
+    for (int r = 0; r < ranks; ++r) {
+      const int begin = std::min(c.rows, r * c.own_rows + first), end = std::min(c.rows, begin + count);
+      T* const to = exchange_->own() + r * piece;
+      std::copy_n(own + long(begin) * c.own_columns, long(end - begin) * c.own_columns, to);
+      std::fill(to + long(end - begin) * c.own_columns, to + piece, T{});
+    }
+    const T* const parts = exchange_->swap(piece);
+    detail::join_columns(parts, ranks, count, c.own_columns, c.columns,
+                         this->weights_.data() + c.to + (long(outer) * c.own_rows + first) * c.columns);
+  }
+
+  /// The penalty of a divided parameter is the sum of those of its parts.
+  void share_penalties() {
+    if constexpr (layout.has_regularizers()) {
+      const std::span<double> own = this->penalties_.span();
+      std::memcpy(exchange_->own(), own.data(), own.size_bytes());
+      const T* const all = exchange_->gather(long(own.size_bytes() / sizeof(T)));
+      for (std::size_t k = 0, slot = 0; slot < std::size_t(layout.count); ++slot) {
+        const parameter_slot& it = layout.slots[slot];
+        if (!it.what.trainable) continue;
+        const auto shard_of = divisions_of<items>[it.node].shard_of;
+        if (shard_of && shard_of(it.index, it.what.extents).axis >= 0) {
+          own[k] = 0;
+          for (std::size_t r = 0; r < std::size_t(ranks); ++r) {
+            double its = 0;
+            std::memcpy(&its, reinterpret_cast<const std::byte*>(all) + (r * own.size() + k) * sizeof its, sizeof its);
+            own[k] += its;
+          }
+        }
+        ++k;
+      }
+    }
+  }
+};
+
+template <class Program, class Base>
+  requires(device_of<Base>::is_host)
+struct engine_for<Program, tensor_backend<Base>> {
+  using type = tensor_engine<Program, Base>;
+};
+
+}  // namespace strata

@@ -1,0 +1,222 @@
+// Layers that ranks divide: kernels of the base compute the parts, and ranks exchange them.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <strata/base/arena.hpp>
+#include <strata/kernel/kernel.hpp>
+#include <strata/kernel/rank_exchange.hpp>
+#include <strata/network/layout.hpp>
+#include <strata/program/tensor_backend.hpp>
+#include <type_traits>
+
+namespace strata {
+
+namespace detail {
+constexpr int whole_lines(int elements) {
+  return (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+}
+
+/// Columns [first, first + width) of rows of `columns` elements; what lies beyond them is 0.
+template <class T>
+void take_columns(const T* from, long rows, int columns, int first, int width, T* to) {
+  const int there = std::clamp(columns - first, 0, width);
+  for (long i = 0; i < rows; ++i, from += columns, to += width) {
+    std::copy_n(from + first, there, to);
+    std::fill_n(to + there, width - there, T{});
+  }
+}
+/// The parts of all ranks, each of `width` columns, as rows of `columns` elements.
+template <class T>
+void join_columns(const T* parts, int ranks, long rows, int width, int columns, T* to) {
+  for (int r = 0; r < ranks; ++r) {
+    const int first = r * width, there = std::clamp(columns - first, 0, width);
+    for (long i = 0; i < rows; ++i, parts += width) std::copy_n(parts, there, to + i * columns + first);
+  }
+}
+
+/// Of an operation whose input has no gradient.
+struct no_kernel : kernel_defaults {};
+
+/// The kernel of Base for an operation, which may be void.
+template <class Base, class Operation, class P, shape In>
+struct kernel_of_part : find_kernel<Base, Operation, P, In> {};
+template <class Base, class P, shape In>
+struct kernel_of_part<Base, void, P, In> {
+  using type = no_kernel;
+};
+
+/// The constants of a kernel that calls two others, one after the other. Each has its memory for itself, except for scratch.
+template <class First, class Second>
+struct two_kernels : kernel_defaults {
+  static constexpr int saved = First::saved, of_first = whole_lines(First::derived), derived = of_first + Second::derived;
+  static constexpr bool reads_input = First::reads_input, reads_output = First::reads_output;
+  static_assert(Second::saved == 0 && !Second::reads_output);
+
+  /// Behind the scratch memory of both, for `more` elements per sample.
+  template <int More, class T>
+  struct with_scratch {
+    static constexpr int of_both = std::max(First::scratch, Second::scratch),
+                         per_sample = std::max(First::scratch_per_sample, Second::scratch_per_sample),
+                         scratch = of_both + parameter_alignment, scratch_per_sample = per_sample + More;
+    static T* own(const operands<T>& o) {
+      return o.scratch +
+             (of_both + long(o.count) * per_sample + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    }
+  };
+
+  template <class T>
+  static void derive_both(const T* const* of_first_kernel, const T* const* of_second, T* derived) {
+    if constexpr (requires { First::derive(of_first_kernel, derived); }) First::derive(of_first_kernel, derived);
+    if constexpr (requires { Second::derive(of_second, derived); }) Second::derive(of_second, derived + of_first);
+  }
+};
+
+template <class T>
+bool wants_weight_gradients(const operands<T>& o) {
+  for (const T* each : o.dw)
+    if (each) return true;
+  return false;
+}
+/// dx (+)= sum
+template <class T>
+void give_gradient(const T* sum, long elements, T* dx, bool add) {
+  if (!add) return void(std::copy_n(sum, elements, dx));
+  for (long i = 0; i < elements; ++i) dx[i] += sum[i];
+}
+
+/// Divided by columns. All ranks get the whole output, and compute parts of the gradient of the input.
+template <class Base, class Op, class P, shape In, bool Gathers>
+struct kernel_by_columns
+    : two_kernels<typename find_kernel<Base, typename Op::part, P, In>::type,
+                  typename kernel_of_part<Base, typename Op::input_gradient, P, Op::part_of_input(In)>::type> {
+  using T = typename P::value_type;
+  using of_part = typename find_kernel<Base, typename Op::part, P, In>::type;
+  using of_input = typename kernel_of_part<Base, typename Op::input_gradient, P, Op::part_of_input(In)>::type;
+  using both = two_kernels<of_part, of_input>;
+  static constexpr shape whole = Op::output_shape(In).value, own = Op::part::output_shape(In).value,
+                         narrow = Op::part_of_input(In);
+  using memory = typename both::template with_scratch<own.size(), T>;
+  static constexpr int scratch = memory::scratch, scratch_per_sample = memory::scratch_per_sample;
+  static constexpr int copy = int(Op::parameters(In).size()) - 1;  // the parameter for of_input
+
+  static void forward(const operands<T>& o) {
+    operands<T> part = o;
+    part.y = o.ranks->own();
+    of_part::forward(part);
+    const T* const all = o.ranks->gather(long(o.count) * own.size());
+    join_columns(all, o.ranks->size(), long(o.count) * (own.size() / own.last()), own.last(), whole.last(), o.y);
+  }
+
+  static void backward(const operands<T>& o) {
+    if (wants_weight_gradients(o)) {
+      operands<T> part = o;
+      T* const dy = memory::own(o);
+      take_columns(o.dy, long(o.count) * (whole.size() / whole.last()), whole.last(), o.ranks->rank() * own.last(), own.last(),
+                   dy);
+      part.dy = dy;
+      part.dx[0] = nullptr;
+      of_part::backward(part);
+    }
+    if constexpr (Op::has_copy)
+      if (o.dx[0]) compute_input_gradient(o);
+  }
+
+  static void derive(const T* const* w, T* derived) { both::derive_both(w, w + copy, derived); }
+
+ private:
+  /// Of the channels of this rank, in the order of the whole operation. The sums of others go on from what dx has.
+  static void compute_input_gradient(const operands<T>& o) {
+    const long rows = long(o.count) * (In.size() / In.last());
+    operands<T> part = o;
+    part.w[0] = o.w[copy];
+    part.derived = o.derived + both::of_first;
+    for (T*& each : part.dw) each = nullptr;
+    part.dx[0] = o.ranks->own();
+    if (o.adds_dx[0]) take_columns(o.dx[0], rows, In.last(), o.ranks->rank() * narrow.last(), narrow.last(), part.dx[0]);
+    of_input::backward(part);
+    const T* const all = o.ranks->gather(rows * narrow.last());
+    join_columns(all, o.ranks->size(), rows, narrow.last(), In.last(), o.dx[0]);
+  }
+};
+
+/// The output stays divided, and the gradient of the input is a sum over ranks.
+template <class Base, class Op, class P, shape In>
+struct kernel_by_columns<Base, Op, P, In, false>
+    : two_kernels<typename find_kernel<Base, typename Op::part, P, In>::type, no_kernel> {
+  using T = typename P::value_type;
+  using of_part = typename find_kernel<Base, typename Op::part, P, In>::type;
+  static constexpr int scratch = of_part::scratch, scratch_per_sample = of_part::scratch_per_sample;
+
+  static void forward(const operands<T>& o) { of_part::forward(o); }
+  static void backward(const operands<T>& o) {
+    operands<T> part = o;
+    part.adds_dx[0] = false;
+    if (o.dx[0]) part.dx[0] = o.ranks->own();
+    of_part::backward(part);
+    const long elements = long(o.count) * In.size();
+    if (o.dx[0]) give_gradient(o.ranks->add_up(elements), elements, o.dx[0], o.adds_dx[0]);
+  }
+  static void derive(const T* const* w, T* derived) {
+    if constexpr (requires { of_part::derive(w, derived); }) of_part::derive(w, derived);
+  }
+};
+
+/// Divided by rows: a sum over ranks, then the bias.
+template <class Base, class Op, class P, shape In, bool IsPart>
+struct kernel_by_rows : two_kernels<typename find_kernel<Base, typename Op::with_bias, P, Op::part_of_input(In)>::type,
+                                    typename find_kernel<Base, typename Op::without_bias, P, Op::part_of_input(In)>::type> {
+  using T = typename P::value_type;
+  static constexpr shape part = Op::part_of_input(In), out = Op::output_shape(In).value;
+  using of_gradients = typename find_kernel<Base, typename Op::with_bias, P, part>::type;
+  using of_products = typename find_kernel<Base, typename Op::without_bias, P, part>::type;
+  using both = two_kernels<of_gradients, of_products>;
+  using memory = typename both::template with_scratch<IsPart ? 0 : part.size(), T>;
+  static constexpr int scratch = memory::scratch, scratch_per_sample = memory::scratch_per_sample;
+  static constexpr bool has_bias = Op::parameters(In).size() > 1;
+
+  static void forward(const operands<T>& o) {
+    operands<T> product = of_own_columns(o);
+    product.derived = o.derived + both::of_first;
+    product.y = o.ranks->own();
+    of_products::forward(product);
+    const T* const sums = o.ranks->add_up(long(o.count) * out.size());
+    T* y = o.y;
+    for (long n = 0; n < o.count; ++n, y += out.size())
+      for (int i = 0; i < out.size(); ++i) y[i] = sums[n * out.size() + i] + (has_bias ? o.w[1][i] : T{});
+  }
+
+  static void backward(const operands<T>& o) {
+    operands<T> all = of_own_columns(o);
+    const bool sends = !IsPart && o.dx[0];
+    if (sends) all.dx[0] = o.ranks->own();
+    if (sends && o.adds_dx[0]) take_columns(o.dx[0], o.count, In.last(), o.ranks->rank() * part.last(), part.last(), all.dx[0]);
+    of_gradients::backward(all);
+    if (!sends) return;
+    const T* const parts = o.ranks->gather(long(o.count) * part.last());
+    join_columns(parts, o.ranks->size(), o.count, part.last(), In.last(), o.dx[0]);
+  }
+
+  static void derive(const T* const* w, T* derived) { both::derive_both(w, w, derived); }
+
+ private:
+  static operands<T> of_own_columns(const operands<T>& o) {
+    operands<T> own = o;
+    if constexpr (!IsPart) {
+      T* const x = memory::own(o);
+      take_columns(o.x[0], o.count, In.last(), o.ranks->rank() * part.last(), part.last(), x);
+      own.x[0] = x;
+    }
+    return own;
+  }
+};
+}  // namespace detail
+
+template <class Base, class Operation, int Ranks, bool Gathers, bool Descends, class P, shape In>
+struct kernel<tensor_backend<Base>, columns_of_rank<Operation, Ranks, Gathers, Descends>, P, In>
+    : detail::kernel_by_columns<Base, columns_of_rank<Operation, Ranks, Gathers, Descends>, P, In, Gathers> {};
+
+template <class Base, class Operation, int Ranks, bool IsPart, bool Descends, class P, shape In>
+struct kernel<tensor_backend<Base>, rows_of_rank<Operation, Ranks, IsPart, Descends>, P, In>
+    : detail::kernel_by_rows<Base, rows_of_rank<Operation, Ranks, IsPart, Descends>, P, In, IsPart> {};
+
+}  // namespace strata

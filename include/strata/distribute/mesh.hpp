@@ -1,0 +1,59 @@
+// mesh: groups of ranks. Groups divide batches, the ranks of a group divide layers.
+#pragma once
+#include <strata/distribute/tensor_parallel.hpp>
+#include <utility>
+
+namespace strata {
+
+/// So many groups, which divide each batch by leaves.
+template <int Groups>
+struct data_parallel {
+  static_assert(Groups >= 1, "a mesh has at least one group");
+};
+
+/// `mesh<data_parallel<2>, tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>>{}`: two groups of two ranks, each a
+/// thread. Each group computes its leaves of a batch as tensor_parallel does, and gradients are added in the tree of one device.
+/// So the results are those of tensor_parallel with as many leaves, bit for bit, for any number of groups.
+/// https://keras.io/api/distribution/layout_map
+template <class Data, class Inner>
+struct mesh;
+template <int Groups, int Ranks, class Map, class Backend>
+struct mesh<data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
+  static constexpr auto name = "mesh";
+  compute_options options{};
+
+  template <class Program>
+  using verdict = detail::tensor_verdict<Program, Map, Ranks>;
+  template <class Program>
+  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::all_ranks_in_one_process>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, options, detail::all_ranks_in_one_process(Groups * Ranks)};
+  }
+};
+
+/// `mesh_among<C, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh whose ranks are processes, as in
+/// tensor_parallel_among. Processes 0 and 1 are the first group. The trainer's constructor throws strata::error if the mesh has
+/// not as many ranks as there are processes, or if these disagree about the mesh.
+template <communicator C, class Data, class Inner>
+struct mesh_among;
+template <communicator C, int Groups, int Ranks, class Map, class Backend>
+struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
+  static constexpr auto name = "mesh_among";
+  C processes;
+  compute_options options{};
+
+  template <class Program>
+  using verdict = detail::tensor_verdict<Program, Map, Ranks>;
+  template <class Program>
+  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<C>>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(processes, optimizer, seed, options);
+    return {std::move(optimizer), seed, options, std::move(ranks)};
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,40 @@
+// multi_worker_mesh: a mesh of the workers of a cluster. Needs gRPC.
+// needs: grpc protozero
+#pragma once
+#include <strata/distribute/mesh.hpp>
+#include <strata/distribute/multi_worker_mirrored.hpp>
+#include <utility>
+
+namespace strata {
+
+/// `multi_worker_mesh<tf_config, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{}`: mesh_among the workers of a cluster,
+/// of whom there are as many as ranks; those with consecutive numbers are a group. Each runs the same program on the same data
+/// set. Throws as multi_worker_mirrored does; elastic_options are refused, because each worker has a part of the layers.
+template <class Resolver, class Data, class Inner>
+struct multi_worker_mesh;
+template <class Resolver, int Groups, int Ranks, class Map, class Backend>
+struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
+  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
+                "the strategy needs a cluster resolver");
+  using communicator = control::worker_connections;
+  static constexpr auto name = "multi_worker_mesh";
+  Resolver resolver{};
+  multi_worker_options options{};
+
+  template <class Program>
+  using verdict = detail::tensor_verdict<Program, Map, Ranks>;
+  template <class Program>
+  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<communicator>>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    if (options.elastic.least_workers > 0) throw_error(divided_layers_are_not_elastic);
+    auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(
+        detail::connect_workers(detail::members_that_train(name, resolver), options,
+                                detail::describe_program<Program>(seed, options.compute, options.communication, optimizer, 0)),
+        optimizer, seed, options.compute);
+    return {std::move(optimizer), seed, options.compute, std::move(ranks)};
+  }
+};
+
+}  // namespace strata

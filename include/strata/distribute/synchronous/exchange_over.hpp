@@ -1,0 +1,60 @@
+// The exchange of the ranks that divide layers, over a communicator.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <strata/concepts/communicator.hpp>
+#include <strata/kernel/rank_exchange.hpp>
+#include <utility>
+
+namespace strata {
+
+/// Member r of the communicator is rank r. Throws communication_error as it does.
+template <class T, communicator C>
+class exchange_over final : public rank_exchange<T> {
+  C processes_;
+  long room_ = 0;
+  typename C::memory own_{}, all_{};
+
+ public:
+  using rank_exchange<T>::rank, rank_exchange<T>::size;
+
+  explicit exchange_over(C processes) : rank_exchange<T>(processes.rank(), processes.size()), processes_(std::move(processes)) {}
+
+  void reserve(long elements) override {
+    elements += 16L * size();  // see add_up
+    if (elements <= room_) return;
+    own_ = processes_.allocate(bytes(elements));
+    all_ = processes_.allocate(bytes(elements * size()));
+    room_ = elements;
+  }
+  T* own() override { return reinterpret_cast<T*>(own_.data()); }
+
+  const T* gather(long elements, bool everyone) override {
+    for (int r = 0; r < size(); ++r) {
+      if (r == rank()) continue;
+      if (everyone || rank() == 0) processes_.receive(all_, bytes(r * elements), bytes(elements), r);
+      if (everyone || r == 0) processes_.send(own_, 0, bytes(elements), r);
+    }
+    return complete(0, elements);
+  }
+  const T* swap(long elements) override {
+    for (int r = 0; r < size(); ++r) {
+      if (r == rank()) continue;
+      processes_.receive(all_, bytes(r * elements), bytes(elements), r);
+      processes_.send(own_, bytes(r * elements), bytes(elements), r);
+    }
+    return complete(rank() * elements, elements);
+  }
+
+ private:
+  static std::size_t bytes(long elements) { return std::size_t(elements) * sizeof(T); }
+  /// Adds what this rank has for itself.
+  const T* complete(long from, long elements) {
+    T* const all = reinterpret_cast<T*>(all_.data());
+    std::copy_n(own() + from, elements, all + rank() * elements);
+    processes_.wait("the parts of divided layers");
+    return all;
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,394 @@
+// The executor of ranks that divide the layers of a network. Each has an executor of its own part.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/distribute/communicators/subgroup.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/distribute/synchronous/exchange_over.hpp>
+#include <strata/distribute/synchronous/process_group_over.hpp>
+#include <strata/distribute/synchronous/stage_executor.hpp>
+#include <strata/program/kernel_list.hpp>
+#include <strata/program/program_text.hpp>
+#include <strata/program/tensor_backend.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+namespace detail {
+/// Which elements of a parameter of the whole network a rank has in one of its own: of (outer, extent, inner) those from
+/// rank * own_extent on along the middle one. Beyond the extent its elements are 0.
+struct shard_place {
+  int whole_slot = 0;
+  int extent = 1, own_extent = 1;
+  long inner = 0;
+  bool is_divided = false, is_copy = false;
+
+  /// Calls f(element of the whole parameter, own element, count) for own elements [begin, end) of a rank that exist.
+  template <class F>
+  constexpr void for_runs(int rank, long begin, long end, F&& f) const {
+    const int first = is_divided ? rank * own_extent : 0, there = std::clamp(extent - first, 0, own_extent);
+    const long row = long(own_extent) * inner;
+    for (long at = begin; at < end;) {
+      const long outer = at / row, in_row = at % row, count = std::min(end, (outer + 1) * row) - at;
+      if (const long exists = std::min(count, there * inner - in_row); exists > 0)
+        f((outer * extent + first) * inner + in_row, at, exists);
+      at += count;
+    }
+  }
+};
+template <class Network>
+inline constexpr auto shard_places = [] {
+  constexpr const auto& own = layout_of<typename Network::items>;
+  constexpr const auto& whole = layout_of<typename Network::whole::items>;
+  std::array<shard_place, std::size_t(own.count) + 1> all{};
+  for (int s = 0; s < own.count; ++s) {
+    const parameter_slot& it = own.slots[s];
+    const auto& division = divisions_of<typename Network::items>[it.node];
+    const shard part = division.shard_of ? division.shard_of(it.index, it.what.extents) : shard{it.index};
+    shard_place& p = all[std::size_t(s)];
+    while (whole.slots[p.whole_slot].node != it.node || whole.slots[p.whole_slot].index != part.of) ++p.whole_slot;
+    const shape extents = whole.slots[p.whole_slot].what.extents;
+    p.is_divided = part.axis >= 0, p.is_copy = part.is_copy;
+    p.inner = 1;
+    if (p.is_divided) {
+      p.extent = extents[part.axis], p.own_extent = it.what.extents[part.axis];
+      for (int k = part.axis + 1; k < extents.rank(); ++k) p.inner *= extents[k];
+    } else {
+      p.extent = p.own_extent = extents.size();
+    }
+  }
+  return all;
+}();
+
+/// no_complaint, or why a program cannot be divided.
+template <class Program, class Map, int Ranks>
+struct tensor_verdict {
+  using of_layout = typename layout_verdict<typename Program::network, Map, Ranks>::type;
+  using type = std::conditional_t<std::is_same_v<of_layout, no_complaint>,
+                                  typename sliced_optimizer_verdict<typename Program::optimizer>::type, of_layout>;
+};
+
+/// The ranks of a process.
+template <communicator C>
+struct one_rank_per_process {
+  static constexpr bool in_one_process = false;
+  using connection = std::remove_reference_t<decltype(std::declval<process_group_over<C>&>().processes())>;
+  std::unique_ptr<process_group_over<C>> group_;
+
+  auto& trained_by() { return *group_; }
+  const auto& trained_by() const { return *group_; }
+  int count() const { return 1; }
+  connection& connection_of(int) { return group_->processes(); }
+};
+struct all_ranks_in_one_process {
+  static constexpr bool in_one_process = true;
+  using connection = in_process;
+  std::vector<in_process> members_;  // they wait as long as it takes: a member cannot be lost
+  solo_group group_;
+
+  explicit all_ranks_in_one_process(int count) : members_(in_process::group(count, std::chrono::hours(24 * 365))) {}
+  auto& trained_by() { return group_; }
+  const auto& trained_by() const { return group_; }
+  int count() const { return int(members_.size()); }
+  connection& connection_of(int i) { return members_[std::size_t(i)]; }
+};
+/// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
+/// other layers.
+template <class Program, class Map, int Ranks, int Groups, communicator C>
+[[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
+                                                   const compute_options& compute) {
+  one_rank_per_process<C> all{std::make_unique<process_group_over<C>>(std::move(processes))};
+  using network = network_of_rank<typename Program::network, Map, Ranks>;
+  std::string divided;
+  constexpr const auto& t = tape_of<typename network::items>;
+  for (int i = 0; i < t.size; ++i)
+    if (divisions_of<typename network::items>[i].shard_of)
+      divided += text_of({divided.empty() ? "" : ", ", name_of_layer(t, i).view(),
+                          divisions_of<typename network::items>[i].adds_up_forward ? " by rows" : " by columns"});
+  refuse_differences(*all.group_, {{"number of ranks that divide layers", std::to_string(Ranks)},
+                                   {"number of groups that divide batches", std::to_string(Groups)},
+                                   {"divided layers", divided},
+                                   {"seed", std::to_string(seed)},
+                                   {"leaves", std::to_string(compute.leaves)},
+                                   {"optimizer", text_of_optimizer(optimizer)},
+                                   {"program", text_of_program<Program>(), false}});
+  if (all.group_->size() != Ranks * Groups)
+    throw_error({"layers are divided among ", Ranks, " processes",
+                 Groups > 1 ? text_of({" in each of ", Groups, " groups, which are ", Ranks * Groups}) : "", ", but there are ",
+                 all.group_->size()});
+  return all;
+}
+}  // namespace detail
+
+/// `Groups` groups of `Ranks` ranks. The ranks of a group divide the layers of the network as Map says; groups divide batches by
+/// leaves, as processes of other strategies do. Rank r of group g has number g * Ranks + r.
+/// A rank keeps parameters, gradients and slots of its part. Where ranks are processes, a process has all parameters before the
+/// first step, after finish() and after collect_slots(); else parameters() throws strata::error. All processes call prepare,
+/// train_step, evaluate_step, predict, finish and collect_slots.
+template <class Program, class Map, int Ranks, int Groups, class Base, class Places>
+class tensor_executor : Places, public executor_defaults {
+  using T = typename Program::value_type;
+  using typename Places::connection;
+  using part_of_group = subgroup<connection>;
+  using among_groups = std::conditional_t<Groups == 1, detail::alone, part_of_group>;
+  static constexpr const auto& layout = layout_of_program<Program>;
+
+ public:
+  using program_of_one = program_of_rank<Program, Map, Ranks>;  // what print_plan prints
+  using backend = tensor_backend<Base>;
+
+ private:
+  using executor_of_one = synchronous_executor<program_of_one, backend, among_groups>;
+  static constexpr const auto& own_layout = layout_of_program<program_of_one>;
+  static constexpr const auto& places = detail::shard_places<typename program_of_one::network>;
+  static constexpr long elements_at_a_time = 1L << 16;
+
+  struct rank_here {
+    exchange_over<T, part_of_group> exchange;
+    executor_of_one executor;
+
+    rank_here(connection& all, const typename Program::optimizer& optimizer, std::uint64_t seed, const compute_options& compute)
+        : exchange(part_of_group(all, all.rank() / Ranks * Ranks, 1, Ranks)),
+          executor(optimizer, seed, tensor_options<T>{compute, &exchange}, groups(all)) {}
+
+    static among_groups groups([[maybe_unused]] connection& all) {
+      if constexpr (Groups == 1)
+        return {};
+      else
+        return {all, all.rank() % Ranks, Ranks, Groups};
+    }
+  };
+  using team = typename host_arithmetic<typename host_backend_of<Base>::type>::team;
+
+  std::vector<std::unique_ptr<rank_here>> ranks_;
+  std::unique_ptr<team> team_;  // a thread for each rank of this process
+  mutable arena<T> whole_;
+  mutable bool is_whole_ = true;  // the parameters in whole_ are those of the ranks
+  arena<T> whole_slots_;          // see collect_slots
+  std::uint64_t seed_;
+
+ public:
+  tensor_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, Places where)
+      : Places(std::move(where)), whole_(std::size_t(layout.size)), seed_(seed) {
+    if (takes_norms(optimizer))
+      throw_error({Program::optimizer::name,
+                   " takes norms of whole parameters, of which each rank has a part: leave out clipnorm and global_clipnorm, or "
+                   "take another optimizer"});
+    for (int i = 0; i < this->count(); ++i)
+      ranks_.push_back(std::make_unique<rank_here>(this->connection_of(i), optimizer, seed, compute));
+    team_ = std::make_unique<team>(this->count());
+    initialize_parameters(layout, whole_.span(), seed);
+    parameters_changed();
+  }
+
+  auto& group() { return this->trained_by(); }
+  const auto& group() const { return this->trained_by(); }
+  double communicating() const {
+    if constexpr (Places::in_one_process)
+      return 0;
+    else
+      return group().communicating();
+  }
+  double waiting() const {
+    if constexpr (Places::in_one_process)
+      return 0;
+    else
+      return group().waiting();
+  }
+
+  const typename Program::optimizer& optimizer() const { return first().optimizer(); }
+  long step() const { return first().step(); }
+  void set_step(long step) {
+    for (const auto& each : ranks_) each->executor.set_step(step);
+  }
+  double learning_rate() const { return first().learning_rate(); }
+  void set_learning_rate(double rate) {
+    for (const auto& each : ranks_) each->executor.set_learning_rate(rate);
+  }
+  std::optional<double> learning_rate_by_hand() const { return first().learning_rate_by_hand(); }
+  std::uint64_t seed() const { return seed_; }
+  static void drop_rounding_errors() {}
+  void observe(kernel_observer* observer) { first().observe(observer); }
+  static std::vector<listed_kernel> kernels() { return kernel_list<program_of_one, backend>(); }
+  void freeze(std::span<const bool> slots) {
+    bool own[own_layout.count + 1] = {};
+    for (std::size_t s = 0; s < std::size_t(own_layout.count); ++s) own[s] = slots[std::size_t(places[s].whole_slot)];
+    for (const auto& each : ranks_) each->executor.freeze(std::span<const bool>(own, std::size_t(own_layout.count)));
+  }
+
+  void prepare(int batch, purpose why) {
+    for (const auto& each : ranks_) each->executor.prepare(batch, why);
+  }
+  metric_sums<Program> train_step(const samples<T>& batch) {
+    refuse_other_batches(batch.count);
+    is_whole_ = false;
+    if constexpr (!Places::in_one_process) whole_ = {};
+    whole_slots_ = {};
+    const metric_sums<Program> sums = on_all([&](executor_of_one& e) { return e.train_step(batch); });
+    if constexpr (!Places::in_one_process) group().exchange_votes();
+    return sums;
+  }
+  metric_sums<Program> evaluate_step(const samples<T>& batch) {
+    refuse_other_batches(batch.count);
+    return on_all([&](executor_of_one& e) { return e.evaluate_step(batch); });
+  }
+  /// All ranks compute the predictions of all samples; where they are processes, all of these get them.
+  void predict(const samples<T>& batch, const output_rows<T>& out) {
+    refuse_other_batches(batch.count);
+    static constexpr const end_sizes& ends = ends_of_program<Program>;
+    std::vector<std::vector<T>> others(ranks_.size() * std::size_t(ends.output_count));
+    for (std::size_t i = std::size_t(ends.output_count); i < others.size(); ++i)
+      others[i].resize(std::size_t(batch.count) * std::size_t(ends.outputs[i % std::size_t(ends.output_count)]));
+    each_rank([&](rank_here& it, int i) {
+      output_rows<T> to = out;
+      for (int k = 0; i > 0 && k < ends.output_count; ++k) to.at[k] = others[std::size_t(i * ends.output_count + k)].data();
+      it.executor.predict(batch, to);
+    });
+  }
+  metric_sums<Program> finish() {
+    if constexpr (!Places::in_one_process) collect_parameters();
+    return {};
+  }
+
+  std::span<T> parameters() {
+    need_parameters();
+    return whole_.span();
+  }
+  std::span<const T> parameters() const {
+    const_cast<tensor_executor*>(this)->need_parameters();
+    return whole_.span();
+  }
+  /// All slots, until the next step or parameters_changed(), which keeps what was written to them. They are valid where
+  /// collect_slots has come before.
+  std::span<T> whole_slots() {
+    whole_slots_.grow(std::size_t(layout.trainable) * slot_count());
+    return whole_slots_.span();
+  }
+  /// The chief gets whole_slots(), or all processes do; and all get parameters().
+  void collect_slots(bool in_all = false) {
+    collect_parameters();
+    const bool here = in_all || group().is_chief();
+    for (std::size_t k = 0; k < slot_count(); ++k)
+      collect(here ? whole_slots().data() + k * std::size_t(layout.trainable) : nullptr, in_all, true,
+              [&](executor_of_one& e) { return e.slots().data() + k * std::size_t(own_layout.trainable); });
+  }
+  void parameters_changed() {
+    for (const auto& each : ranks_) {
+      if (is_whole_) spread(whole_.data(), each->executor.parameters().data(), each->exchange.rank(), false);
+      for (std::size_t k = 0; k < slot_count() && whole_slots_.size() > 0; ++k)
+        spread(whole_slots_.data() + k * std::size_t(layout.trainable),
+               each->executor.slots().data() + k * std::size_t(own_layout.trainable), each->exchange.rank(), true);
+      each->executor.parameters_changed();
+    }
+    whole_slots_ = {};
+  }
+
+  void announce_error(const std::string& what)
+    requires requires(Places p) { p.trained_by().announce_error(what); }
+  {
+    group().announce_error(what);
+  }
+  void announce_work(const std::string& what) const
+    requires requires(const Places p) { p.trained_by().announce_work(what); }
+  {
+    group().announce_work(what);
+  }
+
+ private:
+  executor_of_one& first() { return ranks_.front()->executor; }
+  const executor_of_one& first() const { return ranks_.front()->executor; }
+  std::size_t slot_count() const { return std::size_t(optimizer().slots()); }
+
+  /// Calls f(rank, its number in this process) for each, all at the same time.
+  template <class F>
+  void each_rank(F&& f) {
+    team_->for_tasks(int(ranks_.size()), [&](int i, int) { f(*ranks_[std::size_t(i)], i); });
+  }
+  template <class F>
+  metric_sums<Program> on_all(F&& f) {
+    metric_sums<Program> sums{};
+    each_rank([&](rank_here& it, int i) {
+      const metric_sums<Program> its = f(it.executor);
+      if (i == 0) sums = its;
+    });
+    return sums;
+  }
+
+  /// Or the ranks would wait for messages of another size.
+  void refuse_other_batches([[maybe_unused]] int count) {
+    if constexpr (!Places::in_one_process) {
+      const double here[1] = {double(count)};
+      const std::vector<double> all = group().gather(here);
+      for (std::size_t r = 0; r < all.size(); ++r)
+        if (all[r] != count)
+          throw_error({"the processes do not read the same batches: here is one of ", count, " samples, in process ", r,
+                       " one of ", long(all[r])});
+    }
+  }
+
+  void need_parameters() {
+    if (is_whole_) return;
+    if constexpr (Places::in_one_process)
+      collect_parameters();
+    else
+      throw_error(
+          "divided layers: this process has all parameters between two epochs only, and a part of them after a step: in a loop "
+          "of your own, call finish() of the executor in all processes");
+  }
+  void collect_parameters() {
+    if (is_whole_) return;
+    whole_.grow(std::size_t(layout.size));
+    collect(whole_.data(), true, false, [](executor_of_one& e) { return e.parameters().data(); });
+    is_whole_ = true;
+  }
+
+  /// Puts the parts of all ranks together: in all processes or, if not `everyone`, in the chief. to: null where that is not here.
+  template <class Array>
+  void collect(T* to, bool everyone, bool trained, Array&& array_of) {
+    each_rank([&](rank_here& it, int i) {
+      T* const target = i == 0 ? to : nullptr;
+      const T* const own = array_of(it.executor);
+      for_slots(trained, [&](const detail::shard_place& place, const parameter_slot& slot, long whole) {
+        if (place.is_copy) return;
+        const long size = slot.what.extents.size();
+        if (!place.is_divided) return void(target ? std::copy_n(own + slot.offset, size, target + whole) : nullptr);
+        for (long begin = 0; begin < size; begin += elements_at_a_time) {
+          const long count = std::min(elements_at_a_time, size - begin);
+          std::copy_n(own + slot.offset + begin, count, it.exchange.own());
+          const T* const parts = it.exchange.gather(count, everyone && !Places::in_one_process);
+          for (int r = 0; target && r < Ranks; ++r)
+            place.for_runs(r, begin, begin + count, [&](long at, long from, long elements) {
+              std::copy_n(parts + r * count + from - begin, elements, target + whole + at);
+            });
+        }
+      });
+    });
+  }
+  /// The part of one rank.
+  void spread(const T* whole, T* own, int rank, bool trained) {
+    for_slots(trained, [&](const detail::shard_place& place, const parameter_slot& slot, long begin) {
+      const long size = slot.what.extents.size();
+      std::fill_n(own + slot.offset, size, T{});
+      place.for_runs(rank, 0, size,
+                     [&](long at, long to, long count) { std::copy_n(whole + begin + at, count, own + slot.offset + to); });
+    });
+  }
+  /// Calls f(place, own slot, offset of the whole parameter).
+  template <class F>
+  static void for_slots(bool trained, F&& f) {
+    for (int s = 0; s < own_layout.count; ++s) {
+      const parameter_slot& slot = own_layout.slots[s];
+      if (trained && !slot.what.trainable) continue;
+      f(places[std::size_t(s)], slot, layout.slots[places[std::size_t(s)].whole_slot].offset);
+    }
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,34 @@
+// tensor_parallel: layers of one network divided among several threads.
+#pragma once
+#include <strata/distribute/synchronous/tensor_executor.hpp>
+#include <strata/network/layout_map.hpp>
+#include <utility>
+
+namespace strata {
+
+/// `tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>{}`: each of two ranks has a part of the parameters of the layers
+/// that the rules name, with their gradients and optimizer slots, and computes what follows from them; all other layers are
+/// computed by every rank. A rank is a thread. compute_options::threads is not used. Where all rules say by_columns the results
+/// are those of one_device with as many leaves, bit for bit; otherwise sums are added in an order that depends on the number of
+/// ranks, and on nothing else. Throws strata::error for an optimizer that takes norms of parameters.
+/// https://keras.io/api/distribution/model_parallel
+template <int Ranks, class Map, class Backend = default_backend>
+struct tensor_parallel {
+  static_assert(Ranks >= 1, "at least one rank is needed");
+  static constexpr auto name = "tensor_parallel";
+  static constexpr int ranks = Ranks;
+  using map = Map;
+  compute_options options{};
+
+  template <class Program>
+  using verdict = detail::tensor_verdict<Program, Map, Ranks>;
+  template <class Program>
+  using executor = tensor_executor<Program, Map, Ranks, 1, Backend, detail::all_ranks_in_one_process>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, options, detail::all_ranks_in_one_process(Ranks)};
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,165 @@
+// Operations of which each rank has a part of the parameters. Ranks exchange outputs, or sums, and gradients of inputs.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <strata/layers/conv2d.hpp>
+#include <strata/layers/dense.hpp>
+#include <strata/layers/embedding.hpp>
+#include <type_traits>
+
+namespace strata {
+
+/// How an operation is divided. An operation that can be divided specialises it:
+///   `columns`         the last extent of its output, of which each rank computes a part
+///   `part<N>`         the operation that computes the N-th part of it
+///   `input_gradient`  the operation with which a rank computes the gradient of a part of the channels of the input from that of
+///                     the whole output; void: the input has no gradient
+///   `by_rows`         optional: whether each rank may read a part of the input instead. Then `part<1>` and
+///                     `input_gradient` differ in the bias only
+template <class Operation>
+struct division_of;
+
+template <class Operation>
+concept divisible = requires { division_of<Operation>::columns; };
+
+template <dense_settings S>
+struct division_of<affine<S>> {
+  static constexpr int columns = S.units;
+  static constexpr bool by_rows = true;
+  template <int N>
+  using part = affine<dense_settings{S.units / N, S.bias}>;
+  using input_gradient = affine<dense_settings{S.units, false}>;
+};
+
+template <conv_settings S>
+  requires(S.groups == 1)
+struct division_of<convolution<S>> {
+ private:
+  static constexpr conv_settings with(int filters, bool bias) {
+    conv_settings s = S;
+    s.filters = filters, s.bias = bias;
+    return s;
+  }
+
+ public:
+  static constexpr int columns = S.filters;
+  template <int N>
+  using part = convolution<with(S.filters / N, S.bias)>;
+  using input_gradient = convolution<with(S.filters, false)>;
+};
+
+template <embedding_settings S>
+struct division_of<lookup<S>> {
+  static constexpr int columns = S.width;
+  template <int N>
+  using part = lookup<embedding_settings{S.rows, S.width / N}>;
+  using input_gradient = void;
+};
+
+/// Parameter k of a divided operation is a part of parameter `of` of the whole one, along `axis`; -1: it is whole.
+struct shard {
+  int of = 0, axis = -1;
+  bool is_copy = false;  // another rank has these elements in a trained parameter
+};
+
+namespace detail {
+/// The elements of an axis that a rank has: equally many, rounded up. The last ranks may have fewer.
+constexpr int part_of_axis(int extent, int ranks) { return (extent + ranks - 1) / ranks; }
+constexpr shape with_last(shape s, int last) {
+  s[s.rank() - 1] = last;
+  return s;
+}
+}  // namespace detail
+
+/// Each rank has a part of the columns of the parameters, and computes that part of the last extent of the output.
+/// Gathers: then all ranks get the whole output. Its gradient is whole, too, so a rank can compute the gradient of a part of the
+/// input in the order of the whole operation; for that it has, if Descends, the weights of this part of the input for all
+/// columns, which ranks send each other after each update. Otherwise the output stays divided, and the gradient of the input is
+/// a sum over ranks.
+template <class Operation, int Ranks, bool Gathers, bool Descends>
+struct columns_of_rank {
+  using division = division_of<Operation>;
+  using part = typename division::template part<Ranks>;
+  using input_gradient = std::conditional_t<Gathers && Descends, typename division::input_gradient, void>;
+  static constexpr bool has_copy = !std::is_void_v<input_gradient>;
+  static constexpr auto name = Operation::name;
+  static constexpr value_range makes = detail::range_made_by<Operation>();
+  static constexpr bool looks_up = detail::is_look_up<Operation>;
+
+  static constexpr expected_shape output_shape(shape in) {
+    const expected_shape whole = Operation::output_shape(in);
+    return whole.refused || Gathers ? whole : detail::with_last(whole.value, whole.value.last() / Ranks);
+  }
+  static constexpr shape part_of_input(shape in) { return detail::with_last(in, detail::part_of_axis(in.last(), Ranks)); }
+  static constexpr auto parameters(shape in) {
+    constexpr std::size_t own = std::tuple_size_v<decltype(part::parameters(shape{}))>;
+    std::array<parameter, own + has_copy> all;
+    std::ranges::copy(part::parameters(in), all.begin());
+    if constexpr (has_copy)
+      all[own] = {.name = "input_kernel",
+                  .extents = input_gradient::parameters(part_of_input(in))[0].extents,
+                  .start = &info_of_initializer<zeros>,
+                  .trainable = false};
+    return all;
+  }
+  static constexpr shard shard_of(int k, shape extents) {
+    const bool is_copy = has_copy && k == int(std::tuple_size_v<decltype(part::parameters(shape{}))>);
+    return is_copy ? shard{0, extents.rank() - 2, true} : shard{k, extents.rank() - 1};
+  }
+  static constexpr long multiply_adds(shape in) {
+    if constexpr (requires { part::multiply_adds(in); })
+      return part::multiply_adds(in);
+    else
+      return 0;
+  }
+  /// Elements of a sample that a rank sends at a time: of its part of the output, or of the gradient of the input.
+  static constexpr long sends_forward(shape in) { return Gathers ? part::output_shape(in).value.size() : 0; }
+  static constexpr long sends_backward(shape in) {
+    if constexpr (!Descends)
+      return 0;
+    else
+      return !Gathers ? in.size() : has_copy ? part_of_input(in).size() : 0;
+  }
+};
+
+/// Each rank has a part of the rows of the kernel, and multiplies them with that part of the input, which is all that it gets if
+/// IsPart. The output is the sum over ranks, added in their order. The bias is whole.
+template <class Operation, int Ranks, bool IsPart, bool Descends>
+struct rows_of_rank {
+  using without_bias = typename division_of<Operation>::input_gradient;
+  using with_bias = typename division_of<Operation>::template part<1>;
+  static constexpr auto name = Operation::name;
+  static constexpr value_range makes = detail::range_made_by<Operation>();
+
+  static constexpr expected_shape output_shape(shape in) { return Operation::output_shape(in); }
+  static constexpr shape part_of_input(shape in) { return IsPart ? in : detail::with_last(in, in.last() / Ranks); }
+  static constexpr auto parameters(shape in) { return with_bias::parameters(part_of_input(in)); }
+  static constexpr shard shard_of(int k, shape) { return k == 0 ? shard{0, 0} : shard{k, -1}; }
+  static constexpr long multiply_adds(shape in) { return with_bias::multiply_adds(part_of_input(in)); }
+  static constexpr long sends_forward(shape in) { return output_shape(in).value.size(); }
+  static constexpr long sends_backward(shape in) { return IsPart || !Descends ? 0 : part_of_input(in).size(); }
+};
+
+namespace detail {
+/// What is said of a divided operation with its type erased.
+struct division_info {
+  shard (*shard_of)(int, shape) = nullptr;
+  long (*sends_forward)(shape) = nullptr, (*sends_backward)(shape) = nullptr;
+  bool adds_up_forward = false, adds_up_backward = false;
+};
+template <class Operation>
+inline constexpr division_info division_info_of{};
+template <class Operation, int Ranks, bool Gathers, bool Descends>
+inline constexpr division_info division_info_of<columns_of_rank<Operation, Ranks, Gathers, Descends>> = [] {
+  using op = columns_of_rank<Operation, Ranks, Gathers, Descends>;
+  return division_info{op::shard_of, op::sends_forward, op::sends_backward, false, !Gathers};
+}();
+template <class Operation, int Ranks, bool IsPart, bool Descends>
+inline constexpr division_info division_info_of<rows_of_rank<Operation, Ranks, IsPart, Descends>> = [] {
+  using op = rows_of_rank<Operation, Ranks, IsPart, Descends>;
+  return division_info{op::shard_of, op::sends_forward, op::sends_backward, true, false};
+}();
+}  // namespace detail
+
+}  // namespace strata

@@ -1,0 +1,50 @@
+// The divided layers of a rank as text: its part of the parameters, and what ranks send each other.
+#pragma once
+#include <span>
+#include <strata/base/linkage.hpp>
+#include <strata/base/text_table.hpp>
+#include <strata/network/layout_map.hpp>
+#include <strata/network/summary.hpp>
+#include <string>
+#include <vector>
+
+namespace strata {
+
+namespace detail {
+/// A divided node, in elements.
+struct divided_node {
+  int node;
+  bool by_rows;
+  long sends_forward, sends_backward;  // for a sample
+  bool adds_up_backward;
+  long copied;  // by this rank after each update
+};
+std::string divisions_text(int ranks, int element_size, std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
+                           std::span<const divided_node> divided);
+}  // namespace detail
+
+/// A line for each divided layer. An all-gather of 24 B per sample: each rank sends so many bytes to each other rank. An
+/// all-reduce of 24 B per sample: that is the size of the sum.
+template <divided_network Network>
+std::string divisions_text(int element_size) {
+  using items = typename Network::items;
+  constexpr const auto& t = tape_of<items>;
+  constexpr const auto& l = layout_of<items>;
+  std::vector<detail::divided_node> divided;
+  for (int i = 0; i < t.size; ++i) {
+    const detail::division_info& d = divisions_of<items>[i];
+    if (!d.shard_of) continue;
+    long copied = 0;
+    for (const parameter_slot& s : std::span(l.slots, std::size_t(l.count)))
+      if (s.node == i && d.shard_of(s.index, s.what.extents).is_copy)
+        copied = l.slots[&s - l.slots - s.index].what.extents.size() / Network::ranks * (Network::ranks - 1);
+    divided.push_back({i, d.adds_up_forward, d.sends_forward(t.in(i)), d.sends_backward(t.in(i)), d.adds_up_backward, copied});
+  }
+  return detail::divisions_text(Network::ranks, element_size, t.nodes, std::span(l.slots, std::size_t(l.count)), divided);
+}
+
+}  // namespace strata
+
+#if STRATA_DEFINES
+#include <strata/program/print_divisions.ipp>
+#endif

@@ -1,0 +1,32 @@
+// The backend of a rank that has a part of the layers' parameters.
+#pragma once
+#include <strata/concepts/device.hpp>
+#include <strata/network/layout_map.hpp>
+#include <strata/program/compute_options.hpp>
+#include <strata/program/program.hpp>
+
+namespace strata {
+
+template <class T>
+class rank_exchange;
+
+/// The kernels of Base, and those of divided operations, which use kernels of Base for their parts.
+template <class Base>
+struct tensor_backend {
+  static constexpr auto name = Base::name;
+  using base = Base;
+  using device = device_of<Base>;
+};
+
+/// compute_options::threads is not used: a rank is one thread.
+template <class T>
+struct tensor_options : compute_options {
+  rank_exchange<T>* ranks = nullptr;  // it outlives the engine
+};
+
+/// The program of one rank.
+template <class Program, class Map, int Ranks>
+using program_of_rank = program<network_of_rank<typename Program::network, Map, Ranks>, typename Program::loss,
+                                typename Program::optimizer, typename Program::metrics, typename Program::precision>;
+
+}  // namespace strata

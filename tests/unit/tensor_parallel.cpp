@@ -1,0 +1,188 @@
+// Layers divided among ranks: by columns the bits of one device, by rows bits that do not depend on threads or processes.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <sstream>
+#include <strata/distribute/tensor_parallel_among.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/backup_and_restore.hpp>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "error_of.hpp"
+#include "gradient_check.hpp"
+#include "scratch_folder.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+/// 30 inputs are no multiple of 4; a skip connection, so that gradients are added to others; dropout; a layer that is not
+/// divided.
+using dense_layers =
+    sequential<input<40>, dense<32, relu>, dense<30, sigmoid>, residual<dense<16, relu, no_bias>, dropout<0.3_r>, dense<30>>,
+               layer_norm<>, frozen<dense<8>>, dense<5, softmax>>;
+using dense_columns = layout_map<rule<"dense", by_columns>, rule<"dense_2", by_columns>, rule_for<dense<8>, by_columns>>;
+/// Winograd's algorithm, the ones for few channels, strides; statistics of the whole batch.
+using images =
+    sequential<input<8, 8, 3>, conv2d<32, 3, same_padding, relu>, batch_norm<>, conv2d<32, 3, same_padding>, max_pool2d<2>,
+               residual<conv2d<32, 3, same_padding, relu>>, conv2d<4, 3, stride<2>, relu>, flatten, dense<5, softmax>>;
+using all_columns = layout_map<rule<"conv2d*", by_columns>>;
+using words = sequential<input<6>, embedding<50, 8>, flatten, dense<5, softmax>>;
+using pair =
+    sequential<input<40>, dense<32, relu, kernel_regularizer<l2<0.01_r>>>, dense<24, sigmoid>, dense<12>, dense<5, softmax>>;
+using pairs = layout_map<rule<"dense_1", by_columns>, rule<"dense_2", by_rows>, rule<"dense", by_rows>>;
+
+struct outcome {
+  std::vector<float> weights, predictions{};
+  std::vector<double> sums{};
+  bool operator==(const outcome& o) const {
+    return weights.size() == o.weights.size() && sums == o.sums && predictions == o.predictions &&
+           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0;
+  }
+};
+double distance(const outcome& a, const outcome& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.weights.size(); ++i) most = std::max(most, std::abs(double(a.weights[i]) - double(b.weights[i])));
+  for (std::size_t i = 0; i < a.sums.size(); ++i) most = std::max(most, std::abs(a.sums[i] - b.sums[i]) / (1 + a.sums[i]));
+  return most;
+}
+
+template <class Network>
+using program_with = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+
+template <class P, class Strategy>
+outcome trained(const Strategy& strategy) {
+  typename Strategy::template executor<P> executor = strategy.template make<P>(adam{.learning_rate = 0.01}, 5);
+  executor.prepare(24, purpose::training);
+  outcome out;
+  std::uint64_t key = 0;
+  for (const int size : {24, 7, 24, 1}) {
+    const random_batch<P> batch(size, ++key);
+    for (const metric_sum& each : executor.train_step(batch.view())) out.sums.push_back(each.sum);
+  }
+  executor.prepare(24, purpose::inference);
+  const random_batch<P> batch(24, 99);
+  for (const metric_sum& each : executor.evaluate_step(batch.view())) out.sums.push_back(each.sum);
+  out.predictions.resize(24 * 5);
+  executor.predict(batch.view(), {{out.predictions.data()}});
+  executor.finish();
+  const std::span<const float> w = executor.parameters();
+  out.weights.assign(w.begin(), w.end());
+  return out;
+}
+
+/// What each of some processes, which are threads here, says.
+template <class F>
+std::vector<std::string> in_processes(int count, F&& f) {
+  std::vector<std::string> failures(std::size_t(count), "");
+  std::vector<std::thread> processes;
+  for (in_process& member : in_process::group(count))
+    processes.emplace_back([&, member] { failures[std::size_t(member.rank())] = error_of([&] { f(member); }); });
+  for (std::thread& each : processes) each.join();
+  return failures;
+}
+}  // namespace
+
+TEST_CASE("layers divided by columns: the bits of one device") {
+  const auto check = []<class Network, class Map, int Ranks>(std::type_identity<Network>, std::type_identity<Map>,
+                                                             std::integral_constant<int, Ranks>) {
+    using P = program_with<Network>;
+    const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}});
+    CHECK(trained<P>(tensor_parallel<Ranks, Map>{{.leaves = 4}}) == expected);
+    CHECK(trained<P>(tensor_parallel<Ranks, Map>{{.leaves = 4, .micro_batch = 2}}) == expected);
+  };
+  check(std::type_identity<dense_layers>{}, std::type_identity<dense_columns>{}, std::integral_constant<int, 4>{});
+  check(std::type_identity<images>{}, std::type_identity<all_columns>{}, std::integral_constant<int, 2>{});
+  check(std::type_identity<words>{}, std::type_identity<layout_map<rule<"embedding", by_columns>>>{},
+        std::integral_constant<int, 2>{});
+}
+
+TEST_CASE("a mesh of groups and ranks: the bits of one device") {
+  using P = program_with<dense_layers>;
+  using inner = tensor_parallel<2, dense_columns>;
+  const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}});
+  CHECK(trained<P>(mesh<data_parallel<3>, inner>{{.leaves = 4}}) == expected);
+  std::vector<outcome> all(4, outcome{});
+  const auto failures = in_processes(4, [&](const in_process& member) {
+    all[std::size_t(member.rank())] = trained<P>(mesh_among<in_process, data_parallel<2>, inner>{member, {.leaves = 4}});
+  });
+  for (const std::string& each : failures) CHECK(each == "no error");
+  for (const outcome& each : all) CHECK(each == expected);
+}
+
+TEST_CASE("layers divided by rows: sums of another order, which is the same for threads and processes") {
+  using P = program_with<pair>;
+  const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}}),
+                threads = trained<P>(tensor_parallel<2, pairs>{{.leaves = 4}});
+  CHECK(distance(threads, expected) < 2e-5);
+  CHECK(threads == trained<P>(tensor_parallel<2, pairs>{{.leaves = 4, .micro_batch = 2}}));
+  std::vector<outcome> all(2, outcome{});
+  const auto failures = in_processes(2, [&](const in_process& member) {
+    all[std::size_t(member.rank())] = trained<P>(tensor_parallel_among<in_process, 2, pairs>{member, {.leaves = 4}});
+  });
+  for (const std::string& each : failures) CHECK(each == "no error");
+  for (const outcome& each : all) CHECK(each == threads);
+}
+
+namespace {
+using net = sequential<input<28, 28, 1>, flatten, dense<16, relu>, dense<10, softmax>>;
+using map = layout_map<rule<"dense", by_columns>, rule<"dense_1", by_columns>>;
+}  // namespace
+
+TEST_CASE("callbacks, snapshots, freezing and printing work with divided layers") {
+  const auto digits = data::synthetic_digits(200, 3);
+  const scratch_folder folder("tensor-parallel");
+  const auto run = [&](auto&& strategy, const std::string& name, int last) {
+    trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(3)};
+    model.set_trainable("dense", false);
+    model.fit(digits | data::shuffle(50) | data::batch<32>, epochs(last), verbosity::off, validation(digits | data::batch<32>),
+              backup_and_restore(folder / name));
+    std::ostringstream text;
+    print_plan(model, text);
+    return std::pair(std::vector<float>(model.parameters().begin(), model.parameters().end()), text.str());
+  };
+  const tensor_parallel<2, map> divided;
+  const auto whole = run(one_device{}, "whole", 3).first;
+  run(divided, "first", 2);
+  CHECK(run(one_device{}, "first", 3).first == whole);
+  run(one_device{}, "second", 2);
+  const auto [weights, plan] = run(divided, "second", 3);
+  CHECK(weights == whole);
+  CHECK(contains(plan, "\n2 ranks\nlayer    divided     parameters of a rank "));
+  CHECK(contains(plan, "\ndense_1  by columns  kernel (16, 5), bias (5,), input_kernel (8, 10)  all-gather of 20.00 B"));
+}
+
+TEST_CASE("errors of divided layers name what is wrong") {
+  using P = program_with<net>;
+  CHECK(error_of([] {
+          tensor_parallel<2, map>{}.make<P>(adam{.global_clipnorm = 1}, 5);
+        }).starts_with("adam takes norms of whole parameters"));
+  const auto make = []<class Map>(const in_process& member, std::type_identity<Map>) {
+    tensor_parallel_among<in_process, 2, Map>{member}.template make<P>(adam{}, 5);
+  };
+  for (const std::string& each : in_processes(3, [&](const in_process& m) { make(m, std::type_identity<map>{}); }))
+    CHECK(each == "layers are divided among 2 processes, but there are 3");
+  auto failures = in_processes(2, [&](const in_process& m) {
+    m.rank() == 0 ? make(m, std::type_identity<map>{}) : make(m, std::type_identity<layout_map<rule<"dense", by_columns>>>{});
+  });
+  CHECK(failures[1] ==
+        "the processes do not have the same divided layers: process 1 differs from process 0; here: dense by columns");
+  failures = in_processes(2, [&](const in_process& m) {
+    auto executor = tensor_parallel_among<in_process, 2, map>{m}.make<P>(adam{}, 5);
+    executor.prepare(8, purpose::training);
+    const random_batch<P> batch(8);
+    executor.train_step(batch.view());
+    CHECK(error_of([&] {
+            executor.parameters();
+          }).starts_with("divided layers: this process has all parameters between two epochs only"));
+    executor.finish();
+    CHECK(executor.parameters().size() == std::size_t(layout_of_program<P>.size));
+    const random_batch<P> other(4 + m.rank());
+    executor.train_step(other.view());
+  });
+  CHECK(failures[1] == "the processes do not read the same batches: here is one of 5 samples, in process 0 one of 4");
+}
