@@ -26,9 +26,10 @@ using dense_layers =
     sequential<input<40>, dense<32, relu>, dense<30, sigmoid>, residual<dense<16, relu, no_bias>, dropout<0.3_r>, dense<30>>,
                layer_norm<>, frozen<dense<8>>, dense<5, softmax>>;
 using dense_columns = layout_map<rule<"dense", by_columns>, rule<"dense_2", by_columns>, rule_for<dense<8>, by_columns>>;
-/// Winograd's algorithm, the ones for few channels, strides; statistics of the whole batch.
+/// Winograd's algorithm, the ones for few channels, strides, of sizes for which the filters of a rank are computed as those of
+/// the whole layer are; statistics of the whole batch.
 using images =
-    sequential<input<8, 8, 3>, conv2d<32, 3, same_padding, relu>, batch_norm<>, conv2d<32, 3, same_padding>, max_pool2d<2>,
+    sequential<input<12, 12, 3>, conv2d<32, 3, same_padding, relu>, batch_norm<>, conv2d<32, 3, same_padding>, max_pool2d<2>,
                residual<conv2d<32, 3, same_padding, relu>>, conv2d<4, 3, stride<2>, relu>, flatten, dense<5, softmax>>;
 using all_columns = layout_map<rule<"conv2d*", by_columns>>;
 using words = sequential<input<6>, embedding<50, 8>, flatten, dense<5, softmax>>;

@@ -36,7 +36,7 @@ struct layer_pattern {
 };
 
 /// Each rank has a part of the units of a dense layer, of the filters of a conv2d, or of the width of an embedding. The results
-/// are those of the undivided layer, bit for bit.
+/// are those of the undivided layer, bit for bit; those of a conv2d only if its algorithm is the same for the filters of a rank.
 struct by_columns {};
 /// Each rank has the weights of a part of the inputs of a dense layer. The output is a sum over ranks, so its bits depend on
 /// their number. Where a dense layer by rows follows one by columns, possibly with an activation between them, nothing is sent
