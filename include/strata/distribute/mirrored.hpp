@@ -71,6 +71,7 @@ template <class Given, const reason& Why>
 struct mirrored<detail::refused_arguments<Given, Why>> : detail::refusing<mirrored<>> {
   static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
   using detail::refusing<mirrored<>>::refusing;
+  mirrored(const auto& devices, const compute_options&, const auto&...) : detail::refusing<mirrored<>>(devices) {}
 };
 namespace detail {
 template <class D, class... Options>
@@ -92,6 +93,11 @@ mirrored(Given, Options...)
 template <lists_devices D, class Given, class... Options>
   requires(!detail::options_fit_devices<D, Given, Options...>)
 mirrored(D, Given, Options...) -> mirrored<detail::refused_arguments<
+    Given, (detail::is_zero<Given> ? mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything
+                                   : after_its_devices_mirrored_takes_options_of_their_backend)>>;
+// The same where braces stand for options.
+template <lists_devices D, class Given, class... Options>
+mirrored(D, typename engine_options<typename D::backend>::type, Given, Options...) -> mirrored<detail::refused_arguments<
     Given, (detail::is_zero<Given> ? mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything
                                    : after_its_devices_mirrored_takes_options_of_their_backend)>>;
 

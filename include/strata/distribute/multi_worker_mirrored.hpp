@@ -74,6 +74,9 @@ inline control::worker_connections connect_workers(const cluster& members, const
 inline constexpr reason threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces{
     "threads and leaves are options of compute: {tf_config(), {.compute = {.leaves = 8}}}"};
 
+inline constexpr reason they_are_options_of_communication_write_dot_communication_in_braces{
+    "options of communication are written as such: {tf_config(), {.communication = {.bytes_per_pack = 4 << 20}}}"};
+
 /// `multi_worker_mirrored{tf_config()}`: each worker runs the same program on the same data set and computes its share of every
 /// global batch. Gradients are added in the tree in which one process adds them, so the parameters are those of one_device, bit
 /// for bit, for any number of workers and threads (with the same number of leaves: `{.compute = {.leaves = 4}}`; by default a
@@ -86,8 +89,6 @@ inline constexpr reason threads_and_leaves_are_options_of_compute_write_dot_comp
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
 template <class Resolver, class Backend = default_backend, class Sharding = zero<0>>
 struct multi_worker_mirrored {
-  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
-                "the strategy needs a cluster resolver");
   using backend = Backend;
   static constexpr auto name = "multi_worker_mirrored";
   using devices_type = typename device_list<Backend>::type;
@@ -105,13 +106,21 @@ struct multi_worker_mirrored {
   multi_worker_mirrored(Resolver r, devices_type d, engine_options_type h, multi_worker_options o = {})
       : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)), how(std::move(h)) {}
 
-  /// Tells where these options belong; a template, so that empty braces are multi_worker_options.
+  // They tell where these options belong; templates, so that empty braces are multi_worker_options.
   template <class Refused = compute_options>
   multi_worker_mirrored(Resolver r, compute_options) : resolver(std::move(r)) {
     static_assert(
         sizeof(detail::spoken<wrong_argument<
                    Refused, detail::because<threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces>>>()) > 0,
         "options of the computation are a part of multi_worker_options");
+  }
+  template <class Refused = communication_options>
+  multi_worker_mirrored(Resolver r, communication_options) : resolver(std::move(r)) {
+    static_assert(
+        sizeof(detail::spoken<
+               wrong_argument<Refused, detail::because<they_are_options_of_communication_write_dot_communication_in_braces>>>()) >
+            0,
+        "options of the communication are a part of multi_worker_options");
   }
 
   using fit_callback = late_workers;
@@ -161,6 +170,16 @@ struct multi_worker_mirrored<detail::refused_arguments<Given, Why>, Backend, Sha
   explicit multi_worker_mirrored(const auto& resolver, const multi_worker_options&, const auto&...)
       : detail::refusing<mirrored<>>(resolver) {}
   explicit multi_worker_mirrored(const auto& resolver, const auto&, const multi_worker_options&, const auto&...)
+      : detail::refusing<mirrored<>>(resolver) {}
+};
+/// Of what is no resolver.
+template <class Resolver, class Backend, class Sharding>
+  requires(!cluster_resolver<Resolver>)
+struct multi_worker_mirrored<Resolver, Backend, Sharding> : detail::refusing<mirrored<>> {
+  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
+                "the strategy needs a cluster resolver");
+  using detail::refusing<mirrored<>>::refusing;
+  explicit multi_worker_mirrored(const auto& resolver, const multi_worker_options&, const auto&...)
       : detail::refusing<mirrored<>>(resolver) {}
 };
 namespace detail {

@@ -13,8 +13,6 @@ namespace strata {
 template <class Resolver, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
           class Backend = default_backend>
 struct multi_worker_pipeline {
-  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
-                "the strategy needs a cluster resolver");
   using communicator = control::worker_connections;
   using backend = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, communicator>;
   static constexpr auto name = "multi_worker_pipeline";
@@ -34,6 +32,14 @@ struct multi_worker_pipeline {
   }
 };
 
+/// Of what is no resolver.
+template <class Resolver, class Cut, class MicroBatches, class Schedule, class Backend>
+  requires(!cluster_resolver<Resolver>)
+struct multi_worker_pipeline<Resolver, Cut, MicroBatches, Schedule, Backend> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
+                "the strategy needs a cluster resolver");
+  using detail::refusing<one_device<>>::refusing;
+};
 template <class Given, const reason& Why, class Cut, class MicroBatches, class Schedule, class Backend>
 struct multi_worker_pipeline<detail::refused_arguments<Given, Why>, Cut, MicroBatches, Schedule, Backend>
     : detail::refusing<one_device<>> {

@@ -170,6 +170,8 @@ template <class Given, const reason& Why, class Backend>
 struct parameter_server<detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
   static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
   using detail::refusing<one_device<>>::refusing;
+  parameter_server(const auto& resolver, const parameter_server_options&, const auto&...)
+      : detail::refusing<one_device<>>(resolver) {}
 };
 namespace detail {
 template <class... Given>
@@ -184,6 +186,8 @@ parameter_server(R) -> parameter_server<detail::refused_by_server<R>>;
 template <class R, class Given, class... Rest>
   requires(!std::is_convertible_v<Given, parameter_server_options> || sizeof...(Rest) > 0)
 parameter_server(R, Given, Rest...) -> parameter_server<detail::refused_by_server<R, Given, Rest...>>;
+template <class R, class Given, class... Rest>
+parameter_server(R, parameter_server_options, Given, Rest...) -> parameter_server<detail::refused_by_server<Given, Rest...>>;
 template <class R>
 parameter_server(R) -> parameter_server<R>;
 template <class R>

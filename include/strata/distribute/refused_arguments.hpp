@@ -12,7 +12,7 @@ namespace strata::detail {
 
 /// The first template argument of a strategy that has been given wrong arguments.
 template <class Given, const reason& Why>
-struct refused_arguments;
+struct refused_arguments {};
 
 /// What such a strategy derives from: it takes the arguments and goes on as `Instead`, so that its sentence is the only error. It
 /// tells the sentence itself, because a compiler writes some lines for each base class.

@@ -1,0 +1,19 @@
+// error: incomplete_model<.*balanced<2>.*because<.*resolvers_return_a_cluster_when_called_without_arguments>
+// whole program
+// needs: grpc protozero
+#include <strata/distribute/multi_worker_pipeline.hpp>
+
+#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
+
+void check() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_pipeline<tf_config, balanced<2>>{}};
+#else
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_pipeline<balanced<2>, tf_config>{}};
+#endif
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}
