@@ -99,4 +99,5 @@ def answer(request: dict) -> dict:
     return {"samples_per_second": speed, "parameters": model.parameters}
 
 
-serve({"jax": jax.__version__}, answer)
+if __name__ == "__main__":
+    serve({"jax": jax.__version__}, answer)
