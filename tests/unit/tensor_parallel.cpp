@@ -173,6 +173,12 @@ TEST_CASE("errors of divided layers name what is wrong") {
   CHECK(failures[1] ==
         "the processes do not have the same divided layers: process 1 differs from process 0; here: dense by columns");
   failures = in_processes(2, [&](const in_process& m) {
+    using other = mesh_among<in_process, data_parallel<2>, tensor_parallel<1, map>>;
+    m.rank() == 0 ? make(m, std::type_identity<map>{}) : void(other{m}.make<P>(adam{}, 5));
+  });
+  CHECK(failures[1] ==
+        "the processes do not have the same number of ranks that divide layers: process 1 differs from process 0; here: 1");
+  failures = in_processes(2, [&](const in_process& m) {
     auto executor = tensor_parallel_among<in_process, 2, map>{m}.make<P>(adam{}, 5);
     executor.prepare(8, purpose::training);
     const random_batch<P> batch(8);

@@ -52,7 +52,7 @@ struct two_kernels : kernel_defaults {
   static constexpr bool reads_input = First::reads_input, reads_output = First::reads_output;
   static_assert(Second::saved == 0 && !Second::reads_output);
 
-  /// Behind the scratch memory of both, for `more` elements per sample.
+  /// After the scratch memory of both, for `More` elements per sample.
   template <int More, class T>
   struct with_scratch {
     static constexpr int of_both = std::max(First::scratch, Second::scratch),
