@@ -8,3 +8,4 @@
 #include <strata/train/predictor.hpp>
 #include <strata/train/sidecar_evaluator.hpp>
 #include <strata/train/weights_file.hpp>
+#include <strata/xla/tpu.hpp>

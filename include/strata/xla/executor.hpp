@@ -243,7 +243,8 @@ class module_executor : public executor_defaults,
   }
   void end_totals() {
     STRATA_TRY { launch(); }
-    STRATA_CATCH(const error&) {}  // of an epoch that ends with an error already; the next call that needs the weights tells
+    STRATA_CATCH(const error& failure) {
+    }  // of an epoch that ends with an error already; the next call that needs the weights tells
     keeps_totals_ = false;
     unread_.clear();
   }
@@ -351,11 +352,11 @@ class module_executor : public executor_defaults,
           }
         });
       }
-      STRATA_CATCH(const communication_error&) {
+      STRATA_CATCH(const communication_error& failure) {
         for (detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_}) each->give_up();
         STRATA_THROW_AGAIN;
       }
-      STRATA_CATCH(const pjrt::plugin_error&) {
+      STRATA_CATCH(const pjrt::plugin_error& failure) {
         refuse_lost_processes();
         STRATA_THROW_AGAIN;
       }

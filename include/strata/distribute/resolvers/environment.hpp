@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/hash.hpp>
 #include <strata/distribute/cluster.hpp>
 #include <string>
@@ -24,11 +25,8 @@ namespace detail {
 /// Calls `make`. The resolver's name is put in front of its errors.
 template <class F>
 cluster resolved_by(const char* resolver, F&& make) {
-  try {
-    return cluster(make());
-  } catch (const error& e) {
-    throw_error(std::string(resolver) + ": " + e.what());
-  }
+  STRATA_TRY { return cluster(make()); }
+  STRATA_CATCH(const error& e) { throw_error(std::string(resolver) + ": " + e.what()); }
 }
 
 /// Variables by name. An empty variable counts as not set.
@@ -65,11 +63,8 @@ class variables {
   std::optional<endpoint> address(const std::string& name) const {
     const std::optional<std::string> value = text(name);
     if (!value) return std::nullopt;
-    try {
-      return parse_endpoint(*value);
-    } catch (const error& e) {
-      throw_error(name + ": " + e.what());
-    }
+    STRATA_TRY { return parse_endpoint(*value); }
+    STRATA_CATCH(const error& e) { throw_error(name + ": " + e.what()); }
   }
 
  private:

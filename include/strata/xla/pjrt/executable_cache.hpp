@@ -41,7 +41,7 @@ class executable_cache {
     STRATA_TRY {
       if (const std::optional<std::string> bytes = read(file, name)) return c.load(*bytes, module);
     }
-    STRATA_CATCH(const error&) {}  // unreadable, or of a version that the plugin no longer takes
+    STRATA_CATCH(const error& failure) {}  // unreadable, or of a version that the plugin no longer takes
     executable e = c.compile(module);
     const std::string bytes = e.serialized();
     std::error_code failure;
