@@ -131,6 +131,8 @@ constexpr int batch_size_of([[maybe_unused]] const S& source) {
 ///   `where()`, `resume_at(at)`  a data_position, to resume a training in the middle of an epoch
 ///   `stored()`, `by_index(bool)`  the data set as stored_samples, if it lies in memory (std::optional); from the next pass on
 ///                                 batches are the indices of their samples
+///   `of_any_batch_size`         a base class that is the same source with a batch size known at run time: what reads it is
+///                               compiled once for all sizes
 /// The trainer resets only_rows and written_by with empty functions at the end.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires(const std::remove_cvref_t<S>& source) {
@@ -140,5 +142,21 @@ concept batch_source = std::ranges::input_range<S> && requires(const std::remove
   { std::remove_cvref_t<S>::target_shape } -> std::convertible_to<shape>;  // of a dense target; shape{} otherwise
   typename std::remove_cvref_t<S>::value_type;                             // samples<T>
 };
+
+namespace detail {
+template <class S>
+struct of_any_batch_size {
+  using type = S;
+};
+template <class S>
+  requires requires { typename S::of_any_batch_size; }
+struct of_any_batch_size<S> {
+  using type = typename S::of_any_batch_size;
+};
+}  // namespace detail
+
+/// The type as which a source is read, of any batch size if it has such a base class.
+template <class S>
+using of_any_batch_size_t = typename detail::of_any_batch_size<S>::type;
 
 }  // namespace strata

@@ -46,10 +46,10 @@ class kernel_observers final : public kernel_observer {
 
  public:
   void add(kernel_observer& one) { all_.push_back(&one); }
-  void begins(const observed_call& call) override {
+  [[gnu::cold]] void begins(const observed_call& call) override {
     for (kernel_observer* each : all_) each->begins(call);
   }
-  void ended(const observed_call& call, const observed_numbers& numbers) override {
+  [[gnu::cold]] void ended(const observed_call& call, const observed_numbers& numbers) override {
     for (kernel_observer* each : all_) each->ended(call, numbers);
   }
   bool reads_gradients() const override {

@@ -143,9 +143,13 @@ class kernel_calls {
   }
   template <class Launch>
   void observed(const operands<T>& o, const observed_call& call, Launch&& launch) {
-    if (!step_.observer) return launch();
-    step_.observer->begins(call);
+    if (step_.observer) [[unlikely]]
+      step_.observer->begins(call);
     launch();
+    if (step_.observer) [[unlikely]]
+      tell_end(o, call);
+  }
+  [[gnu::cold, gnu::noinline]] void tell_end(const operands<T>& o, const observed_call& call) {
     if constexpr (!device::is_host) step_.on->wait(step_.queue);
     step_.observer->ended(call, observed_numbers_of(o));
   }

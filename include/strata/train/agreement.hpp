@@ -14,6 +14,7 @@
 #include <strata/train/training_state.hpp>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace strata::detail {
@@ -28,18 +29,22 @@ struct plan_of_fit {
   friend bool operator==(const plan_of_fit&, const plan_of_fit&) = default;
 };
 
-/// Gathers a struct of doubles: those of all processes, in the order of their ranks. All processes call it.
+/// A struct of doubles from each process, in the order of their ranks. All processes make one. It is no vector of structs, of
+/// which the compiler would make one for each of them.
 template <class Values>
-std::vector<Values> gather(any_process_group& group, const Values& mine) {
-  std::array<double, sizeof(Values) / sizeof(double)> one = std::bit_cast<decltype(one)>(mine);
-  const std::vector<double> values = group.gather(one);
-  std::vector<Values> all(values.size() / one.size());
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    std::copy_n(values.begin() + std::ptrdiff_t(r * one.size()), one.size(), one.begin());
-    all[r] = std::bit_cast<Values>(one);
+class gathered {
+  using numbers = std::array<double, sizeof(Values) / sizeof(double)>;
+  std::vector<double> all_;
+
+ public:
+  gathered(any_process_group& group, const Values& mine) : all_(group.gather(std::bit_cast<numbers>(mine))) {}
+  std::size_t size() const { return all_.size() / std::tuple_size_v<numbers>; }
+  Values operator[](std::size_t rank) const {
+    numbers one;
+    std::copy_n(all_.data() + rank * one.size(), one.size(), one.data());
+    return std::bit_cast<Values>(one);
   }
-  return all;
-}
+};
 
 /// "batches of 64, 8 in a pass, epochs 0 to 5, steps_per_epoch 0": what has to be equal in a process that joins late.
 std::string to_string(const plan_of_fit& p);

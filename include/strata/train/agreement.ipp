@@ -31,7 +31,7 @@ STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_f
 STRATA_FUNCTION void refuse_other_plans(any_process_group& group, plan_of_fit mine, std::string_view order) {
   if (group.is_late()) return;                // the others are training: late_workers compares the plans
   mine.order = double(hash_of(order) >> 12);  // the 52 bits that a double holds
-  const std::vector<plan_of_fit> all = gather(group, mine);
+  const gathered all(group, mine);
   for (std::size_t r = 1; r < all.size(); ++r) refuse_other_plan(all[0], all[r], r, order);
 }
 
@@ -39,7 +39,7 @@ STRATA_FUNCTION void refuse_other_lengths(any_process_group& group, long batches
   struct length {
     double batches;
   };
-  const std::vector<length> all = gather(group, length{double(batches)});
+  const gathered all(group, length{double(batches)});
   for (std::size_t r = 1; r < all.size(); ++r)
     if (all[r].batches != all[0].batches)
       throw_error(formatted("evaluate: process %zu has %.0f batches, but process 0 has %.0f", r, all[r].batches, all[0].batches));
@@ -49,10 +49,9 @@ STRATA_FUNCTION void share_decisions(any_process_group& group, training_state& s
   struct decisions {
     double stops, sets_rate, rate;
   };
-  const std::vector<decisions> all = gather(
-      group,
-      decisions{double(state.stop_training), double(state.new_learning_rate.has_value()), state.new_learning_rate.value_or(0)});
-  for (const decisions& each : all) state.stop_training = state.stop_training || each.stops != 0;
+  const gathered all(group, decisions{double(state.stop_training), double(state.new_learning_rate.has_value()),
+                                      state.new_learning_rate.value_or(0)});
+  for (std::size_t r = 0; r < all.size(); ++r) state.stop_training = state.stop_training || all[r].stops != 0;
   if (all.size() > 1) state.new_learning_rate = all[0].sets_rate != 0 ? std::optional(all[0].rate) : std::nullopt;
 }
 

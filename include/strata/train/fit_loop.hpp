@@ -51,7 +51,7 @@ class fit_loop {
   training_state state{};
   plan_of_fit plan{};
 
-  fit_loop(any_executor<T>& executor, step_runner<T>& steps, batch_stream<T>& stream, const fit_settings& settings)
+  [[gnu::cold]] fit_loop(any_executor<T>& executor, step_runner<T>& steps, batch_stream<T>& stream, const fit_settings& settings)
       : executor_(executor), steps_(steps), stream_(stream), settings_(settings), sums_(pairs_of(steps.metrics())) {}
 
   /// `validate` adds its values to those of an epoch.
@@ -129,7 +129,8 @@ template <class T>
   all.reset();
   steps_.time.communication = executor_.communicating() - communicated;
   steps_.time.waiting = executor_.waiting() - waited;
-  at.past.set_times(gather(group, steps_.time));
+  const gathered times(group, steps_.time);
+  for (std::size_t r = 0; r < times.size(); ++r) at.past.add_time(times[r]);
   if (group.is_chief() && settings_.how != verbosity::off && steps_.time.communication + steps_.time.waiting > 0)
     for (std::size_t r = 0; r < at.past.times().size(); ++r)
       std::cout << "process " << r << ", " << at.past.times()[r] << std::endl;
@@ -158,7 +159,7 @@ bool fit_loop<T>::next(samples<T>& batch) {
 }
 
 template <class T>
-void fit_loop<T>::train_epoch(progress_bar& progress, const hook_list& hooks) {
+[[gnu::cold]] void fit_loop<T>::train_epoch(progress_bar& progress, const hook_list& hooks) {
   const bool resumes = std::exchange(at.in_epoch, true);
   if (!resumes) {
     at.steps_of_epoch = at.samples_of_epoch = 0;
@@ -183,7 +184,7 @@ void fit_loop<T>::train_epoch(progress_bar& progress, const hook_list& hooks) {
 }
 
 template <class T>
-bool fit_loop<T>::train_steps(progress_bar& progress, const hook_list& hooks, bool resumes) {
+[[gnu::cold]] bool fit_loop<T>::train_steps(progress_bar& progress, const hook_list& hooks, bool resumes) {
   samples<T> batch;
   long steps = 0;  // of this execution
   bool is_due = false;
@@ -207,7 +208,7 @@ bool fit_loop<T>::train_steps(progress_bar& progress, const hook_list& hooks, bo
 }
 
 template <class T>
-void fit_loop<T>::end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due) {
+[[gnu::cold]] void fit_loop<T>::end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due) {
   if (hooks.see_batches() || state.bad_loss_ends_training || progress_is_due) fetch_totals();
   hooks.of_batch(&hook_calls::batch_end, state);
   hooks.of_session(&hook_calls::step_end);
@@ -218,7 +219,7 @@ void fit_loop<T>::end_execution(progress_bar& progress, const hook_list& hooks, 
 }
 
 template <class T>
-void fit_loop<T>::fetch_totals() {
+[[gnu::cold]] void fit_loop<T>::fetch_totals() {
   if (!has_totals_) return;
   const auto [bad, loss] = executor_.totals(at.metric_sums);
   state.loss = bad == 0 ? loss : std::numeric_limits<double>::quiet_NaN();
@@ -228,7 +229,7 @@ void fit_loop<T>::fetch_totals() {
 }
 
 template <class T>
-void fit_loop<T>::train_on(const samples<T>& batch) {
+[[gnu::cold]] void fit_loop<T>::train_on(const samples<T>& batch) {
   state.learning_rate = executor_.learning_rate();
   steps_.train(batch, at.samples_of_epoch, sums_);
   accumulate(at.metric_sums, sums_);

@@ -105,7 +105,7 @@ class class_weight {
 
   bool empty() const { return weights_.empty(); }
   /// Throws strata::error for a class that is not below `classes`, and for a weight that is negative or not finite.
-  void check(long classes) const {
+  [[gnu::cold]] void check(long classes) const {
     for (const auto& [index, weight] : weights_) {
       if (index < 0 || index >= classes)
         throw_error({"class_weight: there is no class ", index, ": classes are 0 to ", classes - 1});
@@ -113,13 +113,13 @@ class class_weight {
     }
   }
   /// ", class_weight {0: 1, 1: 50}"; empty without weights. Processes that train together compare it.
-  std::string text() const {
+  [[gnu::cold]] std::string text() const {
     std::string out;
     for (const auto& [index, weight] : weights_)
       out += detail::formatted("%s%d: %.17g", out.empty() ? ", class_weight {" : ", ", index, weight);
     return out.empty() ? out : out + '}';
   }
-  double of(int index) const {
+  [[gnu::cold]] double of(int index) const {
     for (const auto& one : weights_)
       if (one.first == index) return one.second;
     return 1;
@@ -147,7 +147,7 @@ struct validation<Source, void, void> {
   constexpr explicit validation(Source s) : source(std::move(s)) {}
 };
 template <class Source>
-validation(Source) -> validation<Source>;
+validation(Source) -> validation<of_any_batch_size_t<Source>>;
 template <class X, class Y>
 validation(X&&, Y&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type>;
 template <class X, class Y, class W>

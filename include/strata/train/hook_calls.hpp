@@ -168,7 +168,7 @@ class hook_list {
 
  public:
   /// Null stands for an option that is no callback.
-  hook_list(std::initializer_list<hook_calls*> options) {
+  [[gnu::cold]] hook_list(std::initializer_list<hook_calls*> options) {
     for (hook_calls* c : options) {
       if (!c) continue;
       all_.push_back(c);

@@ -89,7 +89,7 @@ class step_runner {
       timed(&any_executor<T>::train_step, weighed(batch), sums);
   }
   /// Each sample of the next training steps has the weight of its class. Throws strata::error for classes that there are not.
-  void weigh(class_weight classes) {
+  [[gnu::cold]] void weigh(class_weight classes) {
     classes_ = std::move(classes);
     classes_.check(std::max(2L, executor_.about().ends.outputs[0]));
   }
@@ -124,7 +124,7 @@ class step_runner {
 };
 
 template <class T>
-std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks) {
+[[gnu::cold]] std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks) {
   executor_.prepare(batch_size, purpose::inference);
   std::vector<metric_sum> sums(pairs_of(metrics())), one(sums.size());
   pass_state state{.in_fit = hooks.in_fit};

@@ -270,13 +270,15 @@ constexpr T pick_or_make(const Args&... args) {
     return T{};
 }
 
-/// Calls f(source). Copies a const source, because iterating mutates it. Other types were diagnosed by data_verdict.
+/// Calls f(source), of any batch size. Copies a const source, because iterating mutates it. Other types were diagnosed by
+/// data_verdict.
 template <class Source, class F>
 void with_source(Source& source, F&& f) {
+  using own = std::remove_const_t<Source>;
   if constexpr (batch_source<Source&>) {
-    f(source);
-  } else if constexpr (batch_source<std::remove_const_t<Source>&>) {
-    std::remove_const_t<Source> copy(source);
+    f(static_cast<of_any_batch_size_t<own>&>(source));
+  } else if constexpr (batch_source<own&>) {
+    of_any_batch_size_t<own> copy(source);
     f(copy);
   }
 }

@@ -229,11 +229,22 @@ class batch_maker {
 
 }  // namespace detail
 
-/// Batches of N samples; if N is 0, the size is known at run time only.
+/// Batches of N samples. Apart from its type, such a view is the one whose size is known at run time only.
 template <sample_view V, int N, std::floating_point T, bool DropRemainder>
-class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>>,
-                   public detail::batch_extent<N>,
-                   public detail::batch_maker<V, T> {
+class batch_view : public batch_view<V, 0, T, DropRemainder> {
+ public:
+  using of_any_batch_size = batch_view<V, 0, T, DropRemainder>;
+  static constexpr int batch_size = N;
+
+  /// Throws strata::error if the view has fewer samples than a batch (if it has no size: at the first batch).
+  explicit batch_view(V base) : of_any_batch_size(std::move(base), N, "<>") {}
+};
+
+/// The size is known at run time only.
+template <sample_view V, std::floating_point T, bool DropRemainder>
+class batch_view<V, 0, T, DropRemainder> : public detail::single_pass<batch_view<V, 0, T, DropRemainder>>,
+                                           public detail::batch_extent<0>,
+                                           public detail::batch_maker<V, T> {
   using rows = rows_t<V>;
   using maker = detail::batch_maker<V, T>;
   friend detail::single_pass<batch_view>;
@@ -244,14 +255,8 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
   static constexpr label_kind labels = rows::labels;
   static constexpr shape target_shape = rows::target_shape;
 
-  /// Throws strata::error if the view has fewer samples than a batch (if it has no size: at the first batch).
-  explicit batch_view(V base)
-    requires(N > 0)
-      : detail::batch_extent<N>(N), maker(std::move(base), N, "<>", DropRemainder) {}
-  /// Throws strata::error, too, if n is below 1.
-  batch_view(V base, int n)
-    requires(N == 0)
-      : detail::batch_extent<N>(n), maker(std::move(base), detail::checked_batch_size(n), "()", DropRemainder) {}
+  /// Throws strata::error if n is below 1 or the view has fewer samples than a batch (if it has no size: at the first batch).
+  batch_view(V base, int n) : batch_view(std::move(base), n, "()") {}
 
   /// The number of batches.
   std::size_t size() const
@@ -260,6 +265,11 @@ class batch_view : public detail::single_pass<batch_view<V, N, T, DropRemainder>
     const auto n = static_cast<std::size_t>(batch_size_of(*this));
     return (this->base().size() + (DropRemainder ? 0 : n - 1)) / n;
   }
+
+ protected:
+  /// `brackets`: of the size in messages.
+  batch_view(V base, int n, const char* brackets)
+      : detail::batch_extent<0>(n), maker(std::move(base), detail::checked_batch_size(n), brackets, DropRemainder) {}
 };
 
 namespace detail {
