@@ -94,19 +94,19 @@ class progress_bar {
     };
     std::vector<piece> pieces;
 
-    line& add(std::string text, const char* colour = nullptr) {
+    [[gnu::cold]] line& add(std::string text, const char* colour = nullptr) {
       pieces.push_back({std::move(text), colour});
       return *this;
     }
     /// Bytes that do not continue a UTF-8 sequence: columns, as long as no character is two columns wide.
     static bool starts_column(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-    int width() const {
+    [[gnu::cold]] int width() const {
       std::ptrdiff_t n = 0;
       for (const piece& p : pieces)
         for (const char c : p.text) n += starts_column(c);
       return int(n);
     }
-    void cut(int columns) {
+    [[gnu::cold]] void cut(int columns) {
       if (columns == 0) return;
       for (piece& p : pieces) {
         std::size_t end = 0;

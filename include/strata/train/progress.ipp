@@ -73,7 +73,7 @@ STRATA_FUNCTION void progress_bar::end_epoch(const logs& values) {
     text.pieces.clear();
     write_bar(text, std::max(1, cells - excess));
   }
-  text.pieces.insert(text.pieces.end(), rest.pieces.begin(), rest.pieces.end());
+  for (line::piece& p : rest.pieces) text.add(std::move(p.text), p.colour);
   rewrite(text);
   out_ << std::endl;
   open_ = false;

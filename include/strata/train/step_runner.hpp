@@ -46,7 +46,7 @@ inline std::size_t pairs_of(std::span<const reported_metric> metrics) {
       continue;
     }
     std::vector<double> numbers, values(std::max<std::size_t>(m.values, 1));
-    for (const metric_sum& pair : own) numbers.insert(numbers.end(), {pair.sum, pair.count});
+    for (const metric_sum& pair : own) numbers.push_back(pair.sum), numbers.push_back(pair.count);
     m.results(std::span(numbers).first(m.sums), values);
     if (m.values > 0)
       to.set_array(name, std::move(values));
@@ -124,7 +124,8 @@ class step_runner {
 };
 
 template <class T>
-[[gnu::cold]] std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks) {
+[[gnu::cold]] std::vector<metric_sum> step_runner<T>::evaluate(batch_stream<T>& stream, int batch_size, long steps,
+                                                               const hook_list& hooks) {
   executor_.prepare(batch_size, purpose::inference);
   std::vector<metric_sum> sums(pairs_of(metrics())), one(sums.size());
   pass_state state{.in_fit = hooks.in_fit};

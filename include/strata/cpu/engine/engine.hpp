@@ -407,8 +407,8 @@ class cpu_engine {
   }
 
   template <class Reduction>
-  void backward_and_update(training_pass& pass, const update_type& all, const detail::loops_of_rule<T>& rule,
-                           Reduction reduction) {
+  [[gnu::noinline]] void backward_and_update(training_pass& pass, const update_type& all, const detail::loops_of_rule<T>& rule,
+                                             Reduction reduction) {
     const auto whole = [&](T* const* array) {
       return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, leaves_.batch().count);
     };
@@ -418,13 +418,20 @@ class cpu_engine {
           all.apply(rule, whole(array), begin, end);
         },
         [&](const gradient_product<T>& product, long begin) { all.apply_product(rule, product, whole(nullptr).mean(), begin); });
-    all.clear_padding(rule.slots, false, 0, layout.trainable);
+    all.clear_padding(rule.slot_count, false, 0, layout.trainable);
   }
 
   template <class Rule>
   void apply(const optimizer_type& rules, const Rule& rule, double rate, const global_gradient<T, host_device>& gradient) {
     slot_pointers<Rule::slots> slots(*this);
     const update_type all{rules, rate, ranges_.span(), weights_.data(), slots.at, norms_.data()};
+    if constexpr (parameterwise_rule<Rule, T> || factored_rule<Rule, T>)
+      run(all, rule, gradient);
+    else
+      run(all, detail::loops_of_rule<T>(rule), gradient);
+  }
+  template <class Rule>
+  [[gnu::noinline]] void run(const update_type& all, const Rule& rule, const global_gradient<T, host_device>& gradient) {
     const auto in_slices = [&](auto&& f) {
       const int slices = team_->size();
       team_->for_tasks(

@@ -310,10 +310,10 @@ class loops_of_rule {
   product_function* apply_to_product_ = nullptr;
 
  public:
-  const int slots;
+  const int slot_count;
 
   template <class Rule>
-  loops_of_rule(const Rule& rule) : rule_(&rule), slots(Rule::slots) {
+  loops_of_rule(const Rule& rule) : rule_(&rule), slot_count(Rule::slots) {
     constexpr bool is_rule = elementwise_rule<Rule, T>;
     static_assert(
         is_rule,
@@ -578,7 +578,7 @@ struct weight_update {
   [[gnu::noinline]] void run_elementwise(const detail::loops_of_rule<T>& rule, InParts& in_parts) const {
     in_parts([&](const weight_update& it, const gradient& g, long begin, long end) {
       it.apply(rule, g, begin, end);
-      it.clear_padding(rule.slots, false, begin, end);
+      it.clear_padding(rule.slot_count, false, begin, end);
     });
   }
 

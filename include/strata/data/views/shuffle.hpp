@@ -66,7 +66,7 @@ class shuffle_view : public detail::index_stage<shuffle_view<V, SharedSeed>, V> 
     strata::detail::random_draws draws;
   };
 
-  void start() {
+  [[gnu::cold]] void start() {
     const int epoch = options_.reshuffle_each_iteration ? epoch_ : 0;
     ++epoch_;
     state_.draws = {philox{options_.seed}.fork(0x73687566666C65), static_cast<std::uint64_t>(epoch)};  // "shuffle"
