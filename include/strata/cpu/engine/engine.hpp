@@ -408,7 +408,7 @@ class cpu_engine {
 
   template <class Reduction>
   void backward_and_update(training_pass& pass, const update_type& all, const detail::loops_of_rule<T>& rule,
-                                             Reduction reduction) {
+                           Reduction reduction) {
     const auto whole = [&](T* const* array) {
       return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, leaves_.batch().count);
     };
