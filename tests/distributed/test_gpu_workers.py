@@ -73,6 +73,7 @@ def _():
     check('error: gpu(1) is lost: ' in outputs[1].splitlines()[-1], outputs[1])
     for i in (0, 2):
         check('communication_error: ' in outputs[i].splitlines()[-1], outputs[i])
+        check('gpu(1) is lost: ' in outputs[i].splitlines()[-1], outputs[i])
 
 
 for strategy in ('deterministic', 'fastest'):

@@ -3,7 +3,12 @@
 // needs: boost_context
 #include "compare.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <filesystem>
+#include <memory>
 #include <strata/cuda/cuda.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
@@ -168,10 +173,50 @@ TEST_CASE("a rank that never comes ends the wait") {
   const int device = 0;
   int asked = 0;
   CHECK(error_of([&] {
-          nccl_sums<float>(std::span(&device, 1), machine::make_nccl_id(), 0, 2, {{0, 8, 0}}, 8, [&](bool begins) {
-            if (!begins && ++asked > 3) throw communication_error("no other rank joins");
-          });
+          nccl_sums<float>(std::span(&device, 1), machine::make_nccl_id(), 0, 2, {{0, 8, 0}}, 8,
+                           [&](nccl_event what, const std::string&) {
+                             if (what == nccl_event::waits && ++asked > 3) throw communication_error("no other rank joins");
+                           });
         }) == "no other rank joins");
+}
+
+TEST_CASE("sums that end within a step are aborted") {
+  have_devices(2);
+  const auto group = machine::make_nccl_id();
+  const cuda_device devices[] = {cuda_device(0), cuda_device(1)};
+  std::unique_ptr<nccl_sums<float>> ranks[2];
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 1})
+    threads.emplace_back([&, rank] {
+      ranks[rank] = std::make_unique<nccl_sums<float>>(std::span(&rank, 1), group, rank, 2,
+                                                       std::vector<gradient_bucket>{{4, 8, 1}, {0, 4, 0}}, 8, nccl_watch());
+    });
+  for (auto& t : threads) t.join();
+  const auto gradients = devices[0].allocate<float>(8);
+  const machine::queue backward = devices[0].make_queue();
+  ranks[0]->begin(0, gradients.data());
+  ranks[0]->passed(0, backward, 1, 1);  // the first of two buckets
+  CHECK(std::filesystem::exists(group.bytes));
+  ranks[0] = nullptr;
+  CHECK(!std::filesystem::exists(group.bytes));
+  ranks[1]->begin(0, devices[1].allocate<float>(8).data());
+  CHECK_THROWS_AS(ranks[1]->passed(0, devices[1].make_queue(), 1, 1), communication_error);
+}
+
+TEST_CASE("what killed processes have left is removed") {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  const std::filesystem::path own = machine::make_nccl_id().bytes;
+  const auto folder_of = [&](pid_t maker) {
+    return own.parent_path() / (machine::detail::nccl_files::prefix + std::to_string(maker) + "-0-test");
+  };
+  const std::filesystem::path ended = folder_of(child), running = folder_of(::getpid());
+  for (const auto& folder : {ended, running}) std::filesystem::create_directory(folder);
+  (void)machine::make_nccl_id();
+  CHECK(!std::filesystem::exists(ended));
+  CHECK(std::filesystem::exists(running));
+  std::filesystem::remove(running);
 }
 #endif
 

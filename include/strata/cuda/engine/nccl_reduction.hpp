@@ -78,18 +78,26 @@ class process_reduction<cuda_engine<Program>, C> : public reduction_through_host
   static nccl_watch watch(const C& c) {
     using clock = std::chrono::steady_clock;
     if constexpr (requires(C own) { own.check("sums of NCCL", own.time()); }) {
-      return [own = c, began = clock::time_point()](bool begins) mutable {
-        if (begins)
-          began = own.time();
-        else
-          own.check("sums of NCCL", began);
+      return [own = c, began = clock::time_point()](nccl_event what, const std::string& error) mutable {
+        switch (what) {
+          case nccl_event::wait_begins:
+            began = own.time();
+            break;
+          case nccl_event::waits:
+            own.check("sums of NCCL", began);
+            break;
+          case nccl_event::sums_fail:
+            own.throw_first_error(error);
+          case nccl_event::own_error:
+            own.announce_error(error);
+        }
       };
     } else {
-      return [rank = c.rank(), began = clock::time_point()](bool begins) mutable {
+      return [rank = c.rank(), began = clock::time_point()](nccl_event what, const std::string&) mutable {
         constexpr long most = 30000;
-        if (begins)
+        if (what == nccl_event::wait_begins)
           began = clock::now();
-        else if (clock::now() - began > std::chrono::milliseconds(most))
+        else if (what == nccl_event::waits && clock::now() - began > std::chrono::milliseconds(most))
           throw communication_error(text_of({"sums of NCCL: process ", rank, " has waited ", most, " ms for another one"}));
       };
     }

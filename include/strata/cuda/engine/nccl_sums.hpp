@@ -1,6 +1,7 @@
 // The sums of gradients by NCCL, over the GPUs of one process or of several: bucket after bucket, while the backward goes on.
 // needs: boost_context
 #pragma once
+#include <exception>
 #include <functional>
 #include <optional>
 #include <span>
@@ -34,9 +35,11 @@ struct sum_of_leaves {
 };
 }  // namespace machine
 
-/// Called when this process begins to wait for sums, with true, and then all the while, with false: throws communication_error
-/// when it waits in vain, for example because another process has ended.
-using nccl_watch = std::function<void(bool begins)>;
+enum class nccl_event { wait_begins, waits, sums_fail, own_error };
+/// Called when this process begins to wait for sums, and then all the while: throws communication_error when it waits in vain,
+/// for example because another process has ended. Also called with the text of an error, before the sums end: an error of this
+/// process, or one of the sums, which another process may have caused; then it may throw a communication_error that says more.
+using nccl_watch = std::function<void(nccl_event, const std::string& error)>;
 
 /// The sums of one process.
 template <class T>
@@ -69,8 +72,9 @@ class nccl_sums {
   nccl_sums(const nccl_sums&) = delete;
   nccl_sums& operator=(const nccl_sums&) = delete;
   ~nccl_sums() {
+    const bool is_cut_short = std::uncaught_exceptions() > 0 || !failure_.empty() || is_within_step();
     for (member& m : members_)
-      if (m.place) m.place->begin_to_leave();
+      if (m.place) is_cut_short ? m.place->abort() : m.place->begin_to_leave();
   }
 
   /// A step begins; gradients: of device i.
@@ -106,6 +110,12 @@ class nccl_sums {
       if (m.place && !m.place->is_ready()) return false;
     return true;
   }
+  /// Others wait for sums that this process has not begun.
+  bool is_within_step() const {
+    for (const member& m : members_)
+      if (m.ready > added_up_) return true;
+    return added_up_ > 0 && added_up_ < int(buckets_.size());
+  }
   bool is_ready_everywhere(int bucket) const {
     for (const member& m : members_)
       if (m.ready <= bucket) return false;
@@ -124,9 +134,10 @@ class nccl_sums {
   template <class Done>
   void wait_until(Done&& done) {
     or_abort([&] {
-      if (watch_) watch_(true);
+      const std::string none;
+      if (watch_) watch_(nccl_event::wait_begins, none);
       while (!done()) {
-        if (watch_) watch_(false);
+        if (watch_) watch_(nccl_event::waits, none);
         std::this_thread::yield();
       }
     });
@@ -136,7 +147,13 @@ class nccl_sums {
   void or_abort(F&& f) {
     if (!failure_.empty()) throw_exception(communication_error(failure_));
     try {
-      f();
+      try {
+        f();
+      } catch (const std::exception& e) {
+        const bool is_of_sums = dynamic_cast<const communication_error*>(&e) != nullptr;
+        if (watch_) watch_(is_of_sums ? nccl_event::sums_fail : nccl_event::own_error, e.what());
+        throw;
+      }
     } catch (const std::exception& e) {
       failure_ = e.what();
       for (member& m : members_)

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -25,16 +27,6 @@ struct nccl_id {
 };
 
 inline void need_nccl() {}
-inline nccl_id make_nccl_id() {
-  static std::atomic<int> made = 0;
-  const bool has_shared_memory = ::access("/dev/shm", W_OK) == 0;
-  const std::string folder = has_shared_memory ? "/dev/shm" : std::filesystem::temp_directory_path().string();
-  const long now = std::chrono::steady_clock::now().time_since_epoch().count();
-  nccl_id id{};
-  std::snprintf(id.bytes, sizeof id.bytes, "%s/strata-emulated-nccl-%d-%d-%lx", folder.c_str(), int(::getpid()), made++, now);
-  return id;
-}
-
 namespace detail {
 
 /// The files of one rank, and what it knows of the others.
@@ -67,7 +59,7 @@ class nccl_files {
     std::error_code ignored;
     std::filesystem::remove(of_rank(rank_), ignored);
     bool is_last = true;  // others may still read what this rank has brought
-    for (int r = 0; r < ranks_; ++r) is_last = is_last && ::access(of_rank(r).c_str(), F_OK) != 0;
+    for (int r = 0; r < ranks_; ++r) is_last = is_last && !lives(of_rank(r));
     if (is_last || is_aborted_) std::filesystem::remove_all(folder_, ignored);
   }
 
@@ -84,12 +76,27 @@ class nccl_files {
       }
       if (other.ranks != ranks_)
         fail({"rank ", r, " takes part in a group of ", other.ranks, ", rank ", rank_, " in one of ", ranks_});
-      if (::kill(other.process, 0) != 0) fail({"the process of rank ", r, " has ended"});
+      if (!is_running(other.process)) fail({"the process of rank ", r, " has ended"});
     }
     has_met_all_ = true;
     return true;
   }
   void abort() { is_aborted_ = true; }
+
+  static constexpr const char* prefix = "strata-emulated-nccl-";
+  /// Folders whose maker has ended, and all ranks that have come.
+  static void remove_left_over(const std::filesystem::path& from) {
+    std::error_code ignored;
+    for (const auto& each : std::filesystem::directory_iterator(from, ignored)) {
+      const std::string name = each.path().filename().string();
+      if (!name.starts_with(prefix)) continue;
+      const int maker = std::atoi(name.c_str() + std::string_view(prefix).size());
+      bool is_used = maker <= 0 || is_running(maker);
+      for (const auto& file : std::filesystem::directory_iterator(each.path(), ignored))
+        is_used = is_used || (file.path().filename().string().starts_with("rank") && lives(file.path()));
+      if (!is_used) std::filesystem::remove_all(each.path(), ignored);
+    }
+  }
 
   long next_sum() { return sums_++; }
   void bring(long sum, const void* numbers, long count, std::size_t bytes_of_number) {
@@ -128,6 +135,13 @@ class nccl_files {
   }
 
  private:
+  /// Whether the process that wrote this file about itself has not ended.
+  static bool lives(const std::filesystem::path& rank) {
+    about_rank other{};
+    std::ifstream from(rank, std::ios::binary);
+    return from.read(reinterpret_cast<char*>(&other), sizeof other) && is_running(other.process);
+  }
+  static bool is_running(int process) { return ::kill(process, 0) == 0 || errno == EPERM; }
   std::string of_rank(int rank) const { return (folder_ / ("rank" + std::to_string(rank))).string(); }
   std::string of_sum(long sum, int rank) const {
     return (folder_ / (std::to_string(sum) + "of" + std::to_string(rank))).string();
@@ -148,6 +162,19 @@ class nccl_files {
 };
 
 }  // namespace detail
+
+/// The id names a folder of files. Folders that killed processes have left are removed.
+inline nccl_id make_nccl_id() {
+  static std::atomic<int> made = 0;
+  const bool has_shared_memory = ::access("/dev/shm", W_OK) == 0;
+  const std::string folder = has_shared_memory ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+  detail::nccl_files::remove_left_over(folder);
+  const long now = std::chrono::steady_clock::now().time_since_epoch().count();
+  nccl_id id{};
+  std::snprintf(id.bytes, sizeof id.bytes, "%s/%s%d-%d-%lx", folder.c_str(), detail::nccl_files::prefix, int(::getpid()), made++,
+                now);
+  return id;
+}
 
 /// The place of one device among `ranks` others. Nothing here waits for them: is_ready() says whether the calls so far have been
 /// enqueued.

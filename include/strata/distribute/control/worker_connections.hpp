@@ -111,6 +111,12 @@ class worker_connections {
             detail::text_of({what, ": process ", rank(), " has waited ", timeout.count(), " ms for another one"}));
     });
   }
+  /// For an error of others than messages that another process may have caused. Throws communication_error: the first error of
+  /// the training if it is known, else `what`.
+  [[noreturn]] void throw_first_error(const std::string& what) {
+    or_first_error([&] { throw communication_error(what); });
+    throw communication_error(what);
+  }
   mark begun() const { return others().begun(); }
   void wait_received(const char* what, const mark& until) {
     or_first_error([&] { others().wait_received(what, until); });
