@@ -110,7 +110,8 @@ TEST_CASE("each place of a pipeline over processes: the same") {
          executor.prepare(sizes.batch, purpose::training);
          executor.train_step(batch.view());
          used[place] = double(bytes_of_thread - before) - bytes_of_initializer<mlp>;
-         CHECK(error_of([&] { executor.parameters(); }).starts_with("this process has all parameters between two epochs only"));
+         CHECK(
+             error_of([&] { executor.parameters(); }).starts_with("stages in processes: a process has a part of the parameters"));
          executor.finish();
          CHECK(executor.parameters().size() == layout_of_program<P>.size);
        }))

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <strata/base/hash.hpp>
+#include <strata/distribute/synchronous/divided_parameters.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
 #include <strata/distribute/synchronous/process_slices.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
@@ -24,7 +25,7 @@ struct holds_group {
 struct agreed_value {
   const char* name;
   std::string here;
-  bool is_short = true;  // an error quotes it
+  bool is_quoted = true;  // by the error
 };
 /// Throws strata::error in all processes if one of them has other values than process 0.
 template <communicator C>
@@ -36,7 +37,7 @@ template <communicator C>
     const agreed_value& what = values[i % hashes.size()];
     if (all[i] != all[i % hashes.size()])
       throw_error({"the processes do not have the same ", what.name, ": process ", i / hashes.size(), " differs from process 0",
-                   what.is_short ? text_of({"; here: ", what.here}) : ""});
+                   what.is_quoted ? text_of({"; here: ", what.here}) : ""});
   }
 }
 }  // namespace detail
@@ -123,10 +124,7 @@ class stage_executor : detail::holds_group<C>, public synchronous_executor<Progr
 
  private:
   void refuse_parts_of_parameters() const {
-    if (this->engine().are_parameters_divided())
-      throw_error(
-          "this process has all parameters between two epochs only, and those of its stages after a step: in a loop of your own, "
-          "call finish() of the executor in all processes");
+    if (this->engine().are_parameters_divided()) detail::refuse_divided_parameters("stages in processes");
   }
   static auto agreed(std::unique_ptr<process_group_over<C>> group, const typename Program::optimizer& optimizer,
                      std::uint64_t seed, const compute_options& compute) {

@@ -14,6 +14,7 @@
 #include <strata/distribute/counted_optimizer.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/host_side.hpp>
+#include <strata/distribute/synchronous/divided_parameters.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/initialize.hpp>
@@ -363,10 +364,7 @@ class synchronous_executor
 
   void refuse_parts_of_parameters() const {
     if constexpr (fetches_parameters)
-      if (engine_.are_parameters_divided())
-        throw_error(
-            "zero<3>: this process has all parameters between two epochs only, and a slice of them after a step: in a loop of "
-            "your own, call finish() of the executor in all processes");
+      if (engine_.are_parameters_divided()) detail::refuse_divided_parameters("zero<3>");
     if constexpr (keeps_slices)
       if (is_torn_)
         throw_error(

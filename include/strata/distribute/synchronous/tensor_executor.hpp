@@ -9,6 +9,7 @@
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/communicators/subgroup.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/distribute/synchronous/divided_parameters.hpp>
 #include <strata/distribute/synchronous/exchange_over.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
@@ -338,9 +339,7 @@ class tensor_executor : Places, public executor_defaults {
     if constexpr (Places::in_one_process)
       collect_parameters();
     else
-      throw_error(
-          "divided layers: this process has all parameters between two epochs only, and a part of them after a step: in a loop "
-          "of your own, call finish() of the executor in all processes");
+      detail::refuse_divided_parameters("divided layers");
   }
   void collect_parameters() {
     if (is_whole_) return;
@@ -358,7 +357,10 @@ class tensor_executor : Places, public executor_defaults {
       for_slots(trained, [&](const detail::shard_place& place, const parameter_slot& slot, long whole) {
         if (place.is_copy) return;
         const long size = slot.what.extents.size();
-        if (!place.is_divided) return void(target ? std::copy_n(own + slot.offset, size, target + whole) : nullptr);
+        if (!place.is_divided) {
+          if (target) std::copy_n(own + slot.offset, size, target + whole);
+          return;
+        }
         for (long begin = 0; begin < size; begin += elements_at_a_time) {
           const long count = std::min(elements_at_a_time, size - begin);
           std::copy_n(own + slot.offset + begin, count, it.exchange.own());
