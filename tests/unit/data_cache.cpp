@@ -166,6 +166,36 @@ TEST_CASE("in a file: labels, bytes and their order") {
   }
 }
 
+TEST_CASE("labels and targets begin at their alignment, after images of any number of bytes") {
+  const test::scratch_folder folder("cache");
+  std::vector<std::uint8_t> pixels(25 * n);
+  std::vector<int> classes;
+  std::vector<double> targets;
+  for (std::size_t k = 0; k < pixels.size(); ++k) pixels[k] = std::uint8_t(k * k);
+  for (int k = 0; k < n; ++k) classes.push_back(k % 3), targets.push_back(k / 3.0);
+  const data::array<std::uint8_t, shape{5, 5, 1}> images(pixels);
+  const auto check = [&](auto view, auto is_right) {
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      auto batches = view | data::batch<n, double>;
+      const auto batch = *batches.begin();
+      CHECK(std::equal(pixels.begin(), pixels.end(), batch.x()));
+      CHECK(is_right(batch));
+    }
+    const auto set = view.rows().stored();
+    REQUIRE(set.has_value());
+    const std::size_t number = set->truths == label_kind::sparse ? sizeof(std::int32_t) : sizeof(double);
+    for (std::size_t row : {0, 1, n - 1}) CHECK(reinterpret_cast<std::uintptr_t>(set->row(set->truth, row)) % number == 0);
+  };
+  const auto labelled = data::from_tensor_slices(images, classes);
+  const auto right_classes = [&](const auto& batch) { return std::equal(classes.begin(), classes.end(), batch.labels()); };
+  check(labelled | data::cache, right_classes);
+  check(labelled | data::cache(folder / "classes.cache"), right_classes);
+  const auto with_numbers = data::from_tensor_slices(images, targets);
+  const auto right_targets = [&](const auto& batch) { return std::equal(targets.begin(), targets.end(), batch.targets()); };
+  check(with_numbers | data::cache, right_targets);
+  check(with_numbers | data::cache(folder / "numbers.cache"), right_targets);
+}
+
 TEST_CASE("in a file: of another data set, or damaged") {
   const test::scratch_folder folder("cache");
   const auto path = folder / "a.cache";
@@ -173,8 +203,8 @@ TEST_CASE("in a file: of another data set, or damaged") {
   (void)(numbers | data::cache(path));
   CHECK_THROWS_WITH_AS(numbers | data::take(5) | data::cache(path),
                        ("cache: " + path.string() +
-                        " holds 'strata cache 2: float32 (1,) of from_tensor_slices(40 samples)', but "
-                        "the data set is 'strata cache 2: float32 (1,) of from_tensor_slices(40 samples) | take(5)': remove the "
+                        " holds 'strata cache 3: float32 (1,) of from_tensor_slices(40 samples)', but "
+                        "the data set is 'strata cache 3: float32 (1,) of from_tensor_slices(40 samples) | take(5)': remove the "
                         "file, or give each data set its own")
                            .c_str(),
                        error);
@@ -209,6 +239,10 @@ TEST_CASE("in a file: of another data set, or damaged") {
                              (at < line + 64 ? "header" : "samples") + " is wrong" + again);
     if (at >= line + 64) CHECK(complaint({.check_crc = false}) == "no error");
   }
+  auto older = whole;
+  older[std::string("strata cache ").size()] = '2';
+  folder.write("a.cache", older);
+  CHECK(complaint() == "cache: a.cache has another format, 'strata cache 2': remove the file, and it is made again");
   folder.write("a.cache", whole);
   CHECK(complaint() == "no error");
   CHECK_THROWS_AS(numbers | data::cache(folder / "no" / "folder"), error);

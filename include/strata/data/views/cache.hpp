@@ -46,14 +46,17 @@ struct cache_options {
 };
 
 namespace detail {
-/// The memory of one sample: x and target in a type that holds both, and a label.
+/// The memory of one sample: x and target in a type that holds both, and a label. Each begins at a multiple of its alignment if
+/// the sample does, and samples lie one after another.
 template <row_source Base>
 struct kept_sample {
   using value_type = shown_value_t<Base>;
   static constexpr std::size_t x_size{Base::sample_shape.size()}, target_size{Base::target_shape.size()};
   static constexpr bool sparse = Base::labels == label_kind::sparse;
-  static constexpr std::size_t label_at = (x_size + target_size) * sizeof(value_type);
-  static constexpr std::size_t bytes = (label_at + (sparse ? sizeof(std::int32_t) : 0) + 7) / 8 * 8;
+  static constexpr std::size_t rounded_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+  static constexpr std::size_t label_at = rounded_up((x_size + target_size) * sizeof(value_type), alignof(std::int32_t));
+  static constexpr std::size_t bytes =
+      rounded_up(label_at + (sparse ? sizeof(std::int32_t) : 0), std::max<std::size_t>(8, alignof(value_type)));
 
   static sample_place<value_type> place(std::byte* at) {
     auto* const x = reinterpret_cast<value_type*>(at);
@@ -80,6 +83,8 @@ class kept_rows {
     all.truth = all.x;
     all.truth.offset = labels == label_kind::sparse ? kept::label_at : kept::x_size * sizeof(value_type);
     if constexpr (labels == label_kind::sparse) all.truth.type = number_type::i32;
+    static_assert(kept::label_at % alignof(std::int32_t) == 0 && kept::bytes % alignof(std::int32_t) == 0 &&
+                  kept::bytes % alignof(value_type) == 0);  // a device loads numbers at their alignment only
     return all;
   }
   static const value_type* x(const std::byte* at) { return reinterpret_cast<const value_type*>(at); }
@@ -172,6 +177,9 @@ class cached_file_rows : public kept_rows<Base> {
     const std::string expected = header(order);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::string_view found = text.substr(0, text.find('\n'));
+    if (found.starts_with(any_format) && !found.starts_with(format))
+      throw_error({"cache: ", path.string(), " has another format, '", found.substr(0, found.find(':')),
+                   "': remove the file, and it is made again"});
     if (std::string(found) + '\n' != expected)
       throw_error({"cache: ", path.string(), " holds '", found.substr(0, 200), "', but the data set is '",
                    expected.substr(0, expected.size() - 1), "': remove the file, or give each data set its own"});
@@ -257,6 +265,7 @@ class cached_file_rows : public kept_rows<Base> {
   static std::uint32_t checksum_of(const contents& c) {
     return io::crc32c(std::as_bytes(std::span(&c, 1)).first(offsetof(contents, own_checksum)));
   }
+  static constexpr std::string_view any_format = "strata cache ", format = "strata cache 3: ";
   static constexpr std::size_t chunk = (std::size_t{1} << 20) / kept::bytes + 1;  // samples
   /// Of the checksums of all chunks so far.
   struct running_checksum {
@@ -270,7 +279,7 @@ class cached_file_rows : public kept_rows<Base> {
   static std::string header(const std::string& order) {
     constexpr const char* kind = std::floating_point<value_type> ? "float" : std::signed_integral<value_type> ? "int" : "uint";
     return strata::detail::text_of(
-        {"strata cache 2: ", kind, 8 * sizeof(value_type), " ", strata::detail::shape_text(rows::sample_shape),
+        {format, kind, 8 * sizeof(value_type), " ", strata::detail::shape_text(rows::sample_shape),
          kept::sparse ? " with labels" : "",
          rows::labels == label_kind::dense ? " with targets " + strata::detail::shape_text(rows::target_shape) : "", " of ",
          order, "\n"});
