@@ -31,6 +31,12 @@ std::vector<int> classes(int samples) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = int(i * i % 3);
   return all;
 }
+/// Of 25 bytes: no label follows them at a multiple of 4.
+auto odd_images() {
+  std::vector<std::uint8_t> all = pixels(45);
+  all.resize(45 * 25, 3);
+  return data::from_tensor_slices(data::array<std::uint8_t, shape{5, 5, 1}>(all), classes(45));
+}
 auto images(int samples) { return data::from_tensor_slices(data::array<std::uint8_t, image>(pixels(samples)), classes(samples)); }
 
 #if defined(__CUDACC__)
@@ -47,13 +53,18 @@ struct outcome {
   counts_of_fit counts;
 };
 
-template <class Loss>
+/// Replicas of the network, each with a device of its own where there are enough.
+cuda_options replicas(int count, double share) {
+  cuda_options how;
+  how.kept_data_memory = share, how.leaves = 4, how.devices.clear();
+  for (int i = 0; i < count; ++i) how.devices.push_back(i % machine::device_count());
+  return how;
+}
+
+template <class Loss, class Net = net>
 outcome trained(int devices, double share, auto source, auto&&... options) {
   have_devices(devices);
-  cuda_options how;
-  how.data_share = share, how.leaves = 4, how.devices.clear();
-  for (int i = 0; i < devices; ++i) how.devices.push_back(i % machine::device_count());
-  trainer model{net{}, adam{}, Loss{}, one_device<cuda>{how}, seed(7)};
+  trainer model{Net{}, adam{}, Loss{}, one_device<cuda>{replicas(devices, share)}, seed(7)};
   take_counts();
   const history past = model.fit(source, verbosity::off, options...);
   const counts_of_fit counts = take_counts();
@@ -63,27 +74,27 @@ outcome trained(int devices, double share, auto source, auto&&... options) {
 
 #if !defined(__CUDACC__)
 /// Of each of the last epochs of a training on one device.
-template <class Loss>
+template <class Loss, class Net>
 long bytes_of_epoch(double share, const auto& make) {
-  const auto bytes = [&](int count) { return trained<Loss>(1, share, make(), epochs(count)).counts.bytes_to_device; };
+  const auto bytes = [&](int count) { return trained<Loss, Net>(1, share, make(), epochs(count)).counts.bytes_to_device; };
   return (bytes(6) - bytes(2)) / 4;
 }
 
 #endif
 
 /// 45 samples in batches of 8.
-template <class Loss>
+template <class Loss, class Net = net>
 void compare_with_streamed(const auto& make) {
-  const outcome streamed = trained<Loss>(1, 0, make(), epochs(3));
+  const outcome streamed = trained<Loss, Net>(1, 0, make(), epochs(3));
   for (const int devices : {1, 2}) {
-    const outcome kept = trained<Loss>(devices, 0.5, make(), epochs(3));
+    const outcome kept = trained<Loss, Net>(devices, 0.5, make(), epochs(3));
     CHECK(kept.weights == streamed.weights);
     CHECK(kept.loss == streamed.loss);
   }
 #if !defined(__CUDACC__)
   constexpr long indices = 256, numbers = 256;  // each padded to 256 bytes
-  CHECK(bytes_of_epoch<Loss>(0.5, make) <= 6 * (numbers + indices) + 256);
-  CHECK(bytes_of_epoch<Loss>(0, make) > 45 * image.size() * long(sizeof(float)));
+  CHECK(bytes_of_epoch<Loss, Net>(0.5, make) <= 6 * (numbers + indices) + 256);
+  CHECK(bytes_of_epoch<Loss, Net>(0, make) > 45 * image.size() * long(sizeof(float)));
 #endif
 }
 
@@ -106,6 +117,13 @@ TEST_CASE("samples that a function has made, from the second epoch on, made ahea
            }) |
            data::cache | data::random_flip(data::flip_mode::horizontal, {.seed = 5}) | data::batch<8> | data::prefetch(2);
   });
+}
+
+TEST_CASE("images of 25 bytes, from a cache") {
+  using net = sequential<input<5, 5, 1>, flatten, dense<3, softmax>>;
+  compare_with_streamed<labelled, net>([] { return odd_images() | data::cache | data::scale(0.01) | data::batch<8>; });
+  compare_with_streamed<mean_squared_error, net>(
+      [] { return odd_images() | data::cache | data::scale(0.01) | data::one_hot<3> | data::batch<8>; });
 }
 
 TEST_CASE("targets: rows of numbers, and classes as rows") {
@@ -138,6 +156,51 @@ TEST_CASE("a data set that does not fit is streamed") {
 #if !defined(__CUDACC__)
   CHECK(large.counts.bytes_to_device == streamed.counts.bytes_to_device);
 #endif
+}
+
+#if !defined(__CUDACC__)
+TEST_CASE("the copies of all replicas on a device have to fit") {
+  have_devices(1);
+  const double room_for_three = 3.5 * double(images(45).rows().stored()->bytes()) / double(machine::free_memory(0));
+  const auto bytes_with = [&](int count, double share) {
+    trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(count, share)}, seed(7)};
+    take_counts();
+    model.fit(images(45) | data::batch<8>, epochs(20), verbosity::off);
+    return take_counts().bytes_to_device;
+  };
+  for (const int count : {2, 3}) CHECK(bytes_with(count, room_for_three) < bytes_with(count, 0));
+  CHECK(bytes_with(4, room_for_three) == bytes_with(4, 0));
+}
+#endif
+
+TEST_CASE("the part of the memory for data sets is a number from 0 to 1") {
+  have_devices(1);
+  const auto error_with = [](double share) {
+    return error_of([&] { trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(1, share)}}; });
+  };
+  CHECK(error_with(3) == "cuda_options::kept_data_memory is 3: it is a part of the free memory, 0 to 1");
+  CHECK(error_with(-1) == "cuda_options::kept_data_memory is -1: it is a part of the free memory, 0 to 1");
+  CHECK(error_with(std::numeric_limits<double>::quiet_NaN()).starts_with("cuda_options::kept_data_memory is "));
+  CHECK(error_with(0) == "no error");
+  CHECK(error_with(1) == "no error");
+}
+
+TEST_CASE("what changes in memory between two trainings is seen") {
+  have_devices(1);
+  const auto weights_with = [](double share, bool changes) {
+    std::vector<float> x(45 * 24);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(number(1, i));
+    auto source = data::from_tensor_slices(data::array<float, image>(std::span<const float>(x)), classes(45)) | data::batch<8>;
+    trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(1, share)}, seed(7)};
+    model.fit(source, epochs(2), verbosity::off);
+    if (changes)
+      for (float& each : x) each = 1 - each;
+    model.fit(source, epochs(2), verbosity::off);
+    const auto w = model.executor().parameters();
+    return std::vector<float>(w.begin(), w.end());
+  };
+  CHECK(weights_with(0.5, true) == weights_with(0, true));
+  CHECK(weights_with(0.5, true) != weights_with(0.5, false));
 }
 
 TEST_CASE("weights of classes, passes over epochs, and a callback that reads the same batches") {

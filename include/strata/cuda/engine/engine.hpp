@@ -106,7 +106,7 @@ class cuda_engine {
   std::vector<std::unique_ptr<replica>> replicas_;  // after the arrays that their queues may still write to
   buffer<double> totals_;                           // on the first device
   std::vector<step_graph> graphs_;
-  double data_share_;
+  double kept_data_memory_;
   bool uses_graphs_, sums_are_on_host_ = false, penalties_are_on_host_ = true;
   kernel_observer* observer_ = nullptr;
   std::vector<trained_group> groups_;  // empty: no layer was ever frozen at run time
@@ -121,15 +121,17 @@ class cuda_engine {
   using value_type = T;
   using options = cuda_options;
 
-  /// Throws strata::error if there is no such device, or if its memory is too small.
+  /// Throws strata::error if there is no such device, if its memory is too small, or if kept_data_memory is not in [0, 1].
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
       : leaves_(policy, ends),
         penalties_(std::size_t(trained.count)),
         host_totals_(totals_kernel::size),
-        data_share_(o.data_share),
+        kept_data_memory_(o.kept_data_memory),
         uses_graphs_(o.graphs),
         sums_by_nccl_(o.sums_by_nccl) {
     if (o.devices.empty()) throw_error("cuda_options: at least one device is needed");
+    if (!(o.kept_data_memory >= 0 && o.kept_data_memory <= 1))  // nor nan
+      throw_error({"cuda_options::kept_data_memory is ", o.kept_data_memory, ": it is a part of the free memory, 0 to 1"});
     if (sums_by_nccl_) machine::need_nccl();
     try {
       for (const int index : o.devices) replicas_.push_back(std::make_unique<replica>(int(replicas_.size()), index, slots));
@@ -169,13 +171,17 @@ class cuda_engine {
     begin_sums();  // a step may be under way
   }
 
-  /// Each device gets a copy, if it has room for it: cuda_options::data_share of the memory that is free now.
+  /// Each replica gets a copy, if each device has room for those of its replicas: cuda_options::kept_data_memory of the memory
+  /// that is free now.
   bool keep_samples(const stored_samples& set)
     requires(ends.input_count == 1 && ends.output_count == 1)
   {
     release_samples();
-    for (const auto& r : replicas_)
-      if (double(set.bytes()) > data_share_ * double(machine::free_memory(r->on.index()))) return false;
+    for (const auto& r : replicas_) {
+      const int device = r->on.index();
+      const auto copies = std::ranges::count(replicas_, device, [](const auto& other) { return other->on.index(); });
+      if (double(copies) * double(set.bytes()) > kept_data_memory_ * double(machine::free_memory(device))) return false;
+    }
     try {
       for (const auto& r : replicas_) r->kept.keep(r->on, r->queue, set);
     } catch (const out_of_device_memory&) {

@@ -32,14 +32,15 @@ struct deterministic {};
 struct fastest {};
 
 /// The devices of an engine, into how many leaves it cuts a batch (0: as the size of the batch says), how it adds gradients,
-/// and whether one device launches a step as a graph. data_share: fit keeps a data set on each device if it takes up at most this
-/// part of the memory that is free then; 0: never. Without graphs and with any share the bits are the same.
+/// and whether one device launches a step as a graph. kept_data_memory: fit copies a data set to each device if the copies take
+/// up at most this part, 0 to 1, of the memory that is free then; 0: never. The memory of the data set must not change during
+/// that fit. Without graphs and with any kept_data_memory the bits are the same.
 struct cuda_options {
   std::vector<int> devices{0};
   int leaves = 0;
   bool sums_by_nccl = false;
   bool graphs = true;
-  double data_share = 0.5;
+  double kept_data_memory = 0.5;
 
   cuda_options() = default;
   cuda_options(gpu one) : devices{one.index} {}
