@@ -10,10 +10,13 @@
 #include <strata/data/image/random_zoom.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/batch.hpp>
+#include <strata/data/views/cache.hpp>
 #include <strata/data/views/one_hot.hpp>
 #include <strata/data/views/repeat.hpp>
 #include <strata/data/views/scale.hpp>
 #include <strata/data/views/shuffle.hpp>
+#include <strata/data/views/skip.hpp>
+#include <strata/data/views/zip.hpp>
 #include <thread>
 
 #include "error_of.hpp"
@@ -311,4 +314,28 @@ TEST_CASE("what is refused") {
             affine_transform(tensor<const float, shape{2, 2, 1}>{a.data()}, affine_matrix::translation(far, 0),
                              tensor<float, shape{2, 2, 1}>{b.data()});
           }) == "affine_transform: the matrix leads to places too far outside of the image");
+}
+
+TEST_CASE("samples lie in memory, scaled and mirrored, up to a number of stages and only if they are numbered as they lie") {
+  const auto lie_in_memory = [](const auto& view) { return view.rows().stored().has_value(); };
+  const auto four = images(3) | scale(2) | scale(3) | scale(4) | scale(5);
+  CHECK(lie_in_memory(four));
+  CHECK_FALSE(lie_in_memory(four | scale(6)));
+  const auto twice = images(3) | random_flip() | random_flip();
+  CHECK(lie_in_memory(twice));
+  CHECK_FALSE(lie_in_memory(twice | random_flip()));
+
+  const auto x = from_tensor_slices(array<std::uint8_t, small>(std::vector<std::uint8_t>(3 * small.size())));
+  const auto of_pairs = [&](auto part) {
+    const auto kept = zip(part, from_tensor_slices(std::vector{0, 1, 2})) | cache;
+    CHECK_FALSE(lie_in_memory(kept));
+    std::vector<float> image(std::size_t(small.size()));
+    float target = 0;
+    for (const sample_index i : kept)
+      kept.rows().write(i, i, sample_place<float>{image.data(), nullptr, &target}, std::identity{});
+    CHECK(lie_in_memory(kept));
+    return lie_in_memory(kept | random_flip());
+  };
+  CHECK(of_pairs(x));
+  CHECK_FALSE(of_pairs(x | skip(1)));
 }

@@ -213,7 +213,9 @@ float milliseconds_of(const queue& q, Work&& work) {
 inline std::size_t free_memory(int device) {
   std::size_t free = 0, total = 0;
   detail::check(device, cudaSetDevice(device), "cudaSetDevice");
-  return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+  if (cudaMemGetInfo(&free, &total) == cudaSuccess) return free;
+  (void)cudaGetLastError();  // the next call would report it again
+  return 0;
 }
 
 /// Zeroed. Throws out_of_device_memory or device_lost.

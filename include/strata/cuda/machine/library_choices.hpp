@@ -74,8 +74,8 @@ class library_choices {
   }
 
  private:
-  /// What the environment variable STRATA_CUDA_CHOICES names, or ${XDG_CACHE_HOME:-~/.cache}/strata/cuda_choices. Emulated
-  /// devices have no usual file.
+  /// What the environment variable STRATA_CUDA_CHOICES names, or strata/cuda_choices in cache_folder(): $XDG_CACHE_HOME if it is
+  /// an absolute path, otherwise ~/.cache. Emulated devices have no usual file.
   static std::filesystem::path usual_file() {
     if (std::getenv("STRATA_CUDA_CHOICES")) return strata::detail::environment_variable("STRATA_CUDA_CHOICES");
 #if defined(__CUDACC__)

@@ -107,8 +107,9 @@ std::optional<std::filesystem::path> find_files(const mnist_search& search, cons
 }  // namespace detail
 
 /// The directory with the four files of MNIST: search.directory, or else the first of $STRATA_DATA, $STRATA_DATA/mnist,
-/// ${XDG_CACHE_HOME:-~/.cache}/strata/mnist that has them. If none has, downloads them into the last one with curl, and verifies
-/// their SHA-256. std::nullopt if that fails; search.log receives the reason.
+/// $XDG_CACHE_HOME/strata/mnist (~/.cache/strata/mnist if XDG_CACHE_HOME is not an absolute path) that has them. If none has,
+/// downloads them into the last one with curl, and verifies their SHA-256. std::nullopt if that fails; search.log receives the
+/// reason.
 std::optional<std::filesystem::path> find_mnist(const mnist_search& search = {});
 
 }  // namespace strata::data

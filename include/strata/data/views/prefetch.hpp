@@ -156,6 +156,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
       take();
     }
     slot& current() { return ring_[reading_]; }
+    /// Called by the consumer between passes, also while the thread still makes batches of a pass that was left early: stored()
+    /// of a view reads what no pass changes, its rows, and the atomic states of a cache.
     auto stored() const { return source_.stored(); }
     std::size_t buffers() const { return buffers_.load(std::memory_order_relaxed); }
 
@@ -239,7 +241,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         source_.set_epoch(from.epoch);
     }
 
-    V source_;  // owned by the thread
+    V source_;  // owned by the thread, but for stored()
     std::optional<std::ranges::iterator_t<V>> at_;
     std::vector<slot> ring_;
     pass wanted_;  // written before begun_ is raised, read after
