@@ -184,7 +184,8 @@ TEST_CASE("labels and targets begin at their alignment, after images of any numb
     const auto set = view.rows().stored();
     REQUIRE(set.has_value());
     const std::size_t number = set->truths == label_kind::sparse ? sizeof(std::int32_t) : sizeof(double);
-    for (std::size_t row : {0, 1, n - 1}) CHECK(reinterpret_cast<std::uintptr_t>(set->row(set->truth, row)) % number == 0);
+    for (const std::size_t row : {0u, 1u, n - 1u})
+      CHECK(reinterpret_cast<std::uintptr_t>(set->row(set->truth, row)) % number == 0);
   };
   const auto labelled = data::from_tensor_slices(images, classes);
   const auto right_classes = [&](const auto& batch) { return std::equal(classes.begin(), classes.end(), batch.labels()); };
