@@ -203,6 +203,18 @@ func.func public @main(%a0: tensor<3x2xf32> {tf.aliasing_output = 0 : i32}, %a1:
                        "a module of 5 steps, which keeps the gradient", strata::error);
 }
 
+TEST_CASE("in a loop of steps, what stays on the devices comes from an argument") {
+  module_text one;
+  one.results = {{.what = role::parameter, .index = 3, .type = {element::f32, {2}}}};
+  CHECK_THROWS_WITH_AS(hlo::detail::in_a_loop(one, 5, ""),
+                       "a module of 5 steps: no argument is donated to the result parameter 3", strata::error);
+  one.arguments = {one.results[0]};
+  one.arguments[0].donated_to = 0;
+  one.results.push_back({.what = role::slot, .index = 3, .arena = 1, .type = {element::f32, {2}}});
+  CHECK_THROWS_WITH_AS(hlo::detail::in_a_loop(one, 5, ""),
+                       "a module of 5 steps: no argument is donated to the result slot 1 of parameter 3", strata::error);
+}
+
 TEST_CASE("arguments, results and donations of a training module") {
   using net = sequential<input<6>, dense<4, relu>, batch_norm<>, dropout<0.5_r>, dense<3, softmax>>;
   using with_adam = program_of<net, sparse_categorical_crossentropy<>, adam, accuracy>;

@@ -22,6 +22,11 @@ STRATA_FUNCTION module_text in_a_loop(const module_text& one, int steps, const s
     if (!stays(one.results[k])) carried[k] = 1 + arguments + others++;
   for (std::size_t i = 0; i < arguments; ++i)
     if (one.arguments[i].donated_to >= 0) carried[std::size_t(one.arguments[i].donated_to)] = 1 + i;
+  for (std::size_t k = 0; k < results; ++k)
+    if (const argument& r = one.results[k]; carried[k] == 0) {
+      const std::string slot = r.what == role::slot ? text_of({"slot ", r.arena, " of "}) : "";
+      throw_error({"a module of ", steps, " steps: no argument is donated to the result ", slot, "parameter ", r.index});
+    }
 
   const std::string index = "tensor<i32>";
   const auto comma = [](std::string& list) -> std::string& { return list.empty() ? list : list += ", "; };
