@@ -56,6 +56,8 @@ struct plain_modules {
       m.results.push_back({.what = hlo::role::prediction, .type = {element::f32, {rows, 2}}});
     else
       m.results.push_back({.what = hlo::role::sums, .type = {element::f32, {2, 2}}});
+    for (int i = 0; i < 2 && o.keeps_gradient; ++i)
+      m.results.push_back({.what = hlo::role::gradient, .index = i, .type = m.arguments[std::size_t(i)].type});
 
     for (std::vector<stablehlo::argument>* all : {&m.arguments, &m.results})
       for (stablehlo::argument& a : *all)
@@ -241,23 +243,51 @@ TEST_CASE("where that is faster, the steps of an execution are one call") {
     // What is read between the steps of an execution has all of them.
     model.executor().train_step(batch(4));
     CHECK(model.executor().slots()[0] == 2 + 3 + 1 + 1);  // of the mock: a call adds 1
+    const auto& constant = model.executor();
+    const float bias = constant.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)];
+    model.executor().train_step(batch(4));
+    CHECK(constant.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)] == bias + 1);
     // What cannot begin has not been asked for.
     model.executor().train_step(batch(4));
     model.executor().train_step(batch(4));
     observed().failing_function = "client_buffer_from_host_buffer";
     CHECK(contains(error_of([&] { model.executor().totals(); }), "injected"));
-    CHECK(model.executor().step() == 15);
+    CHECK(model.executor().step() == 16);
     model.executor().train_step(batch(4));
     model.executor().train_step(batch(2));  // another module
     model.executor().end_totals();
-    CHECK(model.executor().slots()[0] == 9);
-    CHECK(model.executor().step() == 17);
+    CHECK(model.executor().slots()[0] == 10);
+    CHECK(model.executor().step() == 18);
   }
   CHECK(observed().all_alive() == 0);
   CHECK(observed().violations.empty());
   trainer model = model_on(1, false);
   model.fit(x, y, batch_size(2), steps_per_execution(5), verbosity::off);
   CHECK(observed().executions == 5);
+}
+
+TEST_CASE("a gradient is kept from the next step on, also where the sums of steps are added up") {
+  {
+    trainer model = model_on(2, true);
+    auto& executor = model.executor();
+    executor.expect_steps(4);
+    CHECK(executor.begin_totals({}));
+    executor.train_step(batch(4));
+    executor.keep_gradient(true);
+    CHECK(executor.gradient()[5] == 0);
+    executor.train_step(batch(4));
+    CHECK(executor.gradient()[5] == 5);  // of the mock
+    CHECK(observed().executions == 2);
+    executor.keep_gradient(false);
+    executor.train_step(batch(4));
+    CHECK(observed().executions == 2);
+    CHECK(executor.totals().sums[0].count == 3);  // of the mock: 1 in each step
+    executor.end_totals();
+    executor.keep_gradient(true);
+    CHECK(!executor.begin_totals({}));
+  }
+  CHECK(observed().all_alive() == 0);
+  CHECK(observed().violations.empty());
 }
 
 TEST_CASE("an error of a step that the host did not wait for is told by the next call that waits") {

@@ -152,6 +152,7 @@ class module_executor : public executor_defaults,
     return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   std::span<const T> parameters() const {
+    const_cast<module_executor*>(this)->launch();  // what is staged; by a const executor nothing ever is
     return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   /// What the optimizer keeps: one array of the layout's trainable size after the other.
@@ -165,7 +166,7 @@ class module_executor : public executor_defaults,
     slots_.is_written = slots_.is_valid;
   }
   static void drop_rounding_errors() {}
-  /// Whether gradient() is kept from the next step on.
+  /// Whether gradient() is kept from the next step on: train_step then waits for the devices, also after begin_totals.
   [[gnu::cold]] void keep_gradient(bool keep) {
     launch();
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
@@ -208,13 +209,15 @@ class module_executor : public executor_defaults,
     staged().add(step_module, from);
     staged_for_ = &step_module;
     set_step(step() + 1);
-    if (keeps_totals_ && staged().steps() < together_) return {};
+    const bool keeps_gradient = gradient_.size() > 0;
+    if (keeps_totals_ && !keeps_gradient && staged().steps() < together_) return {};
     launch();
     exchange_votes();
-    if (keeps_totals_) return {};
+    if (keeps_totals_ && !keeps_gradient) return {};
     await_calls();
-    if (gradient_.size() > 0) [[unlikely]]
+    if (keeps_gradient) [[unlikely]]
       read_gradient(step_module);
+    if (keeps_totals_) return {};
     metric_sums<Program> sums{};
     read_sums(unread_, [&](const metric_sums<Program>& of_step) { sums = of_step; });
     unread_.clear();
