@@ -51,6 +51,23 @@ def _():
         check_took(began, 10)
 
 
+@case('a process that ends with an error does not wait for steps that the others never begin')
+def _():
+    for error in ('thrown', 'announced', 'sending'):
+        addresses = [f'127.0.0.1:{p}' for p in free_ports(2)]
+        config = lambda i: {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}
+        first, second = [start([1, 0], config(i), 'xla_worker', STEPS=str(3 - i), ERROR=error) for i in range(2)]
+        for w in (second, first):
+            while not read_line(w).startswith('begun '):
+                pass
+        began = time.monotonic()
+        out = finish([first], 60)[0]
+        check(error == 'announced' or 'error: the data have an error' in out, out)
+        check_took(began, 10)
+        check(second.poll() is None, 'the other process has ended, too')
+        second.kill()
+
+
 @case('a plugin that knows the devices of one process only is refused')
 def _():
     for out in finish(start_xla_workers(2, 1, 0, ALONE='1')):

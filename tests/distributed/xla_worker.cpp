@@ -1,7 +1,9 @@
 // needs: grpc protozero mock_pjrt
 // One process of a training on two mocked devices per process, for test_xla_workers.py: xla_worker EPOCHS PAUSE. Prints the
 // devices, the first sample that each step sends to the first of them, and a digest of the parameters. PAUSE: milliseconds before
-// each step. ALONE: plugins do not find each other. EXECUTION: steps of an execution; the sums of each are read once.
+// each step. ALONE: plugins do not find each other. EXECUTION: steps of an execution; the sums of each are read once. STEPS:
+// begins that many steps and waits for none of them; the first process then ends with an error, and the others do nothing more.
+// ERROR, of the first process: "thrown"; "announced", which fit does; "sending", in which the last step waits for its batch.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +33,22 @@ struct tell_steps {
     std::this_thread::sleep_for(std::chrono::milliseconds(pause));
   }
 };
+
+/// Returns only in the first process, where the error has been announced and caught.
+void begin_steps(auto& executor, const samples<float>& batch, int steps, bool is_first) {
+  const char* const set = std::getenv("ERROR");
+  const std::string error_is = set ? set : "thrown";
+  executor.begin_totals({});
+  for (int i = 1; i <= steps; ++i) {
+    mock_pjrt::observed().uploads_hang = is_first && i == steps && error_is == "sending";
+    executor.train_step(batch);
+  }
+  std::printf("begun %ld\n", executor.step());
+  std::fflush(stdout);
+  if (!is_first) std::this_thread::sleep_for(std::chrono::minutes(5));
+  if (error_is != "announced") throw error("the data have an error");
+  executor.announce_error("the data have an error");
+}
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -45,6 +63,8 @@ int main(int argc, char** argv) try {
   std::vector<float> x(3 * 30);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i / 3);
   const std::vector<std::int32_t> y(30, 1);
+  if (const char* const steps = std::getenv("STEPS"))
+    return begin_steps(model.executor(), {x.data(), y.data(), 8}, std::atoi(steps), members.rank() == 0), 0;
   const char* const execution = std::getenv("EXECUTION");
   model.fit(x, y, batch_size(8), epochs(std::atoi(argv[1])), shuffle(false), tell_steps{std::atoi(argv[2])}, verbosity::off,
             steps_per_execution(execution ? std::atoi(execution) : 1));

@@ -173,6 +173,39 @@ TEST_CASE("errors: before a step the weights stay, during one they are lost") {
   CHECK(state.is_lost);
 }
 
+TEST_CASE("what is sent to a call that cannot begin is kept until it has arrived, or given up") {
+  observed() = {};
+  const auto c = pjrt::client::of(mock(), {{"given_up", true}});  // a client of its own, which stays
+  detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
+  detail::device_state state = two_copies(*c);
+  const std::vector<float> x(8);
+  {
+    run_of run;
+    const auto fail_after = [&](int uploads) {
+      observed().failing_function = "client_buffer_from_host_buffer";
+      observed().failing_after = uploads;
+      CHECK(contains(error_of([&] { run(m, state, {.inputs = {x.data()}, .count = 4}); }), "injected"));
+    };
+    fail_after(1);
+    CHECK(observed().alive["buffer"] == 2 + 1);
+    run.batch.forget();
+    CHECK(observed().alive["buffer"] == 2);
+    CHECK(observed().alive["event"] == 0);
+    observed().uploads_hang = true;
+    fail_after(1);
+    observed().uploads_hang = false;
+    REQUIRE(run.batch.sent().size() == 1);
+    CHECK(!run.batch.sent()[0].is_ready());
+    run.batch.give_up();
+    CHECK(run.batch.steps() == 0);
+    CHECK(run.batch.sent().empty());
+    run(m, state, {.inputs = {x.data()}, .count = 4});
+  }
+  CHECK(observed().alive["buffer"] == 2 + 1);
+  CHECK(observed().alive["event"] == 1);
+  CHECK(observed().violations == std::vector<std::string>());
+}
+
 TEST_CASE("an array that was donated is not read") {
   const nothing_left end;
   const auto c = pjrt::client::of(mock());

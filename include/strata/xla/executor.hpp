@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <span>
 #include <strata/base/arena.hpp>
@@ -51,10 +52,12 @@ concept module_source = requires(const typename Program::optimizer& optimizer, c
 ///
 /// Between begin_totals and end_totals a training step returns when its batch has been copied: while a call of the module runs on
 /// the devices, the arguments of the next one are sent. The host is at most two calls ahead; the sums of loss and metrics lie on
-/// the devices until totals() asks for them.
+/// the devices until totals() asks for them. step() counts the steps that have been asked for, also those that then fail on the
+/// devices.
 ///
 /// Communicator: between processes, each of which has some of the replicas. Sums are formed on the devices; the hosts exchange
-/// votes and notice when one of them is lost.
+/// votes and notice when one of them is lost. A call ends when all processes have begun it. Where a training ends with an error,
+/// the others may never do that: its last calls are then given up, instead of waited for.
 template <class Program, class Modules, communicator Communicator = detail::alone>
 class module_executor : public executor_defaults,
                         public counted_optimizer<typename Program::optimizer>,
@@ -103,16 +106,18 @@ class module_executor : public executor_defaults,
 
   mutable detail::module_call calls_[2];  // the last ones, which may not have ended
   unsigned begun_ = 0;
-  detail::staged_steps staged_[2];  // of the next launch, and of the one before, which may still be sent
+  mutable detail::staged_steps staged_[2];  // of the next launch, and of the one before, which may still be sent
   unsigned launches_ = 0;
   running_module* staged_for_ = nullptr;  // the module of the staged steps
   std::vector<unread_sums> unread_;       // of the calls that totals_ lacks
   bool keeps_totals_ = false;
   totals_of_steps<Program> totals_;
   long steps_of_totals_ = 0;
-  int together_ = 1;  // steps of a call; see expect_steps
+  int together_ = 1;              // steps of a call; see expect_steps
+  int exceptions_at_totals_ = 0;  // that were on their way at begin_totals
+  bool has_error_ = false;        // see announce_error
   mutable detail::module_call inference_call_;
-  detail::staged_steps inference_batch_;
+  mutable detail::staged_steps inference_batch_;
   std::vector<std::byte> read_;  // sums of calls
   std::vector<pjrt::event> reading_;
 
@@ -131,6 +136,11 @@ class module_executor : public executor_defaults,
         parameters_{arena<T>(std::size_t(layout.size))},
         slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(optimizer().slots()))} {
     initialize_parameters(layout, parameters_.values.span(), seed);
+  }
+
+  module_executor(module_executor&&) = delete;
+  ~module_executor() {
+    if constexpr (among_processes) end_calls();
   }
 
   const pjrt::client& client() const { return *on_.client; }
@@ -202,6 +212,7 @@ class module_executor : public executor_defaults,
   metric_sums<Program> train_step(const samples<T>& batch) {
     running_module& step_module = module_for(kind::training, batch);
     if (staged_for_ != &step_module) launch();
+    if (staged().steps() == 0) await_sends(staged());
     step_scalars_ = Modules::step_scalars(optimizer(), step(), learning_rate());
     detail::host_arguments from = arguments_of(batch);
     from.step_scalars = std::as_bytes(std::span(step_scalars_));
@@ -235,6 +246,7 @@ class module_executor : public executor_defaults,
     totals_ = {.sums = so_far};
     steps_of_totals_ = 0;
     unread_.clear();
+    exceptions_at_totals_ = std::uncaught_exceptions();
     return keeps_totals_ = gradient_.size() == 0;
   }
   /// Waits for the steps so far.
@@ -244,12 +256,26 @@ class module_executor : public executor_defaults,
     add_to_totals(unread_.size());
     return totals_;
   }
+  /// Steps whose call has not begun are begun; but where an exception ends an epoch of several processes, they are as if they had
+  /// not been asked for: the others may never begin them.
   void end_totals() {
+    if (among_processes && std::uncaught_exceptions() > exceptions_at_totals_) {
+      set_step(step() - staged().steps());
+      staged().clear();
+    }
     STRATA_TRY { launch(); }
     STRATA_CATCH(const error& failure) {
     }  // of an epoch that ends with an error already; the next call that needs the weights tells
     keeps_totals_ = false;
     unread_.clear();
+  }
+
+  /// Tells the others about an error with which this program may end; empty: it goes on.
+  void announce_error(const std::string& what)
+    requires among_processes
+  {
+    has_error_ = !what.empty();
+    operations::announce_error(what);
   }
 
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
@@ -310,6 +336,8 @@ class module_executor : public executor_defaults,
     }
     STRATA_CATCH_ALL {
       set_step(step() - (steps - begun));
+      from.clear();
+      await_sends(from);
       from.forget();
       refuse_lost_processes();
       await_calls();  // an error of a call before is the cause
@@ -348,15 +376,10 @@ class module_executor : public executor_defaults,
   void wait_for(detail::module_call& call) const {
     if constexpr (among_processes) {
       STRATA_TRY {
-        call.wait(state_, [this](const pjrt::event& e) {
-          for (auto pause = std::chrono::microseconds(20); !e.is_ready(); pause = std::min(2 * pause, most_pause)) {
-            std::this_thread::sleep_for(pause);
-            refuse_lost_processes();
-          }
-        });
+        call.wait(state_, [this](const pjrt::event& e) { await(e); });
       }
       STRATA_CATCH(const communication_error& failure) {
-        for (detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_}) each->give_up();
+        give_up();
         STRATA_THROW_AGAIN;
       }
       STRATA_CATCH(const pjrt::plugin_error& failure) {
@@ -366,6 +389,52 @@ class module_executor : public executor_defaults,
     } else {
       call.wait(state_);
     }
+  }
+  /// Among processes returns when nothing reads these steps. Throws communication_error like wait_for.
+  void await_sends(const detail::staged_steps& from) const {
+    if constexpr (among_processes) {
+      STRATA_TRY {
+        for (const pjrt::event& e : from.sent()) await(e);
+      }
+      STRATA_CATCH(const communication_error& failure) {
+        give_up();
+        STRATA_THROW_AGAIN;
+      }
+    }
+  }
+  void await(const pjrt::event& e) const {
+    for (auto pause = std::chrono::microseconds(20); !e.is_ready(); pause = std::min(2 * pause, most_pause)) {
+      std::this_thread::sleep_for(pause);
+      refuse_lost_processes();
+    }
+  }
+  /// Nothing is waited for any longer.
+  void give_up() const {
+    for (detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_}) each->give_up();
+    for (detail::staged_steps* each : {&staged_[0], &staged_[1], &inference_batch_}) each->give_up();
+  }
+  /// Before the executor is destroyed. After an error the calls that run are given up; without one they are waited for as long
+  /// as for a message.
+  void end_calls() noexcept {
+    if (processes_.size() == 1) return;
+    STRATA_TRY {
+      const auto has_ended = [this] {
+        const auto is_ready = [](const pjrt::event& e) { return e.is_ready(); };
+        for (const detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_})
+          if (!each->has_ended()) return false;
+        for (const detail::staged_steps* each : {&staged_[0], &staged_[1], &inference_batch_})
+          if (!std::ranges::all_of(each->sent(), is_ready)) return false;
+        return true;
+      };
+      const bool may_wait = !has_error_ && std::uncaught_exceptions() == 0;
+      STRATA_TRY {
+        for (const auto began = watched_.time(); may_wait && !has_ended(); std::this_thread::sleep_for(most_pause))
+          watched_.check("the last steps on the devices", began);
+      }
+      STRATA_CATCH(const communication_error& failure) {}
+      if (!has_ended()) give_up();
+    }
+    STRATA_CATCH_ALL {}  // of the plugin or of memory: what could not be given up is waited for
   }
   /// Throws communication_error if another process is lost, which may be why a plugin fails. A step may take however long it
   /// takes: there is no timeout while all processes are alive.

@@ -79,6 +79,10 @@ class module_call {
     wait(state, [](const pjrt::event&) {});
   }
 
+  /// Whether wait() would return or throw at once. Throws plugin_error.
+  bool has_ended() const {
+    return !is_running_ || std::ranges::all_of(ended_, [](const pjrt::event& e) { return e.is_ready(); });
+  }
   /// A call that may never end: it is not waited for, and keeps its memory until the process ends.
   void give_up() {
     if (!is_running_) return;
@@ -159,7 +163,8 @@ class running_module {
   int rows() const { return int(rows_); }
 
   /// Sends `steps` of the staged steps from number `first` on, and begins a call with them. Arrays of the state that the module
-  /// donates are replaced by its results. Throws plugin_error; then the call has not begun and the state is as before.
+  /// donates are replaced by its results. Throws plugin_error; then the call has not begun, the state is as before, and the
+  /// arrays that were to be its arguments stay with the staged steps.
   inline void begin(device_state& state, staged_steps& from, int first, int steps, module_call& call);
 
  private:
@@ -185,8 +190,9 @@ class staged_steps {
     std::vector<std::byte> bytes;
     std::size_t of_step = 0;
   };
-  std::vector<array> arrays_;      // [replica][argument]
-  std::vector<pjrt::event> sent_;  // what reads them
+  std::vector<array> arrays_;         // [replica][argument]
+  std::vector<pjrt::event> sent_;     // what reads them
+  std::vector<pjrt::buffer> unused_;  // to which they are sent, of a call that has not begun
   int steps_ = 0;
 
  public:
@@ -199,6 +205,20 @@ class staged_steps {
   void forget() noexcept {
     for (pjrt::event& e : sent_) e.wait_quietly();
     sent_.clear();
+    unused_.clear();  // arrays must not be destroyed while they are written to
+    steps_ = 0;
+  }
+  /// What reads them.
+  std::span<const pjrt::event> sent() const { return sent_; }
+  /// What is sent may never arrive: it is not waited for, and keeps its memory until the process ends. There are no steps then.
+  void give_up() {
+    if (sent_.empty()) return;
+    static std::mutex mutex;
+    static auto& given_up = *new std::vector<staged_steps>;
+    const std::lock_guard lock(mutex);
+    given_up.reserve(given_up.size() + 1);
+    staged_steps& left = given_up.emplace_back();
+    left.arrays_.swap(arrays_), left.sent_.swap(sent_), left.unused_.swap(unused_);
     steps_ = 0;
   }
   /// There are no steps from now on. What is still sent is waited for when the next one is added.
@@ -219,6 +239,8 @@ class staged_steps {
     return std::span(a.bytes).subspan(a.of_step * std::size_t(first), a.of_step * std::size_t(steps));
   }
   void read_until(pjrt::event sent) { sent_.push_back(std::move(sent)); }
+  /// Until what is sent to them has arrived.
+  void keep(std::vector<pjrt::buffer>& arrays) noexcept { unused_.swap(arrays); }
 
  private:
   void write(array& to, const stablehlo::argument& a, std::int64_t rows, int replica, const host_arguments& from) {
@@ -277,7 +299,7 @@ void running_module::begin(device_state& state, staged_steps& from, int first, i
     bool is_good = false;
     ~end_of_begin() {
       if (is_good) return;
-      from.forget();  // arrays must not be destroyed while they are written to
+      from.keep(call.used_);
       call.forget();
     }
   } end{from, call};

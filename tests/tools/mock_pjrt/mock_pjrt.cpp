@@ -1,11 +1,13 @@
 // The mock plugin: see mock_pjrt.hpp.
 #include "mock_pjrt.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <sstream>
 #include <strata/xla/pjrt/abi.hpp>
+#include <thread>
 #include <utility>
 
 namespace abi = strata::pjrt::abi;
@@ -171,9 +173,10 @@ struct event {
   std::shared_ptr<contents> leaving = nullptr;
   void* to = nullptr;
   std::shared_ptr<execution> ends = nullptr;
-  bool fails = false;
+  bool fails = false, hangs = false;
 
   void happen() {
+    while (hangs) std::this_thread::sleep_for(std::chrono::hours(1));
     if (arriving) std::exchange(arriving, nullptr)->arrive();
     if (to) {
       leaving->arrive();
@@ -278,7 +281,7 @@ abi::error* event_await(abi::event_only* a) {
 }
 abi::error* event_is_ready(abi::event_is_ready* a) {
   const event* const e = as<event>(a->event);
-  a->is_ready = !e->ends || e->ends->is_ready();
+  a->is_ready = !e->hangs && (!e->ends || e->ends->is_ready());
   return nullptr;
 }
 abi::error* client_create(abi::client_create* a) {
@@ -379,7 +382,7 @@ abi::error* client_buffer_from_host_buffer(abi::buffer_from_host* a) {
   ++b->of->buffers;
   b->holds->bytes.resize(b->type.bytes());
   b->holds->from = a->data;
-  auto* e = born("event", new event);
+  auto* e = born("event", new event{.hangs = observed().uploads_hang});
   if (a->semantics == abi::host_semantics::immutable_only_during_call)
     b->holds->arrive();
   else

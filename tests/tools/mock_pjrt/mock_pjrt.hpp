@@ -29,6 +29,8 @@ struct observations {
   int devices_of_other_hosts = 0;
   /// The next execution fails while it runs, after it has been accepted.
   bool execution_fails = false;
+  /// Copies to devices that begin now never end.
+  bool uploads_hang = false;
 
   int all_alive() const {
     int n = 0;
