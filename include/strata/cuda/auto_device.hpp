@@ -64,6 +64,18 @@ class auto_executor {
   void end_totals() {
     visit(chosen_, [](auto& e) { e.end_totals(); });
   }
+  /// See synchronous_executor; false on the CPU.
+  bool keep_samples(const stored_samples& set)
+    requires requires(on_gpus& e) { e.keep_samples(set); }
+  {
+    auto* const gpus = std::get_if<on_gpus>(&chosen_);
+    return gpus && gpus->keep_samples(set);
+  }
+  void release_samples()
+    requires requires(on_gpus& e) { e.release_samples(); }
+  {
+    if (auto* const gpus = std::get_if<on_gpus>(&chosen_)) gpus->release_samples();
+  }
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     return visit(chosen_, [&](auto& e) { return e.evaluate_step(batch); });
   }

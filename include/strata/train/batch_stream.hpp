@@ -36,7 +36,7 @@ template <class T, class Source>
 class stream_over : public batch_stream<T> {
  protected:
   Source& source_;
-  bool by_index_ = false;  // the next pass gives indices of samples
+  bool by_index_ = false;  // passes give indices of samples
 
  private:
   row_choice rows_;
@@ -55,16 +55,14 @@ class stream_over : public batch_stream<T> {
   /// another stream may read the same source, for instance when a callback evaluates on it.
   explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {})
       : source_(source), rows_(std::move(rows)), writers_(std::move(writers)) {}
-  [[gnu::cold]] ~stream_over() {
-    by_index_ = false;
-    choose({}, {});
-  }
+  [[gnu::cold]] ~stream_over() { choose({}, {}); }
   stream_over(const stream_over&) = delete;
   stream_over& operator=(const stream_over&) = delete;
 
   [[gnu::cold]] void start(int pass) override {
     choose(rows_, writers_);
     if constexpr (requires { source_.set_epoch(pass); }) source_.set_epoch(pass);
+    ask_for_indices();
     at_ = std::ranges::begin(source_);
     fresh_ = true;
     resumed_at_.reset();
@@ -98,6 +96,7 @@ class stream_over : public batch_stream<T> {
       if (from) {
         choose(rows_, writers_);
         source_.resume_at(*from);
+        ask_for_indices();
         at_ = std::ranges::begin(source_);
         fresh_ = true;
         resumed_at_ = from;
@@ -125,7 +124,10 @@ class stream_over : public batch_stream<T> {
   [[gnu::cold]] void choose(row_choice rows, row_writers writers) {
     if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));
     if constexpr (requires { source_.written_by(writers); }) source_.written_by(std::move(writers));
-    if constexpr (requires { source_.by_index(true); }) source_.by_index(by_index_);
+  }
+  void ask_for_indices() {
+    if constexpr (requires { source_.by_index(); })
+      if (by_index_) source_.by_index();
   }
 };
 

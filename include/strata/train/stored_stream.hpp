@@ -17,7 +17,7 @@ namespace strata::detail {
 /// Whether the devices of an executor can make batches of a source by themselves.
 template <class Program, class Executor, class Source>
 concept trains_on_stored = requires(Executor& executor, Source& source) {
-  source.by_index(true);
+  source.by_index();
   executor.keep_samples(*source.stored());
   requires std::is_same_v<typename Source::value_type, samples<typename Program::value_type>>;
   requires count_row_tables<Program>() == 0;  // the indices of embeddings are checked in each batch
@@ -53,11 +53,6 @@ class stored_stream final : public stream_over<T, Source> {
   [[gnu::cold]] void resume(int pass, const std::optional<data_position>& from, long batches) override {
     keep();
     base::resume(pass, from, batches);
-  }
-  bool next(samples<T>& batch) override {
-    if (base::next(batch)) return true;
-    this->source_.by_index(false);  // callbacks may read it now
-    return false;
   }
 
  private:

@@ -3,6 +3,7 @@
 #include "compare.hpp"
 
 #include <limits>
+#include <strata/callbacks/lambda_callback.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/data/image/random_flip.hpp>
 #include <strata/data/views/cache.hpp>
@@ -229,6 +230,39 @@ TEST_CASE("weights of classes, passes over epochs, and a callback that reads the
   CHECK(seen == 90);
   for (const samples<float>& batch : source) REQUIRE(batch.x() != nullptr);
 }
+
+TEST_CASE("a callback that reads the data set while a pass is under way reads samples") {
+  have_devices(1);
+  const auto weights = [](double share) {
+    auto source = images(45) | data::scale(0.01) | data::batch<8> | data::prefetch(2);
+    int batches = 0;
+    const auto read_one = [&](training_state&) {
+      if (++batches % 3 != 0) return;
+      const samples<float> batch = *source.begin();
+      REQUIRE(batch.x() != nullptr);
+    };
+    trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(1, share)}, seed(7)};
+    model.fit(source, epochs(3), steps_per_epoch(4), verbosity::off,
+              lambda_callback{.on_epoch_end = [&](training_state& s) { read_one(s); }, .on_batch_end = read_one});
+    const auto w = model.parameters();
+    return std::vector<float>(w.begin(), w.end());
+  };
+  CHECK(weights(0.5) == weights(0));
+}
+
+#if !defined(__CUDACC__)
+TEST_CASE("auto_device keeps a data set as the GPU that it chooses does") {
+  have_devices(1);
+  const auto bytes = [](const auto& strategy) {
+    auto source = images(45) | data::batch<8>;
+    trainer model{net{}, adam{}, labelled{}, strategy};
+    take_counts();
+    model.fit(source, epochs(3), verbosity::off);
+    return take_counts().bytes_to_device;
+  };
+  CHECK(bytes(auto_device{.on_choice = {}}) == bytes(one_device{gpu(0)}));
+}
+#endif
 
 TEST_CASE("errors of data are those of batches that are streamed") {
   const auto error_with = [](double share, auto x, auto y, auto&&... options) {

@@ -436,7 +436,10 @@ class cuda_engine {
                             arenas(long(first().slots.size()) / std::max(1L, layout.trainable)), ", ",
                             trains ? leaves * layout.trainable * long(sizeof(T)) : 0L, " for gradients of ", trains ? leaves : 0L,
                             " leaves, ", activations * sizeof(T), " for activations and ", first().batches.bytes(int(rows)),
-                            " for the batch"});
+                            " for the batch"}) +
+           (first().kept.empty() ? ""
+                                 : detail::text_of({". The data set that stays on it takes ", first().kept.bytes(),
+                                                    ": cuda_options{.kept_data_memory = 0} leaves it on the host"}));
   }
   void allocate(batch_division most, int batch, purpose why, int processes) {
     if (std::size_t(most.leaves) * sums_of_leaf::size > host_sums_.size())

@@ -61,6 +61,7 @@ class kept_samples {
 
  public:
   bool empty() const { return set_.count == 0; }
+  std::size_t bytes() const { return empty() ? 0 : set_.bytes(); }
   /// Waits until all is copied. Throws out_of_device_memory.
   void keep(const cuda_device& on, const machine::queue& q, const stored_samples& set) {
     set_ = set;

@@ -40,8 +40,8 @@ concept has_only_rows = requires(B& base, row_choice which) { base.only_rows(whi
 template <class B>
 concept has_written_by = requires(B& base, row_writers who) { base.written_by(who); };
 template <class B>
-concept gives_indices = requires(B& base, const B& constant, bool yes) {
-  base.by_index(yes);
+concept gives_indices = requires(B& base, const B& constant) {
+  base.by_index();
   constant.stored()->count;
 };
 template <class B>

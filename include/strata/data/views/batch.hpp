@@ -97,11 +97,11 @@ class batch_maker {
   {
     return base_.rows().stored();
   }
-  /// Until the next choice, whether batches are the indices of their samples.
-  void by_index(bool yes)
+  /// The batches of the next pass, and of no other, are the indices of their samples.
+  void by_index()
     requires gives_indices
   {
-    state_.by_index = yes;
+    state_.wants_indices = true;
   }
 
   const V& base() const { return base_; }
@@ -113,6 +113,7 @@ class batch_maker {
     release_all(base_.rows());
     state_.begun = true;
     state_.epoch = epoch_++;
+    state_.by_index = std::exchange(state_.wants_indices, false);
     if (state_.tuner) state_.tuner->pause();
     base_.set_epoch(state_.epoch);
     state_.start(base_);
@@ -185,7 +186,7 @@ class batch_maker {
     std::size_t known = 0;              // how many of them have been read
     batch_buffer<T> buffer;
     samples<T> current;
-    bool begun = false, by_index = false;
+    bool begun = false, by_index = false, wants_indices = false;
     int epoch = 0;
     std::size_t taken = 0;              // samples of this epoch
     row_choice wanted;                  // empty: all rows

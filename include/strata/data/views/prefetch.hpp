@@ -75,11 +75,11 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   {
     return worker_->stored();
   }
-  /// Holds from the next pass on.
-  void by_index(bool yes)
+  /// Holds for the next pass.
+  void by_index()
     requires detail::gives_indices<V>
   {
-    by_index_ = yes;
+    by_index_ = true;
   }
   /// The position after the current batch; batches made ahead do not count.
   data_position where() const
@@ -218,7 +218,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         if constexpr (detail::has_only_rows<V>)
           if (starts) source_.only_rows(wanted_.wanted);
         if constexpr (detail::gives_indices<V>)
-          if (starts) source_.by_index(wanted_.by_index);
+          if (starts && wanted_.by_index) source_.by_index();
         if (starts && wanted_.from) order(*wanted_.from);
         if constexpr (requires { source_.fill(s.buffer); }) {  // no copy
           if (starts) source_.start_epoch();
@@ -261,7 +261,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   };
 
   void start() {
-    next_pass_.wanted = wanted_rows_, next_pass_.by_index = by_index_;
+    next_pass_.wanted = wanted_rows_, next_pass_.by_index = std::exchange(by_index_, false);
     worker_->begin(std::exchange(next_pass_, {}));
   }
   const samples<T>& read() const { return worker_->current().batch; }
