@@ -129,11 +129,11 @@ constexpr int batch_size_of([[maybe_unused]] const S& source) {
 ///   `only_rows(row_choice)`     the rows that this process computes: the source need not write the others
 ///   `written_by(row_writers)`   the threads that compute write the rows that they will read, between two steps
 ///   `where()`, `resume_at(at)`  a data_position, to resume a training in the middle of an epoch
-///   `stored()`, `by_index()`  the data set as stored_samples, if it lies in memory (std::optional); the batches of the next
-///   pass,
-///                             and of no other, are the indices of their samples
+///   `stored()`, `by_index()`    the data set as stored_samples, if it lies in memory (std::optional); the batches of the next
+///                               pass, and of no other, are the indices of their samples
 ///   `of_any_batch_size`         a base class that is the same source with a batch size known at run time: what reads it is
-///                               compiled once for all sizes
+///                               compiled once for all sizes. `itself` is the class that says so: one that derives from it is
+///                               read as what it is
 /// The trainer resets only_rows and written_by with empty functions at the end.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires(const std::remove_cvref_t<S>& source) {
@@ -150,7 +150,7 @@ struct of_any_batch_size {
   using type = S;
 };
 template <class S>
-  requires requires { typename S::of_any_batch_size; }
+  requires std::same_as<typename S::itself, S>
 struct of_any_batch_size<S> {
   using type = typename S::of_any_batch_size;
 };

@@ -235,6 +235,7 @@ template <sample_view V, int N, std::floating_point T, bool DropRemainder>
 class batch_view : public batch_view<V, 0, T, DropRemainder> {
  public:
   using of_any_batch_size = batch_view<V, 0, T, DropRemainder>;
+  using itself = batch_view;
   static constexpr int batch_size = N;
 
   /// Throws strata::error if the view has fewer samples than a batch (if it has no size: at the first batch).
