@@ -1,6 +1,6 @@
 // What is said to a program that reads parameters while each process has a part of them.
 #pragma once
-#include <strata/base/text.hpp>
+#include <strata/base/error.hpp>
 
 namespace strata::detail {
 
