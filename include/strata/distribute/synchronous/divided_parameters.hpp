@@ -9,7 +9,7 @@ namespace strata::detail {
   throw_error(
       {by,
        ": a process has a part of the parameters from each step to the end of the epoch. A callback reads them at the end "
-       "of an epoch; a loop of your own calls finish() of the executor in all processes first"});
+       "of an epoch; in a loop of your own, call finish() of the executor in all processes first"});
 }
 
 }  // namespace strata::detail
