@@ -22,6 +22,8 @@ struct division_of;
 
 template <class Operation>
 concept divisible = requires { division_of<Operation>::columns; };
+template <class Operation>
+concept divisible_by_rows = divisible<Operation> && division_of<Operation>::by_rows;
 
 template <dense_settings S>
 struct division_of<affine<S>> {

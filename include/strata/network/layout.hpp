@@ -1,6 +1,7 @@
 // The layout: the place of each parameter in the arena. It depends on the network alone, so that all backends, strategies and
 // checkpoints share it. Trained parameters come first, then state. Each begins at a multiple of 64 bytes.
 #pragma once
+#include <concepts>
 #include <strata/network/sequential.hpp>
 #include <utility>
 
@@ -8,6 +9,14 @@ namespace strata {
 
 /// Parameters begin at multiples of this number of elements: 64 bytes of floats.
 inline constexpr int parameter_alignment = 16;
+
+namespace detail {
+/// Rounded up, so that what comes next begins where a parameter may begin.
+template <std::integral Size>
+constexpr Size aligned_elements(Size elements) {
+  return (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+}
+}  // namespace detail
 
 /// A parameter and its place in the arena, in elements.
 struct parameter_slot {
@@ -66,7 +75,7 @@ constexpr parameter_layout<Count> lay_out_parameters(const tape<N>& t) {
         l.slots[slot] = {owned[k], l.size, i, k};
         const int size = owned[k].extents.size();
         (trainable ? l.trainable_count : l.state_count) += size;
-        l.size += (size + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+        l.size += detail::aligned_elements(size);
       }
     }
   };

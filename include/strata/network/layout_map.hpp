@@ -139,12 +139,9 @@ struct node_divisibility {
   bool by_rows = false;
 };
 template <class Operation>
-constexpr node_divisibility divisibility_of() {
-  if constexpr (divisible<Operation>) return {division_of<Operation>::columns, requires {requires division_of<Operation>::by_rows;
-}
-};  // namespace detail
-else return {};
-}  // namespace strata
+inline constexpr node_divisibility divisibility_of{};
+template <divisible Operation>
+inline constexpr node_divisibility divisibility_of<Operation>{division_of<Operation>::columns, divisible_by_rows<Operation>};
 
 /// The node by rows that reads the output of a node by columns, with element-wise functions between them at most; -1: none.
 template <int N>
@@ -210,7 +207,7 @@ struct division_of_items<Items, layout_map<Rules...>, Ranks> {
     return []<class... Node>(type_list<Node...>) {
       constexpr const auto& t = tape_of<Items>;
       constexpr int n = sizeof...(Node), rules = sizeof...(Rules);
-      node_divisibility can[n] = {divisibility_of<typename Node::operation>()...};
+      node_divisibility can[n] = {divisibility_of<typename Node::operation>...};
       bool matches[rules + 1][n] = {}, rows[rules + 1] = {Rules::rows..., false};
       if (!t.well_shaped()) return network_division<n>{};
       int i = 0;

@@ -24,11 +24,6 @@ struct place_arenas {
   long largest_slice = 0;  // of trained parameters of one place that follow each other in the whole arena
 };
 
-/// Of parameters, and of what is derived from them.
-constexpr long aligned_elements(long elements) {
-  return (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
-}
-
 /// stage_of_node: of each node of the tape.
 template <class Table, int N, int Count>
 constexpr auto make_place_arenas(const plan<N>& p, const parameter_layout<Count>& l, const auto& stage_of_node) {

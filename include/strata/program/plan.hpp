@@ -168,7 +168,7 @@ constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpos
     g.statistics = p.statistics;
     p.statistics += 2 * g.kernel.statistics;
     g.derived = p.derived;
-    p.derived += (g.kernel.derived + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    p.derived += aligned_elements(g.kernel.derived);
     if (g.kernel.scratch > p.scratch) p.scratch = g.kernel.scratch;
     if (g.kernel.scratch_per_sample > p.scratch_per_sample) p.scratch_per_sample = g.kernel.scratch_per_sample;
     for (int k = 0; k < g.count; ++k) p.group_of[i + k] = p.group_count;
@@ -261,7 +261,7 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   workspace_buffer lasting[3 * N + 1], passing[3 * N + 1];
   int lasting_count = 0, passing_count = 0;
   const auto born = [&](int elements, int birth, int death, workspace_location& at) {
-    const int size = (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    const int size = aligned_elements(elements);
     p.unshared_workspace += size;
     at.passes = !trains || pass.of[birth] == pass.of[death];
     (at.passes ? passing[passing_count++] : lasting[lasting_count++]) = {size, elements, birth, death, &at};

@@ -62,7 +62,7 @@ constexpr void recompute_in_pieces(plan<N>& p, int wanted) {
   int count = 0;
   p.unshared_workspace = 0;
   const auto born = [&](int elements, int birth, int died, workspace_location& at) {
-    const int size = (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    const int size = aligned_elements(elements);
     p.unshared_workspace += size;
     at = {-1, true};
     buffers[count++] = {size, elements, birth, died, &at};

@@ -69,9 +69,6 @@ constexpr stage_plan<N, Readings, Stages> make_stage_plan(const plan<N>& p, cons
   stage_plan<N, Readings, Stages> s;
   const int G = p.group_count;
   const auto back = [&](int g) { return 2 * G - 1 - g; };
-  const auto aligned = [](int elements) {
-    return (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
-  };
   for (int g = 0; g < G; ++g) s.stage_of[g] = stage_of_node[std::size_t(p.groups[g].first)];
 
   readers runs[Readings + 1];
@@ -95,7 +92,7 @@ constexpr stage_plan<N, Readings, Stages> make_stage_plan(const plan<N>& p, cons
   // Memory that other stages write to, which they may do at any time.
   const auto receive = [&](int stage, int size) {
     const stage_location at{s.received[stage], true};
-    s.received[stage] += aligned(size);
+    s.received[stage] += aligned_elements(size);
     return at;
   };
   const auto is_sent = [&](const readers& r) { return r.stage != s.stage_of[r.group]; };
@@ -127,7 +124,7 @@ constexpr stage_plan<N, Readings, Stages> make_stage_plan(const plan<N>& p, cons
     stage_location* wanted[3 * N + Readings + 1] = {};
     int count = 0;
     const auto born = [&](int elements, int birth, int death, stage_location& at) {
-      buffers[count] = {aligned(elements), elements, birth, death, &placed[count]};
+      buffers[count] = {aligned_elements(elements), elements, birth, death, &placed[count]};
       wanted[count++] = &at;
     };
     for (int g = 0; g < G; ++g) {

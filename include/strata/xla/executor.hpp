@@ -223,7 +223,7 @@ class module_executor : public executor_defaults,
     const bool keeps_gradient = gradient_.size() > 0;
     if (keeps_totals_ && !keeps_gradient && staged().steps() < together_) return {};
     launch();
-    exchange_votes();
+    if constexpr (among_processes) this->exchange_votes();
     if (keeps_totals_ && !keeps_gradient) return {};
     await_calls();
     if (keeps_gradient) [[unlikely]]
@@ -263,9 +263,9 @@ class module_executor : public executor_defaults,
       set_step(step() - staged().steps());
       staged().clear();
     }
+    // An error here is that of an epoch that ends with one already; otherwise the next call that needs the weights tells it.
     STRATA_TRY { launch(); }
-    STRATA_CATCH(const error& failure) {
-    }  // of an epoch that ends with an error already; the next call that needs the weights tells
+    STRATA_CATCH(const error& failure) {}
     keeps_totals_ = false;
     unread_.clear();
   }
@@ -440,13 +440,6 @@ class module_executor : public executor_defaults,
   /// takes: there is no timeout while all processes are alive.
   void refuse_lost_processes() const {
     if constexpr (among_processes) watched_.check("a step on the devices", watched_.time());
-  }
-  void exchange_votes() {
-    if constexpr (among_processes) {
-      this->send_votes();
-      processes_.wait("votes");
-      this->receive_votes();
-    }
   }
   /// A call of another module, to its end.
   void run(running_module& m, const samples<T>& batch) {

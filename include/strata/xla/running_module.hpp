@@ -38,6 +38,15 @@ class device_state {
   bool is_lost = false;
 };
 
+/// What `used` has moves to memory that lasts until the process ends, because devices may still use it.
+template <class T>
+void keep_for_ever(T& used) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<T>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(used));
+}
+
 /// A call of a module, and what must stay until it has ended.
 class module_call {
   friend class running_module;
@@ -86,13 +95,8 @@ class module_call {
   /// A call that may never end: it is not waited for, and keeps its memory until the process ends.
   void give_up() {
     if (!is_running_) return;
-    static std::mutex mutex;
-    static auto& given_up = *new std::vector<module_call>;
-    const std::lock_guard lock(mutex);
-    given_up.reserve(given_up.size() + 1);
-    module_call& left = given_up.emplace_back();
-    left.ended_.swap(ended_), left.used_.swap(used_), left.given_up_.swap(given_up_), left.made_.swap(made_);
-    left.is_running_ = std::exchange(is_running_, false);
+    keep_for_ever(*this);
+    is_running_ = false;
   }
   /// A result that is no state.
   pjrt::buffer& result(std::size_t number, int replica) { return made_[std::size_t(replica) * results_ + number]; }
@@ -213,12 +217,7 @@ class staged_steps {
   /// What is sent may never arrive: it is not waited for, and keeps its memory until the process ends. There are no steps then.
   void give_up() {
     if (sent_.empty()) return;
-    static std::mutex mutex;
-    static auto& given_up = *new std::vector<staged_steps>;
-    const std::lock_guard lock(mutex);
-    given_up.reserve(given_up.size() + 1);
-    staged_steps& left = given_up.emplace_back();
-    left.arrays_.swap(arrays_), left.sent_.swap(sent_), left.unused_.swap(unused_);
+    keep_for_ever(*this);
     steps_ = 0;
   }
   /// There are no steps from now on. What is still sent is waited for when the next one is added.

@@ -6,6 +6,7 @@
 #include <strata/base/error.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/cpu/engine/split_engine.hpp>
+#include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <vector>
 
 namespace strata {
@@ -236,8 +237,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     telling_.finish(c, processes_, told, of_process);
     for (int r = 0; r < processes_; ++r)
       if (of_process(r)[0] != leaves_.batch().count)
-        throw_error({"the processes do not read the same batches: here is one of ", leaves_.batch().count,
-                     " samples, in process ", r, " one of ", long(of_process(r)[0])});
+        detail::refuse_other_batch(leaves_.batch().count, std::size_t(r), long(of_process(r)[0]));
     for (std::size_t k = 1; k < told; ++k) this->penalties_[k - 1] = of_process(place_of_parameter[k - 1])[k];
   }
 

@@ -12,10 +12,6 @@
 namespace strata {
 
 namespace detail {
-constexpr int whole_lines(int elements) {
-  return (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
-}
-
 /// Columns [first, first + width) of rows of `columns` elements; what lies beyond them is 0.
 template <class T>
 void take_columns(const T* from, long rows, int columns, int first, int width, T* to) {
@@ -48,7 +44,7 @@ struct kernel_of_part<Base, void, P, In> {
 /// The constants of a kernel that calls two others, one after the other. Each has its memory for itself, except for scratch.
 template <class First, class Second>
 struct two_kernels : kernel_defaults {
-  static constexpr int saved = First::saved, of_first = whole_lines(First::derived), derived = of_first + Second::derived;
+  static constexpr int saved = First::saved, of_first = aligned_elements(First::derived), derived = of_first + Second::derived;
   static constexpr bool reads_input = First::reads_input, reads_output = First::reads_output;
   static_assert(Second::saved == 0 && !Second::reads_output);
 
@@ -58,10 +54,7 @@ struct two_kernels : kernel_defaults {
     static constexpr int of_both = std::max(First::scratch, Second::scratch),
                          per_sample = std::max(First::scratch_per_sample, Second::scratch_per_sample),
                          scratch = of_both + parameter_alignment, scratch_per_sample = per_sample + More;
-    static T* own(const operands<T>& o) {
-      return o.scratch +
-             (of_both + long(o.count) * per_sample + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
-    }
+    static T* own(const operands<T>& o) { return o.scratch + aligned_elements(of_both + long(o.count) * per_sample); }
   };
 
   template <class T>

@@ -203,6 +203,12 @@ class collective_operations {
   void receive_votes() {
     if (!votes_.empty()) finish_votes(votes_);
   }
+  /// Both, where a step has no messages of its own. See process_group.
+  void exchange_votes() {
+    send_votes();
+    processes_.wait("votes");
+    receive_votes();
+  }
   /// Remembers for how many leaves there has to be memory for messages. Returns whether there are processes to send them to yet.
   bool may_prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
     if constexpr (may_be_elastic) {

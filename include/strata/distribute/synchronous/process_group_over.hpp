@@ -24,12 +24,7 @@ class process_group_over : public collective_operations<process_group_over<C>, C
 
   /// For messages between two operations of the group.
   auto& processes() { return this->processes_; }
-  /// With each step: see process_group.
-  void exchange_votes() {
-    this->send_votes();
-    this->processes_.wait("votes");
-    this->receive_votes();
-  }
+  using operations::exchange_votes;
 
  private:  // what operations needs of an elastic executor
   static long step() { return 0; }

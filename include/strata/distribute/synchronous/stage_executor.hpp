@@ -3,9 +3,9 @@
 #include <memory>
 #include <span>
 #include <strata/base/hash.hpp>
-#include <strata/distribute/synchronous/divided_parameters.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
 #include <strata/distribute/synchronous/process_slices.hpp>
+#include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/program/stage_plan.hpp>

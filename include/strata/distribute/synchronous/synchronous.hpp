@@ -14,7 +14,7 @@
 #include <strata/distribute/counted_optimizer.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/host_side.hpp>
-#include <strata/distribute/synchronous/divided_parameters.hpp>
+#include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/initialize.hpp>

@@ -9,9 +9,9 @@
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/communicators/subgroup.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
-#include <strata/distribute/synchronous/divided_parameters.hpp>
 #include <strata/distribute/synchronous/exchange_over.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
+#include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/program/program_text.hpp>
@@ -328,9 +328,7 @@ class tensor_executor : Places, public executor_defaults {
       const double here[1] = {double(count)};
       const std::vector<double> all = group().gather(here);
       for (std::size_t r = 0; r < all.size(); ++r)
-        if (all[r] != count)
-          throw_error({"the processes do not read the same batches: here is one of ", count, " samples, in process ", r,
-                       " one of ", long(all[r])});
+        if (all[r] != count) detail::refuse_other_batch(count, r, long(all[r]));
     }
   }
 

@@ -1,5 +1,6 @@
-// What is said to a program that reads parameters while each process has a part of them.
+// What is said to a program whose processes divide a network.
 #pragma once
+#include <cstddef>
 #include <strata/base/error.hpp>
 
 namespace strata::detail {
@@ -10,6 +11,12 @@ namespace strata::detail {
       {by,
        ": a process has a part of the parameters from each step to the end of the epoch. A callback reads them at the end "
        "of an epoch; in a loop of your own, call finish() of the executor in all processes first"});
+}
+
+/// Throws strata::error. here, there: the samples of the batches of this process and of another one.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_other_batch(long here, std::size_t process, long there) {
+  throw_error(
+      {"the processes do not read the same batches: here is one of ", here, " samples, in process ", process, " one of ", there});
 }
 
 }  // namespace strata::detail
