@@ -7,9 +7,9 @@
 
 namespace strata {
 
-/// `multi_worker_mesh<tf_config, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{}`: mesh_among the workers of a cluster,
-/// of whom there are as many as ranks; those with consecutive numbers are a group. Each runs the same program on the same data
-/// set. Throws as multi_worker_mirrored does; elastic_options are refused, because each worker has a part of the layers.
+/// `multi_worker_mesh<tf_config, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{}`: a mesh whose ranks are the workers
+/// of a cluster. Workers with consecutive numbers form a group. Each worker runs the same program on the same data set. Throws as
+/// multi_worker_mirrored does; elastic_options are refused, because each worker has a part of the layers.
 template <class Resolver, class Data, class Inner>
 struct multi_worker_mesh;
 template <class Resolver, int Groups, int Ranks, class Map, class Backend>

@@ -5,8 +5,8 @@
 
 namespace strata {
 
-/// `multi_worker_tensor_parallel<tf_config, 2, layout_map<rule<"dense*", by_columns>>>{}`: tensor_parallel_among the workers of a
-/// cluster, of whom there are as many as ranks. Throws as multi_worker_mesh does.
+/// `multi_worker_tensor_parallel<tf_config, 2, layout_map<rule<"dense*", by_columns>>>{}`: tensor_parallel whose ranks are the
+/// workers of a cluster. Throws as multi_worker_mesh does.
 template <class Resolver, int Ranks, class Map, class Backend = default_backend>
 using multi_worker_tensor_parallel = multi_worker_mesh<Resolver, data_parallel<1>, tensor_parallel<Ranks, Map, Backend>>;
 

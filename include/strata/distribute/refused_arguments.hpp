@@ -22,7 +22,7 @@ struct refusing : Instead {
   explicit refusing(const Arguments&...) {}
 };
 
-/// In the sentence, where an argument is missing.
+/// Stands in a sentence for an argument that is missing.
 struct nothing;
 
 template <class T>

@@ -20,7 +20,8 @@ class rank_exchange {
   virtual void reserve(long elements) = 0;
   /// The elements of this rank that the next call moves.
   virtual T* own() = 0;
-  /// `elements` of each rank, in the order of ranks. everyone: or for rank 0 only; the others get what is of no use.
+  /// `elements` of each rank, in the order of ranks. If not `everyone`, only
+  /// rank 0 gets them, and the result of the other ranks is undefined.
   virtual const T* gather(long elements, bool everyone = true) = 0;
   /// Piece r of own(), of `elements`, goes to rank r. Returns the pieces that this rank gets, in the order of ranks.
   virtual const T* swap(long elements) = 0;

@@ -144,7 +144,7 @@ struct rows_of_rank {
 };
 
 namespace detail {
-/// What is said of a divided operation with its type erased.
+/// A divided operation with its type erased.
 struct division_info {
   shard (*shard_of)(int, shape) = nullptr;
   long (*sends_forward)(shape) = nullptr, (*sends_backward)(shape) = nullptr;

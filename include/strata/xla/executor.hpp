@@ -408,7 +408,7 @@ class module_executor : public executor_defaults,
       refuse_lost_processes();
     }
   }
-  /// Nothing is waited for any longer.
+  /// Stops waiting for calls and transfers, and leaves their memory to the devices.
   void give_up() const {
     for (detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_}) each->give_up();
     for (detail::staged_steps* each : {&staged_[0], &staged_[1], &inference_batch_}) each->give_up();

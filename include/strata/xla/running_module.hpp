@@ -212,7 +212,7 @@ class staged_steps {
     unused_.clear();  // arrays must not be destroyed while they are written to
     steps_ = 0;
   }
-  /// What reads them.
+  /// The transfers that read them.
   std::span<const pjrt::event> sent() const { return sent_; }
   /// What is sent may never arrive: it is not waited for, and keeps its memory until the process ends. There are no steps then.
   void give_up() {

@@ -322,7 +322,7 @@ class tensor_executor : Places, public executor_defaults {
     return sums;
   }
 
-  /// Or the ranks would wait for messages of another size.
+  /// Without this check ranks would wait for messages of another size.
   void refuse_other_batches([[maybe_unused]] int count) {
     if constexpr (!Places::in_one_process) {
       const double here[1] = {double(count)};

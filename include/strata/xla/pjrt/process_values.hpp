@@ -1,4 +1,4 @@
-// How a plugin reaches its likes in other processes: through values that the processes of a training keep for it.
+// How the plugins of several processes find each other: through values that the processes of a training keep for them.
 #pragma once
 #include <algorithm>
 #include <chrono>
