@@ -1,5 +1,5 @@
 // Safetensors files: the header, all tensors, and what write_safetensors makes of them.
-#include <strata/interop/safetensors.hpp>
+#include <strata/io/safetensors.hpp>
 
 #include "fuzz.hpp"
 using namespace strata;

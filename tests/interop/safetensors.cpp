@@ -4,7 +4,7 @@
 #include <cstring>
 #include <iostream>
 #include <limits>
-#include <strata/interop/safetensors.hpp>
+#include <strata/io/safetensors.hpp>
 #include <vector>
 
 using namespace strata;

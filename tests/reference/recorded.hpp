@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <set>
 #include <span>
-#include <strata/interop/safetensors.hpp>
+#include <strata/io/safetensors.hpp>
 #include <string>
 #include <vector>
 

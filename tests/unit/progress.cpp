@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 #include <sstream>
-#include <strata/train/logs.hpp>
+#include <strata/state/logs.hpp>
 #include <strata/train/progress.hpp>
 
 using namespace strata;

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <strata/base/random.hpp>
-#include <strata/interop/safetensors.hpp>
+#include <strata/io/safetensors.hpp>
 
 #include "error_of.hpp"
 

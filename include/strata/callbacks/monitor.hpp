@@ -6,8 +6,8 @@
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
-#include <strata/train/logs.hpp>
-#include <strata/train/training_state.hpp>
+#include <strata/state/logs.hpp>
+#include <strata/state/training_state.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
-#include <strata/train/logs.hpp>
+#include <strata/state/logs.hpp>
 #include <string>
 #include <string_view>
 

@@ -1,9 +1,9 @@
 // A callback is a type with at least one of the hooks, each with the right signature.
 #pragma once
 #include <concepts>
-#include <strata/train/named_array.hpp>
-#include <strata/train/pass_state.hpp>
-#include <strata/train/training_state.hpp>
+#include <strata/state/named_array.hpp>
+#include <strata/state/pass_state.hpp>
+#include <strata/state/training_state.hpp>
 #include <vector>
 
 namespace strata {

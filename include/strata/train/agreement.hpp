@@ -10,8 +10,8 @@
 #include <strata/base/hash.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
+#include <strata/state/training_state.hpp>
 #include <strata/train/any_process_group.hpp>
-#include <strata/train/training_state.hpp>
 #include <string>
 #include <string_view>
 #include <tuple>

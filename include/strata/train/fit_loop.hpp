@@ -9,6 +9,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/stopwatch.hpp>
 #include <strata/base/text.hpp>
+#include <strata/state/training_state.hpp>
 #include <strata/train/agreement.hpp>
 #include <strata/train/any_executor.hpp>
 #include <strata/train/any_process_group.hpp>
@@ -18,7 +19,6 @@
 #include <strata/train/progress.hpp>
 #include <strata/train/step_runner.hpp>
 #include <strata/train/training_position.hpp>
-#include <strata/train/training_state.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

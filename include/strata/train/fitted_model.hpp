@@ -8,10 +8,10 @@
 #include <strata/kernel/kernel_observer.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/kernel_list.hpp>
+#include <strata/state/named_array.hpp>
+#include <strata/state/time_split.hpp>
 #include <strata/train/any_process_group.hpp>
 #include <strata/train/model_view.hpp>
-#include <strata/train/named_array.hpp>
-#include <strata/train/time_split.hpp>
 #include <string>
 #include <utility>
 #include <vector>

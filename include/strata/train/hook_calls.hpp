@@ -6,7 +6,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
-#include <strata/train/named_array.hpp>
+#include <strata/state/named_array.hpp>
 #include <string>
 #include <utility>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
-#include <strata/train/logs.hpp>
+#include <strata/state/logs.hpp>
 #include <string>
 #include <string_view>
 #include <sys/ioctl.h>

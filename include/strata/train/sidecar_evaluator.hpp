@@ -11,7 +11,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
-#include <strata/train/logs.hpp>
+#include <strata/state/logs.hpp>
 #include <strata/train/position_text.hpp>
 #include <strata/train/signal_watch.hpp>
 #include <strata/train/weights_file.hpp>

@@ -11,11 +11,11 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
-#include <strata/interop/safetensors.hpp>
 #include <strata/io/durable_rename.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/mapped_file.hpp>
+#include <strata/io/safetensors.hpp>
 #include <strata/io/snapshot_files.hpp>
 #include <strata/train/position_text.hpp>
 #include <strata/train/snapshot_file.hpp>

@@ -8,14 +8,14 @@
 #include <strata/base/stopwatch.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/state/logs.hpp>
+#include <strata/state/pass_state.hpp>
+#include <strata/state/time_split.hpp>
 #include <strata/train/agreement.hpp>
 #include <strata/train/any_executor.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/hook_calls.hpp>
-#include <strata/train/logs.hpp>
-#include <strata/train/pass_state.hpp>
-#include <strata/train/time_split.hpp>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,7 +3,7 @@
 #include <optional>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/metric.hpp>
-#include <strata/train/logs.hpp>
+#include <strata/state/logs.hpp>
 #include <vector>
 
 namespace strata {

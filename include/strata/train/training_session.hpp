@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <strata/state/named_array.hpp>
+#include <strata/state/training_state.hpp>
 #include <strata/train/any_process_group.hpp>
-#include <strata/train/named_array.hpp>
 #include <strata/train/training_position.hpp>
-#include <strata/train/training_state.hpp>
 #include <string>
 #include <utility>
 #include <vector>

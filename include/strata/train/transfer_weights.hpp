@@ -9,7 +9,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
-#include <strata/interop/safetensors.hpp>
+#include <strata/io/safetensors.hpp>
 #include <strata/train/model_view.hpp>
 #include <strata/train/snapshot_file.hpp>
 #include <strata/train/weights_file.hpp>

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <strata/base/text.hpp>
-#include <strata/interop/safetensors.hpp>
+#include <strata/io/safetensors.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/model_view.hpp>

@@ -1,6 +1,6 @@
 // What callbacks see of evaluate and predict.
 #pragma once
-#include <strata/train/logs.hpp>
+#include <strata/state/logs.hpp>
 
 namespace strata {
 

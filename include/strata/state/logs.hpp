@@ -6,7 +6,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
-#include <strata/train/time_split.hpp>
+#include <strata/state/time_split.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,5 +89,5 @@ class history {
 }  // namespace strata
 
 #if STRATA_DEFINES
-#include <strata/train/logs.ipp>
+#include <strata/state/logs.ipp>
 #endif

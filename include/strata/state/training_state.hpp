@@ -1,7 +1,7 @@
 // What callbacks see of a running fit, and what they may change.
 #pragma once
 #include <optional>
-#include <strata/train/logs.hpp>
+#include <strata/state/logs.hpp>
 
 namespace strata {
 
