@@ -1,4 +1,4 @@
-// error: layer_cannot_be_divided<.*by_layer<.*conv2d<16.*because<.*only_dense_can_be_divided_by_rows>
+// error: layer_cannot_be_divided<.*by_layer<.*conv2d<16.*because<.*only_dense_and_embedding_can_be_divided_by_rows>
 // whole program
 #include <strata/distribute/tensor_parallel.hpp>
 #include <strata/strata.hpp>

@@ -46,6 +46,13 @@ static_assert(layout_of<network_of_rank<sequential<input<8>, dense<5>, dense<6>>
                   .slots[4]
                   .what.extents == shape{3, 6});
 
+// The table of an embedding by rows: 50 rows are 17, 17 and 16.
+using words = sequential<input<6>, embedding<50, 8>, flatten, dense<5>>;
+using of_words = network_of_rank<words, layout_map<rule<"embedding", by_rows>>, 3>;
+static_assert(tape_of<of_words::items>.nodes[1].out == shape{6, 8});
+static_assert(layout_of<of_words::items>.slots[0].what.extents == shape{17, 8});
+static_assert(divisions_of<of_words::items>[1].sends_forward(shape{6}) == 48 && divisions_of<of_words::items>[1].adds_up_forward);
+
 template <layer_pattern P>
 constexpr bool matches(std::string_view name) {
   return P.matches(name);

@@ -102,6 +102,20 @@ TEST_CASE("layers divided by columns: the bits of one device") {
         std::integral_constant<int, 2>{});
 }
 
+TEST_CASE("an embedding divided by the rows of its table: the bits of one device") {
+  using P = program_with<words>;
+  using by_vocabulary = layout_map<rule<"embedding", by_rows>>;
+  const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}});
+  CHECK(trained<P>(tensor_parallel<4, by_vocabulary>{{.leaves = 4}}) == expected);  // 13, 13, 13 and 11 rows
+  CHECK(trained<P>(tensor_parallel<2, by_vocabulary>{{.leaves = 4, .micro_batch = 2}}) == expected);
+  std::vector<outcome> all(3, outcome{});
+  const auto failures = in_processes(3, [&](const in_process& member) {
+    all[std::size_t(member.rank())] = trained<P>(tensor_parallel_among<in_process, 3, by_vocabulary>{member, {.leaves = 4}});
+  });
+  for (const std::string& each : failures) CHECK(each == "no error");
+  for (const outcome& each : all) CHECK(each == expected);
+}
+
 TEST_CASE("a mesh of groups and ranks: the bits of one device") {
   using P = program_with<dense_layers>;
   using inner = tensor_parallel<2, dense_columns>;

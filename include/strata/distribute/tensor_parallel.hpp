@@ -8,9 +8,9 @@ namespace strata {
 
 /// `tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>{}`: each of two ranks has a part of the parameters of the layers
 /// that the rules name, with their gradients and optimizer slots, and computes what follows from them; all other layers are
-/// computed by every rank. A rank is a thread. compute_options::threads is not used. Where all rules say by_columns the results
-/// are those of one_device with as many leaves, bit for bit (by_columns names the exception); otherwise sums are added in an
-/// order that depends on the number of ranks, and on nothing else. Throws strata::error for an optimizer that takes norms of
+/// computed by every rank. A rank is a thread. compute_options::threads is not used. Where dense layers are by_columns the
+/// results are those of one_device with as many leaves, bit for bit (by_columns names the exception); otherwise sums are added in
+/// an order that depends on the number of ranks, and on nothing else. Throws strata::error for an optimizer that takes norms of
 /// parameters. https://keras.io/api/distribution/model_parallel
 template <int Ranks, class Map, class Backend = default_backend>
 struct tensor_parallel {

@@ -15,8 +15,8 @@ namespace strata {
 ///   `part<N>`         the operation that computes the N-th part of it
 ///   `input_gradient`  the operation with which a rank computes the gradient of a part of the channels of the input from that of
 ///                     the whole output; void: the input has no gradient
-///   `by_rows`         optional: whether each rank may read a part of the input instead. Then `part<1>` and
-///                     `input_gradient` differ in the bias only
+///   `by_rows`         optional: whether each rank may have a part of the rows of its parameters instead. Then there is a
+///                     rows_of_rank of it; that of dense layers takes `part<1>` and `input_gradient`, which differ in the bias
 template <class Operation>
 struct division_of;
 
@@ -54,6 +54,7 @@ struct division_of<convolution<S>> {
 template <embedding_settings S>
 struct division_of<lookup<S>> {
   static constexpr int columns = S.width;
+  static constexpr bool by_rows = true;
   template <int N>
   using part = lookup<embedding_settings{S.rows, S.width / N}>;
   using input_gradient = void;
@@ -141,6 +142,21 @@ struct rows_of_rank {
   static constexpr long multiply_adds(shape in) { return with_bias::multiply_adds(part_of_input(in)); }
   static constexpr long sends_forward(shape in) { return output_shape(in).value.size(); }
   static constexpr long sends_backward(shape in) { return IsPart || !Descends ? 0 : part_of_input(in).size(); }
+};
+
+/// Each rank has a part of the rows of the table: the last ranks may have fewer. It looks up those that it has. The output is the
+/// sum over ranks, in which all but one of the numbers are -0, so it has the bits of the whole operation.
+template <embedding_settings S, int Ranks, bool IsPart, bool Descends>
+struct rows_of_rank<lookup<S>, Ranks, IsPart, Descends> {
+  static constexpr embedding_settings part{detail::part_of_axis(S.rows, Ranks), S.width};
+  static constexpr auto name = lookup<S>::name;
+  static constexpr bool looks_up = true;
+
+  static constexpr expected_shape output_shape(shape in) { return lookup<S>::output_shape(in); }
+  static constexpr auto parameters(shape in) { return lookup<part>::parameters(in); }
+  static constexpr shard shard_of(int, shape) { return {0, 0}; }
+  static constexpr long sends_forward(shape in) { return output_shape(in).value.size(); }
+  static constexpr long sends_backward(shape) { return 0; }
 };
 
 namespace detail {

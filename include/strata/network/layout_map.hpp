@@ -38,10 +38,11 @@ struct layer_pattern {
 /// Each rank has a part of the units of a dense layer, of the filters of a conv2d, or of the width of an embedding. The results
 /// are those of the undivided layer, bit for bit; those of a conv2d only if its algorithm is the same for the filters of a rank.
 struct by_columns {};
-/// Each rank has the weights of a part of the inputs of a dense layer. The output is a sum over ranks, so its bits depend on
-/// their number. Where a dense layer by rows follows one by columns, possibly with an activation between them, nothing is sent
-/// between the two, and the gradient of the input of the first one is a sum over ranks, too. Shoeybi et al., "Megatron-LM:
-/// training multi-billion parameter language models using model parallelism" (2019), https://arxiv.org/abs/1909.08053
+/// Each rank has a part of the rows of an embedding's table, with the results of the undivided layer, bit for bit; or the weights
+/// of a part of the inputs of a dense layer. There the output is a sum over ranks, so its bits depend on their number. Where a
+/// dense layer by rows follows one by columns, possibly with an activation between them, nothing is sent between the two, and the
+/// gradient of the input of the first one is a sum over ranks, too. Shoeybi et al., "Megatron-LM: training multi-billion
+/// parameter language models using model parallelism" (2019), https://arxiv.org/abs/1909.08053
 struct by_rows {};
 
 /// rule<"dense*", by_columns>: how the layers with such names are divided.
@@ -83,7 +84,7 @@ inline constexpr reason no_layer_has_such_a_name_or_type_or_an_earlier_rule_matc
     "no layer has such a name or type, or an earlier rule matches it"};
 inline constexpr reason only_dense_conv2d_without_groups_and_embedding_can_be_divided{
     "only dense layers, conv2d without groups and embedding can be divided"};
-inline constexpr reason only_dense_can_be_divided_by_rows{"only dense layers can be divided by_rows"};
+inline constexpr reason only_dense_and_embedding_can_be_divided_by_rows{"only dense layers and embedding can be divided by_rows"};
 inline constexpr reason by_columns_the_number_of_ranks_divides_the_units_filters_or_width{
     "by_columns, the number of ranks divides the units, filters or width of the layer"};
 inline constexpr reason by_rows_the_number_of_ranks_divides_the_number_of_inputs{
@@ -176,9 +177,10 @@ constexpr network_division<N> divide_nodes(const tape<N>& t, const node_divisibi
       if (!layer_can) refuse(i, only_dense_conv2d_without_groups_and_embedding_can_be_divided);
       continue;
     }
-    if (by_rows && !can[i].by_rows) refuse(i, only_dense_can_be_divided_by_rows);
+    if (by_rows && !can[i].by_rows) refuse(i, only_dense_and_embedding_can_be_divided_by_rows);
     if (!by_rows && can[i].columns % ranks != 0) refuse(i, by_columns_the_number_of_ranks_divides_the_units_filters_or_width);
-    if (by_rows && t.in(i).last() % ranks != 0) refuse(i, by_rows_the_number_of_ranks_divides_the_number_of_inputs);
+    if (by_rows && !t.nodes[i].operation->looks_up && t.in(i).last() % ranks != 0)
+      refuse(i, by_rows_the_number_of_ranks_divides_the_number_of_inputs);
     d.nodes[i].how = by_rows ? division_kind::rows : division_kind::columns;
   }
   for (int r = Rules - 1; r >= 0; --r)

@@ -202,6 +202,42 @@ struct kernel_by_rows : two_kernels<typename find_kernel<Base, typename Op::with
     return own;
   }
 };
+
+/// A table divided by rows. Each number of the batch is the index of a row that one rank has. x + -0 is x, also if that is -0.
+template <embedding_settings Part, class T, shape In>
+struct look_up_by_rows : kernel_defaults {
+  static void forward(const operands<T>& o) {
+    T* const sum = o.ranks->own();
+    for_each_number(o, [&](const long* row, long at) {
+      if (row)
+        std::copy_n(o.w[0] + *row, Part.width, sum + at);
+      else
+        std::fill_n(sum + at, Part.width, -T{});
+    });
+    const long elements = long(o.count) * In.size() * Part.width;
+    std::copy_n(o.ranks->add_up(elements), elements, o.y);
+  }
+
+  /// Gradients of a row are added in the order of the batch.
+  static void backward(const operands<T>& o) {
+    if (!o.dw[0]) return;
+    if (!o.adds_dw) std::fill_n(o.dw[0], long(Part.rows) * Part.width, T{});
+    for_each_number(o, [&](const long* row, long at) {
+      for (int i = 0; row && i < Part.width; ++i) o.dw[0][*row + i] += o.dy[at + i];
+    });
+  }
+
+ private:
+  /// f(first element of the row in the part of this rank, first element of that row in y or dy). Null: another rank has the row.
+  template <class F>
+  static void for_each_number(const operands<T>& o, F&& f) {
+    const long first = long(o.ranks->rank()) * Part.rows, numbers = long(o.count) * In.size();
+    for (long i = 0; i < numbers; ++i) {
+      const long row = (long(o.x[0][i]) - first) * Part.width;
+      f(row >= 0 && row < long(Part.rows) * Part.width ? &row : nullptr, i * Part.width);
+    }
+  }
+};
 }  // namespace detail
 
 template <class Base, class Operation, int Ranks, bool Gathers, bool Descends, class P, shape In>
@@ -211,5 +247,9 @@ struct kernel<tensor_backend<Base>, columns_of_rank<Operation, Ranks, Gathers, D
 template <class Base, class Operation, int Ranks, bool IsPart, bool Descends, class P, shape In>
 struct kernel<tensor_backend<Base>, rows_of_rank<Operation, Ranks, IsPart, Descends>, P, In>
     : detail::kernel_by_rows<Base, rows_of_rank<Operation, Ranks, IsPart, Descends>, P, In, IsPart> {};
+
+template <class Base, embedding_settings S, int Ranks, bool IsPart, bool Descends, class P, shape In>
+struct kernel<tensor_backend<Base>, rows_of_rank<lookup<S>, Ranks, IsPart, Descends>, P, In>
+    : detail::look_up_by_rows<rows_of_rank<lookup<S>, Ranks, IsPart, Descends>::part, typename P::value_type, In> {};
 
 }  // namespace strata
