@@ -172,13 +172,16 @@ TEST_CASE("a process has room for the gradients of its own leaves") {
 }
 #endif
 
-TEST_CASE("no more leaves, or processes, than there can be") {
+TEST_CASE("no more leaves or processes than there can be, and no negative numbers") {
   const auto with = [](const auto& strategy) {
     return error_of([&] { trainer{mlp{}, adam{}, sparse_categorical_crossentropy{}, strategy}; });
   };
   CHECK(with(one_device{{.threads = 1, .leaves = 1024}}) == "no error");
   CHECK(contains(with(one_device{{.threads = 1, .leaves = 1025}}), "leaves is 1025, but a batch has 1 to 1024 of them"));
   CHECK(contains(with(one_device{{.threads = 1, .leaves = -1}}), "leaves is -1"));
+  CHECK(with(one_device{{.threads = -2}}) == "compute_options: threads is -2: it must be at least 1, or 0 for all cores");
+  CHECK(with(one_device{{.threads = 1, .micro_batch = -5}}) ==
+        "compute_options: micro_batch is -5: it must be at least 1, or 0 for as many samples as fit into the cache");
   struct crowd : detail::alone {
     static constexpr int size() { return 1025; }
   };

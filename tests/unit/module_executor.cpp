@@ -375,6 +375,7 @@ TEST_CASE("as many replicas as there are devices; a processor has as many as are
   CHECK(error_of([] { choose_devices(MOCK_PJRT, {{"cpu_device_count", std::int64_t(2)}}, 3, {}); }) ==
         "replicas is 3, but the plugin " MOCK_PJRT " has 2 devices");
   CHECK(error_of([] { model_on(-1); }) == "replicas is -1: it must be at least 1, or 0 for all devices");
+  CHECK(error_of([] { model_on(1'000'000); }) == "replicas is 1000000: at most 1024 can share a batch");
 }
 
 TEST_CASE("after a step that failed on the device, no weights are read") {

@@ -176,6 +176,8 @@ TEST_CASE("errors of divided layers name what is wrong") {
   CHECK(error_of([] {
           tensor_parallel<2, map>{}.make<P>(adam{.global_clipnorm = 1}, 5);
         }).starts_with("adam takes norms of whole parameters"));
+  CHECK(error_of([] { tensor_parallel<2, map>{{.threads = -1}}.make<P>(adam{}, 5); }) ==
+        "compute_options: threads is -1: it must be at least 1, or 0 for all cores");
   const auto make = []<class Map>(const in_process& member, std::type_identity<Map>) {
     tensor_parallel_among<in_process, 2, Map>{member}.template make<P>(adam{}, 5);
   };

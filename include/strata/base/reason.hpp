@@ -17,6 +17,8 @@ struct wrong_argument;
 namespace detail {
 template <const reason& Why>
 struct because;
+/// Stands in a sentence for an argument that is missing. Never defined.
+struct nothing;
 /// What a verdict is when nothing is wrong.
 struct no_complaint {};
 /// What a verdict is when another sentence has been told, so that this one must be silent.

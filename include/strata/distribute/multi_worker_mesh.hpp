@@ -10,8 +10,11 @@ namespace strata {
 /// `multi_worker_mesh<tf_config, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{}`: a mesh whose ranks are the workers
 /// of a cluster. Workers with consecutive numbers form a group. Each worker runs the same program on the same data set. Throws as
 /// multi_worker_mirrored does; elastic_options are refused, because each worker has a part of the layers.
-template <class Resolver, class Data, class Inner>
-struct multi_worker_mesh;
+template <class Resolver, class Data, class Inner = detail::nothing>
+struct multi_worker_mesh : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<detail::wrong_mesh<Data, Inner>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
+};
 template <class Resolver, int Groups, int Ranks, class Map, class Backend>
 struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
   static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
@@ -22,7 +25,7 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
   multi_worker_options options{};
 
   template <class Program>
-  using verdict = detail::tensor_verdict<Program, Map, Ranks>;
+  using verdict = detail::tensor_verdict<Program, Map, Ranks, Groups, Backend>;
   template <class Program>
   using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<communicator>>;
 

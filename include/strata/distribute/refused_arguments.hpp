@@ -22,9 +22,6 @@ struct refusing : Instead {
   explicit refusing(const Arguments&...) {}
 };
 
-/// Stands in a sentence for an argument that is missing.
-struct nothing;
-
 template <class T>
 inline constexpr bool is_zero = false;
 template <int Stage>

@@ -1,5 +1,7 @@
 // tensor_parallel: layers of one network divided among several threads.
 #pragma once
+#include <strata/distribute/one_device.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/tensor_executor.hpp>
 #include <strata/network/layout_map.hpp>
 #include <utility>
@@ -12,16 +14,15 @@ namespace strata {
 /// results are those of one_device with as many leaves, bit for bit (by_columns names the exception); otherwise sums are added in
 /// an order that depends on the number of ranks, and on nothing else. Throws strata::error for an optimizer that takes norms of
 /// parameters. https://keras.io/api/distribution/model_parallel
-template <int Ranks, class Map, class Backend = default_backend>
+template <int Ranks, class Map = detail::nothing, class Backend = default_backend>
 struct tensor_parallel {
-  static_assert(Ranks >= 1, "at least one rank is needed");
   static constexpr auto name = "tensor_parallel";
   static constexpr int ranks = Ranks;
   using map = Map;
   compute_options options{};
 
   template <class Program>
-  using verdict = detail::tensor_verdict<Program, Map, Ranks>;
+  using verdict = detail::tensor_verdict<Program, Map, Ranks, 1, Backend>;
   template <class Program>
   using executor = tensor_executor<Program, Map, Ranks, 1, Backend, detail::all_ranks_in_one_process>;
 
@@ -30,5 +31,18 @@ struct tensor_parallel {
     return {std::move(optimizer), seed, options, detail::all_ranks_in_one_process(Ranks)};
   }
 };
+
+inline constexpr reason the_number_of_ranks_and_the_layout_map_are_template_arguments_in_angle_brackets{
+    "the number of ranks and the layout_map are template arguments: tensor_parallel<2, layout_map<rule<\"dense*\", "
+    "by_columns>>>{}"};
+template <class Given, const reason& Why, class Backend>
+struct tensor_parallel<0, detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<one_device<>>::refusing;
+};
+template <class... Given>
+tensor_parallel(Given...) -> tensor_parallel<
+    0, detail::refused_arguments<type_list<Given...>,
+                                 the_number_of_ranks_and_the_layout_map_are_template_arguments_in_angle_brackets>>;
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 // layout_map<rules...>: which layers of a network several ranks divide, and how; and the network of one rank.
 #pragma once
 #include <cstddef>
+#include <strata/base/reason.hpp>
 #include <strata/network/divided_operations.hpp>
 #include <strata/network/sequential.hpp>
 #include <string_view>
@@ -46,9 +47,9 @@ struct by_columns {};
 struct by_rows {};
 
 /// rule<"dense*", by_columns>: how the layers with such names are divided.
-template <layer_pattern Name, class How>
+template <layer_pattern Name, class How = detail::nothing>
 struct rule {
-  static_assert(std::is_same_v<How, by_columns> || std::is_same_v<How, by_rows>, "a layer is divided by_columns or by_rows");
+  using how = How;
   static constexpr bool rows = std::is_same_v<How, by_rows>;
   template <class Layer>
   static constexpr bool matches(std::string_view name) {
@@ -56,9 +57,9 @@ struct rule {
   }
 };
 /// rule_for<dense<64, relu>, by_columns>: how all layers of that type are divided.
-template <class Type, class How>
+template <class Type, class How = detail::nothing>
 struct rule_for {
-  static_assert(std::is_same_v<How, by_columns> || std::is_same_v<How, by_rows>, "a layer is divided by_columns or by_rows");
+  using how = How;
   static constexpr bool rows = std::is_same_v<How, by_rows>;
   template <class Layer>
   static constexpr bool matches(std::string_view) {
@@ -67,7 +68,7 @@ struct rule_for {
 };
 
 /// layout_map<rule<"dense", by_columns>, rule<"dense_1", by_rows>>: for each layer the first rule that matches it counts. Layers
-/// that no rule matches are computed by every rank.  https://keras.io/api/distribution/layout_map
+/// that no rule matches are computed by every rank; so layout_map<> divides nothing. https://keras.io/api/distribution/layout_map
 template <class... Rules>
 struct layout_map {};
 
@@ -80,6 +81,12 @@ template <class Layer, class Among, class Why>
 struct layer_cannot_be_divided;
 template <int Ranks>
 struct among_ranks;
+inline constexpr reason after_the_number_of_ranks_comes_a_layout_map_of_rules_such_as_rule_of_a_name_and_by_columns{
+    "after the number of ranks comes a layout_map of rules: tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>{}"};
+inline constexpr reason a_layout_map_has_rules_such_as_rule_of_a_name_and_by_columns{
+    "a layout_map has rules: layout_map<rule<\"dense*\", by_columns>>"};
+inline constexpr reason a_layer_is_divided_by_columns_or_by_rows{
+    "a layer is divided by_columns or by_rows: rule<\"dense*\", by_columns>"};
 inline constexpr reason no_layer_has_such_a_name_or_type_or_an_earlier_rule_matches_it{
     "no layer has such a name or type, or an earlier rule matches it"};
 inline constexpr reason only_dense_conv2d_without_groups_and_embedding_can_be_divided{
@@ -225,10 +232,32 @@ struct division_of_items<Items, layout_map<Rules...>, Ranks> {
   }();
 };
 
+template <class T>
+concept division_rule =
+    requires { typename T::how; } && (std::is_same_v<typename T::how, by_columns> || std::is_same_v<typename T::how, by_rows>);
+
 /// no_complaint, or the first sentence about the rules.
 template <class Network, class Map, int Ranks>
-struct layout_verdict;
+struct layout_verdict {
+  using type =
+      wrong_argument<Map, because<after_the_number_of_ranks_comes_a_layout_map_of_rules_such_as_rule_of_a_name_and_by_columns>>;
+};
 template <class Network, class... Rules, int Ranks>
+struct layout_verdict<Network, layout_map<Rules...>, Ranks> {
+  static constexpr int wrong = [] {
+    const bool is_right[] = {division_rule<Rules>..., false};
+    int first = 0;
+    while (is_right[first]) ++first;
+    return first;
+  }();
+  using rule = at_t<wrong, type_list<Rules...>>;
+  using type =
+      wrong_argument<rule,
+                     because<(requires { typename rule::how; } ? a_layer_is_divided_by_columns_or_by_rows
+                                                               : a_layout_map_has_rules_such_as_rule_of_a_name_and_by_columns)>>;
+};
+template <class Network, class... Rules, int Ranks>
+  requires(division_rule<Rules> && ...)
 struct layout_verdict<Network, layout_map<Rules...>, Ranks> {
   static constexpr const auto& division = division_of_items<typename Network::items, layout_map<Rules...>, Ranks>::value;
   static constexpr const reason& words() { return *division.why; }

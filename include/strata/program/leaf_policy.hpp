@@ -9,6 +9,20 @@
 
 namespace strata {
 
+namespace detail {
+/// Throws strata::error for a negative number of threads or of samples.
+template <class Options>
+void refuse_negative(const Options& how) {
+  if constexpr (requires { how.threads; })
+    if (how.threads < 0)
+      throw_error({"compute_options: threads is ", how.threads, ": it must be at least 1, or 0 for all cores"});
+  if constexpr (requires { how.micro_batch; })
+    if (how.micro_batch < 0)
+      throw_error({"compute_options: micro_batch is ", how.micro_batch,
+                   ": it must be at least 1, or 0 for as many samples as fit into the cache"});
+}
+}  // namespace detail
+
 /// leaves: of each batch, 0 for default_leaves; a batch has at least one leaf for each of `processes` that share it.
 /// Throws strata::error for more leaves, or processes, than a batch can have leaves.
 template <class Program>
@@ -20,6 +34,13 @@ leaf_policy leaf_policy_of(int leaves, int processes) {
   using network = whole_network_of<typename Program::network>;
   return {leaves, int(std::bit_ceil(unsigned(processes))),
           multiply_adds_of<network> > 4 * layout_of<typename network::items>.trainable};
+}
+/// The same for the options of an engine, which it checks: none may be negative.
+template <class Program, class Options>
+  requires requires(const Options& how) { how.leaves; }
+leaf_policy leaf_policy_of(const Options& how, int processes) {
+  detail::refuse_negative(how);
+  return leaf_policy_of<Program>(how.leaves, processes);
 }
 
 }  // namespace strata

@@ -94,7 +94,10 @@ class predictor {
     std::vector<std::unique_ptr<engine_type>> idle{};
     std::size_t made = 0;
   };
-  static std::shared_ptr<shared> make(options how) { return std::make_shared<shared>(how); }
+  static std::shared_ptr<shared> make(options how) {
+    detail::refuse_negative(how);
+    return std::make_shared<shared>(how);
+  }
 
   /// An engine that no other call uses.
   class lent_engine {

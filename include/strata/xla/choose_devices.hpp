@@ -6,6 +6,7 @@
 #include <memory>
 #include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
+#include <strata/network/leaves.hpp>
 #include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/find_plugin.hpp>
@@ -26,10 +27,12 @@ struct module_devices {
 };
 
 /// The first `replicas` devices of the plugin in that file; 0: all of them. A processor has as many as are asked for,
-/// unless the options have cpu_device_count. Throws strata::error if there are too few.
+/// unless the options have cpu_device_count. Throws strata::error if there are too few, and before the plugin is asked if they
+/// are more than max_leaves.
 inline module_devices choose_devices(const std::filesystem::path& plugin, std::vector<pjrt::option> options, int replicas,
                                      std::filesystem::path cache) {
   if (replicas < 0) throw_error({"replicas is ", replicas, ": it must be at least 1, or 0 for all devices"});
+  if (replicas > max_leaves) throw_error({"replicas is ", replicas, ": at most ", max_leaves, " can share a batch"});
   const pjrt::plugin& p = pjrt::plugin::load(plugin);
   std::shared_ptr<const pjrt::client> client = pjrt::client::of(p, options);
   constexpr std::string_view count = "cpu_device_count";

@@ -33,7 +33,7 @@ class batch_gradient {
   using options = typename engine_type::options;
 
   batch_gradient(options how, int workers)
-      : workers_(workers), policy_(leaf_policy_of<Program>(how.leaves, workers)), engine_(how, policy_, 0) {}
+      : workers_(workers), policy_(leaf_policy_of<Program>(how, workers)), engine_(how, policy_, 0) {}
 
   int threads() const { return host_.team(engine_).size(); }
   int leaves() const { return engine_.leaves(); }

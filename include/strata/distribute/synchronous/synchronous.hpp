@@ -114,7 +114,7 @@ class synchronous_executor
         operations(std::move(processes)),
         seed_{seed},
         communication_(communication),
-        policy_(leaf_policy_of<Program>(options.leaves, operations::first_size(processes_))),
+        policy_(leaf_policy_of<Program>(options, operations::first_size(processes_))),
         engine_(options, policy_, keeps_slices ? 0 : optimizer().slots()),
         host_(optimizer().slots()),
         statistics_(sums::statistics) {

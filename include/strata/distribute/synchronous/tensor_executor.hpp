@@ -22,6 +22,15 @@
 
 namespace strata {
 
+template <int Groups>
+struct data_parallel;  // distribute/mesh.hpp
+
+inline constexpr reason layers_are_divided_among_at_least_one_rank{"layers are divided among at least one rank"};
+inline constexpr reason data_parallel_has_at_least_one_group{"data_parallel has at least one group"};
+inline constexpr reason fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch{
+    "a rank that has a part of the layers keeps the activations of a micro-batch: leave out fits_in, and set a smaller "
+    "micro_batch"};
+
 namespace detail {
 /// Which elements of a parameter of the whole network a rank has in one of its own: of (outer, extent, inner) those from
 /// rank * own_extent on along the middle one. Beyond the extent its elements are 0.
@@ -69,11 +78,22 @@ inline constexpr auto shard_places = [] {
 }();
 
 /// no_complaint, or why a program cannot be divided.
-template <class Program, class Map, int Ranks>
+template <class Program, class Map, int Ranks, int Groups, class Backend>
 struct tensor_verdict {
-  using of_layout = typename layout_verdict<typename Program::network, Map, Ranks>::type;
-  using type = std::conditional_t<std::is_same_v<of_layout, no_complaint>,
-                                  typename sliced_optimizer_verdict<typename Program::optimizer>::type, of_layout>;
+  static auto sentence() {
+    if constexpr (Ranks < 1)
+      return std::type_identity<wrong_argument<among_ranks<Ranks>, because<layers_are_divided_among_at_least_one_rank>>>{};
+    else if constexpr (Groups < 1)
+      return std::type_identity<wrong_argument<data_parallel<Groups>, because<data_parallel_has_at_least_one_group>>>{};
+    else if constexpr (bounds_activations<Backend>)
+      return std::type_identity<
+          wrong_argument<Backend, because<fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch>>>{};
+    else if constexpr (!std::is_same_v<typename layout_verdict<typename Program::network, Map, Ranks>::type, no_complaint>)
+      return layout_verdict<typename Program::network, Map, Ranks>{};
+    else
+      return sliced_optimizer_verdict<typename Program::optimizer>{};
+  }
+  using type = typename decltype(sentence())::type;
 };
 
 /// The ranks of a process.

@@ -1,0 +1,17 @@
+// error: wrong_argument<.*tensor_parallel<2.*data_parallel<2>.*because<.*a_mesh_has_data_parallel_and_then_tensor_parallel_in_angle_brackets>
+// whole program
+#include <strata/distribute/mesh.hpp>
+#include <strata/strata.hpp>
+
+using namespace strata;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
+using map = layout_map<rule<"dense", by_columns>>;
+
+void check() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, mesh<data_parallel<2>, tensor_parallel<2, map>>{}};
+#else
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, mesh<tensor_parallel<2, map>, data_parallel<2>>{}};
+#endif
+  model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+}
