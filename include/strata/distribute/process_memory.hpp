@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <strata/base/reason.hpp>
 #include <strata/base/text.hpp>
 #include <strata/base/text_table.hpp>
 #include <strata/distribute/zero.hpp>
@@ -67,6 +68,13 @@ struct subtree_counts {
   }
 };
 
+/// `38.69 MiB`.
+inline std::string in_binary_units(long bytes) {
+  std::string text = readable_memory(double(bytes));
+  if (bytes >= 1024) text.insert(text.size() - 1, "i");
+  return text;
+}
+
 class memory_table {
   std::vector<std::vector<std::string>> rows_ = {
       {"", "parameters", "slots", "gradients", "activations", "messages", "in a step", "at most"}};
@@ -76,16 +84,43 @@ class memory_table {
     std::vector<std::string>& row = rows_.emplace_back();
     row.push_back(name);
     for (const long bytes : {m.parameters, m.slots, m.gradients, m.activations, m.messages, m.total(), m.peak()})
-      row.push_back(readable_memory(double(bytes)));
+      row.push_back(in_binary_units(bytes));
   }
   std::string text() const { return aligned(rows_); }
 };
 
 }  // namespace detail
 
+/// A strategy that computes each place of a split network in a process of its own: multi_worker_pipeline, pipeline_among,
+/// placed_among.
+template <class Strategy>
+concept divides_layers = requires {
+  typename Strategy::backend;
+  requires divides_parameters<typename Strategy::backend>;
+};
+
+inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer{
+    "process_memory_of<Program, ...> takes a program, such as decltype(model)::program_type or program<network, loss, optimizer, "
+    "type_list<>>"};
+inline constexpr reason the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place{
+    "a process of a divided network has a place: process_memory_of<Program, Strategy>(sizes, place)"};
+inline constexpr reason the_processes_of_zero_need_equally_much_process_memory_of_sizes_only{
+    "the processes of zero need equally much: process_memory_of<Program, zero<2>>(sizes)"};
+inline constexpr reason process_memory_is_known_of_zero_multi_worker_pipeline_pipeline_among_and_placed_among{
+    "the memory of a process is known with zero<0> to zero<3>, multi_worker_pipeline, pipeline_among and placed_among"};
+
+namespace detail {
+template <class P>
+concept is_program = requires { typename P::optimizer; };
+/// zero<Stage>, or a type derived from it.
+template <class S>
+concept stage_of_zero = requires { S::stage; };
+}  // namespace detail
+
 /// The most that a process of the training needs: `process_memory_of<program_type, zero<2>>({.batch = 64, .processes = 4})`. The
-/// backend is that of the CPU.
+/// backend is that of the CPU. Without `.processes` there is one process, whose slices are everything.
 template <class Program, class Sharding = zero<0>, class Backend = default_backend>
+  requires detail::is_program<Program> && detail::stage_of_zero<Sharding>
 constexpr process_memory process_memory_of(const training_sizes& how) {
   if (how.batch < 1 || how.processes < 1 || how.threads < 1 || how.leaves < 0)
     throw_error("process_memory_of: batch, processes and threads are at least 1, and leaves at least 0");
@@ -139,18 +174,11 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   return out;
 }
 
-/// A strategy that computes each place of a split network in a process of its own: multi_worker_pipeline, pipeline_among,
-/// placed_among.
-template <class Strategy>
-concept divides_layers = requires {
-  typename Strategy::backend;
-  requires divides_parameters<typename Strategy::backend>;
-};
-
 /// What process `place` needs: `process_memory_of<program_type, multi_worker_pipeline<tf_config, balanced<4>>>({.batch = 64},
 /// 0)`. There are as many processes as places, each of which computes with one thread. process_memory::messages has activations
 /// and their gradients on the way.
 template <class Program, divides_layers Strategy>
+  requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
   using backend = typename Strategy::backend;
   using table_type = std::remove_cvref_t<decltype(backend::split::table)>;
@@ -193,6 +221,22 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   out.messages += (3 + 2) * norms * long(sizeof(double));
   return out;
 }
+
+// Of other arguments. They are not defined: what they would return is the sentence.
+template <class Program, class Strategy = void, class... Place>
+  requires(!detail::is_program<Program>)
+wrong_argument<Program, detail::because<process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer>>
+process_memory_of(const training_sizes&, const Place&...);
+template <detail::is_program Program, divides_layers Strategy>
+wrong_argument<Strategy, detail::because<the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place>>
+process_memory_of(const training_sizes&);
+template <detail::is_program Program, class Strategy, class... Place>
+  requires(!divides_layers<Strategy> && (sizeof...(Place) > 0 || !detail::stage_of_zero<Strategy>))
+wrong_argument<Strategy,
+               detail::because<(detail::stage_of_zero<Strategy>
+                                    ? the_processes_of_zero_need_equally_much_process_memory_of_sizes_only
+                                    : process_memory_is_known_of_zero_multi_worker_pipeline_pipeline_among_and_placed_among)>>
+process_memory_of(const training_sizes&, const Place&...);
 
 /// The same for each place, as a table.
 template <class Program, divides_layers Strategy>
