@@ -26,13 +26,13 @@ struct philox {
   }
 
   /// An independent generator, e.g. of one layer.
-  constexpr philox fork(std::uint64_t stream) const {
+  [[gnu::noinline]] constexpr philox fork(std::uint64_t stream) const {
     const block b = (*this)(stream, 0x666F726B);  // "fork"
     return {b[0] | std::uint64_t{b[1]} << 32};
   }
 
   /// Uniform in [0, 1) with 53 bits.
-  constexpr double uniform(std::uint64_t i, std::uint64_t high = 0) const {
+  [[gnu::noinline]] constexpr double uniform(std::uint64_t i, std::uint64_t high = 0) const {
     const block b = (*this)(i, high);
     return double((b[0] | std::uint64_t{b[1]} << 32) >> 11) * 0x1p-53;
   }

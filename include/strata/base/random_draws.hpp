@@ -37,7 +37,7 @@ class random_draws {
     if (used_ == words_.size()) refill();
     return words_[used_++];
   }
-  void refill() {
+  [[gnu::noinline]] void refill() {
     for (std::size_t b = 0; b < blocks; ++b) {
       const philox::block r = generator_(next_++, epoch_);
       std::copy(r.begin(), r.end(), words_.begin() + static_cast<std::ptrdiff_t>(4 * b));

@@ -55,7 +55,7 @@ struct samples {
   constexpr const T* targets() const { return truths[0].targets; }
 
   /// Up to `most` rows from row `begin` on, as far as they exist.
-  constexpr samples rows(int begin, int most, const end_sizes& sizes) const {
+  [[gnu::noinline]] constexpr samples rows(int begin, int most, const end_sizes& sizes) const {
     samples some;
     const int first = begin < count ? begin : count;
     some.count = most < count - first ? most : count - first;

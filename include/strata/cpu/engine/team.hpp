@@ -181,7 +181,7 @@ class thread_team {
 
   using task_function = void (*)(void* context, int task, int rank);
 
-  void for_tasks(int count, task_function f, void* context) {
+  [[gnu::noinline]] void for_tasks(int count, task_function f, void* context) {
     const flush_denormals scope;
     if (size_ == 1 || count <= 1) {
       for (int task = 0; task < count; ++task) f(context, task, 0);
