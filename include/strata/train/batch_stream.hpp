@@ -53,8 +53,8 @@ class stream_over : public batch_stream<T> {
  public:
   /// `rows` are those of each batch that this process reads; `writers` write them if the source allows it. Between two passes
   /// another stream may read the same source, for instance when a callback evaluates on it.
-  explicit stream_over(Source& source, row_choice rows = {}, row_writers writers = {})
-      : source_(source), rows_(std::move(rows)), writers_(std::move(writers)) {}
+  explicit stream_over(Source& source, const row_choice& rows = {}, const row_writers& writers = {})
+      : source_(source), rows_(rows), writers_(writers) {}
   [[gnu::cold]] ~stream_over() { choose({}, {}); }
   stream_over(const stream_over&) = delete;
   stream_over& operator=(const stream_over&) = delete;
@@ -121,9 +121,9 @@ class stream_over : public batch_stream<T> {
     weights_.assign(weights, weights ? weights + count : weights);
     batch = {x_.data(), {from.labels(), out > 0 ? targets_.data() : nullptr, weights ? weights_.data() : nullptr}, from.count};
   }
-  [[gnu::cold]] void choose(row_choice rows, row_writers writers) {
-    if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(std::move(rows));
-    if constexpr (requires { source_.written_by(writers); }) source_.written_by(std::move(writers));
+  [[gnu::cold]] void choose(const row_choice& rows, const row_writers& writers) {
+    if constexpr (requires { source_.only_rows(rows); }) source_.only_rows(rows);
+    if constexpr (requires { source_.written_by(writers); }) source_.written_by(writers);
   }
   void ask_for_indices() {
     if constexpr (requires { source_.by_index(); })

@@ -35,8 +35,8 @@ class stored_stream final : public stream_over<T, Source> {
   enum class state { unknown, kept, refused } state_;
 
  public:
-  stored_stream(Executor& executor, Source& source, row_choice rows, long classes, bool may_keep)
-      : base(source, std::move(rows), executor.writers()),
+  stored_stream(Executor& executor, Source& source, const row_choice& rows, long classes, bool may_keep)
+      : base(source, rows, executor.writers()),
         executor_(executor),
         classes_(classes),
         state_(may_keep ? state::unknown : state::refused) {}

@@ -119,7 +119,7 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
  protected:
   using buffer = batch_buffer<batch_value_t<B>>;
 
-  explicit batch_stage(B base) : batch_extent_of<B>(batch_size_of(base)), base_(std::move(base)) {}
+  explicit batch_stage(B&& base) : batch_extent_of<B>(batch_size_of(base)), base_(std::move(base)) {}
 
   data_position position_after(data_position of_base) const { return of_base; }
 

@@ -15,6 +15,7 @@
 #include <strata/data/core/gather_team.hpp>
 #include <strata/data/core/left_out.hpp>
 #include <strata/data/core/rows.hpp>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,30 +36,48 @@ class gather_failures {
   std::size_t end() const { return end_.load(std::memory_order_relaxed); }
 
   /// Sample k has thrown the exception that is being handled.
-  void add(std::size_t k) {
+  [[gnu::cold]] void add(std::size_t k) {
     const std::lock_guard lock(mutex_);
-    STRATA_TRY { STRATA_THROW_AGAIN; }
-    STRATA_CATCH(const left_out& sample) { left_out_.emplace(k, sample); }
-    STRATA_CATCH_ALL {
-      if (k >= end()) return;
-      end_.store(k, std::memory_order_relaxed);
-      first_ = std::current_exception();
-    }
+    if (k >= end()) return;
+    end_.store(k, std::memory_order_relaxed);
+    first_ = std::current_exception();
   }
 
-  /// After all threads are done: throws the first failure, or calls f(k) for each sample k that is left out, in order.
+  /// After all threads are done: throws the first failure.
+  void settle() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ protected:
+  std::mutex mutex_;
+
+ private:
+  std::atomic<std::size_t> end_{std::numeric_limits<std::size_t>::max()};
+  std::exception_ptr first_;
+};
+
+/// The same for rows that may leave out samples.
+class gather_failures_and_left_out : public gather_failures {
+ public:
+  [[gnu::cold]] void add(std::size_t k) {
+    STRATA_TRY { STRATA_THROW_AGAIN; }
+    STRATA_CATCH(const left_out& sample) {
+      const std::lock_guard lock(mutex_);
+      left_out_.emplace(k, sample);
+    }
+    STRATA_CATCH_ALL { gather_failures::add(k); }
+  }
+
+  /// Throws the first failure, or calls f(k) for each sample k that is left out, in order.
   template <class F>
-  void settle(F&& f) {
+  void settle(F&& f) const {
     for (const auto& [k, sample] : left_out_)
       if (k < end()) sample.count();
-    if (first_) std::rethrow_exception(first_);
+    gather_failures::settle();
     for (const auto& [k, sample] : left_out_) f(k);
   }
 
  private:
-  std::atomic<std::size_t> end_{std::numeric_limits<std::size_t>::max()};
-  std::mutex mutex_;
-  std::exception_ptr first_;
   std::map<std::size_t, left_out> left_out_;
 };
 
@@ -69,9 +88,11 @@ template <row_source Rows, class T>
 std::size_t gather(const Rows& rows, std::span<const sample_index> indices, std::size_t count, std::size_t first,
                    std::size_t last, batch_buffer<T>& out, std::size_t filled, gather_team* team, int threads,
                    const row_writers& writers) {
-  gather_failures failures;
+  constexpr bool leaves_out = Rows::properties.leaves_out;
+  std::conditional_t<leaves_out, gather_failures_and_left_out, gather_failures> failures;
   const auto places = out.template places<Rows>(filled);
-  const auto write = [&failures, &rows, indices, places, first](std::size_t begin, std::size_t end) {
+  // Compiled once, not once for each caller.
+  const auto write = [&failures, &rows, indices, places, first](std::size_t begin, std::size_t end) __attribute__((noinline)) {
     if (first + begin >= failures.end()) return;
     for (std::size_t k = first + begin; k < first + end; ++k) {
       const sample_index ahead = indices[k + rows_ahead < indices.size() ? k + rows_ahead : k];
@@ -89,17 +110,22 @@ std::size_t gather(const Rows& rows, std::span<const sample_index> indices, std:
   else
     write(0, last - first);
 
-  std::size_t kept = 0, next = 0;  // samples before `next` that are not left out have moved to the front
-  const auto keep_until = [&](std::size_t end) {
-    if (kept != next) out.template move<Rows>(filled + next, filled + end, filled + kept);
-    kept += end - next;
-  };
-  failures.settle([&](std::size_t k) {
-    keep_until(k);
-    next = k + 1;
-  });
-  keep_until(count);
-  return filled + kept;
+  if constexpr (leaves_out) {
+    std::size_t kept = 0, next = 0;  // samples before `next` that are not left out have moved to the front
+    const auto keep_until = [&](std::size_t end) {
+      if (kept != next) out.template move<Rows>(filled + next, filled + end, filled + kept);
+      kept += end - next;
+    };
+    failures.settle([&](std::size_t k) {
+      keep_until(k);
+      next = k + 1;
+    });
+    keep_until(count);
+    return filled + kept;
+  } else {
+    failures.settle();
+    return filled + count;
+  }
 }
 
 }  // namespace strata::data::detail

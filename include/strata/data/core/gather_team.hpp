@@ -30,13 +30,21 @@ class gather_team {
   /// Calls f(begin, end) for parts of 0 ... count - 1 on at most `threads` threads. Returns when all are done. f must not throw.
   template <class F>
   void for_parts(std::size_t count, int threads, const F& f) {
-    if (threads <= 1 || count <= 1) {
+    if (threads <= 1 || count <= 1)
       f(std::size_t{0}, count);
-      return;
-    }
+    else
+      for_parts(
+          count, threads,
+          [](const void* context, std::size_t begin, std::size_t end) { (*static_cast<const F*>(context))(begin, end); }, &f);
+  }
+
+ private:
+  using part_function = void (*)(const void* context, std::size_t begin, std::size_t end);
+
+  [[gnu::noinline]] void for_parts(std::size_t count, int threads, part_function f, const void* context) {
     resize(threads);
-    run_part_ = [](const void* context, std::size_t begin, std::size_t end) { (*static_cast<const F*>(context))(begin, end); };
-    context_ = &f;
+    run_part_ = f;
+    context_ = context;
     done_.store(0, std::memory_order_relaxed);
     ticket_.store(ticket(0, count), std::memory_order_release);
     phase_.fetch_add(1, std::memory_order_release);
@@ -46,12 +54,11 @@ class gather_team {
       done_.wait(static_cast<std::uint32_t>(done), std::memory_order_acquire);
   }
 
- private:
   /// The first sample that no thread has taken, and the number of samples.
   static std::uint64_t ticket(std::size_t next, std::size_t count) { return std::uint64_t{count} << 32 | next; }
 
   /// Threads above the number sleep, but stay: autotune may choose another number.
-  void resize(int threads) {
+  [[gnu::cold]] void resize(int threads) {
     while (others_.size() + 1 < static_cast<std::size_t>(threads)) {
       const int rank = static_cast<int>(others_.size()) + 1;
       others_.emplace_back([this, rank] { work(rank); });
@@ -88,7 +95,7 @@ class gather_team {
   }
 
   // Written before the ticket; read after a part has been taken.
-  void (*run_part_)(const void*, std::size_t begin, std::size_t end) = nullptr;
+  part_function run_part_ = nullptr;
   const void* context_ = nullptr;
   std::vector<std::thread> others_;
   // Each on a cache line of its own.

@@ -29,7 +29,7 @@ class index_stage : public single_pass<Self> {
   V& base() { return base_; }
 
  protected:
-  explicit index_stage(V base) : base_(std::move(base)) {}
+  explicit index_stage(V&& base) : base_(std::move(base)) {}
 
   V base_;
 };

@@ -45,7 +45,7 @@ class rows_around : public target_type_of<Base> {
   void attach(const Base& base) { base_ = base; }
 
  protected:
-  explicit rows_around(Base base) : base_(std::move(base)) {}
+  explicit rows_around(Base&& base) : base_(std::move(base)) {}
 
   Base base_;
 };
@@ -65,7 +65,7 @@ class samples_around : public rows_around<Base> {
   }
 
  protected:
-  explicit samples_around(Base base) : rows_around<Base>(std::move(base)) {}
+  explicit samples_around(Base&& base) : rows_around<Base>(std::move(base)) {}
 };
 
 /// Base of rows of elements. Elements that are sample_like make Self a row_source, too. Self has get(i), or a visit of its own.

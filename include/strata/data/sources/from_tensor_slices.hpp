@@ -112,6 +112,11 @@ class tensor_rows : public targets_of<Labels> {
                                                  X::properties.any_thread_may_write && any_thread_may_read<Labels>};
 
   tensor_rows(X x, Labels y) : x_(std::move(x)), y_(std::move(y)) {}
+  tensor_rows(const tensor_rows&) = default;
+  tensor_rows(tensor_rows&&) = default;
+  tensor_rows& operator=(const tensor_rows&) = default;
+  tensor_rows& operator=(tensor_rows&&) = default;
+  [[gnu::noinline]] ~tensor_rows() = default;  // of each copy of a view
 
   std::size_t size() const { return x_.size(); }
 

@@ -49,7 +49,7 @@ class batch_maker {
                                target_size = rows::labels == label_kind::dense ? rows::target_shape.size() : 0,
                                label_size = rows::labels == label_kind::sparse ? 1 : 0;
 
-  batch_maker(V base, std::size_t batch_size, const char* brackets, bool drops_remainder)
+  batch_maker(V&& base, std::size_t batch_size, const char* brackets, bool drops_remainder)
       : base_(std::move(base)), batch_size_(batch_size), brackets_(brackets), drops_remainder_(drops_remainder) {
     if constexpr (sized<V>) refuse_fewer_than_a_batch(base_.size());
   }
@@ -270,7 +270,7 @@ class batch_view<V, 0, T, DropRemainder> : public detail::single_pass<batch_view
 
  protected:
   /// `brackets`: of the size in messages.
-  batch_view(V base, int n, const char* brackets)
+  batch_view(V&& base, int n, const char* brackets)
       : detail::batch_extent<0>(n), maker(std::move(base), detail::checked_batch_size(n), brackets, DropRemainder) {}
 };
 
