@@ -34,7 +34,6 @@ class logs {
   /// Throws strata::error, which lists the existing names.
   [[gnu::cold]] const std::vector<double>& array(std::string_view name) const;
   [[gnu::cold]] void set_array(std::string_view name, std::vector<double> values);
-  [[gnu::cold]] void drop_arrays() { arrays_.clear(); }
 
   std::size_t size() const { return values_.size(); }
   bool empty() const { return values_.empty(); }
@@ -63,7 +62,7 @@ class history {
 
  public:
   /// Epochs count from 0.
-  [[gnu::cold]] void add(int epoch, logs of_epoch);
+  [[gnu::cold]] void add(int epoch, const logs& of_epoch);
 
   /// The value of each epoch that has it. If none has, throws strata::error, which lists the existing names.
   [[gnu::cold]] std::vector<double> operator[](std::string_view name) const;

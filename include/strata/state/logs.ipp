@@ -54,10 +54,10 @@ STRATA_FUNCTION std::string logs::names() const {
   return out;
 }
 
-STRATA_FUNCTION void history::add(int epoch, logs of_epoch) {
+STRATA_FUNCTION void history::add(int epoch, const logs& of_epoch) {
   epochs_.push_back(epoch);
-  of_epoch.drop_arrays();
-  logs_.push_back(std::move(of_epoch));
+  logs& kept = logs_.emplace_back();
+  for (const auto& value : of_epoch) kept.set(value.first, value.second);
 }
 
 STRATA_FUNCTION std::vector<double> history::operator[](std::string_view name) const {
