@@ -275,12 +275,13 @@ template <class T, int Lanes>
   const int right = image.channels, down = int(image.x_row);
   for (int window = 0; window < image.windows; ++window, winner += image.filters, offset += image.filters) {
     const int start = corner[window];
+    const auto write = [&](int f, I q, int count) STRATA_INLINE {
+      const I at = start + (q & 1) * right + (q >> 1 & 1) * down;  // pixel q of the window
+      std::memcpy(offset + f, &at, sizeof(std::int32_t) * std::size_t(count));
+    };
     int f = 0;
-    for (; f + L <= image.filters; f += L) {
-      const I q = load_bytes<float>(winner + f), at = start + (q & 1) * right + (q >> 1 & 1) * down;  // pixel q of the window
-      std::memcpy(offset + f, &at, sizeof at);
-    }
-    for (; f < image.filters; ++f) offset[f] = start + (winner[f] & 1) * right + (winner[f] >> 1 & 1) * down;
+    for (; f + L <= image.filters; f += L) write(f, load_bytes<float>(winner + f), L);
+    if (f < image.filters) write(f, load_first_bytes<float>(winner + f, image.filters - f), image.filters - f);
   }
 }
 

@@ -28,7 +28,7 @@ struct few_samples {
  private:
   /// With fewer than M samples, and with fewer than L rows of W, the last one repeats; the extra results are not stored.
   template <int M>
-  [[gnu::noinline]] static void some(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
+  [[gnu::noinline]] STRATA_ONE_COPY static void some(const T* dz, int count, const T* w, int K, int N, T* dx, bool add) {
     const int whole = N / L * L;
     const T* d[M];
     alignas(64) T ends[M][L] = {};  // the columns of dz that do not fill a square

@@ -24,6 +24,13 @@
 /// name otherwise.
 #define STRATA_INLINE __attribute__((always_inline))
 
+/// For a noinline function: g++ makes no copies of it for constant arguments of its callers.
+#if defined(__clang__)
+#define STRATA_ONE_COPY
+#else
+#define STRATA_ONE_COPY __attribute__((noclone))
+#endif
+
 /// In front of a loop over the vectors of a register block, whose number of iterations is a constant: from -O2 on, compilers
 /// replace it by copies of its body, so that arrays of vectors stay in registers. g++ does not if `std::min(i, ...)` is in it.
 #if defined(__clang__)
@@ -420,6 +427,8 @@ template <class T>
 [[gnu::noinline]] void transpose(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride, int rows,
                                  int columns, bool pad = false) {
   constexpr int L = lanes<T>;
+  vec<T> none{};
+  keep(none);  // else g++ computes what becomes of zeros, in a copy of the shuffles for each row
   for (int i = 0; i < rows; i += L)
     for (int j = 0; j < columns; j += L) {
       const T* f = from + i * from_stride + j;
@@ -432,7 +441,7 @@ template <class T>
       } else {
         STRATA_UNROLL
         for (int k = 0; k < L; ++k) {
-          r[k] = k < height ? load_first(f + k * from_stride, width) : vec<T>{};
+          r[k] = k < height ? load_first(f + k * from_stride, width) : none;
         }
       }
       transpose<T>(r);
