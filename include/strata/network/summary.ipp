@@ -72,68 +72,70 @@ STRATA_FUNCTION int line_length_of_terminal(int wanted) {
 
 /// A text table that looks like those of Python's rich, with which Keras prints. Cells hold ASCII.
 class summary_table {
+  static constexpr std::size_t most = 4;
   struct column {
     std::string_view header;
     bool right;
     int width;
   };
-  std::vector<column> columns_;
-  std::vector<std::vector<std::string>> rows_;
+  column columns_[most] = {};
+  std::size_t count_;
+  std::string rows_;  // as text
 
  public:
   /// `ends`: the end of each column, as a fraction of the line.
-  [[gnu::cold]] summary_table(std::span<const std::string_view> headers, std::span<const double> ends, int line_length) {
-    int at = 0, excess = int(headers.size()) + 1 - line_length;
-    for (std::size_t i = 0; i < headers.size(); ++i) {
+  [[gnu::cold]] summary_table(std::span<const std::string_view> headers, std::span<const double> ends, int line_length)
+      : count_(headers.size()) {
+    int at = 0, excess = int(count_) + 1 - line_length;
+    for (std::size_t i = 0; i < count_; ++i) {
       const int end = int(ends[i] * line_length);
-      columns_.push_back({headers[i], headers[i] == "Param #", end - at + 2});
+      columns_[i] = {headers[i], headers[i] == "Param #", end - at + 2};
       excess += end - at + 2;
       at = end;
     }
     // Blanks and rules need room too. As in rich, all columns lose the same width, and halves are rounded to even.
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const int left = int(columns_.size() - i), share = int(std::nearbyint(double(excess) / left));
+    for (std::size_t i = 0; i < count_; ++i) {
+      const int left = int(count_ - i), share = int(std::nearbyint(double(excess) / left));
       columns_[i].width -= share;
       excess -= share;
     }
   }
 
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// The cells of the columns, from the first on; there may be more.
+  [[gnu::cold]] void add(std::span<const std::string> cells) {
+    if (!rows_.empty()) rows_ += rule("├", "─", "┼", "┤");
+    rows_ += row(cells, "│");
+  }
 
   [[gnu::cold]] std::string text() const {
-    std::vector<std::string> headers;
-    for (const column& c : columns_) headers.emplace_back(c.header);
-    std::string out = text_of({rule("┏", "━", "┳", "┓"), row(headers, "┃"), rule("┡", "━", "╇", "┩")});
-    for (std::size_t i = 0; i < rows_.size(); ++i) out += text_of({i > 0 ? rule("├", "─", "┼", "┤") : "", row(rows_[i], "│")});
-    return out.append(rule("└", "─", "┴", "┘"));
+    std::string headers[most];
+    for (std::size_t i = 0; i < count_; ++i) headers[i] = columns_[i].header;
+    return text_of({rule("┏", "━", "┳", "┓"), row(headers, "┃"), rule("┡", "━", "╇", "┩"), rows_, rule("└", "─", "┴", "┘")});
   }
 
  private:
   [[gnu::cold]] std::string rule(std::string_view left, std::string_view line, std::string_view cross,
                                  std::string_view right) const {
     std::string out;
-    for (const column& c : columns_) {
-      out += out.empty() ? left : cross;
-      for (int i = 0; i < c.width; ++i) out += line;
+    for (std::size_t i = 0; i < count_; ++i) {
+      out += i == 0 ? left : cross;
+      for (int k = 0; k < columns_[i].width; ++k) out += line;
     }
     out.append(right) += '\n';
     return out;
   }
 
-  /// Breaks lines at blanks. A word that is too long ends in an ellipsis.
-  [[gnu::cold]] static std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-    std::vector<std::string> lines;
-    while (!text.empty()) {
-      const std::string_view word = text.substr(0, text.find(' '));
-      text.remove_prefix(std::min(text.size(), word.size() + 1));
-      if (!lines.empty() && lines.back().size() + 1 + word.size() <= width)
-        lines.back().append(" ").append(word);
+  /// Takes the first line of a text, which breaks at a blank. A word that is too long ends in an ellipsis.
+  [[gnu::cold]] static std::string take_line(std::string_view& text, std::size_t width) {
+    std::size_t end = std::min(text.find(' '), text.size());
+    while (end < text.size())
+      if (const std::size_t next = std::min(text.find(' ', end + 1), text.size()); next <= width)
+        end = next;
       else
-        lines.emplace_back(word);
-    }
-    for (std::string& line : lines)
-      if (line.size() > width) line = text_of({line.substr(0, width - 1), "…"});
-    return lines;
+        break;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(text.size(), end + 1));
+    return line.size() > width ? text_of({line.substr(0, width - 1), "…"}) : std::string(line);
   }
 
   /// The number of code points; the ellipsis has three bytes.
@@ -144,20 +146,18 @@ class summary_table {
   }
 
   [[gnu::cold]] std::string row(std::span<const std::string> cells, std::string_view bar) const {
-    std::vector<std::vector<std::string>> lines;
-    std::size_t height = 1;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      lines.push_back(wrapped(cells[i], std::size_t(columns_[i].width - 2)));
-      height = std::max(height, lines.back().size());
-    }
+    std::string_view left[most];  // of each cell, what has not been written
+    for (std::size_t i = 0; i < count_; ++i) left[i] = cells[i];
     std::string out;
-    for (std::size_t k = 0; k < height; ++k) {
-      for (std::size_t i = 0; i < cells.size(); ++i) {
-        const std::string line = k < lines[i].size() ? lines[i][k] : "";
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t i = 0; i < count_; ++i) {
         const int width = columns_[i].width - 2;
+        const std::string line = take_line(left[i], std::size_t(width));
         const std::string blanks(std::size_t(std::max(0, width - characters(line))), ' ');
         const bool right = columns_[i].right;
         out += text_of({bar, ' ', right ? blanks : line, right ? line : blanks, ' '});
+        more = more || !left[i].empty();
       }
       out.append(bar) += '\n';
     }
@@ -168,35 +168,29 @@ class summary_table {
 STRATA_FUNCTION std::string summary_text(std::span<const tape_node> nodes, std::span<const parameter_slot> slots, long trainable,
                                          long state, const summary_options& options) {
   const std::vector<std::string> names = layer_names(nodes);
-  struct row {
-    const tape_node* last = nullptr;
-    std::string inputs;
-    long parameters = 0;
-  };
-  std::vector<row> rows(names.size());
   bool chain = true;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const tape_node& n = nodes[i];
-    row& r = rows[std::size_t(n.layer_number)];
-    chain = chain && (i == 0 || (n.arity == 1 && n.input[0] == int(i) - 1));
-    for (int k = 0; k < n.arity; ++k)
-      if (const int from = nodes[std::size_t(n.input[k])].layer_number; from != n.layer_number)
-        r.inputs += text_of({r.inputs.empty() ? "" : ", ", names[std::size_t(from)], "[0][0]"});
-    r.last = &n;
-  }
-  for (const parameter_slot& s : slots)
-    rows[std::size_t(nodes[std::size_t(s.node)].layer_number)].parameters += s.what.extents.size();
+  for (std::size_t i = 1; i < nodes.size(); ++i) chain = chain && nodes[i].arity == 1 && nodes[i].input[0] == int(i) - 1;
 
   static constexpr std::string_view headers[] = {"Layer (type)", "Output Shape", "Param #", "Connected to"};
   static constexpr double ends[] = {0.45, 0.80, 1.0}, ends_with_inputs[] = {0.3, 0.56, 0.74, 1.0};
   const int length = std::max(40, options.line_length > 0 ? options.line_length : line_length_of_terminal(chain ? 88 : 108));
   summary_table table({headers, chain ? 3u : 4u}, chain ? std::span<const double>(ends) : ends_with_inputs, length);
-  for (std::size_t i = chain ? 1 : 0; i < rows.size(); ++i) {
-    const row& r = rows[i];
-    std::vector<std::string> cells = {text_of({names[i], " (", r.last->layer->class_name, ")"}), batch_shape_text(r.last->out),
-                                      grouped(r.parameters)};
-    if (!chain) cells.push_back(r.inputs.empty() ? "-" : r.inputs);
-    table.add(std::move(cells));
+  for (int layer = chain ? 1 : 0; layer < int(names.size()); ++layer) {
+    const tape_node* last = nullptr;
+    std::string inputs;
+    for (const tape_node& n : nodes) {
+      if (n.layer_number != layer) continue;
+      for (int k = 0; k < n.arity; ++k)
+        if (const int from = nodes[std::size_t(n.input[k])].layer_number; from != layer)
+          inputs += text_of({inputs.empty() ? "" : ", ", names[std::size_t(from)], "[0][0]"});
+      last = &n;
+    }
+    long parameters = 0;
+    for (const parameter_slot& s : slots)
+      if (nodes[std::size_t(s.node)].layer_number == layer) parameters += s.what.extents.size();
+    const std::string cells[] = {text_of({names[std::size_t(layer)], " (", last->layer->class_name, ")"}),
+                                 batch_shape_text(last->out), grouped(parameters), inputs.empty() ? "-" : inputs};
+    table.add(cells);
   }
 
   std::string out = text_of({"Model: \"", options.name.empty() ? std::string(chain ? "sequential" : "functional") : options.name,

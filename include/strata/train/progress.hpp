@@ -13,7 +13,6 @@
 #include <string_view>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <vector>
 
 namespace strata {
 
@@ -84,35 +83,31 @@ class progress_bar {
   [[gnu::cold]] void end_epoch(const logs& values);
 
  private:
-  static constexpr const char *bold = "\x1b[1m", *green = "\x1b[32m", *white = "\x1b[37m";
+  enum class colour : char { none, bold, green, white };
 
-  /// Pieces of text, each with a colour.
+  /// A text with colours.
   struct line {
-    struct piece {
-      std::string text;
-      const char* colour;
-    };
-    std::vector<piece> pieces;
+    std::string text;
+    std::string colours = {};  // a colour for each byte of the text
 
-    [[gnu::cold]] line& add(std::string text, const char* colour = nullptr) {
-      pieces.push_back({std::move(text), colour});
+    [[gnu::cold]] line& add(std::string_view more, colour c = colour::none) {
+      text += more;
+      colours.append(more.size(), char(c));
+      return *this;
+    }
+    [[gnu::cold]] line& add(const line& more) {
+      text += more.text;
+      colours += more.colours;
       return *this;
     }
     /// Bytes that do not continue a UTF-8 sequence: columns, as long as no character is two columns wide.
     static bool starts_column(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-    [[gnu::cold]] int width() const {
-      std::ptrdiff_t n = 0;
-      for (const piece& p : pieces)
-        for (const char c : p.text) n += starts_column(c);
-      return int(n);
-    }
+    [[gnu::cold]] int width() const { return int(std::count_if(text.begin(), text.end(), starts_column)); }
     [[gnu::cold]] void cut(int columns) {
       if (columns == 0) return;
-      for (piece& p : pieces) {
-        std::size_t end = 0;
-        for (; end < p.text.size() && (columns > 0 || !starts_column(p.text[end])); ++end) columns -= starts_column(p.text[end]);
-        p.text.resize(end);
-      }
+      std::size_t end = 0;
+      for (; end < text.size() && (columns > 0 || !starts_column(text[end])); ++end) columns -= starts_column(text[end]);
+      text.resize(end);
     }
   };
 

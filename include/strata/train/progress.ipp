@@ -44,9 +44,9 @@ STRATA_FUNCTION void progress_bar::step(long done, const logs& values) {
   line text;
   write_bar(text, cells);
   if (steps_ > 0)
-    text.add(" ").add(remaining(seconds_per_step() * double(std::max(0L, steps_ - done_))), bold);
+    text.add(" ").add(remaining(seconds_per_step() * double(std::max(0L, steps_ - done_))), colour::bold);
   else
-    text.add(" ").add(detail::formatted("%.0fs", now_ - start_), bold);
+    text.add(" ").add(detail::formatted("%.0fs", now_ - start_), colour::bold);
   text.add(detail::text_of({" ", per_step(seconds_per_step()), metrics(values)}));
   // The last column stays free, because some terminals wrap as soon as it is used.
   text.cut(terminal_.width > 1 ? terminal_.width - 1 : 0);
@@ -64,25 +64,32 @@ STRATA_FUNCTION void progress_bar::end_epoch(const logs& values) {
   steps_ = done_;
   line rest;
   rest.add(" ")
-      .add(detail::formatted("%.0fs", now_ - start_), bold)
+      .add(detail::formatted("%.0fs", now_ - start_), colour::bold)
       .add(detail::text_of({" ", per_step(seconds_per_step()), metrics(values)}));
   line text;
   write_bar(text, cells);
   // A full bar tells least, so it gives way to values that would wrap.
   if (const int excess = text.width() + rest.width() + 1 - terminal_.width; terminal_.width > 1 && excess > 0) {
-    text.pieces.clear();
+    text = {};
     write_bar(text, std::max(1, cells - excess));
   }
-  for (line::piece& p : rest.pieces) text.add(std::move(p.text), p.colour);
-  rewrite(text);
+  rewrite(text.add(rest));
   out_ << std::endl;
   open_ = false;
 }
 
 STRATA_FUNCTION void progress_bar::rewrite(const line& text) {
   std::string bytes = "\r";
-  for (const line::piece& p : text.pieces)
-    bytes += p.colour && terminal_.colours && !p.text.empty() ? detail::text_of({p.colour, p.text, "\x1b[0m"}) : p.text;
+  static constexpr const char* codes[] = {"", "\x1b[1m", "\x1b[32m", "\x1b[37m"};
+  for (std::size_t at = 0, end; at < text.text.size(); at = end) {
+    const char c = text.colours[at];
+    end = std::min(text.colours.find_first_not_of(c, at), text.text.size());
+    const std::string_view piece = std::string_view(text.text).substr(at, end - at);
+    if (terminal_.colours && colour(c) != colour::none)
+      bytes += detail::text_of({codes[std::size_t(c)], piece, "\x1b[0m"});
+    else
+      bytes += piece;
+  }
   const int width = text.width();
   bytes.append(std::size_t(std::max(0, width_shown_ - width)), ' ');
   width_shown_ = width;
@@ -96,9 +103,9 @@ STRATA_FUNCTION void progress_bar::write_bar(line& text, int length) const {
     return;
   }
   const int full = int(std::min(length * done_ / steps_, long{length}));
-  text.add(detail::formatted("%*ld/%ld", int(std::to_string(steps_).size()), done_, steps_), bold).add(" ");
+  text.add(detail::formatted("%*ld/%ld", int(std::to_string(steps_).size()), done_, steps_), colour::bold).add(" ");
   // Without colours, the rest of the bar is blank.
-  text.add(repeated("━", full), green).add(repeated(terminal_.colours ? "━" : " ", length - full), white);
+  text.add(repeated("━", full), colour::green).add(repeated(terminal_.colours ? "━" : " ", length - full), colour::white);
 }
 
 STRATA_FUNCTION std::string progress_bar::repeated(std::string_view what, int times) {
