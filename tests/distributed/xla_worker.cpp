@@ -4,6 +4,7 @@
 // each step. ALONE: plugins do not find each other. EXECUTION: steps of an execution; the sums of each are read once. STEPS:
 // begins that many steps and waits for none of them; the first process then ends with an error, and the others do nothing more.
 // ERROR, of the first process: "thrown"; "announced", which fit does; "sending", in which the last step waits for its batch.
+// THEN: what each process does after STEPS instead: "leaves", "agrees" or "evaluates".
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <strata/strata.hpp>
 #include <strata/xla/multi_worker_xla.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -45,6 +47,11 @@ void begin_steps(auto& executor, const samples<float>& batch, int steps, bool is
   }
   std::printf("begun %ld\n", executor.step());
   std::fflush(stdout);
+  if (const char* const then = std::getenv("THEN")) {
+    if (then == std::string_view("agrees")) executor.group().barrier();
+    if (then == std::string_view("evaluates")) executor.evaluate_step(batch);
+    return;
+  }
   if (!is_first) std::this_thread::sleep_for(std::chrono::minutes(5));
   if (error_is != "announced") throw error("the data have an error");
   executor.announce_error("the data have an error");

@@ -17,7 +17,9 @@ std::vector<std::string> seeds() {
   return fuzz::encoded(two, empty_message{}, set_request{"key", "value"}, get_request{"key"}, value_answer{"value"},
                        get_all_request{"tcp ", 2, 30s}, get_all_answer{{"a", "b"}, 1, {1}},
                        join_request{.who = who, .timeout = 5s}, join_answer{.all = two, .absent = absent},
-                       heartbeat_message{.waits = {1, "gradients", 20ms, 3s}, .knows_failure = true, .knows_notice = 7},
+                       heartbeat_message{.waits = {1, "gradients", 20ms, 3s, 5, 5, "a training step of 8 samples", 1s},
+                                         .knows_failure = true,
+                                         .knows_notice = 7},
                        announcement{"no memory"}, notice{7, "worker 1: no memory"}, failure_report{1, "why"});
 }
 

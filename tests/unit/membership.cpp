@@ -187,6 +187,41 @@ TEST_CASE("to wait for one that has left is an error; to have waited for it shor
   CHECK(contains(m.failure(), "metrics: worker 1 (rank 1, node1, pid 101) has left the training"));
 }
 
+TEST_CASE("to wait for a call on devices that another process will never begin is an error") {
+  const wait_state::report in_fifth{.calls = 5, .call = 5, .what_call = "a training step of 8 samples", .call_waited = 4s};
+  const auto failure_of = [&](const wait_state::report& of_other, std::chrono::milliseconds left_at = -1ms) {
+    membership m = complete(3);
+    m.beat(1, of_other, at(4000ms));
+    if (left_at >= 0ms) m.leave(1, at(left_at));
+    m.beat(0, in_fifth, at(4100ms));
+    return m.failure();
+  };
+  const std::string begins =
+      "worker 0 (rank 0, node0, pid 100) has begun 5 calls on the devices of all processes and waits for a training step of 8 "
+      "samples, but worker 1 (rank 1, node1, pid 101) ";
+  const std::string ends = ": all processes have to compute the same steps";
+  CHECK(failure_of({.on = 0, .what = "an agreement", .waited = 2s, .calls = 4}) ==
+        begins + "has begun only 4 and waits for an agreement" + ends);
+  CHECK(failure_of({.calls = 5, .call = 5, .what_call = "an evaluation of 8 samples", .call_waited = 4s}) ==
+        begins + "for an evaluation of 8 samples" + ends);
+  // It may yet begin the call: it computes, waits for a third process, or is as far as the first.
+  CHECK(failure_of({.calls = 4}) == "");
+  CHECK(failure_of({.on = 2, .what = "an agreement", .waited = 60s, .calls = 4}) == "");
+  CHECK(failure_of({.on = 0, .what = "an agreement", .waited = 60s, .calls = 5}) == "");
+  CHECK(failure_of({.on = 0, .what = "an agreement", .waited = 1s, .calls = 4}) == "");
+  CHECK(failure_of({.calls = 4, .call = 4, .what_call = "an evaluation of 8 samples", .call_waited = 60s}) == "");
+  CHECK(failure_of({.calls = 5}, 4000ms) == "");
+
+  membership m = complete(2);
+  m.leave(1, at(1000ms));
+  wait_state::report long_in_fifth = in_fifth;
+  long_in_fifth.call_waited = 6s;
+  m.beat(0, long_in_fifth, at(6900ms));
+  CHECK(m.failure() == "");
+  m.beat(0, long_in_fifth, at(7000ms));
+  CHECK(m.failure() == begins + "has left the training" + ends);
+}
+
 TEST_CASE("the one that the others wait for is slow, and is named once") {
   membership m = complete(4);
   int named = 0;

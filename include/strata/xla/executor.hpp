@@ -109,6 +109,8 @@ class module_executor : public executor_defaults,
   mutable detail::staged_steps staged_[2];  // of the next launch, and of the one before, which may still be sent
   unsigned launches_ = 0;
   running_module* staged_for_ = nullptr;  // the module of the staged steps
+  int staged_samples_ = 0;                // of the last staged step
+  shared_call last_shared_{};             // that has begun
   std::vector<unread_sums> unread_;       // of the calls that totals_ lacks
   bool keeps_totals_ = false;
   totals_of_steps<Program> totals_;
@@ -219,6 +221,7 @@ class module_executor : public executor_defaults,
     from.random_key = seed_.fork(std::uint64_t(step()) + (1ull << 32)).key;
     staged().add(step_module, from);
     staged_for_ = &step_module;
+    staged_samples_ = batch.count;
     set_step(step() + 1);
     const bool keeps_gradient = gradient_.size() > 0;
     if (keeps_totals_ && !keeps_gradient && staged().steps() < together_) return {};
@@ -280,7 +283,7 @@ class module_executor : public executor_defaults,
 
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     running_module& m = module_for(kind::evaluation, batch);
-    run(m, batch);
+    run(kind::evaluation, m, batch);
     metric_sums<Program> sums{};
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums) {
@@ -293,7 +296,7 @@ class module_executor : public executor_defaults,
   /// For each output the predictions of each sample, row after row. Labels are not needed.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     running_module& m = module_for(kind::prediction, batch);
-    run(m, batch);
+    run(kind::prediction, m, batch);
     std::vector<std::byte> rows;
     for (std::size_t i = 0; i < m.results().size(); ++i) {
       const stablehlo::argument& result = m.results()[i];
@@ -361,6 +364,7 @@ class module_executor : public executor_defaults,
     wait_for(call);
     if (unread_.size() == most_unread) add_to_totals(most_unread - 1);  // all of them have ended but one
     m.begin(state_, from, first, steps, call);
+    has_begun(call, steps > 1 ? "a loop of training steps" : "a training step", staged_samples_);
     ++begun_;
     parameters_.is_valid = slots_.is_valid = false;
     for (std::size_t i = 0; i < m.results().size(); ++i)
@@ -376,7 +380,7 @@ class module_executor : public executor_defaults,
   void wait_for(detail::module_call& call) const {
     if constexpr (among_processes) {
       STRATA_TRY {
-        call.wait(state_, [this](const pjrt::event& e) { await(e); });
+        call.wait(state_, [&](const pjrt::event& e) { await(e, call.shared); });
       }
       STRATA_CATCH(const communication_error& failure) {
         give_up();
@@ -394,7 +398,7 @@ class module_executor : public executor_defaults,
   void await_sends(const detail::staged_steps& from) const {
     if constexpr (among_processes) {
       STRATA_TRY {
-        for (const pjrt::event& e : from.sent()) await(e);
+        for (const pjrt::event& e : from.sent()) await(e, last_shared_);
       }
       STRATA_CATCH(const communication_error& failure) {
         give_up();
@@ -402,10 +406,21 @@ class module_executor : public executor_defaults,
       }
     }
   }
-  void await(const pjrt::event& e) const {
+  /// While all processes are alive and will begin the call, a step may take however long it takes.
+  void await(const pjrt::event& e, const shared_call& call) const {
+    if (e.is_ready()) return;
+    const auto began = std::chrono::steady_clock::now();
+    const auto waits = watched_.await_call(call);
     for (auto pause = std::chrono::microseconds(20); !e.is_ready(); pause = std::min(2 * pause, most_pause)) {
       std::this_thread::sleep_for(pause);
-      refuse_lost_processes();
+      watched_.check_call(call, began);
+    }
+  }
+  /// Among processes: the next one that all of them begin.
+  void has_begun(detail::module_call& call, const char* what, int samples) {
+    if constexpr (among_processes) {
+      call.shared = last_shared_ = {last_shared_.number + 1, what, samples};
+      watched_.has_begun(last_shared_);
     }
   }
   /// Stops waiting for calls and transfers, and leaves their memory to the devices.
@@ -436,19 +451,20 @@ class module_executor : public executor_defaults,
     }
     STRATA_CATCH_ALL {}  // of the plugin or of memory: what could not be given up is waited for
   }
-  /// Throws communication_error if another process is lost, which may be why a plugin fails. A step may take however long it
-  /// takes: there is no timeout while all processes are alive.
+  /// Throws communication_error if another process is lost, which may be why a plugin fails.
   void refuse_lost_processes() const {
     if constexpr (among_processes) watched_.check("a step on the devices", watched_.time());
   }
   /// A call of another module, to its end.
-  void run(running_module& m, const samples<T>& batch) {
+  void run(kind what, running_module& m, const samples<T>& batch) {
     launch();
     await_calls();
     write_state();
     inference_batch_.clear();
     inference_batch_.add(m, arguments_of(batch));
     m.begin(state_, inference_batch_, 0, 1, inference_call_);
+    inference_call_.shared = {};
+    if (what == kind::evaluation) has_begun(inference_call_, "an evaluation", batch.count);
     wait_for(inference_call_);
   }
 

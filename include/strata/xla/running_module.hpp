@@ -11,6 +11,7 @@
 #include <span>
 #include <strata/base/exceptions.hpp>
 #include <strata/concepts/ends.hpp>
+#include <strata/distribute/communicators/wait_state.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <utility>
 #include <vector>
@@ -56,6 +57,8 @@ class module_call {
   bool is_running_ = false, changes_state_ = false;
 
  public:
+  shared_call shared{};  // what it is to other processes
+
   module_call() = default;
   module_call(module_call&&) = default;
   ~module_call() { forget(); }

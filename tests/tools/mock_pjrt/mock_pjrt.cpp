@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <strata/xla/pjrt/abi.hpp>
@@ -159,11 +160,15 @@ struct execution {
   void end();
   /// Whether the other processes have begun it, too.
   bool is_ready() const {
-    std::string ignored;
-    for (int p = 0; spans && !has_ended && p < spans->processes; ++p)
-      if (abi::error* const e = spans->try_get(key(meeting, p), ignored)) return buried("error", e), false;
+    std::string begun;
+    for (int p = 0; spans && !has_ended && p < spans->processes; ++p) {
+      if (abi::error* const e = spans->try_get(key(meeting, p), begun)) return buried("error", e), false;
+      if (begun != identity()) return false;
+    }
     return true;
   }
+  /// Other modules do not meet.
+  std::string identity() const { return std::to_string(std::hash<std::string>()(what.text)); }
   static std::string key(int meeting, int process) {
     return "execution " + std::to_string(meeting) + " of " + std::to_string(process);
   }
@@ -501,7 +506,7 @@ abi::error* loaded_executable_execute(abi::execute* a) {
   observed().order.push_back("execute " + std::to_string(run->number));
   if (spans) {
     run->spans = self, run->meeting = ++self->executions;
-    if (abi::error* const e = self->put(execution::key(run->meeting, self->process), "begun")) return e;
+    if (abi::error* const e = self->put(execution::key(run->meeting, self->process), run->identity())) return e;
   }
   for (std::size_t d = 0; d < a->device_count; ++d) {
     for (std::size_t i = 0; i < a->argument_count; ++i) {

@@ -5,12 +5,21 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/wire/field.hpp>
 #include <string>
 #include <utility>
 
 namespace strata {
+
+/// A call on devices that ends when all processes have begun it. All of them begin the same calls in the same order.
+struct shared_call {
+  std::int64_t number = 0;  // from 1 on; 0: this process computes it alone
+  const char* what = "";    // a string literal: "a training step"
+  int samples = 0;
+};
+inline std::string to_string(const shared_call& call) { return detail::text_of({call.what, " of ", call.samples, " samples"}); }
 
 /// One thread waits; any other may read what it waits for, or interrupt it for good: this wait and all later ones then throw.
 class wait_state {
@@ -22,10 +31,16 @@ class wait_state {
     std::string what{};                      // "gradients"
     std::chrono::milliseconds waited{};      // in this wait, so far
     std::chrono::milliseconds altogether{};  // in all waits since the process began
+    std::int64_t calls = 0;                  // that it has begun on devices together with the others
+    std::int64_t call = 0;                   // the one whose end it waits for; 0: none
+    std::string what_call{};                 // "a training step of 64 samples"
+    std::chrono::milliseconds call_waited{};
 
     static constexpr auto message_name = "report of waiting";
-    using fields = wire::fields<wire::field<1, &report::on>, wire::field<2, &report::what>, wire::field<3, &report::waited>,
-                                wire::field<4, &report::altogether>>;
+    using fields =
+        wire::fields<wire::field<1, &report::on>, wire::field<2, &report::what>, wire::field<3, &report::waited>,
+                     wire::field<4, &report::altogether>, wire::field<5, &report::calls>, wire::field<6, &report::call>,
+                     wire::field<7, &report::what_call>, wire::field<8, &report::call_waited>>;
   };
 
   /// Around a wait that lasts longer than a message should take. `what` is a string literal.
@@ -47,6 +62,25 @@ class wait_state {
     wait_state& of_;
     clock::time_point began_;
   };
+
+  /// Around a wait for the end of a shared call.
+  class call_scope {
+   public:
+    call_scope(wait_state& of, const shared_call& call) : of_(of) {
+      of_.call_since_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+      of_.call_what_.store(call.what, std::memory_order_relaxed);
+      of_.call_samples_.store(call.samples, std::memory_order_relaxed);
+      of_.call_.store(call.number, std::memory_order_relaxed);
+    }
+    ~call_scope() { of_.call_.store(0, std::memory_order_relaxed); }
+    call_scope(const call_scope&) = delete;
+    call_scope& operator=(const call_scope&) = delete;
+
+   private:
+    wait_state& of_;
+  };
+  /// This process has begun shared calls up to this number.
+  void set_calls(std::int64_t number) { calls_.store(number, std::memory_order_relaxed); }
 
   /// The first reason counts. `on` is the process to blame; -1: unknown.
   void interrupt(std::string why, int on = -1) {
@@ -105,6 +139,13 @@ class wait_state {
       altogether += waited;
     }
     r.altogether = in_milliseconds(altogether);
+    r.calls = calls_.load(std::memory_order_relaxed);
+    r.call = call_.load(std::memory_order_relaxed);
+    if (r.call > 0) {
+      r.call_waited = in_milliseconds(clock::now().time_since_epoch().count() - call_since_.load(std::memory_order_relaxed));
+      r.what_call = to_string(
+          shared_call{r.call, call_what_.load(std::memory_order_relaxed), call_samples_.load(std::memory_order_relaxed)});
+    }
     return r;
   }
 
@@ -116,6 +157,9 @@ class wait_state {
   std::atomic<int> on_{-1};
   std::atomic<const char*> what_{""};
   std::atomic<std::int64_t> since_{0}, altogether_{0};
+  std::atomic<std::int64_t> calls_{0}, call_{0}, call_since_{0};
+  std::atomic<const char*> call_what_{""};
+  std::atomic<int> call_samples_{0};
   std::atomic<bool> interrupted_{false};
   mutable std::mutex mutex_;
   std::string why_, trouble_;

@@ -254,7 +254,7 @@ class coordinator {
         return out.refuse(c, INVALID_ARGUMENT, detail::text_of({"only a member may call ", printable(c.method, 100)}));
       if (c.method == methods::get_all) return get_all(c, received, out, now);
       if (c.method == methods::beat) {
-        beat.waits.what = printable(beat.waits.what, 100);
+        beat.waits.what = printable(beat.waits.what, 100), beat.waits.what_call = printable(beat.waits.what_call, 100);
         members().beat(c.from.rank, beat.waits, now, beat.knows_notice);
         c.knows_notice = beat.knows_notice;
         return wait(c, out, now + options_.heartbeat.interval);

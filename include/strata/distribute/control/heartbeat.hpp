@@ -54,6 +54,8 @@ class heartbeat {
   }
   /// Whether the thread has ended, because the coordinator or the run has.
   bool has_ended() const { return ended_; }
+  /// How long ago; 0: it has not.
+  clock::duration ended_for() const { return has_ended() ? clock::now() - ended_at_ : clock::duration(); }
   heartbeat(const heartbeat&) = delete;
   heartbeat& operator=(const heartbeat&) = delete;
 
@@ -63,6 +65,7 @@ class heartbeat {
   }
   void beat_on() {
     std::string why = run();
+    ended_at_ = clock::now();
     ended_ = true;
     if (!why.empty()) interrupt_(why);
   }
@@ -120,6 +123,7 @@ class heartbeat {
   std::shared_ptr<wait_state> waits_;
   std::function<void(const std::string&)> interrupt_;
   bool survives_;
+  clock::time_point ended_at_{};  // once ended_ is true
   std::atomic<bool> ended_{false};
   announcement said_;
   std::thread thread_;  // the last member: it uses the others

@@ -93,6 +93,7 @@ class membership {
     const auto* on = find_process(waits.on);
     if (on && on->is == presence::left && waits.waited >= options_.interval && now - on->heard >= options_.interval)
       fail(rank, waits.on, detail::text_of({waits.what, ": ", to_string(on->who), " has left the training"}), now);
+    if (waits.call > 0 && waits.call_waited >= 2 * options_.interval) refuse_endless_call(e.who, waits, now);
   }
   /// The member does not wait for the others to join any longer, unless it asks again at once.
   void pause(int rank, time now) {
@@ -289,6 +290,29 @@ class membership {
   void remove(int rank, bool gave_up) {
     if (const auto* e = roster_.find(rank)) absent_.insert_or_assign(rank, absence{e->who, gave_up});
     roster_.remove(rank);
+  }
+  /// Fails the generation if this member waits for the end of a shared call that another one will never begin. What it has sent
+  /// before has had two intervals to arrive.
+  void refuse_endless_call(const member& who, const wait_state::report& waits, time now) {
+    const auto refuse = [&](const member& other, const std::string& does) {
+      set_failure(detail::text_of({to_string(who), " has begun ", waits.calls,
+                                   " calls on the devices of all processes and waits for ", waits.what_call, ", but ",
+                                   to_string(other), ' ', does, ": all processes have to compute the same steps"}),
+                  now);
+    };
+    const auto patience = options_.missed * options_.interval;
+    for (const auto& [rank, e] : roster_.all()) {
+      const wait_state::report other = report_of(rank).waits;
+      const auto* on = find_process(other.on);
+      if (rank == who.rank) continue;
+      if (e.is == presence::left) {
+        if (waits.call_waited >= patience && now - e.heard >= patience) refuse(e.who, "has left the training");
+      } else if (on && on->who.rank == who.rank && other.calls < waits.calls && other.waited >= options_.interval) {
+        refuse(e.who, detail::text_of({"has begun only ", other.calls, " and waits for ", other.what}));
+      } else if (other.call == waits.call && other.what_call != waits.what_call && other.call_waited >= 2 * options_.interval) {
+        refuse(e.who, detail::text_of({"for ", other.what_call}));
+      }
+    }
   }
   roster::entry& at(int rank) { return roster_.all().at(rank); }
   report report_of(int rank) const {

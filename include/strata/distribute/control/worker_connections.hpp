@@ -111,6 +111,24 @@ class worker_connections {
             detail::text_of({what, ": process ", rank(), " has waited ", timeout.count(), " ms for another one"}));
     });
   }
+  /// Tells the coordinator, which notices when a process waits for a call that another one will never begin.
+  void has_begun(const shared_call& call) { state_->now->waits->set_calls(call.number); }
+  /// Around a wait for the end of that call.
+  wait_state::call_scope await_call(const shared_call& call) { return {*state_->now->waits, call}; }
+  /// In such a wait: throws communication_error if a process is lost, or if the coordinator has left the training for long.
+  void check_call(const shared_call& call, std::chrono::steady_clock::time_point began) {
+    or_first_error([&] {
+      const generation& g = *state_->now;
+      g.waits->throw_if_interrupted();
+      const heartbeat_options& beats = state_->options.control.heartbeat;
+      const auto patience = beats.missed * beats.interval;
+      if (call.number > 0 && g.alive && g.alive->ended_for() > patience && std::chrono::steady_clock::now() - began > patience)
+        throw communication_error(detail::text_of({"this process, with rank ", g.rank, ", has begun ", g.waits->now().calls,
+                                                   " calls on the devices of all processes and waits for ", to_string(call),
+                                                   ", but the process of the coordinator at ", to_string(g.client->where()),
+                                                   " has left the training: all processes have to compute the same steps"}));
+    });
+  }
   /// For an error of others than messages that another process may have caused. Throws communication_error: the first error of
   /// the training if it is known, else `what`.
   [[noreturn]] void throw_first_error(const std::string& what) {
