@@ -1,4 +1,4 @@
-// error: wrong_argument<.*rule<.*int>.*because<.*a_layer_is_divided_by_columns_or_by_rows>
+// error: wrong_argument<.*rule<.*int>.*because<.*a_layer_is_divided_by_columns_by_rows_or_by_classes>
 // whole program
 #include <strata/distribute/tensor_parallel.hpp>
 #include <strata/strata.hpp>

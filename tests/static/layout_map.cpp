@@ -27,6 +27,15 @@ static_assert(divisions_of<rank::items>[6].sends_forward(shape{24}) == 5 &&
               divisions_of<rank::items>[6].sends_backward(shape{24}) == 12);
 static_assert(layout_of<rank::items>.count == 7);
 
+// Classes: the output is whole for the loss, which a rank computes for its part of them.
+using of_classes = network_of_rank<net, layout_map<rule<"dense_2", by_classes>>, 5>;
+static_assert(tape_of<of_classes::items>.nodes[6].out == shape{10} && of_classes::output_shape == shape{10});
+static_assert(layout_of<of_classes::items>.slots[4].what.extents == shape{24, 2});
+static_assert(divisions_of<of_classes::items>[6].classes == 2 &&
+              divisions_of<of_classes::items>[6].sends_forward(shape{24}) == 3);
+static_assert(divisions_of<of_classes::items>[6].sends_backward(shape{24}) == 24);
+static_assert(detail::classes_of_rank_in<of_classes::items> == 2 && detail::classes_of_rank_in<rank::items> == 0);
+
 // Dropout between two layers needs the whole output of the first one.
 using with_dropout = sequential<input<8>, dense<16, relu>, dropout<0.5_r>, dense<4>>;
 using of_dropout = network_of_rank<with_dropout, layout_map<rule<"dense", by_columns>, rule<"dense_1", by_rows>>, 2>;

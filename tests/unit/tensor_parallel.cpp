@@ -49,26 +49,34 @@ double distance(const outcome& a, const outcome& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.weights.size(); ++i) most = std::max(most, std::abs(double(a.weights[i]) - double(b.weights[i])));
   for (std::size_t i = 0; i < a.sums.size(); ++i) most = std::max(most, std::abs(a.sums[i] - b.sums[i]) / (1 + a.sums[i]));
+  for (std::size_t i = 0; i < a.predictions.size(); ++i)
+    most = std::max(most, std::abs(double(a.predictions[i]) - double(b.predictions[i])));
   return most;
 }
 
 template <class Network>
 using program_with = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 
+/// scale: of the initial weights.
 template <class P, class Strategy>
-outcome trained(const Strategy& strategy) {
-  typename Strategy::template executor<P> executor = strategy.template make<P>(adam{.learning_rate = 0.01}, 5);
+outcome trained(const Strategy& strategy, float scale = 1) {
+  typename Strategy::template executor<P> executor = strategy.template make<P>(typename P::optimizer{.learning_rate = 0.01}, 5);
   executor.prepare(24, purpose::training);
+  for (float& w : executor.parameters()) w *= scale;
+  executor.parameters_changed();
   outcome out;
   std::uint64_t key = 0;
+  const std::vector<float> importance = random_numbers<float>(24, 11);
   for (const int size : {24, 7, 24, 1}) {
     const random_batch<P> batch(size, ++key);
-    for (const metric_sum& each : executor.train_step(batch.view())) out.sums.push_back(each.sum);
+    samples<float> weighted = batch.view();
+    weighted.truths[0].weights = importance.data();
+    for (const metric_sum& each : executor.train_step(weighted)) out.sums.push_back(each.sum);
   }
   executor.prepare(24, purpose::inference);
   const random_batch<P> batch(24, 99);
   for (const metric_sum& each : executor.evaluate_step(batch.view())) out.sums.push_back(each.sum);
-  out.predictions.resize(24 * 5);
+  out.predictions.resize(24 * std::size_t(P::network::output_shape.size()));
   executor.predict(batch.view(), {{out.predictions.data()}});
   executor.finish();
   const std::span<const float> w = executor.parameters();
@@ -141,6 +149,34 @@ TEST_CASE("layers divided by rows: sums of another order, which is the same for 
   });
   for (const std::string& each : failures) CHECK(each == "no error");
   for (const outcome& each : all) CHECK(each == threads);
+}
+
+TEST_CASE("a loss divided by classes: that of one device but for rounding, and the same for threads and processes") {
+  const auto check = []<class P>(std::type_identity<P>, float scale, double tolerance) {
+    using last = layout_map<rule<"dense_1", by_classes>>;
+    const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}}, scale),
+                  threads = trained<P>(tensor_parallel<4, last>{{.leaves = 4}}, scale);
+    CHECK(distance(threads, expected) < tolerance);
+    CHECK(threads == trained<P>(tensor_parallel<4, last>{{.leaves = 4, .micro_batch = 2}}, scale));
+    CHECK(threads == trained<P>(mesh<data_parallel<2>, tensor_parallel<4, last>>{{.leaves = 4}}, scale));
+    std::vector<outcome> all(4, outcome{});
+    const auto failures = in_processes(4, [&](const in_process& member) {
+      all[std::size_t(member.rank())] = trained<P>(tensor_parallel_among<in_process, 4, last>{member, {.leaves = 4}}, scale);
+    });
+    for (const std::string& each : failures) CHECK(each == "no error");
+    for (const outcome& each : all) CHECK(each == threads);
+  };
+  using probabilities = sequential<input<40>, dense<32, relu>, dense<44, softmax>>;
+  using logits = sequential<input<40>, dense<32, relu>, dense<44>>;
+  check(std::type_identity<program<probabilities, sparse_categorical_crossentropy<>, adam,
+                                   type_list<accuracy, sparse_top_k_categorical_accuracy<3>>>>{},
+        1, 2e-5);
+  check(std::type_identity<program<logits, categorical_crossentropy<from_logits, label_smoothing<0.1_r>>, adam,
+                                   type_list<top_k_categorical_accuracy<3>, categorical_accuracy>>>{},
+        1, 2e-5);
+  // Logits of several hundreds: exponentials of them would overflow.
+  check(std::type_identity<program<logits, sparse_categorical_crossentropy<from_logits>, sgd, type_list<accuracy>>>{}, 30, 1e-3);
+  check(std::type_identity<program<probabilities, categorical_crossentropy<>, sgd, type_list<>>>{}, 30, 1e-3);
 }
 
 namespace {

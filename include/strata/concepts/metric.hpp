@@ -19,6 +19,12 @@ struct metric_sum {
   }
 };
 
+/// How the prediction for the class of a sample compares with those for other classes.
+struct place_of_class {
+  long greater = 0;          // predictions that are greater
+  long not_less_before = 0;  // predictions for classes before it that are not less
+};
+
 namespace detail {
 template <class M, class Truth>
 concept has_measure = requires(std::span<const double> prediction, Truth truth) {
@@ -54,6 +60,8 @@ concept measures_against = requires {
 ///   `values(predictions)`, `results(sums, values)`   how many, and what they are; values: a std::span<double>
 /// and perhaps
 ///   `refusal(predictions)`        why it cannot work on so many: a const reason*, or null
+///   `measure_place(place_of_class) -> double`   the same as measure, where that depends on nothing else: ranks that have a part
+///                                               of the classes each (by_classes) know no more
 /// The numbers are added over leaves and processes in a fixed order, so they have the same bits in every strategy.
 /// Losses are metrics, too.
 template <class M>
@@ -63,6 +71,11 @@ namespace detail {
 /// Whether a metric adds up numbers of its own, rather than a value and a count.
 template <class M>
 concept adds_several = !has_measure<M, std::int32_t> && !has_measure<M, std::span<const double>>;
+
+template <class M>
+concept measures_places = requires(place_of_class p) {
+  { M::measure_place(p) } -> std::convertible_to<double>;
+};
 
 /// How many pairs of sums metric M has if a sample has so many predictions.
 template <class M>

@@ -44,6 +44,8 @@ struct kernel_defaults {
   static constexpr int statistics = 0;
   /// Elements of derived weight layouts.
   static constexpr int derived = 0;
+  /// Elements per sample of the output that the kernel stores, if these are a part of it only; 0: all.
+  static constexpr int part_of_output = 0;
   /// Whether backward reads the input or the output. The plan keeps the memory of these until then.
   static constexpr bool reads_input = true, reads_output = false;
   /// For a chain with a whole-batch operation inside, which can be fused in inference only: the kernel has only `infer`.

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <strata/concepts/metric.hpp>
 
 namespace strata {
 
@@ -24,6 +25,7 @@ struct sparse_categorical_accuracy {
   static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
     return detail::position_of_largest(prediction) == label ? 1 : 0;
   }
+  static constexpr double measure_place(place_of_class p) { return p.greater == 0 && p.not_less_before == 0 ? 1 : 0; }
 };
 
 /// For one-hot labels; the class is where the label is largest.
@@ -35,6 +37,7 @@ struct categorical_accuracy {
   static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return sparse_categorical_accuracy::measure(prediction, detail::position_of_largest(truth));
   }
+  static constexpr double measure_place(place_of_class p) { return sparse_categorical_accuracy::measure_place(p); }
 };
 
 }  // namespace strata

@@ -17,6 +17,7 @@ struct sparse_top_k_categorical_accuracy {
     for (T p : prediction) greater += p > prediction[static_cast<std::size_t>(label)] ? 1 : 0;
     return greater < K ? 1 : 0;
   }
+  static constexpr double measure_place(place_of_class p) { return p.greater < K ? 1 : 0; }
 };
 
 /// For one-hot labels; the class is where the label is largest.
@@ -29,6 +30,7 @@ struct top_k_categorical_accuracy {
   static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return sparse_top_k_categorical_accuracy<K>::measure(prediction, detail::position_of_largest(truth));
   }
+  static constexpr double measure_place(place_of_class p) { return sparse_top_k_categorical_accuracy<K>::measure_place(p); }
 };
 
 }  // namespace strata

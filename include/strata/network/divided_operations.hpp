@@ -17,6 +17,7 @@ namespace strata {
 ///                     the whole output; void: the input has no gradient
 ///   `by_rows`         optional: whether each rank may have a part of the rows of its parameters instead. Then there is a
 ///                     rows_of_rank of it; that of dense layers takes `part<1>` and `input_gradient`, which differ in the bias
+///   `by_classes`      optional: whether a network of classes may end with it and leave its output divided
 template <class Operation>
 struct division_of;
 
@@ -24,11 +25,13 @@ template <class Operation>
 concept divisible = requires { division_of<Operation>::columns; };
 template <class Operation>
 concept divisible_by_rows = divisible<Operation> && division_of<Operation>::by_rows;
+template <class Operation>
+concept divisible_by_classes = divisible<Operation> && division_of<Operation>::by_classes;
 
 template <dense_settings S>
 struct division_of<affine<S>> {
   static constexpr int columns = S.units;
-  static constexpr bool by_rows = true;
+  static constexpr bool by_rows = true, by_classes = true;
   template <int N>
   using part = affine<dense_settings{S.units / N, S.bias}>;
   using input_gradient = affine<dense_settings{S.units, false}>;
@@ -159,12 +162,33 @@ struct rows_of_rank<lookup<S>, Ranks, IsPart, Descends> {
   static constexpr long sends_backward(shape) { return 0; }
 };
 
+/// Each rank has the columns of a part of the classes. The output is that of the whole operation, but only the loss reads it, and
+/// a rank keeps the part of its classes. The gradient of the input is a sum over ranks.
+template <class Operation, int Ranks, bool Descends>
+struct classes_of_rank {
+  using part = typename division_of<Operation>::template part<Ranks>;
+  static constexpr auto name = Operation::name;
+  static constexpr value_range makes = detail::range_made_by<Operation>();
+  static constexpr int classes = division_of<Operation>::columns / Ranks;
+
+  static constexpr expected_shape output_shape(shape in) { return Operation::output_shape(in); }
+  static constexpr auto parameters(shape in) { return part::parameters(in); }
+  static constexpr shard shard_of(int k, shape extents) { return {k, extents.rank() - 1}; }
+  static constexpr long multiply_adds(shape in) { return part::multiply_adds(in); }
+  /// The largest logit, the sum of exponentials and the loss.
+  static constexpr long sends_forward(shape) { return 3; }
+  static constexpr long sends_backward(shape in) { return Descends ? in.size() : 0; }
+};
+
 namespace detail {
 /// A divided operation with its type erased.
 struct division_info {
   shard (*shard_of)(int, shape) = nullptr;
   long (*sends_forward)(shape) = nullptr, (*sends_backward)(shape) = nullptr;
   bool adds_up_forward = false, adds_up_backward = false;
+  int classes = 0;  // of a rank, where it keeps those of the output
+
+  constexpr const char* how() const { return classes > 0 ? "by classes" : adds_up_forward ? "by rows" : "by columns"; }
 };
 template <class Operation>
 inline constexpr division_info division_info_of{};
@@ -177,6 +201,11 @@ template <class Operation, int Ranks, bool IsPart, bool Descends>
 inline constexpr division_info division_info_of<rows_of_rank<Operation, Ranks, IsPart, Descends>> = [] {
   using op = rows_of_rank<Operation, Ranks, IsPart, Descends>;
   return division_info{op::shard_of, op::sends_forward, op::sends_backward, true, false};
+}();
+template <class Operation, int Ranks, bool Descends>
+inline constexpr division_info division_info_of<classes_of_rank<Operation, Ranks, Descends>> = [] {
+  using op = classes_of_rank<Operation, Ranks, Descends>;
+  return division_info{op::shard_of, op::sends_forward, op::sends_backward, false, true, op::classes};
 }();
 }  // namespace detail
 

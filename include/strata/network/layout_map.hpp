@@ -45,12 +45,27 @@ struct by_columns {};
 /// gradient of the input of the first one is a sum over ranks, too. Shoeybi et al., "Megatron-LM: training multi-billion
 /// parameter language models using model parallelism" (2019), https://arxiv.org/abs/1909.08053
 struct by_rows {};
+/// For the last dense layer of a network that a crossentropy of classes compares: each rank has a part of the classes, with their
+/// logits and probabilities. Ranks exchange the largest logits and the sums of exponentials, and compute the loss and its
+/// gradient for their classes. Sums are added in the order of ranks, so bits depend on their number. Shoeybi et al., section 3.
+struct by_classes {};
+
+namespace detail {
+enum class division_kind { whole, columns, rows, classes };
+template <class How>
+inline constexpr division_kind division_kind_of = division_kind::whole;
+template <>
+inline constexpr division_kind division_kind_of<by_columns> = division_kind::columns;
+template <>
+inline constexpr division_kind division_kind_of<by_rows> = division_kind::rows;
+template <>
+inline constexpr division_kind division_kind_of<by_classes> = division_kind::classes;
+}  // namespace detail
 
 /// rule<"dense*", by_columns>: how the layers with such names are divided.
 template <layer_pattern Name, class How = detail::nothing>
 struct rule {
   using how = How;
-  static constexpr bool rows = std::is_same_v<How, by_rows>;
   template <class Layer>
   static constexpr bool matches(std::string_view name) {
     return Name.matches(name);
@@ -60,7 +75,6 @@ struct rule {
 template <class Type, class How = detail::nothing>
 struct rule_for {
   using how = How;
-  static constexpr bool rows = std::is_same_v<How, by_rows>;
   template <class Layer>
   static constexpr bool matches(std::string_view) {
     return std::is_same_v<Layer, Type>;
@@ -85,8 +99,8 @@ inline constexpr reason after_the_number_of_ranks_comes_a_layout_map_of_rules_su
     "after the number of ranks comes a layout_map of rules: tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>{}"};
 inline constexpr reason a_layout_map_has_rules_such_as_rule_of_a_name_and_by_columns{
     "a layout_map has rules: layout_map<rule<\"dense*\", by_columns>>"};
-inline constexpr reason a_layer_is_divided_by_columns_or_by_rows{
-    "a layer is divided by_columns or by_rows: rule<\"dense*\", by_columns>"};
+inline constexpr reason a_layer_is_divided_by_columns_by_rows_or_by_classes{
+    "a layer is divided by_columns, by_rows or by_classes: rule<\"dense*\", by_columns>"};
 inline constexpr reason no_layer_has_such_a_name_or_type_or_an_earlier_rule_matches_it{
     "no layer has such a name or type, or an earlier rule matches it"};
 inline constexpr reason only_dense_conv2d_without_groups_and_embedding_can_be_divided{
@@ -96,9 +110,12 @@ inline constexpr reason by_columns_the_number_of_ranks_divides_the_units_filters
     "by_columns, the number of ranks divides the units, filters or width of the layer"};
 inline constexpr reason by_rows_the_number_of_ranks_divides_the_number_of_inputs{
     "by_rows, the number of ranks divides the number of inputs of the layer"};
+inline constexpr reason by_classes_divides_the_dense_layer_that_ends_a_network_alone_or_with_softmax{
+    "by_classes divides the dense layer that ends a network, alone or with softmax"};
+inline constexpr reason by_classes_the_number_of_ranks_divides_the_number_of_classes{
+    "by_classes, the number of ranks divides the number of classes"};
 
 namespace detail {
-enum class division_kind { whole, columns, rows };
 struct node_division {
   division_kind how = division_kind::whole;
   bool gathers = true, is_part = false, descends = false;
@@ -144,12 +161,19 @@ constexpr layer_name name_of_layer(const tape<N>& t, int node) {
 /// What is known of the operation of a node.
 struct node_divisibility {
   int columns = 0;  // 0: it cannot be divided
-  bool by_rows = false;
+  bool by_rows = false, by_classes = false;
 };
 template <class Operation>
 inline constexpr node_divisibility divisibility_of{};
 template <divisible Operation>
-inline constexpr node_divisibility divisibility_of<Operation>{division_of<Operation>::columns, divisible_by_rows<Operation>};
+inline constexpr node_divisibility divisibility_of<Operation>{division_of<Operation>::columns, divisible_by_rows<Operation>,
+                                                              divisible_by_classes<Operation>};
+
+/// Whether a network ends with this node, or with a softmax that reads it.
+template <int N>
+constexpr bool makes_logits(const tape<N>& t, int node) {
+  return node == N - 1 || (node == N - 2 && t.nodes[N - 1].operation == &info_of<softmax>);
+}
 
 /// The node by rows that reads the output of a node by columns, with element-wise functions between them at most; -1: none.
 template <int N>
@@ -165,7 +189,8 @@ constexpr int reader_by_rows(const tape<N>& t, const network_division<N>& d, int
 
 template <int N, int Rules>
 constexpr network_division<N> divide_nodes(const tape<N>& t, const node_divisibility (&can)[N],
-                                           const bool (&matches)[Rules + 1][N], const bool (&rows)[Rules + 1], int ranks) {
+                                           const bool (&matches)[Rules + 1][N], const division_kind (&kinds)[Rules + 1],
+                                           int ranks) {
   network_division<N> d;
   bool used[Rules + 1] = {};
   const auto refuse = [&](int node, const reason& why) {
@@ -176,7 +201,7 @@ constexpr network_division<N> divide_nodes(const tape<N>& t, const node_divisibi
     while (r < Rules && !matches[r][i]) ++r;
     if (r == Rules) continue;
     used[r] = true;
-    const bool by_rows = rows[r];
+    const division_kind how = kinds[r];
     if (can[i].columns == 0) {
       bool layer_can = false;
       for (int k = 0; k < N; ++k)
@@ -184,11 +209,16 @@ constexpr network_division<N> divide_nodes(const tape<N>& t, const node_divisibi
       if (!layer_can) refuse(i, only_dense_conv2d_without_groups_and_embedding_can_be_divided);
       continue;
     }
+    const bool by_rows = how == division_kind::rows, by_classes = how == division_kind::classes;
+    if (by_classes && !(can[i].by_classes && makes_logits(t, i)))
+      refuse(i, by_classes_divides_the_dense_layer_that_ends_a_network_alone_or_with_softmax);
     if (by_rows && !can[i].by_rows) refuse(i, only_dense_and_embedding_can_be_divided_by_rows);
-    if (!by_rows && can[i].columns % ranks != 0) refuse(i, by_columns_the_number_of_ranks_divides_the_units_filters_or_width);
+    if (!by_rows && can[i].columns % ranks != 0)
+      refuse(i, by_classes ? by_classes_the_number_of_ranks_divides_the_number_of_classes
+                           : by_columns_the_number_of_ranks_divides_the_units_filters_or_width);
     if (by_rows && !t.nodes[i].operation->looks_up && t.in(i).last() % ranks != 0)
       refuse(i, by_rows_the_number_of_ranks_divides_the_number_of_inputs);
-    d.nodes[i].how = by_rows ? division_kind::rows : division_kind::columns;
+    d.nodes[i].how = how;
   }
   for (int r = Rules - 1; r >= 0; --r)
     if (!used[r]) d.unused_rule = r;
@@ -217,7 +247,8 @@ struct division_of_items<Items, layout_map<Rules...>, Ranks> {
       constexpr const auto& t = tape_of<Items>;
       constexpr int n = sizeof...(Node), rules = sizeof...(Rules);
       node_divisibility can[n] = {divisibility_of<typename Node::operation>...};
-      bool matches[rules + 1][n] = {}, rows[rules + 1] = {Rules::rows..., false};
+      bool matches[rules + 1][n] = {};
+      constexpr division_kind kinds[rules + 1] = {division_kind_of<typename Rules::how>..., division_kind::whole};
       if (!t.well_shaped()) return network_division<n>{};
       int i = 0;
       const auto match = [&]<class Layer>(std::type_identity<Layer>) {
@@ -227,14 +258,13 @@ struct division_of_items<Items, layout_map<Rules...>, Ranks> {
         ++i;
       };
       (match(std::type_identity<typename Node::layer>{}), ...);
-      return divide_nodes<n, rules>(t, can, matches, rows, Ranks);
+      return divide_nodes<n, rules>(t, can, matches, kinds, Ranks);
     }(node_types_of<Items>{});
   }();
 };
 
 template <class T>
-concept division_rule =
-    requires { typename T::how; } && (std::is_same_v<typename T::how, by_columns> || std::is_same_v<typename T::how, by_rows>);
+concept division_rule = requires { typename T::how; } && division_kind_of<typename T::how> != division_kind::whole;
 
 /// no_complaint, or the first sentence about the rules.
 template <class Network, class Map, int Ranks>
@@ -253,7 +283,7 @@ struct layout_verdict<Network, layout_map<Rules...>, Ranks> {
   using rule = at_t<wrong, type_list<Rules...>>;
   using type =
       wrong_argument<rule,
-                     because<(requires { typename rule::how; } ? a_layer_is_divided_by_columns_or_by_rows
+                     because<(requires { typename rule::how; } ? a_layer_is_divided_by_columns_by_rows_or_by_classes
                                                                : a_layout_map_has_rules_such_as_rule_of_a_name_and_by_columns)>>;
 };
 template <class Network, class... Rules, int Ranks>
@@ -289,6 +319,11 @@ template <class Operation, int Ranks, node_division D>
   requires(D.how == division_kind::rows)
 struct operation_of_rank<Operation, Ranks, D> {
   using type = rows_of_rank<Operation, Ranks, D.is_part, D.descends>;
+};
+template <class Operation, int Ranks, node_division D>
+  requires(D.how == division_kind::classes)
+struct operation_of_rank<Operation, Ranks, D> {
+  using type = classes_of_rank<Operation, Ranks, D.descends>;
 };
 
 /// The items of a network with the operations of one rank. All ranks have the same.
@@ -346,5 +381,16 @@ inline constexpr division_info division_infos_of<type_list<Node...>>[sizeof...(N
 /// How the operation of each node of a tape is divided.
 template <class Items>
 inline constexpr const auto& divisions_of = detail::division_infos_of<node_types_of<Items>>;
+
+namespace detail {
+/// The classes of a rank, of whose predictions it keeps a part; 0: it keeps all.
+template <class Items>
+inline constexpr int classes_of_rank_in = [] {
+  if constexpr (length(node_types_of<Items>{}) > 0)
+    for (const division_info& each : divisions_of<Items>)
+      if (each.classes > 0) return each.classes;
+  return 0;
+}();
+}  // namespace detail
 
 }  // namespace strata

@@ -76,7 +76,9 @@ inline constexpr joint_operations joint_with_losses = [] {
 
 template <class K>
 constexpr kernel_match match_of(int count) {
-  return {count, {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true}};
+  return {count,
+          {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true,
+           K::part_of_output}};
 }
 
 template <class Program, class Backend, int First, int Count>

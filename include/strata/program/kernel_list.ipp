@@ -32,7 +32,7 @@ STRATA_FUNCTION std::vector<listed_kernel> listed_kernels(std::span<const tape_n
     listed_kernel& it = out.emplace_back();
     it.layers = layers_of(g);
     it.operations = operations_of_group(nodes, g);
-    it.output = nodes[std::size_t(g.first + g.count - 1)].out;
+    it.output = g.kernel.part_of_output > 0 ? shape{g.size} : nodes[std::size_t(g.first + g.count - 1)].out;
     it.trains = g.trains;
     const tape_node& first = nodes[std::size_t(g.first)];
     for (int k = 0; k < g.arity; ++k) {

@@ -438,6 +438,21 @@ constexpr void measure(const output_rows<const T>& predictions, const samples<T>
   }(typename Program::outputs{});
 }
 
+/// What an engine of the host does with the predictions of a micro-batch. A backend whose ranks have a part of them specialises
+/// it.
+template <class Program, class Backend>
+struct use_of_predictions {
+  using T = typename Program::value_type;
+
+  static void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to, rank_exchange<T>*) {
+    detail::measure<Program>(predictions, batch, to);
+  }
+  /// Copies those of output k for `count` samples. to: null, where they are not wanted.
+  static void give(const T* predictions, int k, int count, T* to, rank_exchange<T>*) {
+    if (to) std::copy_n(predictions, count * ends_of_program<Program>.outputs[k], to);
+  }
+};
+
 }  // namespace detail
 
 }  // namespace strata

@@ -19,6 +19,7 @@ enum class purpose { training, inference };
 struct kernel_info {
   int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
   bool reads_input = true, reads_output = false, exists = false;
+  int part_of_output = 0;
 };
 
 /// For each node: the longest chain that starts there and has a kernel.
@@ -162,7 +163,7 @@ constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpos
     g.first = i;
     g.count = matches[i].length;
     g.kernel = matches[i].kernel;
-    g.size = t.nodes[i + g.count - 1].out.size();
+    g.size = g.kernel.part_of_output > 0 ? g.kernel.part_of_output : t.nodes[i + g.count - 1].out.size();
     g.arity = head.arity;
     for (int k = 0; k < g.arity; ++k) g.input[k] = p.group_of[head.input[k]];
     g.statistics = p.statistics;

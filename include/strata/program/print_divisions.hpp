@@ -14,9 +14,9 @@ namespace detail {
 /// A divided node, in elements.
 struct divided_node {
   int node;
-  bool by_rows;
+  const char* how;
   long sends_forward, sends_backward;  // for a sample
-  bool adds_up_backward;
+  bool adds_up_forward, adds_up_backward;
   long copied;  // by this rank after each update
 };
 std::string divisions_text(int ranks, int element_size, std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
@@ -38,7 +38,8 @@ std::string divisions_text(int element_size) {
     for (const parameter_slot& s : std::span(l.slots, std::size_t(l.count)))
       if (s.node == i && d.shard_of(s.index, s.what.extents).is_copy)
         copied = l.slots[&s - l.slots - s.index].what.extents.size() / Network::ranks * (Network::ranks - 1);
-    divided.push_back({i, d.adds_up_forward, d.sends_forward(t.in(i)), d.sends_backward(t.in(i)), d.adds_up_backward, copied});
+    divided.push_back(
+        {i, d.how(), d.sends_forward(t.in(i)), d.sends_backward(t.in(i)), d.adds_up_forward, d.adds_up_backward, copied});
   }
   return detail::divisions_text(Network::ranks, element_size, t.nodes, std::span(l.slots, std::size_t(l.count)), divided);
 }

@@ -18,8 +18,8 @@ STRATA_FUNCTION std::string divisions_text(int ranks, int element_size, std::spa
     std::string parameters;
     for (const parameter_slot& s : slots)
       if (s.node == d.node) parameters += text_of({parameters.empty() ? "" : ", ", s.what.name, ' ', shape_text(s.what.extents)});
-    rows.push_back({names[std::size_t(nodes[std::size_t(d.node)].layer_number)], d.by_rows ? "by rows" : "by columns", parameters,
-                    sent(d.sends_forward, d.by_rows), sent(d.sends_backward, d.adds_up_backward),
+    rows.push_back({names[std::size_t(nodes[std::size_t(d.node)].layer_number)], d.how, parameters,
+                    sent(d.sends_forward, d.adds_up_forward), sent(d.sends_backward, d.adds_up_backward),
                     d.copied == 0 ? std::string("nothing") : text_of({"all-to-all of ", bytes(d.copied)})});
   }
   return text_of({ranks, ranks == 1 ? " rank" : " ranks", '\n', aligned(rows)});

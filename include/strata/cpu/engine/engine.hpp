@@ -35,6 +35,7 @@ class cpu_engine {
   using inference_pass = detail::pass<Program, Backend, inferring>;
   using leaf = leaf_sums<Program, Backend>;
   using update_type = weight_update<T, optimizer_type>;
+  using use_of_predictions = detail::use_of_predictions<Program, Backend>;
 
   /// Elements of the memory for the gradient of a leaf.
   static constexpr long gradient_size = plan.is_cut ? plan.largest_segment() : layout.trainable;
@@ -171,7 +172,7 @@ class cpu_engine {
       clear_segment(last);
       for_whole_leaves(last, [&](training_pass& pass, leaf to, const samples<T>& some, bool adds) {
         pass.forward(last);
-        detail::measure<Program>(pass.predictions(), some, to.metrics());
+        use_of_predictions::measure(pass.predictions(), some, to.metrics(), context_.ranks);
         pass.backward(last, adds);
       });
     } else {
@@ -213,11 +214,11 @@ class cpu_engine {
       leaves_.in_micro_batches(l, inference().micro_batch(), [&](const samples<T>& some, long first) {
         inference_pass pass(context_, inference().work_of(thread), sums_of(l), some, first);
         pass.infer();
-        detail::measure<Program>(pass.predictions(), some, sums_of(l).metrics());
+        use_of_predictions::measure(pass.predictions(), some, sums_of(l).metrics(), context_.ranks);
       });
     });
   }
-  /// Labels are not needed.
+  /// Labels are not needed. An output is null where it is not wanted.
   void predict(const output_rows<T>& out) {
     team_->for_tasks(leaves_.occupied(), [&](int l, int thread) {
       leaves_.in_micro_batches(l, inference().micro_batch(), [&](const samples<T>& some, long first) {
@@ -225,7 +226,8 @@ class cpu_engine {
         inference_pass pass(context_, work, sums_of(l), some, first);
         pass.predict();
         for (int k = 0; k < ends.output_count; ++k)
-          std::copy_n(work.predictions(k), some.count * ends.outputs[k], out.at[k] + first * ends.outputs[k]);
+          use_of_predictions::give(work.predictions(k), k, some.count, out.at[k] ? out.at[k] + first * ends.outputs[k] : nullptr,
+                                   context_.ranks);
       });
     });
   }
@@ -244,7 +246,7 @@ class cpu_engine {
     clear_sums(0);
     training_pass pass(context_, training_.work_of(0), sums_of(0), leaves_.batch(), 0);
     pass.forward(0);
-    detail::measure<Program>(pass.predictions(), leaves_.batch(), sums_of(0).metrics());
+    use_of_predictions::measure(pass.predictions(), leaves_.batch(), sums_of(0).metrics(), context_.ranks);
     rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
       if constexpr (!parameterwise_rule<Rule, T> && !factored_rule<Rule, T>) {  // for those, updates_at_once is false
         slot_pointers<Rule::slots> slots(*this);
@@ -393,7 +395,7 @@ class cpu_engine {
     leaves_.in_micro_batches(l, training_.micro_batch(), [&](const samples<T>& some, long first) {
       training_pass pass(context_, training_.work_of(thread), to, some, first);
       pass.forward(0);
-      detail::measure<Program>(pass.predictions(), some, to.metrics());
+      use_of_predictions::measure(pass.predictions(), some, to.metrics(), context_.ranks);
       const bool is_last = first + some.count == end;
       pass.backward(0, adds, [&](int g) {
         if (is_last) done(g);

@@ -7,6 +7,7 @@
 #include <span>
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/cpu/kernels/divided.hpp>
+#include <strata/cpu/kernels/divided_loss.hpp>
 #include <strata/kernel/rank_exchange.hpp>
 #include <strata/program/tensor_backend.hpp>
 
@@ -66,7 +67,7 @@ class tensor_engine : public cpu_engine<Program, tensor_backend<Base>> {
     long most = 0;
     for (int i = 0; i < t.size; ++i)
       if (const auto& d = divisions_of<items>[i]; d.shard_of)
-        most = std::max({most, d.sends_forward(t.in(i)), d.sends_backward(t.in(i))});
+        most = std::max({most, d.sends_forward(t.in(i)), d.sends_backward(t.in(i)), long(d.classes)});
     return most;
   }();
 

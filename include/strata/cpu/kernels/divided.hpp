@@ -77,6 +77,16 @@ void give_gradient(const T* sum, long elements, T* dx, bool add) {
   for (long i = 0; i < elements; ++i) dx[i] += sum[i];
 }
 
+/// The backward pass of a kernel of which each rank has a part, where the gradient of the input is the sum over ranks.
+template <class Part, class T>
+void backward_with_sum_over_ranks(const operands<T>& o, long elements_of_input) {
+  operands<T> part = o;
+  part.adds_dx[0] = false;
+  if (o.dx[0]) part.dx[0] = o.ranks->own();
+  Part::backward(part);
+  if (o.dx[0]) give_gradient(o.ranks->add_up(elements_of_input), elements_of_input, o.dx[0], o.adds_dx[0]);
+}
+
 /// Divided by columns. All ranks get the whole output, and compute parts of the gradient of the input.
 template <class Base, class Op, class P, shape In, bool Gathers>
 struct kernel_by_columns
@@ -141,14 +151,7 @@ struct kernel_by_columns<Base, Op, P, In, false>
   static constexpr int scratch = of_part::scratch, scratch_per_sample = of_part::scratch_per_sample;
 
   static void forward(const operands<T>& o) { of_part::forward(o); }
-  static void backward(const operands<T>& o) {
-    operands<T> part = o;
-    part.adds_dx[0] = false;
-    if (o.dx[0]) part.dx[0] = o.ranks->own();
-    of_part::backward(part);
-    const long elements = long(o.count) * In.size();
-    if (o.dx[0]) give_gradient(o.ranks->add_up(elements), elements, o.dx[0], o.adds_dx[0]);
-  }
+  static void backward(const operands<T>& o) { backward_with_sum_over_ranks<of_part>(o, long(o.count) * In.size()); }
   static void derive(const T* const* w, T* derived) {
     if constexpr (requires { of_part::derive(w, derived); }) of_part::derive(w, derived);
   }

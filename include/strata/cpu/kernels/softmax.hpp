@@ -15,16 +15,22 @@ struct softmax_sum {
   T largest, sum;
 };
 
+/// The sum of exp(logit - largest) of C logits. y: receives these numbers, or null.
+template <class T>
+STRATA_INLINE inline T sum_of_exponentials(const T* x, T largest, int C, T* y) {
+  const vec<T> top = broadcast(largest);
+  return sum_over<T>(C, [&](int i, auto lane) STRATA_INLINE {
+    const vec<T> e = simd::exp<T>(lane.load(x + i) - top);
+    if (y) lane.store(y + i, e);
+    return e;
+  });
+}
+
 /// Of C logits. y: receives exp(logit - largest), or null.
 template <class T>
 [[gnu::noinline]] softmax_sum<T> softmax_sum_of(const T* x, int C, T* y) {
   const T largest = largest_of(x, C);
-  const vec<T> top = broadcast(largest);
-  return {largest, sum_over<T>(C, [&](int i, auto lane) STRATA_INLINE {
-            const vec<T> e = simd::exp<T>(lane.load(x + i) - top);
-            if (y) lane.store(y + i, e);
-            return e;
-          })};
+  return {largest, sum_of_exponentials(x, largest, C, y)};
 }
 
 /// y = softmax(x)

@@ -13,6 +13,8 @@
 #include <strata/distribute/synchronous/process_group_over.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
+#include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/losses/sparse_categorical_crossentropy.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/program/tensor_backend.hpp>
@@ -30,6 +32,16 @@ inline constexpr reason data_parallel_has_at_least_one_group{"data_parallel has 
 inline constexpr reason fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch{
     "a rank that has a part of the layers keeps the activations of a micro-batch: leave out fits_in, and set a smaller "
     "micro_batch"};
+
+// The words of the sentences. None is ever defined.
+template <class Loss, class Why>
+struct loss_cannot_be_divided;
+template <class Metric, class Why>
+struct metric_cannot_be_divided;
+inline constexpr reason by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax{
+    "by_classes, the loss is a categorical crossentropy, with from_logits if the network ends without softmax"};
+inline constexpr reason by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do{
+    "by_classes, a metric has measure_place, as accuracy and top_k_categorical_accuracy do"};
 
 namespace detail {
 /// Which elements of a parameter of the whole network a rank has in one of its own: of (outer, extent, inner) those from
@@ -77,6 +89,52 @@ inline constexpr auto shard_places = [] {
   return all;
 }();
 
+/// Whether a loss compares classes with logits, or with a softmax of them.
+template <class Loss>
+inline constexpr bool is_class_crossentropy = false;
+template <class... Options>
+inline constexpr bool is_class_crossentropy<sparse_categorical_crossentropy<Options...>> = true;
+template <class... Options>
+inline constexpr bool is_class_crossentropy<categorical_crossentropy<Options...>> = true;
+
+template <class Loss, class Network>
+constexpr bool fits_divided_classes() {
+  constexpr const auto& t = tape_of<typename Network::items>;
+  if constexpr (is_class_crossentropy<Loss>)
+    return Loss::settings.from_logits == (t.nodes[t.size - 1].operation != &info_of<softmax>);
+  else
+    return false;
+}
+/// The first metric that needs all predictions of a sample; void: there is none.
+template <class Metrics>
+struct metric_of_all_classes {
+  using type = void;
+};
+template <class First, class... Rest>
+struct metric_of_all_classes<type_list<First, Rest...>>
+    : std::conditional_t<measures_places<First>, metric_of_all_classes<type_list<Rest...>>, std::type_identity<First>> {};
+
+/// no_complaint, or why ranks that have a part of the classes each cannot compute the loss or a metric.
+template <class Program, class Map, int Ranks>
+struct classes_verdict {
+  static auto sentence() {
+    using network = typename Program::network;
+    using unfit = typename metric_of_all_classes<typename Program::metrics>::type;
+    if constexpr (classes_of_rank_in<typename network_of_rank<network, Map, Ranks>::items> == 0)
+      return std::type_identity<no_complaint>{};
+    else if constexpr (!fits_divided_classes<typename Program::loss, network>())
+      return std::type_identity<loss_cannot_be_divided<
+          typename Program::loss,
+          because<by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax>>>{};
+    else if constexpr (!std::is_void_v<unfit>)
+      return std::type_identity<metric_cannot_be_divided<
+          unfit, because<by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do>>>{};
+    else
+      return std::type_identity<no_complaint>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
 /// no_complaint, or why a program cannot be divided.
 template <class Program, class Map, int Ranks, int Groups, class Backend>
 struct tensor_verdict {
@@ -90,6 +148,8 @@ struct tensor_verdict {
           wrong_argument<Backend, because<fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch>>>{};
     else if constexpr (!std::is_same_v<typename layout_verdict<typename Program::network, Map, Ranks>::type, no_complaint>)
       return layout_verdict<typename Program::network, Map, Ranks>{};
+    else if constexpr (!std::is_same_v<typename classes_verdict<Program, Map, Ranks>::type, no_complaint>)
+      return classes_verdict<Program, Map, Ranks>{};
     else
       return sliced_optimizer_verdict<typename Program::optimizer>{};
   }
@@ -131,8 +191,8 @@ template <class Program, class Map, int Ranks, int Groups, communicator C>
   constexpr const auto& t = tape_of<typename network::items>;
   for (int i = 0; i < t.size; ++i)
     if (divisions_of<typename network::items>[i].shard_of)
-      divided += text_of({divided.empty() ? "" : ", ", name_of_layer(t, i).view(),
-                          divisions_of<typename network::items>[i].adds_up_forward ? " by rows" : " by columns"});
+      divided +=
+          text_of({divided.empty() ? "" : ", ", name_of_layer(t, i).view(), " ", divisions_of<typename network::items>[i].how()});
   refuse_differences(*all.group_, {{"number of ranks that divide layers", std::to_string(Ranks)},
                                    {"number of groups that divide batches", std::to_string(Groups)},
                                    {"divided layers", divided},
