@@ -16,13 +16,16 @@ namespace strata {
       const simd::product<STRATA_T>&);                                                                                     \
   STRATA_INSTANCE void simd::detail::skipping_panel<STRATA_T, R, V, simd::lanes<STRATA_T>, simd::of_unsigned_zeros<relu>>( \
       const simd::product<STRATA_T>&);
-#define STRATA_WINOGRAD(M)                                                                                                     \
-  STRATA_INSTANCE void simd::winograd_panel_weights<M, STRATA_T>(const STRATA_T*, int, int, STRATA_T*);                        \
-  STRATA_INSTANCE void simd::winograd_inputs<M, STRATA_T>(const STRATA_T*, const simd::tiled_image&, int, int, std::ptrdiff_t, \
-                                                          int, STRATA_T*, std::ptrdiff_t, std::ptrdiff_t);                     \
-  STRATA_INSTANCE void simd::winograd_store_tile<M, linear, STRATA_T>(const STRATA_T*, std::ptrdiff_t, int,                    \
-                                                                      std::type_identity_t<const STRATA_T*>, STRATA_T*,        \
-                                                                      std::ptrdiff_t, std::ptrdiff_t, int, int, bool);
+#define STRATA_WINOGRAD(M)                                                                              \
+  STRATA_INSTANCE void simd::winograd_panel_weights<M, STRATA_T>(const STRATA_T*, int, int, STRATA_T*); \
+  STRATA_WINOGRAD_TILES(M, false)                                                                       \
+  STRATA_WINOGRAD_TILES(M, true)
+#define STRATA_WINOGRAD_TILES(M, WHOLE)                                                                                        \
+  STRATA_INSTANCE void simd::winograd_inputs<M, WHOLE, STRATA_T>(                                                              \
+      const STRATA_T*, const simd::tiled_image&, int, int, std::ptrdiff_t, int, STRATA_T*, std::ptrdiff_t, std::ptrdiff_t);    \
+  STRATA_INSTANCE void simd::winograd_store_tile<M, linear, WHOLE, STRATA_T>(const STRATA_T*, std::ptrdiff_t, int,             \
+                                                                             std::type_identity_t<const STRATA_T*>, STRATA_T*, \
+                                                                             std::ptrdiff_t, std::ptrdiff_t, int, int, bool);
 #define STRATA_WINOGRAD_PRODUCTS(V)                                                                                          \
   STRATA_INSTANCE void simd::winograd_panel_products<STRATA_T, V>(int, const STRATA_T*, std::ptrdiff_t, std::ptrdiff_t, int, \
                                                                   const STRATA_T*, std::ptrdiff_t, int, STRATA_T*,           \
@@ -107,6 +110,7 @@ STRATA_INSTANCE class detail::step_runner<STRATA_T>;
 #undef STRATA_PANEL
 #undef STRATA_SKIPPING_PANEL
 #undef STRATA_WINOGRAD
+#undef STRATA_WINOGRAD_TILES
 #undef STRATA_WINOGRAD_PRODUCTS
 #undef STRATA_RULE
 

@@ -28,11 +28,12 @@ struct convolution_kernel : kernel_defaults {
                                    at::groups == 1 && C >= 16 && F >= 16;
   static constexpr int tile = winograd_tile(C, F, at::OH, at::OW), back_tile = winograd_tile(F, C, at::H, at::W),
                        gradient_tile = winograd_gradient_tile(at::OH, at::OW);
-  static constexpr winograd_convolution<T, tile> by_tiles{
+  static constexpr bool whole = C % lanes<T> == 0 && F % lanes<T> == 0;
+  static constexpr winograd_convolution<T, tile, winograd_panels::widths_of<T>(F), whole> by_tiles{
       .C = C, .F = F, .out_height = at::OH, .out_width = at::OW, .image = {at::H, at::W, at::top, at::left}};
-  static constexpr winograd_convolution<T, back_tile> back_by_tiles{
+  static constexpr winograd_convolution<T, back_tile, winograd_panels::widths_of<T>(C), whole> back_by_tiles{
       .C = F, .F = C, .out_height = at::H, .out_width = at::W, .image = {at::OH, at::OW, 2 - at::top, 2 - at::left}};
-  static constexpr winograd_weight_gradient<T, gradient_tile> weights_by_tiles{
+  static constexpr winograd_weight_gradient<T, gradient_tile, whole> weights_by_tiles{
       {.C = C, .F = F, .out_height = at::OH, .out_width = at::OW, .image = {at::H, at::W, at::top, at::left}}};
   /// With fewer outputs than 16 windows of 2x2, transforming the sums costs more than the products.
   static constexpr bool winograd_weights = winograd && (at::OH + 1) / 2 * ((at::OW + 1) / 2) >= 16;

@@ -429,11 +429,13 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
 
   /// Winograd: rows of tiles are stored in a band of whole windows, which is pooled when it is complete.
   static constexpr int tile = simd::winograd_tile(C, F, 2 * windows_down, 2 * windows_across), band_rows = tile % 2 + 1;
-  static constexpr simd::winograd_convolution<T, tile> by_tiles{.C = C,
-                                                                .F = F,
-                                                                .out_height = 2 * windows_down,
-                                                                .out_width = 2 * windows_across,
-                                                                .image = {at::H, at::W, at::top, at::left}};
+  static constexpr bool whole = C % L == 0 && F % L == 0;
+  static constexpr simd::winograd_convolution<T, tile, simd::winograd_panels::widths_of<T>(F), whole> by_tiles{
+      .C = C,
+      .F = F,
+      .out_height = 2 * windows_down,
+      .out_width = 2 * windows_across,
+      .image = {at::H, at::W, at::top, at::left}};
   static constexpr int band_line = 2 * windows_across * F, band = simd::aligned_size<T>(band_rows * tile * band_line);
   // The transposed weight gradient, [filter][kernel row][row_size], where windows are sparse.
   static constexpr int row = KW * C, row_size = simd::padded<T>(row), filter_size = KH * row_size;
@@ -545,9 +547,9 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     for (int t = 0; t < n; ++t, m += m_row, walk.skip(1)) {
       const int row = walk.row % band_rows,  // in the band
           rows = by_tiles.out_height - tile * walk.row, columns = by_tiles.out_width - tile * walk.column;
-      simd::winograd_store_tile<tile, linear>(m, element, filters, bias ? bias + first : nullptr,
-                                              lines + tile * (row * band_line + walk.column * F), F, band_line, rows, columns,
-                                              false);
+      simd::winograd_store_tile<tile, linear, whole>(m, element, filters, bias ? bias + first : nullptr,
+                                                     lines + tile * (row * band_line + walk.column * F), F, band_line, rows,
+                                                     columns, false);
       if (walk.column + 1 == walk.across && (row + 1 == band_rows || walk.row + 1 == walk.down)) {
         const int begin = (walk.row - row) * tile / 2, end = std::min(begin + band_rows * tile / 2, windows_down);
         const std::ptrdiff_t to = std::ptrdiff_t(begin) * windows_across * F + first;

@@ -18,17 +18,25 @@ struct winograd_panels {
     return {vectors, count, each, vectors - each * (count - 1)};
   }
   constexpr int width(int panel) const { return panel + 1 < count ? each : rest; }
+
+  /// The widths of panels that there are, as bits: others need no code.
+  static constexpr unsigned all_widths = ~0u;
+  template <class T>
+  static constexpr unsigned widths_of(int columns) {
+    const auto cut = of<T>(columns);
+    return (cut.count > 1 ? 1u << cut.each : 0) | 1u << cut.rest;
+  }
 };
 
-/// Calls f(integral_constant number of vectors), for 1 ... most.
-template <class F>
+/// Calls f(integral_constant number of vectors), for 1 ... most, as far as they are among Widths.
+template <unsigned Widths = winograd_panels::all_widths, class F>
 void with_vectors(int vectors, F&& f) {
-  if constexpr (winograd_panels::most == 4) {
-    if (vectors == 4) return f(std::integral_constant<int, 4>{});
-    if (vectors == 3) return f(std::integral_constant<int, 3>{});
-  }
-  if (vectors == 2) return f(std::integral_constant<int, 2>{});
-  f(std::integral_constant<int, 1>{});
+  const auto call_for = [&](auto V) {
+    if constexpr (V <= winograd_panels::most && (Widths >> V & 1) != 0)
+      if (vectors == V) f(V);
+  };
+  call_for(std::integral_constant<int, 4>{}), call_for(std::integral_constant<int, 3>{});
+  call_for(std::integral_constant<int, 2>{}), call_for(std::integral_constant<int, 1>{});
 }
 
 /// The transforms of F(MxM, 3x3) along one axis. Data, kernel and outputs are coefficients of polynomials, which are multiplied
@@ -295,8 +303,8 @@ STRATA_INLINE inline void winograd_strip(const T* x, const tiled_image& image, i
 }  // namespace detail
 
 /// v[element][tile][v_row] = B^T d B of `count` tiles d of (M + 2)^2 pixels, each M pixels to the right of the one before. `row`
-/// and `column` count tiles.
-template <int M, class T>
+/// and `column` count tiles. Whole: C is a multiple of a vector.
+template <int M, bool Whole, class T>
 [[gnu::noinline]] void winograd_inputs(const T* x, const tiled_image& image, int row, int column, std::ptrdiff_t C, int count,
                                        T* v, std::ptrdiff_t v_row, std::ptrdiff_t element) {
   constexpr int L = lanes<T>, most = 4;  // tiles whose columns stay in the first-level cache
@@ -305,7 +313,8 @@ template <int M, class T>
     const int some = std::min(most, count - t), top = row * M - image.top, left = (column + t) * M - image.left;
     std::ptrdiff_t c = 0;
     for (; c + L <= C; c += L) detail::winograd_strip<M, true>(x + c, image, top, left, C, L, some, v + c, v_row, element, strip);
-    if (c < C) detail::winograd_strip<M, false>(x + c, image, top, left, C, int(C - c), some, v + c, v_row, element, strip);
+    if constexpr (!Whole)
+      if (c < C) detail::winograd_strip<M, false>(x + c, image, top, left, C, int(C - c), some, v + c, v_row, element, strip);
   }
 }
 

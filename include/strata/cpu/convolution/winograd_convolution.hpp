@@ -19,8 +19,9 @@ struct tile_walk {
 };
 
 /// A 3x3 convolution of several images with C channels and F filters, by tiles of MxM outputs. It takes as many tiles at a time
-/// as leave their transforms in half of a second-level cache while all weights pass.
-template <class T, int M>
+/// as leave their transforms in half of a second-level cache while all weights pass. Widths: those of the panels of F. Whole: C
+/// and F are multiples of a vector.
+template <class T, int M, unsigned Widths = winograd_panels::all_widths, bool Whole = false>
 struct winograd_convolution {
   int C, F, out_height, out_width;
   tiled_image image;
@@ -56,13 +57,14 @@ struct winograd_convolution {
       const int n = std::min(at_once, all - first);
       for (int t = 0; t < n;) {
         const int some = std::min(n - t, across() - in.column);
-        winograd_inputs<M>(images + in.image * size, image, in.row, in.column, C, some, v + t * v_row(), v_row(), v_element());
+        winograd_inputs<M, Whole>(images + in.image * size, image, in.row, in.column, C, some, v + t * v_row(), v_row(),
+                                  v_element());
         in.skip(some), t += some;
       }
       const tile_walk begin = out;
       for (int p = 0; p < cut.count; ++p) {
         const int vectors = cut.width(p), f = p * cut.each * L;
-        with_vectors(vectors, [&](auto V) {
+        with_vectors<Widths>(vectors, [&](auto V) {
           const int rows = (n + winograd_rows(V) - 1) / winograd_rows(V) * winograd_rows(V);
           winograd_panel_products<T, V>(elements, v, v_row(), v_element(), rows, u + std::ptrdiff_t(C) * f, u_element, C, m,
                                         m_element());
@@ -74,8 +76,9 @@ struct winograd_convolution {
   }
 };
 
-/// y (+)= activation(bias + A^T m A) for one tile and n filters: `rows` rows and `columns` columns of its outputs.
-template <int M, class Activation, class T>
+/// y (+)= activation(bias + A^T m A) for one tile and n filters: `rows` rows and `columns` columns of its outputs. Whole: n is a
+/// multiple of a vector.
+template <int M, class Activation, bool Whole, class T>
 [[gnu::noinline]] void winograd_store_tile(const T* m, std::ptrdiff_t element, int n, std::type_identity_t<const T*> bias, T* y,
                                            std::ptrdiff_t pixel, std::ptrdiff_t line, int rows, int columns, bool add) {
   constexpr int L = lanes<T>;
@@ -96,22 +99,22 @@ template <int M, class Activation, class T>
         }
       });
     };
-    if (last == L)
+    if (Whole || last == L)
       put(std::true_type{});
-    else
+    else if constexpr (!Whole)
       put(std::false_type{});
   }
 }
 
 /// The same for n tiles and the filters of a panel.
-template <class Activation, class T, int M>
-void winograd_store(const winograd_convolution<T, M>& s, const T* m, std::ptrdiff_t element, int m_row, int n, tile_walk& walk,
-                    int first, int filters, std::type_identity_t<const T*> bias, T* y, bool add) {
+template <class Activation, class T, int M, unsigned Widths, bool Whole>
+void winograd_store(const winograd_convolution<T, M, Widths, Whole>& s, const T* m, std::ptrdiff_t element, int m_row, int n,
+                    tile_walk& walk, int first, int filters, std::type_identity_t<const T*> bias, T* y, bool add) {
   const std::ptrdiff_t pixel = s.F, line = pixel * s.out_width, size = line * s.out_height;
   for (int t = 0; t < n; ++t, m += m_row, walk.skip(1))
-    winograd_store_tile<M, Activation>(m, element, filters, bias ? bias + first : nullptr,
-                                       y + walk.image * size + M * (walk.row * line + walk.column * pixel) + first, pixel, line,
-                                       s.out_height - M * walk.row, s.out_width - M * walk.column, add);
+    winograd_store_tile<M, Activation, Whole>(m, element, filters, bias ? bias + first : nullptr,
+                                              y + walk.image * size + M * (walk.row * line + walk.column * pixel) + first, pixel,
+                                              line, s.out_height - M * walk.row, s.out_width - M * walk.column, add);
 }
 
 }  // namespace strata::simd

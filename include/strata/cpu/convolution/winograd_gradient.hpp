@@ -105,9 +105,9 @@ template <int M, class T>
 
 /// Goes through the samples in order, and through large images in parts: all transforms of a part stay in the second-level cache.
 /// A part is summed by itself, so its size depends on the shape only.
-template <class T, int M>
+template <class T, int M, bool Whole = false>
 struct winograd_weight_gradient {
-  winograd_convolution<T, M> convolution;
+  winograd_convolution<T, M, winograd_panels::all_widths, Whole> convolution;
 
   static constexpr int L = lanes<T>, elements = winograd_points<M>::elements, most_vectors = registers == 32 ? 2 : 1;
   constexpr int C() const { return convolution.C; }
@@ -167,8 +167,8 @@ struct winograd_weight_gradient {
           walk = begin;
           for (int t = 0; t < tiles;) {
             const int n = std::min(tiles - t, walk.across - walk.column);
-            winograd_inputs<M>(x + (image + i) * x_size, from, walk.row, walk.column, C(), n,
-                               v + std::ptrdiff_t(i * tiles + t) * v_row(), v_row(), v_element());
+            winograd_inputs<M, Whole>(x + (image + i) * x_size, from, walk.row, walk.column, C(), n,
+                                      v + std::ptrdiff_t(i * tiles + t) * v_row(), v_row(), v_element());
             walk.skip(n), t += n;
           }
           windows(dz + (image + i) * dz_size, tiles, begin, z + std::ptrdiff_t(i * tiles) * panel() * L);

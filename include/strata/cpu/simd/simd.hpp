@@ -405,12 +405,12 @@ STRATA_INLINE inline V interleave(V a, V b, std::integer_sequence<int, I...>) {
 template <class T, int S>
 STRATA_INLINE inline void transpose_rounds(vec<T>* r) {
   using all = std::make_integer_sequence<int, lanes<T>>;
-  unroll<lanes<T>>([&](auto i) STRATA_INLINE {
-    if constexpr ((i & S) == 0) {
-      const vec<T> a = r[i], b = r[i + S];
-      r[i] = interleave<S, false>(a, b, all{}), r[i + S] = interleave<S, true>(a, b, all{});
-    }
-  });
+  STRATA_UNROLL
+  for (int k = 0; k < lanes<T> / 2; ++k) {
+    const int i = k / S * 2 * S + k % S;  // those without bit S
+    const vec<T> a = r[i], b = r[i + S];
+    r[i] = interleave<S, false>(a, b, all{}), r[i + S] = interleave<S, true>(a, b, all{});
+  }
   if constexpr (S > 1) transpose_rounds<T, S / 2>(r);
 }
 }  // namespace detail
