@@ -60,9 +60,9 @@ inline double fma_peak() {
 /// An array aligned to 64 bytes.
 template <class T>
 auto aligned_array(std::size_t n) {
-  auto array = detail::allocate_aligned<T>(n + 16);
+  auto array = detail::allocate_shared_aligned<T>(n + 16);
   std::memset(static_cast<void*>(array.get()), 0, sizeof(T) * (n + 16));
-  return array;
+  return std::shared_ptr<T[]>(array, array.get());
 }
 
 }  // namespace strata::bench

@@ -14,13 +14,13 @@ template <class T>
 class arena {
   static_assert(std::is_trivially_copyable_v<T>);
 
-  detail::aligned_memory<T> data_;
+  detail::aligned_memory memory_;
   std::size_t size_ = 0;
 
  public:
   arena() = default;
-  explicit arena(std::size_t size) : data_(detail::allocate_aligned<T>(std::max<std::size_t>(size, 1))), size_(size) {
-    std::fill_n(data_.get(), size, T{});
+  explicit arena(std::size_t size) : memory_(std::max<std::size_t>(size, 1) * sizeof(T)), size_(size) {
+    std::fill_n(data(), size, T{});
   }
   /// Returns whether it had to grow.
   bool grow(std::size_t size) {
@@ -28,13 +28,13 @@ class arena {
     *this = arena(size);
     return true;
   }
-  T* data() { return data_.get(); }
-  const T* data() const { return data_.get(); }
+  T* data() { return static_cast<T*>(memory_.begin()); }
+  const T* data() const { return static_cast<const T*>(memory_.begin()); }
   std::size_t size() const { return size_; }
   std::span<T> span() { return {data(), size_}; }
   std::span<const T> span() const { return {data(), size_}; }
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  const T& operator[](std::size_t i) const { return data()[i]; }
 };
 
 /// Some elements of an arena.
