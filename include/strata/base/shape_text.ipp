@@ -4,7 +4,7 @@
 namespace strata::detail {
 
 STRATA_FUNCTION std::string shape_text(std::span<const std::uint64_t> extents) {
-  return text_of({'(', joined(extents.size(), ", ", [&](std::size_t i) { return std::to_string(extents[i]); }),
+  return text_of({'(', joined(extents.size(), ", ", [&](std::size_t i) { return text_of({extents[i]}); }),
                   extents.size() == 1 ? ",)" : ")"});
 }
 
@@ -14,7 +14,9 @@ STRATA_FUNCTION std::string shape_text(const shape& s) {
 }
 
 STRATA_FUNCTION std::string batch_shape_text(const shape& s) {
-  return text_of({"(None", joined(std::size_t(s.rank()), "", [&](std::size_t i) { return text_of({", ", s[int(i)]}); }), ')'});
+  std::string text = "(None";
+  for (int i = 0; i < s.rank(); ++i) text += text_of({", ", s[i]});
+  return text += ')';
 }
 
 }  // namespace strata::detail

@@ -2,6 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <span>
 #include <strata/base/linkage.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>

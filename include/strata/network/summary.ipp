@@ -51,7 +51,7 @@ STRATA_FUNCTION std::vector<std::string> parameter_names(std::span<const tape_no
 }
 
 STRATA_FUNCTION std::string grouped(long n) {
-  std::string digits = std::to_string(n);
+  std::string digits = text_of({n});
   for (int at = int(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(std::size_t(at), 1, ',');
   return digits;
 }
@@ -102,13 +102,13 @@ class summary_table {
   }
 
   /// The cells of the columns, from the first on; there may be more.
-  [[gnu::cold]] void add(std::span<const std::string> cells) {
+  [[gnu::cold]] void add(std::initializer_list<std::string_view> cells) {
     if (!rows_.empty()) rows_ += rule("├", "─", "┼", "┤");
-    rows_ += row(cells, "│");
+    rows_ += row(cells.begin(), "│");
   }
 
   [[gnu::cold]] std::string text() const {
-    std::string headers[most];
+    std::string_view headers[most];
     for (std::size_t i = 0; i < count_; ++i) headers[i] = columns_[i].header;
     return text_of({rule("┏", "━", "┳", "┓"), row(headers, "┃"), rule("┡", "━", "╇", "┩"), rows_, rule("└", "─", "┴", "┘")});
   }
@@ -145,9 +145,9 @@ class summary_table {
     return n;
   }
 
-  [[gnu::cold]] std::string row(std::span<const std::string> cells, std::string_view bar) const {
+  [[gnu::cold]] std::string row(const std::string_view* cells, std::string_view bar) const {
     std::string_view left[most];  // of each cell, what has not been written
-    for (std::size_t i = 0; i < count_; ++i) left[i] = cells[i];
+    std::copy_n(cells, count_, left);
     std::string out;
     for (bool more = true; more;) {
       more = false;
@@ -188,9 +188,8 @@ STRATA_FUNCTION std::string summary_text(std::span<const tape_node> nodes, std::
     long parameters = 0;
     for (const parameter_slot& s : slots)
       if (nodes[std::size_t(s.node)].layer_number == layer) parameters += s.what.extents.size();
-    const std::string cells[] = {text_of({names[std::size_t(layer)], " (", last->layer->class_name, ")"}),
-                                 batch_shape_text(last->out), grouped(parameters), inputs.empty() ? "-" : inputs};
-    table.add(cells);
+    table.add({text_of({names[std::size_t(layer)], " (", last->layer->class_name, ")"}), batch_shape_text(last->out),
+               grouped(parameters), inputs.empty() ? "-" : inputs});
   }
 
   std::string out = text_of({"Model: \"", options.name.empty() ? std::string(chain ? "sequential" : "functional") : options.name,

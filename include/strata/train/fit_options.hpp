@@ -117,7 +117,8 @@ class class_weight {
     std::string out;
     for (const auto& [index, weight] : weights_)
       out += detail::formatted("%s%d: %.17g", out.empty() ? ", class_weight {" : ", ", index, weight);
-    return out.empty() ? out : out + '}';
+    if (!out.empty()) out += '}';
+    return out;
   }
   [[gnu::cold]] double of(int index) const {
     for (const auto& one : weights_)

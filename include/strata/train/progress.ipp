@@ -103,7 +103,7 @@ STRATA_FUNCTION void progress_bar::write_bar(line& text, int length) const {
     return;
   }
   const int full = int(std::min(length * done_ / steps_, long{length}));
-  text.add(detail::formatted("%*ld/%ld", int(std::to_string(steps_).size()), done_, steps_), colour::bold).add(" ");
+  text.add(detail::formatted("%*ld/%ld", int(detail::text_of({steps_}).size()), done_, steps_), colour::bold).add(" ");
   // Without colours, the rest of the bar is blank.
   text.add(repeated("━", full), colour::green).add(repeated(terminal_.colours ? "━" : " ", length - full), colour::white);
 }

@@ -50,7 +50,8 @@ STRATA_FUNCTION std::string frozen_layers(std::span<const tape_node> nodes, std:
   for (std::size_t s = 0; s < slots.size(); ++s)
     if (const int number = nodes[std::size_t(slots[s].node)].layer_number; frozen[s] && number != std::exchange(last, number))
       out += text_of({out.empty() ? ", frozen {" : ", ", names[std::size_t(number)]});
-  return out.empty() ? out : out + '}';
+  if (!out.empty()) out += '}';
+  return out;
 }
 
 }  // namespace strata::detail

@@ -147,7 +147,7 @@ class thread_team {
   [[gnu::cold]] explicit thread_team(int size)
       : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))), shares_(std::size_t(size_)) {
     STRATA_TRY {
-      for (int rank = 1; rank < size_; ++rank) others_.emplace_back([this, rank] { work(rank); });
+      for (int rank = 1; rank < size_; ++rank) others_.push_back(std::thread([this, rank] { work(rank); }));
     }
     STRATA_CATCH(const std::system_error& failure) {
       const std::size_t started = others_.size() + 1;

@@ -61,7 +61,7 @@ class gather_team {
   [[gnu::cold]] void resize(int threads) {
     while (others_.size() + 1 < static_cast<std::size_t>(threads)) {
       const int rank = static_cast<int>(others_.size()) + 1;
-      others_.emplace_back([this, rank] { work(rank); });
+      others_.push_back(std::thread([this, rank] { work(rank); }));
     }
     if (members_.exchange(threads, std::memory_order_release) < threads) members_.notify_all();
   }

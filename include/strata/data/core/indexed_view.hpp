@@ -42,7 +42,7 @@ class indexed_view : public std::ranges::view_base {
   /// Throws strata::error, naming the source, if there are no rows or more than 2^32 - 1.
   indexed_view(const char* source, Rows rows) : source_(source), rows_(std::move(rows)) {
     const std::size_t n = rows_.size();
-    if (n == 0) throw_error(std::string(source) + ": the data set is empty");
+    if (n == 0) throw_error({source, ": the data set is empty"});
     if (n > std::numeric_limits<std::uint32_t>::max())
       throw_error({source, ": ", n, " samples are more than a sample_index can number"});
   }

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <ranges>
+#include <strata/base/text.hpp>
 #include <strata/data/core/rows.hpp>
 #include <string>
 #include <type_traits>
@@ -58,7 +59,7 @@ template <class V>
 std::string order_of(const V& view) {
   std::string order;
   if constexpr (requires { view.base(); }) order = order_of(view.base());
-  if constexpr (requires { view.order(); }) order += (order.empty() ? "" : " | ") + view.order();
+  if constexpr (requires { view.order(); }) order += strata::detail::text_of({order.empty() ? "" : " | ", view.order()});
   return order;
 }
 /// Whether this view and all before it have the same order on every worker.
