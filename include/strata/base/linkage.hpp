@@ -5,8 +5,11 @@
 #ifdef STRATA_COMPILED
 /// Before a function that is defined in a .ipp file.
 #define STRATA_FUNCTION
+/// Before one that is called in each step.
+#define STRATA_STEP_FUNCTION
 #else
 #define STRATA_FUNCTION __attribute__((cold)) inline
+#define STRATA_STEP_FUNCTION inline
 #endif
 
 /// Whether headers include their .ipp files: in a program without the library, and in the library itself.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <strata/base/linkage.hpp>
 #include <strata/base/random.hpp>
 #include <utility>
 
@@ -37,13 +38,7 @@ class random_draws {
     if (used_ == words_.size()) refill();
     return words_[used_++];
   }
-  [[gnu::noinline]] void refill() {
-    for (std::size_t b = 0; b < blocks; ++b) {
-      const philox::block r = generator_(next_++, epoch_);
-      std::copy(r.begin(), r.end(), words_.begin() + static_cast<std::ptrdiff_t>(4 * b));
-    }
-    used_ = 0;
-  }
+  void refill();
 
   philox generator_;
   std::uint64_t epoch_ = 0, next_ = 0;
@@ -52,3 +47,7 @@ class random_draws {
 };
 
 }  // namespace strata::detail
+
+#if STRATA_DEFINES
+#include <strata/base/random_draws.ipp>
+#endif

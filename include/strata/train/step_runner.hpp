@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/linkage.hpp>
 #include <strata/base/stopwatch.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -28,32 +29,10 @@ inline void accumulate(std::span<metric_sum> sums, std::span<const metric_sum> o
 }
 
 /// How many pairs of sums there are.
-inline std::size_t pairs_of(std::span<const reported_metric> metrics) {
-  std::size_t pairs = 0;
-  for (const reported_metric& m : metrics) pairs += m.pairs();
-  return pairs;
-}
+std::size_t pairs_of(std::span<const reported_metric> metrics);
 
 /// Means and results by name: loss, accuracy; with the prefix val_loss, val_accuracy.
-[[gnu::cold, gnu::noinline]] inline void report(logs& to, std::span<const metric_sum> sums,
-                                                std::span<const reported_metric> metrics, const char* prefix) {
-  for (const reported_metric& m : metrics) {
-    const std::span<const metric_sum> own = sums.first(m.pairs());
-    sums = sums.subspan(m.pairs());
-    const std::string name = text_of({prefix, m.name});
-    if (!m.results) {
-      to.set(name, own[0].mean());
-      continue;
-    }
-    std::vector<double> numbers, values(std::max<std::size_t>(m.values, 1));
-    for (const metric_sum& pair : own) numbers.push_back(pair.sum), numbers.push_back(pair.count);
-    m.results(std::span(numbers).first(m.sums), values);
-    if (m.values > 0)
-      to.set_array(name, std::move(values));
-    else
-      to.set(name, values[0]);
-  }
-}
+void report(logs& to, std::span<const metric_sum> sums, std::span<const reported_metric> metrics, const char* prefix);
 
 template <class T>
 class step_runner {
@@ -163,3 +142,7 @@ void step_runner<T>::timed(void (any_executor<T>::*step)(const samples<T>&, std:
 }
 
 }  // namespace strata::detail
+
+#if STRATA_DEFINES
+#include <strata/train/step_runner.ipp>
+#endif

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
+#include <strata/base/linkage.hpp>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -84,57 +85,18 @@ class thread_team {
 
   /// Pauses that take longer than the time between two phases of a step, and far less than a user notices. They are measured,
   /// because a pause takes 4 cycles on some processors and 140 on others.
-  static int spins_for(std::chrono::microseconds time) {
-    using clock = std::chrono::steady_clock;
-    constexpr int some = 256;
-    clock::duration fastest = clock::duration::max();
-    for (int attempt = 0; attempt < 4; ++attempt) {
-      const auto start = clock::now();
-      for (int i = 0; i < some; ++i) pause();
-      fastest = std::min(fastest, clock::now() - start);
-    }
-    return static_cast<int>(std::clamp<std::int64_t>(some * (time / std::max(fastest, clock::duration(1))), 1'000, 1'000'000));
-  }
+  static int spins_for(std::chrono::microseconds time);
 
   /// Rounded up: if there are fewer tasks than threads, the caller, which is awake, has one.
   int share_begin(int count, int rank) const { return int((std::int64_t(count) * rank + size_ - 1) / size_); }
 
   /// Takes tasks of a phase, its own first. Each look at the share of another thread costs a cache line, so a thread stops when
   /// the phase is over. A late thread may be wrong about that, but the caller is not, and takes the tasks that are left.
-  void help(int rank, unsigned phase) {
-    for (int i = 0; i < size_; ++i) {
-      const int other = rank + i < size_ ? rank + i : rank + i - size_;
-      if (!take(shares_[std::size_t(other)], rank, phase)) return;
-    }
-  }
+  void help(int rank, unsigned phase);
   /// Returns whether tasks of the phase may be left in other shares.
-  bool take(share& from, int rank, unsigned phase) {
-    for (tickets seen = from.left.load(std::memory_order_relaxed);;) {
-      if (!seen.are_of(phase)) return false;
-      if (!seen.any()) return unfinished_.load(std::memory_order_relaxed) > 0;
-      // Acquires what the caller wrote before it stored the tickets: run_task_, context_ and unfinished_.
-      if (!from.left.compare_exchange_weak(seen, seen.rest(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
-      run_task_(context_, seen.next(), rank);
-      // From here on the caller may return, and start the next phase.
-      if (unfinished_.fetch_sub(1, std::memory_order_release) == 1) return false;
-      seen = from.left.load(std::memory_order_relaxed);
-    }
-  }
+  bool take(share& from, int rank, unsigned phase);
 
-  void work(int rank) {
-    const flush_denormals scope;
-    for (unsigned seen = 0;;) {
-      bool waits = true;
-      for (int i = 0; i < spins_ && waits; ++i) {
-        pause();
-        waits = phase_.load(std::memory_order_acquire) == seen;
-      }
-      if (waits) phase_.wait(seen, std::memory_order_acquire);  // waking a thread costs the caller a system call
-      if (stop_.load(std::memory_order_relaxed)) return;
-      seen = phase_.load(std::memory_order_acquire);
-      help(rank, seen);
-    }
-  }
+  void work(int rank);
 
  public:
   /// Of a thread that waits in a loop.
@@ -144,17 +106,7 @@ class thread_team {
 #endif
   }
 
-  [[gnu::cold]] explicit thread_team(int size)
-      : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))), shares_(std::size_t(size_)) {
-    STRATA_TRY {
-      for (int rank = 1; rank < size_; ++rank) others_.push_back(std::thread([this, rank] { work(rank); }));
-    }
-    STRATA_CATCH(const std::system_error& failure) {
-      const std::size_t started = others_.size() + 1;
-      end();
-      throw_error({"cannot start ", size_, " threads, only ", started, ": ", failure.what()});
-    }
-  }
+  explicit thread_team(int size);
   thread_team(const thread_team&) = delete;
   thread_team& operator=(const thread_team&) = delete;
   ~thread_team() { end(); }
@@ -172,33 +124,11 @@ class thread_team {
   }
 
  private:
-  void end() {
-    stop_.store(true, std::memory_order_relaxed);
-    phase_.fetch_add(1, std::memory_order_release);
-    phase_.notify_all();
-    for (std::thread& t : others_) t.join();
-  }
+  void end();
 
   using task_function = void (*)(void* context, int task, int rank);
 
-  [[gnu::noinline]] void for_tasks(int count, task_function f, void* context) {
-    const flush_denormals scope;
-    if (size_ == 1 || count <= 1) {
-      for (int task = 0; task < count; ++task) f(context, task, 0);
-      return;
-    }
-    run_task_ = f;
-    context_ = context;
-    unfinished_.store(count, std::memory_order_relaxed);
-    const unsigned phase = phase_.load(std::memory_order_relaxed) + 1;
-    for (int rank = 0; rank < size_; ++rank)
-      shares_[std::size_t(rank)].left.store(tickets::of(phase, share_begin(count, rank), share_begin(count, rank + 1)),
-                                            std::memory_order_release);
-    phase_.store(phase, std::memory_order_release);
-    phase_.notify_all();
-    help(0, phase);
-    while (unfinished_.load(std::memory_order_acquire) > 0) pause();
-  }
+  void for_tasks(int count, task_function f, void* context);
 };
 
 /// The number of threads that this process may use.
@@ -208,3 +138,7 @@ inline int available_cores() {
 }
 
 }  // namespace strata
+
+#if STRATA_DEFINES
+#include <strata/cpu/engine/team.ipp>
+#endif

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <strata/base/linkage.hpp>
 #include <thread>
 #include <vector>
 
@@ -18,14 +19,7 @@ class gather_team {
   gather_team() = default;
   gather_team(const gather_team&) = delete;
   gather_team& operator=(const gather_team&) = delete;
-  ~gather_team() {
-    stops_.store(true, std::memory_order_relaxed);
-    members_.store(std::numeric_limits<int>::max(), std::memory_order_release);
-    members_.notify_all();
-    phase_.fetch_add(1, std::memory_order_release);
-    phase_.notify_all();
-    for (std::thread& t : others_) t.join();
-  }
+  ~gather_team();
 
   /// Calls f(begin, end) for parts of 0 ... count - 1 on at most `threads` threads. Returns when all are done. f must not throw.
   template <class F>
@@ -41,58 +35,18 @@ class gather_team {
  private:
   using part_function = void (*)(const void* context, std::size_t begin, std::size_t end);
 
-  [[gnu::noinline]] void for_parts(std::size_t count, int threads, part_function f, const void* context) {
-    resize(threads);
-    run_part_ = f;
-    context_ = context;
-    done_.store(0, std::memory_order_relaxed);
-    ticket_.store(ticket(0, count), std::memory_order_release);
-    phase_.fetch_add(1, std::memory_order_release);
-    phase_.notify_all();
-    help();
-    for (std::size_t done = done_.load(std::memory_order_acquire); done != count; done = done_.load(std::memory_order_acquire))
-      done_.wait(static_cast<std::uint32_t>(done), std::memory_order_acquire);
-  }
+  void for_parts(std::size_t count, int threads, part_function f, const void* context);
 
   /// The first sample that no thread has taken, and the number of samples.
   static std::uint64_t ticket(std::size_t next, std::size_t count) { return std::uint64_t{count} << 32 | next; }
 
   /// Threads above the number sleep, but stay: autotune may choose another number.
-  [[gnu::cold]] void resize(int threads) {
-    while (others_.size() + 1 < static_cast<std::size_t>(threads)) {
-      const int rank = static_cast<int>(others_.size()) + 1;
-      others_.push_back(std::thread([this, rank] { work(rank); }));
-    }
-    if (members_.exchange(threads, std::memory_order_release) < threads) members_.notify_all();
-  }
+  void resize(int threads);
 
-  void work(int rank) {
-    for (std::uint32_t seen = 0;; seen = phase_.load(std::memory_order_acquire)) {
-      help();
-      phase_.wait(seen, std::memory_order_acquire);
-      for (int members = members_.load(std::memory_order_acquire); members <= rank;
-           members = members_.load(std::memory_order_acquire))
-        members_.wait(members, std::memory_order_acquire);
-      if (stops_.load(std::memory_order_relaxed)) return;
-    }
-  }
+  void work(int rank);
 
   /// Takes parts while there are any.
-  void help() {
-    for (;;) {
-      std::uint64_t seen = ticket_.load(std::memory_order_acquire);
-      std::size_t begin, end, count;
-      do {
-        begin = seen & 0xFFFF'FFFF, count = seen >> 32;
-        if (begin == count) return;
-        const std::size_t members = static_cast<std::size_t>(members_.load(std::memory_order_relaxed));
-        end = begin + std::max<std::size_t>(1, (count - begin) / (4 * members));
-      } while (!ticket_.compare_exchange_weak(seen, ticket(end, count), std::memory_order_acq_rel, std::memory_order_acquire));
-      run_part_(context_, begin, end);
-      const auto part = static_cast<std::uint32_t>(end - begin);
-      if (done_.fetch_add(part, std::memory_order_acq_rel) + part == count) done_.notify_all();
-    }
-  }
+  void help();
 
   // Written before the ticket; read after a part has been taken.
   part_function run_part_ = nullptr;
@@ -107,3 +61,7 @@ class gather_team {
 };
 
 }  // namespace strata::data::detail
+
+#if STRATA_DEFINES
+#include <strata/data/core/gather_team.ipp>
+#endif

@@ -1,0 +1,64 @@
+// Definitions of gather_team.hpp.
+#pragma once
+
+namespace strata::data::detail {
+
+STRATA_FUNCTION gather_team::~gather_team() {
+  stops_.store(true, std::memory_order_relaxed);
+  members_.store(std::numeric_limits<int>::max(), std::memory_order_release);
+  members_.notify_all();
+  phase_.fetch_add(1, std::memory_order_release);
+  phase_.notify_all();
+  for (std::thread& t : others_) t.join();
+}
+
+[[gnu::noinline]] STRATA_STEP_FUNCTION void gather_team::for_parts(std::size_t count, int threads, part_function f,
+                                                                   const void* context) {
+  resize(threads);
+  run_part_ = f;
+  context_ = context;
+  done_.store(0, std::memory_order_relaxed);
+  ticket_.store(ticket(0, count), std::memory_order_release);
+  phase_.fetch_add(1, std::memory_order_release);
+  phase_.notify_all();
+  help();
+  for (std::size_t done = done_.load(std::memory_order_acquire); done != count; done = done_.load(std::memory_order_acquire))
+    done_.wait(static_cast<std::uint32_t>(done), std::memory_order_acquire);
+}
+
+STRATA_FUNCTION void gather_team::resize(int threads) {
+  while (others_.size() + 1 < static_cast<std::size_t>(threads)) {
+    const int rank = static_cast<int>(others_.size()) + 1;
+    others_.push_back(std::thread([this, rank] { work(rank); }));
+  }
+  if (members_.exchange(threads, std::memory_order_release) < threads) members_.notify_all();
+}
+
+STRATA_STEP_FUNCTION void gather_team::work(int rank) {
+  for (std::uint32_t seen = 0;; seen = phase_.load(std::memory_order_acquire)) {
+    help();
+    phase_.wait(seen, std::memory_order_acquire);
+    for (int members = members_.load(std::memory_order_acquire); members <= rank;
+         members = members_.load(std::memory_order_acquire))
+      members_.wait(members, std::memory_order_acquire);
+    if (stops_.load(std::memory_order_relaxed)) return;
+  }
+}
+
+STRATA_STEP_FUNCTION void gather_team::help() {
+  for (;;) {
+    std::uint64_t seen = ticket_.load(std::memory_order_acquire);
+    std::size_t begin, end, count;
+    do {
+      begin = seen & 0xFFFF'FFFF, count = seen >> 32;
+      if (begin == count) return;
+      const std::size_t members = static_cast<std::size_t>(members_.load(std::memory_order_relaxed));
+      end = begin + std::max<std::size_t>(1, (count - begin) / (4 * members));
+    } while (!ticket_.compare_exchange_weak(seen, ticket(end, count), std::memory_order_acq_rel, std::memory_order_acquire));
+    run_part_(context_, begin, end);
+    const auto part = static_cast<std::uint32_t>(end - begin);
+    if (done_.fetch_add(part, std::memory_order_acq_rel) + part == count) done_.notify_all();
+  }
+}
+
+}  // namespace strata::data::detail
