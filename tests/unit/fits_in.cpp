@@ -3,10 +3,12 @@
 
 #include <cstring>
 #include <sstream>
+#include <strata/distribute/mirrored.hpp>
 #include <strata/program/fits_in.hpp>
 #include <strata/program/print_plan.hpp>
 #include <strata/strata.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "error_of.hpp"
@@ -64,6 +66,14 @@ TEST_CASE("what is computed again has the same bits") {
   check_bits<deep, bytes<deep, cpu>() * 9 / 10>();
   check_bits<deep, bytes<deep, cpu>() * 2 / 3>();
   check_bits<images, bytes<images, cpu>() - 14'000>();
+}
+
+TEST_CASE("other strategies take a budget, too") {
+  using P = program_of<deep>;
+  using backend = fits_in<bytes<deep, cpu>() * 9 / 10>;
+  auto executor = mirrored<backend>{cpus(2)}.make<P>(adam{}, 3);
+  static_assert(std::is_same_v<decltype(executor), synchronous_executor<P, backend>>);
+  CHECK(executor.parameters().size() > 0);
 }
 
 TEST_CASE("print_plan names the pieces") {

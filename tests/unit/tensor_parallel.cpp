@@ -84,6 +84,13 @@ outcome trained(const Strategy& strategy, float scale = 1) {
   return out;
 }
 
+/// What print_plan looks at in a trainer.
+template <class P, class Strategy>
+struct planned {
+  using program_type = P;
+  using executor_type = typename Strategy::template executor<P>;
+};
+
 /// What each of some processes, which are threads here, says.
 template <class F>
 std::vector<std::string> in_processes(int count, F&& f) {
@@ -128,7 +135,11 @@ TEST_CASE("a mesh of groups and ranks: the bits of one device") {
   using P = program_with<dense_layers>;
   using inner = tensor_parallel<2, dense_columns>;
   const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}});
-  CHECK(trained<P>(mesh<data_parallel<3>, inner>{{.leaves = 4}}) == expected);
+  using threads = mesh<data_parallel<3>, inner>;
+  CHECK(trained<P>(threads{{.leaves = 4}}) == expected);
+  std::ostringstream text;
+  print_plan(planned<P, threads>{}, text);
+  CHECK(contains(text.str(), "\n3 groups of 2 ranks\nlayer "));
   std::vector<outcome> all(4, outcome{});
   const auto failures = in_processes(4, [&](const in_process& member) {
     all[std::size_t(member.rank())] = trained<P>(mesh_among<in_process, data_parallel<2>, inner>{member, {.leaves = 4}});

@@ -212,6 +212,8 @@ concept cluster_resolver = std::copy_constructible<R> && requires(R& resolve) {
 };
 
 inline constexpr reason resolvers_are_copyable{"a cluster resolver is copyable"};
+inline constexpr reason in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses{
+    "in angle brackets a resolver is a type: tf_config instead of tf_config()"};
 inline constexpr reason resolvers_return_a_cluster_when_called_without_arguments{
     "a cluster resolver returns a cluster when it is called without arguments"};
 
@@ -224,7 +226,10 @@ struct resolver_verdict {
 template <class R>
 struct resolver_verdict<R, false> {
   static auto sentence() {
-    if constexpr (!std::copy_constructible<R>)
+    if constexpr (std::is_function_v<R>)
+      return std::type_identity<
+          wrong_argument<R, because<in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses>>>{};
+    else if constexpr (!std::copy_constructible<R>)
       return lacks<R, resolvers_are_copyable>{};
     else
       return lacks<R, resolvers_return_a_cluster_when_called_without_arguments>{};

@@ -8,6 +8,10 @@ namespace strata {
 /// as `backend`, so that `mirrored{gpus()}` is mirrored<cuda>.
 template <class Backend>
 struct device_list;
+/// Of a backend that computes as another one does, such as fits_in<8_MiB>: that of the other one.
+template <class Backend>
+  requires requires { typename Backend::whole; }
+struct device_list<Backend> : device_list<typename Backend::whole> {};
 
 /// Whether D is the device list of a backend, such as `cpus` and `gpus`.
 template <class D>

@@ -1,6 +1,7 @@
 // mesh: groups of ranks. Groups divide batches, the ranks of a group divide layers.
 #pragma once
 #include <strata/distribute/tensor_parallel.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace strata {
@@ -16,15 +17,19 @@ namespace detail {
 template <class... Given>
 using wrong_mesh =
     wrong_argument<type_list<Given...>, because<a_mesh_has_data_parallel_and_then_tensor_parallel_in_angle_brackets>>;
-}
+/// The first sentence about a mesh of processes: what connects them comes before its parts.
+template <class OfFirst, class... Parts>
+using mesh_verdict =
+    std::conditional_t<std::is_same_v<typename OfFirst::type, no_complaint>, wrong_mesh<Parts...>, typename OfFirst::type>;
+}  // namespace detail
 
 /// `mesh<data_parallel<2>, tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>>{}`: two groups of two ranks, each a
 /// thread. Each group computes its leaves of a batch as tensor_parallel does, and gradients are added in the tree of one device.
 /// So the results are those of tensor_parallel with as many leaves, bit for bit, for any number of groups.
 /// https://keras.io/api/distribution/layout_map
-template <class Data, class Inner = detail::nothing>
+template <class... Parts>
 struct mesh : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<detail::wrong_mesh<Data, Inner>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::spoken<detail::wrong_mesh<Parts...>>()) > 0, "the strategy takes other arguments");
   using detail::refusing<one_device<>>::refusing;
 };
 template <class... Given>
@@ -48,9 +53,10 @@ struct mesh<data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
 /// `mesh_among<C, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh whose ranks are processes, as in
 /// tensor_parallel_among. Processes 0 and 1 are the first group. The trainer's constructor throws strata::error if the mesh has
 /// not as many ranks as there are processes, or if these disagree about the mesh.
-template <communicator C, class Data, class Inner = detail::nothing>
+template <class C, class... Parts>
 struct mesh_among : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<detail::wrong_mesh<Data, Inner>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::spoken<detail::mesh_verdict<detail::communicator_verdict<C>, Parts...>>()) > 0,
+                "the strategy takes other arguments");
   using detail::refusing<one_device<>>::refusing;
 };
 template <communicator C, int Groups, int Ranks, class Map, class Backend>

@@ -10,15 +10,16 @@ namespace strata {
 /// `multi_worker_mesh<tf_config, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{}`: a mesh whose ranks are the workers
 /// of a cluster. Workers with consecutive numbers form a group. Each worker runs the same program on the same data set. Throws as
 /// multi_worker_mirrored does; elastic_options are refused, because each worker has a part of the layers.
-template <class Resolver, class Data, class Inner = detail::nothing>
+template <class Resolver, class... Parts>
 struct multi_worker_mesh : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<detail::wrong_mesh<Data, Inner>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::spoken<detail::mesh_verdict<detail::resolver_verdict<Resolver>, Parts...>>()) > 0,
+                "the strategy takes other arguments");
   using detail::refusing<one_device<>>::refusing;
 };
-template <class Resolver, int Groups, int Ranks, class Map, class Backend>
+template <class Resolver, class... Given>
+multi_worker_mesh(Resolver, Given...) -> multi_worker_mesh<Resolver, type_list<Given...>>;
+template <cluster_resolver Resolver, int Groups, int Ranks, class Map, class Backend>
 struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
-  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
-                "the strategy needs a cluster resolver");
   using communicator = control::worker_connections;
   static constexpr auto name = "multi_worker_mesh";
   Resolver resolver{};

@@ -10,8 +10,8 @@ namespace strata {
 /// `multi_worker_pipeline<tf_config, balanced<4>, micro_batches<8>>{}`: pipeline_among the workers of a cluster, of whom there
 /// are as many as places; the chief, or worker 0, has the first stage. Each runs the same program on the same data set. Throws as
 /// multi_worker_mirrored does; elastic_options are refused, because each worker has some of the layers.
-template <class Resolver, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
-          class Backend = default_backend>
+template <class Resolver, class Cut = detail::nothing, class MicroBatches = micro_batches<8>,
+          class Schedule = one_forward_one_backward, class Backend = default_backend>
 struct multi_worker_pipeline {
   using communicator = control::worker_connections;
   using backend = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, communicator>;

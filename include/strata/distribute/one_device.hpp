@@ -25,6 +25,8 @@ struct one_device {
 
 inline constexpr reason one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several{
     "one_device takes one device, such as gpu(0), or compute_options; mirrored takes several"};
+inline constexpr reason zero_divides_state_among_processes_give_it_to_multi_worker_mirrored{
+    "zero divides state among processes: multi_worker_mirrored{tf_config(), {}, zero<1>{}}"};
 inline constexpr reason a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets{
     "a backend is a template argument: one_device<fits_in<8_MiB>>{}"};
 
@@ -32,14 +34,22 @@ template <class Given, const reason& Why>
 struct one_device<detail::refused_arguments<Given, Why>> : detail::refusing<one_device<>> {
   static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
   using detail::refusing<one_device<>>::refusing;
+  explicit one_device(const compute_options&, const auto&...) : detail::refusing<one_device<>>(0) {}
 };
+namespace detail {
+template <class Given>
+inline constexpr const reason& why_not_one_device =
+    names_backend<Given> ? a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets
+    : is_zero<Given>     ? zero_divides_state_among_processes_give_it_to_multi_worker_mirrored
+                         : one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several;
+}  // namespace detail
 
 one_device() -> one_device<>;
 one_device(compute_options) -> one_device<>;
 template <class Given, class... More>
-one_device(Given, More...) -> one_device<detail::refused_arguments<
-    Given,
-    (detail::names_backend<Given> ? a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets
-                                  : one_device_takes_a_device_such_as_gpu_0_or_compute_options_and_mirrored_takes_several)>>;
+one_device(Given, More...) -> one_device<detail::refused_arguments<Given, detail::why_not_one_device<Given>>>;
+// The same after options in braces.
+template <class Given, class... More>
+one_device(compute_options, Given, More...) -> one_device<detail::refused_arguments<Given, detail::why_not_one_device<Given>>>;
 
 }  // namespace strata

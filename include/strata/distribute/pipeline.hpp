@@ -15,7 +15,7 @@ namespace strata {
 /// micro-batches are computed beside each other. The results are those of one_device with as many leaves, bit for bit. With S
 /// places and M micro-batches a place is idle for (S - 1) / (M + S - 1) of the time, if stages take equally long. Throws
 /// strata::error for a batch that micro-batches do not divide.
-template <class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
+template <class Cut = detail::nothing, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
           class Backend = default_backend>
 struct pipeline {
   using backend = split_backend<Backend, pipelined<Cut, MicroBatches, Schedule>>;
@@ -35,9 +35,12 @@ template <class Given, const reason& Why, class MicroBatches, class Schedule, cl
 struct pipeline<detail::refused_arguments<Given, Why>, MicroBatches, Schedule, Backend> : detail::refusing<one_device<>> {
   static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
   using detail::refusing<one_device<>>::refusing;
+  explicit pipeline(const compute_options&) : detail::refusing<one_device<>>(0) {}
 };
 template <class... Given>
 pipeline(Given...)
     -> pipeline<detail::refused_arguments<type_list<Given...>, the_parts_of_a_pipeline_are_template_arguments_in_angle_brackets>>;
+pipeline(compute_options)
+    -> pipeline<detail::refused_arguments<compute_options, the_parts_of_a_pipeline_are_template_arguments_in_angle_brackets>>;
 
 }  // namespace strata

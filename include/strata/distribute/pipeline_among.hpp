@@ -16,10 +16,9 @@ namespace strata {
 /// parameters. process_memory_of says how many bytes it needs. The results are those of one_device with as many leaves, bit for
 /// bit. The trainer's constructor throws strata::error if there are not as many processes as places, or if they have different
 /// programs, stages or timetables.
-template <class C, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
+template <class C, class Cut = detail::nothing, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
           class Backend = default_backend>
 struct pipeline_among {
-  static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<C>::type>()) > 0, "the communicator lacks a member");
   using backend = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, C>;
   static constexpr auto name = "pipeline_among";
   C processes;
@@ -34,6 +33,13 @@ struct pipeline_among {
   }
 };
 
+/// Of what is no communicator.
+template <class C, class Cut, class MicroBatches, class Schedule, class Backend>
+  requires(!communicator<C>)
+struct pipeline_among<C, Cut, MicroBatches, Schedule, Backend> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<C>::type>()) > 0, "the communicator lacks a member");
+  using detail::refusing<one_device<>>::refusing;
+};
 inline constexpr reason write_pipeline_among_with_communicator_cut_and_micro_batches_in_angle_brackets{
     "the parts of a pipeline are template arguments: pipeline_among<communicator, balanced<2>, micro_batches<8>>{processes}"};
 template <class Given, const reason& Why, class Cut, class MicroBatches, class Schedule, class Backend>

@@ -14,7 +14,6 @@ namespace strata {
 /// `Count` devices, each of which is a group of threads of this machine: device k is thread group k.
 template <int Count>
 struct thread_groups {
-  static_assert(Count >= 1, "at least one device is needed");
   static constexpr int count = Count;
   int threads = 0;  // of each; 0: all cores together
 };

@@ -9,7 +9,7 @@ namespace strata {
 /// make the same calls, also of evaluate and predict. A process has all parameters between two epochs, and a part of them within
 /// one. The trainer's constructor throws strata::error if there are not as many processes as ranks, or if they have different
 /// programs or rules.
-template <communicator C, int Ranks, class Map = detail::nothing, class Backend = default_backend>
+template <class C, int Ranks, class Map = detail::nothing, class Backend = default_backend>
 using tensor_parallel_among = mesh_among<C, data_parallel<1>, tensor_parallel<Ranks, Map, Backend>>;
 
 }  // namespace strata

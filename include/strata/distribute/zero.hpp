@@ -62,6 +62,9 @@ struct network_does_not_fit_zero;
 inline constexpr reason stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1{
     "stages 2 and 3 of zero compute by segments of layers, which statistics of the whole batch do not allow: use zero<1>"};
 
+inline constexpr reason zero_2_and_zero_3_keep_the_activations_of_all_samples_leave_out_fits_in{
+    "zero<2> and zero<3> keep the activations of all samples of a process, so fits_in does not go with them"};
+
 inline constexpr const char* zero_is_not_elastic =
     "zero: a worker that is lost takes its slice of the optimizer's state along, so a training with zero is not elastic: start "
     "it "

@@ -6,7 +6,6 @@ namespace strata {
 /// The number of a device of the strategy, from 0.
 template <int Index>
 struct device {
-  static_assert(Index >= 0, "devices are numbered from 0");
   static constexpr int index = Index;
 };
 

@@ -163,10 +163,18 @@ inline constexpr reason input_stands_first_and_once{"input stands first, and onl
 inline constexpr reason an_inner_network_receives_the_shape_of_its_input{
     "a network among the layers of another one receives the shape of its input: without input it takes any shape"};
 
+inline constexpr reason on_takes_a_device_numbered_from_0_such_as_device_0_and_layers{
+    "on takes a device, numbered from 0, and layers: on<device<0>, dense<64, relu>>"};
+
 template <class... Items>
 struct sequential;
 
 namespace detail {
+template <class Item>
+inline constexpr bool is_on = false;
+template <class Device, class... Items>
+inline constexpr bool is_on<on<Device, Items...>> = true;
+
 /// Why an item is none of these.
 template <class Item>
 constexpr const reason& why_no_layer() {
@@ -176,6 +184,8 @@ constexpr const reason& why_no_layer() {
     return layers_have_a_name;
   else if constexpr (requires(shape in) { Item::output_shape(in); })
     return operations_have_a_name;
+  else if constexpr (is_on<Item>)
+    return on_takes_a_device_numbered_from_0_such_as_device_0_and_layers;
   else
     return items_of_a_network_are_layers;
 }
@@ -261,6 +271,7 @@ struct structure<frozen<Items...>> {
 };
 
 template <int Index, class... Items>
+  requires(Index >= 0)
 struct structure<on<device<Index>, Items...>> {
   using types = join_t<typename structure<Items>::types...>;
 

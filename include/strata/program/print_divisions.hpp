@@ -19,14 +19,14 @@ struct divided_node {
   bool adds_up_forward, adds_up_backward;
   long copied;  // by this rank after each update
 };
-std::string divisions_text(int ranks, int element_size, std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
-                           std::span<const divided_node> divided);
+std::string divisions_text(int groups, int ranks, int element_size, std::span<const tape_node> nodes,
+                           std::span<const parameter_slot> slots, std::span<const divided_node> divided);
 }  // namespace detail
 
 /// A line for each divided layer. An all-gather of 24 B per sample: each rank sends so many bytes to each other rank. An
-/// all-reduce of 24 B per sample: that is the size of the sum.
+/// all-reduce of 24 B per sample: that is the size of the sum. groups: of a mesh, each with all ranks.
 template <divided_network Network>
-std::string divisions_text(int element_size) {
+std::string divisions_text(int element_size, int groups = 1) {
   using items = typename Network::items;
   constexpr const auto& t = tape_of<items>;
   constexpr const auto& l = layout_of<items>;
@@ -41,7 +41,7 @@ std::string divisions_text(int element_size) {
     divided.push_back(
         {i, d.how(), d.sends_forward(t.in(i)), d.sends_backward(t.in(i)), d.adds_up_forward, d.adds_up_backward, copied});
   }
-  return detail::divisions_text(Network::ranks, element_size, t.nodes, std::span(l.slots, std::size_t(l.count)), divided);
+  return detail::divisions_text(groups, Network::ranks, element_size, t.nodes, std::span(l.slots, std::size_t(l.count)), divided);
 }
 
 }  // namespace strata

@@ -5,7 +5,7 @@
 
 namespace strata::detail {
 
-STRATA_FUNCTION std::string divisions_text(int ranks, int element_size, std::span<const tape_node> nodes,
+STRATA_FUNCTION std::string divisions_text(int groups, int ranks, int element_size, std::span<const tape_node> nodes,
                                            std::span<const parameter_slot> slots, std::span<const divided_node> divided) {
   const std::vector<std::string> names = layer_names(nodes);
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
@@ -22,7 +22,8 @@ STRATA_FUNCTION std::string divisions_text(int ranks, int element_size, std::spa
                     sent(d.sends_forward, d.adds_up_forward), sent(d.sends_backward, d.adds_up_backward),
                     d.copied == 0 ? std::string("nothing") : text_of({"all-to-all of ", bytes(d.copied)})});
   }
-  return text_of({ranks, ranks == 1 ? " rank" : " ranks", '\n', aligned(rows)});
+  return text_of(
+      {groups > 1 ? text_of({groups, " groups of "}) : "", ranks, ranks == 1 ? " rank" : " ranks", '\n', aligned(rows)});
 }
 
 }  // namespace strata::detail

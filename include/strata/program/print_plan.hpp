@@ -64,12 +64,13 @@ std::string plan_text() {
                            layout, plan);
 }
 
+/// groups: of a mesh, each with all ranks.
 template <class Program, class Backend, purpose Why = purpose::training>
-void print_plan(std::ostream& out) {
+void print_plan(std::ostream& out, int groups = 1) {
   out << plan_text<Program, Backend, Why>();
   if constexpr (Why == purpose::training && requires { typename Backend::split; }) out << stages_text<Program, Backend>();
   if constexpr (Why == purpose::training && requires { Program::network::ranks; })
-    out << divisions_text<typename Program::network>(int(sizeof(typename Program::value_type)));
+    out << divisions_text<typename Program::network>(int(sizeof(typename Program::value_type)), groups);
 }
 
 namespace detail {
@@ -83,6 +84,11 @@ template <class Trainer>
 struct planned_program<Trainer> {
   using type = typename Trainer::executor_type::program_of_one;
 };
+template <class Trainer>
+inline constexpr int groups_of = 1;
+template <class Trainer>
+  requires requires { Trainer::executor_type::groups; }
+inline constexpr int groups_of<Trainer> = Trainer::executor_type::groups;
 }  // namespace detail
 
 /// The plan of a trainer for training, and that for inference where they differ.
@@ -91,7 +97,7 @@ template <class Trainer>
 void print_plan(const Trainer&, std::ostream& out = std::cout) {
   using program = typename detail::planned_program<Trainer>::type;
   using backend = typename Trainer::executor_type::backend;
-  print_plan<program, backend>(out);
+  print_plan<program, backend>(out, detail::groups_of<Trainer>);
   if constexpr (has_two_plans<program, backend>) print_plan<program, backend, purpose::inference>(out << '\n');
 }
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <strata/concepts/device.hpp>
+#include <strata/kernel/segmented.hpp>
 #include <strata/network/sequential.hpp>
+#include <strata/program/compiled.hpp>
 #include <strata/program/plan.hpp>
 #include <strata/program/timetable.hpp>
 
@@ -221,7 +223,6 @@ constexpr int computing_layers(const layer_row<Max>& row, const cut<Stages>& c, 
 /// one, which it estimates from the multiply-adds of its layers and the bytes that they read, write and send.
 template <int Count>
 struct balanced {
-  static_assert(Count >= 1, "a pipeline has at least one stage");
   static constexpr int count = Count;
 
   template <class Items>
@@ -234,7 +235,6 @@ struct balanced {
 /// of an inner `sequential` count one by one; a join with its branches is one layer.
 template <int... Counts>
 struct stages {
-  static_assert(sizeof...(Counts) > 0, "a pipeline has at least one stage");
   static constexpr int count = sizeof...(Counts);
 
   template <class Items>
@@ -246,7 +246,7 @@ struct stages {
     return c;
   }();
   template <class Items>
-  static constexpr bool has_all_layers = (Counts + ...) == detail::layers_of<Items>.count;
+  static constexpr bool has_all_layers = (0 + ... + Counts) == detail::layers_of<Items>.count;
 };
 
 // The words of the sentences about pipelines. None is ever defined.
@@ -266,6 +266,11 @@ inline constexpr reason interleaved_needs_a_multiple_of_the_number_of_places_as_
 
 inline constexpr reason a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule{
     "a pipeline has a cut, then micro-batches, then a schedule: pipeline<balanced<2>, micro_batches<8>, gpipe>{}"};
+inline constexpr reason a_pipeline_has_at_least_one_stage_one_micro_batch_and_one_stage_at_a_place{
+    "a pipeline has at least one stage, one micro-batch and one stage at a place"};
+inline constexpr reason fits_in_does_not_go_with_layers_at_several_places_which_keep_their_micro_batches{
+    "fits_in does not go with layers at several places, which keep the activations of their micro-batches: take more "
+    "micro-batches, or a smaller .micro_batch"};
 inline constexpr reason the_parts_of_a_pipeline_are_template_arguments_in_angle_brackets{
     "the parts of a pipeline are template arguments, in angle brackets: pipeline<balanced<2>, micro_batches<8>>{}"};
 
@@ -281,6 +286,17 @@ concept parts_of_pipeline = requires {
   Cut::template has_all_layers<type_list<>>;
   Schedule::stages_of_a_place;
 } && is_micro_batches<MicroBatches>;
+template <class Cut, class MicroBatches, class Schedule>
+concept possible_parts_of_pipeline = parts_of_pipeline<Cut, MicroBatches, Schedule> && Cut::count >= 1 &&
+                                     MicroBatches::count >= 1 && Schedule::stages_of_a_place >= 1;
+
+/// The budget of fits_in is for the samples of one micro-batch, and a stage has several on their way.
+template <class Program, class Backend>
+  requires requires { typename Backend::split; } && bounds_activations<typename Backend::base>
+struct backend_verdict<Program, Backend> {
+  using type = wrong_argument<typename Backend::base,
+                              because<fits_in_does_not_go_with_layers_at_several_places_which_keep_their_micro_batches>>;
+};
 }  // namespace detail
 
 /// Of wrong parts: it has the sentence only.
@@ -288,14 +304,17 @@ template <class Cut, class MicroBatches, class Schedule>
 struct pipelined {
   template <class Program>
   struct verdict {
-    using type = wrong_argument<type_list<Cut, MicroBatches, Schedule>,
-                                detail::because<a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule>>;
+    using type =
+        wrong_argument<type_list<Cut, MicroBatches, Schedule>,
+                       detail::because<(detail::parts_of_pipeline<Cut, MicroBatches, Schedule>
+                                            ? a_pipeline_has_at_least_one_stage_one_micro_batch_and_one_stage_at_a_place
+                                            : a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule)>>;
   };
 };
 
 /// A network cut into stages that follow each other, each at a place of its own, or at that of other stages.
 template <class Cut, class MicroBatches, class Schedule>
-  requires detail::parts_of_pipeline<Cut, MicroBatches, Schedule>
+  requires detail::possible_parts_of_pipeline<Cut, MicroBatches, Schedule>
 struct pipelined<Cut, MicroBatches, Schedule> {
   static constexpr int stage_count = Cut::count, stages_of_a_place = Schedule::stages_of_a_place;
   static constexpr bool has_equal_places = stage_count % stages_of_a_place == 0,

@@ -110,7 +110,6 @@ struct with_stages;
 /// How many micro-batches a batch is cut into, for a pipeline: places compute different ones at the same time.
 template <int Count>
 struct micro_batches {
-  static_assert(Count >= 1, "a batch has at least one micro-batch");
   static constexpr int count = Count;
 };
 
@@ -159,7 +158,6 @@ struct one_forward_one_backward {
 /// (Narayanan et al. 2021, Megatron-LM).  https://arxiv.org/abs/2104.04473
 template <int StagesOfAPlace>
 struct interleaved {
-  static_assert(StagesOfAPlace >= 1, "a place has at least one stage");
   static constexpr auto name = "interleaved";
   static constexpr int stages_of_a_place = StagesOfAPlace;
 

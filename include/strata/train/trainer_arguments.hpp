@@ -503,9 +503,14 @@ struct extra_verdict<type_list<First, More...>> : lacks<First, a_strategy_is_cop
 template <class First, class... More>
   requires(has_measure<First, std::int32_t> || has_measure<First, std::span<const double>>)
 struct extra_verdict<type_list<First, More...>> : lacks<First, metrics_have_a_name> {};
+template <class First, class... More>
+  requires names_backend<First>
+struct extra_verdict<type_list<First, More...>>
+    : argument_verdict<type_list<First>, a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets> {};
 /// Probably a metric, or a strategy without options: it has a name, and nothing but static members.
 template <class First, class... More>
-  requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First>)
+  requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First> &&
+           !names_backend<First>)
 struct extra_verdict<type_list<First, More...>>
     : lacks<First, metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor> {};
 

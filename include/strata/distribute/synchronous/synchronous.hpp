@@ -57,6 +57,10 @@ template <class Program, class Backend>
 struct sharding_verdict<Program, Backend, zero<0>> {
   using type = no_complaint;
 };
+template <class Program, bounds_activations Budget, long LeastElements, class Sharding>
+struct sharding_verdict<Program, segmented<Budget, LeastElements>, Sharding> {
+  using type = wrong_argument<Budget, because<zero_2_and_zero_3_keep_the_activations_of_all_samples_leave_out_fits_in>>;
+};
 }  // namespace detail
 
 /// Sharding: zero<0>, or what each process keeps in slices.

@@ -224,6 +224,7 @@ class tensor_executor : Places, public executor_defaults {
  public:
   using program_of_one = program_of_rank<Program, Map, Ranks>;  // what print_plan prints
   using backend = tensor_backend<Base>;
+  static constexpr int groups = Groups;
 
  private:
   using executor_of_one = synchronous_executor<program_of_one, backend, among_groups>;
