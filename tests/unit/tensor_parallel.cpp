@@ -26,12 +26,23 @@ using dense_layers =
     sequential<input<40>, dense<32, relu>, dense<30, sigmoid>, residual<dense<16, relu, no_bias>, dropout<0.3_r>, dense<30>>,
                layer_norm<>, frozen<dense<8>>, dense<5, softmax>>;
 using dense_columns = layout_map<rule<"dense", by_columns>, rule<"dense_2", by_columns>, rule_for<dense<8>, by_columns>>;
-/// Winograd's algorithm, the ones for few channels, strides, of sizes for which the filters of a rank are computed as those of
-/// the whole layer are; statistics of the whole batch.
+/// Winograd's algorithm, the ones for few channels, strides, of sizes for which a rank would choose other algorithms or tiles if
+/// it looked at its own filters and channels only; statistics of the whole batch.
 using images =
-    sequential<input<12, 12, 3>, conv2d<32, 3, same_padding, relu>, batch_norm<>, conv2d<32, 3, same_padding>, max_pool2d<2>,
+    sequential<input<8, 8, 3>, conv2d<16, 3, same_padding, relu>, batch_norm<>, conv2d<32, 3, same_padding>, max_pool2d<2>,
                residual<conv2d<32, 3, same_padding, relu>>, conv2d<4, 3, stride<2>, relu>, flatten, dense<5, softmax>>;
 using all_columns = layout_map<rule<"conv2d*", by_columns>>;
+/// Gradients of kernels of large images are added up in parts of them. A rank takes the same parts.
+constexpr conv_settings settings_of(int filters) { return {.filters = filters, .kernel_height = 3, .kernel_width = 3}; }
+constexpr shape large{36, 36, 128};
+template <class Kernel>
+inline constexpr int tiles_of_part = Kernel::weights_by_tiles.part();
+using whole_kernel = find_kernel<cpu, convolution<settings_of(128)>, precision::f32, large>::type;
+using smaller_kernel = find_kernel<cpu, convolution<settings_of(64)>, precision::f32, large>::type;
+using kernel_of_half =
+    detail::kernel_of_part<cpu, convolution<settings_of(64)>, precision::f32, large, convolution<settings_of(128)>, large>::type;
+static_assert(tiles_of_part<kernel_of_half> == tiles_of_part<whole_kernel>);
+static_assert(tiles_of_part<smaller_kernel> != tiles_of_part<whole_kernel>);
 using words = sequential<input<6>, embedding<50, 8>, flatten, dense<5, softmax>>;
 using pair =
     sequential<input<40>, dense<32, relu, kernel_regularizer<l2<0.01_r>>>, dense<24, sigmoid>, dense<12>, dense<5, softmax>>;

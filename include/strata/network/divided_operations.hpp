@@ -85,6 +85,7 @@ constexpr shape with_last(shape s, int last) {
 /// a sum over ranks.
 template <class Operation, int Ranks, bool Gathers, bool Descends>
 struct columns_of_rank {
+  using whole = Operation;
   using division = division_of<Operation>;
   using part = typename division::template part<Ranks>;
   using input_gradient = std::conditional_t<Gathers && Descends, typename division::input_gradient, void>;

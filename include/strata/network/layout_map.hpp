@@ -37,7 +37,8 @@ struct layer_pattern {
 };
 
 /// Each rank has a part of the units of a dense layer, of the filters of a conv2d, or of the width of an embedding. The results
-/// are those of the undivided layer, bit for bit; those of a conv2d only if its algorithm is the same for the filters of a rank.
+/// are those of the undivided layer, bit for bit, except where one device computes a conv2d together with the max_pool2d after
+/// it, and in mixed precision.
 struct by_columns {};
 /// Each rank has a part of the rows of an embedding's table, with the results of the undivided layer, bit for bit; or the weights
 /// of a part of the inputs of a dense layer. There the output is a sum over ranks, so its bits depend on their number. Where a

@@ -14,8 +14,9 @@ namespace strata {
 namespace simd {
 
 /// A convolution, then an activation; `linear` for none. x, dx: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y,
-/// dy: (count, OH, OW, F).
-template <conv_settings S, class Activation, class P, shape In>
+/// dy: (count, OH, OW, F). Channels, Filters: of a part of a convolution, those of the whole one. It takes the algorithm of the
+/// whole one, so that it adds in the same order.
+template <conv_settings S, class Activation, class P, shape In, int Channels = In.last(), int Filters = S.filters>
 struct convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = convolution_geometry<S, In>;
@@ -25,8 +26,9 @@ struct convolution_kernel : kernel_defaults {
 
   // The shape alone decides on the algorithm, so that every target computes the same bits.
   static constexpr bool winograd = at::KH == 3 && at::KW == 3 && at::SH == 1 && at::SW == 1 && at::DH == 1 && at::DW == 1 &&
-                                   at::groups == 1 && C >= 16 && F >= 16;
-  static constexpr int tile = winograd_tile(C, F, at::OH, at::OW), back_tile = winograd_tile(F, C, at::H, at::W),
+                                   at::groups == 1 && Channels >= 16 && Filters >= 16;
+  static constexpr int tile = winograd_tile(Channels, Filters, at::OH, at::OW),
+                       back_tile = winograd_tile(Filters, Channels, at::H, at::W),
                        gradient_tile = winograd_gradient_tile(at::OH, at::OW);
   static constexpr bool whole = C % lanes<T> == 0 && F % lanes<T> == 0;
   static constexpr winograd_convolution<T, tile, winograd_panels::widths_of<T>(F), whole> by_tiles{
@@ -34,14 +36,16 @@ struct convolution_kernel : kernel_defaults {
   static constexpr winograd_convolution<T, back_tile, winograd_panels::widths_of<T>(C), whole> back_by_tiles{
       .C = F, .F = C, .out_height = at::H, .out_width = at::W, .image = {at::OH, at::OW, 2 - at::top, 2 - at::left}};
   static constexpr winograd_weight_gradient<T, gradient_tile, whole> weights_by_tiles{
-      {.C = C, .F = F, .out_height = at::OH, .out_width = at::OW, .image = {at::H, at::W, at::top, at::left}}};
+      {.C = C, .F = F, .out_height = at::OH, .out_width = at::OW, .image = {at::H, at::W, at::top, at::left}},
+      Channels + Filters};
   /// With fewer outputs than 16 windows of 2x2, transforming the sums costs more than the products.
   static constexpr bool winograd_weights = winograd && (at::OH + 1) / 2 * ((at::OW + 1) / 2) >= 16;
 
   using by_lanes = lanewise_convolution<S, In, T>;
   using by_planes = planar_convolution<S, In, T>;
+  static constexpr bool planar_weights = by_planes::weights_pay && Filters < by_planes::enough_filters;
 
-  static constexpr bool direct_weights = !winograd_weights && !by_lanes::forward_pays && !by_planes::weights_pay;
+  static constexpr bool direct_weights = !winograd_weights && !by_lanes::forward_pays && !planar_weights;
   /// Lines that the direct weight gradient takes at a time: enough pixels to pay for loading and storing the sums.
   static constexpr int strip = std::max(1, 512 / at::OW);
 
@@ -55,7 +59,7 @@ struct convolution_kernel : kernel_defaults {
                                                                : framed_x,
                        for_weights = winograd_weights         ? weights_by_tiles.scratch()
                                      : by_lanes::forward_pays ? by_lanes::scratch
-                                     : by_planes::weights_pay ? by_planes::scratch
+                                     : planar_weights         ? by_planes::scratch
                                                               : framed_x,
                        for_input = winograd                ? back_by_tiles.scratch()
                                    : by_lanes::input_pays  ? by_lanes::scratch
@@ -144,7 +148,7 @@ struct convolution_kernel : kernel_defaults {
         } else if constexpr (by_lanes::forward_pays) {
           for (int i = 0; i < n; ++i)
             by_lanes::weight_gradient(x + i * at::in_size, dz + i * at::out_size, dw, add || i > 0, work);
-        } else if constexpr (by_planes::weights_pay) {
+        } else if constexpr (planar_weights) {
           for (int i = 0; i < n; ++i)
             by_planes::weight_gradient(x + i * at::in_size, dz + i * at::out_size, dw, add || i > 0, work);
         } else {

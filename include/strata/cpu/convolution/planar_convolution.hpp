@@ -30,7 +30,8 @@ struct planar_convolution {
   static constexpr bool input_pays =
       at::groups == 1 && planes_pay<T>(long(at::taps) * F * at::pixels, turned, C, at::lines(at::W, 0, at::SW), dz.width);
   /// Here the order of sums differs, so only the shape decides.
-  static constexpr bool weights_pay = at::groups == 1 && F < 12 && at::OW * 10 >= x.width * 6 && at::OW >= 4;
+  static constexpr int enough_filters = 12;  // to fill the lanes of products of matrices
+  static constexpr bool weights_pay = at::groups == 1 && F < enough_filters && at::OW * 10 >= x.width * 6 && at::OW >= 4;
 
   static constexpr int pixels = (at::OH - 1) * x.width + at::OW;
   static constexpr int out_row = planar_row(at::OH * x.width), dx_row = planar_row(dz.height * dz.width);

@@ -108,12 +108,13 @@ template <int M, class T>
 template <class T, int M, bool Whole = false>
 struct winograd_weight_gradient {
   winograd_convolution<T, M, winograd_panels::all_widths, Whole> convolution;
+  int all = convolution.C + convolution.F;  // channels and filters; of a part of a convolution: those of the whole one
 
   static constexpr int L = lanes<T>, elements = winograd_points<M>::elements, most_vectors = registers == 32 ? 2 : 1;
   constexpr int C() const { return convolution.C; }
   constexpr int F() const { return convolution.F; }
   constexpr int image_tiles() const { return convolution.down() * convolution.across(); }
-  constexpr int limit() const { return std::clamp(262144 / elements / (C() + F()), 16, 2048 / elements); }
+  constexpr int limit() const { return std::clamp(262144 / elements / all, 16, 2048 / elements); }
   constexpr int parts() const { return (image_tiles() + limit() - 1) / limit(); }
   constexpr int part() const { return (image_tiles() + parts() - 1) / parts(); }
   constexpr int images() const { return std::max(1, limit() / image_tiles()); }

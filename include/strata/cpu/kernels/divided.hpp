@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <strata/base/arena.hpp>
+#include <strata/base/precision.hpp>
+#include <strata/cpu/convolution/conv2d.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <strata/kernel/rank_exchange.hpp>
 #include <strata/network/layout.hpp>
@@ -33,12 +35,18 @@ void join_columns(const T* parts, int ranks, long rows, int width, int columns, 
 /// Of an operation whose input has no gradient.
 struct no_kernel : kernel_defaults {};
 
-/// The kernel of Base for an operation, which may be void.
-template <class Base, class Operation, class P, shape In>
+/// The kernel of Base for a part of the operation Whole, whose input has the shape WholeIn. The part may be void.
+template <class Base, class Operation, class P, shape In, class Whole, shape WholeIn>
 struct kernel_of_part : find_kernel<Base, Operation, P, In> {};
-template <class Base, class P, shape In>
-struct kernel_of_part<Base, void, P, In> {
+template <class Base, class P, shape In, class Whole, shape WholeIn>
+struct kernel_of_part<Base, void, P, In, Whole, WholeIn> {
   using type = no_kernel;
+};
+/// A convolution of fewer filters or channels would choose another algorithm, which adds in another order.
+template <conv_settings S, class P, shape In, conv_settings Whole, shape WholeIn>
+  requires(!std::is_same_v<P, precision::mixed_bf16>)
+struct kernel_of_part<cpu, convolution<S>, P, In, convolution<Whole>, WholeIn> {
+  using type = simd::convolution_kernel<S, linear, P, In, WholeIn.last(), Whole.filters>;
 };
 
 /// The constants of a kernel that calls two others, one after the other. Each has its memory for itself, except for scratch.
@@ -90,11 +98,13 @@ void backward_with_sum_over_ranks(const operands<T>& o, long elements_of_input) 
 /// Divided by columns. All ranks get the whole output, and compute parts of the gradient of the input.
 template <class Base, class Op, class P, shape In, bool Gathers>
 struct kernel_by_columns
-    : two_kernels<typename find_kernel<Base, typename Op::part, P, In>::type,
-                  typename kernel_of_part<Base, typename Op::input_gradient, P, Op::part_of_input(In)>::type> {
+    : two_kernels<
+          typename kernel_of_part<Base, typename Op::part, P, In, typename Op::whole, In>::type,
+          typename kernel_of_part<Base, typename Op::input_gradient, P, Op::part_of_input(In), typename Op::whole, In>::type> {
   using T = typename P::value_type;
-  using of_part = typename find_kernel<Base, typename Op::part, P, In>::type;
-  using of_input = typename kernel_of_part<Base, typename Op::input_gradient, P, Op::part_of_input(In)>::type;
+  using of_part = typename kernel_of_part<Base, typename Op::part, P, In, typename Op::whole, In>::type;
+  using of_input =
+      typename kernel_of_part<Base, typename Op::input_gradient, P, Op::part_of_input(In), typename Op::whole, In>::type;
   using both = two_kernels<of_part, of_input>;
   static constexpr shape whole = Op::output_shape(In).value, own = Op::part::output_shape(In).value,
                          narrow = Op::part_of_input(In);
@@ -145,9 +155,9 @@ struct kernel_by_columns
 /// The output stays divided, and the gradient of the input is a sum over ranks.
 template <class Base, class Op, class P, shape In>
 struct kernel_by_columns<Base, Op, P, In, false>
-    : two_kernels<typename find_kernel<Base, typename Op::part, P, In>::type, no_kernel> {
+    : two_kernels<typename kernel_of_part<Base, typename Op::part, P, In, typename Op::whole, In>::type, no_kernel> {
   using T = typename P::value_type;
-  using of_part = typename find_kernel<Base, typename Op::part, P, In>::type;
+  using of_part = typename kernel_of_part<Base, typename Op::part, P, In, typename Op::whole, In>::type;
   static constexpr int scratch = of_part::scratch, scratch_per_sample = of_part::scratch_per_sample;
 
   static void forward(const operands<T>& o) { of_part::forward(o); }
