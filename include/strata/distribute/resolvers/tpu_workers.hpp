@@ -8,8 +8,8 @@
 namespace strata {
 
 /// One worker on each host, as TPU_WORKER_HOSTNAMES lists them; this process is number TPU_WORKER_ID. Kubernetes Engine sets both
-/// in pods that ask for google.com/tpu. Worker 0 coordinates, at `port`. Throws strata::error that names the variable.
-/// https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+/// in pods that ask for google.com/tpu; on TPU VMs, tpu_vms asks the metadata server. Worker 0 coordinates, at `port`. Throws
+/// strata::error that names the variable. https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 struct tpu_workers {
   std::uint16_t port = 8476;
   environment_reader environment = process_environment;
