@@ -63,10 +63,11 @@ class Test:
 
 
 class Build:
-    def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, lines=True, sanitizers_follow=False):
-        """kinds: of the tests, None for all. lines: whether a sanitizer's report names lines besides functions, which takes a third longer to compile.
-        sanitizers_follow: another build runs all of its tests under AddressSanitizer."""
-        self.compiler, self.sanitizer, self.kinds, self.sanitizers_follow = compiler, sanitizer, kinds, sanitizers_follow
+    def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, but=(), lines=True, sanitizers_follow=False):
+        """kinds: of the tests, None for all, without those of `but`. lines: whether a sanitizer's report names lines besides functions, which
+        takes a third longer to compile. sanitizers_follow: another build runs all of its tests under AddressSanitizer."""
+        self.compiler, self.sanitizer, self.sanitizers_follow = compiler, sanitizer, sanitizers_follow
+        self.kinds, self.but = kinds, but
         self.label = f"{compiler} {sanitizer}".strip()
         self.folder = Path("build/tests") / re.sub("[ ,]", "-", self.label)
         self.options = ["-Dtests=enabled", f"-Dexamples={'disabled' if sanitizer else 'enabled'}", "-Dbench=disabled"]
@@ -112,7 +113,7 @@ class Build:
     def select(self, filters):
         """A program of several files is chosen only where all of them are; otherwise each file has its own. Where sanitizers follow, what
         they run is only compiled."""
-        every = [t for t in self.introspect("tests") if not self.kinds or t["name"].split("/")[0] in self.kinds]
+        every = [t for t in self.introspect("tests") if self.has(t["name"].split("/")[0])]
         if self.sanitizer:
             every = [t for t in every if self.is_for_sanitizer(t, filters)]
         chosen = [t for t in every if not filters or any(f in t["name"] for f in filters)]
@@ -126,6 +127,9 @@ class Build:
         chosen = [t for t in chosen if not unwanted.intersection(t["suite"])]
         files = {t["id"]: [os.path.relpath(f, self.folder.resolve()) for f in t["filename"]] for t in self.introspect("targets")}
         self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
+
+    def has(self, kind):
+        return (not self.kinds or kind in self.kinds) and kind not in self.but
 
     def is_for_sanitizer(self, test, filters):
         """Filters may ask AddressSanitizer for what takes it too long otherwise."""

@@ -118,6 +118,8 @@ full = [("must_fail/all g++", "must_fail/run"), ("unit/a", "joined"), ("unit/b",
 report("otherwise it runs", selected([]) == full, selected([]))
 some = [("must_fail/c g++", "must_fail/run"), ("unit/b", "b")]
 report("what a filter picks is judged alone", selected(["unit/b", "must_fail/c"]) == some, selected(["unit/b", "must_fail/c"]))
+parts = selected([], kinds=["must_fail"]) + selected([], but=["must_fail"])
+report("two builds can share the kinds", sorted(parts) == selected([]) and len(parts) == 3, parts)
 
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
