@@ -7,7 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <barrier>
+#include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
+#include <thread>
 
 #include "count_allocations.hpp"
 #include "gradient_check.hpp"
@@ -46,6 +49,43 @@ TEST_CASE("a step allocates nothing") {
     executor->predict(batch.view(), out.data());
   }
   CHECK(allocations == before);
+}
+
+TEST_CASE("nor do steps of ranks that divide layers") {
+  using divided = sequential<input<12>, dense<16, relu>, dense<8, softmax>>;
+  using D = program<divided, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+  using halves = layout_map<rule<"dense", by_columns>, rule<"dense_1", by_classes>>;
+  const random_batch<D> batch(24);
+  /// Allocations of five steps of each kind. meet() waits for the other processes.
+  const auto allocations_of = [&](auto&& strategy, auto&& meet) {
+    auto executor = strategy.template make<D>(adam{}, 5);
+    executor.prepare(24, purpose::training), executor.prepare(24, purpose::inference);
+    std::vector<float> out(24 * 8);
+    long before = 0;
+    for (int i = 0; i < 6; ++i) {
+      executor.train_step(batch.view());
+      executor.evaluate_step(batch.view());
+      executor.predict(batch.view(), out.data());
+      if (i > 0) continue;
+      meet();
+      before = allocations;
+      meet();
+    }
+    meet();
+    return allocations - before;
+  };
+  const auto alone = [] {};
+  CHECK(allocations_of(tensor_parallel<2, halves>{}, alone) == 0);
+  CHECK(allocations_of(mesh<data_parallel<2>, tensor_parallel<2, halves>>{}, alone) == 0);
+  std::barrier all(2);
+  const auto meet = [&] { all.arrive_and_wait(); };
+  std::vector<in_process> members = in_process::group(2);
+  long of_other = -1;
+  std::thread other([&] { of_other = allocations_of(tensor_parallel_among<in_process, 2, halves>{members[1]}, meet); });
+  const long of_chief = allocations_of(tensor_parallel_among<in_process, 2, halves>{members[0]}, meet);
+  other.join();
+  CHECK(of_chief == 0);
+  CHECK(of_other == 0);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -12,13 +12,16 @@ namespace strata {
 template <class T, communicator C>
 class exchange_over final : public rank_exchange<T> {
   C processes_;
+  const char* what_;
   long room_ = 0;
   typename C::memory own_{}, all_{};
 
  public:
   using rank_exchange<T>::rank, rank_exchange<T>::size;
 
-  explicit exchange_over(C processes) : rank_exchange<T>(processes.rank(), processes.size()), processes_(std::move(processes)) {}
+  /// what: a process says that it waits for it.
+  explicit exchange_over(C processes, const char* what = "the parts of divided layers")
+      : rank_exchange<T>(processes.rank(), processes.size()), processes_(std::move(processes)), what_(what) {}
 
   void reserve(long elements) override {
     elements += 16L * size();  // see add_up
@@ -52,7 +55,7 @@ class exchange_over final : public rank_exchange<T> {
   const T* complete(long from, long elements) {
     T* const all = reinterpret_cast<T*>(all_.data());
     std::copy_n(own() + from, elements, all + rank() * elements);
-    processes_.wait("the parts of divided layers");
+    processes_.wait(what_);
     return all;
   }
 };

@@ -250,7 +250,8 @@ class tensor_executor : Places, public executor_defaults {
   using team = typename host_arithmetic<typename host_backend_of<Base>::type>::team;
 
   std::vector<std::unique_ptr<rank_here>> ranks_;
-  std::unique_ptr<team> team_;  // a thread for each rank of this process
+  std::unique_ptr<exchange_over<double, part_of_group>> batch_sizes_;  // of all processes, if there are several
+  std::unique_ptr<team> team_;                                         // a thread for each rank of this process
   mutable arena<T> whole_;
   mutable bool is_whole_ = true;  // the parameters in whole_ are those of the ranks
   arena<T> whole_slots_;          // see collect_slots
@@ -265,6 +266,11 @@ class tensor_executor : Places, public executor_defaults {
                    "take another optimizer"});
     for (int i = 0; i < this->count(); ++i)
       ranks_.push_back(std::make_unique<rank_here>(this->connection_of(i), optimizer, seed, compute));
+    if constexpr (!Places::in_one_process) {
+      batch_sizes_ = std::make_unique<exchange_over<double, part_of_group>>(
+          part_of_group(this->connection_of(0), 0, 1, Ranks * Groups), "the sizes of batches");
+      batch_sizes_->reserve(1);
+    }
     team_ = std::make_unique<team>(this->count());
     initialize_parameters(layout, whole_.span(), seed);
     parameters_changed();
@@ -321,17 +327,11 @@ class tensor_executor : Places, public executor_defaults {
     refuse_other_batches(batch.count);
     return on_all([&](executor_of_one& e) { return e.evaluate_step(batch); });
   }
-  /// All ranks compute the predictions of all samples; where they are processes, all of these get them.
+  /// The ranks of a group compute the predictions of all samples; where they are processes, all of these get them.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     refuse_other_batches(batch.count);
-    static constexpr const end_sizes& ends = ends_of_program<Program>;
-    std::vector<std::vector<T>> others(ranks_.size() * std::size_t(ends.output_count));
-    for (std::size_t i = std::size_t(ends.output_count); i < others.size(); ++i)
-      others[i].resize(std::size_t(batch.count) * std::size_t(ends.outputs[i % std::size_t(ends.output_count)]));
     each_rank([&](rank_here& it, int i) {
-      output_rows<T> to = out;
-      for (int k = 0; i > 0 && k < ends.output_count; ++k) to.at[k] = others[std::size_t(i * ends.output_count + k)].data();
-      it.executor.predict(batch, to);
+      if (i < Ranks) it.executor.predict(batch, i == 0 ? out : output_rows<T>{});
     });
   }
   metric_sums<Program> finish() {
@@ -406,10 +406,10 @@ class tensor_executor : Places, public executor_defaults {
   /// Without this check ranks would wait for messages of another size.
   void refuse_other_batches([[maybe_unused]] int count) {
     if constexpr (!Places::in_one_process) {
-      const double here[1] = {double(count)};
-      const std::vector<double> all = group().gather(here);
-      for (std::size_t r = 0; r < all.size(); ++r)
-        if (all[r] != count) detail::refuse_other_batch(count, r, long(all[r]));
+      batch_sizes_->own()[0] = count;
+      const double* const all = batch_sizes_->gather(1, true);
+      for (int r = 0; r < batch_sizes_->size(); ++r)
+        if (all[r] != count) detail::refuse_other_batch(count, std::size_t(r), long(all[r]));
     }
   }
 
