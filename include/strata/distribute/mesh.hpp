@@ -59,6 +59,8 @@ struct mesh_among : detail::refusing<one_device<>> {
                 "the strategy takes other arguments");
   using detail::refusing<one_device<>>::refusing;
 };
+template <class C, class... Given>
+mesh_among(C, Given...) -> mesh_among<C, type_list<Given...>>;
 template <communicator C, int Groups, int Ranks, class Map, class Backend>
 struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
   static constexpr auto name = "mesh_among";
