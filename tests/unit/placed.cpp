@@ -1,13 +1,16 @@
 // Layers on several devices of one machine: the bits of the same network on one device.
 #include <doctest/doctest.h>
 
+// The engine comes with the strategy also in this order; pipeline.cpp has the other one.
+#include <strata/strata.hpp>
+
+#include <strata/distribute/placed.hpp>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <sstream>
-#include <strata/distribute/placed.hpp>
-#include <strata/strata.hpp>
 
 #include "gradient_check.hpp"
 

@@ -1,6 +1,8 @@
 // What does not depend on a network, compiled once: link it, and define STRATA_COMPILED before strata's headers.
 #define STRATA_LIBRARY
 #include <strata/data/sets/find_mnist.hpp>
+#include <strata/program/print_divisions.hpp>
+#include <strata/program/print_stages.hpp>
 #include <strata/strata.hpp>
 #include <strata/xla/emitter/emitter.hpp>
 

@@ -4,9 +4,6 @@
 #include <strata/cpu/convolution/conv2d_transpose.hpp>
 #include <strata/cpu/convolution/conv_pool.hpp>
 #include <strata/cpu/engine/engine.hpp>
-#include <strata/cpu/engine/process_split_engine.hpp>
-#include <strata/cpu/engine/split_engine.hpp>
-#include <strata/cpu/engine/tensor_engine.hpp>
 #include <strata/cpu/kernels/activations.hpp>
 #include <strata/cpu/kernels/batch_norm.hpp>
 #include <strata/cpu/kernels/concat.hpp>
@@ -26,3 +23,14 @@
 #include <strata/cpu/kernels/zero_padding2d.hpp>
 #include <strata/cpu/mixed/mixed.hpp>
 #include <strata/reference/reference.hpp>
+
+// The engines of divided networks come with the strategies that divide, in whichever order the headers are included: other
+// programs do not compile them. program/split.hpp and program/tensor_backend.hpp include them if they come later.
+#define STRATA_CPU_SPLIT_ENGINE <strata/cpu/engine/process_split_engine.hpp>
+#define STRATA_CPU_TENSOR_ENGINE <strata/cpu/engine/tensor_engine.hpp>
+#ifdef STRATA_SPLITS_PROGRAMS
+#include STRATA_CPU_SPLIT_ENGINE
+#endif
+#ifdef STRATA_DIVIDES_LAYERS
+#include STRATA_CPU_TENSOR_ENGINE
+#endif

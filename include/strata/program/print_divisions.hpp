@@ -44,6 +44,14 @@ std::string divisions_text(int element_size, int groups = 1) {
   return detail::divisions_text(groups, Network::ranks, element_size, t.nodes, std::span(l.slots, std::size_t(l.count)), divided);
 }
 
+namespace detail {
+/// What print_plan calls.
+template <class Network>
+struct please_include_strata_program_print_divisions {
+  static std::string text(int element_size, int groups) { return strata::divisions_text<Network>(element_size, groups); }
+};
+}  // namespace detail
+
 }  // namespace strata
 
 #if STRATA_DEFINES

@@ -8,8 +8,6 @@
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/kernel_list.hpp>
-#include <strata/program/print_divisions.hpp>
-#include <strata/program/print_stages.hpp>
 
 namespace strata {
 
@@ -34,6 +32,13 @@ struct layout_info {
 std::string backward_of_group(const kernel_group& g);
 
 std::string counted(std::size_t n, std::string_view what);
+
+/// Defined in program/print_stages.hpp, which comes with the engines of split programs.
+template <class Program, class Backend>
+struct please_include_strata_program_print_stages;
+/// Defined in program/print_divisions.hpp, which comes with the engines of divided layers.
+template <class Network>
+struct please_include_strata_program_print_divisions;
 
 std::string plan_text(std::string_view backend, int element_size, std::span<const tape_node> nodes, const layout_info& layout,
                       const plan_info& plan);
@@ -68,9 +73,11 @@ std::string plan_text() {
 template <class Program, class Backend, purpose Why = purpose::training>
 void print_plan(std::ostream& out, int groups = 1) {
   out << plan_text<Program, Backend, Why>();
-  if constexpr (Why == purpose::training && requires { typename Backend::split; }) out << stages_text<Program, Backend>();
+  if constexpr (Why == purpose::training && requires { typename Backend::split; })
+    out << detail::please_include_strata_program_print_stages<Program, Backend>::text();
   if constexpr (Why == purpose::training && requires { Program::network::ranks; })
-    out << divisions_text<typename Program::network>(int(sizeof(typename Program::value_type)), groups);
+    out << detail::please_include_strata_program_print_divisions<typename Program::network>::text(
+        int(sizeof(typename Program::value_type)), groups);
 }
 
 namespace detail {

@@ -54,6 +54,14 @@ std::string stages_text() {
   return detail::stages_text(int(sizeof(typename Program::value_type)), all);
 }
 
+namespace detail {
+/// What print_plan calls.
+template <class Program, class Backend>
+struct please_include_strata_program_print_stages {
+  static std::string text() { return strata::stages_text<Program, Backend>(); }
+};
+}  // namespace detail
+
 }  // namespace strata
 
 #if STRATA_DEFINES

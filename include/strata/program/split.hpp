@@ -382,3 +382,9 @@ struct pipelined<Cut, MicroBatches, Schedule> {
 };
 
 }  // namespace strata
+
+// The engine of the CPU: strata/cpu/cpu.hpp.
+#define STRATA_SPLITS_PROGRAMS 1
+#ifdef STRATA_CPU_SPLIT_ENGINE
+#include STRATA_CPU_SPLIT_ENGINE
+#endif

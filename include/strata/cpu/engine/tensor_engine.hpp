@@ -9,6 +9,7 @@
 #include <strata/cpu/kernels/divided.hpp>
 #include <strata/cpu/kernels/divided_loss.hpp>
 #include <strata/kernel/rank_exchange.hpp>
+#include <strata/program/print_divisions.hpp>
 #include <strata/program/tensor_backend.hpp>
 
 namespace strata {
