@@ -1,7 +1,6 @@
 // Checks of hyper-parameters.
 #pragma once
 #include <cmath>
-#include <sstream>
 #include <strata/base/error.hpp>
 #include <strata/base/float_range.hpp>
 #include <strata/base/linkage.hpp>

@@ -4,9 +4,7 @@
 namespace strata::detail {
 
 STRATA_FUNCTION void refuse(const char* who, const char* what, double value, const std::string& must) {
-  std::ostringstream text;
-  text << who << ": " << what << " = " << value << " must be " << must;
-  throw_error(text.str());
+  throw_error({who, ": ", what, " = ", value, " must be ", must});
 }
 
 STRATA_FUNCTION void check_at_least_0(const char* who, const char* what, double value) {

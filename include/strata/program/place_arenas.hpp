@@ -1,6 +1,7 @@
 // Where the parameters of a split program lie if each place is a process, which has only those of its own stages.
 #pragma once
 #include <algorithm>
+#include <iterator>
 #include <strata/program/plan.hpp>
 #include <utility>
 
@@ -41,7 +42,7 @@ constexpr auto make_place_arenas(const plan<N>& p, const parameter_layout<Count>
       slice = (place == std::exchange(last, place) ? slice : 0) + size;
       if (trainable) a.largest_slice = std::max(a.largest_slice, slice);
     }
-    if (trainable) std::ranges::copy(a.size, a.trainable);
+    if (trainable) std::copy(std::begin(a.size), std::end(a.size), a.trainable);
   }
   return a;
 }

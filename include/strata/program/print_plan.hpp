@@ -1,5 +1,6 @@
 // The plan of a program as text: fused operations, their inputs, places in memory, and what backward does.
 #pragma once
+#include <algorithm>
 #include <iostream>
 #include <strata/base/linkage.hpp>
 #include <strata/base/shape_text.hpp>

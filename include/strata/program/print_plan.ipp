@@ -28,7 +28,8 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
   const std::vector<std::string> names = layer_names(nodes), parameters = parameter_names(nodes, layout.slots);
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
   const bool several = plan.first_of_segment.size() > 2;
-  const auto inputs_of_network = std::size_t(std::ranges::count_if(nodes, [](const tape_node& n) { return n.is_input(); }));
+  const auto inputs_of_network =
+      std::size_t(std::count_if(nodes.begin(), nodes.end(), [](const tape_node& n) { return n.is_input(); }));
   const auto read_by = [&](int group) {
     if (group >= 0) return detail::text_of({'%', group});
     return inputs_of_network == 1 ? "batch" : detail::text_of({"input ", -1 - group});

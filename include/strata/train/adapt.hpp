@@ -122,7 +122,7 @@ template <class T>
   std::vector<T> adapted(parameters.begin(), parameters.end());
   for (std::size_t i = 0; i < layers.size(); ++i)
     moments[i].write(adapted.data() + layers[i].mean, adapted.data() + layers[i].variance);
-  std::ranges::copy(adapted, parameters.begin());
+  std::copy_n(adapted.data(), adapted.size(), parameters.data());
 }
 
 }  // namespace detail

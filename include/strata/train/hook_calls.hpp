@@ -194,7 +194,7 @@ class hook_list {
   void of_test(void (hook_calls::*hook)(pass_state&), pass_state& s) const { call(of_tests_, hook, s); }
   bool see_tests() const { return !of_tests_.empty(); }
   bool see_test_batches() const {
-    return std::ranges::any_of(of_tests_, [](const hook_calls* c) { return c->sees_test_batches(); });
+    return std::any_of(of_tests_.begin(), of_tests_.end(), [](const hook_calls* c) { return c->sees_test_batches(); });
   }
   void of_session(void (hook_calls::*hook)(training_session&)) const {
     if (session) call(all_, hook, *session);

@@ -8,7 +8,7 @@ namespace strata::detail {
 /// The index of the layer with that name.
 STRATA_FUNCTION int layer_of_name(std::span<const tape_node> nodes, const std::string& layer, const char* asks) {
   const std::vector<std::string> names = layer_names(nodes);
-  const auto found = std::ranges::find(names, layer);
+  const auto found = std::find(names.begin(), names.end(), layer);
   if (found != names.end()) return int(found - names.begin());
   std::string known;
   for (const std::string& name : names) known += text_of({known.empty() ? "" : ", ", name});
@@ -22,7 +22,7 @@ STRATA_FUNCTION void set_trainable(std::span<const tape_node> nodes, std::span<c
   for (const tape_node& n : nodes) {
     if (n.layer_number != number || n.is_input()) continue;
     if (n.frozen && trains &&
-        std::ranges::any_of(slots, [&](const parameter_slot& s) { return is_of_layer(s) && s.what.frozen; }))
+        std::any_of(slots.begin(), slots.end(), [&](const parameter_slot& s) { return is_of_layer(s) && s.what.frozen; }))
       throw_error({"set_trainable: '", layer, "' is in frozen<...>, whose weights no program can train"});
     if (n.operation->whole_batch && !trains)
       throw_error({"set_trainable: '", layer,

@@ -246,7 +246,7 @@ class trainer {
     const std::span<T> own = executor_.parameters();
     if (values.size() != own.size())
       throw_error(detail::text_of({"set_parameters: ", values.size(), " values for an arena of ", own.size()}));
-    std::ranges::copy(values, own.begin());
+    std::copy_n(values.data(), values.size(), own.data());
     executor_.parameters_changed();
   }
 

@@ -96,13 +96,13 @@ class cpu_engine {
     training_.weights_changed();
     inference().weights_changed();
   }
-  void read_parameters(std::span<T> to) const { std::ranges::copy(weights_.span(), to.begin()); }
+  void read_parameters(std::span<T> to) const { std::copy_n(weights_.data(), weights_.size(), to.data()); }
   void write_parameters(std::span<const T> from) {
-    std::ranges::copy(from, weights_.data());
+    std::copy_n(from.data(), from.size(), weights_.data());
     parameters_changed();
   }
-  void read_slots(std::span<T> to) const { std::ranges::copy(slots_.span(), to.begin()); }
-  void write_slots(std::span<const T> from) { std::ranges::copy(from, slots_.data()); }
+  void read_slots(std::span<T> to) const { std::copy_n(slots_.data(), slots_.size(), to.data()); }
+  void write_slots(std::span<const T> from) { std::copy_n(from.data(), from.size(), slots_.data()); }
 
   [[gnu::cold]] void keep_slices(std::vector<arena_slice> slices, int slots) {
     slices_ = std::move(slices);
@@ -118,7 +118,7 @@ class cpu_engine {
   }
   [[gnu::cold]] T* unite_parameters() {
     weights_ = arena<T>(std::size_t(layout.size));
-    std::ranges::copy(state_.span(), weights_.data() + layout.trainable);
+    std::copy_n(state_.data(), state_.size(), weights_.data() + layout.trainable);
     segments_ = nullptr, own_weights_ = nullptr;
     return weights_.data();
   }
@@ -185,7 +185,9 @@ class cpu_engine {
   }
 
   double* sums(int l) { return sums_.data() + std::size_t(l) * sums_stride; }
-  void set_statistics(int first, std::span<const double> values) { std::ranges::copy(values, statistics_.data() + first); }
+  void set_statistics(int first, std::span<const double> values) {
+    std::copy_n(values.data(), values.size(), statistics_.data() + first);
+  }
   leaf_gradients<T, host_device> gradients() const { return leaves_.template gradients<host_device>(); }
   std::span<const double> penalties() const { return penalties_.span(); }
 
@@ -259,7 +261,8 @@ class cpu_engine {
  protected:
   [[gnu::cold]] void remember_frozen(std::span<const bool> slots) {
     ranges_ = trained_ranges(layout, slots);
-    groups_ = std::ranges::count(slots, true) > 0 ? trained_groups(plan, layout, slots) : std::vector<trained_group>();
+    groups_ =
+        std::count(slots.begin(), slots.end(), true) > 0 ? trained_groups(plan, layout, slots) : std::vector<trained_group>();
   }
   [[gnu::cold]] void allocate_gradients(int leaves) { allocate_gradients(leaves, gradient_size, ranges_.span()); }
   /// elements: of the gradient of a leaf; parameters: as they lie there.
@@ -279,7 +282,7 @@ class cpu_engine {
     if constexpr (plan.is_cut) return;  // see clear_segment
     for (arena<T>& each : gradients_)
       for (const parameter_range& p : parameters)
-        if (p.frozen) std::ranges::fill(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)), T{});
+        if (p.frozen) std::fill_n(each.data() + p.begin, p.elements, T{});
   }
 
   template <int Count>

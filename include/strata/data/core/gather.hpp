@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <span>
 #include <strata/base/exceptions.hpp>
@@ -63,7 +63,9 @@ class gather_failures_and_left_out : public gather_failures {
     STRATA_TRY { STRATA_THROW_AGAIN; }
     STRATA_CATCH(const left_out& sample) {
       const std::lock_guard lock(mutex_);
-      left_out_.emplace(k, sample);
+      auto at = left_out_.end();
+      while (at != left_out_.begin() && std::prev(at)->first > k) --at;
+      left_out_.emplace(at, k, sample);
     }
     STRATA_CATCH_ALL { gather_failures::add(k); }
   }
@@ -78,7 +80,7 @@ class gather_failures_and_left_out : public gather_failures {
   }
 
  private:
-  std::map<std::size_t, left_out> left_out_;
+  std::vector<std::pair<std::size_t, left_out>> left_out_;  // in the order of the samples
 };
 
 /// Writes samples first ... last - 1 of the first `count` indices into the rows of the buffer after the first `filled`; the

@@ -1,9 +1,9 @@
 // Short-lived memory of a thread, which is allocated once and used again.
 #pragma once
 #include <cstddef>
-#include <deque>
 #include <strata/base/arena.hpp>
 #include <type_traits>
+#include <vector>
 
 namespace strata::data::detail {
 
@@ -27,7 +27,7 @@ class scratch {
 
  private:
   struct levels {
-    std::deque<arena<std::byte>> memory;
+    std::vector<arena<std::byte>> memory;
     std::size_t used = 0;
   };
   static levels& of_this_thread() {
