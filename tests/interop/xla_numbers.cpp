@@ -425,6 +425,11 @@ int main() try {
   test_layer<conv2d<4, 3, stride<2>, same_padding, no_bias>, shape{6, 5, 3}>({}, few_channels);
   test_layer<conv2d<4, 3, kernel_size<3, 2>, dilation<2>>, shape{7, 6, 1}>({}, few_channels);
   test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>({}, few_channels);
+  // Depthwise convolutions by element.
+  const stablehlo::platform_traits by_element{.depthwise_by_element = true};
+  test_layer<conv2d<4, 3, kernel_size<3, 2>, stride<2>, same_padding, groups<4>>, shape{7, 6, 4}>({}, by_element);
+  test_layer<conv2d<3, 2, dilation<2>, groups<3>>, shape{7, 6, 3}>({}, by_element);
+  test_layer<conv2d<3, 3, stride<3>, groups<3>, no_bias>, shape{9, 8, 3}>({}, by_element);
   for (const bool by_window : {true, false}) {
     const stablehlo::platform_traits platform{.pools_by_reduce_window = by_window};
     test_layer<max_pool2d<2>, shape{5, 6, 3}>({}, platform);

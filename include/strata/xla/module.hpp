@@ -85,6 +85,7 @@ struct platform_traits {
   bool pools_by_reduce_window = true;    // otherwise max pooling whose windows do not overlap is element-wise
   bool loops = true;                     // several steps are one call, in a loop on the device; otherwise a call each
   int channels_of_convolved_images = 0;  // with fewer, the gradient of a kernel is a product of patches
+  bool depthwise_by_element = false;     // a depthwise convolution is a sum of shifted images, each times its weights
 
   friend constexpr bool operator==(const platform_traits&, const platform_traits&) = default;
 };
@@ -93,7 +94,8 @@ struct platform_traits {
 constexpr platform_traits traits_of_platform(std::string_view platform) {
   return {.pools_by_reduce_window = platform != "cpu",
           .loops = platform != "cpu",
-          .channels_of_convolved_images = platform == "tpu" ? 8 : 0};
+          .channels_of_convolved_images = platform == "tpu" ? 8 : 0,
+          .depthwise_by_element = platform == "tpu"};
 }
 
 struct module_options {

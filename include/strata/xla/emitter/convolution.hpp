@@ -21,6 +21,12 @@ class image_convolution {
   tensor kernel_gradient(const operation_call& c, tensor x, tensor dy, const extents& to) const;
 
  private:
+  /// Whether each channel has one filter of its own, and the platform wants it by element.
+  bool is_by_element(const operation_call& c, const extents& kernel) const;
+  /// For each weight of a filter the elements of the images that it is multiplied with: (rows, H', W', C).
+  std::vector<tensor> taps(tensor x) const;
+  tensor input_gradient_by_element(const operation_call& c, tensor dy, tensor kernel) const;
+  tensor kernel_gradient_by_element(const operation_call& c, tensor x, tensor dy, const extents& to) const;
   /// The same as one product of all patches, (rows, H', W', KH KW C), with dy. Without groups.
   tensor kernel_gradient_of_patches(const operation_call& c, tensor x, tensor dy, const extents& to) const;
 };

@@ -4,7 +4,66 @@
 
 namespace strata::stablehlo::detail {
 
+/// The elements at each place of a window, every `steps[i]`-th: `counts[i]` along axis i.
+STRATA_FUNCTION std::vector<tensor> window_elements(tensor image, const window_axis (&axes)[2], const std::int64_t (&counts)[2],
+                                                    const std::int64_t (&steps)[2]) {
+  std::vector<tensor> out;
+  for (int i = 0; i < axes[0].kernel; ++i)
+    for (int k = 0; k < axes[1].kernel; ++k) {
+      const std::int64_t top = i * axes[0].dilation, left = k * axes[1].dilation;
+      const std::int64_t bottom = top + (counts[0] - 1) * steps[0] + 1, right = left + (counts[1] - 1) * steps[1] + 1;
+      out.push_back(
+          slice(image, {0, top, left, 0}, {image.extent(0), bottom, right, image.extent(3)}, {1, steps[0], steps[1], 1}));
+    }
+  return out;
+}
+/// kernel: (KH, KW, 1, C). `from_last`: the last weight is that of the first tap.
+STRATA_FUNCTION tensor weighted_sum(const operation_call& c, const std::vector<tensor>& taps, tensor kernel, bool from_last) {
+  const std::int64_t channels = kernel.extent(3), places = std::int64_t(taps.size());
+  const tensor weights = reshape(convert(c.factor(kernel), c.step.number), {places, channels});
+  tensor sum;
+  for (std::int64_t i = 0; i < places; ++i) {
+    const std::int64_t at = from_last ? places - 1 - i : i;
+    const tensor tap = convert(taps[std::size_t(i)], c.step.number);
+    const tensor product = tap * along_last_axis(reshape(slice(weights, {at, 0}, {at + 1, channels}), {channels}), tap);
+    sum = sum ? sum + product : product;
+  }
+  return sum;
+}
+
+STRATA_FUNCTION bool image_convolution::is_by_element(const operation_call& c, const extents& kernel) const {
+  return c.step.platform.depthwise_by_element && groups_ > 1 && kernel[2] == 1 && kernel[3] == groups_;
+}
+
+STRATA_FUNCTION std::vector<tensor> image_convolution::taps(tensor x) const {
+  const window_axis &down = axes_[0], &across = axes_[1];
+  const auto beyond = [](const window_axis& a) { return std::max(0, (a.out() - 1) * a.stride + a.reach() - a.in - a.padding()); };
+  const tensor image = pad(x, {0, down.padding(), across.padding(), 0}, {0, beyond(down), beyond(across), 0}, {0, 0, 0, 0});
+  return window_elements(image, axes_, {down.out(), across.out()}, {down.stride, across.stride});
+}
+
+STRATA_FUNCTION tensor image_convolution::input_gradient_by_element(const operation_call& c, tensor dy, tensor kernel) const {
+  extents low{0, 0, 0, 0}, high{0, 0, 0, 0}, inner{0, 0, 0, 0};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const window_axis& a = axes_[i];
+    low[i + 1] = a.reach() - 1 - a.padding(), high[i + 1] = a.in - 1 - (a.out() - 1) * a.stride + a.padding();
+    inner[i + 1] = a.stride - 1;
+  }
+  const tensor spread = pad(c.factor(dy), low, high, inner);
+  return weighted_sum(c, window_elements(spread, axes_, {axes_[0].in, axes_[1].in}, {1, 1}), kernel, true);
+}
+
+STRATA_FUNCTION tensor image_convolution::kernel_gradient_by_element(const operation_call& c, tensor x, tensor dy,
+                                                                     const extents& to) const {
+  const tensor factor = convert(c.factor(dy), c.step.number);
+  std::vector<tensor> sums;
+  for (const tensor tap : taps(c.factor(x)))
+    sums.push_back(reshape(sum_per_channel(convert(tap, c.step.number) * factor), {1, to[3]}));
+  return reshape(concatenate(sums, 0), to);
+}
+
 STRATA_FUNCTION tensor image_convolution::forward(const operation_call& c, tensor x, tensor kernel) const {
+  if (is_by_element(c, kernel.extents())) return weighted_sum(c, taps(c.factor(x)), kernel, false);
   window_2d w;
   extents to{x.extent(0), 0, 0, kernel.extent(3)};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -19,6 +78,7 @@ STRATA_FUNCTION tensor image_convolution::forward(const operation_call& c, tenso
 
 STRATA_FUNCTION tensor image_convolution::input_gradient(const operation_call& c, tensor dy, tensor kernel,
                                                          const extents& to) const {
+  if (is_by_element(c, kernel.extents())) return input_gradient_by_element(c, dy, kernel);
   window_2d w;
   for (std::size_t i = 0; i < 2; ++i) {
     const window_axis& a = axes_[i];
@@ -34,6 +94,7 @@ STRATA_FUNCTION tensor image_convolution::input_gradient(const operation_call& c
 }
 
 STRATA_FUNCTION tensor image_convolution::kernel_gradient(const operation_call& c, tensor x, tensor dy, const extents& to) const {
+  if (is_by_element(c, to)) return kernel_gradient_by_element(c, x, dy, to);
   if (groups_ == 1 && x.extent(3) < c.step.platform.channels_of_convolved_images) return kernel_gradient_of_patches(c, x, dy, to);
   window_2d w;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -48,19 +109,8 @@ STRATA_FUNCTION tensor image_convolution::kernel_gradient(const operation_call& 
 STRATA_FUNCTION tensor image_convolution::kernel_gradient_of_patches(const operation_call& c, tensor x, tensor dy,
                                                                      const extents& to) const {
   const window_axis &down = axes_[0], &across = axes_[1];
-  const auto beyond = [](const window_axis& a) { return std::max(0, (a.out() - 1) * a.stride + a.reach() - a.in - a.padding()); };
-  const tensor image =
-      pad(c.factor(x), {0, down.padding(), across.padding(), 0}, {0, beyond(down), beyond(across), 0}, {0, 0, 0, 0});
-  std::vector<tensor> taps;
-  for (int i = 0; i < down.kernel; ++i)
-    for (int k = 0; k < across.kernel; ++k) {
-      const std::int64_t top = i * down.dilation, left = k * across.dilation;
-      const std::int64_t bottom = top + (down.out() - 1) * down.stride + 1, right = left + (across.out() - 1) * across.stride + 1;
-      taps.push_back(
-          slice(image, {0, top, left, 0}, {x.extent(0), bottom, right, x.extent(3)}, {1, down.stride, across.stride, 1}));
-    }
   const std::int64_t places = x.extent(0) * down.out() * across.out();
-  const tensor patches = reshape(concatenate(taps, 3), {places, to[0] * to[1] * to[2]});
+  const tensor patches = reshape(concatenate(taps(c.factor(x)), 3), {places, to[0] * to[1] * to[2]});
   return reshape(dot_general(patches, reshape(c.factor(dy), {places, to[3]}), 0, 0, c.step.number, c.precision()), to);
 }
 
