@@ -1,6 +1,4 @@
 // What a process needs for a training is a constant: it is compared with what is allocated.
-#include "count_allocations.hpp"
-#ifndef STRATA_TEST_NEW_IS_TAKEN
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -11,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "count_allocations.hpp"
 #include "error_of.hpp"
 #include "fake_machines.hpp"
 #include "gradient_check.hpp"
+#ifndef STRATA_TEST_NEW_IS_TAKEN
 
 using namespace strata;
 using namespace strata::test;
