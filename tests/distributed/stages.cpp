@@ -70,6 +70,10 @@ int main(int argc, char** argv) try {
     train(multi_worker_pipeline<decltype(&members), cut>{.resolver = &members, .options = options}, folder);
   if (strategy == "tensor_workers" || strategy == "tensor_workers_tcp")
     train(multi_worker_tensor_parallel<decltype(&members), 2, columns>{.resolver = &members, .options = options}, folder);
+  if (strategy == "pipelines_workers")
+    train(multi_worker_mesh<decltype(&members), data_parallel<2>, pipeline<cut, micro_batches<4>>>{.resolver = &members,
+                                                                                                   .options = options},
+          folder);
   if (strategy == "mesh_workers")
     train(multi_worker_mesh<decltype(&members), data_parallel<2>, tensor_parallel<2, columns>>{.resolver = &members,
                                                                                                .options = options},

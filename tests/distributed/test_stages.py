@@ -1,5 +1,5 @@
 # needs: grpc protozero
-"""Pipelines and divided layers over real processes: the bits of one device, snapshots that any strategy continues, and what is said when
+"""Pipelines, divided layers and meshes over real processes: the bits of one device, snapshots that any strategy continues, and what is said when
 one is lost."""
 import itertools, os, tempfile
 from workers import case, check, check_took, digest, finish, finish_tests, free_ports, read_line, start
@@ -10,8 +10,9 @@ folders = (os.path.join(scratch.name, str(i)) for i in itertools.count())
 expected = digest(finish([start(['one_device'], program='stages')])[0])
 
 
-def train(strategy, folder='', count=2, **more):
+def train(strategy, folder='', count=None, **more):
     """The processes of one training; only the first of them has the folder."""
+    count = count or (4 if strategy in ('mesh_workers', 'pipelines_workers') else 2)
     if 'workers' not in strategy:
         return [start([strategy, folder], program='stages', **more)]
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
@@ -20,16 +21,17 @@ def train(strategy, folder='', count=2, **more):
             for i in range(count)]
 
 
-@case('two threads, two processes through shared memory, two over TCP: the bits of one device')
+@case('two threads, two processes through shared memory, two over TCP, two pipelines of two: the bits of one device')
 def _():
-    for strategy in ('threads', 'workers', 'workers_tcp'):
+    for strategy in ('threads', 'workers', 'workers_tcp', 'pipelines_workers'):
         for out in finish(train(strategy)):
             check(digest(out) == expected, f'{strategy}:\n{out}')
 
 
 @case('a training that ended within an epoch is continued by another strategy, to the same bits')
 def _():
-    for first, second in (('workers', 'one_device'), ('one_device', 'workers'), ('workers', 'threads'), ('threads', 'workers')):
+    for first, second in (('workers', 'one_device'), ('one_device', 'workers'), ('workers', 'threads'), ('threads', 'workers'),
+                          ('pipelines_workers', 'workers'), ('one_device', 'pipelines_workers')):
         folder = next(folders)
         for out in finish(train(first, folder, CRASH='7')):
             check('had enough' in out and 'digest' not in out, f'{first}:\n{out}')
@@ -39,11 +41,10 @@ def _():
 
 @case('layers divided by columns, in two processes and in two groups of two: the bits of one device, also after an interruption')
 def _():
-    counts = {'tensor_workers': 2, 'tensor_workers_tcp': 2, 'mesh_workers': 4, 'one_device': 1}
     unclipped = digest(finish([start(['one_device'], program='stages', CLIPNORM='0')])[0])
 
     def trained(strategy, folder='', **more):
-        return finish(train(strategy, folder, counts[strategy], CLIPNORM='0', **more))
+        return finish(train(strategy, folder, CLIPNORM='0', **more))
 
     for strategy in ('tensor_workers', 'tensor_workers_tcp', 'mesh_workers'):
         for out in trained(strategy):
@@ -60,6 +61,8 @@ def _():
 def _():
     for out in finish(train('workers', count=3)):
         check('the network is cut for 2 processes, but there are 3' in out, out)
+    for out in finish(train('pipelines_workers', count=3)):
+        check('the network is cut for 2 processes in each of 2 groups, which are 4, but there are 3' in out, out)
     for out in finish(train('mesh_workers', count=3, CLIPNORM='0')):
         check('layers are divided among 2 processes in each of 2 groups, which are 4, but there are 3' in out, out)
 
@@ -73,6 +76,24 @@ def _():
     out = finish(processes[:1])[0]
     check('communication_error' in out and 'worker 1' in out, out)
     check_took(began, 15)
+
+
+@case('a process of a mesh that is killed is named by all others; another strategy continues from the snapshot, to the same bits')
+def _():
+    unclipped = digest(finish([start(['one_device'], program='stages', CLIPNORM='0')])[0])
+    for mesh, then, clipnorm, bits in (('pipelines_workers', 'workers', '1', expected),
+                                       ('mesh_workers', 'tensor_workers', '0', unclipped)):
+        folder = next(folders)
+        processes = train(mesh, folder, PAUSE='50', CLIPNORM=clipnorm)
+        while (line := read_line(processes[0])) and line != 'step 6\n':
+            pass
+        processes[3].kill()
+        began = time.monotonic()
+        for out in finish(processes[:3]):
+            check('communication_error' in out and 'worker 3' in out, f'{mesh}:\n{out}')
+        check_took(began, 15)
+        for out in finish(train(then, folder, CLIPNORM=clipnorm)):
+            check(digest(out) == bits, f'{mesh}, then {then}:\n{out}')
 
 
 finish_tests()

@@ -5,6 +5,7 @@
 #include <exception>
 #include <strata/callbacks/profiler.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
+#include <strata/distribute/mesh.hpp>
 #include <strata/distribute/pipeline_among.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -91,6 +92,16 @@ TEST_CASE("processes that divide the layers: the bits of one device") {
   check<branches, placed_among<in_process, 2>, plain_branches>(2, adafactor{}, {.threads = 2});
 }
 
+TEST_CASE("a mesh of pipelines, in processes and in threads: the bits of one device") {
+  using halves = pipeline<balanced<2>, micro_batches<4>>;
+  using folded = pipeline<balanced<4>, micro_batches<2>, interleaved<2>>;
+  const adam clipped{.global_clipnorm = 0.5};
+  check<net, mesh_among<in_process, data_parallel<2>, halves>, net>(4, clipped, {.threads = 1, .leaves = 4});
+  check<net, mesh_among<in_process, data_parallel<2>, folded>, net>(4, lamb{}, {.threads = 1, .leaves = 6});
+  const outcome expected = trained<net>(one_device{{.threads = 1, .leaves = 4}}, clipped);
+  CHECK(trained<net>(mesh<data_parallel<2>, halves>{{.leaves = 4}}, clipped) == expected);
+}
+
 TEST_CASE("processes that disagree are told before the first step") {
   const auto make = [](auto&& strategy) { trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, strategy}; };
   auto failures = in_processes(3, [&](const in_process& member) { make(pipeline_among<in_process, balanced<2>>{member}); });
@@ -106,4 +117,14 @@ TEST_CASE("processes that disagree are told before the first step") {
                        : make(pipeline_among<in_process, balanced<2>, micro_batches<8>, gpipe>{member});
   });
   CHECK(failures[0] == "the processes do not have the same timetable: process 1 differs from process 0");
+  failures = in_processes(2, [&](const in_process& member) {
+    member.rank() == 0 ? make(mesh_among<in_process, data_parallel<2>, pipeline<balanced<2>>>{member})
+                       : make(pipeline_among<in_process, balanced<2>>{member});
+  });
+  CHECK(failures[1] ==
+        "the processes do not have the same number of groups that divide batches: process 1 differs from process 0; here: 1");
+  failures = in_processes(
+      3, [&](const in_process& member) { make(mesh_among<in_process, data_parallel<2>, pipeline<balanced<2>>>{member}); });
+  for (const std::string& each : failures)
+    CHECK(each == "the network is cut for 2 processes in each of 2 groups, which are 4, but there are 3");
 }

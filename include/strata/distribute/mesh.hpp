@@ -1,5 +1,7 @@
 // mesh: groups of ranks. Groups divide batches, the ranks of a group divide layers.
 #pragma once
+#include <strata/distribute/pipeline.hpp>
+#include <strata/distribute/synchronous/stage_executor.hpp>
 #include <strata/distribute/tensor_parallel.hpp>
 #include <type_traits>
 #include <utility>
@@ -10,17 +12,32 @@ namespace strata {
 template <int Groups>
 struct data_parallel {};
 
-inline constexpr reason a_mesh_has_data_parallel_and_then_tensor_parallel_in_angle_brackets{
-    "a mesh has data_parallel, then tensor_parallel, in angle brackets: mesh<data_parallel<2>, tensor_parallel<2, "
-    "layout_map<...>>>{}"};
+inline constexpr reason a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_in_angle_brackets{
+    "a mesh has data_parallel, then pipeline or tensor_parallel, in angle brackets: mesh<data_parallel<2>, "
+    "pipeline<balanced<2>>>{}"};
 namespace detail {
 template <class... Given>
 using wrong_mesh =
-    wrong_argument<type_list<Given...>, because<a_mesh_has_data_parallel_and_then_tensor_parallel_in_angle_brackets>>;
+    wrong_argument<type_list<Given...>, because<a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_in_angle_brackets>>;
 /// The first sentence about a mesh of processes: what connects them comes before its parts.
 template <class OfFirst, class... Parts>
 using mesh_verdict =
     std::conditional_t<std::is_same_v<typename OfFirst::type, no_complaint>, wrong_mesh<Parts...>, typename OfFirst::type>;
+
+/// no_complaint, or why groups of pipelines cannot train a program. Backend: a split one.
+template <class Program, int Groups, class Backend>
+struct pipelines_verdict {
+  static auto sentence() {
+    using of_split = typename Backend::split::template verdict<Program>;
+    if constexpr (Groups < 1)
+      return std::type_identity<wrong_argument<data_parallel<Groups>, because<data_parallel_has_at_least_one_group>>>{};
+    else if constexpr (!std::is_same_v<typename of_split::type, no_complaint>)
+      return of_split{};
+    else
+      return backend_verdict<Program, Backend>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
 }  // namespace detail
 
 /// `mesh<data_parallel<2>, tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>>{}`: two groups of two ranks, each a
@@ -50,6 +67,29 @@ struct mesh<data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
   }
 };
 
+/// `mesh<data_parallel<2>, pipeline<balanced<4>, micro_batches<8>>>{}`: two pipelines of four places, each place a thread. Each
+/// pipeline computes its leaves of a batch; all share parameters, and gradients are added in the tree of one device. So the
+/// results are those of one_device with as many leaves, bit for bit. With fewer leaves than groups some groups have nothing to
+/// do.
+template <int Groups, class Cut, class MicroBatches, class Schedule, class Backend>
+struct mesh<data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend>> {
+  using backend = typename pipeline<Cut, MicroBatches, Schedule, Backend>::backend;
+  static constexpr auto name = "mesh";
+  compute_options options{};  // threads is not used
+
+  template <class Program>
+  using verdict = detail::pipelines_verdict<Program, Groups, backend>;
+  template <class Program>
+  using executor = synchronous_executor<Program, backend>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    compute_options of_place = options;
+    of_place.threads = Groups;
+    return {std::move(optimizer), seed, of_place};
+  }
+};
+
 /// `mesh_among<C, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh whose ranks are processes, as in
 /// tensor_parallel_among. Processes 0 and 1 are the first group. The trainer's constructor throws strata::error if the mesh has
 /// not as many ranks as there are processes, or if these disagree about the mesh.
@@ -76,6 +116,28 @@ struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(processes, optimizer, seed, options);
     return {std::move(optimizer), seed, options, std::move(ranks)};
+  }
+};
+
+/// `mesh_among<C, data_parallel<2>, pipeline<balanced<4>, micro_batches<8>>>{processes}`: a mesh whose ranks are processes, as in
+/// pipeline_among. Processes 0 to 3 are the first pipeline. Processes with the same stages send each other their gradients when
+/// the last micro-batch of a step is through. Throws strata::error for batches that the micro-batches of all groups do not
+/// divide.
+template <communicator C, int Groups, class Cut, class MicroBatches, class Schedule, class Backend>
+struct mesh_among<C, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend>> {
+  using of_pipeline = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, C>;
+  static constexpr auto name = "mesh_among";
+  C processes;
+  compute_options options{};  // threads: that update, evaluate and predict in each process
+
+  template <class Program>
+  using verdict = detail::pipelines_verdict<Program, Groups, of_pipeline>;
+  template <class Program>
+  using executor = stage_executor<Program, of_pipeline, C, Groups>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, options, processes};
   }
 };
 

@@ -41,4 +41,29 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
   }
 };
 
+/// `multi_worker_mesh<tf_config, data_parallel<2>, pipeline<balanced<4>, micro_batches<8>>>{}`: two pipelines of four workers
+/// each.
+template <cluster_resolver Resolver, int Groups, class Cut, class MicroBatches, class Schedule, class Backend>
+struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend>> {
+  using communicator = control::worker_connections;
+  using of_pipeline = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, communicator>;
+  static constexpr auto name = "multi_worker_mesh";
+  Resolver resolver{};
+  multi_worker_options options{};
+
+  template <class Program>
+  using verdict = detail::pipelines_verdict<Program, Groups, of_pipeline>;
+  template <class Program>
+  using executor = stage_executor<Program, of_pipeline, communicator, Groups>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    if (options.elastic.least_workers > 0) throw_error(divided_layers_are_not_elastic);
+    communicator processes =
+        detail::connect_workers(detail::members_that_train(name, resolver), options,
+                                detail::describe_program<Program>(seed, options.compute, options.communication, optimizer, 0));
+    return {std::move(optimizer), seed, options.compute, std::move(processes)};
+  }
+};
+
 }  // namespace strata

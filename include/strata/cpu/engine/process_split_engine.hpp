@@ -16,6 +16,8 @@ template <communicator C>
 class leaf_exchange;
 template <communicator C>
 class process_group_over;
+template <communicator C>
+class subgroup;
 template <class T, communicator C>
 class process_slices;
 template <class T>
@@ -26,20 +28,22 @@ struct process_split_options : compute_options {
   process_group_over<Communicator>* group = nullptr;  // it outlives the engine
 };
 
-/// Process p computes the stages of place p, with one thread, for the whole batch, and updates the parameters of these stages. In
-/// a step it has only these, their slots and their gradients; after collect_parameters(), and before the first step, it has all
-/// parameters. An evaluation, which needs all of them, is divided by leaves. All processes make the same calls; the executor need
-/// not know that there are several. compute_options::threads: that update, evaluate and predict.
+/// With P places, processes g * P to g * P + P - 1 are pipeline g. Its process p computes the stages of place p, with one thread,
+/// for the leaves of group g, and updates the parameters of these stages. In a step it has only these, their slots and their
+/// gradients; after collect_parameters(), and before the first step, it has all parameters. An evaluation, which needs all of
+/// them, is divided by leaves among all processes. All make the same calls. The executor of a process adds up the gradients of
+/// all groups; it need not know that a group has several processes. compute_options::threads: that update, evaluate and predict.
 template <class Program, class Backend>
 class process_split_engine : public split_engine<Program, Backend> {
   using base = split_engine<Program, Backend>;
   using cpu = cpu_engine<Program, Backend>;
-  using base::context_, base::layout, base::leaves_, base::micro_batches, base::plan, base::stages, base::table;
+  using base::context_, base::layout, base::leaves_, base::micro_batches, base::places, base::plan, base::stages, base::table;
   using typename base::T, typename base::row, typename base::leaf, typename base::piece, typename base::table_type;
   using communicator = typename Backend::communicator;
   using group_type = process_group_over<communicator>;
   using memory = typename communicator::memory;
   using connections = std::remove_reference_t<decltype(std::declval<group_type&>().processes())>;
+  using pipeline_type = subgroup<connections>;
   static constexpr auto events = detail::events_of(stages);
   static constexpr auto trained = trained_ranges(layout);
   static constexpr auto arenas = arenas_of_places<Program, Backend>;
@@ -52,42 +56,44 @@ class process_split_engine : public split_engine<Program, Backend> {
   // What processes tell each other before a step: the number of samples, then penalties.
   static constexpr std::size_t told = 1 + (layout.has_regularizers() ? std::size_t(trained.count) : 0);
 
-  group_type* group_;
-  int rank_, processes_;
+  group_type* group_;  // all processes
+  int place_, first_;  // of this process; of which rank its pipeline begins
+  pipeline_type pipeline_;
   // For each transfer between processes: a place for each micro-batch of a step, so that nothing has to wait for room.
   std::vector<memory> messages_;
   int room_ = 0;  // micro-batches
   memory sums_on_the_way_{};
   std::vector<double> told_;  // by all processes
   leaf_exchange<connections> telling_, measuring_;
-  process_slices<T, connections> trained_, state_;  // of the arena, whose trained parameters come first
-  arena<T> own_;                                    // the arena of this place
-  std::vector<parameter_range> own_ranges_;         // of its trained parameters, there
-  std::vector<int> own_parameters_;                 // which they are
-  bool is_divided_ = false;                         // the parameters are in own_
+  process_slices<T, pipeline_type> trained_, state_;  // of the arena, whose trained parameters come first
+  arena<T> own_;                                      // the arena of this place
+  std::vector<parameter_range> own_ranges_;           // of its trained parameters, there
+  std::vector<int> own_parameters_;                   // which they are
+  bool is_divided_ = false;                           // the parameters are in own_
 
  public:
   using options = process_split_options<communicator>;
 
   process_split_engine(const options& how, leaf_policy policy, int slots)
-      : base(with_threads(how), policy, 0, 1, how.group->rank()),
+      : base(with_threads(how), policy, 0, 1, how.group->rank() % places),
         group_(how.group),
-        rank_(group_->rank()),
-        processes_(group_->size()),
-        told_(told * std::size_t(processes_)),
-        trained_(group_->processes(), slices(true), trained.span(), true),
-        state_(group_->processes(), slices(false), {}, false) {
-    telling_.prepare(group_->processes(), told, processes_);
+        place_(group_->rank() % places),
+        first_(group_->rank() - place_),
+        pipeline_(group_->processes(), first_, 1, places),
+        told_(told * std::size_t(group_->size())),
+        trained_(pipeline_, slices(true), trained.span(), true),
+        state_(pipeline_, slices(false), {}, false) {
+    telling_.prepare(group_->processes(), told, group_->size());
     for (int k = 0, s = 0; s < layout.count; ++s) {
       if (!layout.slots[s].what.trainable) continue;
       parameter_range it = trained.ranges[k++];
-      if (arenas.place[s] != rank_) continue;
+      if (arenas.place[s] != place_) continue;
       it.end += arenas.offset[s] - it.begin;
       it.begin = arenas.offset[s];
       own_ranges_.push_back(it);
       own_parameters_.push_back(k - 1);
     }
-    this->keep_slices(trained_.own(group_->processes()), slots);
+    this->keep_slices(trained_.own(pipeline_), slots);
   }
 
   void freeze(std::span<const bool> slots) {
@@ -96,29 +102,30 @@ class process_split_engine : public split_engine<Program, Backend> {
     this->clear_frozen_gradients(own_ranges_);
   }
 
-  int prepare(int batch, purpose why, int) {
+  /// groups: of processes, which divide the leaves; also below.
+  int prepare(int batch, purpose why, int groups) {
     if (why == purpose::inference) {
-      const int leaves = base::prepare(batch, why, 1);
+      const int leaves = base::prepare(batch, why, groups);
       if (leaves > 0) measuring_.prepare(group_->processes(), leaf::size, leaves);
       return leaves;
     }
-    const int leaves = this->grow(batch, 1);
-    if (leaves > 0) {
-      share_among(1);
-      make_room(leaves);
-    }
+    const int leaves = this->grow(batch, groups);
+    if (leaves > 0) share_among(groups);
     return leaves;
   }
-  void share_among(int) {
-    this->allocate_gradients(leaves_.most_of_one(1).leaves, arenas.trainable[rank_], own_ranges_);
-    this->make_room_for_stages(1);
+  void share_among(int groups) {
+    this->allocate_gradients(leaves_.most_of_one(groups).leaves, gradient_elements(), own_ranges_);
+    this->make_room_for_stages(groups);
+    make_room(groups);
   }
+  /// Of a leaf in this process.
+  long gradient_elements() const { return arenas.trainable[place_]; }
 
   /// Throws strata::error if the processes do not have batches of the same size.
-  void begin(purpose why, const samples<T>& batch, philox random, int = 0, int = 1) {
-    if (why == purpose::inference) return base::begin(why, batch, random, rank_, processes_);
+  void begin(purpose why, const samples<T>& batch, philox random, int group = 0, int groups = 1) {
+    if (why == purpose::inference) return base::begin(why, batch, random, group * places + place_, groups * places);
     divide_parameters();
-    leaves_.begin(batch, 0, 1);
+    leaves_.begin(batch, group, groups);
     this->training_.derive_if(this->team(), own_.data(), [&](int g) { return this->is_here(stages.stage_of[g]); });
     context_ = {own_.data(), this->training_.derived(), this->statistics_.data(), double(batch.count), random};
     context_.observer = this->observer_;
@@ -130,12 +137,12 @@ class process_split_engine : public split_engine<Program, Backend> {
   void forward_backward(Done&&) {
     for (const arena_slice& s : this->slices_) this->penalize(s.begin, s.end, own_.data() + s.at - s.begin);
     tell_others();
-    this->clear_sums_of_leaves(arenas.trainable[rank_]);
+    this->clear_sums_of_leaves(gradient_elements());
     {
       const flush_denormals scope;
       row& r = *this->rows_.front();
       sent_messages messages{*this, r};
-      this->compute(r, rank_, messages);
+      this->compute(r, place_, messages);
     }
     group_->processes().wait("the last activations and gradients");
     share_sums();
@@ -144,7 +151,7 @@ class process_split_engine : public split_engine<Program, Backend> {
   void update(const typename Program::optimizer& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
     rules.template with_rule<T>(step, rate, [&](const auto& rule) {
       this->apply_to_slices(rules, rule, rate, gradient,
-                            [&](double* numbers, int arrays) { trained_.share_norms(group_->processes(), numbers, arrays); });
+                            [&](double* numbers, int arrays) { trained_.share_norms(pipeline_, numbers, arrays); });
     });
     this->training_.weights_changed();
   }
@@ -152,11 +159,10 @@ class process_split_engine : public split_engine<Program, Backend> {
   /// All processes call it between the same two steps: each gets all parameters, until the next step.
   void collect_parameters() {
     if (!is_divided_) return;
-    auto& c = group_->processes();
     this->weights_ = arena<T>(std::size_t(layout.size));
     const auto own = [&](const arena_slice& s) { return own_.data() + s.at; };
-    trained_.share(c, "parameters", this->weights_.data(), own);
-    state_.share(c, "parameters", this->weights_.data(), own);
+    trained_.share(pipeline_, "parameters", this->weights_.data(), own);
+    state_.share(pipeline_, "parameters", this->weights_.data(), own);
     is_divided_ = false;
     this->parameters_changed();
   }
@@ -164,7 +170,7 @@ class process_split_engine : public split_engine<Program, Backend> {
 
   /// All processes call it between the same two steps: the chief gets the slots of all parameters, or all processes do.
   void collect_slots(strata::whole_slots<T>& to, bool in_all) {
-    to.collect(group_->processes(), trained_, std::span<const T>(this->slots()), in_all);
+    if (in_all || first_ == 0) to.collect(pipeline_, trained_, std::span<const T>(this->slots()), in_all);
   }
   void keep_slots_of(strata::whole_slots<T>& all) { all.keep(this->slices_, this->slots()); }
 
@@ -198,9 +204,9 @@ class process_split_engine : public split_engine<Program, Backend> {
   }
   void divide_parameters() {
     if (is_divided_) return;
-    own_.grow(std::size_t(arenas.size[rank_]));
+    own_.grow(std::size_t(arenas.size[place_]));
     for (const auto* of_kind : {&trained_, &state_})
-      for (const arena_slice& s : of_kind->own(group_->processes()))
+      for (const arena_slice& s : of_kind->own(pipeline_))
         std::copy_n(this->weights_.data() + s.begin, s.size(), own_.data() + s.at);
     this->weights_ = {};
     this->own_weights_ = own_.data();
@@ -208,37 +214,43 @@ class process_split_engine : public split_engine<Program, Backend> {
   }
   static bool is_message(const stage_transfer& t) { return table_type::place_of(t.from) != table_type::place_of(t.to); }
   bool concerns(const stage_transfer& t) const {
-    return is_message(t) && (table_type::place_of(t.from) == rank_ || table_type::place_of(t.to) == rank_);
+    return is_message(t) && (table_type::place_of(t.from) == place_ || table_type::place_of(t.to) == place_);
   }
   std::size_t bytes_of(const stage_transfer& t) const { return std::size_t(this->capacity_) * std::size_t(t.size) * sizeof(T); }
 
-  void make_room(int leaves) {
+  void make_room(int groups) {
     auto& c = group_->processes();
     room_ = 0;
+    int most = 0;
     for (int count = 1; count <= leaves_.prepared_for(purpose::training); ++count) {
-      const auto [l, capacity] = this->policy_(count);
-      const int samples = this->samples_of_piece(capacity, l);
-      room_ = std::max(room_, l * ((capacity + samples - 1) / samples));
+      const auto [leaves, capacity] = this->policy_(count);
+      most = std::max(most, (leaves + groups - 1) / groups);
+      for (const int own : {leaves / groups, (leaves + groups - 1) / groups}) {
+        const int samples = this->samples_of_piece(capacity, own);
+        room_ = std::max(room_, own * ((capacity + samples - 1) / samples));
+      }
     }
     messages_.clear();
     for (int t = 0; t < stages.transfer_count; ++t)
       messages_.push_back(c.allocate(concerns(stages.transfers[t]) ? std::size_t(room_) * bytes_of(stages.transfers[t]) : 0));
-    sums_on_the_way_ = c.allocate(std::size_t(leaves) * leaf::size * sizeof(double));
+    sums_on_the_way_ = c.allocate(std::size_t(most) * leaf::size * sizeof(double));
   }
 
   /// How many samples the batch has, so that all processes have the same one, and the penalties of the parameters of this one.
   void tell_others() {
     auto& c = group_->processes();
+    const int processes = group_->size();
     const auto of_process = [&](int r) { return told_.data() + told * std::size_t(r); };
-    of_process(rank_)[0] = leaves_.batch().count;
-    for (std::size_t k = 1; k < told; ++k) of_process(rank_)[k] = this->penalties_[k - 1];
-    telling_.begin(c, processes_, told, of_process);
+    double* const mine = of_process(group_->rank());
+    mine[0] = leaves_.batch().count;
+    for (std::size_t k = 1; k < told; ++k) mine[k] = this->penalties_[k - 1];
+    telling_.begin(c, processes, told, of_process);
     c.wait("the sizes of batches");
-    telling_.finish(c, processes_, told, of_process);
-    for (int r = 0; r < processes_; ++r)
+    telling_.finish(c, processes, told, of_process);
+    for (int r = 0; r < processes; ++r)
       if (of_process(r)[0] != leaves_.batch().count)
         detail::refuse_other_batch(leaves_.batch().count, std::size_t(r), long(of_process(r)[0]));
-    for (std::size_t k = 1; k < told; ++k) this->penalties_[k - 1] = of_process(place_of_parameter[k - 1])[k];
+    for (std::size_t k = 1; k < told; ++k) this->penalties_[k - 1] = of_process(first_ + place_of_parameter[k - 1])[k];
   }
 
   /// Between processes. Messages of one process arrive in the order in which it sends them, which its turns tell: before this
@@ -254,7 +266,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     void wait(int t, int number) {
       const stage_transfer& it = stages.transfers[t];
       if (!is_message(it)) return;
-      auto& c = engine.group_->processes();
+      auto& c = engine.pipeline_;
       while (begun[t] <= number) receive_next(table_type::place_of(it.from));
       c.wait_received(it.of_gradient ? "gradients of activations" : "activations", c.begun());
       const T* const from =
@@ -267,7 +279,7 @@ class process_split_engine : public split_engine<Program, Backend> {
       const std::size_t offset = std::size_t(number) * engine.bytes_of(it);
       std::copy_n(of.memory[it.from].at(it.source, number), long(count) * it.size,
                   reinterpret_cast<T*>(engine.messages_[std::size_t(t)].data() + offset));
-      engine.group_->processes().send(engine.messages_[std::size_t(t)], offset, size_of(it, number), table_type::place_of(it.to));
+      engine.pipeline_.send(engine.messages_[std::size_t(t)], offset, size_of(it, number), table_type::place_of(it.to));
     }
     static void release(int) {}
 
@@ -283,9 +295,9 @@ class process_split_engine : public split_engine<Program, Backend> {
         while (exists && next.event < events.count[now.backward][now.stage]) {
           const auto& e = events.events[now.backward][now.stage][next.event++];
           const stage_transfer& it = stages.transfers[e.transfer];
-          if (!e.sends || !is_message(it) || table_type::place_of(it.to) != engine.rank_) continue;
-          engine.group_->processes().receive(engine.messages_[std::size_t(e.transfer)], std::size_t(number) * engine.bytes_of(it),
-                                             size_of(it, number), process);
+          if (!e.sends || !is_message(it) || table_type::place_of(it.to) != engine.place_) continue;
+          engine.pipeline_.receive(engine.messages_[std::size_t(e.transfer)], std::size_t(number) * engine.bytes_of(it),
+                                   size_of(it, number), process);
           begun[e.transfer] = number + 1;
           return;
         }
@@ -295,24 +307,23 @@ class process_split_engine : public split_engine<Program, Backend> {
     }
   };
 
-  /// The sums of all leaves are those of the process with the outputs.
+  /// The sums of the leaves of a pipeline are those of its process with the outputs.
   void share_sums() {
     constexpr int with_outputs = table_type::place_of(stages.stage_of[plan.output_group[0]]);
-    auto& c = group_->processes();
     double* const all = reinterpret_cast<double*>(sums_on_the_way_.data());
+    const leaf_range own = leaves_.own();
     const auto for_leaves = [&](auto&& f) {
-      for (int l = 0; l < leaves_.leaves(); ++l) f(this->sums(l), all + std::size_t(l) * leaf::size);
+      for (int l = own.begin; l < own.end; ++l) f(this->sums(l), all + std::size_t(l - own.begin) * leaf::size);
     };
-    const std::size_t bytes = std::size_t(leaves_.leaves()) * leaf::size * sizeof(double);
-    if (rank_ == with_outputs) {
+    if (const std::size_t bytes = std::size_t(own.size()) * leaf::size * sizeof(double); place_ != with_outputs) {
+      if (bytes > 0) pipeline_.receive(sums_on_the_way_, 0, bytes, with_outputs);
+    } else if (bytes > 0) {
       for_leaves([](const double* from, double* to) { std::copy_n(from, leaf::size, to); });
-      for (int r = 0; r < processes_; ++r)
-        if (r != rank_) c.send(sums_on_the_way_, 0, bytes, r);
-    } else {
-      c.receive(sums_on_the_way_, 0, bytes, with_outputs);
+      for (int p = 0; p < places; ++p)
+        if (p != place_) pipeline_.send(sums_on_the_way_, 0, bytes, p);
     }
-    c.wait("metrics");
-    if (rank_ != with_outputs) for_leaves([](double* to, const double* from) { std::copy_n(from, leaf::size, to); });
+    pipeline_.wait("metrics");
+    if (place_ != with_outputs) for_leaves([](double* to, const double* from) { std::copy_n(from, leaf::size, to); });
   }
 };
 

@@ -3,13 +3,14 @@
 #include <memory>
 #include <span>
 #include <strata/base/hash.hpp>
+#include <strata/distribute/communicators/subgroup.hpp>
+#include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
-#include <strata/distribute/synchronous/process_slices.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/program/stage_plan.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,20 @@ namespace detail {
 template <communicator C>
 struct holds_group {
   std::unique_ptr<process_group_over<C>> group_;
+};
+/// How an executor reaches the processes that compute the same layers for other samples: processes k, k + P, k + 2 P, ...
+template <communicator C, int Groups>
+struct same_layers {
+  using type = subgroup<std::remove_reference_t<decltype(std::declval<process_group_over<C>&>().processes())>>;
+  static type of(process_group_over<C>& all) {
+    const int layers = all.size() / Groups;
+    return {all.processes(), all.rank() % layers, layers, Groups};
+  }
+};
+template <communicator C>
+struct same_layers<C, 1> {
+  using type = alone;
+  static alone of(process_group_over<C>&) { return {}; }
 };
 
 /// Something that is the same in all processes.
@@ -42,13 +57,16 @@ template <communicator C>
 }
 }  // namespace detail
 
-/// For its engine each process has the whole batch, so the step is that of one process; what processes agree on goes over the
-/// group. In a step each process has the parameters and slots of its stages only; between two epochs it has all parameters.
-/// Throws strata::error, in all processes, if there are not as many processes as places, or if they have different programs or
-/// stages.
-template <class Program, class Backend, communicator C>
-class stage_executor : detail::holds_group<C>, public synchronous_executor<Program, Backend> {
-  using base = synchronous_executor<Program, Backend>;
+/// `Groups` pipelines, which divide a batch by leaves; each has a process for each place. For its engine a process has all
+/// layers, so the step is that of one process, or that of processes that divide batches; what all processes agree on goes over
+/// the group. In a step each process has the parameters and slots of its stages only; between two epochs it has all parameters.
+/// Throws strata::error, in all processes, if there are not as many processes as places of all groups, or if they have different
+/// programs or stages.
+template <class Program, class Backend, communicator C, int Groups = 1>
+class stage_executor : detail::holds_group<C>,
+                       public synchronous_executor<Program, Backend, typename detail::same_layers<C, Groups>::type> {
+  using same_layers = detail::same_layers<C, Groups>;
+  using base = synchronous_executor<Program, Backend, typename same_layers::type>;
   using engine_options = typename engine_for<Program, Backend>::type::options;
   using T = typename Program::value_type;
   using detail::holds_group<C>::group_;
@@ -57,7 +75,7 @@ class stage_executor : detail::holds_group<C>, public synchronous_executor<Progr
  public:
   stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes)
       : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute)},
-        base(std::move(optimizer), seed, engine_options{compute, group_.get()}),
+        base(std::move(optimizer), seed, engine_options{compute, group_.get()}, same_layers::of(*group_)),
         whole_slots_(layout_of_program<Program>.trainable, base::optimizer().slots()) {}
 
   process_group_over<C>& group() { return *group_; }
@@ -136,14 +154,17 @@ class stage_executor : detail::holds_group<C>, public synchronous_executor<Progr
     for (const auto& of_place : table.turns)
       for (const turn& t : of_place) turns += detail::text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
     detail::refuse_differences(*group, {{"number of places", std::to_string(table.places)},
+                                        {"number of groups that divide batches", std::to_string(Groups)},
                                         {"stages of the kernels", cut},
                                         {"timetable", turns, false},
                                         {"seed", std::to_string(seed)},
                                         {"leaves", std::to_string(compute.leaves)},
                                         {"optimizer", detail::text_of_optimizer(optimizer)},
                                         {"program", detail::text_of_program<Program>(), false}});
-    if (group->size() != table.places)
-      throw_error({"the network is cut for ", table.places, " processes, but there are ", group->size()});
+    if (group->size() != table.places * Groups)
+      throw_error({"the network is cut for ", table.places, " processes",
+                   Groups > 1 ? detail::text_of({" in each of ", Groups, " groups, which are ", table.places * Groups}) : "",
+                   ", but there are ", group->size()});
     return group;
   }
 };

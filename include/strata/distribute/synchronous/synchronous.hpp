@@ -125,8 +125,7 @@ class synchronous_executor
     if constexpr (keeps_slices) {
       if (this->is_elastic()) throw_error(zero_is_not_elastic);
       static constexpr auto ranges = trained_ranges(layout);
-      const auto buckets = gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
-      slices_ = {processes_, buckets, ranges.span(), takes_norms(optimizer())};
+      slices_ = {processes_, buckets(), ranges.span(), takes_norms(optimizer())};
       engine_.keep_slices(slices_.own(processes_), optimizer().slots());
       whole_slots_ = {layout.trainable, optimizer().slots()};
     }
@@ -289,12 +288,20 @@ class synchronous_executor
       exchange_.prepare(processes_, sums::size, leaves);
       if (why == purpose::inference) return;
       engine_.share_among(processes_.size());  // shares may be larger than before
-      reduction_.prepare(processes_, engine_, gradient_buckets<Program, Backend>(communication_.bytes_per_pack), leaves,
-                         communication_.bf16_gradients, !keeps_slices, keeps_slices && plan.is_cut);
+      reduction_.prepare(processes_, engine_, buckets(), leaves, communication_.bf16_gradients, !keeps_slices,
+                         keeps_slices && plan.is_cut);
       if constexpr (fetches_parameters)
         windows_.prepare(processes_, slices_.own(processes_),
                          std::span(plan.begin_of_segment).first(std::size_t(plan.segment_count)), plan.largest_segment());
     }
+  }
+
+  /// An engine that has some of the layers only sends the gradients of these in one piece.
+  auto buckets() const {
+    if constexpr (requires { engine_.gradient_elements(); })
+      return std::vector<gradient_bucket>{{0, engine_.gradient_elements()}};
+    else
+      return gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
   }
 
   void forget_messages() { exchange_ = {}, reduction_ = {}; }
