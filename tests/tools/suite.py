@@ -12,9 +12,9 @@ from build import CPUS, Build, can_sanitize
 from schedule import Schedule
 
 TIMES = Path("build/tests/times")
-# What a full run builds with clang++, in two thirds of g++'s time; g++ then only compiles examples and snippets. These come first,
+# What a full run builds with clang++, in two thirds of g++'s time; g++ then only compiles examples. These come first,
 # because the tests of processes wait for time to pass.
-OF_CLANG = ["distributed", "interop", "examples", "snippets"]
+OF_CLANG = ["distributed", "interop", "examples"]
 
 
 def builds(arguments):
