@@ -117,6 +117,11 @@ TEST_CASE("tpu_vms: what the server cannot say is one error") {
             .starts_with("tpu_vms: agent-worker-number"));
   CHECK(mistake({{"worker-network-endpoints", "10.130.0.5"}}) ==
         "tpu_vms: worker-network-endpoints is '10.130.0.5', which is not a list of id:id:address");
+  CHECK(mistake({{"worker-network-endpoints", "unknown:unknown:10.130.0.5,unknown:unknown: "}})
+            .ends_with("which is not a list of id:id:address"));
+  CHECK(
+      mistake({}, "HTTP/1.0 200 OK\r\nContent-Length: 60\r\n\r\nunknown:unknown:10.130.0.5").find("sends 26 of 60 bytes when") !=
+      std::string::npos);
   CHECK(mistake({}, "welcome\r\n") ==
         "tpu_vms: the metadata server at HERE does not speak HTTP when it is asked for worker-network-endpoints");
   CHECK(mistake({}, "silence") ==

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/resolvers/environment.hpp>
@@ -50,8 +51,13 @@ inline std::string attribute_of_machine(const std::string& name, const endpoint&
   const std::size_t head = answer.find("\r\n\r\n");
   const std::string status = answer.substr(0, answer.find("\r\n")).substr(0, 60);
   if (head == answer.npos || !status.starts_with("HTTP/1.")) refuse("does not speak HTTP");
-  if (status.size() < 12 || status.substr(8, 4) != " 200") refuse("says '" + status + "'");
-  return answer.substr(head + 4);
+  if (status.size() < 12 || status.substr(8, 4) != " 200") refuse(text_of({"says '", status, "'"}));
+  const std::string body = answer.substr(head + 4);
+  const std::string fields = lower_case(answer.substr(0, head)), length = "\r\ncontent-length:";
+  if (const std::size_t at = fields.find(length); at != fields.npos)
+    if (const auto bytes = std::strtoull(fields.c_str() + at + length.size(), nullptr, 10); body.size() < bytes)
+      refuse(text_of({"sends ", body.size(), " of ", bytes, " bytes"}));
+  return body;
 }
 }  // namespace detail
 
@@ -75,10 +81,11 @@ struct tpu_vms {
       for (std::string_view rest = all;;) {
         const std::string_view one = rest.substr(0, rest.find(','));
         const std::size_t first = one.find(':'), second = first == one.npos ? first : one.find(':', first + 1);
-        const std::string_view address = second == one.npos ? std::string_view() : one.substr(second + 1);
+        std::string_view address = second == one.npos ? std::string_view() : one.substr(second + 1);
+        address = address.substr(0, address.find_first_of(":\r\n "));
         if (address.empty())
           throw_error({"worker-network-endpoints is '", all.substr(0, 200), "', which is not a list of id:id:address"});
-        spec.worker.push_back(endpoint{std::string(address.substr(0, address.find_first_of(":\r\n "))), port});
+        spec.worker.push_back(endpoint{std::string(address), port});
         if (one.size() == rest.size()) break;
         rest.remove_prefix(one.size() + 1);
       }
