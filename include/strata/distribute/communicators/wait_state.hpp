@@ -67,10 +67,10 @@ class wait_state {
   class call_scope {
    public:
     call_scope(wait_state& of, const shared_call& call) : of_(of) {
-      of_.call_since_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-      of_.call_what_.store(call.what, std::memory_order_relaxed);
-      of_.call_samples_.store(call.samples, std::memory_order_relaxed);
-      of_.call_.store(call.number, std::memory_order_relaxed);
+      of_.call_since_.store(clock::now().time_since_epoch().count(), std::memory_order_release);
+      of_.call_what_.store(call.what, std::memory_order_release);
+      of_.call_samples_.store(call.samples, std::memory_order_release);
+      of_.call_.store(call.number, std::memory_order_release);
     }
     ~call_scope() { of_.call_.store(0, std::memory_order_relaxed); }
     call_scope(const call_scope&) = delete;
@@ -140,11 +140,14 @@ class wait_state {
     }
     r.altogether = in_milliseconds(altogether);
     r.calls = calls_.load(std::memory_order_relaxed);
-    r.call = call_.load(std::memory_order_relaxed);
-    if (r.call > 0) {
-      r.call_waited = in_milliseconds(clock::now().time_since_epoch().count() - call_since_.load(std::memory_order_relaxed));
-      r.what_call = to_string(
-          shared_call{r.call, call_what_.load(std::memory_order_relaxed), call_samples_.load(std::memory_order_relaxed)});
+    if (const std::int64_t number = call_.load(std::memory_order_acquire); number > 0) {
+      const std::int64_t since = call_since_.load(std::memory_order_acquire);
+      const shared_call call{number, call_what_.load(std::memory_order_acquire), call_samples_.load(std::memory_order_acquire)};
+      // Otherwise that wait has ended meanwhile, and some of this may be of the next call: a scope sets the number last.
+      if (call_.load(std::memory_order_relaxed) == number) {
+        r.call = number, r.what_call = to_string(call);
+        r.call_waited = in_milliseconds(clock::now().time_since_epoch().count() - since);
+      }
     }
     return r;
   }
