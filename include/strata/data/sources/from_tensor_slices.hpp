@@ -116,7 +116,7 @@ class tensor_rows : public targets_of<Labels> {
   tensor_rows(tensor_rows&&) = default;
   tensor_rows& operator=(const tensor_rows&) = default;
   tensor_rows& operator=(tensor_rows&&) = default;
-  [[gnu::noinline]] ~tensor_rows() = default;  // of each copy of a view
+  [[gnu::noinline]] ~tensor_rows() = default;  // else its code is repeated for each view that is destroyed
 
   std::size_t size() const { return x_.size(); }
 

@@ -19,7 +19,7 @@ class exchange_over final : public rank_exchange<T> {
  public:
   using rank_exchange<T>::rank, rank_exchange<T>::size;
 
-  /// what: a process says that it waits for it.
+  /// what: a string literal, which messages name as what a process waits for.
   explicit exchange_over(C processes, const char* what = "the parts of divided layers")
       : rank_exchange<T>(processes.rank(), processes.size()), processes_(std::move(processes)), what_(what) {}
 
