@@ -28,7 +28,9 @@ template <transposed_conv_settings S, class Activation, class P, shape In>
 struct transposed_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   static constexpr shape Out = S.output(In);
-  using backwards = convolution_kernel<S.backwards(In), linear, P, Out>;
+  static constexpr conv_settings reversed =
+      S.backwards(In);  // a name: g++ 12 cannot read a member of the call's value in defaults
+  using backwards = convolution_kernel<reversed, linear, P, Out>;
   static constexpr int F = S.filters, images = backwards::images;
   static constexpr bool activated = !std::is_same_v<Activation, linear>;
   static constexpr bool reads_output = activated;
