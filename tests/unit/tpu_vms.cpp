@@ -98,6 +98,9 @@ TEST_CASE("tpu_vms: the hosts of a slice, and which of them this is") {
   other.port = 4000;
   CHECK(to_string(other().coordinator()) == "10.130.0.5:4000");
   CHECK(server.without_flavor() == 0);
+  const std::string ports = "a:b:tpu-0:8470,a:b:tpu_1.local:8470\r\n";
+  const metadata_server with_ports({{"worker-network-endpoints", ports}, {"agent-worker-number", "0"}});
+  CHECK(to_string(asking(with_ports)().spec()) == "worker tpu-0:8476 tpu_1.local:8476");
 }
 
 TEST_CASE("tpu_vms: what the server cannot say is one error") {
@@ -117,8 +120,9 @@ TEST_CASE("tpu_vms: what the server cannot say is one error") {
             .starts_with("tpu_vms: agent-worker-number"));
   CHECK(mistake({{"worker-network-endpoints", "10.130.0.5"}}) ==
         "tpu_vms: worker-network-endpoints is '10.130.0.5', which is not a list of id:id:address");
-  CHECK(mistake({{"worker-network-endpoints", "unknown:unknown:10.130.0.5,unknown:unknown: "}})
-            .ends_with("which is not a list of id:id:address"));
+  for (const char* address : {" ", "fd00::5", "2001:db8:0:1:1:1:1:1", "10.0.0.2 x", "10.0.0.2\nx", "\x1b[2J"})
+    CHECK(mistake({{"worker-network-endpoints", std::string("unknown:unknown:10.130.0.5,unknown:unknown:") + address}})
+              .ends_with("which is not a list of id:id:address"));
   CHECK(
       mistake({}, "HTTP/1.0 200 OK\r\nContent-Length: 60\r\n\r\nunknown:unknown:10.130.0.5").find("sends 26 of 60 bytes when") !=
       std::string::npos);

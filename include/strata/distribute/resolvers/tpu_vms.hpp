@@ -76,16 +76,20 @@ struct tpu_vms {
       const std::string host = named.value_or("metadata.google.internal");
       const endpoint server = host.find(':') == host.npos ? endpoint{host, 80} : parse_endpoint(host);
       cluster_spec spec;
-      // "unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3"
-      const std::string all = detail::attribute_of_machine("worker-network-endpoints", server, timeout);
+      // "unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3". An address of IPv6 would have more colons.
+      constexpr std::string_view digits = "0123456789",
+                                 of_host = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_";
+      std::string all = detail::attribute_of_machine("worker-network-endpoints", server, timeout);
+      all.erase(all.find_last_not_of("\r\n ") + 1);
       for (std::string_view rest = all;;) {
         const std::string_view one = rest.substr(0, rest.find(','));
         const std::size_t first = one.find(':'), second = first == one.npos ? first : one.find(':', first + 1);
-        std::string_view address = second == one.npos ? std::string_view() : one.substr(second + 1);
-        address = address.substr(0, address.find_first_of(":\r\n "));
-        if (address.empty())
+        const std::string_view address = second == one.npos ? std::string_view() : one.substr(second + 1),
+                               host = address.substr(0, address.find(':'));
+        if (host.empty() || host.find_first_not_of(of_host) != host.npos ||
+            address.find_first_not_of(digits, host.size() + 1) != address.npos)
           throw_error({"worker-network-endpoints is '", all.substr(0, 200), "', which is not a list of id:id:address"});
-        spec.worker.push_back(endpoint{std::string(address), port});
+        spec.worker.push_back(endpoint{std::string(host), port});
         if (one.size() == rest.size()) break;
         rest.remove_prefix(one.size() + 1);
       }
