@@ -133,3 +133,11 @@ TEST_CASE("tpu_vms: what the server cannot say is one error") {
   CHECK(mistake({}, "HTTP/1.0 200 OK\r\n\r\n" + std::string(1 << 21, 'x')).find("sends more than a megabyte") !=
         std::string::npos);
 }
+
+TEST_CASE("tpu_vms: a machine without a metadata server hears what to use instead") {
+  tpu_vms resolver;
+  resolver.environment = [](const std::string&) { return std::optional<std::string>("127.0.0.1:1"); };
+  CHECK(error_of([&] { resolver(); }) ==
+        "tpu_vms: the metadata server at 127.0.0.1:1 cannot be reached (127.0.0.1:1: Connection refused); only TPU VMs have one: "
+        "elsewhere tpu_workers() or explicit_cluster names the hosts");
+}

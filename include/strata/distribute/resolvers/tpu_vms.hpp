@@ -30,7 +30,14 @@ inline std::string attribute_of_machine(const std::string& name, const endpoint&
   const auto wait = [&](int socket, short events) {
     if (!wait_for_socket(socket, events, deadline)) refuse(text_of({"does not answer within ", timeout.count(), " ms"}));
   };
-  const auto [socket, address] = dial(server, deadline);
+  const auto [socket, address] = [&] {
+    try {
+      return dial(server, deadline);
+    } catch (const communication_error& e) {
+      throw_error({"the metadata server at ", to_string(server), " cannot be reached (", e.what(),
+                   "); only TPU VMs have one: elsewhere tpu_workers() or explicit_cluster names the hosts"});
+    }
+  }();
   const std::string request = text_of({"GET /computeMetadata/v1/instance/attributes/", name, " HTTP/1.0\r\nHost: ", server.host,
                                        "\r\nMetadata-Flavor: Google\r\n\r\n"});
   for (std::string_view rest = request; !rest.empty();) {
