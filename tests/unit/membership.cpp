@@ -3,8 +3,10 @@
 
 #include "error_of.hpp"
 #include "some_member.hpp"
+#include <atomic>
 #include <strata/distribute/control/membership.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 using namespace strata;
 using namespace strata::control;
@@ -220,6 +222,25 @@ TEST_CASE("to wait for a call on devices that another process will never begin i
   CHECK(m.failure() == "");
   m.beat(0, long_in_fifth, at(7000ms));
   CHECK(m.failure() == begins + "has left the training" + ends);
+}
+
+TEST_CASE("a report names a call and what it computes, not one call and what the next one computes") {
+  wait_state waits;
+  std::atomic<bool> ends{false};
+  std::thread calls([&] {
+    for (std::int64_t n = 1; !ends; ++n)
+      const wait_state::call_scope one(waits, {n, n % 2 == 1 ? "a training step" : "an evaluation", int(n % 2)});
+  });
+  int mixed = 0;
+  for (int seen = 0; seen < 100;) {
+    const wait_state::report r = waits.now();
+    if (r.call == 0) continue;
+    ++seen;
+    mixed += r.what_call != (r.call % 2 == 1 ? "a training step of 1 samples" : "an evaluation of 0 samples");
+  }
+  ends = true;
+  calls.join();
+  CHECK(mixed == 0);
 }
 
 TEST_CASE("the one that the others wait for is slow, and is named once") {
