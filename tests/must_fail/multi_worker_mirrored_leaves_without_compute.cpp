@@ -5,12 +5,14 @@
 
 #include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
+#include <type_traits>
 
 using namespace strata;
 using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>>;
 
 void check() {
 #ifdef TWIN
+  static_assert(std::is_same_v<decltype(multi_worker_mirrored{tf_config(), {}}), multi_worker_mirrored<tf_config>>);
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), {.compute = {.leaves = 8}}}};
 #else
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), {.leaves = 8}}};

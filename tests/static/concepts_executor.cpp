@@ -1,6 +1,7 @@
 // Models of executor, elastic_group and communicator that each lack one member: each gets its own sentence.
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
+#include <strata/kernel/unfused.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/strata.hpp>
 #include <type_traits>
@@ -9,6 +10,8 @@
 using namespace strata;
 
 using P = program<sequential<input<8>, dense<10, softmax>>, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+
+static_assert(std::is_constructible_v<mirrored<unfused<cpu>>, cpus>);
 
 template <int>
 struct nothing {};

@@ -5,6 +5,7 @@
 #error "training in several processes catches exceptions: compile the program without -fno-exceptions"
 #endif
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <strata/base/meta.hpp>
@@ -101,12 +102,13 @@ struct multi_worker_mirrored {
 
   explicit multi_worker_mirrored(Resolver r, multi_worker_options o = {}, Sharding s = {})
       : resolver(std::move(r)), options(std::move(o)), sharding(s) {}
-  multi_worker_mirrored(Resolver r, devices_type d, multi_worker_options o = {})
+  template <std::same_as<devices_type> Devices>  // so that empty braces are multi_worker_options
+  multi_worker_mirrored(Resolver r, Devices d, multi_worker_options o = {})
       : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)) {}
   multi_worker_mirrored(Resolver r, devices_type d, engine_options_type h, multi_worker_options o = {})
       : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)), how(std::move(h)) {}
 
-  // They tell where these options belong; templates, so that empty braces are multi_worker_options.
+  // They tell where these options belong; templates for the same reason.
   template <class Refused = compute_options>
   multi_worker_mirrored(Resolver r, compute_options) : resolver(std::move(r)) {
     static_assert(

@@ -4,12 +4,18 @@
 
 namespace strata {
 
-/// one_device<unfused<cpu>>{}
+template <class Backend>
+struct device_list;  // distribute/device_list.hpp
+
+/// one_device<unfused<cpu>>{}, mirrored<unfused<cpu>>{cpus(4)}
 template <class Backend>
 struct unfused {
   static constexpr auto name = "unfused";
   using device = device_of<Backend>;
 };
+
+template <class Backend>
+struct device_list<unfused<Backend>> : device_list<Backend> {};
 
 template <class Operation>
 inline constexpr bool is_fused = false;
