@@ -8,7 +8,7 @@ class noisy_rows : public data::detail::samples_around<Base> {
  public:
   static constexpr data::row_properties properties{.is_random = true};
 
-  explicit noisy_rows(Base base) : data::detail::samples_around<Base>(base) {}
+  explicit noisy_rows(Base base) : data::detail::samples_around<Base>(std::move(base)) {}
   template <class T, class Then>
   void write(data::sample_index i, data::sample_index ahead, data::sample_place<T> to, Then then) const {
     this->base_.write(i, ahead, to, then);

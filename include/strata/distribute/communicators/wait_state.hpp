@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/wire/field.hpp>
@@ -92,7 +93,7 @@ class wait_state {
   }
   bool is_interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
   void throw_if_interrupted() const {
-    if (is_interrupted()) throw communication_error(why());
+    if (is_interrupted()) throw_exception(communication_error(why()));
   }
   std::string why() const {
     const std::lock_guard lock(mutex_);
