@@ -1,6 +1,7 @@
 // multi_worker_mesh: a mesh of the workers of a cluster. Needs gRPC.
 // needs: grpc protozero
 #pragma once
+#include <strata/distribute/connect_divided_workers.hpp>
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <utility>
@@ -32,11 +33,8 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    if (options.elastic.least_workers > 0) throw_error(divided_layers_are_not_elastic);
     auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(
-        detail::connect_workers(detail::members_that_train(name, resolver), options,
-                                detail::describe_program<Program>(seed, options.compute, options.communication, optimizer, 0)),
-        optimizer, seed, options.compute);
+        detail::connect_divided_workers<Program>(*this, optimizer, seed), optimizer, seed, options.compute);
     return {std::move(optimizer), seed, options.compute, std::move(ranks)};
   }
 };
@@ -58,10 +56,7 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBat
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    if (options.elastic.least_workers > 0) throw_error(divided_layers_are_not_elastic);
-    communicator processes =
-        detail::connect_workers(detail::members_that_train(name, resolver), options,
-                                detail::describe_program<Program>(seed, options.compute, options.communication, optimizer, 0));
+    communicator processes = detail::connect_divided_workers<Program>(*this, optimizer, seed);
     return {std::move(optimizer), seed, options.compute, std::move(processes)};
   }
 };

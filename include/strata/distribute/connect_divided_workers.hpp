@@ -1,0 +1,22 @@
+// How strategies meet whose workers have a part of the layers each. Needs gRPC.
+// needs: grpc protozero
+#pragma once
+#include <cstdint>
+#include <strata/base/error.hpp>
+#include <strata/distribute/multi_worker_mirrored.hpp>
+#include <strata/distribute/synchronous/process_group_over.hpp>
+
+namespace strata::detail {
+
+/// Connects the workers of the cluster that the strategy's resolver names. Throws as connect_workers does, and strata::error for
+/// elastic_options.
+template <class Program, class Strategy>
+control::worker_connections connect_divided_workers(const Strategy& strategy, const typename Program::optimizer& optimizer,
+                                                    std::uint64_t seed) {
+  const multi_worker_options& options = strategy.options;
+  if (options.elastic.least_workers > 0) throw_error(divided_layers_are_not_elastic);
+  return connect_workers(members_that_train(Strategy::name, strategy.resolver), options,
+                         describe_program<Program>(seed, options.compute, options.communication, optimizer, 0));
+}
+
+}  // namespace strata::detail
