@@ -5,7 +5,7 @@
 #ifdef STRATA_COMPILED
 /// Before a function that is defined in a .ipp file.
 #define STRATA_FUNCTION
-/// Before one that is called in each step.
+/// Before such a function that is called in each step.
 #define STRATA_STEP_FUNCTION
 #else
 #define STRATA_FUNCTION __attribute__((cold)) inline
