@@ -61,6 +61,11 @@ class auto_executor {
         return {};
     });
   }
+  void expect_steps(long n) {
+    visit(chosen_, [&](auto& e) {
+      if constexpr (requires { e.expect_steps(n); }) e.expect_steps(n);
+    });
+  }
   void end_totals() {
     visit(chosen_, [](auto& e) { e.end_totals(); });
   }

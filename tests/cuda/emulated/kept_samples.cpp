@@ -100,6 +100,15 @@ void compare_with_streamed(const auto& make) {
 }
 
 using labelled = sparse_categorical_crossentropy<>;
+
+/// A callback that looks at no batch.
+template <class F>
+struct at_epoch_end {
+  F look;
+  void on_epoch_end(training_state& s) { look(s); }
+};
+template <class F>
+at_epoch_end(F) -> at_epoch_end<F>;
 }  // namespace
 
 TEST_CASE("bytes of images, scaled and mirrored, in shuffled batches") {
@@ -248,6 +257,109 @@ TEST_CASE("a callback that reads the data set while a pass is under way reads sa
     return std::vector<float>(w.begin(), w.end());
   };
   CHECK(weights(0.5) == weights(0));
+}
+
+TEST_CASE("the steps of an execution are one launch, with the bits of one launch each") {
+  using net = sequential<input<4, 3, 2>, flatten, dense<5, relu>, dropout<0.25_r>, dense<3, softmax>>;
+  const auto make = [] { return images(45) | data::scale(1.0 / 255) | data::shuffle(20) | data::batch<8>; };
+  struct looks {
+    std::vector<double> losses;
+    std::vector<float> weights;
+  };
+  /// With a callback that reads the weights and changes the rate.
+  const auto outcome_of = [&](long steps, std::uint64_t order, counts_of_fit& counts) {
+    have_devices(1, order);
+    trainer model{net{}, adam{}, labelled{}, accuracy{}, one_device<cuda>{replicas(1, 0.5)}, seed(7)};
+    looks all;
+    const auto look = [&](training_state& s) {
+      const auto w = model.parameters();
+      all.weights.insert(all.weights.end(), w.begin(), w.end());
+      s.new_learning_rate = 0.9 * s.learning_rate;
+    };
+    take_counts();
+    const history past =
+        model.fit(make(), epochs(3), verbosity::off, validation(make()), steps_per_execution(steps), at_epoch_end{look});
+    counts = take_counts();
+    for (const double each : past["loss"]) all.losses.push_back(each);
+    for (const double each : past["val_loss"]) all.losses.push_back(each);
+    return all;
+  };
+  counts_of_fit each{}, some{};
+  const looks expected = outcome_of(1, 1, each);
+  for (const long steps : {2, 3, 4, 5, 100})
+    for (const std::uint64_t order : {1, 2, 3}) {
+      CAPTURE(steps);
+      const looks found = outcome_of(steps, order, some);
+      CHECK(found.weights == expected.weights);
+      CHECK(found.losses == expected.losses);
+#if !defined(__CUDACC__)
+      // An epoch has 5 batches of 8 samples and one of 5: 2 + 2 + 1 + 1, 3 + 1 + 1 + 1, 4 + 1 + 1, 5 + 1, and all by themselves.
+      const long launches = steps == 2 ? 4 : steps == 3 ? 4 : steps == 4 ? 3 : steps == 5 ? 2 : 6;
+      CHECK(some.graphs == 3 * launches);
+      CHECK(some.kernels == each.kernels);
+      CHECK(some.copies_to_device == each.copies_to_device - 3 * (6 - launches));
+#endif
+    }
+}
+
+TEST_CASE("a loss that is not finite in the middle of an execution is an error with its step") {
+  std::vector<float> x(45 * 24, 1);
+  x[17 * 24] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(error_of([&] {
+          trained<labelled>(1, 0.5, data::from_tensor_slices(data::array<float, image>(x), classes(45)) | data::batch<8>,
+                            steps_per_execution(5));
+        }).starts_with("epoch 1, step 3: the loss is nan or infinite"));
+}
+
+TEST_CASE("what is asked for between the steps of an execution comes after those so far") {
+  have_devices(1);
+  const auto outcome_of = [](long steps) {
+    trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(1, 0.5)}, seed(7)};
+    auto source = images(45) | data::scale(1.0 / 255) | data::batch<8>;
+    auto& executor = model.executor();
+    executor.prepare(8, purpose::training);
+    executor.prepare(4, purpose::inference);
+    REQUIRE(executor.keep_samples(*source.stored()));
+    executor.expect_steps(steps);
+    executor.begin_totals({});
+    std::vector<float> found;
+    const std::vector<float> rows(std::size_t(4 * image.size()), 0.5f);
+    const std::vector<std::int32_t> labels(4);
+    std::vector<sample_index> indices(8);
+    const auto train = [&](std::size_t first, int count) {
+      for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = {std::uint32_t(first + i), 0};
+      samples<float> batch;
+      batch.stored = indices.data(), batch.count = count;
+      executor.train_step(batch);
+    };
+    const auto look = [&] {
+      const auto w = executor.parameters();
+      found.insert(found.end(), w.begin(), w.end());
+    };
+    train(0, 8), train(8, 8), look();
+    train(16, 8);
+    found.push_back(float(executor.evaluate_step({rows.data(), labels.data(), 4})[0].sum));
+    train(3, 8), train(4, 8), train(5, 8), train(6, 3), train(7, 8);
+    executor.parameters()[0] += 1;
+    executor.parameters_changed();
+    train(9, 8);
+    executor.keep_gradient(true);
+    train(10, 8);
+    for (const float each : executor.gradient()) found.push_back(each);
+    executor.keep_gradient(false);
+    train(11, 8);
+    executor.slots()[0] = 0.5f;
+    executor.parameters_changed();
+    train(12, 8);
+    found.push_back(float(executor.totals().sums[0].sum));
+    train(13, 8);
+    executor.end_totals();
+    look();
+    executor.release_samples();
+    return found;
+  };
+  const std::vector<float> expected = outcome_of(1);
+  for (const long steps : {2, 3, 7}) CHECK(outcome_of(steps) == expected);
 }
 
 #if !defined(__CUDACC__)

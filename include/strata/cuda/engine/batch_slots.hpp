@@ -1,6 +1,7 @@
 // How batches come to a GPU: the host writes one into pinned memory while the device computes on the one before.
 // needs: boost_context
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,19 +10,21 @@
 #include <strata/cuda/machine/device.hpp>
 #include <strata/program/device_batch.hpp>
 #include <type_traits>
+#include <utility>
 
 namespace strata {
 
 /// Two places for a batch and for the numbers that change from step to step, which steps take in turn. A place is written when
 /// the step before the last is done with it: so the host is at most two steps ahead, and a copy runs beside the step before.
-/// Numbers: a trivially copyable type, in front of the batch.
+/// Numbers: a trivially copyable type, in front of the batch. For several steps in one launch a slot has the numbers and the
+/// indices of each of them; their samples, which the device gathers step after step, lie where those of one step do.
 template <class T, class Numbers>
 class batch_slots {
   static_assert(std::is_trivially_copyable_v<Numbers>);
   static constexpr std::size_t alignment = 256;
   struct slot {
-    machine::pinned_memory host;
-    cuda_device::buffer<std::byte> device;
+    machine::pinned_memory host, host_of_steps;
+    cuda_device::buffer<std::byte> device, device_of_steps;
     machine::event copied, used;
     std::size_t size = 0;  // of what is copied
   };
@@ -32,6 +35,8 @@ class batch_slots {
   machine::queue queue_, copies_;  // the steps, and the copies beside them
   slot slots_[2];
   int at_ = 0;
+  int step_ = -1;  // of those in the slot; -1: the slot has one step
+  std::size_t size_of_step_ = 0;
   bool is_sent_ = true;
 
  public:
@@ -54,14 +59,34 @@ class batch_slots {
     }
   }
 
+  /// Whether each slot has room for so many steps with batches of indices of up to `count` samples.
+  bool has_steps(int steps, int count) const {
+    const std::size_t size = bytes_of_indices(std::size_t(count));
+    return size <= size_of_step_ && std::size_t(steps) * size_of_step_ <= slots_[0].host_of_steps.size();
+  }
+  void grow_steps(int steps, int count) {
+    if (has_steps(steps, count)) return;
+    size_of_step_ = std::max(size_of_step_, bytes_of_indices(std::size_t(count)));
+    for (slot& each : slots_) {
+      on_.wait(copies_);
+      each.device_of_steps = {};
+      each.host_of_steps = {};
+      each.device_of_steps = on_.allocate<std::byte>(std::size_t(steps) * size_of_step_);
+      each.host_of_steps = machine::pinned_memory(std::size_t(steps) * size_of_step_);
+    }
+  }
+
   /// The next slot gets this batch. Returns the samples at addresses of the device, where they are after send(). Of a batch of
   /// indices only these are there then, and places for the samples.
   samples<T> fill(const samples<T>& batch) {
-    slots_[at_].used.record(queue_);
-    at_ = 1 - at_;
-    is_sent_ = false;
+    take_next();
+    step_ = -1, is_sent_ = false;
     slot& to = slots_[at_];
-    to.copied.wait();
+    if (batch.stored) {
+      put_indices(to.host.data(), batch);
+      to.size = bytes_of_indices(std::size_t(batch.count));  // the device makes the rest
+      return gathered(batch.count);
+    }
     std::size_t next = end(sizeof(Numbers));
     const auto put = [&]<class V>(const V* from, long size) -> const V* {
       const std::size_t bytes = std::size_t(batch.count) * std::size_t(size) * sizeof(V), at = next;
@@ -72,17 +97,6 @@ class batch_slots {
     const auto put_if_there = [&](const auto* from, long size) { return from ? put(from, size) : nullptr; };
     samples<T> there;
     there.count = batch.count;
-    if (batch.stored) {
-      there.stored = put(batch.stored, 1);
-      to.size = next;  // the device makes the rest
-      for (int k = 0; k < ends_->output_count; ++k) {
-        const label_kind kind = truths_[std::size_t(k)];
-        if (kind == label_kind::sparse) there.truths[k].labels = put(static_cast<const std::int32_t*>(nullptr), 1);
-        if (kind == label_kind::dense) there.truths[k].targets = put(static_cast<const T*>(nullptr), ends_->outputs[k]);
-      }
-      for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = put(static_cast<const T*>(nullptr), ends_->inputs[k]);
-      return there;
-    }
     for (int k = 0; k < ends_->output_count; ++k) {
       const bool is_sparse = truths_[std::size_t(k)] == label_kind::sparse;
       if (is_sparse) there.truths[k].labels = put_if_there(batch.truths[k].labels, 1);
@@ -94,26 +108,88 @@ class batch_slots {
     to.size = next;
     return there;
   }
-  /// The numbers of the slot, to be written between fill() and send(); and where they are on the device.
-  Numbers& numbers() { return *reinterpret_cast<Numbers*>(slots_[at_].host.data()); }
-  const Numbers* numbers_on_device() const { return reinterpret_cast<const Numbers*>(slots_[at_].device.data()); }
+  /// A batch of indices, which is step number `step` of a slot: the first one takes the next slot. They are there after
+  /// send_steps().
+  samples<T> fill_step(const samples<T>& batch, int step) {
+    if (step == 0) take_next();
+    step_ = step, is_sent_ = true;
+    put_indices(host(), batch);
+    return gathered(batch.count);
+  }
+  /// A step of the slot, with batches of `count` samples: numbers() are those of this step from now on.
+  samples<T> at_step(int step, int count) {
+    step_ = step;
+    return gathered(count);
+  }
+  /// What fill_step() has put into a slot, on the host.
+  samples<T> indices_of_step(int slot, int step, int count) {
+    samples<T> batch;
+    batch.count = count;
+    batch.stored = reinterpret_cast<const sample_index*>(host_of_step(slot, step) + end(sizeof(Numbers)));
+    return batch;
+  }
+  const Numbers& numbers_of_step(int slot, int step) { return *reinterpret_cast<Numbers*>(host_of_step(slot, step)); }
+  /// The numbers of the step, to be written between fill() and send(); and where they are on the device.
+  Numbers& numbers() { return *reinterpret_cast<Numbers*>(host()); }
+  const Numbers* numbers_on_device() const { return reinterpret_cast<const Numbers*>(device()); }
   /// One copy. Work that is enqueued from now on has the batch. Nothing, if it was sent before.
   void send() {
     if (is_sent_) return;
     is_sent_ = true;
     slot& it = slots_[at_];
-    it.used.hold(copies_);
-    machine::copy_pinned_to_device(copies_, it.device.data(), it.host.data(), it.size);
-    it.copied.record(copies_);
-    it.copied.hold(queue_);
+    send(it, it.device.data(), it.host.data(), it.size);
+  }
+  /// The same for so many steps.
+  void send_steps(int steps) {
+    slot& it = slots_[at_];
+    send(it, it.device_of_steps.data(), it.host_of_steps.data(), std::size_t(steps) * size_of_step_);
   }
   /// Which of the two slots the batch is in.
   int index() const { return at_; }
 
  private:
+  void take_next() {
+    slots_[at_].used.record(queue_);
+    at_ = 1 - at_;
+    slots_[at_].copied.wait();
+  }
+  void send(slot& it, std::byte* to, const std::byte* from, std::size_t bytes) {
+    it.used.hold(copies_);
+    machine::copy_pinned_to_device(copies_, to, from, bytes);
+    it.copied.record(copies_);
+    it.copied.hold(queue_);
+  }
+  std::byte* host_of_step(int slot, int step) { return slots_[slot].host_of_steps.data() + std::size_t(step) * size_of_step_; }
+  std::byte* host() { return step_ < 0 ? slots_[at_].host.data() : host_of_step(at_, step_); }
+  const std::byte* device() const {
+    const slot& it = slots_[at_];
+    return step_ < 0 ? it.device.data() : it.device_of_steps.data() + std::size_t(step_) * size_of_step_;
+  }
+  static void put_indices(std::byte* to, const samples<T>& batch) {
+    if (batch.count > 0) std::memcpy(to + end(sizeof(Numbers)), batch.stored, std::size_t(batch.count) * sizeof(sample_index));
+  }
+  /// Where a batch of indices is on the device, and the samples that it makes of them.
+  samples<T> gathered(int count) const {
+    samples<T> there;
+    there.count = count;
+    there.stored = reinterpret_cast<const sample_index*>(device() + end(sizeof(Numbers)));
+    const std::byte* next = slots_[at_].device.data() + bytes_of_indices(std::size_t(count));
+    const auto place = [&](std::size_t bytes) { return std::exchange(next, next + end(std::size_t(count) * bytes)); };
+    for (int k = 0; k < ends_->output_count; ++k) {
+      const label_kind kind = truths_[std::size_t(k)];
+      if (kind == label_kind::sparse) there.truths[k].labels = reinterpret_cast<const std::int32_t*>(place(truth_bytes(k)));
+      if (kind == label_kind::dense) there.truths[k].targets = reinterpret_cast<const T*>(place(truth_bytes(k)));
+    }
+    for (int k = 0; k < ends_->input_count; ++k)
+      there.inputs[k] = reinterpret_cast<const T*>(place(std::size_t(ends_->inputs[k]) * sizeof(T)));
+    return there;
+  }
+  static constexpr std::size_t bytes_of_indices(std::size_t count) {
+    return end(sizeof(Numbers)) + end(count * sizeof(sample_index));
+  }
   static constexpr std::size_t end(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
   std::size_t bytes_of_slot(std::size_t count) const {
-    std::size_t size = end(sizeof(Numbers)) + end(count * sizeof(sample_index));
+    std::size_t size = bytes_of_indices(count);
     for (int k = 0; k < ends_->output_count; ++k) size += end(count * truth_bytes(k)) + end(count * sizeof(T));
     for (int k = 0; k < ends_->input_count; ++k) size += end(count * std::size_t(ends_->inputs[k]) * sizeof(T));
     return size;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/batch_slots.hpp>
@@ -53,11 +54,16 @@ class cuda_engine {
   };
 
   static constexpr std::size_t most_graphs = 32;
-  /// A step for batches of `count` samples in one of the slots.
-  struct step_graph {
-    int count, slot;
+  static constexpr long most_together = 1024;  // steps
+  /// A step for batches of `count` samples in one of the slots, or several steps.
+  struct kind_of_step {
+    int count, slot, steps;
     std::uint32_t weighted;  // a bit for each output whose samples have weights: they have places in the slot
     bool by_index;           // the device gathers the batch
+    bool operator==(const kind_of_step&) const = default;
+  };
+  struct step_graph {
+    kind_of_step what;
     machine::graph work;
   };
 
@@ -106,6 +112,15 @@ class cuda_engine {
   std::vector<std::unique_ptr<replica>> replicas_;  // after the arrays that their queues may still write to
   buffer<double> totals_;                           // on the first device
   std::vector<step_graph> graphs_;
+  /// Of steps whose batches have the same size: what is done with the gradient.
+  struct update_of_step {
+    const optimizer_type* rules;
+    global_gradient<T, cuda_device> gradient;
+    std::vector<std::vector<T*>> arrays;  // of each device
+  };
+  int together_ = 1, staged_ = 0;  // steps of a launch, and those that the slot has
+  bool is_staged_ = false;         // the step at hand is one of those
+  std::optional<update_of_step> update_of_staged_;
   double kept_data_memory_;
   bool uses_graphs_, sums_are_on_host_ = false, penalties_are_on_host_ = true;
   kernel_observer* observer_ = nullptr;
@@ -147,9 +162,11 @@ class cuda_engine {
   void observe(kernel_observer* observer) {
     if (observer && observer->reads_gradients())
       throw_error("an observer that reads numbers of layers, such as check_numerics, needs a strategy on the CPU");
+    launch_staged();
     observer_ = observer;
   }
   void freeze(std::span<const bool> slots) {
+    launch_staged();
     const auto ranges = trained_ranges(layout, slots);
     groups_ = trained_groups(plan, layout, slots);
     drop_graphs();
@@ -184,6 +201,7 @@ class cuda_engine {
     }
     try {
       for (const auto& r : replicas_) r->kept.keep(r->on, r->queue, set);
+      grow_steps();
     } catch (const out_of_device_memory&) {
       release_samples();
       return false;
@@ -191,6 +209,7 @@ class cuda_engine {
     return true;
   }
   void release_samples() {
+    launch_staged();
     for (const auto& r : replicas_) {
       if (r->kept.empty()) continue;
       drop_graphs();
@@ -201,18 +220,21 @@ class cuda_engine {
   const cuda_device& on() const { return first().on; }
   machine::queue queue() const { return first().queue; }
 
-  void read_parameters(std::span<T> to) const { read(first().weights, to); }
+  void read_parameters(std::span<T> to) { read(first().weights, to); }
   void write_parameters(std::span<const T> from) {
+    launch_staged();
     for (const auto& r : replicas_) r->on.copy_to_device(r->queue, from, r->weights.data());
   }
-  void read_slots(std::span<T> to) const { read(first().slots, to); }
+  void read_slots(std::span<T> to) { read(first().slots, to); }
   void write_slots(std::span<const T> from) {
+    launch_staged();
     for (const auto& r : replicas_) r->on.copy_to_device(r->queue, from, r->slots.data());
   }
 
   int prepare(int batch, purpose why, int processes) {
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
+    launch_staged();
     try {
       allocate(most, batch, why, processes);
     } catch (const out_of_device_memory& e) {
@@ -225,8 +247,9 @@ class cuda_engine {
     return most.leaves;
   }
   void share_among(int processes) {
+    launch_staged();
     const batch_division most = leaves_.most_of_one(processes);
-    const int leaves = share(most.leaves), rows = std::min(leaves_.prepared_for(purpose::training), leaves * most.capacity);
+    const int leaves = share(most.leaves), rows = rows_to_train(most);
     drop_graphs();
     for (const auto& r : replicas_) {
       grow(*r, r->gradients, std::size_t(leaves) * std::size_t(layout.trainable));
@@ -235,9 +258,12 @@ class cuda_engine {
       r->batches.grow(rows);
       r->training.prepare(r->on, rows, rows);
     }
+    grow_steps();
   }
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    is_staged_ = why == purpose::training && batch.stored && together_ > 1 && launches_graphs() && !observer_;
+    if (!is_staged_ || batch.count != leaves_.batch().count) launch_staged();
     leaves_.begin(batch, rank, processes);
     sums_are_on_host_ = false;
     std::ranges::fill(host_sums_, 0.0);
@@ -283,6 +309,7 @@ class cuda_engine {
   }
 
   double* sums(int l) {
+    launch_staged();
     if (!std::exchange(sums_are_on_host_, true)) {
       if (nccl_)
         for (const auto& r : replicas_) nccl_->wait(r->queue);  // a copy would wait without end for a process that has ended
@@ -343,34 +370,28 @@ class cuda_engine {
   void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
     const auto gradient = reduction.reduce(gradients(), leaves_.batch().count);
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
-    const auto arrays = all_arrays(gradient);
-    for (const auto& r : replicas_) {
-      r->batches.numbers().update = now;
-      r->batches.send();
-    }
+    for (const auto& r : replicas_) r->batches.numbers().update = now;
     sums_are_on_host_ = false;
-    const auto all = [&] { enqueue_step(rules, gradient, arrays); };
-    if (!uses_graphs_ || replicas_.size() > 1) return all();
-    const int count = leaves_.batch().count, slot = first().batches.index();
-    std::uint32_t weighted = 0;
-    for (int k = 0; k < ends.output_count; ++k) weighted |= std::uint32_t{first().batch.truths[k].weights != nullptr} << k;
-    const bool by_index = leaves_.batch().stored != nullptr;
-    if (graphs_.size() == most_graphs) drop_graphs();
-    auto graph = std::ranges::find_if(graphs_, [&](const step_graph& each) {
-      return each.count == count && each.slot == slot && each.weighted == weighted && each.by_index == by_index;
-    });
-    if (graph == graphs_.end())
-      graph = graphs_.insert(graph, {count, slot, weighted, by_index, machine::capture(first().queue, all)});
-    graph->work.launch(first().queue);
+    if (!is_staged_) return launch_step({&rules, gradient, all_arrays(gradient)});
+    if (staged_ == 0) update_of_staged_ = {&rules, gradient, all_arrays(gradient)};
+    if (++staged_ == together_) launch_staged();
+  }
+  /// While n is above 1, steps whose data set the device keeps are launched n at a time. 1: also what has been asked for before.
+  void expect_steps(long n) {
+    launch_staged();
+    together_ = int(std::clamp(n, 1L, most_together));
+    grow_steps();
   }
   /// From now on the metric sums of each train_at_once are added to these, as the trainer would add them.
   void begin_totals(const metric_sums<Program>& so_far) {
+    launch_staged();
     std::ranges::fill(host_totals_, 0.0);
     for (std::size_t k = 0; k < so_far.size(); ++k)
       host_totals_[2 * k] = so_far[k].sum, host_totals_[2 * k + 1] = so_far[k].count;
     first().on.copy_to_device(first().queue, std::span<const double>(host_totals_), totals_.data());
   }
   totals_of_steps<Program> totals() {
+    launch_staged();
     if (nccl_) nccl_->wait(first().queue);  // see sums()
     first().on.copy_to_host(first().queue, static_cast<const double*>(totals_.data()), std::span(host_totals_));
     nccl_ ? nccl_->wait(first().queue) : first().on.wait(first().queue);
@@ -406,7 +427,19 @@ class cuda_engine {
   int share(int leaves) const { return (leaves + int(replicas_.size()) - 1) / int(replicas_.size()); }
   long first_row(const replica& r) const { return std::min(leaves_.first_of(r.own.begin), long{leaves_.batch().count}); }
 
-  void read(const buffer<T>& from, std::span<T> to) const {
+  int rows_to_train(batch_division most) const {
+    return std::min(leaves_.prepared_for(purpose::training), share(most.leaves) * most.capacity);
+  }
+  /// Makes room for the steps of a launch.
+  void grow_steps() {
+    const int rows = rows_to_train(leaves_.most_of_one(1));
+    if (together_ == 1 || first().kept.empty() || !launches_graphs() || first().batches.has_steps(together_, rows)) return;
+    drop_graphs();
+    for (const auto& r : replicas_) r->batches.grow_steps(together_, rows);
+  }
+
+  void read(const buffer<T>& from, std::span<T> to) {
+    launch_staged();
     first().on.copy_to_host(first().queue, static_cast<const T*>(from.data()), to);
     first().on.wait(first().queue);
   }
@@ -467,12 +500,16 @@ class cuda_engine {
       const int capacity = int(leaves_.first_of(1));
       r.context.leaves = {r.own.size(), capacity, layout.trainable, long(sums_of_leaf::size)};
       const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
-      r.batch = r.batches.fill(rows);
-      r.is_gathered = !r.batch.stored;
-      r.context.random_of_group = r.batches.numbers_on_device()->random;
+      use_batch(r, is_staged_ ? r.batches.fill_step(rows, staged_) : r.batches.fill(rows));
       for (int g = 0; g < plan.group_count; ++g)
         r.batches.numbers().random[g] = r.context.random.fork(std::uint64_t(plan.groups[g].first));
     }
+  }
+  /// there: at addresses of the device, in the places that r.batches has now.
+  static void use_batch(replica& r, const samples<T>& there) {
+    r.batch = there;
+    r.is_gathered = !there.stored;
+    r.context.random_of_group = r.batches.numbers_on_device()->random;
   }
   /// Before the first pass over so many samples and leaves; what kernels choose then holds for all that follow.
   void prepare_kernels(replica& r, purpose why) {
@@ -553,9 +590,49 @@ class cuda_engine {
     if constexpr (layout.has_regularizers()) first().update.penalize(first().weights.data());
   }
 
+  bool launches_graphs() const { return uses_graphs_ && replicas_.size() == 1; }
+  /// Launches what enqueue() enqueues, as a graph that is captured once.
+  template <class Enqueue>
+  void launch_graph(const kind_of_step& what, Enqueue&& enqueue) {
+    if (graphs_.size() == most_graphs) drop_graphs();
+    auto graph = std::ranges::find(graphs_, what, &step_graph::what);
+    if (graph == graphs_.end()) graph = graphs_.insert(graph, {what, machine::capture(first().queue, enqueue)});
+    graph->work.launch(first().queue);
+  }
+  /// The step at hand, by itself.
+  void launch_step(const update_of_step& update) {
+    for (const auto& r : replicas_) r->batches.send();
+    const auto enqueue = [&] { enqueue_step(update); };
+    if (!launches_graphs()) return enqueue();
+    std::uint32_t weighted = 0;
+    for (int k = 0; k < ends.output_count; ++k) weighted |= std::uint32_t{first().batch.truths[k].weights != nullptr} << k;
+    launch_graph({leaves_.batch().count, first().batches.index(), 1, weighted, leaves_.batch().stored != nullptr}, enqueue);
+  }
+  /// The steps that wait for others: in one launch, or one after the other if they are fewer than expected.
+  void launch_staged() {
+    const int steps = std::exchange(staged_, 0), slot = first().batches.index();
+    if (steps == 0) return;
+    if (steps < together_) {
+      for (int s = 0; s < steps; ++s) {
+        for (const auto& r : replicas_) {
+          use_batch(*r, r->batches.fill(r->batches.indices_of_step(slot, s, r->batch.count)));
+          r->batches.numbers() = r->batches.numbers_of_step(slot, s);
+        }
+        launch_step(*update_of_staged_);
+      }
+      return;
+    }
+    for (const auto& r : replicas_) r->batches.send_steps(steps);
+    launch_graph({leaves_.batch().count, slot, steps, 0, true}, [&] {
+      for (int s = 0; s < steps; ++s) {
+        for (const auto& r : replicas_) use_batch(*r, r->batches.at_step(s, r->batch.count));
+        enqueue_step(*update_of_staged_);
+      }
+    });
+  }
+
   /// All work of a step on all devices. It depends on the number of samples and on addresses, but not on the step.
-  void enqueue_step(const optimizer_type& rules, const global_gradient<T, cuda_device>& gradient,
-                    const std::vector<std::vector<T*>>& arrays) {
+  void enqueue_step(const update_of_step& with) {
     constexpr int last = plan.segment_count - 1;
     for (int k = 0; k < last; ++k) {
       forward(k);
@@ -570,10 +647,11 @@ class cuda_engine {
         machine::indices(2 * totals_kernel::reported,
                          totals_kernel{sums_of_all_leaves(first(), long(sums_of_leaf::statistics)), first().update.penalties(),
                                        layout.has_regularizers() ? trained.count : 0, totals_.data()});
-    copy_gradients(gradient, arrays);
+    copy_gradients(with.gradient, with.arrays);
     for (std::size_t i = 0; i < replicas_.size(); ++i) {
       replica& r = *replicas_[i];
-      update(r, rules, &r.batches.numbers_on_device()->update, gradient.at(arrays[i].data()), i == 0 ? totals : totals_grid{});
+      update(r, *with.rules, &r.batches.numbers_on_device()->update, with.gradient.at(with.arrays[i].data()),
+             i == 0 ? totals : totals_grid{});
     }
     if constexpr (last > 0) update_state();
   }

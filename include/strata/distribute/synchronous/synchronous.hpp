@@ -104,6 +104,7 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, nothing> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
   bool keeps_totals_ = false;
+  long expected_steps_ = 1;
   std::vector<double> statistics_;  // of the whole batch, of one group at a time
   arena<T> gradient_;               // see keep_gradient
 
@@ -188,6 +189,7 @@ class synchronous_executor
     requires(!keeps_slices)
   {
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
+    tell_expected_steps();
   }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
@@ -230,12 +232,20 @@ class synchronous_executor
     return {};
   }
 
+  /// Between begin_totals and end_totals, totals() is asked for after every n steps: the engine may compute them in one launch.
+  void expect_steps(long n)
+    requires(gathering_engine<engine_type> && !among_processes)
+  {
+    expected_steps_ = n;
+  }
   /// From now on train_step returns no sums: they are added to `so_far` on the device, until end_totals(). See totals().
   bool begin_totals(const metric_sums<Program>& so_far)
     requires(totalling_engine<engine_type> && !among_processes)
   {
     engine_.begin_totals(so_far);
-    return keeps_totals_ = true;
+    keeps_totals_ = true;
+    tell_expected_steps();
+    return true;
   }
   /// Waits for the steps so far.
   totals_of_steps<Program> totals()
@@ -243,7 +253,12 @@ class synchronous_executor
   {
     return engine_.totals();
   }
-  void end_totals() { keeps_totals_ = false; }
+  void end_totals() {
+    keeps_totals_ = false;
+    // An error here is that of an epoch that ends with one already; otherwise the next call that needs the device tells it.
+    STRATA_TRY { tell_expected_steps(); }
+    STRATA_CATCH(const error& failure) {}
+  }
 
   /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
   /// the indices of its samples.
@@ -283,6 +298,11 @@ class synchronous_executor
   engine_type& engine() const { return engine_; }
 
  private:
+  /// The gradient of a step that is kept is read before the next one.
+  void tell_expected_steps() {
+    if constexpr (gathering_engine<engine_type> && !among_processes)
+      engine_.expect_steps(keeps_totals_ && gradient_.size() == 0 ? expected_steps_ : 1);
+  }
   void prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
     if constexpr (among_processes) {
       exchange_.prepare(processes_, sums::size, leaves);
