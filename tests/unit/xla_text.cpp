@@ -91,7 +91,15 @@ TEST_CASE("a formula is traced along each way through its comparisons") {
         "  %1 = \"stablehlo.compare\"(%a0, %0) {comparison_direction = #stablehlo<comparison_direction LT>} : (tensor<4xf32>, "
         "tensor<4xf32>) -> tensor<4xi1>\n"
         "  %2 = \"stablehlo.select\"(%1, %0, %a0) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n");
-  const std::string swish = operations(g, {hlo::emission<hard_swish>::forward(c)}, 1);
+  // The slope of relu is no factor.
+  const hlo::tensor dy = g.argument({element::f32, {4}});
+  hlo::operation_call back{.step = {}, .x = {x}, .out = {4}, .y = x, .dy = dy, .wants_dx = {true}};
+  back.dx.resize(1);
+  hlo::emission<relu>::backward(back);
+  CHECK(operations(g, {back.dx[0]}, 2)
+            .ends_with(
+                "  %2 = \"stablehlo.select\"(%1, %a1, %0) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"));
+  const std::string swish = operations(g, {hlo::emission<hard_swish>::forward(c)}, 2);
   CHECK(swish.ends_with(
       "  %9 = \"stablehlo.select\"(%4, %a0, %8) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
       "  %10 = \"stablehlo.select\"(%2, %0, %9) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"));

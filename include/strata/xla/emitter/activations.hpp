@@ -14,7 +14,12 @@ struct emission<A> {
     return trace(c.x[0], [&] { return function::value(traced(c.x[0])); });
   }
   static void backward(operation_call& c) {
-    c.set_dx(c.dy * trace(c.dy, [&] { return function::derivative(traced(c.x[0]), traced(c.y)); }));
+    // Each way through the formula has its own product, so that a slope of 0 or 1, as that of relu, selects 0 or dy. XLA does
+    // not find that itself, because 0 times infinity is not 0.
+    c.set_dx(trace(c.dy, [&] {
+      const traced slope = function::derivative(traced(c.x[0]), traced(c.y));
+      return slope.is_constant() && slope.constant() == 0 ? slope : traced(c.dy) * slope;
+    }));
   }
 };
 
