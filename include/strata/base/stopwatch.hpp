@@ -1,6 +1,6 @@
 // Adds up how long something takes.
 #pragma once
-#include <chrono>
+#include <strata/base/standard_clock.hpp>
 
 namespace strata::detail {
 

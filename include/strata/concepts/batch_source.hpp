@@ -4,9 +4,9 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <ranges>
 #include <strata/base/shape.hpp>
+#include <strata/base/standard_function.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/ends.hpp>
 #include <type_traits>
 

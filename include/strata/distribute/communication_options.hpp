@@ -1,9 +1,9 @@
 // How gradients travel between the processes of a synchronous strategy.
 #pragma once
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <strata/base/standard_clock.hpp>
 
 namespace strata {
 

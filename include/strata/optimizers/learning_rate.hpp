@@ -1,7 +1,7 @@
 // The learning rate as a function of the step.
 #pragma once
 #include <concepts>
-#include <functional>
+#include <strata/base/standard_function.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/rows_view.hpp>

@@ -2,11 +2,11 @@
 #pragma once
 #include <atomic>
 #include <cmath>
-#include <functional>
 #include <iostream>
 #include <limits>
 #include <optional>
 #include <strata/base/error.hpp>
+#include <strata/base/standard_function.hpp>
 #include <strata/base/stopwatch.hpp>
 #include <strata/base/text.hpp>
 #include <strata/state/training_state.hpp>

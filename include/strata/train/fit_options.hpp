@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <string>

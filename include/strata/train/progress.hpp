@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <strata/base/linkage.hpp>
+#include <strata/base/standard_clock.hpp>
 #include <strata/base/text.hpp>
 #include <strata/state/logs.hpp>
 #include <string>

@@ -2,13 +2,13 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/linkage.hpp>
+#include <strata/base/standard_clock.hpp>
+#include <strata/base/standard_thread.hpp>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 #if defined(__SSE2__)

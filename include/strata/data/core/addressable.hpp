@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/data/core/sample_view.hpp>
 
 namespace strata::data::detail {

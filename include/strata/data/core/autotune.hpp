@@ -2,9 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <limits>
-#include <thread>
+#include <strata/base/standard_clock.hpp>
+#include <strata/base/standard_thread.hpp>
 #include <utility>
 
 namespace strata::data::detail {

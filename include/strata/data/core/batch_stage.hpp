@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <ranges>
 #include <strata/base/shape.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/batch_extent.hpp>

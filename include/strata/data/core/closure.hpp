@@ -2,7 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
-#include <ranges>
+#include <strata/base/standard_ranges.hpp>
 #include <type_traits>
 #include <utility>
 

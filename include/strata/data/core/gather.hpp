@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <mutex>
 #include <span>
 #include <strata/base/exceptions.hpp>
+#include <strata/base/standard_function.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/gather_team.hpp>

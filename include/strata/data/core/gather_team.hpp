@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <strata/base/linkage.hpp>
-#include <thread>
+#include <strata/base/standard_thread.hpp>
 #include <vector>
 
 namespace strata::data::detail {

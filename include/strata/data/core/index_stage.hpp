@@ -1,7 +1,7 @@
 // Stages that change which samples come, and in which order.
 #pragma once
 #include <optional>
-#include <ranges>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
 #include <utility>

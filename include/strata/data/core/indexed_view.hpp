@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/core/index_iterator.hpp>
 #include <strata/data/core/sample_view.hpp>

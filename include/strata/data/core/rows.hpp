@@ -2,9 +2,9 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
-#include <functional>
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
+#include <strata/base/standard_function.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/sample.hpp>
 #include <string>

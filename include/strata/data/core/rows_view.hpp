@@ -1,8 +1,8 @@
 // Stages that change the samples: rows around the rows of the view before them.
 #pragma once
 #include <cstddef>
-#include <functional>
-#include <ranges>
+#include <strata/base/standard_function.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <string>
 #include <utility>

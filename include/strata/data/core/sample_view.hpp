@@ -2,7 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
-#include <ranges>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/core/rows.hpp>
 #include <string>

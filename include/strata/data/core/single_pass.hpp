@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <iterator>
-#include <ranges>
+#include <strata/base/standard_ranges.hpp>
 #include <type_traits>
 #include <utility>
 

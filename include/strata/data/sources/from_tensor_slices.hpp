@@ -4,12 +4,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/standard_function.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>

@@ -5,10 +5,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/standard_function.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/rows_view.hpp>
 #include <string>

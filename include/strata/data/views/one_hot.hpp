@@ -4,8 +4,8 @@
 #include <concepts>
 #include <cstddef>
 #include <optional>
-#include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>

@@ -7,9 +7,10 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
+#include <strata/base/standard_ranges.hpp>
+#include <strata/base/standard_thread.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/batch_extent.hpp>
@@ -19,7 +20,6 @@
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
-#include <ranges>
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/element.hpp>

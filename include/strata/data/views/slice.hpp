@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <ranges>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/addressable.hpp>
 #include <strata/data/core/batch_stage.hpp>

@@ -11,10 +11,10 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <strata/base/error.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/random_draws.hpp>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/core/addressable.hpp>
 #include <strata/data/core/closure.hpp>
