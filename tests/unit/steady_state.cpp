@@ -77,6 +77,8 @@ TEST_CASE("nor do steps of ranks that divide layers") {
   const auto alone = [] {};
   CHECK(allocations_of(tensor_parallel<2, halves>{}, alone) == 0);
   CHECK(allocations_of(mesh<data_parallel<2>, tensor_parallel<2, halves>>{}, alone) == 0);
+  CHECK(allocations_of(mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, halves>>{}, alone) ==
+        0);
   std::barrier all(2);
   const auto meet = [&] { all.arrive_and_wait(); };
   std::vector<in_process> members = in_process::group(2);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <sstream>
+#include <strata/distribute/mesh.hpp>
 #include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
@@ -70,7 +71,7 @@ using program_with = program<Network, sparse_categorical_crossentropy<>, adam, t
 
 /// scale: of the initial weights.
 template <class P, class Strategy>
-outcome trained(const Strategy& strategy, float scale = 1) {
+outcome trained(const Strategy& strategy, float scale = 1, std::initializer_list<int> sizes = {24, 7, 24, 1}) {
   typename Strategy::template executor<P> executor = strategy.template make<P>(typename P::optimizer{.learning_rate = 0.01}, 5);
   executor.prepare(24, purpose::training);
   for (float& w : executor.parameters()) w *= scale;
@@ -78,7 +79,7 @@ outcome trained(const Strategy& strategy, float scale = 1) {
   outcome out;
   std::uint64_t key = 0;
   const std::vector<float> importance = random_numbers<float>(24, 11);
-  for (const int size : {24, 7, 24, 1}) {
+  for (const int size : sizes) {
     const random_batch<P> batch(size, ++key);
     samples<float> weighted = batch.view();
     weighted.truths[0].weights = importance.data();
@@ -159,6 +160,27 @@ TEST_CASE("a mesh of groups and ranks: the bits of one device") {
   for (const outcome& each : all) CHECK(each == expected);
 }
 
+TEST_CASE("a mesh of groups of pipelines whose ranks divide layers: the bits of one device, or of these ranks") {
+  const std::initializer_list<int> sizes{24, 8, 24, 7};  // the last one has micro-batches of unequal size
+  using P = program_with<dense_layers>;
+  using inner = tensor_parallel<2, dense_columns>;
+  const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}}, 1, sizes);
+  CHECK(trained<P>(mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<8>, gpipe>, inner>{{.leaves = 4}}, 1, sizes) ==
+        expected);
+  CHECK(trained<P>(mesh<data_parallel<2>, pipeline<balanced<4>, micro_batches<4>, interleaved<2>>, inner>{{.leaves = 4}}, 1,
+                   sizes) == expected);
+
+  // The output of dense_1 goes to the next stage without being gathered; penalties.
+  using Q = program_with<pair>;
+  CHECK(trained<Q>(mesh<data_parallel<2>, pipeline<stages<2, 2>, micro_batches<2>>, tensor_parallel<2, pairs>>{{.leaves = 4}}, 1,
+                   sizes) == trained<Q>(tensor_parallel<2, pairs>{{.leaves = 4}}, 1, sizes));
+  using R = program<sequential<input<40>, dense<32, relu>, dense<44, softmax>>, sparse_categorical_crossentropy<>, adam,
+                    type_list<accuracy, sparse_top_k_categorical_accuracy<3>>>;
+  using ends = tensor_parallel<4, layout_map<rule<"dense_1", by_classes>>>;
+  CHECK(trained<R>(mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, ends>{{.leaves = 4}}, 1, sizes) ==
+        trained<R>(ends{{.leaves = 4}}, 1, sizes));
+}
+
 TEST_CASE("layers divided by rows: sums of another order, which is the same for threads and processes") {
   using P = program_with<pair>;
   const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}}),
@@ -225,6 +247,12 @@ TEST_CASE("callbacks, snapshots, freezing and printing work with divided layers"
   run(one_device{}, "second", 2);
   const auto [weights, plan] = run(divided, "second", 3);
   CHECK(weights == whole);
+  using both = mesh<data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
+  run(both{}, "third", 2);
+  CHECK(run(divided, "third", 3).first == whole);
+  const std::string of_stages = run(both{}, "first", 4).second;
+  CHECK(contains(of_stages, "\n2 places, one_forward_one_backward of 4 micro-batches, "));
+  CHECK(contains(of_stages, "\n2 groups of 2 ranks\nlayer "));
   CHECK(contains(plan, "\n2 ranks\nlayer    divided     parameters of a rank "));
   CHECK(contains(plan, "\ndense_1  by columns  kernel (16, 5), bias (5,), input_kernel (8, 10)  all-gather of 20.00 B"));
 }

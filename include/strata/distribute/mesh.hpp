@@ -12,13 +12,17 @@ namespace strata {
 template <int Groups>
 struct data_parallel {};
 
-inline constexpr reason a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_in_angle_brackets{
-    "a mesh has data_parallel, then pipeline or tensor_parallel, in angle brackets: mesh<data_parallel<2>, "
-    "pipeline<balanced<2>>>{}"};
+inline constexpr reason a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order{
+    "a mesh has data_parallel, then pipeline or tensor_parallel, or first the one and then the other, in angle brackets: "
+    "mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>>{}"};
+inline constexpr reason the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend{
+    "the pipeline and the tensor_parallel of a mesh have the same backend"};
+inline constexpr reason a_layer_divided_by_classes_and_the_softmax_after_it_are_one_stage{
+    "a layer divided by_classes and the softmax after it are in the same stage: make them one layer, such as dense<10, softmax>"};
 namespace detail {
 template <class... Given>
-using wrong_mesh =
-    wrong_argument<type_list<Given...>, because<a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_in_angle_brackets>>;
+using wrong_mesh = wrong_argument<type_list<Given...>,
+                                  because<a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>>;
 /// The first sentence about a mesh of processes: what connects them comes before its parts.
 template <class OfFirst, class... Parts>
 using mesh_verdict =
@@ -35,6 +39,44 @@ struct pipelines_verdict {
       return of_split{};
     else
       return backend_verdict<Program, Backend>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+/// Whether the layer that ranks divide by classes and the softmax after it are in one stage.
+template <class Items, class Split>
+constexpr bool has_classes_in_one_stage() {
+  constexpr const auto& t = tape_of<Items>;
+  constexpr const auto& stage_of = Split::template stage_of_node<Items>;
+  for (int i = 0; i < t.size; ++i)
+    if (divisions_of<Items>[i].classes > 0 && stage_of[std::size_t(i)] != stage_of[std::size_t(t.size - 1)]) return false;
+  return true;
+}
+/// no_complaint, or why groups of pipelines whose ranks divide layers cannot train a program. Backend: that of the ranks.
+template <class Program, int Groups, class Cut, class MicroBatches, class Schedule, class OfPipeline, int Ranks, class Map,
+          class Backend>
+struct pipelines_of_ranks_verdict {
+  using split = pipelined<Cut, MicroBatches, Schedule>;
+  static auto sentence() {
+    using of_tensor = tensor_verdict<Program, Map, Ranks, Groups, Backend>;
+    if constexpr (!std::is_same_v<OfPipeline, Backend>)
+      return std::type_identity<wrong_argument<type_list<OfPipeline, Backend>,
+                                               because<the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend>>>{};
+    else if constexpr (!std::is_same_v<typename of_tensor::type, no_complaint>)
+      return of_tensor{};
+    else
+      return of_split();
+  }
+  static auto of_split() {
+    using part = program_of_rank<Program, Map, Ranks>;
+    using of_cut = typename split::template verdict<part>;
+    if constexpr (!std::is_same_v<typename of_cut::type, no_complaint>)
+      return of_cut{};
+    else if constexpr (!has_classes_in_one_stage<typename part::items, split>())
+      return std::type_identity<
+          wrong_argument<Cut, because<a_layer_divided_by_classes_and_the_softmax_after_it_are_one_stage>>>{};
+    else
+      return std::type_identity<no_complaint>{};
   }
   using type = typename decltype(sentence())::type;
 };
@@ -87,6 +129,29 @@ struct mesh<data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend
     compute_options of_place = options;
     of_place.threads = Groups;
     return {std::move(optimizer), seed, of_place};
+  }
+};
+
+/// `mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>>{}`: two groups of
+/// two ranks, each of which computes its part of the layers in two stages. Each of the eight places is a thread. What a stage
+/// has to send another goes from rank to the same rank; what ranks send each other, to the same place. Cuts are balanced by the
+/// work of a rank. The results are those of tensor_parallel with as many leaves, bit for bit, for any number of groups and
+/// stages.
+template <int Groups, class Cut, class MicroBatches, class Schedule, class OfPipeline, int Ranks, class Map, class Backend>
+struct mesh<data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, OfPipeline>, tensor_parallel<Ranks, Map, Backend>> {
+  using split = pipelined<Cut, MicroBatches, Schedule>;
+  static constexpr auto name = "mesh";
+  compute_options options{};  // threads is not used
+
+  template <class Program>
+  using verdict =
+      detail::pipelines_of_ranks_verdict<Program, Groups, Cut, MicroBatches, Schedule, OfPipeline, Ranks, Map, Backend>;
+  template <class Program>
+  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::all_ranks_in_one_process, split>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, options, detail::all_ranks_in_one_process(Groups * Ranks, split::table.places)};
   }
 };
 

@@ -11,6 +11,11 @@
 
 namespace strata {
 
+namespace detail {
+template <class Items, class Map, int Ranks>
+struct divided;  // network/layout_map.hpp
+}  // namespace detail
+
 /// A backend whose programs are split into stages. The kernels are those of Base. A Split has
 ///   `table`                  the timetable
 ///   `stage_of_node<Items>`   for each node of the tape its stage
@@ -115,6 +120,8 @@ template <class... Items>
 struct lengths_in_row<sequential<Items...>> : lengths_of_items<Items...> {};
 template <int... Extents, class... Items>
 struct lengths_in_row<sequential<input<Extents...>, Items...>> : lengths_of_items<Items...> {};
+template <class Items, class Map, int Ranks>
+struct lengths_in_row<divided<Items, Map, Ranks>> : lengths_in_row<Items> {};
 
 /// What a stage takes for a sample, in floating-point operations: a core reads or writes a byte in the time of `per_byte` of
 /// them. Activations are written and read forward and backward; weights are read three times for a micro-batch of about 32

@@ -4,6 +4,7 @@
 #include <strata/network/layout_map.hpp>
 #include <strata/program/compute_options.hpp>
 #include <strata/program/program.hpp>
+#include <vector>
 
 namespace strata {
 
@@ -18,10 +19,10 @@ struct tensor_backend {
   using device = device_of<Base>;
 };
 
-/// compute_options::threads is not used: a rank is one thread.
+/// compute_options::threads is not used: a rank is one thread, or one at each place of a pipeline.
 template <class T>
 struct tensor_options : compute_options {
-  rank_exchange<T>* ranks = nullptr;  // it outlives the engine
+  std::vector<rank_exchange<T>*> ranks{};  // of each place with those at the same place of other ranks; they outlive the engine
 };
 
 /// The program of one rank.

@@ -1,6 +1,8 @@
 // The engine of a program that is split into stages: each place is a group of threads, and sends what others read.
 #pragma once
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <strata/base/error.hpp>
 #include <strata/cpu/engine/engine.hpp>
@@ -23,7 +25,7 @@ class split_engine : public cpu_engine<Program, Backend> {
  protected:
   using base = cpu_engine<Program, Backend>;
   using base::leaves_, base::plan, base::context_;
-  using typename base::leaf, typename base::T;
+  using typename base::leaf, typename base::T, typename base::use_of_predictions;
   using split = typename Backend::split;
   using pass = detail::stage_pass<Program, Backend>;
   static constexpr const auto& table = split::table;
@@ -54,6 +56,8 @@ class split_engine : public cpu_engine<Program, Backend> {
   leaf_policy policy_;
   int capacity_ = 0;  // the most samples of a micro-batch
   std::vector<std::unique_ptr<row>> rows_;
+  std::array<rank_exchange<T>*, std::size_t(places)> ranks_{};                 // that divide layers: at each place
+  std::array<step_context<T, host_device>, std::size_t(places)> of_places_{};  // the context, with the ranks of each place
 
  public:
   split_engine(compute_options how, leaf_policy policy, int slots)
@@ -182,6 +186,7 @@ class split_engine : public cpu_engine<Program, Backend> {
   }
   /// Cuts the leaves of this step into micro-batches.
   void cut() {
+    for (std::size_t p = 0; p < std::size_t(places); ++p) of_places_[p] = context_, of_places_[p].ranks = ranks_[p];
     const leaf_range own = leaves_.own();
     const int samples = samples_of_piece(int(leaves_.first_of(1)), own.size());
     for (int i = 0; i < threads_; ++i) {
@@ -206,7 +211,8 @@ class split_engine : public cpu_engine<Program, Backend> {
   samples<T> samples_of(const piece& p) const { return leaves_.batch().rows(int(p.first), p.count, base::ends); }
   pass pass_of(row& r, int stage, int number, const samples<T>& some) {
     const piece& p = r.pieces[std::size_t(number)];
-    return pass(context_, r.memory[stage], r.scratch[table_type::place_of(stage)].data(), this->sums_of(p.leaf), some, p.first,
+    const int place = table_type::place_of(stage);
+    return pass(of_places_[std::size_t(place)], r.memory[stage], r.scratch[place].data(), this->sums_of(p.leaf), some, p.first,
                 number);
   }
 
@@ -229,7 +235,8 @@ class split_engine : public cpu_engine<Program, Backend> {
     if (!has_outputs) return;
     output_rows<const T> predictions;
     for (int k = 0; k < plan.output_count; ++k) predictions.at[k] = compute.predictions(k);
-    detail::measure<Program>(predictions, some, this->sums_of(p.leaf).metrics());
+    use_of_predictions::measure(predictions, some, this->sums_of(p.leaf).metrics(),
+                                ranks_[std::size_t(table_type::place_of(stage))]);
   }
   void compute_backward(row& r, int stage, int number, auto& messages) {
     const piece& p = r.pieces[std::size_t(number)];

@@ -49,17 +49,18 @@ inline constexpr auto copies_of = [] {
 }();
 }  // namespace detail
 
-/// A rank is one thread. A leaf, or 256 samples of one, goes through the network at a time, because ranks wait for each other in
-/// each divided layer. Where parameters have penalties, those of divided ones are added up in the order of ranks.
-template <class Program, class Base>
-class tensor_engine : public cpu_engine<Program, tensor_backend<Base>> {
-  using base = cpu_engine<Program, tensor_backend<Base>>;
-  using base::layout, base::leaves_, base::context_;
+/// What the engine of a rank does besides computing its part of the layers, which Engine does: after an update ranks send each
+/// other the copies of parts of kernels. Where parameters have penalties, those of divided ones are added up in the order of
+/// ranks.
+template <class Program, class Engine>
+class engine_of_rank : public Engine {
+ protected:
+  using base = Engine;
+  using base::layout;
   using typename base::T;
   using items = typename Program::items;
   static constexpr int ranks = Program::network::ranks;
   static constexpr const auto& copies = detail::copies_of<items>;
-  static constexpr int samples_at_a_time = 256;
   static constexpr long elements_of_copies = 1L << 16;  // sent at a time
 
   /// Elements of own() for a sample.
@@ -72,39 +73,20 @@ class tensor_engine : public cpu_engine<Program, tensor_backend<Base>> {
     return most;
   }();
 
-  rank_exchange<T>* exchange_;
+  rank_exchange<T>* exchange_;  // while no layer is computed
 
- public:
-  using options = tensor_options<T>;
-
-  tensor_engine(const options& how, leaf_policy policy, int slots)
-      : base(of_one_thread(how), policy, slots), exchange_(how.ranks) {
+  /// exchange: it outlives the engine.
+  engine_of_rank(const typename Engine::options& how, leaf_policy policy, int slots, rank_exchange<T>* exchange)
+      : base(how, policy, slots), exchange_(exchange) {
     long least = long(base::trained.count) * long(sizeof(double) / sizeof(T));
     for (const auto& c : copies) least = std::max(least, long(ranks) * c.own_columns);
     exchange_->reserve(std::max(least, elements_of_copies));
   }
 
-  int prepare(int batch, purpose why, int processes) {
-    const int leaves = base::prepare(batch, why, processes);
-    make_room();
-    return leaves;
-  }
-  void share_among(int processes) {
-    base::share_among(processes);
-    make_room();
-  }
-
-  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
-    base::begin(why, batch, random, rank, processes);
-    context_.ranks = exchange_;
-  }
+ public:
   template <class Done>
   void forward_backward(Done&& done) {
     base::forward_backward(done);
-    share_penalties();
-  }
-  void measure() {
-    base::measure();
     share_penalties();
   }
 
@@ -118,19 +100,9 @@ class tensor_engine : public cpu_engine<Program, tensor_backend<Base>> {
 
   static constexpr bool updates_at_once(const typename Program::optimizer&) { return false; }
 
- private:
-  static compute_options of_one_thread(compute_options how) {
-    how.threads = 1;
-    if (how.micro_batch <= 0) how.micro_batch = samples_at_a_time;
-    return how;
-  }
-  void make_room() {
-    long samples = 1;
-    for (int k = 0; k < base::plan.segment_count; ++k) samples = std::max(samples, long(this->training_.micro_batch(k)));
-    for (int k = 0; k < plan_of<Program, tensor_backend<Base>, base::inferring>.segment_count; ++k)
-      samples = std::max(samples, long(this->inference().micro_batch(k)));
-    exchange_->reserve(samples * per_sample + 16 * ranks);
-  }
+ protected:
+  /// Room for what ranks send each other for a micro-batch.
+  static long elements_of(int samples) { return samples * per_sample + 16 * ranks; }
 
   /// Rank r gets the rows of rank r of all columns.
   void share_copies() {
@@ -177,6 +149,54 @@ class tensor_engine : public cpu_engine<Program, tensor_backend<Base>> {
         ++k;
       }
     }
+  }
+};
+
+/// A rank is one thread. A leaf, or 256 samples of one, goes through the network at a time, because ranks wait for each other in
+/// each divided layer.
+template <class Program, class Base>
+class tensor_engine : public engine_of_rank<Program, cpu_engine<Program, tensor_backend<Base>>> {
+  using base = engine_of_rank<Program, cpu_engine<Program, tensor_backend<Base>>>;
+  using base::context_, base::exchange_;
+  using typename base::T;
+  static constexpr int samples_at_a_time = 256;
+
+ public:
+  using options = tensor_options<T>;
+
+  tensor_engine(const options& how, leaf_policy policy, int slots) : base(of_one_thread(how), policy, slots, how.ranks.front()) {}
+
+  int prepare(int batch, purpose why, int processes) {
+    const int leaves = base::prepare(batch, why, processes);
+    make_room();
+    return leaves;
+  }
+  void share_among(int processes) {
+    base::share_among(processes);
+    make_room();
+  }
+
+  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    base::begin(why, batch, random, rank, processes);
+    context_.ranks = exchange_;
+  }
+  void measure() {
+    base::measure();
+    this->share_penalties();
+  }
+
+ private:
+  static compute_options of_one_thread(compute_options how) {
+    how.threads = 1;
+    if (how.micro_batch <= 0) how.micro_batch = samples_at_a_time;
+    return how;
+  }
+  void make_room() {
+    int samples = 1;
+    for (int k = 0; k < base::plan.segment_count; ++k) samples = std::max(samples, this->training_.micro_batch(k));
+    for (int k = 0; k < plan_of<Program, tensor_backend<Base>, base::inferring>.segment_count; ++k)
+      samples = std::max(samples, this->inference().micro_batch(k));
+    exchange_->reserve(base::elements_of(samples));
   }
 };
 

@@ -17,7 +17,7 @@
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/program/program_text.hpp>
-#include <strata/program/tensor_backend.hpp>
+#include <strata/program/split_ranks.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -166,19 +166,22 @@ struct one_rank_per_process {
   auto& trained_by() { return *group_; }
   const auto& trained_by() const { return *group_; }
   int count() const { return 1; }
-  connection& connection_of(int) { return group_->processes(); }
+  connection& connection_of(int, int = 0) { return group_->processes(); }
 };
 struct all_ranks_in_one_process {
   static constexpr bool in_one_process = true;
   using connection = in_process;
-  std::vector<in_process> members_;  // they wait as long as it takes: a member cannot be lost
+  std::vector<std::vector<in_process>> members_;  // for each place of a pipeline all ranks
   solo_group group_;
 
-  explicit all_ranks_in_one_process(int count) : members_(in_process::group(count, std::chrono::hours(24 * 365))) {}
+  explicit all_ranks_in_one_process(int count, int places = 1) {
+    // They wait as long as it takes: a member cannot be lost.
+    for (int p = 0; p < places; ++p) members_.push_back(in_process::group(count, std::chrono::hours(24 * 365)));
+  }
   auto& trained_by() { return group_; }
   const auto& trained_by() const { return group_; }
-  int count() const { return int(members_.size()); }
-  connection& connection_of(int i) { return members_[std::size_t(i)]; }
+  int count() const { return int(members_.front().size()); }
+  connection& connection_of(int i, int place = 0) { return members_[std::size_t(place)][std::size_t(i)]; }
 };
 /// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
 /// other layers.
@@ -213,7 +216,8 @@ template <class Program, class Map, int Ranks, int Groups, communicator C>
 /// A rank keeps parameters, gradients and slots of its part. Where ranks are processes, a process has all parameters before the
 /// first step, after finish() and after collect_slots(); else parameters() throws strata::error. All processes call prepare,
 /// train_step, evaluate_step, predict, finish and collect_slots.
-template <class Program, class Map, int Ranks, int Groups, class Base, class Places>
+/// Split: void, or how the stages of a pipeline follow each other, in which each rank computes its part of the layers.
+template <class Program, class Map, int Ranks, int Groups, class Base, class Places, class Split = void>
 class tensor_executor : Places, public executor_defaults {
   using T = typename Program::value_type;
   using typename Places::connection;
@@ -223,7 +227,7 @@ class tensor_executor : Places, public executor_defaults {
 
  public:
   using program_of_one = program_of_rank<Program, Map, Ranks>;  // what print_plan prints
-  using backend = tensor_backend<Base>;
+  using backend = typename detail::backend_of_rank<Base, Split>::type;
   static constexpr int groups = Groups;
 
  private:
@@ -231,15 +235,39 @@ class tensor_executor : Places, public executor_defaults {
   static constexpr const auto& own_layout = layout_of_program<program_of_one>;
   static constexpr const auto& places = detail::shard_places<typename program_of_one::network>;
   static constexpr long elements_at_a_time = 1L << 16;
+  static constexpr int stage_places = [] {
+    if constexpr (std::is_void_v<Split>)
+      return 1;
+    else
+      return Split::table.places;
+  }();
 
   struct rank_here {
-    exchange_over<T, part_of_group> exchange;
+    std::vector<std::unique_ptr<exchange_over<T, part_of_group>>> exchanges;  // one for each place of a pipeline
+    exchange_over<T, part_of_group>& exchange;                                // while no layer is computed
     executor_of_one executor;
 
-    rank_here(connection& all, const typename Program::optimizer& optimizer, std::uint64_t seed, const compute_options& compute)
-        : exchange(part_of_group(all, all.rank() / Ranks * Ranks, 1, Ranks)),
-          executor(optimizer, seed, tensor_options<T>{compute, &exchange}, groups(all)) {}
+    rank_here(Places& where, int i, const typename Program::optimizer& optimizer, std::uint64_t seed,
+              const compute_options& compute)
+        : exchanges(exchanges_of(where, i)),
+          exchange(*exchanges.front()),
+          executor(optimizer, seed, options_of(compute, exchanges), groups(where.connection_of(i))) {}
 
+    static auto exchanges_of(Places& where, int i) {
+      std::vector<std::unique_ptr<exchange_over<T, part_of_group>>> all;
+      for (int p = 0; p < stage_places; ++p) {
+        connection& members = where.connection_of(i, p);
+        all.push_back(
+            std::make_unique<exchange_over<T, part_of_group>>(part_of_group(members, members.rank() / Ranks * Ranks, 1, Ranks)));
+      }
+      return all;
+    }
+    static tensor_options<T> options_of(const compute_options& compute,
+                                        const std::vector<std::unique_ptr<exchange_over<T, part_of_group>>>& exchanges) {
+      tensor_options<T> all{compute};
+      for (const auto& each : exchanges) all.ranks.push_back(each.get());
+      return all;
+    }
     static among_groups groups([[maybe_unused]] connection& all) {
       if constexpr (Groups == 1)
         return {};
@@ -265,7 +293,7 @@ class tensor_executor : Places, public executor_defaults {
                    " takes norms of whole parameters, of which each rank has a part: leave out clipnorm and global_clipnorm, or "
                    "take another optimizer"});
     for (int i = 0; i < this->count(); ++i)
-      ranks_.push_back(std::make_unique<rank_here>(this->connection_of(i), optimizer, seed, compute));
+      ranks_.push_back(std::make_unique<rank_here>(static_cast<Places&>(*this), i, optimizer, seed, compute));
     if constexpr (!Places::in_one_process) {
       batch_sizes_ = std::make_unique<exchange_over<double, part_of_group>>(
           part_of_group(this->connection_of(0), 0, 1, Ranks * Groups), "the sizes of batches");
