@@ -7,17 +7,12 @@ import pathlib
 import subprocess
 import sys
 
-from packages import PROGRAMS, ROOT, check, finish_tests, go_on_with, lacks, leave_out_all, need_packages
+from packages import PROGRAMS, check, finish_tests
+from xla_plugin import compile_ahead, need_large_packages
 
 library = os.environ.get("TPU_LIBRARY_PATH", "")
 if not library:
-    python = ROOT / "build/python-libtpu/bin/python"
-    if "--install" in sys.argv:
-        need_packages(libtpu="libtpu")
-    elif lacks(["libtpu"]) and python.exists() and "STRATA_LIBTPU_TRIED" not in os.environ:
-        go_on_with(python, "STRATA_LIBTPU_TRIED")
-    if lacks(["libtpu"]):
-        leave_out_all("there is no libtpu: tests/interop/test_xla_tpu.py --install fetches it")
+    need_large_packages("test_xla_tpu.py", libtpu="libtpu")
     import libtpu
 
     library = pathlib.Path(libtpu.__file__).parent / "libtpu.so"
@@ -26,26 +21,15 @@ if not library:
 quiet = {"TPU_LIBRARY_PATH": str(library), "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_WORKER_HOSTNAMES": "localhost",
          "TPU_ACCELERATOR_TYPE": "v5litepod-8", "TPU_STDERR_LOG_LEVEL": "3", "TPU_MIN_LOG_LEVEL": "3"}
 
-
-def compiles(topology, devices, *networks):
-    run = subprocess.run([PROGRAMS / "interop_xla_ahead", topology, *networks], capture_output=True, text=True, env=os.environ | quiet)
-    expected = [(network, str(replicas)) for network in networks for replicas in (1, devices)]
-    lines = [line.split() for line in run.stdout.splitlines()]
-    check(run.returncode == 0 and [(line[0], line[1]) for line in lines] == expected, f"{topology}: {', '.join(networks)} on one device and on all {devices}", run.stderr)
-    for network, replicas, size, flops, accessed, seconds in lines:
-        print(f"# {topology} {network} x {replicas}: {int(size):,} bytes, {float(flops):.3g} operations, {float(accessed):.3g} bytes accessed, {float(seconds):.2g} s")
-        check(int(size) > 10_000 and float(flops) > 1e5, f"{topology}: {network} on {replicas} has an executable and a cost")
-
-
-SLOW = ["cnn-bf16", "cnn", "images", "words", "resnet20", "mobilenet"]
+SLOW = ["cnn-bf16", "words", "cnn", "images", "resnet20", "mobilenet"]
 # libtpu counts the 4 chips of v4:2x2x1 as 8 devices.
 for topology, devices in {"v4:2x2x1": 8, "v5e:2x4": 8, "v5e:4x4": 16, "v6e:2x4": 8}.items():
-    compiles(topology, devices, "mlp", "mlp-bf16")
+    networks = ["mlp", "mlp-bf16"]
     if "--all" in sys.argv:
-        for network in SLOW:
-            compiles(topology, devices, network)
+        networks += SLOW
     elif topology == "v5e:2x4":
-        compiles(topology, devices, "cnn-bf16")
-refused = subprocess.run([PROGRAMS / "interop_xla_ahead", "v5litepod-8", "mlp"], capture_output=True, text=True, env=os.environ | quiet)
+        networks += ["cnn-bf16"]
+    compile_ahead("tpu", topology, topology, devices, networks, quiet)
+refused = subprocess.run([PROGRAMS / "interop_xla_ahead", "tpu", "v5litepod-8", "mlp"], capture_output=True, text=True, env=os.environ | quiet)
 check(refused.returncode == 1 and "topology: the plugin libtpu.so says (" in refused.stderr, "an unknown topology is one error", refused.stderr)
 sys.exit(finish_tests())

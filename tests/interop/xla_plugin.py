@@ -1,10 +1,10 @@
-"""The CPU plugin of PyPI, and programs that compare modules on it with the reference."""
+"""Plugins of PyPI: what compares modules on that for CPUs with the reference, and what compiles for devices that are not there."""
 import os
 import pathlib
 import subprocess
 import sys
 
-from packages import PROGRAMS, check, finish_tests, need_packages
+from packages import PROGRAMS, ROOT, check, finish_tests, go_on_with, lacks, leave_out_all, need_packages
 
 # Modules run once or a few times: compiling takes nearly all the time.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -26,3 +26,28 @@ def run_comparisons(program, at_least):
         check(line.startswith("good "), line.partition(" ")[2], line)
     check(run.returncode == 0 and len(lines) >= at_least, f"the program ends, after {len(lines)} comparisons", run.stderr)
     sys.exit(finish_tests())
+
+
+def need_large_packages(test, **packages):
+    """Hundreds of megabytes: with --install they are fetched into build/, once. A run without it uses them if they are there, and
+    otherwise leaves the test out."""
+    if "--install" in sys.argv:
+        need_packages(**packages)
+    python = ROOT / "build" / "-".join(["python", *packages]) / "bin/python"
+    if lacks(packages) and python.exists() and "STRATA_TRIED" not in os.environ:
+        go_on_with(python, "STRATA_TRIED")
+    if lacks(packages):
+        leave_out_all(f"there is no {', '.join(packages.values())}: tests/interop/{test} --install fetches it")
+
+
+def compile_ahead(platform, where, name, devices, networks, environment):
+    """The training steps of networks, for one device and for all of them."""
+    for network in networks:
+        run = subprocess.run([PROGRAMS / "interop_xla_ahead", platform, where, network], capture_output=True, text=True, env=os.environ | environment)
+        lines = [line.split() for line in run.stdout.splitlines()]
+        compiled = [line[:2] for line in lines] == [[network, "1"], [network, str(devices)]]
+        check(run.returncode == 0 and compiled, f"{name}: {network} compiles", run.stdout + run.stderr)
+        for network, replicas, size, flops, accessed, estimate, seconds in lines:
+            cost = f", {float(flops):.3g} operations, {float(accessed):.3g} bytes accessed, {float(estimate):.2g} s" if platform == "tpu" else ""
+            print(f"# {name} {network} x {replicas}: {int(size):,} bytes{cost}; compiled in {seconds} processor seconds")
+            check(int(size) > 10_000 and (platform == "cuda" or float(flops) > 1e5), f"{name}: {network} on {replicas} has an executable" + " and a cost" * (platform == "tpu"), f"{size} {flops}")

@@ -76,6 +76,20 @@ TEST_CASE("a missing function is told when it is called") {
                  "without_client.so has no function client_create"));
 }
 
+TEST_CASE("a function that a plugin need not implement is no error, but its failure is one") {
+  const pjrt::plugin& p = pjrt::plugin::load(MOCK_PJRT);
+  pjrt::abi::padded<pjrt::abi::cost_analysis> absent;
+  CHECK_FALSE(p.call_if_implemented("cost", pjrt::abi::functions::executable_get_cost_analysis, absent));
+  pjrt::abi::padded<pjrt::abi::text_of<pjrt::abi::client>> arguments;
+  const auto call = [&] { return p.call_if_implemented("name", pjrt::abi::functions::client_platform_name, arguments); };
+  CHECK(call());
+  observed().failing_function = "client_platform_name", observed().failing_code = int(pjrt::status::unimplemented);
+  CHECK_FALSE(call());
+  observed().failing_function = "client_platform_name", observed().failing_code = int(pjrt::status::internal);
+  CHECK(contains(error_of(call), "says (internal, code 13): injected"));
+  CHECK(observed().alive["error"] == 0);
+}
+
 TEST_CASE("plugins are found by path, by the environment, and where pip puts them") {
   const scratch_folder folder("pjrt_plugin");
   CHECK(pjrt::find_plugin(MOCK_PJRT) == MOCK_PJRT);

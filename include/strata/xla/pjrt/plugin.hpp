@@ -56,6 +56,16 @@ class plugin {
     if (!has(f)) throw_error({action, ": the plugin ", path_.string(), " has no function ", f.name});
     if (abi::error* const e = raw(f, arguments)) fail(action, e);
   }
+  /// Like call; false where the plugin does not have the function, or says that it is not implemented.
+  template <class Arguments>
+  bool call_if_implemented(std::string_view action, const abi::function<Arguments>& f, abi::padded<Arguments>& arguments) const {
+    if (!has(f)) return false;
+    abi::error* const e = raw(f, arguments);
+    if (!e) return true;
+    if (read(e).first != status::unimplemented) fail(action, e);
+    destroy(e);
+    return false;
+  }
   /// For destructors, which have no one to tell.
   template <class Arguments>
   void call_quietly(const abi::function<Arguments>& f, abi::padded<Arguments>& arguments) const noexcept {

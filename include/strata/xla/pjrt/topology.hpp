@@ -17,7 +17,7 @@ namespace strata::pjrt {
 /// What a compiler says about a module.
 struct compiled_ahead {
   std::string serialized;              // for client::load on such devices
-  std::map<std::string, double> cost;  // "flops", "bytes accessed", "optimal_seconds", ...: estimates of XLA
+  std::map<std::string, double> cost;  // "flops", "bytes accessed", "optimal_seconds", ...: estimates of XLA. Empty for CUDA
 };
 
 /// A group of devices, such as "v5e:2x4", by which a plugin compiles without having them.
@@ -77,10 +77,9 @@ class topology {
  private:
   std::map<std::string, double> cost(abi::executable* executable) const {
     std::map<std::string, double> out;
-    if (!plugin_.has(abi::functions::executable_get_cost_analysis)) return out;
     abi::padded<abi::cost_analysis> arguments;
     arguments->executable = executable;
-    plugin_.call("cost analysis", abi::functions::executable_get_cost_analysis, arguments);
+    if (!plugin_.call_if_implemented("cost analysis", abi::functions::executable_get_cost_analysis, arguments)) return out;
     for (std::size_t i = 0; i < arguments->count; ++i)
       if (const abi::named_value& v = arguments->properties[i]; v.kind == abi::value_kind::float32)
         out[std::string(v.name, v.name_size)] = double(v.float32);

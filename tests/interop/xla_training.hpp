@@ -1,0 +1,47 @@
+// What programs share that train networks on a PJRT plugin and on this machine's cores: the same steps, and a line that says how
+// far they are from each other.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <initializer_list>
+#include <strata/strata.hpp>
+#include <strata/xla/xla.hpp>
+#include <vector>
+
+namespace xla_training {
+
+using namespace strata;
+
+struct outcome {
+  std::vector<double> losses;   // of all steps
+  std::vector<double> weights;  // after the last one
+};
+
+/// Steps on batches of `batch`, each seventh of which is short: a batch of 32 is then one of 20.
+template <class Network, class Precision = precision::f32, class Loss = sparse_categorical_crossentropy<>>
+outcome trained(const auto& data, const auto& optimizer, const auto& strategy, int steps, int batch = 32) {
+  trainer model{Network{}, optimizer, Loss{}, accuracy{}, Precision{}, strategy, seed(7)};
+  model.executor().prepare(batch, purpose::training);
+  outcome out;
+  for (int i = 0; i < steps; ++i) {
+    const int rows = i % 7 == 6 ? batch * 5 / 8 : batch;
+    out.losses.push_back(
+        model.executor()
+            .train_step(data.rows(batch * (i % 7), rows, ends_of_program<typename decltype(model)::program_type>))[0]
+            .mean());
+  }
+  out.weights.assign(model.parameters().begin(), model.parameters().end());
+  return out;
+}
+
+/// What, replicas, the largest relative difference of the losses, and the largest difference of the weights.
+inline void tell(const char* what, int replicas, const outcome& one, const outcome& other) {
+  double loss = 0, weight = 0;
+  for (std::size_t i = 0; i < one.losses.size(); ++i) loss = std::max(loss, std::abs(one.losses[i] / other.losses[i] - 1));
+  for (std::size_t i = 0; i < one.weights.size(); ++i) weight = std::max(weight, std::abs(one.weights[i] - other.weights[i]));
+  std::printf("%s %d %g %g\n", what, replicas, loss, weight);
+  std::fflush(stdout);
+}
+
+}  // namespace xla_training
