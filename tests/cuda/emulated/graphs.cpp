@@ -23,6 +23,12 @@ struct add_one {
   constexpr void operator()(long i) const { values[i] += 1; }
 };
 
+struct add_to {
+  float* values;
+  const float* more;
+  constexpr void operator()(long i) const { values[i] += more[i]; }
+};
+
 template <class Network>
 struct data_of {
   std::vector<float> x;
@@ -94,6 +100,42 @@ TEST_CASE("a graph does again what was recorded, with the numbers that are in me
   CHECK(read() == 14);
 }
 
+namespace {
+/// b = 2 * (a + 1) by two devices in turn, in a graph that is launched twice: with a = 5, then with a = b. Waits or not.
+float by_two_devices(std::uint64_t order, bool waits) {
+  have_devices(2, order);
+  const cuda_device on(0), other(machine::device_count() - 1);
+  const machine::queue q = on.make_queue(), there = other.make_queue();
+  const auto a = on.allocate<float>(1), b = other.allocate<float>(1);
+  const float five = 5;
+  on.copy_to_device(q, std::span(&five, 1), a.data());
+  const machine::graph both = machine::capture(q, [&] {
+    machine::order(q, there);
+    machine::for_each_index(q, 1, add_one{a.data()});
+    if (waits) machine::order(q, there);
+    machine::copy_between(there, b.data(), a.data(), sizeof(float));
+    machine::for_each_index(there, 1, add_to{b.data(), b.data()});
+    machine::order(there, q);
+    machine::copy_between(q, a.data(), b.data(), sizeof(float));
+  });
+  both.launch(q);
+  both.launch(q);
+  float result = 0;
+  on.copy_to_host(q, static_cast<const float*>(a.data()), std::span(&result, 1));
+  on.wait(q);
+  return result;
+}
+}  // namespace
+
+TEST_CASE("a graph of two queues: its events order it") {
+  for (const std::uint64_t order : {1, 2, 3, 4, 5, 6, 7, 8}) CHECK(by_two_devices(order, true) == 26);
+#if !defined(__CUDACC__)
+  bool too_early = false;
+  for (const std::uint64_t order : {1, 2, 3, 4, 5, 6, 7, 8}) too_early = too_early || by_two_devices(order, false) != 26;
+  CHECK(too_early);
+#endif
+}
+
 #if !defined(__CUDACC__)
 TEST_CASE("what a capture refuses") {
   have_devices(1);
@@ -110,7 +152,20 @@ TEST_CASE("what a capture refuses") {
         "a copy to memory that is not pinned cannot be part of a graph");
   CHECK(error_in_capture([&] { machine::order(other, q); }) ==
         "a queue that is captured waits for an event that is not part of the graph");
-  CHECK(error_in_capture([&] { machine::order(q, other); }) == "an event for others cannot be part of a graph");
+  CHECK(error_in_capture([&] { machine::order(q, other); }) ==
+        "a queue that is captured does not wait for another queue of the graph");
+  CHECK(error_in_capture([&] {
+          machine::order(q, other), machine::order(other, q);
+          machine::for_each_index(other, 1, add_one{memory.data()});
+        }) == "a queue that is captured does not wait for another queue of the graph");
+  CHECK(error_in_capture([&] {
+          machine::order(q, other);
+          on.wait(other);
+        }) == "a wait of the host cannot be part of a graph");
+  machine::event inside;
+  machine::capture(q, [&] { inside.record(q); });
+  CHECK(error_of([&] { inside.hold(other); }) == "a queue waits for an event of a graph");
+  CHECK(error_of([&] { inside.wait(); }) == "the host waits for an event of a graph");
   CHECK(error_in_capture([&] { machine::capture(other, [] {}); }) == "a capture while a queue is captured");
   machine::for_each_index(q, 1, add_one{memory.data()});  // the queue works again
   on.copy_to_host(q, static_cast<const float*>(memory.data()), std::span(&one, 1));
@@ -164,6 +219,10 @@ TEST_CASE("callbacks of batches, steps_per_execution: the same bits, fewer looks
   CHECK(trained<normalized>(1, true, sees_batches{begins, losses}, steps_per_execution(2)) == expected);
   CHECK(begins == std::vector<long>{0, 2, 3, 5, 6, 8});
   CHECK(losses == std::vector<double>{each[1], each[2], each[4], each[5], each[7], each[8]});
+  for (const int devices : {2, 4}) {
+    have_devices(devices, std::uint64_t(devices));
+    CHECK(trained<normalized>(devices, true, steps_per_execution(2)) == expected);
+  }
 }
 
 #if !defined(__CUDACC__)
@@ -179,6 +238,35 @@ TEST_CASE("a step is one copy and one graph; within an epoch the host does not w
   CHECK(counts.waits <= 6);     // at the end of an epoch, to prepare, and for the data set
   CHECK(counts.copies_to_host <= 2);
   CHECK(counts.copies_to_device <= 40 + 8);
+}
+#endif
+
+#if !defined(__CUDACC__)
+TEST_CASE("a step of several devices is one launch, and so are the steps of an execution") {
+  have_devices(4);
+  const data_of<normalized> data(400);
+  const auto counts_of = [&](bool graphs, long steps) {
+    cuda_options how;
+    how.graphs = graphs, how.leaves = 4;
+    trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, mirrored{gpus(), how}};
+    for (int d = 0; d < 4; ++d) machine::take_counts(d);
+    model.fit(data.x, data.labels, epochs(2), batch_size(20), verbosity::off, steps_per_execution(steps));
+    std::vector<machine::work_counts> all;
+    for (int d = 0; d < 4; ++d) all.push_back(machine::take_counts(d));
+    return all;
+  };
+  const auto plain = counts_of(false, 1), each = counts_of(true, 1), five = counts_of(true, 5);
+  CHECK(each[0].graphs == 40);
+  CHECK(five[0].graphs == 8);
+  for (const auto& counts : {each, five}) {
+    CHECK(counts[0].captures == 2);
+    CHECK(counts[0].waits <= 8);  // at the end of an epoch, to prepare, and for the data set
+    for (std::size_t d = 0; d < 4; ++d) {
+      CHECK(counts[d].graphs == (d == 0 ? counts[0].graphs : 0));
+      CHECK(counts[d].kernels == plain[d].kernels);
+      CHECK(counts[d].copies_between == plain[d].copies_between);
+    }
+  }
 }
 #endif
 

@@ -1,7 +1,7 @@
 // The engine of one or several GPUs. Each of them has all weights and computes some leaves of a batch, all of its leaves in one
 // call of each kernel. Leaves are added in the same tree on every device, so the weights stay equal, and the bits are those of
-// one device. Where one process has the whole batch, a step needs nothing from the host but its batch and a few numbers, and one
-// device launches it as a graph.
+// one device. Where one process has the whole batch, a step needs nothing from the host but its batch and a few numbers, and is
+// one graph for all devices.
 // needs: boost_context
 #pragma once
 #include <algorithm>
@@ -590,14 +590,23 @@ class cuda_engine {
     if constexpr (layout.has_regularizers()) first().update.penalize(first().weights.data());
   }
 
-  bool launches_graphs() const { return uses_graphs_ && replicas_.size() == 1; }
-  /// Launches what enqueue() enqueues, as a graph that is captured once.
+  bool launches_graphs() const { return uses_graphs_ && !nccl_; }
+  /// Launches what enqueue() enqueues on all queues, as a graph of the first that is captured once.
   template <class Enqueue>
   void launch_graph(const kind_of_step& what, Enqueue&& enqueue) {
     if (graphs_.size() == most_graphs) drop_graphs();
     auto graph = std::ranges::find(graphs_, what, &step_graph::what);
-    if (graph == graphs_.end()) graph = graphs_.insert(graph, {what, machine::capture(first().queue, enqueue)});
+    if (graph == graphs_.end()) {
+      const auto on_all_queues = [&] {
+        first_goes_first();
+        enqueue();
+        first_goes_last();
+      };
+      graph = graphs_.insert(graph, {what, machine::capture(first().queue, on_all_queues)});
+    }
+    first_goes_last();
     graph->work.launch(first().queue);
+    first_goes_first();
   }
   /// The step at hand, by itself.
   void launch_step(const update_of_step& update) {
@@ -660,6 +669,16 @@ class cuda_engine {
     r.update.run(rules, now, gradient, r.weights.data(), r.slots.data(), layout.trainable, also);
   }
 
+  /// What other devices are asked for from now on begins when the first has done what it was asked for before.
+  void first_goes_first() {
+    for (const auto& r : replicas_)
+      if (r->number > 0) machine::order(first().queue, r->queue);
+  }
+  /// What the first device is asked for from now on begins when all have done what they were asked for before.
+  void first_goes_last() {
+    for (const auto& r : replicas_)
+      if (r->number > 0) machine::order(r->queue, first().queue);
+  }
   /// What any device is asked for from now on begins when all have done what they were asked for before.
   void wait_for_each_other() {
     for (const auto& a : replicas_)
@@ -679,6 +698,7 @@ class cuda_engine {
         arrays = {r->gradients.data()};
       } else if (replicas_.size() > 1) {
         const auto foreign = std::size_t(std::ranges::count_if(arrays, [&](const T* p) { return !is_own(*r, p); }));
+        if (foreign * std::size_t(layout.trainable) > r->others.size()) drop_graphs();
         grow(*r, r->others, foreign * std::size_t(layout.trainable));
         T* to = r->others.data();
         for (T*& each : arrays)

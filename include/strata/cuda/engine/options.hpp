@@ -32,7 +32,7 @@ struct deterministic {};
 struct fastest {};
 
 /// The devices of an engine, into how many leaves it cuts a batch (0: as the size of the batch says), how it adds gradients,
-/// and whether one device launches a step as a graph. kept_data_memory: fit copies a data set to each device if the copies take
+/// and whether a step is launched as a graph. kept_data_memory: fit copies a data set to each device if the copies take
 /// up at most this part, 0 to 1, of the memory that is free then; 0: never. The memory of the data set must not change during
 /// that fit. Without graphs and with any kept_data_memory the bits are the same.
 struct cuda_options {

@@ -100,16 +100,54 @@ struct work {
   bool waits_for_others = false;  // is_ready() may depend on other processes
 };
 
-/// What a captured queue was asked to do.
+/// What captured queues were asked to do: the first one, and those that wait for an event of the graph.
 struct recorded_work {
-  std::vector<std::function<void()>> all;
-  work_counts counts;
+  struct item {
+    std::function<void()> run{};    // or
+    int records = -1, awaits = -1;  // the number of an event
+  };
+  struct branch {
+    int device;
+    std::vector<item> all{};
+    work_counts counts{};
+  };
+  std::vector<branch> branches;
+  int events = 0;
+  bool is_over = false;  // nothing can be added
+
+  /// Whether the first queue waits, also by others, for all that is on the others.
+  bool is_joined() const {
+    struct place {
+      std::size_t branch, end;
+    };
+    std::vector<place> recorded(std::size_t(events), place{});
+    for (std::size_t b = 0; b < branches.size(); ++b)
+      for (std::size_t i = 0; i < branches[b].all.size(); ++i)
+        if (const int e = branches[b].all[i].records; e >= 0) recorded[std::size_t(e)] = {b, i + 1};
+    std::vector<std::size_t> awaited(branches.size());
+    awaited[0] = branches[0].all.size();
+    for (bool changes = true; changes;) {
+      changes = false;
+      for (std::size_t b = 0; b < branches.size(); ++b)
+        for (std::size_t i = 0; i < awaited[b]; ++i)
+          if (const int e = branches[b].all[i].awaits; e >= 0) {
+            const place& at = recorded[std::size_t(e)];
+            if (awaited[at.branch] >= at.end) continue;
+            awaited[at.branch] = at.end;
+            changes = true;
+          }
+    }
+    for (std::size_t b = 0; b < branches.size(); ++b)
+      if (awaited[b] < branches[b].all.size()) return false;
+    return true;
+  }
 };
 
 struct queue_state {
   int device;
   std::deque<work> waiting{};
   std::shared_ptr<recorded_work> recorded{};  // while it is captured
+  std::size_t branch = 0;                     // of recorded
 };
 
 /// The memory of one device: an address range that may be read and written only while a kernel or a copy runs.
@@ -273,7 +311,23 @@ class machine_state {
     const auto locked = lock();
     if (!on.recorded) return on.waiting.push_back(std::move(w));
     if (w.is_ready) throw_error("a queue that is captured waits for an event that is not part of the graph");
-    on.recorded->all.push_back(std::move(w.run));
+    on.recorded->branches[on.branch].all.push_back({std::move(w.run)});
+  }
+  /// What begins after an event of a graph is part of it.
+  void join(queue_state& later, const std::shared_ptr<recorded_work>& graph, int event) {
+    const auto locked = lock();
+    if (graph->is_over) throw_error("a queue waits for an event of a graph");
+    if (!later.recorded) {
+      later.recorded = graph, later.branch = graph->branches.size();
+      graph->branches.push_back({later.device});
+    }
+    graph->branches[later.branch].all.push_back({.awaits = event});
+  }
+  void end_capture(const std::shared_ptr<recorded_work>& graph) {
+    const auto locked = lock();
+    for (const auto& each : queues_)
+      if (const auto q = each.lock(); q && q->recorded == graph) q->recorded = nullptr;
+    graph->is_over = true;
   }
   /// What a GPU refuses while a queue is captured, on any queue of the program.
   void refuse_while_captured(const char* what) const {
@@ -404,7 +458,8 @@ namespace detail {
 inline void count(const queue& q, long work_counts::* what, const char* during, long how_many = 1) {
   const auto locked = machine_state::the().lock();
   machine_state::the().refuse_lost(q.device(), during);
-  work_counts& to = q.state().recorded ? q.state().recorded->counts : machine_state::the().counts(q.device());
+  detail::queue_state& state = q.state();
+  work_counts& to = state.recorded ? state.recorded->branches[state.branch].counts : machine_state::the().counts(q.device());
   to.*what += how_many;
 }
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
@@ -471,22 +526,30 @@ class event {
   struct place {
     queue on;
     bool done = false;
+    std::shared_ptr<detail::recorded_work> graph{};  // of which it is a part
+    int number = -1;
   };
   std::shared_ptr<place> place_;  // null: it was never recorded, and nothing waits for it
 
  public:
   /// After all work that is on the queue now.
   void record(const queue& q) {
-    detail::machine_state::refuse_in_graph(q.state(), "an event for others");
     place_ = std::make_shared<place>(place{q});
+    if (const auto& graph = q.state().recorded) {
+      place_->graph = graph, place_->number = graph->events++;
+      graph->branches[q.state().branch].all.push_back({.records = place_->number});
+      return;
+    }
     detail::machine_state::the().enqueue(q.state(), {{}, [at = place_] { at->done = true; }, true});
   }
   /// Work that is enqueued from now on begins after it.
   void hold(const queue& later) const {
+    if (place_ && place_->graph) return detail::machine_state::the().join(later.state(), place_->graph, place_->number);
     if (place_) detail::machine_state::the().enqueue(later.state(), {[at = place_] { return at->done; }, {}});
   }
   void wait() const {
     if (!place_) return;
+    if (place_->graph) throw_error("the host waits for an event of a graph");
     detail::machine_state::refuse_in_graph(place_->on.state(), "a wait of the host");
     detail::count(place_->on, &work_counts::event_waits, "the work of a step");
     while (!detail::machine_state::the().work_off(place_->on.state(), [at = place_.get()] { return at->done; }))
@@ -502,7 +565,7 @@ inline void order(const queue& earlier, const queue& later) {
   done.hold(later);
 }
 
-/// Work of one queue that was recorded once and is launched as one.
+/// Work of one queue, and of those that wait for it, that was recorded once and is launched as one.
 class graph {
   std::shared_ptr<const detail::recorded_work> work_;
 
@@ -510,33 +573,55 @@ class graph {
   graph() = default;
   explicit graph(std::shared_ptr<const detail::recorded_work> work) : work_(std::move(work)) {}
   explicit operator bool() const { return work_ != nullptr; }
+  /// The work of other queues is not on these: each branch is a queue of its own.
   void launch(const queue& q) const {
     detail::machine_state::refuse_in_graph(q.state(), "a launch of another graph");
     detail::count(q, &work_counts::graphs, "a graph");
-    {
-      const auto locked = detail::machine_state::the().lock();
-      detail::machine_state::the().counts(q.device()) += work_->counts;
+    auto& all = detail::machine_state::the();
+    const auto locked = all.lock();
+    const auto has_passed = std::make_shared<std::vector<char>>(std::size_t(work_->events));
+    std::vector<std::shared_ptr<detail::queue_state>> others;
+    for (const auto& branch : work_->branches) {
+      all.counts(branch.device) += branch.counts;
+      const bool is_first = &branch == &work_->branches.front();
+      if (!is_first) others.push_back(all.make_queue(branch.device));
+      detail::queue_state& on = is_first ? q.state() : *others.back();
+      for (const auto& each : branch.all)
+        if (each.awaits >= 0)
+          all.enqueue(on, {[=, e = std::size_t(each.awaits)] { return (*has_passed)[e] != 0; }, {}});
+        else if (each.records >= 0)
+          all.enqueue(on, {{}, [=, e = std::size_t(each.records)] { (*has_passed)[e] = 1; }, true});
+        else
+          all.enqueue(on, {{}, each.run});
     }
-    for (const auto& each : work_->all) detail::enqueue(q, each);
+    const auto are_empty = [others] {
+      return std::ranges::all_of(others, [](const auto& each) { return each->waiting.empty(); });
+    };
+    if (!others.empty()) all.enqueue(q.state(), {are_empty, {}});  // they live until then
   }
 };
 
-/// What f() enqueues on the queue becomes a graph and is not done now. Meanwhile nothing is allocated, and the host does not
-/// wait. Addresses and all other arguments of kernels are the same in each launch.
+/// What f() enqueues on the queue becomes a graph and is not done now. So does what it enqueues on other queues, of any device,
+/// that wait for this one (order); this one waits for them before f() returns. Meanwhile nothing is allocated, and the host does
+/// not wait. Addresses and all other arguments of kernels are the same in each launch.
 template <class F>
 graph capture(const queue& q, F&& f) {
   auto& all = detail::machine_state::the();
   all.refuse_while_captured("a capture");
   detail::count(q, &work_counts::captures, "a capture");
   struct recording {
-    detail::queue_state& on;
-    explicit recording(detail::queue_state& state) : on(state) { on.recorded = std::make_shared<detail::recorded_work>(); }
+    std::shared_ptr<detail::recorded_work> work = std::make_shared<detail::recorded_work>();
+    explicit recording(detail::queue_state& on) {
+      work->branches.push_back({on.device});
+      on.recorded = work, on.branch = 0;
+    }
     recording(const recording&) = delete;
     recording& operator=(const recording&) = delete;
-    ~recording() { on.recorded = nullptr; }
+    ~recording() { detail::machine_state::the().end_capture(work); }
   } now(q.state());
   f();
-  return graph(now.on.recorded);
+  if (!now.work->is_joined()) throw_error("a queue that is captured does not wait for another queue of the graph");
+  return graph(now.work);
 }
 
 /// Bytes.

@@ -151,7 +151,7 @@ inline void order(const queue& earlier, const queue& later) {
   done.hold(later);
 }
 
-/// Work of one queue that was recorded once and is launched as one.
+/// Work of one queue, and of those that wait for it, that was recorded once and is launched as one.
 class graph {
   std::shared_ptr<CUgraphExec_st> handle_;
 
@@ -162,8 +162,9 @@ class graph {
   void launch(const queue& q) const { detail::check(q.device(), cudaGraphLaunch(handle_.get(), q.handle()), "a graph"); }
 };
 
-/// What f() enqueues on the queue becomes a graph and is not done now. Meanwhile nothing is allocated, and the host does not wait.
-/// Addresses and all other arguments of kernels are the same in each launch.
+/// What f() enqueues on the queue becomes a graph and is not done now. So does what it enqueues on other queues, of any device,
+/// that wait for this one (order); this one waits for them before f() returns. Meanwhile nothing is allocated, and the host does
+/// not wait. Addresses and all other arguments of kernels are the same in each launch.
 template <class F>
 graph capture(const queue& q, F&& f) {
   /// If f throws, the capture ends, too.
