@@ -63,7 +63,8 @@ struct samples {
       some.stored = stored + first;
       return some;
     }
-    for (int k = 0; k < sizes.input_count; ++k) some.inputs[k] = inputs[k] + first * sizes.inputs[k];
+    for (int k = 0; k < sizes.input_count; ++k)
+      if (inputs[k]) some.inputs[k] = inputs[k] + first * sizes.inputs[k];
     for (int k = 0; k < sizes.output_count; ++k) {
       if (truths[k].labels) some.truths[k].labels = truths[k].labels + first;
       if (truths[k].targets) some.truths[k].targets = truths[k].targets + first * sizes.outputs[k];

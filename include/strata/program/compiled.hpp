@@ -142,7 +142,7 @@ constexpr auto plan_program() {
     const kernel_match matches[] = {match_at<Program, Backend, Why, I>::found...};
     if constexpr (cuts_plans<Backend> && Why == purpose::training)
       return make_plan(t, layout_of<items>, matches, Why, Backend::least_elements);
-    else if constexpr (divides_parameters<Backend> && Why == purpose::training)
+    else if constexpr ((divides_parameters<Backend> && Why == purpose::training) || divides_devices<Backend>)
       return in_place_arenas<std::remove_cvref_t<decltype(Backend::split::table)>>(
           make_plan(t, layout_of<items>, matches, Why), layout_of<items>, Backend::split::template stage_of_node<items>);
     else
@@ -182,6 +182,9 @@ template <class Program, class Backend, class Kernel, int Output>
 struct kernel_of_output {
   using type = Kernel;
 };
+template <class Program, class Backend, class Kernel, int Output>
+  requires requires { typename Backend::split; }
+struct kernel_of_output<Program, Backend, Kernel, Output> : kernel_of_output<Program, typename Backend::base, Kernel, Output> {};
 
 namespace detail {
 template <class Program, class Backend, int G, purpose Why,

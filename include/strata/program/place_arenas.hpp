@@ -1,7 +1,8 @@
-// Where the parameters of a split program lie if each place is a process, which has only those of its own stages.
+// Where the parameters of a split program lie if each place is a process or a device, which has only those of its own stages.
 #pragma once
 #include <algorithm>
 #include <iterator>
+#include <strata/concepts/device.hpp>
 #include <strata/program/plan.hpp>
 #include <utility>
 
@@ -14,6 +15,10 @@ concept divides_parameters = requires {
   typename Backend::split;
   typename Backend::communicator;
 };
+/// Whether the places of a backend that splits programs are devices with memory of their own. Both of its plans have the offsets
+/// of parameters in the arena of their place.
+template <class Backend>
+concept divides_devices = requires { typename Backend::split; } && !divides_parameters<Backend> && !device_of<Backend>::is_host;
 
 namespace detail {
 /// The arena of a place: its trained parameters, then the others, each in the order of the layout.

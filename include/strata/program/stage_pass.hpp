@@ -1,5 +1,7 @@
 // One stage of a program computes one micro-batch: which kernels run, and their operands.
 #pragma once
+#include <algorithm>
+#include <memory>
 #include <span>
 #include <strata/program/pass.hpp>
 #include <strata/program/stage_plan.hpp>
@@ -33,12 +35,12 @@ class stage_memory {
 };
 
 /// number: of the micro-batch `batch`, of which the first sample is sample `first` of the global batch.
-template <class Program, class Backend>
-class stage_pass : kernel_calls<Program, Backend, purpose::training> {
-  using calls = kernel_calls<Program, Backend, purpose::training>;
-  using calls::plan, calls::code, calls::run, calls::trains;
+template <class Program, class Backend, purpose Why = purpose::training>
+class stage_pass : kernel_calls<Program, Backend, Why> {
+  using calls = kernel_calls<Program, Backend, Why>;
+  using calls::plan, calls::code, calls::run, calls::trains, calls::step_;
   using typename calls::T, typename calls::device;
-  static constexpr const auto& stages = stage_plan_of<Program, Backend>;
+  static constexpr const auto& stages = stage_plan_of<Program, Backend, Why>;
 
   stage_memory<T, device>& memory_;
   T* scratch_;
@@ -49,32 +51,30 @@ class stage_pass : kernel_calls<Program, Backend, purpose::training> {
              const samples<T>& batch, std::int64_t first, int number)
       : calls(step, sums, batch, first), memory_(memory), scratch_(scratch), number_(number) {}
 
-  void forward(int g) { run(code[std::size_t(g)].forward, of(g), g, pass_direction::forward); }
+  /// A step that computes. adds: the micro-batch is not the first of its leaf.
+  void compute(const stage_step& step, bool adds) {
+    const int g = step.which;
+    if (step.does == stage_action::forward)
+      run(code[std::size_t(g)].forward, of(g), g, pass_direction::forward);
+    else if (trains(g))
+      backward(step.does, g, adds);
+  }
+  /// A forward step after training. is_measured: there are labels; else the kernel of a loss only computes predictions.
+  void infer(const stage_step& step, bool is_measured) {
+    operands<T> o = of(step.which);
+    if (!is_measured) o.loss = nullptr;
+    detail::launch(step_.queue, code[std::size_t(step.which)].infer, o);
+  }
 
-  /// Calls `wait` before the gradient of an input is computed, which may add to one that another stage sends, and `send` after.
-  template <class Wait, class Send>
-  void backward(int g, bool adds, Wait&& wait, Send&& send) {
-    if (!trains(g)) {
-      wait();
-      return send();
-    }
-    operands<T> o = of(g);
-    o.adds_dw = adds;
-    // An observer counts the two parts of a backward as one call.
-    const auto compute = [&](bool weights, bool input, bool goes_on) {
-      operands<T> part = o;
-      if (!weights) std::ranges::fill(part.dw, nullptr);
-      if (!input) std::ranges::fill(part.dx, nullptr);
-      run(code[std::size_t(g)].backward, part, g, pass_direction::backward, goes_on);
-    };
-    const auto any = [](const auto& gradients) { return std::ranges::count(gradients, nullptr) < std::ssize(gradients); };
-    const bool has_parts = any(o.dw) && any(o.dx) && plan.groups[g].number_of_output < 0;
-    const backward_order order = has_parts ? stages.order[g] : backward_order::whole;
-    if (order == backward_order::weights_first) compute(true, false, true);
-    wait();
-    compute(order == backward_order::whole, true, order == backward_order::input_first);
-    send();
-    if (order == backward_order::input_first) compute(true, false, false);
+  /// Whether a kernel has to be prepared for a number of samples and leaves.
+  static constexpr bool prepares = [] {
+    for (const auto& each : code)
+      if (each.prepare) return true;
+    return false;
+  }();
+  std::shared_ptr<const void> prepare(int g, bool trains) {
+    const auto make = code[std::size_t(g)].prepare;
+    return make ? make(step_.queue, of(g), trains) : nullptr;
   }
 
   /// Of output k, which this stage computes.
@@ -85,6 +85,21 @@ class stage_pass : kernel_calls<Program, Backend, purpose::training> {
   bool group_trains(int g) const { return trains(g); }
 
  private:
+  void backward(stage_action part, int g, bool adds) {
+    operands<T> o = of(g);
+    o.adds_dw = adds;
+    const auto any = [](const auto& gradients) { return std::ranges::count(gradients, nullptr) < std::ssize(gradients); };
+    const bool has_parts = any(o.dw) && any(o.dx) && plan.groups[g].number_of_output < 0;
+    const backward_order order = has_parts ? stages.order[g] : backward_order::whole;
+    if (part != stage_action::backward && order == backward_order::whole) return;  // the other step does all
+    if (part != stage_action::backward) std::ranges::fill(o.dx, nullptr);
+    if (part == stage_action::backward && order != backward_order::whole) std::ranges::fill(o.dw, nullptr);
+    // An observer counts the two parts of a backward as one call.
+    const bool goes_on =
+        part == stage_action::weights_first || (part == stage_action::backward && order == backward_order::input_first);
+    run(code[std::size_t(g)].backward, o, g, pass_direction::backward, goes_on);
+  }
+
   operands<T> of(int g) {
     operands<T> o = this->operands_of(
         g, [&](int k) { return memory_.at(stages.x[g][k], number_); },

@@ -1,5 +1,7 @@
 // A plan that is split into stages: which group belongs to which stage, what stages send each other, and the memory of each.
 #pragma once
+#include <cstddef>
+#include <span>
 #include <strata/program/compiled.hpp>
 #include <strata/program/timetable.hpp>
 
@@ -171,46 +173,78 @@ constexpr stage_plan<N, Readings, Stages> make_stage_plan(const plan<N>& p, cons
   return s;
 }
 
-/// What a turn does besides computing: for each direction and stage the transfers that it waits for and sends, in order.
-template <int Stages, int Most>
-struct stage_events {
-  struct event {
-    int transfer;
-    bool sends;
-    int group;
-  };
-  event events[2][Stages][Most] = {};  // forward, backward
-  int count[2][Stages] = {};
+/// A part of a turn: it computes a group, waits for what another stage sends, or sends.
+enum class stage_action {
+  wait,
+  send,
+  forward,
+  backward,       // with the gradients of weights, unless order[group] says otherwise
+  weights_first,  // these gradients, where they come before a wait
+  weights_last    // these gradients, where they come after what is sent
+};
+struct stage_step {
+  stage_action does = stage_action::wait;
+  int which = 0;  // transfer or group
+  constexpr bool computes() const { return does != stage_action::wait && does != stage_action::send; }
+};
 
-  /// Forward goes up through the groups, backward down; a group waits before it sends.
-  constexpr void add(bool backward, int stage, event e) {
-    event* const all = events[backward][stage];
-    int i = count[backward][stage]++;
-    const auto is_later = [&](const event& a) {
-      return a.group != e.group ? (a.group > e.group) != backward : a.sends && !e.sends;
-    };
-    for (; i > 0 && is_later(all[i - 1]); --i) all[i] = all[i - 1];
-    all[i] = e;
+/// What a turn does: for each direction and stage its steps, in order. Every engine does these.
+template <int Stages, int Most>
+struct stage_steps {
+  stage_step all[2][Most + 1] = {};  // forward, backward
+  int begin[2][Stages + 1] = {};     // of each stage
+
+  constexpr std::span<const stage_step> of(bool backward, int stage) const {
+    const int first = begin[backward][stage];
+    return {all[backward] + first, std::size_t(begin[backward][stage + 1] - first)};
   }
 };
+/// Forward goes up through the groups, backward down. A group waits before it is computed and sends after.
 template <int N, int Readings, int Stages>
-constexpr auto events_of(const stage_plan<N, Readings, Stages>& s) {
-  stage_events<Stages, 2 * (2 * Readings + 1)> all;
-  for (int t = 0; t < s.transfer_count; ++t) {
-    const stage_transfer& it = s.transfers[t];
-    all.add(it.of_gradient, it.from, {t, true, it.after});
-    all.add(it.of_gradient, it.to, {t, false, it.before});
+constexpr auto make_stage_steps(const plan<N>& p, const stage_plan<N, Readings, Stages>& s) {
+  stage_steps<Stages, 2 * N + 2 * (2 * Readings + 1)> steps;
+  int count = 0;
+  bool backward = false;
+  const auto add = [&](stage_action does, int which) { steps.all[backward][count++] = {does, which}; };
+  const auto transfers = [&](stage_action does, int stage, auto&& is_wanted) {
+    for (int t = 0; t < s.transfer_count; ++t) {
+      const stage_transfer& it = s.transfers[t];
+      if (it.of_gradient == backward && (does == stage_action::wait ? it.to : it.from) == stage && is_wanted(it)) add(does, t);
+    }
+  };
+  for (int stage = 0; stage < Stages; ++stage) {
+    for (int g = 0; g < p.group_count; ++g) {
+      if (s.stage_of[g] != stage) continue;
+      transfers(stage_action::wait, stage, [&](const stage_transfer& t) { return t.before == g; });
+      add(stage_action::forward, g);
+      transfers(stage_action::send, stage, [&](const stage_transfer& t) { return t.after == g; });
+    }
+    steps.begin[0][stage + 1] = count;
   }
-  return all;
+  backward = true, count = 0;
+  for (int stage = 0; stage < Stages; ++stage) {
+    for (int g = p.group_count - 1; g >= 0; --g) {
+      if (s.stage_of[g] != stage || !p.groups[g].trains) continue;
+      transfers(stage_action::wait, stage, [&](const stage_transfer& t) { return t.before == g && t.group == g; });
+      if (s.order[g] == backward_order::weights_first) add(stage_action::weights_first, g);
+      // The gradient of an input to which the group adds.
+      transfers(stage_action::wait, stage, [&](const stage_transfer& t) { return t.before == g && t.group != g; });
+      add(stage_action::backward, g);
+      transfers(stage_action::send, stage, [&](const stage_transfer& t) { return t.after == g; });
+      if (s.order[g] == backward_order::input_first) add(stage_action::weights_last, g);
+    }
+    steps.begin[1][stage + 1] = count;
+  }
+  return steps;
 }
 
 /// Whether a timetable ends that is repeated once, where a stage waits for what is sent to it, and for room where it sends.
-template <int N, int Readings, int Stages, class Table>
-constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Table& table) {
+/// Without backward turns, as in inference, a stage is done with a micro-batch after its forward turn.
+template <int N, int Readings, int Stages, class Steps, class Table>
+constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Steps& steps, const Table& table, bool trains = true) {
   constexpr int rounds = 2, M = Table::micro_batches, places = Table::places, turns = Table::turns_of_place;
-  const auto events = events_of(s);
   int in_flight[Stages] = {}, released[Stages] = {}, sent[2 * Readings + 1] = {}, next[places] = {}, at[places] = {};
-  for (int stage = 0; stage < Stages; ++stage) in_flight[stage] = table.in_flight(stage);
+  for (int stage = 0; stage < Stages; ++stage) in_flight[stage] = trains ? table.in_flight(stage) : 1;
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     for (int p = 0; p < places; ++p)
@@ -218,15 +252,17 @@ constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Table& table
         const turn& now = table.turns[std::size_t(p)][std::size_t(next[p] % turns)];
         const int number = next[p] / turns * M + now.micro_batch;
         bool waits = false;
-        for (; at[p] < events.count[now.backward][now.stage]; ++at[p], goes_on = true) {
-          const auto& e = events.events[now.backward][now.stage][at[p]];
-          const int to = s.transfers[e.transfer].to;
-          waits = e.sends ? number > released[to] + in_flight[to] : sent[e.transfer] <= number;
+        const int first = steps.begin[now.backward][now.stage], last = steps.begin[now.backward][now.stage + 1];
+        for (; (trains || !now.backward) && first + at[p] < last; ++at[p], goes_on = true) {
+          const stage_step& e = steps.all[now.backward][first + at[p]];
+          if (e.computes()) continue;
+          const int to = s.transfers[e.which].to;
+          waits = e.does == stage_action::send ? number > released[to] + in_flight[to] : sent[e.which] <= number;
           if (waits) break;
-          if (e.sends) ++sent[e.transfer];
+          if (e.does == stage_action::send) ++sent[e.which];
         }
         if (waits) break;
-        if (now.backward) ++released[now.stage];
+        if (now.backward == trains) ++released[now.stage];
         at[p] = 0, ++next[p], goes_on = true;
       }
   }
@@ -236,11 +272,14 @@ constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Table& table
 }
 }  // namespace detail
 
-/// The stages of a program for training, on a backend with `split`.
-template <class Program, class Backend>
+/// The stages of a program on a backend with `split`.
+template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr auto stage_plan_of =
-    detail::make_stage_plan<Backend::split::table.stages, detail::count_readings(plan_of<Program, Backend>)>(
-        plan_of<Program, Backend>, Backend::split::template stage_of_node<typename Program::items>);
+    detail::make_stage_plan<Backend::split::table.stages, detail::count_readings(plan_of<Program, Backend, Why>)>(
+        plan_of<Program, Backend, Why>, Backend::split::template stage_of_node<typename Program::items>);
+template <class Program, class Backend, purpose Why = purpose::training>
+inline constexpr auto stage_steps_of =
+    detail::make_stage_steps(plan_of<Program, Backend, Why>, stage_plan_of<Program, Backend, Why>);
 
 /// Where the parameters of each place lie, on a backend that divides them among processes.
 template <class Program, class Backend>

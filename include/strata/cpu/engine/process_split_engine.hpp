@@ -37,14 +37,14 @@ template <class Program, class Backend>
 class process_split_engine : public split_engine<Program, Backend> {
   using base = split_engine<Program, Backend>;
   using cpu = cpu_engine<Program, Backend>;
-  using base::context_, base::layout, base::leaves_, base::micro_batches, base::places, base::plan, base::stages, base::table;
+  using base::context_, base::layout, base::leaves_, base::micro_batches, base::places, base::plan, base::stages, base::steps,
+      base::table;
   using typename base::T, typename base::row, typename base::leaf, typename base::piece, typename base::table_type;
   using communicator = typename Backend::communicator;
   using group_type = process_group_over<communicator>;
   using memory = typename communicator::memory;
   using connections = std::remove_reference_t<decltype(std::declval<group_type&>().processes())>;
   using pipeline_type = subgroup<connections>;
-  static constexpr auto events = detail::events_of(stages);
   static constexpr auto trained = trained_ranges(layout);
   static constexpr auto arenas = arenas_of_places<Program, Backend>;
   static constexpr auto place_of_parameter = [] {  // of each trained parameter
@@ -259,7 +259,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     process_split_engine& engine;
     row& of;
     struct {
-      int round = 0, turn = 0, event = 0;
+      int round = 0, turn = 0, step = 0;
     } at[table_type::places] = {};              // in the turns of each process: what comes next
     int begun[stages.transfer_count + 1] = {};  // micro-batches
 
@@ -292,16 +292,18 @@ class process_split_engine : public split_engine<Program, Backend> {
         const turn& now = table.turns[std::size_t(process)][std::size_t(next.turn)];
         const int number = next.round * micro_batches + now.micro_batch;
         const bool exists = number < int(of.pieces.size());
-        while (exists && next.event < events.count[now.backward][now.stage]) {
-          const auto& e = events.events[now.backward][now.stage][next.event++];
-          const stage_transfer& it = stages.transfers[e.transfer];
-          if (!e.sends || !is_message(it) || table_type::place_of(it.to) != engine.place_) continue;
-          engine.pipeline_.receive(engine.messages_[std::size_t(e.transfer)], std::size_t(number) * engine.bytes_of(it),
+        const std::span<const detail::stage_step> all = steps.of(now.backward, now.stage);
+        while (exists && next.step < int(all.size())) {
+          const detail::stage_step& step = all[std::size_t(next.step++)];
+          if (step.does != detail::stage_action::send) continue;
+          const stage_transfer& it = stages.transfers[step.which];
+          if (!is_message(it) || table_type::place_of(it.to) != engine.place_) continue;
+          engine.pipeline_.receive(engine.messages_[std::size_t(step.which)], std::size_t(number) * engine.bytes_of(it),
                                    size_of(it, number), process);
-          begun[e.transfer] = number + 1;
+          begun[step.which] = number + 1;
           return;
         }
-        next.event = 0;
+        next.step = 0;
         if (++next.turn == table_type::turns_of_place) next.turn = 0, ++next.round;
       }
     }

@@ -30,10 +30,11 @@ class split_engine : public cpu_engine<Program, Backend> {
   using pass = detail::stage_pass<Program, Backend>;
   static constexpr const auto& table = split::table;
   static constexpr const auto& stages = stage_plan_of<Program, Backend>;
+  static constexpr const auto& steps = stage_steps_of<Program, Backend>;
   using table_type = std::remove_cvref_t<decltype(table)>;
   static constexpr int places = table_type::places, micro_batches = table_type::micro_batches;
   static_assert(plan.segment_count == 1);
-  static_assert(table.is_complete() && detail::ends(stages, table), "places would wait for each other for ever");
+  static_assert(table.is_complete() && detail::ends(stages, steps, table), "places would wait for each other for ever");
 
   /// A micro-batch.
   struct piece {
@@ -205,61 +206,33 @@ class split_engine : public cpu_engine<Program, Backend> {
     const int count = int(r.pieces.size());
     for (int round = 0; round * micro_batches < count; ++round)
       for (const turn& t : table.turns[std::size_t(place)])
-        if (const int number = round * micro_batches + t.micro_batch; number < count)
-          t.backward ? compute_backward(r, t.stage, number, messages) : compute_forward(r, t.stage, number, messages);
+        if (const int number = round * micro_batches + t.micro_batch; number < count) compute(r, t, number, messages);
   }
   samples<T> samples_of(const piece& p) const { return leaves_.batch().rows(int(p.first), p.count, base::ends); }
-  pass pass_of(row& r, int stage, int number, const samples<T>& some) {
-    const piece& p = r.pieces[std::size_t(number)];
-    const int place = table_type::place_of(stage);
-    return pass(of_places_[std::size_t(place)], r.memory[stage], r.scratch[place].data(), this->sums_of(p.leaf), some, p.first,
-                number);
-  }
 
-  void compute_forward(row& r, int stage, int number, auto& messages) {
+  void compute(row& r, const turn& t, int number, auto& messages) {
     const piece& p = r.pieces[std::size_t(number)];
     const samples<T> some = samples_of(p);
-    pass compute = pass_of(r, stage, number, some);
+    const int place = table_type::place_of(t.stage);
+    pass now(of_places_[std::size_t(place)], r.memory[t.stage], r.scratch[place].data(), this->sums_of(p.leaf), some, p.first,
+             number);
     bool has_outputs = false;
-    for (int g = 0; g < plan.group_count; ++g) {
-      if (stages.stage_of[g] != stage) continue;
-      for (int t = 0; t < stages.transfer_count; ++t)
-        if (const stage_transfer& it = stages.transfers[t]; !it.of_gradient && it.to == stage && it.before == g)
-          messages.wait(t, number);
-      compute.forward(g);
-      for (int t = 0; t < stages.transfer_count; ++t)
-        if (const stage_transfer& it = stages.transfers[t]; !it.of_gradient && it.from == stage && it.after == g)
-          messages.send(t, number, p.count);
-      has_outputs = has_outputs || plan.groups[g].number_of_output >= 0;
+    for (const detail::stage_step& step : steps.of(t.backward, t.stage)) {
+      if (step.does == detail::stage_action::wait) {
+        messages.wait(step.which, number);
+      } else if (step.does == detail::stage_action::send) {
+        const stage_transfer& it = stages.transfers[step.which];
+        messages.send(step.which, number, it.of_gradient && !now.group_trains(it.group) ? 0 : p.count);
+      } else {
+        now.compute(step, p.adds);
+        has_outputs = has_outputs || plan.groups[step.which].number_of_output >= 0;
+      }
     }
+    if (t.backward) return messages.release(t.stage);
     if (!has_outputs) return;
     output_rows<const T> predictions;
-    for (int k = 0; k < plan.output_count; ++k) predictions.at[k] = compute.predictions(k);
-    use_of_predictions::measure(predictions, some, this->sums_of(p.leaf).metrics(),
-                                ranks_[std::size_t(table_type::place_of(stage))]);
-  }
-  void compute_backward(row& r, int stage, int number, auto& messages) {
-    const piece& p = r.pieces[std::size_t(number)];
-    const samples<T> some = samples_of(p);
-    pass compute = pass_of(r, stage, number, some);
-    const auto wait = [&](int g, bool of_output) {
-      for (int t = 0; t < stages.transfer_count; ++t)
-        if (const stage_transfer& it = stages.transfers[t];
-            it.of_gradient && it.to == stage && it.before == g && (it.group == g) == of_output)
-          messages.wait(t, number);
-    };
-    for (int g = plan.group_count - 1; g >= 0; --g) {
-      if (stages.stage_of[g] != stage || !plan.groups[g].trains) continue;
-      wait(g, true);
-      compute.backward(
-          g, p.adds, [&] { wait(g, false); },
-          [&] {
-            for (int t = 0; t < stages.transfer_count; ++t)
-              if (const stage_transfer& it = stages.transfers[t]; it.of_gradient && it.from == stage && it.after == g)
-                messages.send(t, number, compute.group_trains(it.group) ? p.count : 0);
-          });
-    }
-    messages.release(stage);
+    for (int k = 0; k < plan.output_count; ++k) predictions.at[k] = now.predictions(k);
+    use_of_predictions::measure(predictions, some, this->sums_of(p.leaf).metrics(), ranks_[std::size_t(place)]);
   }
 };
 

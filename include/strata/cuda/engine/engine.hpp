@@ -395,11 +395,7 @@ class cuda_engine {
     if (nccl_) nccl_->wait(first().queue);  // see sums()
     first().on.copy_to_host(first().queue, static_cast<const double*>(totals_.data()), std::span(host_totals_));
     nccl_ ? nccl_->wait(first().queue) : first().on.wait(first().queue);
-    totals_of_steps<Program> all;
-    for (std::size_t k = 0; k < all.sums.size(); ++k) all.sums[k] = {host_totals_[2 * k], host_totals_[2 * k + 1]};
-    const double* const steps = host_totals_.data() + 2 * totals_kernel::reported;
-    all.first_bad_step = long(steps[1]), all.last_loss = steps[2];
-    return all;
+    return totals_kernel::read(host_totals_);
   }
 
   void measure() {

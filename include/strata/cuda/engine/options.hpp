@@ -86,6 +86,19 @@ class gpus {
     for (int i = share.begin; i < share.end; ++i) mine.indices_.push_back(i);
     return mine;
   }
+  /// One for each of `places`, such as those of a pipeline. Throws strata::error if other numbers of them are named, or if none
+  /// are named and this machine has fewer.
+  cuda_options one_for_each_of(int places, cuda_options options) const {
+    const int count = machine::device_count();
+    if (indices_.empty() && count > 0 && count < places)
+      throw_error({places, " places need as many GPUs, but this machine has ", count});
+    if (!indices_.empty() && int(indices_.size()) != places)
+      throw_error(
+          {places, " places need as many GPUs, but ", int(indices_.size()), indices_.size() == 1 ? " is" : " are", " named"});
+    options.devices = indices_;
+    for (int i = 0; indices_.empty() && i < places; ++i) options.devices.push_back(i);
+    return options;
+  }
   cuda_options with(cuda_options options) const {
     options.devices = indices_;
     if (indices_.empty())

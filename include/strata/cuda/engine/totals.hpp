@@ -1,6 +1,8 @@
 // Sums over all leaves of a batch, on a GPU: statistics between two segments, and the metric sums of the steps of an epoch.
 // needs: boost_context
 #pragma once
+#include <cstddef>
+#include <span>
 #include <strata/base/rounded.hpp>
 #include <strata/cuda/machine/tree.hpp>
 #include <strata/program/pass.hpp>
@@ -35,6 +37,14 @@ struct add_totals {
   int penalty_count;
   double* to;
 
+  /// Of a copy of the totals.
+  static totals_of_steps<Program> read(std::span<const double> copy) {
+    totals_of_steps<Program> all;
+    for (std::size_t k = 0; k < all.sums.size(); ++k) all.sums[k] = {copy[2 * k], copy[2 * k + 1]};
+    const auto steps = copy.subspan(std::size_t(2 * reported));
+    all.first_bad_step = long(steps[1]), all.last_loss = steps[2];
+    return all;
+  }
   constexpr double sum(long i) const {
     const long pair = i / 2, which = i % 2;
     double value = 0;

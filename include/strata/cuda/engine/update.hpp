@@ -144,7 +144,9 @@ struct squares_of_parameter {
 
 struct clip_factors {
   device_ranges ranges;
-  const double* squares;
+  const double* squares;      // 0 of those that are frozen
+  const double* all_squares;  // of all parameters of the network
+  int all_count;
   double* to;
   double clipnorm, global_clipnorm;
 
@@ -152,7 +154,7 @@ struct clip_factors {
   constexpr void operator()(K k) const {
     if (global_clipnorm > 0) {
       double sum = 0;
-      for (int j = 0; j < ranges.count; ++j) sum += ranges.all[j].frozen ? 0 : squares[j];
+      for (int j = 0; j < all_count; ++j) sum += all_squares[j];
       to[k] = global_clipnorm_factor(sum, global_clipnorm);
     }
     if (clipnorm > 0) to[k] = clipnorm_factor(squares[k], clipnorm);
@@ -338,29 +340,40 @@ class cuda_update {
     on_.copy_to_device(queue_, std::span<T* const>(known_arrays_), arrays_.data());
   }
 
+  /// The squares of the norms of the gradients as a rule sees them, one for each parameter, in memory of the device.
+  struct squared_norms {
+    const double* squares = nullptr;
+    int count = 0;
+  };
+  template <class Optimizer>
+  void take_norms(const Optimizer& rules, const update_numbers<T>* now, const global_gradient<T, cuda_device>& gradient,
+                  T* weights) {
+    if (ranges_.empty()) return;
+    machine::update_terms<T> unclipped = terms_of(rules, now, gradient, weights);
+    unclipped.clip_value = 0;
+    machine::for_each_index(queue_, ranges_.back().end, machine::store_mean<T>{unclipped});
+    take_squares(unclipped.first_array, 0);
+  }
+  /// What take_norms has found.
+  const double* norms() const { return numbers(0); }
+
   /// slots: `stride` elements each, one after the other. tell_arrays() has got the arrays of the gradient; the first is
-  /// overwritten. now: in memory of the device. also: what the last kernel does besides.
+  /// overwritten. now: in memory of the device. also: what the last kernel does besides. norms: of the parameters of the whole
+  /// network, if this device has some of them only; then take_norms() has come before.
   template <class Optimizer, class Also>
   void run(const Optimizer& rules, const update_numbers<T>* now, const global_gradient<T, cuda_device>& gradient, T* weights,
-           T* slots, long stride, const machine::grid<Also>& also) {
+           T* slots, long stride, const machine::grid<Also>& also, squared_norms norms_of_all = {}) {
     if (ranges_.empty()) return machine::launch(queue_, also.blocks, also.code);
-    machine::update_terms<T> terms{ranges(),
-                                   {arrays_.data(), gradient.count()},
-                                   gradient.mean(),
-                                   weights,
-                                   gradient.arrays()[0],
-                                   nullptr,
-                                   now,
-                                   T(rules.clipvalue),
-                                   has_penalties_};
+    machine::update_terms<T> terms = terms_of(rules, now, gradient, weights);
     const long size = ranges_.back().end;
     if (rules.clipnorm > 0 || rules.global_clipnorm > 0) {
-      machine::update_terms<T> unclipped = terms;
-      unclipped.clip_value = 0;
-      machine::for_each_index(queue_, size, machine::store_mean<T>{unclipped});
-      take_squares(terms.first_array, 0);
+      if (!norms_of_all.squares) {
+        take_norms(rules, now, gradient, weights);
+        norms_of_all = {norms(), int(ranges_.size())};
+      }
       machine::for_each_index(queue_, long(ranges_.size()),
-                              machine::clip_factors{ranges(), numbers(0), numbers(3), rules.clipnorm, rules.global_clipnorm});
+                              machine::clip_factors{ranges(), numbers(0), norms_of_all.squares, norms_of_all.count, numbers(3),
+                                                    rules.clipnorm, rules.global_clipnorm});
       use_first_array(terms);
       terms.factors = numbers(3), terms.has_penalties = false;
     }
@@ -393,6 +406,19 @@ class cuda_update {
   void read_penalties(std::span<double> to) const { on_.copy_to_host(queue_, penalties(), to); }
 
  private:
+  template <class Optimizer>
+  machine::update_terms<T> terms_of(const Optimizer& rules, const update_numbers<T>* now,
+                                    const global_gradient<T, cuda_device>& gradient, T* weights) const {
+    return {ranges(),
+            {arrays_.data(), gradient.count()},
+            gradient.mean(),
+            weights,
+            gradient.arrays()[0],
+            nullptr,
+            now,
+            T(rules.clipvalue),
+            has_penalties_};
+  }
   machine::device_ranges ranges() const { return {device_ranges_.data(), int(ranges_.size())}; }
   double* numbers(int which) const { return numbers_.data() + std::size_t(which) * ranges_.size(); }
   void take_squares(const T* values, int which) {

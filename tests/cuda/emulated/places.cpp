@@ -1,0 +1,160 @@
+// Layers of one network on several emulated GPUs: the bits of one GPU, for any order of the work of their queues.
+// needs: boost_context
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <strata/cuda/places.hpp>
+#include <strata/strata.hpp>
+#include <string>
+
+#include "unit/error_of.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+void have_devices(int count, std::uint64_t order = 1) {
+  machine::emulate_devices(count, std::size_t{256} << 20);
+  machine::emulate_order(order);
+}
+
+/// The same items with and without `on`.
+template <int Index, class... Items>
+using here = on<device<Index>, Items...>;
+template <int, class... Items>
+using anywhere = branch<Items...>;
+
+template <template <int, class...> class At>
+using two_branches = sequential<input<6>, dense<8, relu>, add<At<0, dense<5, relu>>, At<1, dense<5, relu>>>, dense<3, softmax>>;
+/// Three GPUs; a skip connection over two of them; one output is read by devices 1, 0, 1 in turn; dropout; images.
+template <template <int, class...> class At>
+using images = sequential<input<6, 6, 1>, At<0, conv2d<3, 3, relu>, max_pool2d<2>>,
+                          concat<At<1, conv2d<2, 1, relu>>, At<0, conv2d<2, 1>>, At<1, conv2d<1, 1, relu>>>,
+                          residual<At<2, conv2d<5, 3, same_padding>, dropout<0.3_r>>>, At<2, flatten>, At<1, dense<6, relu>>,
+                          dense<3, softmax>>;
+template <template <int, class...> class At>
+using regularized =
+    sequential<input<6>, At<1, dense<8, sigmoid, kernel_regularizer<l2<0.01_r>>>>, frozen<At<0, dense<5>>>,
+               residual<At<1, dense<5, relu, bias_regularizer<l1<0.02_r>>>>, branch<>>, At<1, layer_norm<>>, dense<3, softmax>>;
+using deep = sequential<input<6>, dense<8, relu>, dense<7, relu>, dropout<0.2_r>, residual<dense<7, relu>>, dense<5, sigmoid>,
+                        dense<3, softmax>>;
+
+struct outcome {
+  std::vector<float> weights, slots, gradient, predictions;
+  std::vector<double> losses;
+};
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+/// Empty if all bits are equal, else what differs.
+std::string differing(const outcome& a, const outcome& b) {
+  return std::string(same_bits(a.weights, b.weights) ? "" : "weights ") + (same_bits(a.slots, b.slots) ? "" : "slots ") +
+         (same_bits(a.gradient, b.gradient) ? "" : "gradient ") +
+         (same_bits(a.predictions, b.predictions) ? "" : "predictions ") + (a.losses == b.losses ? "" : "losses ");
+}
+
+/// Some steps with a short last batch, then evaluation and prediction.
+template <class Network, class Optimizer = adam>
+outcome trained(const auto& strategy, const Optimizer& optimizer = {}, const std::string& frozen = "",
+                bool keeps_gradient = false) {
+  constexpr std::size_t size = std::size_t(Network::input_shape.size()), count = 46;
+  std::vector<float> x(count * size);
+  std::vector<std::int32_t> labels(count);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{3}.uniform(i) - 0.5);
+  for (std::size_t i = 0; i < count; ++i) labels[i] = int(i % 3);
+  trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  outcome out;
+  const auto fit = [&] {
+    const history past = model.fit(x, labels, epochs(2), batch_size(20), shuffle(false), verbosity::off);
+    for (const double each : past["loss"]) out.losses.push_back(each);
+    for (const double each : past["accuracy"]) out.losses.push_back(each);
+  };
+  if (!frozen.empty()) {
+    model.set_trainable(frozen, false);
+    fit();
+    model.set_trainable(frozen, true);
+  }
+  model.executor().keep_gradient(keeps_gradient);
+  fit();
+  const logs after = model.evaluate(x, labels);
+  out.losses.push_back(after["loss"]), out.losses.push_back(after["accuracy"]);
+  out.predictions.resize(count * 3);
+  model.predict(x, out.predictions);
+  auto& executor = model.executor();
+  const auto w = executor.parameters(), s = executor.slots();
+  const auto g = executor.gradient();
+  out.gradient.assign(g.begin(), g.end());
+  out.weights.assign(w.begin(), w.end()), out.slots.assign(s.begin(), s.end());
+  return out;
+}
+cuda_options four_leaves() {
+  cuda_options options;
+  options.leaves = 4;
+  return options;
+}
+
+template <class Plain, class Placed, class Optimizer = adam>
+void check(const auto& strategy, const Optimizer& optimizer = {}, const std::string& frozen = "") {
+  for (const bool keeps_gradient : {false, true}) {
+    have_devices(1);
+    const outcome expected = trained<Plain>(one_device<cuda>{four_leaves()}, optimizer, frozen, keeps_gradient);
+    for (std::uint64_t order = 1; order <= 3; ++order) {
+      have_devices(3, order);
+      CHECK(differing(trained<Placed>(strategy, optimizer, frozen, keeps_gradient), expected) == "");
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("layers on several GPUs: the bits of one") {
+  check<two_branches<anywhere>, two_branches<here>>(placed{gpu(0), gpu(1), four_leaves()});
+  check<images<anywhere>, images<here>>(placed{gpu(2), gpu(0), gpu(1), four_leaves()});
+}
+
+TEST_CASE("penalties, norms over the parameters of all GPUs, layers that are frozen for some steps") {
+  check<regularized<anywhere>, regularized<here>>(placed{gpu(0), gpu(1), four_leaves()},
+                                                  sgd{.learning_rate = 0.1, .momentum = 0.9, .global_clipnorm = 0.05}, "dense_2");
+}
+
+TEST_CASE("pipelines on several GPUs: the bits of one") {
+  check<deep, deep>(gpu_pipeline<balanced<3>, micro_batches<4>>{.options = four_leaves()});
+  check<deep, deep>(gpu_pipeline<balanced<4>, micro_batches<4>, interleaved<2>>{gpus({1, 2}), four_leaves()});
+}
+
+TEST_CASE("a GPU has the parameters of its layers only, and a step waits for nothing on the host") {
+  have_devices(2);
+  using net = sequential<input<6>, on<device<0>, dense<64, relu>>, on<device<1>, dense<64, relu>, dense<3, softmax>>>;
+  using P = program<net, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+  auto executor = placed{gpu(0), gpu(1), four_leaves()}.make<P>(adam{}, 1);
+  executor.prepare(20, purpose::training);
+  executor.begin_totals({});
+  const std::vector<float> x(20 * 6, 0.5f);
+  const std::vector<std::int32_t> y(20);
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < 2; ++i) machine::take_counts(i);
+    executor.train_step({x.data(), y.data(), 20});
+    const machine::work_counts first = machine::take_counts(0), second = machine::take_counts(1);
+    CHECK(first.waits + second.waits == 0);
+    CHECK(first.copies_between == 1);   // activations of all samples
+    CHECK(second.copies_between == 1);  // their gradients
+  }
+  CHECK(executor.totals().sums[0].count == 60);
+  // 4 leaves, parameters and two slots: of 4,611 parameters the second one has 4,355, which are 4 * 7 * 4,355 bytes.
+  const auto used = [](int i) { return (std::size_t{256} << 20) - machine::free_memory(i); };
+  CHECK(used(0) < 60'000);
+  CHECK(used(1) > 120'000);
+}
+
+TEST_CASE("what cannot be placed is one error") {
+  using two = gpu_pipeline<balanced<2>, micro_batches<8>>;
+  using P = program<deep, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+  have_devices(1);
+  CHECK(error_of([] { two{}.make<P>(adam{}, 1); }) == "2 places need as many GPUs, but this machine has 1");
+  CHECK(error_of([] { placed{gpu(0), gpu(5)}.make<P>(adam{}, 1); }) == "gpu(5): this machine has 1, from gpu(0) to gpu(0)");
+  have_devices(3);
+  CHECK(error_of([] { two{gpus(3)}.make<P>(adam{}, 1); }) == "2 places need as many GPUs, but 3 are named");
+  auto executor = two{.options = four_leaves()}.make<P>(adam{}, 1);
+  CHECK(error_of([&] { executor.prepare(20, purpose::training); }) ==
+        "a batch of 20 samples has 4 leaves, which cannot be cut into 8 micro-batches: on GPUs each is one or several whole "
+        "leaves. cuda_options::leaves makes more of them");
+}
