@@ -35,6 +35,9 @@ struct step_context {
   const trained_group* trained = nullptr;                 // which groups train while layers are frozen; null: those of the plan
   const std::shared_ptr<const void>* prepared = nullptr;  // of each group, what pass::prepare made; null: no kernel prepares
   rank_exchange<T>* ranks = nullptr;                      // that divide layers
+  /// Of a training step whose batch is not there yet: the forward of the first group, which makes it of `batch_from`.
+  void (*forward_of_first)(const typename Device::queue&, const operands<T>&, const void* batch_from) = nullptr;
+  const void* batch_from = nullptr;
   const T* const* segments = nullptr;  // instead of `weights`, for the trained parameters of each segment of a plan that is cut
 };
 
@@ -231,8 +234,7 @@ class pass : kernel_calls<Program, Backend, Why> {
   }
 
   void forward(int segment) {
-    for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g)
-      run(code[std::size_t(g)].forward, of(g, true), g, pass_direction::forward);
+    for (int g = plan.first_of_segment[segment]; g < plan.first_of_segment[segment + 1]; ++g) run_forward(g);
     if (!plan.is_cut && segment + 1 < plan.segment_count) {
       const int next = plan.first_of_segment[segment + 1];
       run(code[std::size_t(next)].collect, collecting(next), next, pass_direction::forward, true);
@@ -258,8 +260,7 @@ class pass : kernel_calls<Program, Backend, Why> {
       forward(segment);
       return backward(segment, false, passed);
     }
-    for (int g = plan.first_of_segment[segment]; g < last; ++g)
-      run(code[std::size_t(g)].forward, of(g, true), g, pass_direction::forward);
+    for (int g = plan.first_of_segment[segment]; g < last; ++g) run_forward(g);
     detail::launch(step_.queue, both, of(last));
     passed(last);
     backward_from(last - 1, segment, false, passed);
@@ -333,6 +334,14 @@ class pass : kernel_calls<Program, Backend, Why> {
   }
 
  private:
+  void run_forward(int g) {
+    const operands<T> o = of(g, true);
+    if constexpr (!device::is_host)
+      if (g == 0 && step_.forward_of_first)
+        return this->observed(o, {g, pass_direction::forward, o.count, o.first_sample},
+                              [&] { step_.forward_of_first(step_.queue, o, step_.batch_from); });
+    run(code[std::size_t(g)].forward, o, g, pass_direction::forward);
+  }
   template <class Passed>
   void backward_from(int group, int segment, bool adds, Passed& passed) {
     const int opens = segment > 0 ? plan.first_of_segment[segment] - (plan.is_cut ? 1 : 0) : -1;

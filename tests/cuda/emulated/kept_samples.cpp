@@ -137,6 +137,9 @@ TEST_CASE("images of 25 bytes, from a cache") {
 }
 
 TEST_CASE("targets: rows of numbers, and classes as rows") {
+  using wide = sequential<input<4, 3, 2>, flatten, dense<65, relu>, dense<3, softmax>>;
+  compare_with_streamed<mean_squared_error, wide>(
+      [] { return images(45) | data::scale(0.01) | data::one_hot<3> | data::batch(8); });
   compare_with_streamed<mean_squared_error>([] { return images(45) | data::scale(0.01) | data::one_hot<3> | data::batch(8); });
   compare_with_streamed<mean_squared_error>([] {
     std::vector<double> x(45 * 24), y(45 * 3);
@@ -149,13 +152,37 @@ TEST_CASE("targets: rows of numbers, and classes as rows") {
 #if !defined(__CUDACC__)
 TEST_CASE("a step is one copy of indices and one graph, the last short batch too") {
   const auto make = [] { return images(45) | data::scale(1.0 / 255) | data::batch<8>; };
+  const auto flipped = [] { return images(45) | data::random_flip(data::flip_mode::horizontal, {.seed = 3}) | data::batch<8>; };
+  using wide = sequential<input<4, 3, 2>, flatten, dense<65, relu>, dense<3, softmax>>;
   const machine::work_counts kept = trained<labelled>(1, 0.5, make(), epochs(8)).counts,
+                             gathered = trained<labelled>(1, 0.5, flipped(), epochs(8)).counts,
                              streamed = trained<labelled>(1, 0, make(), epochs(8)).counts;
   CHECK(kept.graphs == 8 * 6);
   CHECK(kept.captures == streamed.captures);
   CHECK(kept.copies_to_device == streamed.copies_to_device + 2);  // images and labels
-  CHECK(kept.kernels == streamed.kernels + 8 * 6);                // one gathers
-  CHECK(kept.waits <= streamed.waits + 2);                        // for the data set, and when it is given up
+  CHECK(kept.kernels == streamed.kernels);                        // the first product gathers
+  CHECK(gathered.kernels == streamed.kernels + 8 * 6);            // one gathers
+  CHECK(trained<labelled, wide>(1, 0.5, make(), epochs(8)).counts.kernels ==
+        trained<labelled, wide>(1, 0, make(), epochs(8)).counts.kernels + 8 * 6);
+  CHECK(kept.waits <= streamed.waits + 2);  // for the data set, and when it is given up
+}
+#endif
+
+#if !defined(__CUDACC__)
+TEST_CASE("784-64-64-10 is 6 kernels in fit, too") {
+  using mlp = sequential<input<784>, dense<64, relu>, dense<64, relu>, dense<10, softmax>>;
+  const auto counts_of = [](int count) {
+    return trained<labelled, mlp>(
+               1, 0.5,
+               data::from_tensor_slices(data::array<std::uint8_t, shape{784}>(std::vector<std::uint8_t>(64 * 784, 1)),
+                                        classes(64)) |
+                   data::batch<32>,
+               epochs(count))
+        .counts;
+  };
+  const machine::work_counts one = counts_of(1), two = counts_of(2);
+  CHECK(two.graphs - one.graphs == 2);
+  CHECK(two.kernels - one.kernels == 2 * 6);
 }
 #endif
 

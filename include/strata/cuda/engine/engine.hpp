@@ -87,6 +87,7 @@ class cuda_engine {
     samples<T> batch;  // those of its leaves, at addresses of the device
 
     kept_samples kept;
+    machine::stored_batch<T> stored;  // the batch, before it is gathered
     bool is_gathered = true;
 
     /// What kernels have prepared for a number of samples and leaves.
@@ -558,10 +559,27 @@ class cuda_engine {
     for (const auto& r : replicas_) {
       r->batches.send();
       if (r->own.size() == 0) continue;
-      if (!std::exchange(r->is_gathered, true)) r->kept.template gather<ends.inputs[0]>(r->queue, r->batch, ends.outputs[0]);
+      r->context.forward_of_first = nullptr;
+      if (!std::exchange(r->is_gathered, true)) gather(*r);
       pass<Why> each(r->context, (*r).*memory, sums_of(*r), r->batch, first_row(*r));
       f(*r, each);
     }
+  }
+
+  /// Makes the batch of the samples that the device keeps, or leaves that to the first kernel.
+  void gather(replica& r) {
+    using first_kernel = typename detail::kernel_in_program<Program, cuda, 0, purpose::training>::type;
+    r.stored = r.kept.batch(r.batch, ends.inputs[0], ends.outputs[0]);
+    if constexpr (requires { requires first_kernel::makes_its_input; })
+      if (!r.kept.mirrors()) {
+        r.context.batch_from = &r.stored;
+        r.context.forward_of_first = [](const machine::queue& q, const operands<T>& o, const void* from) {
+          first_kernel::forward_of_stored(q, o, *static_cast<const machine::stored_batch<T>*>(from));
+        };
+        return;
+      }
+    constexpr int threads = machine::threads_for_row(ends.inputs[0]);
+    machine::launch(r.queue, r.batch.count, machine::gather_samples<T, threads>{r.stored});
   }
 
   /// They have addresses of memory that will be freed, or are too many.

@@ -3,6 +3,7 @@
 #pragma once
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
+#include <strata/cuda/kernels/stored_batch.hpp>
 #include <strata/cuda/machine/tiled_product.hpp>
 #include <strata/layers/dense.hpp>
 
@@ -25,6 +26,21 @@ struct dense_forward {
   constexpr T a(long, long m, long k) const { return x[m * K + k]; }
   constexpr T b(long, long k, long n) const { return w[k * N + n]; }
   constexpr void store(long, long m, long n, T sum) const { y[m * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
+};
+
+/// The same where the input is a batch that the device makes: each number is stored when it is read, and the truth with the first
+/// one of a sample.
+template <class A, class P, int K, int N>
+struct dense_forward_of_stored : dense_forward<A, P, K, N> {
+  using T = typename P::value_type;
+  stored_batch<T> batch;
+
+  constexpr T a(long, long m, long k) const {
+    const T value = batch.number(m, k);
+    batch.x[m * K + k] = value;
+    if (k == 0) batch.store_truth(m, 0, 1);
+    return value;
+  }
 };
 
 template <class Dz, class P, int K, int N>
@@ -88,6 +104,14 @@ struct dense_kernel : kernel_defaults {
 
   static void forward(queue q, const operands<T>& o) {
     for_each_product(q, 1, dense_forward<A, P, K, N>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
+  }
+  /// Whether one block reads all numbers of a sample, so that each is made once.
+  static constexpr bool makes_its_input = N <= product_tile;
+  /// forward, of samples that are not mirrored: makes them, too.
+  static void forward_of_stored(queue q, const operands<T>& o, const stored_batch<T>& batch)
+    requires makes_its_input
+  {
+    for_each_product(q, 1, dense_forward_of_stored<A, P, K, N>{{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count}, batch});
   }
   static void backward(queue q, const operands<T>& o) { dense_backward<S, K, P>(q, o, gradient_before<A, T>{o.dy, o.y}); }
 };

@@ -7,10 +7,13 @@
 
 namespace strata::machine {
 
+/// The rows and the columns of a product that a block computes.
+inline constexpr int product_tile = 64;
+
 namespace detail {
 template <class Product>
 struct tiled_code {
-  static constexpr int threads = 256, tile = 64, depth = 16, part = 4;  // each thread computes part * part elements
+  static constexpr int threads = 256, tile = product_tile, depth = 16, part = 4;  // each thread computes part * part elements
   using value = typename Product::precision::value_type;
   struct shared {
     value a[depth][tile], b[depth][tile];
