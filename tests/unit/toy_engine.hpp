@@ -92,8 +92,8 @@ class toy_engine {
   void share_among(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
     while (int(gradients_.size()) < most.leaves) gradients_.push_back(on_.allocate<T>(std::size_t(layout.trainable)));
-    leaves_.gradient_places().clear();
-    for (const auto& each : gradients_) leaves_.gradient_places().push_back(each.data());
+    leaves_.gradient_places().grow(gradients_.size());
+    for (std::size_t i = 0; i < gradients_.size(); ++i) leaves_.gradient_places()[i] = gradients_[i].data();
     works_.resize(gradients_.size());
     for (auto& each : works_) each.prepare(on_, most.capacity, most.capacity);
   }

@@ -1,11 +1,11 @@
 // What engines of all devices have in common: which leaves of a batch they compute, and the samples and the gradient of each.
 #pragma once
 #include <algorithm>
+#include <strata/base/grown_array.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/program/plan.hpp>
-#include <vector>
 
 namespace strata {
 
@@ -14,9 +14,9 @@ template <class T>
 class leaf_schedule {
   leaf_policy policy_;
   const end_sizes* ends_;
-  batch_division most_;        // of all batches that there is room to train with
-  int prepared_for_[2] = {};   // the largest batch of each purpose
-  std::vector<T*> gradients_;  // of the leaves that this process computes
+  batch_division most_;                // of all batches that there is room to train with
+  int prepared_for_[2] = {};           // the largest batch of each purpose
+  detail::grown_array<T*> gradients_;  // of the leaves that this process computes
 
   // Of the current step. The addresses of its samples are those of the device.
   samples<T> batch_;
@@ -43,7 +43,7 @@ class leaf_schedule {
   /// The most leaves of a training batch that one of `processes` computes, and the most samples of one.
   batch_division most_of_one(int processes) const { return {(most_.leaves + processes - 1) / processes, most_.capacity}; }
   /// The addresses of gradients, which the engine sets: element i is for leaf own().begin + i.
-  std::vector<T*>& gradient_places() { return gradients_; }
+  detail::grown_array<T*>& gradient_places() { return gradients_; }
 
   void begin(const samples<T>& batch, int rank, int processes) {
     batch_ = batch;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <strata/base/error.hpp>
+#include <strata/base/grown_array.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/state/named_array.hpp>
@@ -153,7 +154,19 @@ class hooks_of<C> final : public hook_calls {
 
 /// The hooks of all callbacks among some options, in their order: hooks(&hook_calls::epoch_begin, state).
 class hook_list {
-  std::vector<hook_calls*> all_, of_batches_, of_tests_;
+  /// Some of them, in their order.
+  class part {
+    grown_array<hook_calls*> calls_;
+    std::size_t count_ = 0;
+
+   public:
+    explicit part(std::size_t most) : calls_(most) {}
+    void add(hook_calls* c) { calls_[count_++] = c; }
+    bool empty() const { return count_ == 0; }
+    hook_calls* const* begin() const { return calls_.data(); }
+    hook_calls* const* end() const { return calls_.data() + count_; }
+  };
+  part all_, of_batches_, of_tests_;
 
   /// f(callback, the beginning of the names of its state)
   void each_with_state(auto&& f) const {
@@ -162,18 +175,19 @@ class hook_list {
       if (c->name()) f(*c, text_of({c->name(), '/', count++, '/'}));
   }
   template <class State>
-  static void call(const std::vector<hook_calls*>& some, void (hook_calls::*hook)(State&), State& s) {
+  static void call(const part& some, void (hook_calls::*hook)(State&), State& s) {
     for (hook_calls* c : some) (c->*hook)(s);
   }
 
  public:
   /// Null stands for an option that is no callback.
-  [[gnu::cold]] hook_list(std::initializer_list<hook_calls*> options) {
+  [[gnu::cold]] hook_list(std::initializer_list<hook_calls*> options)
+      : all_(options.size()), of_batches_(options.size()), of_tests_(options.size()) {
     for (hook_calls* c : options) {
       if (!c) continue;
-      all_.push_back(c);
-      if (c->sees_batches()) of_batches_.push_back(c);
-      if (c->sees_tests()) of_tests_.push_back(c);
+      all_.add(c);
+      if (c->sees_batches()) of_batches_.add(c);
+      if (c->sees_tests()) of_tests_.add(c);
     }
   }
 

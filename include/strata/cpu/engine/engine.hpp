@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <strata/base/grown_array.hpp>
 #include <strata/concepts/engine.hpp>
 #include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/cpu/engine/prepared_plan.hpp>
@@ -49,14 +50,14 @@ class cpu_engine {
   prepared_plan<Program, Backend, purpose::training> training_;
   [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
   arena<T> weights_, slots_;
-  arena<double> sums_;               // of all leaves
-  std::vector<arena<T>> gradients_;  // of the leaves that this process computes
+  arena<double> sums_;                       // of all leaves
+  detail::grown_array<arena<T>> gradients_;  // of the leaves that this process computes
   arena<double> statistics_, penalties_, norms_;
   std::vector<arena_slice> slices_;  // of the arena, for which this engine has slots; empty: all of it
   // While the trained parameters are divided: those of each segment, those of slices_, and what is not trained.
   const T* const* segments_ = nullptr;
   T* own_weights_ = nullptr;
-  std::vector<T*> sliced_arrays_;  // see apply_to_slices
+  detail::grown_array<T*> sliced_arrays_;  // see apply_to_slices
   arena<T> state_;
   std::remove_const_t<decltype(trained)> ranges_ = trained;  // with those that are frozen
   std::vector<trained_group> groups_;                        // empty: nothing is frozen
@@ -267,13 +268,14 @@ class cpu_engine {
   [[gnu::cold]] void allocate_gradients(int leaves) { allocate_gradients(leaves, gradient_size, ranges_.span()); }
   /// elements: of the gradient of a leaf; parameters: as they lie there.
   [[gnu::cold]] void allocate_gradients(int leaves, long elements, std::span<const parameter_range> parameters) {
-    if (leaves > int(gradients_.size())) gradients_.resize(std::size_t(leaves));
-    leaves_.gradient_places().clear();
+    gradients_.grow(std::size_t(leaves));
+    leaves_.gradient_places().grow(gradients_.size());
+    T** place = leaves_.gradient_places().data();
     for (arena<T>& each : gradients_) {
       if (each.grow(std::size_t(elements)) && !plan.is_cut)  // padding stays zero
         for (const parameter_range& p : parameters)
           detail::poison(each.span().subspan(std::size_t(p.begin), std::size_t(p.elements)));
-      leaves_.gradient_places().push_back(each.data());
+      *place++ = each.data();
     }
     clear_frozen_gradients(parameters);
   }
@@ -313,7 +315,7 @@ class cpu_engine {
                        const global_gradient<T, host_device>& gradient, ShareNorms&& share_norms) {
     const long own = elements_of(slices_);
     const auto arrays = std::size_t(gradient.count());
-    sliced_arrays_.resize(slices_.size() * arrays);  // of each slice, where the arena would begin in the arrays
+    sliced_arrays_.grow(slices_.size() * arrays);  // of each slice, where the arena would begin in the arrays
     for (std::size_t s = 0; s < slices_.size(); ++s)
       for (std::size_t k = 0; k < arrays; ++k)
         sliced_arrays_[s * arrays + k] = gradient.arrays()[k] + slices_[s].at - slices_[s].begin;

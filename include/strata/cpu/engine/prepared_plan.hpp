@@ -1,10 +1,10 @@
 // A plan with its memory: a workspace for each thread, or for each leaf of this process, and the derived layouts of weights.
 #pragma once
 #include <algorithm>
+#include <strata/base/grown_array.hpp>
 #include <strata/cpu/engine/team.hpp>
 #include <strata/program/micro_batch.hpp>
 #include <strata/program/pass.hpp>
-#include <vector>
 
 namespace strata {
 
@@ -13,7 +13,7 @@ class prepared_plan {
   using T = typename Program::value_type;
   static constexpr const auto& plan = plan_of<Program, Backend, Why>;
   static constexpr const auto& code = code_table<Program, Backend, Why>;
-  std::vector<workspace<Program, Backend, Why>> works_;
+  detail::grown_array<workspace<Program, Backend, Why>> works_;
   arena<T> derived_{std::size_t(plan.derived)};
   int micro_batch_[plan.segment_count] = {};
   bool derived_is_stale_ = true;
@@ -27,7 +27,7 @@ class prepared_plan {
       const int wanted = adds_statistics || micro_batch <= 0 ? samples_in_cache<Program, Backend, Why>(k) : micro_batch;
       micro_batch_[k] = adds_statistics ? wanted : std::max(micro_batch_[k], std::min(capacity, wanted));
     }
-    works_.resize(std::max(works_.size(), std::size_t(whole ? leaves : threads)));
+    works_.grow(std::size_t(whole ? leaves : threads));
     const int most = *std::max_element(micro_batch_, micro_batch_ + plan.segment_count);
     for (auto& each : works_) each.prepare({}, whole ? capacity : 0, whole ? std::min(capacity, most) : most);
   }

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
+#include <strata/base/grown_array.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/standard_clock.hpp>
 #include <strata/base/standard_thread.hpp>
 #include <system_error>
 #include <utility>
-#include <vector>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -76,8 +76,8 @@ class thread_team {
   int spins_;  // pauses before a thread sleeps
   void (*run_task_)(void* context, int task, int rank) = nullptr;
   void* context_ = nullptr;
-  std::vector<share> shares_;
-  std::vector<std::thread> others_;
+  detail::grown_array<share> shares_;
+  detail::grown_array<std::thread> others_;
   // Each on a cache line of its own.
   alignas(64) std::atomic<int> unfinished_{0};  // tasks of the phase
   alignas(64) std::atomic<unsigned> phase_{0};

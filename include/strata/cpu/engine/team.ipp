@@ -51,12 +51,15 @@ STRATA_STEP_FUNCTION void thread_team::work(int rank) {
 }
 
 STRATA_FUNCTION thread_team::thread_team(int size)
-    : size_(size < 1 ? 1 : size), spins_(spins_for(std::chrono::microseconds(300))), shares_(std::size_t(size_)) {
+    : size_(size < 1 ? 1 : size),
+      spins_(spins_for(std::chrono::microseconds(300))),
+      shares_(std::size_t(size_)),
+      others_(std::size_t(size_ - 1)) {
+  int started = 1;
   STRATA_TRY {
-    for (int rank = 1; rank < size_; ++rank) others_.push_back(std::thread([this, rank] { work(rank); }));
+    for (; started < size_; ++started) others_[std::size_t(started - 1)] = std::thread([this, started] { work(started); });
   }
   STRATA_CATCH(const std::system_error& failure) {
-    const std::size_t started = others_.size() + 1;
     end();
     throw_error({"cannot start ", size_, " threads, only ", started, ": ", failure.what()});
   }
@@ -66,7 +69,8 @@ STRATA_FUNCTION void thread_team::end() {
   stop_.store(true, std::memory_order_relaxed);
   phase_.fetch_add(1, std::memory_order_release);
   phase_.notify_all();
-  for (std::thread& t : others_) t.join();
+  for (std::thread& t : others_)
+    if (t.joinable()) t.join();
 }
 
 [[gnu::noinline]] STRATA_STEP_FUNCTION void thread_team::for_tasks(int count, task_function f, void* context) {

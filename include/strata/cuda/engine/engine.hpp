@@ -531,10 +531,13 @@ class cuda_engine {
     }
   }
   void place_gradients() {
+    std::size_t leaves = 0;
+    for (const auto& r : replicas_) leaves += std::size_t(r->own.size());
     auto& places = leaves_.gradient_places();
-    places.clear();
+    if (places.size() != leaves) places = detail::grown_array<T*>(leaves);
+    T** place = places.data();
     for (const auto& r : replicas_)
-      for (int l = 0; l < r->own.size(); ++l) places.push_back(r->gradients.data() + long{l} * layout.trainable);
+      for (int l = 0; l < r->own.size(); ++l) *place++ = r->gradients.data() + long{l} * layout.trainable;
     if (nccl_) begin_sums();
   }
   void begin_sums() {

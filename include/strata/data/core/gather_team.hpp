@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <strata/base/grown_array.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/standard_thread.hpp>
-#include <vector>
 
 namespace strata::data::detail {
 
@@ -51,7 +51,8 @@ class gather_team {
   // Written before the ticket; read after a part has been taken.
   part_function run_part_ = nullptr;
   const void* context_ = nullptr;
-  std::vector<std::thread> others_;
+  strata::detail::grown_array<std::thread> others_;
+  int started_ = 0;  // of them
   // Each on a cache line of its own.
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<std::uint32_t> done_{0};

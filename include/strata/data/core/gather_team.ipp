@@ -9,7 +9,8 @@ STRATA_FUNCTION gather_team::~gather_team() {
   members_.notify_all();
   phase_.fetch_add(1, std::memory_order_release);
   phase_.notify_all();
-  for (std::thread& t : others_) t.join();
+  for (std::thread& t : others_)
+    if (t.joinable()) t.join();
 }
 
 [[gnu::noinline]] STRATA_STEP_FUNCTION void gather_team::for_parts(std::size_t count, int threads, part_function f,
@@ -27,10 +28,9 @@ STRATA_FUNCTION gather_team::~gather_team() {
 }
 
 STRATA_FUNCTION void gather_team::resize(int threads) {
-  while (others_.size() + 1 < static_cast<std::size_t>(threads)) {
-    const int rank = static_cast<int>(others_.size()) + 1;
-    others_.push_back(std::thread([this, rank] { work(rank); }));
-  }
+  if (threads > 1) others_.grow(static_cast<std::size_t>(threads - 1));
+  for (; started_ + 1 < threads; ++started_)
+    others_[static_cast<std::size_t>(started_)] = std::thread([this, rank = started_ + 1] { work(rank); });
   if (members_.exchange(threads, std::memory_order_release) < threads) members_.notify_all();
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/grown_array.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/stored_samples.hpp>
@@ -22,7 +23,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace strata::data {
 
@@ -108,7 +108,7 @@ class batch_maker {
 
   /// For stages that own their buffers: start_epoch(), then fill() until the count is 0.
   [[gnu::cold]] void start_epoch() {
-    state_.indices.resize(batch_size_ + rows_ahead);
+    state_.indices.grow(batch_size_ + rows_ahead);
     state_.known = 0;
     release_all(base_.rows());
     state_.begun = true;
@@ -182,8 +182,8 @@ class batch_maker {
   }
 
   struct state : position<V> {
-    std::vector<sample_index> indices;  // of a batch and of the next few samples
-    std::size_t known = 0;              // how many of them have been read
+    strata::detail::grown_array<sample_index> indices;  // of a batch and of the next few samples
+    std::size_t known = 0;                              // how many of them have been read
     batch_buffer<T> buffer;
     samples<T> current;
     bool begun = false, by_index = false, wants_indices = false;

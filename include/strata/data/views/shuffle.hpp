@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <strata/base/error.hpp>
+#include <strata/base/grown_array.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/random_draws.hpp>
 #include <strata/base/text.hpp>
@@ -13,7 +14,6 @@
 #include <strata/data/core/index_stage.hpp>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace strata::data {
 
@@ -61,7 +61,8 @@ class shuffle_view : public detail::index_stage<shuffle_view<V, SharedSeed>, V> 
 
  private:
   struct state : detail::position<V> {
-    std::vector<sample_index> window;
+    strata::detail::grown_array<sample_index> window;  // the first `left` elements
+    std::size_t left = 0;
     std::size_t chosen = 0;
     strata::detail::random_draws draws;
   };
@@ -70,10 +71,13 @@ class shuffle_view : public detail::index_stage<shuffle_view<V, SharedSeed>, V> 
     const int epoch = options_.reshuffle_each_iteration ? epoch_ : 0;
     ++epoch_;
     state_.draws = {philox{options_.seed}.fork(0x73687566666C65), static_cast<std::uint64_t>(epoch)};  // "shuffle"
-    state_.window.clear();
-    if constexpr (detail::sized<V>) state_.window.reserve(std::min(buffer_size_, this->base_.size()));
+    state_.left = 0;
+    if constexpr (detail::sized<V>) state_.window.grow(std::min(buffer_size_, this->base_.size()));
     state_.start(this->base_);
-    for (; state_.window.size() < buffer_size_ && !state_.done(this->base_); ++*state_.at) state_.window.push_back(**state_.at);
+    for (; state_.left < buffer_size_ && !state_.done(this->base_); ++*state_.at) {
+      if (state_.left == state_.window.size()) state_.window.grow(2 * state_.left + 1'000);
+      state_.window[state_.left++] = **state_.at;
+    }
     choose();
   }
   sample_index read() const { return state_.window[state_.chosen]; }
@@ -82,15 +86,14 @@ class shuffle_view : public detail::index_stage<shuffle_view<V, SharedSeed>, V> 
       state_.window[state_.chosen] = **state_.at;
       ++*state_.at;
     } else {
-      state_.window[state_.chosen] = state_.window.back();
-      state_.window.pop_back();
+      state_.window[state_.chosen] = state_.window[--state_.left];
     }
     choose();
   }
-  bool done() const { return state_.window.empty(); }
+  bool done() const { return state_.left == 0; }
 
   void choose() {
-    if (!done()) state_.chosen = state_.draws.below(static_cast<std::uint32_t>(state_.window.size()));
+    if (!done()) state_.chosen = state_.draws.below(static_cast<std::uint32_t>(state_.left));
   }
 
   std::size_t buffer_size_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <strata/base/arena.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/concepts/engine.hpp>

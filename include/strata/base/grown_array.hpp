@@ -1,0 +1,44 @@
+// An array that grows. A std::vector of one more type costs a program some 50 functions, which take 20 ms to compile.
+#pragma once
+#include <cstddef>
+#include <utility>
+
+namespace strata::detail {
+
+/// Elements are made without arguments, and moved when the array grows. It never shrinks.
+template <class T>
+class grown_array {
+  T* first_ = nullptr;
+  std::size_t size_ = 0;
+
+ public:
+  grown_array() = default;
+  explicit grown_array(std::size_t size) : first_(new T[size]()), size_(size) {}
+  grown_array(grown_array&& from) noexcept : first_(std::exchange(from.first_, nullptr)), size_(std::exchange(from.size_, 0)) {}
+  grown_array& operator=(grown_array from) noexcept {
+    std::swap(first_, from.first_);
+    std::swap(size_, from.size_);
+    return *this;
+  }
+  ~grown_array() { delete[] first_; }
+
+  /// To at least `size` elements.
+  void grow(std::size_t size) {
+    if (size <= size_) return;
+    grown_array larger(size);
+    for (std::size_t i = 0; i < size_; ++i) larger.first_[i] = std::move(first_[i]);
+    *this = std::move(larger);
+  }
+
+  std::size_t size() const { return size_; }
+  T* data() { return first_; }
+  const T* data() const { return first_; }
+  T* begin() { return first_; }
+  const T* begin() const { return first_; }
+  T* end() { return first_ + size_; }
+  const T* end() const { return first_ + size_; }
+  T& operator[](std::size_t i) { return first_[i]; }
+  const T& operator[](std::size_t i) const { return first_[i]; }
+};
+
+}  // namespace strata::detail
