@@ -1,5 +1,5 @@
 """A training whose workers are lost, and started again, while it goes on. Shared by test_elastic.py and soak."""
-import statistics, threading, time
+import functools, statistics, threading, time
 from workers import PATIENCE, check, configurations, digest, finish, free_ports, start, strategies
 
 LEAVES = 4
@@ -70,8 +70,10 @@ class Training:
         self.addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
         self.workers = [self.start(i) for i in range(count)]
 
+    program = 'worker'
+
     def start(self, index, **more):
-        return Worker(self.arguments, configurations({'worker': self.addresses})['worker', index], **(self.environment | more))
+        return Worker(self.arguments, configurations({'worker': self.addresses})['worker', index], self.program, **(self.environment | more))
 
     @property
     def chief(self):
@@ -95,6 +97,24 @@ class Training:
         for i in of or range(len(self.workers)):
             out = self.workers[i].finish()
             check(digest(out) == self.want, f'worker {i}: {out}')
+
+
+class MeshTraining(Training):
+    """Of two groups of two workers, with pipelines_workers or mesh_workers; norms of gradients are not clipped."""
+    program = 'stages'
+
+    def __init__(self, strategy, epochs=6, least=2, pause=25, heartbeat=2000, **more):
+        self.arguments = [strategy]
+        self.environment = {'ELASTIC': str(least), 'PAUSE': str(pause), 'HEARTBEAT': str(heartbeat), 'EPOCHS': str(epochs), 'CLIPNORM': '0'} | more
+        self.want = expected_of_mesh(epochs)
+        self.addresses = [f'127.0.0.1:{p}' for p in free_ports(4)]
+        self.workers = [self.start(i) for i in range(4)]
+
+
+@functools.cache
+def expected_of_mesh(epochs):
+    """Of one device."""
+    return digest(finish([start(['one_device'], program='stages', EPOCHS=str(epochs), CLIPNORM='0')])[0])
 
 
 class Times:

@@ -78,6 +78,33 @@ class MultiWorker:
         pass
 
 
+class Mesh(MultiWorker):
+    """multi_worker_mesh: two groups of two workers, each with one copy of the network."""
+    program = 'stages'
+
+    def __init__(self, r, elastic=False):
+        super().__init__(r, elastic)
+        self.members = [('worker', i) for i in range(4)]
+        self.strategy = r.choice(('pipelines_workers', 'mesh_workers')) + r.choice(('', '_tcp'))
+        self.restartable = self.members[1:] if elastic else []
+        self.environment = MultiWorker.environment | {'PAUSE': str(self.pause), 'ELASTIC': '2' if elastic else '0'} | self.decides
+
+    decides = {'CLIPNORM': '0', 'EPOCHS': '5'}  # 25 steps
+
+    def arguments(self, member, folder):
+        return [self.strategy, folder if member == self.chief else f'{folder}-of-{member[1]}']
+
+    def check_result(self, member, out, late, scratch):
+        want = digest(alone('stages', 'one_device', **self.decides))
+        check(digest(out).split()[1] == want.split()[1] if late else digest(out) == want, f'{member} has not {want}: {out}')
+
+    def may_fail(self, member, hurt, early):
+        return super().may_fail(member, hurt, early) or {('worker', 1), ('worker', 3)} <= hurt  # nobody has the second part
+
+    def uses_network(self):
+        self.strategy = self.strategy.removesuffix('_tcp') + '_tcp'
+
+
 class ParameterServer:
     program, servers = 'ps_task', True
 
@@ -134,6 +161,8 @@ class ParameterServer:
 STRATEGIES = {
     'multi_worker_mirrored': MultiWorker,
     'multi_worker_mirrored_elastic': lambda r: MultiWorker(r, elastic=True),
+    'multi_worker_mesh': Mesh,
+    'multi_worker_mesh_elastic': lambda r: Mesh(r, elastic=True),
     **{f'parameter_server_{mode}': lambda r, mode=mode: ParameterServer(r, mode) for mode in ('synchronous', 'bounded', 'asynchronous')},
 }
 
@@ -188,11 +217,11 @@ class Plan:
 results_alone = {}
 
 
-def alone(program, *arguments):
+def alone(program, *arguments, **environment):
     """What a training of one device prints, that nothing disturbs."""
-    key = (program, *arguments)
+    key = (program, *arguments, *environment.items())
     if key not in results_alone:
-        results_alone[key] = finish([start(arguments, program=program)])[0]
+        results_alone[key] = finish([start(arguments, program=program, **environment)])[0]
     return results_alone[key]
 
 

@@ -1,7 +1,8 @@
 // needs: grpc protozero
 // One process of a training for test_stages.py: stages STRATEGY [FOLDER]. Prints a digest of the parameters and the results.
 // CRASH: the step at which a callback throws. CLIPNORM: adam's global_clipnorm, 1 by default. PAUSE: milliseconds to sleep after
-// each step, which is said.
+// each step, which is said. ELASTIC: the least number of workers of an elastic training. EPOCHS: 3 by default. HEARTBEAT: its
+// interval, TIMEOUT: of a wait, both in milliseconds. START: for how many seconds a worker may be away at the start.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -28,18 +29,30 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+int number(const char* name, int otherwise) {
+  const std::string value = environment(name);
+  return value.empty() ? otherwise : std::atoi(value.c_str());
+}
+
 cluster members() { return environment("SLURM_JOB_ID").empty() ? tf_config()() : slurm()(); }
 
 struct crash_or_pause {
   long crash = std::atol(environment("CRASH").c_str());
   int pause = std::atoi(environment("PAUSE").c_str());
 
+  void on_train_begin(training_state& s) {
+    if (pause > 0) say("under way at step ", s.step);
+  }
   void on_batch_end(training_state& s) {
     if (s.step == crash) throw error("the callback has had enough");
     if (pause == 0) return;
-    std::printf("step %ld\n", s.step);
-    std::fflush(stdout);
+    say("step ", s.step);
     std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+  }
+  static void say(const char* what, long step) {
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    std::printf("%s%ld at %.6f\n", what, step, now.count());
+    std::fflush(stdout);
   }
 };
 
@@ -49,8 +62,8 @@ void train(const auto& strategy, const std::string& folder) {
   const adam optimizer{.global_clipnorm = clipnorm.empty() ? 1.0 : std::atof(clipnorm.c_str())};
   trainer model{net{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   const auto fit = [&](auto&&... options) {
-    return model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(3), validation(digits | data::batch<50>), verbose::off,
-                     crash_or_pause{}, options...);
+    return model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(number("EPOCHS", 3)),
+                     validation(digits | data::batch<50>), verbose::off, crash_or_pause{}, options...);
   };
   const history past = folder.empty() ? fit() : fit(backup_and_restore(folder, {.save_every_batches = 2}));
   std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
@@ -59,16 +72,22 @@ void train(const auto& strategy, const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::string strategy = argc > 1 ? argv[1] : "", folder = argc > 2 ? argv[2] : "";
+  std::string strategy = argc > 1 ? argv[1] : "";
+  const std::string folder = argc > 2 ? argv[2] : "";
   const compute_options compute{.threads = 1, .leaves = 4};
-  multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(10)};
-  options.communication.timeout = std::chrono::seconds(10);
-  if (strategy.ends_with("workers_tcp")) options.communication.implementation = communication_implementation::tcp;
+  multi_worker_options options{.compute = compute, .start_timeout = std::chrono::seconds(number("START", 10))};
+  options.communication.timeout = std::chrono::milliseconds(number("TIMEOUT", 10'000));
+  options.control.heartbeat.interval = std::chrono::milliseconds(number("HEARTBEAT", 2000));
+  options.elastic.least_workers = number("ELASTIC", 0);
+  if (strategy.ends_with("_tcp")) {
+    options.communication.implementation = communication_implementation::tcp;
+    strategy.resize(strategy.size() - std::string("_tcp").size());
+  }
   if (strategy == "one_device") train(one_device{compute}, folder);
   if (strategy == "threads") train(pipeline<cut>{compute}, folder);
-  if (strategy == "workers" || strategy == "workers_tcp")
+  if (strategy == "workers")
     train(multi_worker_pipeline<decltype(&members), cut>{.resolver = &members, .options = options}, folder);
-  if (strategy == "tensor_workers" || strategy == "tensor_workers_tcp")
+  if (strategy == "tensor_workers")
     train(multi_worker_tensor_parallel<decltype(&members), 2, columns>{.resolver = &members, .options = options}, folder);
   if (strategy == "pipelines_workers")
     train(multi_worker_mesh<decltype(&members), data_parallel<2>, pipeline<cut, micro_batches<4>>>{.resolver = &members,

@@ -1,7 +1,8 @@
 # needs: grpc protozero
 """Pipelines, divided layers and meshes over real processes: the bits of one device, snapshots that any strategy continues, and what is said when
 one is lost."""
-import itertools, os, tempfile
+import itertools, os, sys, tempfile
+from elastic import MeshTraining
 from workers import case, check, check_took, digest, finish, finish_tests, free_ports, read_line, start
 import time
 
@@ -70,7 +71,8 @@ def _():
 @case('a process that is killed is named by the other one')
 def _():
     processes = train('workers', PAUSE='50')
-    read_line(processes[0])
+    while not read_line(processes[0]).startswith('step '):
+        pass
     processes[1].kill()
     began = time.monotonic()
     out = finish(processes[:1])[0]
@@ -85,7 +87,7 @@ def _():
                                        ('mesh_workers', 'tensor_workers', '0', unclipped)):
         folder = next(folders)
         processes = train(mesh, folder, PAUSE='50', CLIPNORM=clipnorm)
-        while (line := read_line(processes[0])) and line != 'step 6\n':
+        while (line := read_line(processes[0])) and not line.startswith('step 6 '):
             pass
         processes[3].kill()
         began = time.monotonic()
@@ -96,4 +98,34 @@ def _():
             check(digest(out) == bits, f'{mesh}, then {then}:\n{out}')
 
 
-finish_tests()
+@case('an elastic mesh: a process of the second group dies, and the other one is a spare until that is back: all have the same bits')
+def _():
+    training = MeshTraining('pipelines_workers', epochs=12).under_way()
+    killed = training.kill(3)
+    training.chief.await_line(f'lost {training.name(3)}; 3 workers go on, 1 of them as a spare')
+    training.workers[2].await_line('step', after=killed + 0.3)
+    training.workers[3] = training.start(3)
+    training.chief.await_line(f'taken in {training.name(3)}; 4 workers go on')
+    training.workers[3].await_line('step ')
+    training.check_bits()
+
+
+@case('an elastic mesh of which no process is left that has one of the parts: all that are left end and say so')
+def _():
+    training = MeshTraining('mesh_workers').under_way()
+    training.kill(1, 3)
+    for i in (0, 2):
+        last = training.workers[i].finish().splitlines()[-1]
+        words = ': the training does not go on without a process that has part 2 of 2 of the network ('
+        check(last.startswith('communication_error: lost ') and words in last and training.name(1) in last and training.name(3) in last, last)
+
+
+@case('elastic and norms of the gradients of all processes, or one group: one sentence')
+def _():
+    for out in finish(train('pipelines_workers', ELASTIC='2')):
+        check('error: adam takes norms of whole parameters, which several processes have, so that some could update' in out, out)
+    for out in finish(train('workers', ELASTIC='2')):
+        check('error: processes that divide the layers of a network cannot be elastic' in out, out)
+
+
+sys.exit(finish_tests())

@@ -2,17 +2,12 @@
 // threads.
 #include <doctest/doctest.h>
 
+#include "mortal_process.hpp"
 #include "repetitions.hpp"
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
@@ -22,150 +17,13 @@
 #include <vector>
 using namespace strata;
 using strata::test::is_sanitized;
+using strata::test::mortal, strata::test::registry, strata::test::death;
 using strata::test::repetitions;
 using namespace std::chrono_literals;
 
 namespace {
 using normalized =
     sequential<input<28, 28, 1>, flatten, dense<6>, batch_norm<>, activation<relu>, dropout<0.2_r>, dense<10, softmax>>;
-
-/// Takes the place of the coordinator, and keeps the memory of the dead, which others may be reading.
-class registry {
- public:
-  struct place {
-    in_process end;
-    std::vector<int> newcomers;
-  };
-
-  explicit registry(int size) : size(size) {
-    for (int i = 0; i < size; ++i) alive_.insert(i);
-    form({});
-  }
-  const int size;
-
-  std::optional<place> of(int self) {
-    const std::lock_guard lock(mutex_);
-    const auto found = places_.find(self);
-    return found == places_.end() ? std::nullopt : std::optional(found->second);
-  }
-  place next(int self) {
-    std::unique_lock lock(mutex_);
-    came_.insert(self);
-    return await(lock, self);
-  }
-  place enter(int self) {
-    std::unique_lock lock(mutex_);
-    waiting_.insert(self);
-    return await(lock, self);
-  }
-  void die(int self) {
-    const std::lock_guard lock(mutex_);
-    alive_.erase(self), came_.erase(self), waiting_.erase(self), places_.erase(self);
-    failed_ = true;
-    form_if_all_came();
-  }
-  bool one_waits() {
-    const std::lock_guard lock(mutex_);
-    return !waiting_.empty();
-  }
-  std::shared_ptr<message_memory> allocate(std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    return memories_.emplace_back(std::make_shared<message_memory>(bytes));
-  }
-
- private:
-  place await(std::unique_lock<std::mutex>& lock, int self) {
-    const int before = generation_;
-    form_if_all_came();
-    if (!formed_.wait_for(lock, 20s, [&] { return generation_ > before && places_.contains(self); }))
-      throw communication_error("no other process comes");
-    return places_.at(self);
-  }
-  void form_if_all_came() {
-    if (came_.empty() || !std::ranges::includes(came_, alive_)) return;
-    std::set<int> late;
-    if (!failed_) late.swap(waiting_);
-    form(late);
-  }
-  void form(const std::set<int>& late) {
-    alive_.insert(late.begin(), late.end());
-    auto ends = in_process::group(int(alive_.size()), 150ms);
-    std::vector<int> newcomers;
-    for (int rank = 0; const int self : alive_) {
-      if (late.contains(self)) newcomers.push_back(rank);
-      ++rank;
-    }
-    places_.clear();
-    for (std::size_t rank = 0; const int self : alive_) places_.emplace(self, place{ends[rank++], newcomers});
-    came_.clear();
-    failed_ = false;
-    ++generation_;
-    formed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable formed_;
-  std::set<int> alive_, came_, waiting_;
-  std::map<int, place> places_;
-  std::vector<std::shared_ptr<message_memory>> memories_;
-  bool failed_ = false;
-  int generation_ = 0;
-};
-
-struct death {};
-
-/// Ends at a certain wait, before or after it.
-class mortal {
- public:
-  struct memory {
-    std::shared_ptr<message_memory> bytes;
-    std::byte* data() { return bytes->data(); }
-  };
-  mortal(std::shared_ptr<registry> all, int self, bool is_late, int lives = -1)
-      : all_(std::move(all)), self_(self), lives_(std::make_shared<int>(lives)) {
-    if (!is_late) here_ = all_->of(self);
-  }
-
-  int rank() const { return here_ ? here_->end.rank() : self_; }
-  int size() const { return here_ ? here_->end.size() : all_->size; }
-  memory allocate(std::size_t bytes) { return {all_->allocate(bytes)}; }
-  void send(memory& from, std::size_t offset, std::size_t bytes, int to) { here_->end.send(*from.bytes, offset, bytes, to); }
-  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    here_->end.receive(*to.bytes, offset, bytes, from);
-  }
-  auto begun() const { return here_->end.begun(); }
-  void wait_received(const char* what, std::uint64_t mark) { here_->end.wait_received(what, mark); }
-  void wait(const char* what) {
-    if (*lives_ > 0 && --*lives_ == 0) die();
-    here_->end.wait(what);
-    if (*lives_ > 0 && --*lives_ == 0) die();
-  }
-
-  bool is_elastic() const { return true; }
-  int first_size() const { return all_->size; }
-  void form_again(const std::string&) { here_ = all_->next(self_); }
-  const std::vector<int>& newcomers() const { return here_->newcomers; }
-  bool late_one_waits() const { return all_->one_waits(); }
-  bool is_late() const { return !here_; }
-  void enter() {
-    if (here_) all_->die(self_);
-    here_ = all_->enter(self_);
-  }
-
-  int lives() const { return *lives_; }
-
- private:
-  void die() {
-    all_->die(self_);
-    throw death();
-  }
-
-  std::shared_ptr<registry> all_;
-  int self_;
-  std::shared_ptr<int> lives_;  // of all copies
-  std::optional<registry::place> here_;
-};
-static_assert(elastic_communicator<mortal>);
 
 struct elastic_among {
   static constexpr auto name = "elastic_among";

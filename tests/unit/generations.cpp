@@ -3,6 +3,7 @@
 
 #include "error_of.hpp"
 #include "some_member.hpp"
+#include <algorithm>
 #include <strata/distribute/control/generations.hpp>
 #include <string>
 #include <vector>
@@ -14,8 +15,8 @@ using strata::test::contains, strata::test::worker;
 namespace {
 generations::time at(std::chrono::milliseconds t) { return generations::time(1000s + t); }
 
-generations complete(int size, int least = 1) {
-  generations g({}, 7, least, 30s);
+generations complete(int size, int least = 1, int places = 1) {
+  generations g({}, 7, least, 30s, places);
   for (int r = 0; r < size; ++r) CHECK(!g.now().join(worker(r, size), at(0ms)));
   return g;
 }
@@ -153,4 +154,65 @@ TEST_CASE("late ones that cannot belong to the training") {
                  "does not train what the others do: 'the same' there, 'other' here"));
   for (const member& m : {worker(1, 4), worker(0, 3), worker(3, 3), worker(-1, 3)})
     CHECK(contains(g.refuses_late(m).value_or(""), "cannot join a training of 3 that is under way"));
+}
+
+namespace {
+/// The next generation of all members but those that are lost; some of them are spares.
+std::string without(generations& g, std::vector<int> lost, std::vector<int> spares = {}, std::vector<member> late = {}) {
+  for (const member& m : g.now().all()) {
+    if (std::ranges::find(lost, m.rank) != lost.end())
+      g.now().lose_connection(m.rank, at(0ms));
+    else
+      g.come(m.rank, at(0ms), std::ranges::find(spares, m.rank) != spares.end());
+  }
+  return g.form(late, at(0ms)).value_or("");
+}
+}  // namespace
+
+TEST_CASE("a mesh goes on in complete groups of processes with the newest state; the others are spares") {
+  generations g = complete(6, 2, 2);  // (0, 1), (2, 3), (4, 5)
+  CHECK(contains(without(g, {3}), "lost worker 3 (rank 3, node3, pid 103); 5 workers go on, 1 of them as a spare"));
+  CHECK(g.current() == formation{8, {0, 1, 2, 5, 4}, {}, 4, {}});
+  g.now().fail(0, 3, "gradients: process 3 has ended", at(0ms));  // numbers are not in the order of ranks
+  CHECK(contains(g.now().failure(), "process 3 is worker 5 (rank 5"));
+  CHECK(contains(without(g, {1}, {4}), "; 4 workers go on, 2 of them as spares"));
+  CHECK(g.current() == formation{9, {0, 5, 2, 4}, {}, 2, {}});
+  CHECK(without(g, {5}, {2, 4}).empty());
+  CHECK(contains(g.end(),
+                 "lost worker 5 (rank 5, node5, pid 105): the training does not go on without a process that has part 2 "
+                 "of 2 of the network"));
+}
+
+TEST_CASE("a late process of a mesh is taken in when a spare forms a group with it") {
+  generations g = complete(4, 2, 2);
+  without(g, {3});
+  CHECK(g.current() == formation{8, {0, 1, 2}, {}, 2, {}});
+  CHECK(!g.can_grow({}));
+  CHECK(!g.can_grow({worker(0, 4, 70)}));  // there is a spare with that place already
+  const member back = worker(3, 4, 73);
+  CHECK(g.can_grow({back}));
+  CHECK(without(g, {1}, {2}, {back}).empty());
+  CHECK(contains(g.end(), ": the training does not go on without a process that has part 2"));
+
+  generations h = complete(4, 2, 2);
+  without(h, {3});
+  CHECK(without(h, {}, {2}, {back}) ==
+        "generation 9 of the cluster: taken in worker 3 (rank 3, node3, pid 103); 4 workers go on");
+  CHECK(h.current() == formation{9, {0, 1, 2, 3}, {3}, 0, {2}});  // 2 lacks the newest state, 3 is new
+  without(h, {3}, {2});                                           // before 2 has received it
+  CHECK(h.current() == formation{10, {0, 1, 2}, {}, 2, {}});
+}
+
+TEST_CASE("spares of a mesh form a group again, and a late process without others waits") {
+  generations g = complete(6, 2, 2);
+  without(g, {3});
+  without(g, {2}, {4});  // (0, 1) is left of those with the newest state, and 5
+  CHECK(g.current() == formation{9, {0, 1, 4, 5}, {}, 2, {}});
+  CHECK(g.can_grow({}));
+  CHECK(contains(without(g, {}, {4, 5}), "generation 10 of the cluster: 4 workers go on"));
+  CHECK(g.current() == formation{10, {0, 1, 4, 5}, {}, 0, {2, 3}});
+  const member back = worker(2, 6, 72);
+  CHECK(!g.can_grow({back}));
+  without(g, {}, {}, {back});
+  CHECK(g.current() == formation{11, {0, 1, 4, 5}, {}, 0, {}});
 }

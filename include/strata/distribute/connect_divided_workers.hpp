@@ -1,6 +1,7 @@
 // How strategies meet whose workers have a part of the layers each. Needs gRPC.
 // needs: grpc protozero
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <strata/base/error.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
@@ -8,15 +9,16 @@
 
 namespace strata::detail {
 
-/// Connects the workers of the cluster that the strategy's resolver names. Throws as connect_workers does, and strata::error for
-/// elastic_options.
+/// Connects the workers of the cluster that the strategy's resolver names. places: of a group of a mesh, whose groups may leave;
+/// 0: the training is not elastic. Throws as connect_workers does, and strata::error for elastic_options where it is not.
 template <class Program, class Strategy>
 control::worker_connections connect_divided_workers(const Strategy& strategy, const typename Program::optimizer& optimizer,
-                                                    std::uint64_t seed) {
+                                                    std::uint64_t seed, int places = 0) {
   const multi_worker_options& options = strategy.options;
-  if (options.elastic.least_workers > 0) throw_error(divided_layers_are_not_elastic);
+  if (options.elastic.least_workers > 0 && places == 0) throw_error(divided_layers_are_not_elastic);
   return connect_workers(members_that_train(Strategy::name, strategy.resolver), options,
-                         describe_program<Program>(seed, options.compute, options.communication, optimizer, 0));
+                         describe_program<Program>(seed, options.compute, options.communication, optimizer, 0),
+                         std::max(1, places));
 }
 
 }  // namespace strata::detail

@@ -4,13 +4,17 @@
 #include <strata/distribute/connect_divided_workers.hpp>
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
+#include <strata/distribute/synchronous/regrouped_meshes.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace strata {
 
 /// `multi_worker_mesh<tf_config, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{}`: a mesh whose ranks are the workers
-/// of a cluster. Workers with consecutive numbers form a group. Each worker runs the same program on the same data set. Throws as
-/// multi_worker_mirrored does; elastic_options are refused, because each worker has a part of the layers.
+/// of a cluster. Workers with consecutive numbers form a group. Each worker runs the same program on the same data set. With
+/// several groups and elastic_options the training goes on when workers are lost, as long as the chief and one worker of each
+/// place of a group are left: in as many complete groups as there are, to the same bits. Throws as multi_worker_mirrored does;
+/// elastic_options are refused where there is one group.
 template <class Resolver, class... Parts>
 struct multi_worker_mesh : detail::refusing<one_device<>> {
   static_assert(sizeof(detail::spoken<detail::mesh_verdict<detail::resolver_verdict<Resolver>, Parts...>>()) > 0,
@@ -22,6 +26,7 @@ multi_worker_mesh(Resolver, Given...) -> multi_worker_mesh<Resolver, type_list<G
 template <cluster_resolver Resolver, int Groups, int Ranks, class Map, class Backend>
 struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
   using communicator = control::worker_connections;
+  using fit_callback = late_workers;
   static constexpr auto name = "multi_worker_mesh";
   Resolver resolver{};
   multi_worker_options options{};
@@ -29,13 +34,20 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
   template <class Program>
   using verdict = detail::tensor_verdict<Program, Map, Ranks, Groups, Backend>;
   template <class Program>
-  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<communicator>>;
+  using executor = std::conditional_t<
+      (Groups > 1),
+      regrouping_executor<Program, detail::groups_of_tensor_ranks<Program, Groups, Ranks, Map, Backend>, communicator>,
+      tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<communicator>>>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(
-        detail::connect_divided_workers<Program>(*this, optimizer, seed), optimizer, seed, options.compute);
-    return {std::move(optimizer), seed, options.compute, std::move(ranks)};
+    communicator processes = detail::connect_divided_workers<Program>(*this, optimizer, seed, Groups > 1 ? Ranks : 0);
+    if constexpr (Groups > 1) {
+      return {std::move(optimizer), seed, options.compute, std::move(processes)};
+    } else {
+      auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, options.compute);
+      return {std::move(optimizer), seed, options.compute, std::move(ranks)};
+    }
   }
 };
 
@@ -44,7 +56,9 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
 template <cluster_resolver Resolver, int Groups, class Cut, class MicroBatches, class Schedule, class Backend>
 struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend>> {
   using communicator = control::worker_connections;
-  using of_pipeline = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, communicator>;
+  using split = pipelined<Cut, MicroBatches, Schedule>;
+  using of_pipeline = split_among<Backend, split, communicator>;
+  using fit_callback = late_workers;
   static constexpr auto name = "multi_worker_mesh";
   Resolver resolver{};
   multi_worker_options options{};
@@ -52,11 +66,15 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBat
   template <class Program>
   using verdict = detail::pipelines_verdict<Program, Groups, of_pipeline>;
   template <class Program>
-  using executor = stage_executor<Program, of_pipeline, communicator, Groups>;
+  using executor =
+      std::conditional_t<(Groups > 1),
+                         regrouping_executor<Program, detail::groups_of_pipelines<Program, Groups, split, Backend>, communicator>,
+                         stage_executor<Program, of_pipeline, communicator, Groups>>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    communicator processes = detail::connect_divided_workers<Program>(*this, optimizer, seed);
+    communicator processes =
+        detail::connect_divided_workers<Program>(*this, optimizer, seed, Groups > 1 ? split::table.places : 0);
     return {std::move(optimizer), seed, options.compute, std::move(processes)};
   }
 };

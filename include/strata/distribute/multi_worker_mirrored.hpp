@@ -62,13 +62,14 @@ cluster members_that_train(const char* strategy, Resolver resolver) {
   return members;
 }
 inline control::worker_connections connect_workers(const cluster& members, const multi_worker_options& options,
-                                                   const std::string& description) {
+                                                   const std::string& description, int places = 1) {
   return {members,
           description,
           {.communication = options.communication,
            .control = options.control,
            .elastic = options.elastic,
-           .start_timeout = options.start_timeout}};
+           .start_timeout = options.start_timeout,
+           .places = places}};
 }
 }  // namespace detail
 

@@ -26,6 +26,7 @@ class whole_slots;
 template <communicator Communicator>
 struct process_split_options : compute_options {
   process_group_over<Communicator>* group = nullptr;  // it outlives the engine
+  int first_groups = 1;                               // pipelines at the start of the training: later there may be fewer
 };
 
 /// With P places, processes g * P to g * P + P - 1 are pipeline g. Its process p computes the stages of place p, with one thread,
@@ -56,8 +57,8 @@ class process_split_engine : public split_engine<Program, Backend> {
   // What processes tell each other before a step: the number of samples, then penalties.
   static constexpr std::size_t told = 1 + (layout.has_regularizers() ? std::size_t(trained.count) : 0);
 
-  group_type* group_;  // all processes
-  int place_, first_;  // of this process; of which rank its pipeline begins
+  group_type* group_;                 // all processes
+  int place_, first_, first_groups_;  // of this process; of which rank its pipeline begins; pipelines at the start
   pipeline_type pipeline_;
   // For each transfer between processes: a place for each micro-batch of a step, so that nothing has to wait for room.
   std::vector<memory> messages_;
@@ -79,6 +80,7 @@ class process_split_engine : public split_engine<Program, Backend> {
         group_(how.group),
         place_(group_->rank() % places),
         first_(group_->rank() - place_),
+        first_groups_(how.first_groups),
         pipeline_(group_->processes(), first_, 1, places),
         told_(told * std::size_t(group_->size())),
         trained_(pipeline_, slices(true), trained.span(), true),
@@ -109,7 +111,7 @@ class process_split_engine : public split_engine<Program, Backend> {
       if (leaves > 0) measuring_.prepare(group_->processes(), leaf::size, leaves);
       return leaves;
     }
-    const int leaves = this->grow(batch, groups);
+    const int leaves = this->grow(batch, first_groups_);
     if (leaves > 0) share_among(groups);
     return leaves;
   }
@@ -172,6 +174,21 @@ class process_split_engine : public split_engine<Program, Backend> {
   void collect_slots(strata::whole_slots<T>& to, bool in_all) {
     if (in_all || first_ == 0) to.collect(pipeline_, trained_, std::span<const T>(this->slots()), in_all);
   }
+  /// Takes the arrays of an engine of the same place in other groups. is_whole: all its parameters.
+  [[gnu::cold]] void take_state(process_split_engine& from, bool is_whole) {
+    if (is_whole) {
+      std::copy_n(from.weights_.data(), from.weights_.size(), this->weights_.data());
+    } else {
+      from.divide_parameters();
+      own_ = arena<T>(std::size_t(arenas.size[place_]));
+      std::copy_n(from.own_.data(), arenas.size[place_], own_.data());
+      this->weights_ = {};
+      this->own_weights_ = own_.data();
+      is_divided_ = true;
+    }
+    std::copy_n(from.slots_.data(), from.slots_.size(), this->slots_.data());
+    this->parameters_changed();
+  }
   void keep_slots_of(strata::whole_slots<T>& all) { all.keep(this->slices_, this->slots()); }
 
   void measure() {
@@ -206,7 +223,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     if (is_divided_) return;
     own_.grow(std::size_t(arenas.size[place_]));
     for (const auto* of_kind : {&trained_, &state_})
-      for (const arena_slice& s : of_kind->own(pipeline_))
+      for (const arena_slice& s : of_kind->of_all()[std::size_t(place_)])  // the processes may be in other groups already
         std::copy_n(this->weights_.data() + s.begin, s.size(), own_.data() + s.at);
     this->weights_ = {};
     this->own_weights_ = own_.data();

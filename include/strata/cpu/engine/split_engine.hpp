@@ -107,7 +107,8 @@ class split_engine : public cpu_engine<Program, Backend> {
     for (int i = 0; i < rows; ++i) rows_.push_back(std::make_unique<row>());
   }
 
-  /// For a training batch: the most leaves, or 0 if there is room for it.
+  /// For a training batch: the most leaves, or 0 if there is room for it. Throws strata::error if `processes` times as many
+  /// micro-batches are not of equal size.
   int grow(int batch, int processes) {
     refuse_unequal_micro_batches(batch, processes);
     const batch_division most = leaves_.grow(batch, purpose::training);

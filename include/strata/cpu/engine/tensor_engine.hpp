@@ -49,8 +49,9 @@ inline constexpr auto copies_of = [] {
 }();
 }  // namespace detail
 
-/// What the engine of a rank does besides computing its part of the layers, which Engine does: after an update ranks send each
-/// other the copies of parts of kernels. Where parameters have penalties, those of divided ones are added up in the order of
+/// What the engine of a rank does besides computing its part of the layers, which Engine does: after an update, before
+/// anything else is computed, ranks send each other the copies of parts of kernels. The update itself sends nothing, so all ranks
+/// can complete it even if one is lost. Where parameters have penalties, those of divided ones are added up in the order of
 /// ranks.
 template <class Program, class Engine>
 class engine_of_rank : public Engine {
@@ -74,6 +75,7 @@ class engine_of_rank : public Engine {
   }();
 
   rank_exchange<T>* exchange_;  // while no layer is computed
+  bool has_old_copies_ = true;
 
   /// exchange: it outlives the engine.
   engine_of_rank(const typename Engine::options& how, leaf_policy policy, int slots, rank_exchange<T>* exchange)
@@ -84,6 +86,11 @@ class engine_of_rank : public Engine {
   }
 
  public:
+  void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    if (has_old_copies_) share_copies();
+    has_old_copies_ = false;
+    base::begin(why, batch, random, rank, processes);
+  }
   template <class Done>
   void forward_backward(Done&& done) {
     base::forward_backward(done);
@@ -92,7 +99,7 @@ class engine_of_rank : public Engine {
 
   void update(const typename Program::optimizer& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
     base::update(rules, step, rate, gradient);
-    share_copies();
+    has_old_copies_ = true;
   }
   template <class ShareNorms>
   void update_slices(const typename Program::optimizer&, long, double, const global_gradient<T, host_device>&,

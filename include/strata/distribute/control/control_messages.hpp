@@ -15,10 +15,13 @@ struct formation {
   std::uint64_t generation = 0;
   std::vector<int> ranks{};      // in the first generation; the place in this list is the rank in this generation
   std::vector<int> newcomers{};  // places of those that were not in the generation before
+  int computing = 0;             // so many of them, the first ones, form complete groups, the others are spares; 0: no spares
+  std::vector<int> lacking{};    // places in complete groups of spares of the generation before, which lack the newest state
 
   static constexpr auto message_name = "formation";
   using fields = wire::fields<wire::field<1, &formation::generation>, wire::field<2, &formation::ranks>,
-                              wire::field<3, &formation::newcomers>>;
+                              wire::field<3, &formation::newcomers>, wire::field<4, &formation::computing>,
+                              wire::field<5, &formation::lacking>>;
   friend bool operator==(const formation &, const formation &) = default;
 };
 
@@ -33,7 +36,7 @@ struct coordinator_methods {
                               *form_again = "/strata.Coordinator/FormAgain", *announce = "/strata.Coordinator/Announce";
 };
 
-/// The request of `leave` and `form_again`, and answers without content.
+/// The request of `leave`, and answers without content.
 struct empty_message {
   static constexpr auto message_name = "message";
   using fields = wire::fields<>;
@@ -92,6 +95,11 @@ struct join_request {
   std::chrono::milliseconds timeout{};
   static constexpr auto message_name = "join request";
   using fields = wire::fields<wire::field<1, &join_request::who>, wire::field<2, &join_request::timeout>>;
+};
+struct form_again_request {
+  bool is_spare = false;  // the process lacks the newest state of the training
+  static constexpr auto message_name = "form_again request";
+  using fields = wire::fields<wire::field<1, &form_again_request::is_spare>>;
 };
 /// The answer to `join`, `enter` and `form_again`.
 struct join_answer {

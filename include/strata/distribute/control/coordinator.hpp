@@ -43,12 +43,13 @@ class coordinator {
 
  public:
   /// `patience`: how long a new generation waits for a living member that does not ask for it. `members`: the expected number of
-  /// processes; 0: unknown.
+  /// processes; 0: unknown. `places`: of a group, see generations.
   /// Throws strata::error if it cannot listen at `where`, as when the port is in use, if the address is open to other machines
   /// without a proof, or if `options.connections` is less than `members`.
   coordinator(const endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
-              const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0)
-      : service_(std::move(run), generation, options, elastic, patience),
+              const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0,
+              int places = 1)
+      : service_(std::move(run), generation, options, elastic, patience, places),
         server_(where, "the coordinator", service_, options,
                 {.largest_message = largest_request,
                  .memory = (std::size_t(32) << 20) + std::size_t(members) * largest_request,  // all may join at once
@@ -148,11 +149,11 @@ class coordinator {
 
    public:
     service(std::string run, std::uint64_t generation, const control_options& options, const elastic_options& elastic,
-            std::chrono::milliseconds patience)
+            std::chrono::milliseconds patience, int places)
         : run_(std::move(run)),
           options_(options),
           on_change_(elastic.on_change),
-          generations_(options.heartbeat, generation, elastic.least_workers, patience) {}
+          generations_(options.heartbeat, generation, elastic.least_workers, patience, places) {}
 
     const std::shared_ptr<detail::callers>& who_calls() const { return callers_; }
     bool late_one_waits() const { return late_one_waits_.load(std::memory_order_relaxed); }
@@ -275,7 +276,7 @@ class coordinator {
         return out.add(c);
       }
       if (c.method == methods::form_again && generations_.is_elastic()) {
-        generations_.come(c.from.rank, now);
+        generations_.come(c.from.rank, now, received.body<form_again_request>().is_spare);
         return wait(c, out, clock::time_point::max());
       }
       out.refuse(c, UNIMPLEMENTED, detail::text_of({"the coordinator has no method ", printable(c.method, 100)}));
@@ -342,7 +343,8 @@ class coordinator {
       std::vector<member> late;
       for (const call* w : waiting_)
         if (w->method == methods::enter && generations_.has_place_for(w->who, now)) late.push_back(w->who);
-      late_one_waits_.store(!late.empty(), std::memory_order_relaxed);
+      late_one_waits_.store(generations_.is_elastic() && members().is_complete() && generations_.can_grow(late),
+                            std::memory_order_relaxed);
       if (const auto change = generations_.form(late, now)) {
         news_.push_back(*change);
         stir_.notify_all();

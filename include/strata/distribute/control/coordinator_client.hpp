@@ -120,13 +120,14 @@ class coordinator_client final : public key_value_store {
     throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " into the training that is under way"}));
   }
   /// A member asks for the next generation, after a failure or to take others in. Returns when that generation has begun. As long
-  /// as `may_last_longer` returns true, it asks again.
-  formation form_again(milliseconds timeout, const std::function<bool()>& may_last_longer = [] { return false; }) {
+  /// as `may_last_longer` returns true, it asks again. is_spare: it lacks the newest state of the training.
+  formation form_again(
+      milliseconds timeout, const std::function<bool()>& may_last_longer = [] { return false; }, bool is_spare = false) {
     // One interval of patience is left for a lost connection.
     connected_ = clock::now() - (heartbeat_.missed - 1) * heartbeat_.interval;
-    auto [status, answer] = insist(methods::form_again, always(empty_message{}), timeout);
+    auto [status, answer] = insist(methods::form_again, always(form_again_request{is_spare}), timeout);
     while (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && may_last_longer())
-      std::tie(status, answer) = insist(methods::form_again, always(empty_message{}), timeout);
+      std::tie(status, answer) = insist(methods::form_again, always(form_again_request{is_spare}), timeout);
     if (status.ok()) return formation_in(answer);
     throw_reason(status);
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE)

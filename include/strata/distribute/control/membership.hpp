@@ -35,9 +35,13 @@ class membership {
 
   explicit membership(heartbeat_options options = {}) : options_(options) {}
   /// A generation that follows another one is complete from the start. Its members keep their ranks, so ranks may be missing.
+  /// all: in the order in which communicators number them.
   membership(heartbeat_options options, const std::vector<member>& all, agreement agreed, time now)
       : options_(options), agreed_(std::move(agreed)), size_(int(all.size())), window_began_(now) {
-    for (const member& m : all) admit(m, now);
+    for (const member& m : all) {
+      admit(m, now);
+      order_.push_back(m.rank);
+    }
   }
 
   /// Returns why the process may not take part, or nothing. Two processes that disagree fail an incomplete generation; a
@@ -321,10 +325,10 @@ class membership {
   }
   bool is_silent(const roster::entry& e, time now) const { return now - e.heard >= options_.missed * options_.interval; }
 
-  /// Communicators number the processes of a generation from 0 without gaps, in the order of their ranks.
+  /// Communicators number the processes of a generation from 0 without gaps; those of the first one have their ranks as numbers.
   const roster::entry* find_process(int number) const {
-    if (!is_complete()) return roster_.find(number);
-    return number < 0 || number >= size_ ? nullptr : &std::next(roster_.all().begin(), number)->second;
+    if (order_.empty()) return roster_.find(number);
+    return number < 0 || number >= size_ ? nullptr : roster_.find(order_[std::size_t(number)]);
   }
 
   static std::string seconds(std::chrono::steady_clock::duration d) {
@@ -337,6 +341,7 @@ class membership {
   heartbeat_options options_;
   roster roster_;
   agreement agreed_;
+  std::vector<int> order_;  // ranks, by number; of a generation that follows another one
   std::map<int, report> reports_;
   std::map<int, absence> absent_;  // that had joined when the generation was incomplete
   std::map<int, std::string> troubles_, works_;

@@ -32,6 +32,7 @@ struct connection_options {
   control_options control{};
   elastic_options elastic{};
   std::chrono::milliseconds start_timeout{};  // until all workers have joined, or a late one is taken in
+  int places = 1;                             // processes that have one copy of the network together, see generations
 };
 
 /// What all workers must agree on: the program and the cluster.
@@ -80,7 +81,7 @@ class worker_connections {
         agreement_on(s.encrypts ? detail::text_of({program, ", encrypted messages"}) : program, members.spec(), least);
     if (members.is_chief())
       s.server = std::make_unique<coordinator>(members.coordinator(), run, options.control, members.generation(), options.elastic,
-                                               patience(), s.self.size);
+                                               patience(), s.self.size, options.places);
     s.client = std::make_shared<coordinator_client>(members.coordinator(), run, options.control, members.generation());
     const auto all = s.client->join(s.self, options.start_timeout, [&](int r) { return to_string(members.task_of_rank(r)); });
     if (all) connect(*all);
@@ -155,6 +156,13 @@ class worker_connections {
   bool is_elastic() const { return state_->options.elastic.least_workers > 0 && !state_->is_alone; }
   int first_size() const { return state_->self.size; }
   const std::vector<int>& newcomers() const { return state_->newcomers; }
+  /// The processes that form complete groups: numbers 0 to computing() - 1. The others are spares.
+  int computing() const { return state_->computing > 0 ? state_->computing : size(); }
+  /// Numbers of those that were spares in the generation before, and lack the newest state of the training.
+  const std::vector<int>& lacking() const { return state_->lacking; }
+  /// Whether this process lacks the newest state of the training, as the coordinator is told when a generation is formed.
+  void set_spare(bool is_spare) { state_->is_spare = is_spare; }
+  /// At the chief: a process waits to join, or spares can compute again.
   bool late_one_waits() const { return state_->server && state_->server->late_one_waits(); }
   bool is_late() const { return !state_->now; }
 
@@ -167,7 +175,8 @@ class worker_connections {
       if (s.now->alive->has_ended()) throw communication_error(s.now->what_was_heard().value_or(last));
       formation all;
       try {
-        all = s.client->form_again(patience() + beats.missed * beats.interval, [&] { return s.now->waits->time_stands(); });
+        all = s.client->form_again(
+            patience() + beats.missed * beats.interval, [&] { return s.now->waits->time_stands(); }, s.is_spare);
       } catch (const communication_error&) {
         if (const std::string trouble = s.now->waits->trouble(); !trouble.empty()) throw communication_error(trouble);
         throw;
@@ -224,7 +233,9 @@ class worker_connections {
     bool is_alone = false, encrypts = false;
     std::unique_ptr<coordinator> server;
     std::shared_ptr<coordinator_client> client;  // of the last generation that this process knows
-    std::vector<int> newcomers;
+    std::vector<int> newcomers, lacking;
+    int computing = 0;  // 0: all
+    bool is_spare = false;
     std::unique_ptr<generation> now;
   };
 
@@ -247,7 +258,7 @@ class worker_connections {
     if (place == all.ranks.end()) throw communication_error("the coordinator has formed a generation without this process");
     if (s.now) s.now->alive->stop();
     s.client = std::make_shared<coordinator_client>(*s.client, all.generation);
-    s.newcomers = all.newcomers;
+    s.newcomers = all.newcomers, s.lacking = all.lacking, s.computing = all.computing;
     auto next = std::make_unique<generation>(int(place - all.ranks.begin()), int(all.ranks.size()));
     generation& g = *next;
     g.client = s.client;

@@ -22,7 +22,9 @@
 namespace strata {
 
 /// Base of a synchronous executor Self, and its process group. Self has `step()`, `set_step(step)`, `parameters_changed()`,
-/// `lasting_arrays()` (the bytes of parameters and slots), `prepare_messages(leaves, purpose)` and `forget_messages()`.
+/// `lasting_arrays()` (the bytes of parameters and slots), `prepare_messages(leaves, purpose)` and `forget_messages()`. Where
+/// processes have different parts of the network it has, too, `before_admission()` and `after_admission()`: all members call them
+/// before and after the generation that takes others in.
 template <class Self, communicator Communicator>
 class collective_operations {
  protected:
@@ -116,7 +118,9 @@ class collective_operations {
   bool admit() {
     if constexpr (may_be_elastic) {
       if (!is_elastic() || votes_[1] == 0) return false;
+      if constexpr (requires { self().before_admission(); }) self().before_admission();
       form_again("a process joins the training");
+      if constexpr (requires { self().after_admission(); }) self().after_admission();
       return !processes_.newcomers().empty();
     }
     return false;
@@ -218,34 +222,13 @@ class collective_operations {
     return true;
   }
   static int first_size(const Communicator& processes) {
-    if constexpr (may_be_elastic) return processes.first_size();
-    return processes.size();
+    if constexpr (requires { processes.first_size(); })
+      return processes.first_size();
+    else
+      return processes.size();
   }
   static std::span<std::byte> bytes_of(auto& one) { return std::as_writable_bytes(std::span(&one, 1)); }
 
- private:
-  /// In an elastic group the chief sends a second number: whether a process waits to join.
-  static constexpr std::size_t vote_width = may_be_elastic ? 2 : 1;
-
-  leaf_exchange<connections> vote_exchange_, gathering_;
-  double vote_ = 0;
-  std::vector<double> votes_;  // of all processes in the last step; empty until the first vote
-  [[no_unique_address]] std::conditional_t<may_be_elastic, elastic_progress, nothing> progress_;
-
-  Self& self() { return static_cast<Self&>(*this); }
-
-  void begin_votes(std::vector<double>& all) {
-    vote_exchange_.begin(processes_, processes_.size(), vote_width, [&](int r) { return &all[vote_width * std::size_t(r)]; });
-  }
-  void finish_votes(std::vector<double>& all) {
-    vote_exchange_.finish(processes_, processes_.size(), vote_width, [&](int r) { return &all[vote_width * std::size_t(r)]; });
-  }
-
-  void begin_to_vote(double result = 0) {
-    votes_.assign(vote_width * std::size_t(processes_.size()), 0);
-    votes_[0] = result;
-    vote_exchange_.prepare(processes_, vote_width, processes_.size());
-  }
   template <class F>
   static void in_pieces(std::span<std::byte> bytes, F&& f) {
     constexpr std::size_t most = std::size_t{1} << 20;
@@ -281,6 +264,30 @@ class collective_operations {
         why = e.what();
       }
     }
+  }
+
+ private:
+  /// In an elastic group the chief sends a second number: whether a process waits to join.
+  static constexpr std::size_t vote_width = may_be_elastic ? 2 : 1;
+
+  leaf_exchange<connections> vote_exchange_, gathering_;
+  double vote_ = 0;
+  std::vector<double> votes_;  // of all processes in the last step; empty until the first vote
+  [[no_unique_address]] std::conditional_t<may_be_elastic, elastic_progress, nothing> progress_;
+
+  Self& self() { return static_cast<Self&>(*this); }
+
+  void begin_votes(std::vector<double>& all) {
+    vote_exchange_.begin(processes_, processes_.size(), vote_width, [&](int r) { return &all[vote_width * std::size_t(r)]; });
+  }
+  void finish_votes(std::vector<double>& all) {
+    vote_exchange_.finish(processes_, processes_.size(), vote_width, [&](int r) { return &all[vote_width * std::size_t(r)]; });
+  }
+
+  void begin_to_vote(double result = 0) {
+    votes_.assign(vote_width * std::size_t(processes_.size()), 0);
+    votes_[0] = result;
+    vote_exchange_.prepare(processes_, vote_width, processes_.size());
   }
   bool catch_up()
     requires may_be_elastic
@@ -332,7 +339,7 @@ class collective_operations {
     progress_.result = std::move(result);
     for (std::size_t i = 0; i < copies.size(); ++i) std::ranges::copy(copies[i], arrays[i].begin());
     begin_to_vote(result_of_vote);
-    self().parameters_changed();
+    if (!arrays[0].empty()) self().parameters_changed();
   }
 };
 

@@ -1,5 +1,8 @@
 // The reduction of a process group: leaf gradients of an engine in, the gradient of the global batch on its device out.
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <strata/base/arena.hpp>
 #include <strata/distribute/host_side.hpp>
 #include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <utility>
@@ -21,6 +24,7 @@ class reduction_through_host : protected gradient_reduction {
   T* sum_[1] = {};
   [[no_unique_address]] std::conditional_t<on_host, nothing, typename device::template buffer<T>> on_device_;
   int leaves_ = 0;
+  arena<T> kept_;
 
  public:
   /// gathers, in_windows: see tree_reduction. An engine that updates slices only does without gathering.
@@ -54,6 +58,14 @@ class reduction_through_host : protected gradient_reduction {
       engine.on().copy_to_device(engine.queue(), std::span<const T>(sum, std::size_t(size)), sum_[0]);
     }
     return reduced<device>(sum_, 1, samples);
+  }
+  /// The last sum outlives the memory for messages: its elements are copied.
+  [[gnu::cold]] void keep_sum(long elements)
+    requires on_host
+  {
+    kept_ = arena<T>(std::size_t(elements));
+    std::copy_n(sum_[0], elements, kept_.data());
+    sum_[0] = kept_.data();
   }
 };
 

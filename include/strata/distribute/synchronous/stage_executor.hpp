@@ -25,15 +25,14 @@ struct holds_group {
 template <communicator C, int Groups>
 struct same_layers {
   using type = subgroup<std::remove_reference_t<decltype(std::declval<process_group_over<C>&>().processes())>>;
-  static type of(process_group_over<C>& all) {
-    const int layers = all.size() / Groups;
-    return {all.processes(), all.rank() % layers, layers, Groups};
+  static type of(process_group_over<C>& all, int places) {
+    return {all.processes(), all.rank() % places, places, all.size() / places, Groups};
   }
 };
 template <communicator C>
 struct same_layers<C, 1> {
   using type = alone;
-  static alone of(process_group_over<C>&) { return {}; }
+  static alone of(process_group_over<C>&, int) { return {}; }
 };
 
 /// Something that is the same in all processes.
@@ -61,7 +60,7 @@ template <communicator C>
 /// layers, so the step is that of one process, or that of processes that divide batches; what all processes agree on goes over
 /// the group. In a step each process has the parameters and slots of its stages only; between two epochs it has all parameters.
 /// Throws strata::error, in all processes, if there are not as many processes as places of all groups, or if they have different
-/// programs or stages.
+/// programs or stages. The number of groups at the start decides how a batch is cut into leaves; there may be fewer.
 template <class Program, class Backend, communicator C, int Groups = 1>
 class stage_executor : detail::holds_group<C>,
                        public synchronous_executor<Program, Backend, typename detail::same_layers<C, Groups>::type> {
@@ -73,9 +72,13 @@ class stage_executor : detail::holds_group<C>,
   strata::whole_slots<T> whole_slots_;
 
  public:
-  stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes)
-      : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute)},
-        base(std::move(optimizer), seed, engine_options{compute, group_.get()}, same_layers::of(*group_)),
+  /// groups: that there are.
+  stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes,
+                 int groups = Groups)
+      : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute,
+                                      groups)},
+        base(std::move(optimizer), seed, engine_options{compute, group_.get(), Groups},
+             same_layers::of(*group_, Backend::split::table.places)),
         whole_slots_(layout_of_program<Program>.trainable, base::optimizer().slots()) {}
 
   process_group_over<C>& group() { return *group_; }
@@ -89,6 +92,18 @@ class stage_executor : detail::holds_group<C>,
     group_->exchange_votes();
     return sums;
   }
+  /// See synchronous_executor.
+  metric_sums<Program> begin_step(const samples<T>& batch) {
+    whole_slots_.forget();
+    return base::begin_step(batch);
+  }
+  /// Takes the place of an executor of the same stages in other groups, from which nothing but its arrays is needed. is_whole:
+  /// its parameters are whole.
+  void take_state(stage_executor& from, bool is_whole) {
+    this->engine().take_state(from.engine(), is_whole);
+    this->set_step(from.step());
+  }
+
   metric_sums<Program> finish() {
     this->engine().collect_parameters();
     return {};
@@ -145,7 +160,7 @@ class stage_executor : detail::holds_group<C>,
     if (this->engine().are_parameters_divided()) detail::refuse_divided_parameters("stages in processes");
   }
   static auto agreed(std::unique_ptr<process_group_over<C>> group, const typename Program::optimizer& optimizer,
-                     std::uint64_t seed, const compute_options& compute) {
+                     std::uint64_t seed, const compute_options& compute, int groups) {
     constexpr const auto& table = Backend::split::table;
     constexpr const auto& plan = plan_of<Program, Backend>;
     constexpr const auto& stages = stage_plan_of<Program, Backend>;
@@ -161,9 +176,9 @@ class stage_executor : detail::holds_group<C>,
                                         {"leaves", std::to_string(compute.leaves)},
                                         {"optimizer", detail::text_of_optimizer(optimizer)},
                                         {"program", detail::text_of_program<Program>(), false}});
-    if (group->size() != table.places * Groups)
+    if (group->size() != table.places * groups)
       throw_error({"the network is cut for ", table.places, " processes",
-                   Groups > 1 ? detail::text_of({" in each of ", Groups, " groups, which are ", table.places * Groups}) : "",
+                   Groups > 1 ? detail::text_of({" in each of ", groups, " groups, which are ", table.places * groups}) : "",
                    ", but there are ", group->size()});
     return group;
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <strata/base/arena.hpp>
 #include <strata/base/exceptions.hpp>
@@ -106,8 +107,9 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
   bool keeps_totals_ = false;
   long expected_steps_ = 1;
-  std::vector<double> statistics_;  // of the whole batch, of one group at a time
-  arena<T> gradient_;               // see keep_gradient
+  std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
+  arena<T> gradient_;                                                        // see keep_gradient
+  std::optional<global_gradient<T, typename engine_type::device>> reduced_;  // see begin_step
 
  public:
   using backend = Backend;
@@ -228,6 +230,32 @@ class synchronous_executor
     return out;
   }
 
+  /// train_step in two parts, for an executor whose processes agree in between: all that needs messages, and the update, which
+  /// sends none. After an error the first part may be begun again.
+  metric_sums<Program> begin_step(const samples<T>& batch)
+    requires(among_processes && !keeps_slices)
+  {
+    begin(purpose::training, batch);
+    compute_gradients();
+    reduced_ = reduce(batch.count);
+    refuse_other_batches(batch.count);
+    return sums_of_step(false);
+  }
+  void end_step()
+    requires(among_processes && !keeps_slices)
+  {
+    update_by(*reduced_, learning_rate());
+  }
+  /// Between the two: end_step() needs the memory for messages no longer.
+  [[gnu::cold]] void keep_reduced_gradient()
+    requires(among_processes && !keeps_slices)
+  {
+    if constexpr (requires { engine_.gradient_elements(); })
+      reduction_.keep_sum(engine_.gradient_elements());
+    else
+      reduction_.keep_sum(layout.trainable);
+  }
+
   metric_sums<Program> finish() {
     collect_parameters();
     return {};
@@ -339,17 +367,24 @@ class synchronous_executor
       if (!engine_.are_parameters_divided()) engine_.divide_parameters(windows_.segments(), windows_.own());
     begin(purpose::training, batch);
     const double rate = learning_rate();
-    const bool at_once = train_at_once(rate);
-    if (!at_once) {
-      compute_gradients();
-      const auto gradient = reduce(batch.count);
-      refuse_other_batches(batch.count);
-      update(rate, gradient);
-      if constexpr (plan.needs_whole_leaf()) engine_.update_state();
+    if (train_at_once(rate)) {
+      end_update();
+      return sums_of_step(true);
     }
+    compute_gradients();
+    const auto gradient = reduce(batch.count);
+    refuse_other_batches(batch.count);
+    update_by(gradient, rate);
+    return sums_of_step(false);
+  }
+  void update_by(const global_gradient<T, typename engine_type::device>& gradient, double rate) {
+    update(rate, gradient);
+    if constexpr (plan.needs_whole_leaf()) engine_.update_state();
+    end_update();
+  }
+  void end_update() {
     host_.updated();
     set_step(step() + 1);
-    return sums_of_step(at_once);
   }
   metric_sums<Program> sums_of_step([[maybe_unused]] bool at_once) {
     if constexpr (totalling_engine<engine_type> && !among_processes)

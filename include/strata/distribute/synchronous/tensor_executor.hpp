@@ -184,10 +184,10 @@ struct all_ranks_in_one_process {
   connection& connection_of(int i, int place = 0) { return members_[std::size_t(place)][std::size_t(i)]; }
 };
 /// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
-/// other layers.
+/// other layers. groups: that there are.
 template <class Program, class Map, int Ranks, int Groups, communicator C>
 [[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
-                                                   const compute_options& compute) {
+                                                   const compute_options& compute, int groups = Groups) {
   one_rank_per_process<C> all{std::make_unique<process_group_over<C>>(std::move(processes))};
   using network = network_of_rank<typename Program::network, Map, Ranks>;
   std::string divided;
@@ -203,9 +203,9 @@ template <class Program, class Map, int Ranks, int Groups, communicator C>
                                    {"leaves", std::to_string(compute.leaves)},
                                    {"optimizer", text_of_optimizer(optimizer)},
                                    {"program", text_of_program<Program>(), false}});
-  if (all.group_->size() != Ranks * Groups)
+  if (all.group_->size() != Ranks * groups)
     throw_error({"layers are divided among ", Ranks, " processes",
-                 Groups > 1 ? text_of({" in each of ", Groups, " groups, which are ", Ranks * Groups}) : "", ", but there are ",
+                 Groups > 1 ? text_of({" in each of ", groups, " groups, which are ", Ranks * groups}) : "", ", but there are ",
                  all.group_->size()});
   return all;
 }
@@ -272,7 +272,7 @@ class tensor_executor : Places, public executor_defaults {
       if constexpr (Groups == 1)
         return {};
       else
-        return {all, all.rank() % Ranks, Ranks, Groups};
+        return {all, all.rank() % Ranks, Ranks, all.size() / Ranks, Groups};
     }
   };
   using team = typename host_arithmetic<typename host_backend_of<Base>::type>::team;
@@ -296,7 +296,7 @@ class tensor_executor : Places, public executor_defaults {
       ranks_.push_back(std::make_unique<rank_here>(static_cast<Places&>(*this), i, optimizer, seed, compute));
     if constexpr (!Places::in_one_process) {
       batch_sizes_ = std::make_unique<exchange_over<double, part_of_group>>(
-          part_of_group(this->connection_of(0), 0, 1, Ranks * Groups), "the sizes of batches");
+          part_of_group(this->connection_of(0), 0, 1, this->connection_of(0).size()), "the sizes of batches");
       batch_sizes_->reserve(1);
     }
     team_ = std::make_unique<team>(this->count());
@@ -351,6 +351,32 @@ class tensor_executor : Places, public executor_defaults {
     if constexpr (!Places::in_one_process) group().exchange_votes();
     return sums;
   }
+  /// See synchronous_executor. The update of ranks with a part of the layers sends no messages.
+  metric_sums<Program> begin_step(const samples<T>& batch) {
+    refuse_other_batches(batch.count);
+    is_whole_ = false;
+    whole_ = {};
+    whole_slots_ = {};
+    return first().begin_step(batch);
+  }
+  void end_step() { first().end_step(); }
+  void keep_reduced_gradient() { first().keep_reduced_gradient(); }
+  /// Takes the place of an executor of the same part in other groups, from which nothing but its arrays is needed. is_whole: its
+  /// parameters are whole.
+  void take_state(tensor_executor& from, bool is_whole) {
+    executor_of_one& here = first();
+    std::ranges::copy(from.first().parameters(), here.parameters().data());
+    std::ranges::copy(from.first().slots(), here.slots().data());
+    here.parameters_changed();
+    is_whole_ = is_whole;
+    whole_ = {};
+    if (is_whole) {
+      whole_.grow(std::size_t(layout.size));
+      std::copy_n(from.whole_.data(), layout.size, whole_.data());
+    }
+    set_step(from.step());
+  }
+
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     refuse_other_batches(batch.count);
     return on_all([&](executor_of_one& e) { return e.evaluate_step(batch); });

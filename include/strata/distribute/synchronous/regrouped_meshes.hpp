@@ -1,0 +1,51 @@
+// The meshes of a regrouping_executor: groups of pipelines, and of ranks that have parts of the layers.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <strata/distribute/synchronous/regrouping_executor.hpp>
+#include <strata/distribute/synchronous/stage_executor.hpp>
+#include <strata/distribute/synchronous/tensor_executor.hpp>
+#include <strata/program/kernel_list.hpp>
+#include <strata/program/split.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata::detail {
+
+/// What a regrouping_executor makes in each generation.
+template <class Program, int Groups, int Ranks, class Map, class Backend>
+struct groups_of_tensor_ranks {
+  static constexpr int places = Ranks, first_groups = Groups;
+  static constexpr bool predicts_alone = false;
+  template <communicator C>
+  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, one_rank_per_process<C>>;
+  template <communicator C>
+  static std::unique_ptr<executor<C>> make(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
+                                           const compute_options& compute, int groups) {
+    auto ranks = agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, compute, groups);
+    return std::make_unique<executor<C>>(optimizer, seed, compute, std::move(ranks));
+  }
+
+  // What print_plan prints.
+  using program_of_one = program_of_rank<Program, Map, Ranks>;
+  using backend = tensor_backend<Backend>;
+  static constexpr int groups = Groups;
+  static std::vector<listed_kernel> kernels() { return kernel_list<program_of_one, backend>(); }
+};
+
+template <class Program, int Groups, class Split, class Backend>
+struct groups_of_pipelines {
+  static constexpr int places = Split::table.places, first_groups = Groups;
+  static constexpr bool predicts_alone = true;
+  template <communicator C>
+  using executor = stage_executor<Program, split_among<Backend, Split, C>, C, Groups>;
+  template <communicator C>
+  static std::unique_ptr<executor<C>> make(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
+                                           const compute_options& compute, int groups) {
+    return std::make_unique<executor<C>>(optimizer, seed, compute, std::move(processes), groups);
+  }
+
+  using backend = split_among<Backend, Split, alone>;  // what print_plan prints
+};
+
+}  // namespace strata::detail

@@ -1,0 +1,164 @@
+// An elastic mesh that loses a process at any of its messages, and takes it in again: the bits of one device. Processes are
+// threads.
+#include <doctest/doctest.h>
+
+#include "mortal_process.hpp"
+#include "repetitions.hpp"
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <strata/distribute/synchronous/regrouped_meshes.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/backup_and_restore.hpp>
+#include <strata/train/late_workers.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+using namespace strata;
+using namespace std::chrono_literals;
+using strata::test::mortal, strata::test::registry, strata::test::death;
+using strata::test::repetitions;
+
+namespace {
+using net = sequential<input<28, 28, 1>, flatten, dense<6, relu>, dropout<0.2_r>, dense<8, relu>, dense<10, softmax>>;
+constexpr int places = 2, groups = 3;
+
+template <class Program>
+using tensor_ranks =
+    detail::groups_of_tensor_ranks<Program, groups, places, layout_map<rule<"dense*", by_columns>>, default_backend>;
+template <class Program>
+using pipelines =
+    detail::groups_of_pipelines<Program, groups, pipelined<balanced<places>, micro_batches<2>, one_forward_one_backward>,
+                                default_backend>;
+
+template <template <class> class Mesh>
+struct elastic_mesh {
+  static constexpr auto name = "elastic_mesh";
+  mortal processes;
+  using fit_callback = late_workers;
+
+  template <class Program>
+  using executor = regrouping_executor<Program, Mesh<Program>, mortal>;
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return {std::move(optimizer), seed, {.threads = 1, .leaves = 8}, processes};
+  }
+};
+
+struct outcome {
+  std::vector<float> weights{};
+  double loss = 0, val_accuracy = 0;
+  bool died = false;
+  std::string problem{};
+
+  bool operator==(const outcome& o) const {
+    return weights.size() == o.weights.size() &&
+           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && loss == o.loss &&
+           val_accuracy == o.val_accuracy;
+  }
+};
+
+/// So that a late one need not hurry.
+struct take_time {
+  std::chrono::milliseconds pause;
+  void on_batch_end(training_state&) { std::this_thread::sleep_for(pause); }
+};
+
+outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
+  static const data::digits digits = data::synthetic_digits(120, 3);
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  const history past = model.fit(digits | data::shuffle(120) | data::batch<48>, epochs(2), validation(digits | data::batch<60>),
+                                 take_time{pause}, verbose::off);  // 120 = 2 x 48 + 24
+  const auto w = model.parameters();
+  return {{w.begin(), w.end()}, past["loss"].back(), past["val_accuracy"].back()};
+}
+template <template <class> class Mesh>
+outcome survived(const mortal& processes, std::chrono::milliseconds pause = 0ms) {
+  outcome out;
+  try {
+    out = trained(elastic_mesh<Mesh>{processes}, pause);
+  } catch (const death&) {
+    out.died = true;
+  } catch (const std::exception& e) {
+    out.problem = e.what();
+  }
+  return out;
+}
+
+struct victim {
+  int process, lives;
+};
+/// Some processes die at a wait. Returns whether the first of them did before the end; the others have the bits of one device.
+template <template <class> class Mesh>
+bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
+  CAPTURE(victims.front().process);
+  CAPTURE(victims.front().lives);
+  CAPTURE(victims.back().process);
+  CAPTURE(victims.back().lives);
+  const auto all = std::make_shared<registry>(places * groups, places);
+  std::vector<outcome> outcomes(places * groups);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < places * groups; ++i) {
+    int lives = -1;
+    for (const victim& v : victims)
+      if (v.process == i) lives = v.lives;
+    threads.emplace_back([&, i, lives] { outcomes[std::size_t(i)] = survived<Mesh>(mortal(all, i, false, lives)); });
+  }
+  for (auto& t : threads) t.join();
+  for (int i = 0; i < places * groups; ++i) {
+    const outcome& o = outcomes[std::size_t(i)];
+    CAPTURE(i);
+    CHECK(o.problem == "");
+    if (!o.died) CHECK(o == expected);
+  }
+  return outcomes[std::size_t(victims[0].process)].died;
+}
+
+template <template <class> class Mesh>
+void dies_at_any(const outcome& expected) {
+  constexpr int stride = 5;  // messages; all of them with 1
+  int lives = 1, process = 1;
+  for (; dies_at<Mesh>({{process, lives}}, expected); lives += stride) process = 1 + (process + 1) % 5;
+  CHECK(lives > 50);
+  // Then another one, in the smaller mesh.
+  for (int first = 2; first < 60; first += 3 * stride) dies_at<Mesh>({{3, first}, {4, first + 15}}, expected);
+}
+
+/// One that has died comes back.
+template <template <class> class Mesh>
+void comes_back(const outcome& expected) {
+  int came_back = 0;
+  for (int again = 0; again < repetitions(4, 2); ++again) {
+    CAPTURE(again);
+    const auto all = std::make_shared<registry>(places * groups, places);
+    std::vector<outcome> outcomes(places * groups + 1);
+    std::vector<std::thread> threads;
+    const int victim = 1 + (again + 2) % 5;
+    for (int i = 0; i < places * groups; ++i)
+      if (i != victim) threads.emplace_back([&, i] { outcomes[std::size_t(i)] = survived<Mesh>(mortal(all, i, false), 20ms); });
+    threads.emplace_back([&] {
+      outcomes[std::size_t(victim)] = survived<Mesh>(mortal(all, victim, false, 8 + 3 * again));
+      outcomes.back() = survived<Mesh>(mortal(all, victim, true, again % 2 == 0 ? -1 : 4 * again));
+    });
+    for (auto& t : threads) t.join();
+    for (const outcome& o : outcomes) {
+      CHECK(o.problem == "");
+      if (!o.died) CHECK(o == expected);
+    }
+    came_back += !outcomes.back().died;
+  }
+  CHECK(came_back > 0);
+}
+}  // namespace
+
+TEST_CASE("a process of a mesh that divides tensors dies at any of its messages: the others have the bits of one device") {
+  const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
+  dies_at_any<tensor_ranks>(expected);
+  comes_back<tensor_ranks>(expected);
+}
+
+TEST_CASE("the same in a mesh of pipelines") {
+  const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
+  dies_at_any<pipelines>(expected);
+  comes_back<pipelines>(expected);
+}
