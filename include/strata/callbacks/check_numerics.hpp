@@ -1,5 +1,6 @@
 // check_numerics: finds the first layer and sample whose output or gradient is nan or infinite.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <compare>
 #include <cstddef>
@@ -61,48 +62,74 @@ class check_numerics : kernel_observer {
  private:
   void begins(const observed_call&) override {}
   bool reads_gradients() const override { return true; }
+  bool reads_devices() const override { return true; }
   void ended(const observed_call& call, const observed_numbers& numbers) override {
     if (call.collects) return;
     const listed_kernel& kernel = kernels_[std::size_t(call.group)];
     const std::size_t count = std::size_t(call.count);
+    const part all{call, numbers, call.first_sample, call.count};
     if (call.direction == pass_direction::forward) {
       for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
-        if (kernel.inputs[k].name.empty()) look(call, numbers, place::input, k, numbers.input[k], count * kernel.inputs[k].size);
-      look(call, numbers, place::output, 0, numbers.output, count * std::size_t(kernel.output.size()));
+        if (kernel.inputs[k].name.empty()) look(all, place::input, k, numbers.input[k], count * kernel.inputs[k].size);
+      look(all, place::output, 0, numbers.output, count * std::size_t(kernel.output.size()));
     } else {
       for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
-        look(call, numbers, place::input_gradient, k, numbers.input_gradient[k], count * kernel.inputs[k].size);
-      for (std::size_t k = 0; k < kernel.parameters.size(); ++k)
-        look(call, numbers, place::parameter_gradient, k, numbers.parameter_gradient[k], kernel.parameters[k].size);
+        look(all, place::input_gradient, k, numbers.input_gradient[k], count * kernel.inputs[k].size);
+      look_at_leaves(all, kernel);
     }
   }
 
-  void look(const observed_call& call, const observed_numbers& numbers, place where, std::size_t index, const void* first,
-            std::size_t size) {
-    if (!first || all_finite(first, size)) return;
+  /// Some samples of a call.
+  struct part {
+    const observed_call& call;
+    const observed_numbers& numbers;
+    std::int64_t first_sample;
+    int count;
+  };
+  /// Each leaf has gradients of its own.
+  void look_at_leaves(const part& all, const listed_kernel& kernel) {
+    const leaves_of_call& leaves = all.numbers.leaves;
+    const int capacity = leaves.capacity > 0 ? leaves.capacity : all.count;
+    for (int l = 0; l < leaves.count && l * capacity < all.count; ++l) {
+      const part leaf{all.call, all.numbers, all.first_sample + l * capacity, std::min(capacity, all.count - l * capacity)};
+      for (std::size_t k = 0; k < kernel.parameters.size(); ++k)
+        if (const void* const first = all.numbers.parameter_gradient[k])
+          look(leaf, place::parameter_gradient, k,
+               static_cast<const std::byte*>(first) + std::size_t(l * leaves.gradient_stride) * element_size_,
+               kernel.parameters[k].size);
+    }
+  }
+
+  void look(const part& of, place where, std::size_t index, const void* first, std::size_t size) {
+    const number_reader* const reader = of.numbers.reader;
+    if (!first || all_finite(reader, first, size)) return;
     std::size_t element = 0;
-    while (std::isfinite(number(first, element))) ++element;
-    const bool forward = call.direction == pass_direction::forward;
-    finding here{call.direction,
-                 forward ? call.group : -call.group,
-                 call.first_sample,
+    if (reader)
+      element = reader->first_not_finite(first, size);
+    else
+      while (std::isfinite(number(reader, first, element))) ++element;
+    const bool forward = of.call.direction == pass_direction::forward;
+    finding here{of.call.direction,
+                 forward ? of.call.group : -of.call.group,
+                 of.first_sample,
                  element,
                  where,
                  int(index),
-                 call.group,
-                 call.count,
-                 number(first, element),
+                 of.call.group,
+                 of.count,
+                 number(reader, first, element),
                  {}};
     const std::lock_guard lock(mutex_);
     if (found_ && found_->key() <= here.key()) return;
-    const auto& parameters = kernels_[std::size_t(call.group)].parameters;
+    const auto& parameters = kernels_[std::size_t(of.call.group)].parameters;
     for (std::size_t k = 0; k < parameters.size(); ++k)
-      if (!all_finite(numbers.parameter[k], parameters[k].size))
+      if (!all_finite(reader, of.numbers.parameter[k], parameters[k].size))
         here.parameters += detail::text_of({here.parameters.empty() ? "" : ", ", parameters[k].name});
     found_ = std::move(here);
   }
 
-  double number(const void* first, std::size_t i) const {
+  double number(const number_reader* reader, const void* first, std::size_t i) const {
+    if (reader) return reader->number(first, i);
     return element_size_ == sizeof(double) ? static_cast<const double*>(first)[i] : double(static_cast<const float*>(first)[i]);
   }
   /// 0 * x is nan where x is not finite.
@@ -117,7 +144,8 @@ class check_numerics : kernel_observer {
     for (const T each : sums) all += each;
     return all == T(0);
   }
-  bool all_finite(const void* first, std::size_t size) const {
+  bool all_finite(const number_reader* reader, const void* first, std::size_t size) const {
+    if (reader) return reader->first_not_finite(first, size) == size;
     return element_size_ == sizeof(double) ? all_finite_of(static_cast<const double*>(first), size)
                                            : all_finite_of(static_cast<const float*>(first), size);
   }

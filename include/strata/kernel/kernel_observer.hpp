@@ -1,5 +1,6 @@
 // What sees every kernel call of a training step: a profiler, or a search for the first number that is not finite.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <strata/kernel/kernel.hpp>
 #include <vector>
@@ -17,11 +18,26 @@ struct observed_call {
   bool collects = false;  // it adds up statistics for a whole-batch operation, whose output and gradients come later
 };
 
+/// Reads the numbers of a call where they are.
+class number_reader {
+ public:
+  /// The index of the first number that is not finite; size, if all are.
+  virtual std::size_t first_not_finite(const void* numbers, std::size_t size) const = 0;
+  virtual double number(const void* numbers, std::size_t i) const = 0;
+
+ protected:
+  number_reader() = default;
+  number_reader(const number_reader&) = default;
+  ~number_reader() = default;
+};
+
 /// The numbers of a call: the pointers of its operands, with their type erased. The gradients of an update that is made at once
 /// (fusing_engine) are not there.
 struct observed_numbers {
   const void *input[max_inputs] = {}, *output = nullptr, *parameter[max_group_parameters] = {};
   const void *input_gradient[max_inputs] = {}, *parameter_gradient[max_group_parameters] = {};
+  leaves_of_call leaves{};                // gradients of parameters: those of each leaf
+  const number_reader* reader = nullptr;  // null: they are in memory of the host
 };
 
 /// Its members are called by the threads that compute, several at once, before and after each kernel of a training step. Where
@@ -32,6 +48,8 @@ class kernel_observer {
   virtual void ended(const observed_call&, const observed_numbers&) = 0;
   /// Whether it reads gradients of parameters, so that each has to be stored before the update.
   virtual bool reads_gradients() const = 0;
+  /// Whether it reads numbers by their number_reader, where there is one, and so can read those of a device.
+  virtual bool reads_devices() const { return false; }
 
  protected:
   kernel_observer() = default;
@@ -57,6 +75,11 @@ class kernel_observers final : public kernel_observer {
       if (each->reads_gradients()) return true;
     return false;
   }
+  bool reads_devices() const override {
+    for (const kernel_observer* each : all_)
+      if (each->reads_gradients() && !each->reads_devices()) return false;
+    return true;
+  }
 };
 
 template <class T>
@@ -65,6 +88,7 @@ observed_numbers observed_numbers_of(const operands<T>& o) {
   for (int k = 0; k < max_inputs; ++k) n.input[k] = o.x[k], n.input_gradient[k] = o.dx[k];
   for (int k = 0; k < max_group_parameters; ++k) n.parameter[k] = o.w[k], n.parameter_gradient[k] = o.dw[k];
   n.output = o.y;
+  n.leaves = o.leaves;
   return n;
 }
 }  // namespace detail

@@ -30,6 +30,7 @@ struct step_context {
   [[no_unique_address]] typename Device::queue queue{};
   kernel_observer* observer = nullptr;                    // of training
   const Device* on = nullptr;                             // set with an observer, unless the device is the host
+  const number_reader* reader = nullptr;                  // for the observer
   leaves_of_call leaves{};                                // of each pass
   const philox* random_of_group = nullptr;                // in memory of a device whose kernels read it there
   const trained_group* trained = nullptr;                 // which groups train while layers are frozen; null: those of the plan
@@ -154,7 +155,9 @@ class kernel_calls {
   }
   [[gnu::cold, gnu::noinline]] void tell_end(const operands<T>& o, const observed_call& call) {
     if constexpr (!device::is_host) step_.on->wait(step_.queue);
-    step_.observer->ended(call, observed_numbers_of(o));
+    observed_numbers numbers = observed_numbers_of(o);
+    numbers.reader = step_.reader;
+    step_.observer->ended(call, numbers);
   }
 
   bool trains(int g) const { return step_.trained ? step_.trained[g].trains : plan.groups[g].trains; }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <limits>
 #include <strata/callbacks/check_numerics.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/program/least_bytes.hpp>
@@ -173,12 +174,73 @@ TEST_CASE("a lost device is one error that names it; the CPU and other devices g
 }
 #endif
 
-TEST_CASE("an observer that reads numbers is refused") {
+TEST_CASE("an observer that reads numbers as if the host had them is refused") {
+  struct reader : kernel_observer {
+    void begins(const observed_call&) override {}
+    void ended(const observed_call&, const observed_numbers&) override {}
+    bool reads_gradients() const override { return true; }
+    void on_train_begin(training_state&, fitted_model& model) { model.observe(*this); }
+  };
   have_devices(1);
   trainer model{sequential<input<2>, dense<1>>{}, sgd{}, mean_squared_error{}, one_device{gpu(0)}};
   const std::vector<float> x(8), y(4);
-  CHECK(error_of([&] { model.fit(x, y, verbosity::off, check_numerics{}); }) ==
-        "an observer that reads numbers of layers, such as check_numerics, needs a strategy on the CPU");
+  reader own;
+  CHECK(error_of([&] { model.fit(x, y, verbosity::off, own); }) ==
+        "an observer that reads numbers of layers, but not by their number_reader, needs a strategy on the CPU");
+}
+
+namespace {
+using checked = sequential<input<6>, dense<5, relu>, dense<3, softmax>>;
+
+/// What check_numerics says on a strategy, if a number of the data or a weight is replaced.
+std::string complaint(const auto& strategy, float number, float weight) {
+  std::vector<float> x(48 * 6);
+  std::vector<std::int32_t> y(48);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1 + float(i % 7);
+  x[(24 + 17) * 6 + 5] = number;
+  trainer model{checked{}, sgd{.learning_rate = 1e-30}, sparse_categorical_crossentropy{}, strategy, seed(3)};
+  std::vector<float> weights(model.parameters().begin(), model.parameters().end());
+  weights[std::size_t(layout_of<checked::items>.slots[2].offset) + 1] = weight;
+  model.set_parameters(weights);
+  return error_of([&] { model.fit(x, y, batch_size(24), shuffle(false), verbosity::off, check_numerics{}); });
+}
+}  // namespace
+
+TEST_CASE("check_numerics says on a GPU what it says on the CPU") {
+  constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const auto same = [](const std::string& begin, const std::string& end, auto... how) {
+    const std::string on_the_cpu = complaint(one_device{{.threads = 1, .leaves = 4}}, how...);
+    CAPTURE(on_the_cpu);
+    CHECK(on_the_cpu.starts_with(begin));
+    CHECK(on_the_cpu.ends_with(end));
+    cuda_options four, streamed;
+    four.leaves = streamed.leaves = 4, streamed.kept_data_memory = 0;
+    have_devices(2);
+    CHECK(complaint(one_device<cuda>{four}, how...) == on_the_cpu);
+    CHECK(complaint(one_device<cuda>{streamed}, how...) == on_the_cpu);
+    CHECK(complaint(mirrored{gpus(), four}, how...) == on_the_cpu);
+  };
+  same("check_numerics: epoch 1, update 2: the data is nan at sample 17 of the batch, number 5", "number 5", not_a_number, 1.0f);
+  same("check_numerics: epoch 1, update 1: the output of dense_1 ", "not finite before this step: dense_1/kernel", 1.0f,
+       infinity);
+
+  // The gradient of a weight is the sum of x / 2 over the four samples of a leaf.
+  const auto overflowing = [](const auto& strategy) {
+    trainer model{sequential<input<2>, dense<2, no_bias>>{}, sgd{.learning_rate = 1e-30}, mean_absolute_error{}, strategy};
+    model.set_parameters(std::vector<float>(model.parameters().size(), 1e-30f));
+    const std::vector<float> y(16);
+    std::vector<float> x(16, 1.0f);
+    std::fill(x.begin() + 8, x.end(), 3e38f);
+    const auto rows = data::from_tensor_slices(data::array<float, shape{2}>(x), data::array<float, shape{2}>(y));
+    return error_of([&] { model.fit(rows | data::batch<8>, verbosity::off, check_numerics{}); });
+  };
+  cuda_options two;
+  two.leaves = 2;
+  const std::string on_the_cpu = overflowing(one_device{{.threads = 1, .leaves = 2}});
+  CHECK(on_the_cpu ==
+        "check_numerics: epoch 1, update 1: the gradient of dense/kernel is inf at element 0, after samples 4 to 7 of the batch");
+  CHECK(overflowing(one_device<cuda>{two}) == on_the_cpu);
+  CHECK(overflowing(mirrored{gpus(), two}) == on_the_cpu);
 }
 
 TEST_CASE("devices do not vanish while they are used") {

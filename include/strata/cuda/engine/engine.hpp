@@ -11,6 +11,7 @@
 #include <span>
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/batch_slots.hpp>
+#include <strata/cuda/engine/device_numbers.hpp>
 #include <strata/cuda/engine/kept_samples.hpp>
 #include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/nccl_sums.hpp>
@@ -86,6 +87,8 @@ class cuda_engine {
     leaf_range own;    // leaves of the batch
     samples<T> batch;  // those of its leaves, at addresses of the device
 
+    std::unique_ptr<device_numbers<T>> reader;  // for an observer that reads numbers
+
     kept_samples kept;
     machine::stored_batch<T> stored;  // the batch, before it is gathered
     bool is_gathered = true;
@@ -159,11 +162,13 @@ class cuda_engine {
     totals_ = first().on.template allocate<double>(totals_kernel::size);
   }
 
-  /// Throws strata::error for an observer that reads numbers: they are not in host memory.
+  /// Throws strata::error for an observer that reads numbers as if they were in host memory.
   void observe(kernel_observer* observer) {
-    if (observer && observer->reads_gradients())
-      throw_error("an observer that reads numbers of layers, such as check_numerics, needs a strategy on the CPU");
+    const bool reads = observer && observer->reads_gradients();
+    if (reads && !observer->reads_devices())
+      throw_error("an observer that reads numbers of layers, but not by their number_reader, needs a strategy on the CPU");
     launch_staged();
+    for (const auto& r : replicas_) r->reader = reads ? std::make_unique<device_numbers<T>>(r->on, r->queue) : nullptr;
     observer_ = observer;
   }
   void freeze(std::span<const bool> slots) {
@@ -271,7 +276,7 @@ class cuda_engine {
     for (const auto& r : replicas_) {
       r->context = {r->weights.data(), nullptr, r->statistics.data(), double(batch.count), random, r->queue};
       if (why == purpose::inference) continue;
-      r->context.observer = observer_, r->context.on = &r->on;
+      r->context.observer = observer_, r->context.on = &r->on, r->context.reader = r->reader.get();
       r->context.trained = groups_.empty() ? nullptr : groups_.data();
     }
     share_leaves(leaves_.own());
