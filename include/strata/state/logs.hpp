@@ -21,6 +21,11 @@ class logs {
 
  public:
   logs() = default;
+  // Copied, moved and destroyed by functions of logs.ipp, not by copies of them in each caller.
+  logs(const logs& other);
+  logs(logs&& other) noexcept;
+  logs& operator=(logs other) noexcept;
+  ~logs();
   logs(std::initializer_list<std::pair<std::string, double>> values);
 
   /// Adds a value, or replaces the value of that name.
@@ -44,14 +49,7 @@ class logs {
 
   friend bool operator==(const logs&, const logs&) = default;
   /// loss: 0.2811 - accuracy: 0.9123
-  [[gnu::cold]] friend std::ostream& operator<<(std::ostream& out, const logs& l) {
-    const char* between = "";
-    for (const auto& value : l) {
-      out << between << value.first << ": " << value.second;
-      between = " - ";
-    }
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const logs& l);
 };
 
 /// The logs of all epochs, as fit returns them: h["val_loss"].back().
@@ -61,6 +59,12 @@ class history {
   std::vector<time_split> times_;
 
  public:
+  history() = default;
+  // Copied, moved and destroyed by functions of logs.ipp, not by copies of them in each caller.
+  history(const history& other);
+  history(history&& other) noexcept;
+  history& operator=(history other) noexcept;
+  ~history();
   /// Epochs count from 0.
   [[gnu::cold]] void add(int epoch, const logs& of_epoch);
 
@@ -76,13 +80,10 @@ class history {
 
   /// Where the time went in each process that trained until the end, in the order of their ranks.
   const std::vector<time_split>& times() const { return times_; }
-  [[gnu::cold]] void add_time(const time_split& of_next_process) { times_.push_back(of_next_process); }
+  void add_time(const time_split& of_next_process);
 
   /// Epoch 1 - loss: 0.2811 - accuracy: 0.9123, one line per epoch
-  [[gnu::cold]] friend std::ostream& operator<<(std::ostream& out, const history& h) {
-    for (std::size_t i = 0; i < h.size(); ++i) out << "Epoch " << h.epochs_[i] + 1 << " - " << h.logs_[i] << '\n';
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const history& h);
 };
 
 }  // namespace strata

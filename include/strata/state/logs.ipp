@@ -3,6 +3,15 @@
 
 namespace strata {
 
+STRATA_FUNCTION logs::logs(const logs& other) = default;
+STRATA_FUNCTION logs::logs(logs&& other) noexcept = default;
+STRATA_FUNCTION logs& logs::operator=(logs other) noexcept {
+  values_.swap(other.values_);
+  arrays_.swap(other.arrays_);
+  return *this;
+}
+STRATA_FUNCTION logs::~logs() = default;
+
 STRATA_FUNCTION logs::logs(std::initializer_list<std::pair<std::string, double>> values) {
   for (const auto& value : values) set(value.first, value.second);
 }
@@ -51,6 +60,32 @@ STRATA_FUNCTION std::string logs::names() const {
     if (!out.empty()) out += ", ";
     out += value.first;
   }
+  return out;
+}
+
+STRATA_FUNCTION std::ostream& operator<<(std::ostream& out, const logs& l) {
+  const char* between = "";
+  for (const auto& value : l) {
+    out << between << value.first << ": " << value.second;
+    between = " - ";
+  }
+  return out;
+}
+
+STRATA_FUNCTION history::history(const history& other) = default;
+STRATA_FUNCTION history::history(history&& other) noexcept = default;
+STRATA_FUNCTION history& history::operator=(history other) noexcept {
+  epochs_.swap(other.epochs_);
+  logs_.swap(other.logs_);
+  times_.swap(other.times_);
+  return *this;
+}
+STRATA_FUNCTION history::~history() = default;
+
+STRATA_FUNCTION void history::add_time(const time_split& of_next_process) { times_.push_back(of_next_process); }
+
+STRATA_FUNCTION std::ostream& operator<<(std::ostream& out, const history& h) {
+  for (std::size_t i = 0; i < h.size(); ++i) out << "Epoch " << h.epochs_[i] + 1 << " - " << h.logs_[i] << '\n';
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/linkage.hpp>
 #include <strata/base/standard_ranges.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -95,7 +96,11 @@ class class_weight {
 
  public:
   class_weight() = default;
-  class_weight(std::initializer_list<std::pair<int, double>> weights) : weights_(weights) {}
+  class_weight(std::initializer_list<std::pair<int, double>> weights);
+  class_weight(const class_weight& other);
+  class_weight(class_weight&& other) noexcept;
+  class_weight& operator=(class_weight other) noexcept;
+  ~class_weight();
   /// Of a range of pairs, such as a std::map<int, double>.
   template <std::ranges::input_range R>
     requires(!std::same_as<std::remove_cvref_t<R>, class_weight>)
@@ -105,26 +110,10 @@ class class_weight {
 
   bool empty() const { return weights_.empty(); }
   /// Throws strata::error for a class that is not below `classes`, and for a weight that is negative or not finite.
-  [[gnu::cold]] void check(long classes) const {
-    for (const auto& [index, weight] : weights_) {
-      if (index < 0 || index >= classes)
-        throw_error({"class_weight: there is no class ", index, ": classes are 0 to ", classes - 1});
-      if (!(weight >= 0) || !std::isfinite(weight)) throw_error({"class_weight: the weight of class ", index, " is ", weight});
-    }
-  }
+  void check(long classes) const;
   /// ", class_weight {0: 1, 1: 50}"; empty without weights. Processes that train together compare it.
-  [[gnu::cold]] std::string text() const {
-    std::string out;
-    for (const auto& [index, weight] : weights_)
-      out += detail::formatted("%s%d: %.17g", out.empty() ? ", class_weight {" : ", ", index, weight);
-    if (!out.empty()) out += '}';
-    return out;
-  }
-  [[gnu::cold]] double of(int index) const {
-    for (const auto& one : weights_)
-      if (one.first == index) return one.second;
-    return 1;
-  }
+  std::string text() const;
+  double of(int index) const;
 };
 
 /// Evaluates on this source of batches, or on the arrays x and y, perhaps with weights of the samples, after each epoch.
@@ -191,3 +180,7 @@ struct seed {
 };
 
 }  // namespace strata
+
+#if STRATA_DEFINES
+#include <strata/train/fit_options.ipp>
+#endif

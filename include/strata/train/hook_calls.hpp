@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <strata/base/error.hpp>
 #include <strata/base/grown_array.hpp>
+#include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/state/named_array.hpp>
@@ -181,15 +182,7 @@ class hook_list {
 
  public:
   /// Null stands for an option that is no callback.
-  [[gnu::cold]] hook_list(std::initializer_list<hook_calls*> options)
-      : all_(options.size()), of_batches_(options.size()), of_tests_(options.size()) {
-    for (hook_calls* c : options) {
-      if (!c) continue;
-      all_.add(c);
-      if (c->sees_batches()) of_batches_.add(c);
-      if (c->sees_tests()) of_tests_.add(c);
-    }
-  }
+  hook_list(std::initializer_list<hook_calls*> options);
 
   training_session* session = nullptr;  // needed if one of the options is a session_callback
   bool in_fit = false;
@@ -214,41 +207,14 @@ class hook_list {
     if (session) call(all_, hook, *session);
   }
 
-  void describe(std::vector<std::string>& lines) const {
-    each_with_state([&](hook_calls& c, const std::string& name) {
-      std::string& line = lines.emplace_back(text_of({"callback ", name.substr(0, name.size() - 1)}));
-      if (const std::string settings = c.settings(); !settings.empty()) line += ": " + settings;
-      if (c.has_arrays()) {
-        const std::vector<named_array> arrays = c.arrays();
-        std::size_t bytes = 0;
-        for (const named_array& a : arrays) bytes += a.bytes.size();
-        line += text_of({" with ", arrays.size(), " arrays of ", bytes, " bytes"});
-      }
-    });
-  }
-  logs state() const {
-    logs all;
-    each_with_state([&](hook_calls& c, const std::string& name) {
-      for (const auto& [key, value] : c.state()) {
-        if (key.find('\n') != key.npos) throw_error({"the state of a callback has a name with a line break: ", key});
-        all.set(text_of({name, key}), value);
-      }
-    });
-    return all;
-  }
-  void set_state(const logs& all) const {
-    each_with_state([&](hook_calls& c, const std::string& name) {
-      logs own;
-      for (const auto& [key, value] : all)
-        if (key.starts_with(name)) own.set(key.substr(name.size()), value);
-      c.set_state(own);
-    });
-  }
-  void add_arrays(std::vector<named_array>& all) const {
-    each_with_state([&](hook_calls& c, const std::string& name) {
-      for (named_array& a : c.arrays()) all.push_back({text_of({"callback/", name, a.name}), std::move(a.extents), a.bytes});
-    });
-  }
+  void describe(std::vector<std::string>& lines) const;
+  logs state() const;
+  void set_state(const logs& all) const;
+  void add_arrays(std::vector<named_array>& all) const;
 };
 
 }  // namespace strata::detail
+
+#if STRATA_DEFINES
+#include <strata/train/hook_calls.ipp>
+#endif
