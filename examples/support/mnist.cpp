@@ -9,7 +9,7 @@
 
 namespace examples {
 
-int run(int argc, char** argv, const std::string& description, const std::function<void(const settings&)>& train) {
+int run(int argc, char** argv, const std::string& description, void (*train)(const settings&)) {
   settings s;
   CLI::App app(description);
   app.add_option("--data", s.data, "folder with the four IDX files of MNIST, raw or .gz");

@@ -1,7 +1,6 @@
 // What the MNIST examples share: command line, data and the one-line error.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <strata/data/sets/train_and_test.hpp>
 #include <strata/data/views/batch.hpp>
 #include <string>
@@ -15,7 +14,7 @@ struct settings {
 };
 
 /// Parses the command line, runs `train`, and turns an error into one line and exit code 1.
-int run(int argc, char** argv, const std::string& description, const std::function<void(const settings&)>& train);
+int run(int argc, char** argv, const std::string& description, void (*train)(const settings&));
 
 /// The data set named on the command line, else MNIST if it is found or downloaded, else rendered digits.
 strata::data::train_and_test load(const settings& s);
