@@ -530,26 +530,26 @@ class cuda_split_engine {
     std::ranges::fill(sent_, 0);
     std::ranges::fill(released_, 0);
     for (const auto& p : places_) p->batches.send();
-    turn_and_step at[places];
+    position at[places];
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (int p = 0; p < places; ++p) goes_on = advance<Why, Trains>(p, at[p], is_measured, out) || goes_on;
     }
   }
-  struct turn_and_step {
-    int turn = 0;
-    std::size_t step = 0;
+  struct position {
+    int next_turn = 0;
+    std::size_t next_step = 0;
   };
   /// Enqueues the next steps of a place, up to one that needs what another place has not enqueued. Returns whether it did any.
   template <purpose Why, bool Trains>
-  bool advance(int number, turn_and_step& at, bool is_measured, const output_rows<T>& out) {
+  bool advance(int number, position& at, bool is_measured, const output_rows<T>& out) {
     bool did_any = false;
-    for (; at.turn < table_type::turns_of_place; ++at.turn, at.step = 0) {
-      const turn& now = table.turns[std::size_t(number)][std::size_t(at.turn)];
+    for (; at.next_turn < table_type::turns_of_place; ++at.next_turn, at.next_step = 0) {
+      const turn& now = table.turns[std::size_t(number)][std::size_t(at.next_turn)];
       if ((now.backward && !Trains) || now.micro_batch >= int(micro_batches_.size())) continue;
       const auto steps = stage_steps_of<Program, Backend, Why>.of(now.backward, now.stage);
-      for (; at.step < steps.size(); ++at.step, did_any = true)
-        if (!enqueue<Why, Trains>(now, steps[at.step], is_measured, out)) return did_any;
+      for (; at.next_step < steps.size(); ++at.next_step, did_any = true)
+        if (!enqueue<Why, Trains>(now, steps[at.next_step], is_measured, out)) return did_any;
       if (now.backward == Trains) release<Trains>(now);
     }
     return did_any;
