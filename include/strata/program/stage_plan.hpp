@@ -281,9 +281,10 @@ template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr auto stage_steps_of =
     detail::make_stage_steps(plan_of<Program, Backend, Why>, stage_plan_of<Program, Backend, Why>);
 
-/// Where the parameters of each place lie, on a backend that divides them among processes.
+/// Where the parameters of each place lie, on a backend that divides them among processes or devices.
 template <class Program, class Backend>
 inline constexpr auto arenas_of_places = detail::make_place_arenas<std::remove_cvref_t<decltype(Backend::split::table)>>(
-    plan_of<Program, Backend>, layout_of_program<Program>, Backend::split::template stage_of_node<typename Program::items>);
+    plan_of<Program, Backend>, layout_of<typename Program::items>,
+    Backend::split::template stage_of_node<typename Program::items>);
 
 }  // namespace strata

@@ -36,7 +36,8 @@ namespace detail {
 }
 }  // namespace detail
 
-/// frozen: of each slot of layout_of_program, whether it is not trained although it is trainable.
+/// layout: of the items of the program, whose nodes are those of the plan, unlike the nodes of layout_of_program if there are
+/// several outputs. frozen: of each slot, whether it is not trained although it is trainable.
 template <int N, int Count>
 std::vector<trained_group> trained_groups(const detail::plan<N>& plan, const parameter_layout<Count>& layout,
                                           std::span<const bool> frozen) {

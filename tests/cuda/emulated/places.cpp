@@ -6,8 +6,10 @@
 #include <strata/cuda/places.hpp>
 #include <strata/strata.hpp>
 #include <string>
+#include <vector>
 
 #include "unit/error_of.hpp"
+#include "unit/two_by_two.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -39,9 +41,12 @@ using regularized =
 using deep = sequential<input<6>, dense<8, relu>, dense<7, relu>, dropout<0.2_r>, residual<dense<7, relu>>, dense<5, sigmoid>,
                         dense<3, softmax>>;
 
+template <class Network, class Optimizer = adam>
+using program_of = program<Network, sparse_categorical_crossentropy<>, Optimizer, type_list<accuracy>>;
+
 struct outcome {
   std::vector<float> weights, slots, gradient, predictions;
-  std::vector<double> losses;
+  std::vector<double> sums;
 };
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -50,39 +55,55 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 std::string differing(const outcome& a, const outcome& b) {
   return std::string(same_bits(a.weights, b.weights) ? "" : "weights ") + (same_bits(a.slots, b.slots) ? "" : "slots ") +
          (same_bits(a.gradient, b.gradient) ? "" : "gradient ") +
-         (same_bits(a.predictions, b.predictions) ? "" : "predictions ") + (a.losses == b.losses ? "" : "losses ");
+         (same_bits(a.predictions, b.predictions) ? "" : "predictions ") + (a.sums == b.sums ? "" : "sums ");
 }
 
-/// Some steps with a short last batch, then evaluation and prediction.
-template <class Network, class Optimizer = adam>
-outcome trained(const auto& strategy, const Optimizer& optimizer = {}, const std::string& frozen = "",
-                bool keeps_gradient = false) {
-  constexpr std::size_t size = std::size_t(Network::input_shape.size()), count = 46;
-  std::vector<float> x(count * size);
-  std::vector<std::int32_t> labels(count);
+struct training {
+  bool keeps_gradient = false;  // then the host waits for each step
+  int frozen_slot = -1;         // of the layout, for some steps
+  bool freezes_nothing = false;
+};
+/// Some steps with short batches, then evaluation and prediction.
+template <class P>
+outcome trained(const auto& strategy, const typename P::optimizer& optimizer, const training& how) {
+  constexpr int most = 20;
+  std::vector<float> x(most * 36), words(most * 3), targets(most * 2), predictions(most * 5);
+  std::vector<std::int32_t> labels(most);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{3}.uniform(i) - 0.5);
-  for (std::size_t i = 0; i < count; ++i) labels[i] = int(i % 3);
-  trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = float(i * 5 % 7);
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = float(philox{4}.uniform(i));
+  for (int i = 0; i < most; ++i) labels[std::size_t(i)] = i % 3;
+  samples<float> batch;
+  batch.inputs[0] = x.data(), batch.inputs[1] = words.data();
+  batch.truths[0].labels = labels.data(), batch.truths[1].targets = targets.data();
+
+  auto executor = strategy.template make<P>(optimizer, 7);
+  executor.prepare(most, purpose::training);
+  executor.keep_gradient(how.keeps_gradient);
   outcome out;
-  const auto fit = [&] {
-    const history past = model.fit(x, labels, epochs(2), batch_size(20), shuffle(false), verbosity::off);
-    for (const double each : past["loss"]) out.losses.push_back(each);
-    for (const double each : past["accuracy"]) out.losses.push_back(each);
+  const auto keep = [&](const auto& sums) {
+    for (const metric_sum& each : sums) out.sums.push_back(each.sum), out.sums.push_back(each.count);
   };
-  if (!frozen.empty()) {
-    model.set_trainable(frozen, false);
-    fit();
-    model.set_trainable(frozen, true);
+  if (!how.keeps_gradient) executor.begin_totals({});
+  bool frozen[layout_of_program<P>.count] = {};
+  if (how.freezes_nothing) executor.freeze(frozen);
+  for (const int size : {20, 20, 6, 20, 1, 20}) {
+    if (how.frozen_slot >= 0) {
+      frozen[how.frozen_slot] = size == 6 || size == 1;
+      executor.freeze(frozen);
+    }
+    batch.count = size;
+    keep(executor.train_step(batch));
   }
-  model.executor().keep_gradient(keeps_gradient);
-  fit();
-  const logs after = model.evaluate(x, labels);
-  out.losses.push_back(after["loss"]), out.losses.push_back(after["accuracy"]);
-  out.predictions.resize(count * 3);
-  model.predict(x, out.predictions);
-  auto& executor = model.executor();
+  if (!how.keeps_gradient) keep(executor.totals().sums);
+  executor.prepare(most, purpose::inference);
+  keep(executor.evaluate_step(batch));
+  output_rows<float> rows;
+  rows.at[0] = predictions.data(), rows.at[1] = predictions.data() + most * 3;
+  executor.predict(batch, rows);
   const auto w = executor.parameters(), s = executor.slots();
   const auto g = executor.gradient();
+  out.predictions = predictions;
   out.gradient.assign(g.begin(), g.end());
   out.weights.assign(w.begin(), w.end()), out.slots.assign(s.begin(), s.end());
   return out;
@@ -93,32 +114,63 @@ cuda_options four_leaves() {
   return options;
 }
 
-template <class Plain, class Placed, class Optimizer = adam>
-void check(const auto& strategy, const Optimizer& optimizer = {}, const std::string& frozen = "") {
+/// Plain, Placed: programs with the same results.
+template <class Plain, class Placed = Plain>
+void check(const auto& strategy, const typename Plain::optimizer& optimizer = {}, int frozen_slot = -1,
+           std::uint64_t orders = 4) {
   for (const bool keeps_gradient : {false, true}) {
+    const training how{keeps_gradient, frozen_slot};
     have_devices(1);
-    const outcome expected = trained<Plain>(one_device<cuda>{four_leaves()}, optimizer, frozen, keeps_gradient);
-    for (std::uint64_t order = 1; order <= 3; ++order) {
+    const outcome expected = trained<Plain>(one_device<cuda>{four_leaves()}, optimizer, how);
+    for (std::uint64_t order = 1; order <= orders; ++order) {
       have_devices(3, order);
-      CHECK(differing(trained<Placed>(strategy, optimizer, frozen, keeps_gradient), expected) == "");
+      CHECK(differing(trained<Placed>(strategy, optimizer, how), expected) == "");
     }
   }
 }
+
+/// The words of two_by_two and its second output, with the layer before it, on device 1.
+struct words_apart : by_device<2> {
+  template <class Items>
+  static constexpr auto stage_of_node = [] {
+    constexpr const auto& t = tape_of<Items>;
+    std::array<int, std::size_t(t.size)> stage_of{};
+    for (int i = 2; i < t.size; ++i) stage_of[std::size_t(i)] = i + 2 >= t.size || t.nodes[i].input[0] == 1;
+    detail::keep_together(t, stage_of);
+    return stage_of;
+  }();
+};
+struct on_words_apart {
+  template <class P>
+  auto make(const typename P::optimizer& optimizer, std::uint64_t seed) const {
+    cuda_options options = four_leaves();
+    options.devices = {2, 1};
+    return synchronous_executor<P, split_backend<cuda, words_apart>>(optimizer, seed, options);
+  }
+};
 }  // namespace
 
 TEST_CASE("layers on several GPUs: the bits of one") {
-  check<two_branches<anywhere>, two_branches<here>>(placed{gpu(0), gpu(1), four_leaves()});
-  check<images<anywhere>, images<here>>(placed{gpu(2), gpu(0), gpu(1), four_leaves()});
+  check<program_of<two_branches<anywhere>>, program_of<two_branches<here>>>(placed{gpu(0), gpu(1), four_leaves()}, {}, -1, 12);
+  check<program_of<images<anywhere>>, program_of<images<here>>>(placed{gpu(2), gpu(0), gpu(1), four_leaves()});
 }
 
 TEST_CASE("penalties, norms over the parameters of all GPUs, layers that are frozen for some steps") {
-  check<regularized<anywhere>, regularized<here>>(placed{gpu(0), gpu(1), four_leaves()},
-                                                  sgd{.learning_rate = 0.1, .momentum = 0.9, .global_clipnorm = 0.05}, "dense_2");
+  check<program_of<regularized<anywhere>, sgd>, program_of<regularized<here>, sgd>>(
+      placed{gpu(0), gpu(1), four_leaves()}, sgd{.learning_rate = 0.1, .momentum = 0.9, .global_clipnorm = 0.05}, 4);
+}
+
+TEST_CASE("two inputs and outputs, whose losses are computed on two GPUs") {
+  using P = program_of_two<false, adam, precision::f32>;
+  check<P>(on_words_apart{});
+  have_devices(1);
+  const one_device<cuda> one{four_leaves()};
+  CHECK(differing(trained<P>(one, {}, {.freezes_nothing = true}), trained<P>(one, {}, {})) == "");
 }
 
 TEST_CASE("pipelines on several GPUs: the bits of one") {
-  check<deep, deep>(gpu_pipeline<balanced<3>, micro_batches<4>>{.options = four_leaves()});
-  check<deep, deep>(gpu_pipeline<balanced<4>, micro_batches<4>, interleaved<2>>{gpus({1, 2}), four_leaves()});
+  check<program_of<deep>>(gpu_pipeline<balanced<3>, micro_batches<4>>{.options = four_leaves()});
+  check<program_of<deep>>(gpu_pipeline<balanced<4>, micro_batches<4>, interleaved<2>>{gpus({1, 2}), four_leaves()});
 }
 
 TEST_CASE("a GPU has the parameters of its layers only, and a step waits for nothing on the host") {

@@ -262,8 +262,8 @@ class cpu_engine {
  protected:
   [[gnu::cold]] void remember_frozen(std::span<const bool> slots) {
     ranges_ = trained_ranges(layout, slots);
-    groups_ =
-        std::count(slots.begin(), slots.end(), true) > 0 ? trained_groups(plan, layout, slots) : std::vector<trained_group>();
+    groups_ = std::count(slots.begin(), slots.end(), true) > 0 ? trained_groups(plan, layout_of<typename Program::items>, slots)
+                                                               : std::vector<trained_group>();
   }
   [[gnu::cold]] void allocate_gradients(int leaves) { allocate_gradients(leaves, gradient_size, ranges_.span()); }
   /// elements: of the gradient of a leaf; parameters: as they lie there.

@@ -174,7 +174,7 @@ class cuda_engine {
   void freeze(std::span<const bool> slots) {
     launch_staged();
     const auto ranges = trained_ranges(layout, slots);
-    groups_ = trained_groups(plan, layout, slots);
+    groups_ = trained_groups(plan, layout_of<typename Program::items>, slots);
     drop_graphs();
     for (const auto& r : replicas_) {
       r->update.set_ranges(ranges.span());

@@ -204,7 +204,7 @@ class cuda_split_engine {
   }
   void freeze(std::span<const bool> slots) {
     const auto ranges = trained_ranges(layout, slots);
-    groups_ = trained_groups(plan, layout, slots);
+    groups_ = trained_groups(plan, layout_of<typename Program::items>, slots);
     prepared_.clear();  // other gradients are wanted
     for (const auto& p : places_) {
       p->ranges = own_ranges(p->number, ranges);
