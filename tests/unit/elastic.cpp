@@ -71,6 +71,7 @@ outcome survived(const mortal& processes, std::chrono::milliseconds pause = 0ms)
   outcome out;
   try {
     out = trained(elastic_among{processes}, pause);
+    processes.end();
   } catch (const death&) {
     out.died = true;
   } catch (const std::exception& e) {

@@ -216,3 +216,13 @@ TEST_CASE("spares of a mesh form a group again, and a late process without other
   without(g, {}, {}, {back});
   CHECK(g.current() == formation{11, {0, 1, 4, 5}, {}, 0, {}});
 }
+
+TEST_CASE("a spare of a mesh waits all the time, so that no other process is slow because of it") {
+  generations g = complete(4, 2, 2);
+  without(g, {3});
+  for (auto t = 0ms; t < 30s; t += 500ms) {
+    for (const int r : {0, 1, 2})
+      g.now().beat(r, {.altogether = std::chrono::duration_cast<std::chrono::milliseconds>(r == 2 ? t : t / 20)}, at(t));
+    CHECK(!g.now().slow_member(at(t)));
+  }
+}

@@ -60,6 +60,12 @@ class registry {
     if (generations_.now().contains(self)) generations_.now().leave(self, now);
     form_if_all_came();
   }
+  /// Of a process that needs nothing from the others any more, in good order.
+  void end(int self) {
+    const std::lock_guard lock(mutex_);
+    if (generations_.now().contains(self)) generations_.now().leave(self, now);
+    form_if_all_came();
+  }
   /// Whether a process has died or asked for the next generation.
   bool has_failed(int generation) const { return failed_.load() >= generation; }
   bool one_waits() {
@@ -162,7 +168,7 @@ class mortal {
     here_ = all_->enter(self_);
   }
 
-  int lives() const { return *lives_; }
+  void end() const { all_->end(self_); }
 
  private:
   /// A machine may be too busy for messages to come in time.

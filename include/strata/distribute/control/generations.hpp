@@ -119,7 +119,7 @@ class generations {
       }
     if (!next.spare.empty()) who_.computing = int(next.computing.size());
     const std::string come = taken_in.empty() ? "" : detail::text_of({"taken in ", to_string(taken_in)});
-    now_ = membership(options_, all, now_.agreed(), now);
+    now_ = membership(options_, all, now_.agreed(), now, int(next.spare.size()));
     coming_.clear();
     const std::string spares =
         next.spare.empty()

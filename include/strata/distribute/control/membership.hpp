@@ -35,9 +35,9 @@ class membership {
 
   explicit membership(heartbeat_options options = {}) : options_(options) {}
   /// A generation that follows another one is complete from the start. Its members keep their ranks, so ranks may be missing.
-  /// all: in the order in which communicators number them.
-  membership(heartbeat_options options, const std::vector<member>& all, agreement agreed, time now)
-      : options_(options), agreed_(std::move(agreed)), size_(int(all.size())), window_began_(now) {
+  /// all: in the order in which communicators number them; the last ones are spares.
+  membership(heartbeat_options options, const std::vector<member>& all, agreement agreed, time now, int spares = 0)
+      : options_(options), agreed_(std::move(agreed)), size_(int(all.size())), spares_(spares), window_began_(now) {
     for (const member& m : all) {
       admit(m, now);
       order_.push_back(m.rank);
@@ -248,7 +248,8 @@ class membership {
     return all.size() > most_shown ? detail::text_of({out, "; and ", all.size() - most_shown, " more"}) : out;
   }
 
-  /// Once per window: the process for which the others have waited most of the time, if it is another one than before.
+  /// Once per window: the process for which the others have waited most of the time, if it is another one than before. Spares
+  /// always wait, and do not count.
   std::optional<std::string> slow_member(time now) {
     if (!is_complete() || now - window_began_ < window) return {};
     const double length = std::chrono::duration<double>(now - std::exchange(window_began_, now)).count();
@@ -258,10 +259,11 @@ class membership {
       report& r = reports_[rank];
       const double share =
           std::chrono::duration<double>(r.waits.altogether - std::exchange(r.before, r.waits.altogether)).count() / length;
+      if (std::find(order_.end() - spares_, order_.end(), rank) != order_.end()) continue;
       sum += share;
       if (share < smallest) smallest = share, least = &e.who;
     }
-    const int members = int(roster_.all().size());
+    const int members = int(roster_.all().size()) - spares_;
     const double others = (sum - smallest) / std::max(1, members - 1);
     const bool is_slow = members > 1 && others > 0.25 && smallest < others / 4;
     const int before = std::exchange(slow_, is_slow ? least->rank : -1);
@@ -348,7 +350,7 @@ class membership {
   std::map<int, time> worked_until_;
   int first_in_trouble_ = -1;
   std::uint64_t notice_ = 0;
-  int size_ = 0, slow_ = -1;
+  int size_ = 0, spares_ = 0, slow_ = -1;
   std::string failure_;
   time failed_{};
   std::optional<time> looked_;
