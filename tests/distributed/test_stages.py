@@ -42,20 +42,15 @@ def _():
 
 @case('layers divided by columns, in two processes and in two groups of two: the bits of one device, also after an interruption')
 def _():
-    unclipped = digest(finish([start(['one_device'], program='stages', CLIPNORM='0')])[0])
-
-    def trained(strategy, folder='', **more):
-        return finish(train(strategy, folder, CLIPNORM='0', **more))
-
     for strategy in ('tensor_workers', 'tensor_workers_tcp', 'mesh_workers'):
-        for out in trained(strategy):
-            check(digest(out) == unclipped, f'{strategy}:\n{out}')
+        for out in finish(train(strategy)):
+            check(digest(out) == expected, f'{strategy}:\n{out}')
     for first, second in (('tensor_workers', 'one_device'), ('one_device', 'mesh_workers'), ('mesh_workers', 'tensor_workers')):
         folder = next(folders)
-        for out in trained(first, folder, CRASH='7'):
+        for out in finish(train(first, folder, CRASH='7')):
             check('had enough' in out and 'digest' not in out, f'{first}:\n{out}')
-        for out in trained(second, folder):
-            check(digest(out) == unclipped, f'{first}, then {second}:\n{out}')
+        for out in finish(train(second, folder)):
+            check(digest(out) == expected, f'{first}, then {second}:\n{out}')
 
 
 @case('as many processes as places, or one sentence')
@@ -64,7 +59,7 @@ def _():
         check('the network is cut for 2 processes, but there are 3' in out, out)
     for out in finish(train('pipelines_workers', count=3)):
         check('the network is cut for 2 processes in each of 2 groups, which are 4, but there are 3' in out, out)
-    for out in finish(train('mesh_workers', count=3, CLIPNORM='0')):
+    for out in finish(train('mesh_workers', count=3)):
         check('layers are divided among 2 processes in each of 2 groups, which are 4, but there are 3' in out, out)
 
 
@@ -82,11 +77,9 @@ def _():
 
 @case('a process of a mesh that is killed is named by all others; another strategy continues from the snapshot, to the same bits')
 def _():
-    unclipped = digest(finish([start(['one_device'], program='stages', CLIPNORM='0')])[0])
-    for mesh, then, clipnorm, bits in (('pipelines_workers', 'workers', '1', expected),
-                                       ('mesh_workers', 'tensor_workers', '0', unclipped)):
+    for mesh, then in (('pipelines_workers', 'workers'), ('mesh_workers', 'tensor_workers')):
         folder = next(folders)
-        processes = train(mesh, folder, PAUSE='50', CLIPNORM=clipnorm)
+        processes = train(mesh, folder, PAUSE='50')
         while (line := read_line(processes[0])) and not line.startswith('step 6 '):
             pass
         processes[3].kill()
@@ -94,8 +87,8 @@ def _():
         for out in finish(processes[:3]):
             check('communication_error' in out and 'worker 3' in out, f'{mesh}:\n{out}')
         check_took(began, 15)
-        for out in finish(train(then, folder, CLIPNORM=clipnorm)):
-            check(digest(out) == bits, f'{mesh}, then {then}:\n{out}')
+        for out in finish(train(then, folder)):
+            check(digest(out) == expected, f'{mesh}, then {then}:\n{out}')
 
 
 @case('an elastic mesh: a process of the second group dies, and the other one is a spare until that is back: all have the same bits')

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <strata/cpu/engine/divided_norms.hpp>
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/cpu/kernels/divided.hpp>
 #include <strata/cpu/kernels/divided_loss.hpp>
 #include <strata/kernel/rank_exchange.hpp>
+#include <strata/network/rank_messages.hpp>
 #include <strata/program/print_divisions.hpp>
 #include <strata/program/tensor_backend.hpp>
 
@@ -50,39 +52,29 @@ inline constexpr auto copies_of = [] {
 }  // namespace detail
 
 /// What the engine of a rank does besides computing its part of the layers, which Engine does: after an update, before
-/// anything else is computed, ranks send each other the copies of parts of kernels. The update itself sends nothing, so all ranks
-/// can complete it even if one is lost. Where parameters have penalties, those of divided ones are added up in the order of
-/// ranks.
+/// anything else is computed, ranks send each other the copies of parts of kernels. The update itself sends nothing unless
+/// the optimizer takes norms, so without norms all ranks can complete it even if one is lost. Where parameters have penalties,
+/// those of divided ones are added up in the order of ranks.
 template <class Program, class Engine>
 class engine_of_rank : public Engine {
  protected:
   using base = Engine;
   using base::layout;
-  using typename base::T;
+  using typename base::T, typename base::update_type;
   using items = typename Program::items;
   static constexpr int ranks = Program::network::ranks;
   static constexpr const auto& copies = detail::copies_of<items>;
-  static constexpr long elements_of_copies = 1L << 16;  // sent at a time
-
-  /// Elements of own() for a sample.
-  static constexpr long per_sample = [] {
-    constexpr const auto& t = tape_of<items>;
-    long most = 0;
-    for (int i = 0; i < t.size; ++i)
-      if (const auto& d = divisions_of<items>[i]; d.shard_of)
-        most = std::max({most, d.sends_forward(t.in(i)), d.sends_backward(t.in(i)), long(d.classes)});
-    return most;
-  }();
 
   rank_exchange<T>* exchange_;  // while no layer is computed
   bool has_old_copies_ = true;
+  divided_norms<T, typename Program::network> whole_norms_{exchange_};
 
   /// exchange: it outlives the engine.
   engine_of_rank(const typename Engine::options& how, leaf_policy policy, int slots, rank_exchange<T>* exchange)
       : base(how, policy, slots), exchange_(exchange) {
     long least = long(base::trained.count) * long(sizeof(double) / sizeof(T));
     for (const auto& c : copies) least = std::max(least, long(ranks) * c.own_columns);
-    exchange_->reserve(std::max(least, elements_of_copies));
+    exchange_->reserve(std::max({least, detail::elements_of_copies, decltype(whole_norms_)::elements_on_the_way}));
   }
 
  public:
@@ -98,7 +90,16 @@ class engine_of_rank : public Engine {
   }
 
   void update(const typename Program::optimizer& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
-    base::update(rules, step, rate, gradient);
+    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
+      static_assert(!factored_rule<Rule, T>, "no rank has whole matrices");
+      typename base::template slot_pointers<Rule::slots> slots(*this);
+      const update_type all{rules, rate, base::ranges_.span(), base::weights_.data(), slots.at, base::norms_.data()};
+      if constexpr (parameterwise_rule<Rule, T>)
+        run(all, rule, gradient);
+      else
+        run(all, detail::loops_of_rule<T>(rule), gradient);
+    });
+    this->parameters_changed();
     has_old_copies_ = true;
   }
   template <class ShareNorms>
@@ -107,15 +108,33 @@ class engine_of_rank : public Engine {
 
   static constexpr bool updates_at_once(const typename Program::optimizer&) { return false; }
 
+ private:
+  template <class Rule>
+  [[gnu::noinline]] void run(const update_type& all, const Rule& rule, const global_gradient<T, host_device>& gradient) {
+    const auto in_parts = [&](auto&& f) {
+      const int slices = this->team().size();
+      this->team().for_tasks(slices, [&](int i, int) {
+        f(all, gradient, slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices));
+      });
+    };
+    all.run_parts(rule, in_parts, [&](double* numbers, int arrays) {
+      // The norms of the gradient; or those of weights, then of directions, which have replaced the gradient.
+      const T* const values[2] = {arrays == 1 ? gradient.arrays()[0] : all.weights, gradient.arrays()[0]};
+      for (int k = 0; k < arrays; ++k)
+        whole_norms_.complete(numbers + k * (update_type::norm_count(all.parameters) / 3), values[k], all.parameters);
+    });
+  }
+
  protected:
   /// Room for what ranks send each other for a micro-batch.
-  static long elements_of(int samples) { return samples * per_sample + 16 * ranks; }
+  static long elements_of(int samples) { return samples * detail::sent_of_a_sample<items> + 16 * ranks; }
 
   /// Rank r gets the rows of rank r of all columns.
   void share_copies() {
     for (const detail::copied_kernel& c : copies) {
       if (c.rows == 0) continue;
-      const int at_a_time = std::max(1, int(std::min(long(c.own_rows), elements_of_copies / (long(ranks) * c.own_columns))));
+      const int at_a_time =
+          std::max(1, int(std::min(long(c.own_rows), detail::elements_of_copies / (long(ranks) * c.own_columns))));
       for (int o = 0; o < c.outer; ++o)
         for (int first = 0; first < c.own_rows; first += at_a_time)
           share_rows(c, o, first, std::min(at_a_time, c.own_rows - first));
@@ -166,7 +185,6 @@ class tensor_engine : public engine_of_rank<Program, cpu_engine<Program, tensor_
   using base = engine_of_rank<Program, cpu_engine<Program, tensor_backend<Base>>>;
   using base::context_, base::exchange_;
   using typename base::T;
-  static constexpr int samples_at_a_time = 256;
 
  public:
   using options = tensor_options<T>;
@@ -195,7 +213,7 @@ class tensor_engine : public engine_of_rank<Program, cpu_engine<Program, tensor_
  private:
   static compute_options of_one_thread(compute_options how) {
     how.threads = 1;
-    if (how.micro_batch <= 0) how.micro_batch = samples_at_a_time;
+    if (how.micro_batch <= 0) how.micro_batch = detail::samples_of_rank_at_a_time;
     return how;
   }
   void make_room() {

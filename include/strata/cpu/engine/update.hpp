@@ -280,6 +280,10 @@ double sum_over(const T* values, long begin, long end, F f) {
     for (long l = 0; l < slice_alignment; l += 2 * distance) sum[l] += sum[l + distance];
   return sum[0];
 }
+template <class T>
+double sum_of_squares(const T* values, long begin, long end) {
+  return sum_over(values, begin, end, [](simd::vec<double> x) { return product(x, x); });
+}
 }  // namespace detail
 
 /// Replaces the first array of the gradient by the mean, with the derivative of the penalty. Norms are taken of this.
@@ -594,8 +598,7 @@ struct weight_update {
   double* direction_norms() const { return norms + 2 * piece_count(parameters, origin); }
 
   static double squares(const T* values, const parameter_range& p, long begin, long end) {
-    return detail::sum_over(values, begin, std::min(end, p.begin + p.elements),
-                            [](simd::vec<double> x) { return detail::product(x, x); });
+    return detail::sum_of_squares(values, begin, std::min(end, p.begin + p.elements));
   }
   /// Added up in order, for parameter k.
   double sum_of_pieces(const double* squares, long k) const {

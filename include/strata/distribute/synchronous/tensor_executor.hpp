@@ -15,6 +15,7 @@
 #include <strata/distribute/synchronous/stage_executor.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
+#include <strata/network/shard_places.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/program/split_ranks.hpp>
@@ -38,57 +39,16 @@ template <class Loss, class Why>
 struct loss_cannot_be_divided;
 template <class Metric, class Why>
 struct metric_cannot_be_divided;
+template <class Optimizer, class Why>
+struct optimizer_cannot_be_divided;
+inline constexpr reason it_keeps_means_of_whole_rows_and_columns_which_no_rank_has{
+    "the optimizer keeps means of whole rows and columns, which no rank has: take another one, such as adam or lamb"};
 inline constexpr reason by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax{
     "by_classes, the loss is a categorical crossentropy, with from_logits if the network ends without softmax"};
 inline constexpr reason by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do{
     "by_classes, a metric has measure_place, as accuracy and top_k_categorical_accuracy do"};
 
 namespace detail {
-/// Which elements of a parameter of the whole network a rank has in one of its own: of (outer, extent, inner) those from
-/// rank * own_extent on along the middle one. Beyond the extent its elements are 0.
-struct shard_place {
-  int whole_slot = 0;
-  int extent = 1, own_extent = 1;
-  long inner = 0;
-  bool is_divided = false, is_copy = false;
-
-  /// Calls f(element of the whole parameter, own element, count) for own elements [begin, end) of a rank that exist.
-  template <class F>
-  constexpr void for_runs(int rank, long begin, long end, F&& f) const {
-    const int first = is_divided ? rank * own_extent : 0, there = std::clamp(extent - first, 0, own_extent);
-    const long row = long(own_extent) * inner;
-    for (long at = begin; at < end;) {
-      const long outer = at / row, in_row = at % row, count = std::min(end, (outer + 1) * row) - at;
-      if (const long exists = std::min(count, there * inner - in_row); exists > 0)
-        f((outer * extent + first) * inner + in_row, at, exists);
-      at += count;
-    }
-  }
-};
-template <class Network>
-inline constexpr auto shard_places = [] {
-  constexpr const auto& own = layout_of<typename Network::items>;
-  constexpr const auto& whole = layout_of<typename Network::whole::items>;
-  std::array<shard_place, std::size_t(own.count) + 1> all{};
-  for (int s = 0; s < own.count; ++s) {
-    const parameter_slot& it = own.slots[s];
-    const auto& division = divisions_of<typename Network::items>[it.node];
-    const shard part = division.shard_of ? division.shard_of(it.index, it.what.extents) : shard{it.index};
-    shard_place& p = all[std::size_t(s)];
-    while (whole.slots[p.whole_slot].node != it.node || whole.slots[p.whole_slot].index != part.of) ++p.whole_slot;
-    const shape extents = whole.slots[p.whole_slot].what.extents;
-    p.is_divided = part.axis >= 0, p.is_copy = part.is_copy;
-    p.inner = 1;
-    if (p.is_divided) {
-      p.extent = extents[part.axis], p.own_extent = it.what.extents[part.axis];
-      for (int k = part.axis + 1; k < extents.rank(); ++k) p.inner *= extents[k];
-    } else {
-      p.extent = p.own_extent = extents.size();
-    }
-  }
-  return all;
-}();
-
 /// Whether a loss compares classes with logits, or with a softmax of them.
 template <class Loss>
 inline constexpr bool is_class_crossentropy = false;
@@ -148,10 +108,11 @@ struct tensor_verdict {
           wrong_argument<Backend, because<fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch>>>{};
     else if constexpr (!std::is_same_v<typename layout_verdict<typename Program::network, Map, Ranks>::type, no_complaint>)
       return layout_verdict<typename Program::network, Map, Ranks>{};
-    else if constexpr (!std::is_same_v<typename classes_verdict<Program, Map, Ranks>::type, no_complaint>)
-      return classes_verdict<Program, Map, Ranks>{};
+    else if constexpr (whole_matrix_optimizer<typename Program::optimizer>)
+      return std::type_identity<optimizer_cannot_be_divided<
+          typename Program::optimizer, because<it_keeps_means_of_whole_rows_and_columns_which_no_rank_has>>>{};
     else
-      return sliced_optimizer_verdict<typename Program::optimizer>{};
+      return classes_verdict<Program, Map, Ranks>{};
   }
   using type = typename decltype(sentence())::type;
 };
@@ -288,10 +249,6 @@ class tensor_executor : Places, public executor_defaults {
  public:
   tensor_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, Places where)
       : Places(std::move(where)), whole_(std::size_t(layout.size)), seed_(seed) {
-    if (takes_norms(optimizer))
-      throw_error({Program::optimizer::name,
-                   " takes norms of whole parameters, of which each rank has a part: leave out clipnorm and global_clipnorm, or "
-                   "take another optimizer"});
     for (int i = 0; i < this->count(); ++i)
       ranks_.push_back(std::make_unique<rank_here>(static_cast<Places&>(*this), i, optimizer, seed, compute));
     if constexpr (!Places::in_one_process) {
@@ -351,7 +308,8 @@ class tensor_executor : Places, public executor_defaults {
     if constexpr (!Places::in_one_process) group().exchange_votes();
     return sums;
   }
-  /// See synchronous_executor. The update of ranks with a part of the layers sends no messages.
+  /// See synchronous_executor. The update of ranks with a part of the layers sends no messages
+  /// unless the optimizer takes norms, which no elastic training does.
   metric_sums<Program> begin_step(const samples<T>& batch) {
     refuse_other_batches(batch.count);
     is_whole_ = false;

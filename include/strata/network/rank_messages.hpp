@@ -1,0 +1,27 @@
+// How much ranks that divide layers send each other at a time.
+#pragma once
+#include <algorithm>
+#include <strata/network/layout_map.hpp>
+#include <strata/network/parameter_ranges.hpp>
+
+namespace strata::detail {
+
+/// Of parameters that ranks copy after an update, in elements.
+inline constexpr long elements_of_copies = 1L << 16;
+/// Of parameters whose norms are taken.
+constexpr long elements_of_norms(long ranks) { return std::max(1L << 14, ranks * norm_piece); }
+/// Samples that go through the network together, unless compute_options::micro_batch says so.
+inline constexpr int samples_of_rank_at_a_time = 256;
+
+/// The most elements that a divided layer sends for a sample.
+template <class Items>
+inline constexpr long sent_of_a_sample = [] {
+  constexpr const auto& t = tape_of<Items>;
+  long most = 0;
+  for (int i = 0; i < t.size; ++i)
+    if (const auto& d = divisions_of<Items>[i]; d.shard_of)
+      most = std::max({most, d.sends_forward(t.in(i)), d.sends_backward(t.in(i)), long(d.classes)});
+  return most;
+}();
+
+}  // namespace strata::detail
