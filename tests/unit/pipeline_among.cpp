@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <exception>
+#include <sstream>
 #include <strata/callbacks/profiler.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/mesh.hpp>
@@ -100,6 +101,10 @@ TEST_CASE("a mesh of pipelines, in processes and in threads: the bits of one dev
   check<net, mesh_among<in_process, data_parallel<2>, folded>, net>(4, lamb{}, {.threads = 1, .leaves = 6});
   const outcome expected = trained<net>(one_device{{.threads = 1, .leaves = 4}}, clipped);
   CHECK(trained<net>(mesh<data_parallel<2>, halves>{{.leaves = 4}}, clipped) == expected);
+  const trainer model{net{}, clipped, sparse_categorical_crossentropy{}, accuracy{}, mesh<data_parallel<2>, halves>{}, seed(7)};
+  std::ostringstream plan;
+  print_plan(model, plan);
+  CHECK(plan.str().find("\n2 groups of 2 places, one_forward_one_backward of 4 micro-batches, ") != std::string::npos);
 }
 
 TEST_CASE("processes that disagree are told before the first step") {

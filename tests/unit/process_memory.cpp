@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <strata/distribute/mesh.hpp>
 #include <strata/distribute/pipeline_among.hpp>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/distribute/synchronous_among.hpp>
@@ -120,6 +121,40 @@ TEST_CASE("each place of a pipeline over processes: the same") {
     CHECK(double(process_memory_of<P, strategy>(sizes, place).peak()) == doctest::Approx(used[std::size_t(place)]).epsilon(0.05));
   CHECK(process_memory_table<P, strategy>(sizes).find("place 1") != std::string::npos);
   CHECK(error_of([&] { (void)process_memory_of<P, strategy>(sizes, 2); }).starts_with("process_memory_of: "));
+}
+
+namespace {
+/// One of `processes` that train: what it allocates beside what the initializers need.
+template <class Strategy>
+void check_process_of(std::size_t processes, training_sizes sizes, double of_initializers, auto&& planned) {
+  const auto batch = random_batch<P>(sizes.batch, 1);
+  traffic sent;
+  std::vector<double> used(processes);
+  for (const std::string& failure : among_machines(std::vector<int>(processes), sent, [&](auto c) {
+         const auto process = std::size_t(c.rank());
+         const long before = bytes_of_thread;
+         auto executor = Strategy{c, {.threads = 1, .leaves = sizes.leaves}}.template make<P>(adam{}, 3);
+         executor.prepare(sizes.batch, purpose::training);
+         executor.train_step(batch.view());
+         used[process] = double(bytes_of_thread - before) - of_initializers;
+       }))
+    CHECK(failure == "");
+  for (std::size_t p = 0; p < processes; ++p) CHECK(double(planned(int(p)).peak()) == doctest::Approx(used[p]).epsilon(0.05));
+}
+}  // namespace
+
+TEST_CASE("each process of a mesh: the same") {
+  using map = layout_map<rule<"dense", by_columns>, rule<"dense_1", by_columns>, rule<"dense_2", by_rows>>;
+  using in_parts = mesh_among<fake_machines, data_parallel<2>, tensor_parallel<2, map>>;
+  constexpr training_sizes sizes{.batch = 64, .leaves = 4};
+  constexpr process_memory planned = process_memory_of<P, in_parts>(sizes);
+  static_assert(planned.slots < process_memory_of<P>(sizes).slots * 2 / 3);
+  constexpr double of_rank = bytes_of_initializer<network_of_rank<mlp, map, 2>>;  // after those of the whole network
+  check_process_of<in_parts>(4, sizes, bytes_of_initializer<mlp> + of_rank, [&](int) { return planned; });
+  CHECK(process_memory_table<P, in_parts>(sizes).find("rank ") != std::string::npos);
+  using in_stages = mesh_among<fake_machines, data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>>;
+  check_process_of<in_stages>(4, sizes, bytes_of_initializer<mlp>,
+                              [&](int p) { return process_memory_of<P, in_stages>(sizes, p % 2); });
 }
 
 TEST_CASE("as a table") {

@@ -117,6 +117,7 @@ template <int Groups, class Cut, class MicroBatches, class Schedule, class Backe
 struct mesh<data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend>> {
   using backend = typename pipeline<Cut, MicroBatches, Schedule, Backend>::backend;
   static constexpr auto name = "mesh";
+  static constexpr int groups = Groups;
   compute_options options{};  // threads is not used
 
   template <class Program>
@@ -168,6 +169,12 @@ template <class C, class... Given>
 mesh_among(C, Given...) -> mesh_among<C, type_list<Given...>>;
 template <communicator C, int Groups, int Ranks, class Map, class Backend>
 struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
+  // See divides_into_ranks in process_memory.hpp.
+  static constexpr int groups = Groups, ranks = Ranks;
+  using backend_of_rank = tensor_backend<Backend>;
+  template <class Program>
+  using program_of_rank = strata::program_of_rank<Program, Map, Ranks>;
+
   static constexpr auto name = "mesh_among";
   C processes;
   compute_options options{};
@@ -191,6 +198,8 @@ struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>
 template <communicator C, int Groups, class Cut, class MicroBatches, class Schedule, class Backend>
 struct mesh_among<C, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend>> {
   using of_pipeline = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, C>;
+  using backend = of_pipeline;  // what process_memory_of plans
+  static constexpr int groups = Groups;
   static constexpr auto name = "mesh_among";
   C processes;
   compute_options options{};  // threads: that update, evaluate and predict in each process

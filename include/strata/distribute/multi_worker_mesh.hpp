@@ -27,6 +27,12 @@ template <cluster_resolver Resolver, int Groups, int Ranks, class Map, class Bac
 struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>> {
   using communicator = control::worker_connections;
   using fit_callback = late_workers;
+  // See divides_into_ranks in process_memory.hpp.
+  static constexpr int groups = Groups, ranks = Ranks;
+  using backend_of_rank = tensor_backend<Backend>;
+  template <class Program>
+  using program_of_rank = strata::program_of_rank<Program, Map, Ranks>;
+
   static constexpr auto name = "multi_worker_mesh";
   Resolver resolver{};
   multi_worker_options options{};
@@ -59,6 +65,8 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBat
   using split = pipelined<Cut, MicroBatches, Schedule>;
   using of_pipeline = split_among<Backend, split, communicator>;
   using fit_callback = late_workers;
+  using backend = of_pipeline;  // what process_memory_of plans
+  static constexpr int groups = Groups;
   static constexpr auto name = "multi_worker_mesh";
   Resolver resolver{};
   multi_worker_options options{};

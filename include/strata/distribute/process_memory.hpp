@@ -9,6 +9,7 @@
 #include <strata/distribute/zero.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/network/parameter_ranges.hpp>
+#include <strata/network/rank_messages.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/leaf_policy.hpp>
@@ -92,11 +93,19 @@ class memory_table {
 }  // namespace detail
 
 /// A strategy that computes each place of a split network in a process of its own: multi_worker_pipeline, pipeline_among,
-/// placed_among.
+/// placed_among, and meshes of pipelines.
 template <class Strategy>
 concept divides_layers = requires {
   typename Strategy::backend;
   requires divides_parameters<typename Strategy::backend>;
+};
+/// A strategy whose processes are ranks that divide layers: multi_worker_tensor_parallel, tensor_parallel_among, and meshes of
+/// them.
+template <class Strategy>
+concept divides_into_ranks = requires {
+  typename Strategy::backend_of_rank;
+  Strategy::ranks;
+  Strategy::groups;
 };
 
 inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer{
@@ -106,8 +115,11 @@ inline constexpr reason the_memory_of_a_place_is_asked_for_with_its_number_proce
     "a process of a divided network has a place: process_memory_of<Program, Strategy>(sizes, place)"};
 inline constexpr reason the_processes_of_zero_need_equally_much_process_memory_of_sizes_only{
     "the processes of zero need equally much: process_memory_of<Program, zero<2>>(sizes)"};
-inline constexpr reason process_memory_is_known_of_zero_multi_worker_pipeline_pipeline_among_and_placed_among{
-    "the memory of a process is known with zero<0> to zero<3>, multi_worker_pipeline, pipeline_among and placed_among"};
+inline constexpr reason the_ranks_that_divide_layers_need_equally_much_process_memory_of_sizes_only{
+    "the ranks that divide layers need equally much: process_memory_of<Program, Strategy>(sizes)"};
+inline constexpr reason process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline{
+    "the memory of a process is known with zero<0> to zero<3>, and of strategies over processes that divide a network, such as "
+    "multi_worker_pipeline, multi_worker_tensor_parallel, multi_worker_mesh and placed_among"};
 
 namespace detail {
 template <class P>
@@ -115,6 +127,24 @@ concept is_program = requires { typename P::optimizer; };
 /// zero<Stage>, or a type derived from it.
 template <class S>
 concept stage_of_zero = requires { S::stage; };
+}  // namespace detail
+
+namespace detail {
+/// Adds what processes send each other that divide a batch and have all of these trained parameters. shared: see shares_memory.
+constexpr void add_messages_of_groups(process_memory& to, int leaves, int groups, long trainable, long bytes, bool shared) {
+  if (groups == 1) return;
+  const subtree_counts rows(leaves, groups);
+  const long pieces = (trainable + norm_piece - 1) / norm_piece;
+  const long slice = std::min(trainable, (pieces + groups - 1) / groups * norm_piece), received = rows.others * slice;
+  to.messages += (rows.own * trainable + received) * bytes;
+  to.gradients += trainable * bytes;
+  if (shared) to.messages += (received + trainable - slice) * bytes;
+}
+template <class Strategy>
+inline constexpr int groups_of_strategy = 1;
+template <class Strategy>
+  requires requires { Strategy::groups; }
+inline constexpr int groups_of_strategy<Strategy> = Strategy::groups;
 }  // namespace detail
 
 /// The most that a process of the training needs: `process_memory_of<program_type, zero<2>>({.batch = 64, .processes = 4})`. The
@@ -174,9 +204,9 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   return out;
 }
 
-/// What process `place` needs: `process_memory_of<program_type, multi_worker_pipeline<tf_config, balanced<4>>>({.batch = 64},
-/// 0)`. There are as many processes as places, each of which computes with one thread. process_memory::messages has activations
-/// and their gradients on the way.
+/// What a process needs that computes place `place`: `process_memory_of<program_type, multi_worker_pipeline<tf_config,
+/// balanced<4>>>({.batch = 64}, 0)`. There are as many processes as places of all groups, each of which computes with one thread.
+/// process_memory::messages has activations and their gradients on the way.
 template <class Program, divides_layers Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
@@ -191,22 +221,26 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   constexpr const auto& layout = layout_of_program<Program>;
   constexpr auto trained = trained_ranges(layout);
   constexpr long bytes = long(sizeof(typename Program::value_type)), processes = table_type::places;
+  constexpr int groups = detail::groups_of_strategy<Strategy>;
 
-  const leaf_policy policy{how.leaves, 1, multiply_adds_of<typename Program::network> > 4 * layout.trainable};
+  const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(groups))),
+                           multiply_adds_of<typename Program::network> > 4 * layout.trainable};
   const batch_division most = policy.most(how.batch);
   long capacity = 0, room = 0;  // samples of a micro-batch, and micro-batches of a step
   for (int count = 1; count <= how.batch; ++count) {
     const batch_division d = policy(count);
-    const int samples = samples_of_turn<Program, backend>(d.capacity, d.leaves, 1, 0);
-    capacity = std::max(capacity, long(samples));
-    room = std::max(room, long(d.leaves) * ((d.capacity + samples - 1) / samples));
+    for (const int own : {d.leaves / groups, (d.leaves + groups - 1) / groups}) {
+      const int samples = samples_of_turn<Program, backend>(d.capacity, own, 1, 0);
+      if (own * groups >= d.leaves) capacity = std::max(capacity, long(samples));
+      room = std::max(room, long(own) * ((d.capacity + samples - 1) / samples));
+    }
   }
 
   process_memory out;
   out.parameters = (arenas.size[place] + plan.derived + plan_of<Program, backend, purpose::inference>.derived) * bytes;
   out.whole_parameters = layout.size * bytes;
   out.slots = how.slots * arenas.trainable[place] * bytes;
-  out.gradients = most.leaves * arenas.trainable[place] * bytes;
+  out.gradients = (most.leaves + groups - 1) / groups * arenas.trainable[place] * bytes;
   out.activations = (plan.scratch + capacity * plan.scratch_per_sample) * bytes;
   for (int s = 0; s < table_type::stages; ++s)
     if (table_type::place_of(s) == place) out.activations += capacity * stages.memory_of(s, table.in_flight(s)) * bytes;
@@ -219,6 +253,45 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   out.messages += processes * std::min(arenas.largest_slice, std::max(norm_piece, (1L << 20) / processes)) * bytes;
   const long norms = pieces_of(trained.span(), {0, layout.trainable}).end;
   out.messages += (3 + 2) * norms * long(sizeof(double));
+  detail::add_messages_of_groups(out, most.leaves, groups, arenas.trainable[place], bytes, how.shares_memory);
+  return out;
+}
+
+/// What a rank needs: `process_memory_of<program_type, multi_worker_tensor_parallel<tf_config, 2, halves>>({.batch = 64})`. There
+/// are as many processes as ranks of all groups. process_memory::messages has the parts of layers that ranks send each other.
+template <class Program, divides_into_ranks Strategy>
+  requires detail::is_program<Program>
+constexpr process_memory process_memory_of(const training_sizes& how) {
+  if (how.batch < 1 || how.leaves < 0) throw_error("process_memory_of: batch is at least 1, and leaves at least 0");
+  using rank = typename Strategy::template program_of_rank<Program>;
+  using backend = typename Strategy::backend_of_rank;
+  using items = typename rank::items;
+  constexpr const auto& plan = plan_of<rank, backend>;
+  constexpr const auto& layout = layout_of_program<rank>;
+  constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::ranks;
+  constexpr int groups = Strategy::groups;
+
+  const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(groups))),
+                           multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable};
+  const batch_division most = policy.most(how.batch);
+  const int own_leaves = (most.leaves + groups - 1) / groups;
+  const int samples = plan.needs_whole_leaf() ? samples_in_cache<rank, backend, purpose::training>()
+                                              : std::min(most.capacity, detail::samples_of_rank_at_a_time);
+
+  process_memory out;
+  out.parameters = (layout.size + plan.derived) * bytes;
+  if (has_two_plans<rank, backend>) out.parameters += plan_of<rank, backend, purpose::inference>.derived * bytes;
+  out.whole_parameters = layout_of_program<Program>.size * bytes;
+  out.slots = how.slots * layout.trainable * bytes;
+  out.gradients = own_leaves * layout.trainable * bytes;
+  out.activations = detail::bytes_of_activations<rank, backend, purpose::training>(most.capacity, samples,
+                                                                                   plan.needs_whole_leaf() ? own_leaves : 1);
+  const long room = std::max({detail::elements_of_copies, detail::elements_of_norms(ranks),
+                              samples * detail::sent_of_a_sample<items> + 16 * ranks}) +
+                    16 * ranks;
+  // What it sends and what it receives; of others what it reads.
+  out.messages = room * (1 + ranks + (how.shares_memory ? ranks - 1 : 0)) * bytes + detail::elements_of_norms(ranks) * bytes;
+  detail::add_messages_of_groups(out, most.leaves, groups, layout.trainable, bytes, how.shares_memory);
   return out;
 }
 
@@ -231,11 +304,14 @@ template <detail::is_program Program, divides_layers Strategy>
 wrong_argument<Strategy, detail::because<the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place>>
 process_memory_of(const training_sizes&);
 template <detail::is_program Program, class Strategy, class... Place>
-  requires(!divides_layers<Strategy> && (sizeof...(Place) > 0 || !detail::stage_of_zero<Strategy>))
-wrong_argument<Strategy,
-               detail::because<(detail::stage_of_zero<Strategy>
-                                    ? the_processes_of_zero_need_equally_much_process_memory_of_sizes_only
-                                    : process_memory_is_known_of_zero_multi_worker_pipeline_pipeline_among_and_placed_among)>>
+  requires(!divides_layers<Strategy> &&
+           (sizeof...(Place) > 0 || !(detail::stage_of_zero<Strategy> || divides_into_ranks<Strategy>)))
+wrong_argument<
+    Strategy,
+    detail::because<(detail::stage_of_zero<Strategy> ? the_processes_of_zero_need_equally_much_process_memory_of_sizes_only
+                     : divides_into_ranks<Strategy>
+                         ? the_ranks_that_divide_layers_need_equally_much_process_memory_of_sizes_only
+                         : process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline)>>
 process_memory_of(const training_sizes&, const Place&...);
 
 /// The same for each place, as a table.
@@ -244,6 +320,14 @@ std::string process_memory_table(const training_sizes& how) {
   detail::memory_table table;
   for (int p = 0; p < Strategy::backend::split::table.places; ++p)
     table.add(detail::text_of({Strategy::backend::split::place, " ", p}), process_memory_of<Program, Strategy>(how, p));
+  return table.text();
+}
+
+/// The same for a rank, as a table.
+template <class Program, divides_into_ranks Strategy>
+std::string process_memory_table(const training_sizes& how) {
+  detail::memory_table table;
+  table.add("rank", process_memory_of<Program, Strategy>(how));
   return table.text();
 }
 

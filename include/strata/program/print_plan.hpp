@@ -70,12 +70,13 @@ std::string plan_text() {
                            layout, plan);
 }
 
-/// groups: of a mesh, each with all ranks.
+/// groups: of a mesh, each with all ranks, or with all places of a pipeline.
 template <class Program, class Backend, purpose Why = purpose::training>
 void print_plan(std::ostream& out, int groups = 1) {
   out << plan_text<Program, Backend, Why>();
   if constexpr (Why == purpose::training && requires { typename Backend::split; })
-    out << detail::please_include_strata_program_print_stages<Program, Backend>::text();
+    out << detail::please_include_strata_program_print_stages<Program, Backend>::text(
+        requires { Program::network::ranks; } ? 1 : groups);
   if constexpr (Why == purpose::training && requires { Program::network::ranks; })
     out << detail::please_include_strata_program_print_divisions<typename Program::network>::text(
         int(sizeof(typename Program::value_type)), groups);
@@ -97,6 +98,10 @@ inline constexpr int groups_of = 1;
 template <class Trainer>
   requires requires { Trainer::executor_type::groups; }
 inline constexpr int groups_of<Trainer> = Trainer::executor_type::groups;
+template <class Trainer>
+  requires(
+              !requires { Trainer::executor_type::groups; } && requires { Trainer::strategy_type::groups; })
+inline constexpr int groups_of<Trainer> = Trainer::strategy_type::groups;
 }  // namespace detail
 
 /// The plan of a trainer for training, and that for inference where they differ.

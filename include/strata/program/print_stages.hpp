@@ -15,7 +15,7 @@ namespace detail {
 /// The members of stage_plan and timetable without their types, so that printing is compiled once.
 struct stage_info {
   std::string_view place, schedule;
-  int places, micro_batches;
+  int groups, places, micro_batches;
   std::span<const int> stage_of;   // of each group
   std::span<const long> memory;    // of each stage, in elements per sample of a micro-batch
   std::span<const int> in_flight;  // of each stage
@@ -29,8 +29,9 @@ std::string stages_text(int element_size, const stage_info& info);
 
 /// A line for each stage with its groups as print_plan numbers them, one for each transfer, and for a pipeline its timetable.
 /// There F3 is micro-batch 3 forward, B3 backward, which is drawn twice as long; of several stages of a place, the first is "a".
+/// groups: of a mesh, each with all places.
 template <class Program, class Backend>
-std::string stages_text() {
+std::string stages_text(int groups = 1) {
   constexpr const auto& s = stage_plan_of<Program, Backend>;
   constexpr const auto& table = Backend::split::table;
   constexpr int stages = s.stages;
@@ -42,6 +43,7 @@ std::string stages_text() {
   if constexpr (requires { Backend::split::schedule::name; }) schedule = Backend::split::schedule::name;
   const detail::stage_info all{.place = Backend::split::place,
                                .schedule = schedule,
+                               .groups = groups,
                                .places = table.places,
                                .micro_batches = table.micro_batches,
                                .stage_of = std::span(s.stage_of, std::size_t(plan_of<Program, Backend>.group_count)),
@@ -58,7 +60,7 @@ namespace detail {
 /// What print_plan calls.
 template <class Program, class Backend>
 struct please_include_strata_program_print_stages {
-  static std::string text() { return strata::stages_text<Program, Backend>(); }
+  static std::string text(int groups) { return strata::stages_text<Program, Backend>(groups); }
 };
 }  // namespace detail
 

@@ -7,7 +7,8 @@ STRATA_FUNCTION std::string stages_text(int element_size, const stage_info& info
   const int stages = int(info.memory.size());
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
   const bool several = stages > info.places;  // of a place
-  std::string out = text_of({info.places, ' ', info.place, info.places == 1 ? "" : "s"});
+  std::string out = info.groups > 1 ? text_of({info.groups, " groups of "}) : "";
+  out += text_of({info.places, ' ', info.place, info.places == 1 ? "" : "s"});
   if (several) out += text_of({" with ", stages / info.places, " stages each"});
   if (!info.schedule.empty())
     out += text_of({", ", info.schedule, " of ", info.micro_batches, " micro-batches, ", formatted("%.1f %%", 100 * info.bubble),
