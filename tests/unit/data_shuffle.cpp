@@ -6,6 +6,8 @@
 #include <numeric>
 #include <ranges>
 #include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
+#include <strata/data/views/filter.hpp>
 #include <strata/data/views/repeat.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
@@ -49,6 +51,16 @@ TEST_CASE("shuffle is a permutation, another one in each epoch, and the same one
   CHECK(pass(again) == second);
   auto other = numbers(1000) | data::shuffle(1000, {.seed = 6});
   CHECK(pass(other) != first);
+}
+
+TEST_CASE("the window grows where the number of samples is not known") {
+  auto view = data::range(5'000) | data::filter([](auto i) { return i % 2 == 0; }) | data::shuffle(10'000, {.seed = 5});
+  const order first = pass(view), second = pass(view);
+  CHECK(first.size() == 2'500);
+  CHECK(sorted(first) == sorted(second));
+  const order all = sorted(first);
+  CHECK(std::ranges::adjacent_find(all) == all.end());
+  CHECK(first != second);
 }
 
 TEST_CASE("set_epoch decides the order, and counting goes on from there") {
