@@ -4,6 +4,7 @@
 #include "compare.hpp"
 
 #include <cstring>
+#include <strata/cpu/engine/update.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
@@ -123,6 +124,50 @@ TEST_CASE("with clipping and weight decay") {
   check<mlp>(sgd{.learning_rate = 0.1, .clipnorm = 0.05});
   check<mlp>(sgd{.learning_rate = 0.1, .global_clipnorm = 0.05});
   check<mlp>(lamb{.global_clipnorm = 0.05});
+}
+
+TEST_CASE("norms of large parameters, by several blocks, have the bits of the CPU") {
+  have_devices(1);
+  const cuda_device on(0);
+  const machine::queue q = on.make_queue();
+  // The second begins within a piece and ends in another; the third is frozen; padding is not read.
+  std::vector<parameter_range> ranges(4);
+  long at = 0;
+  for (std::size_t k = 0; const long elements : {9, 5003, 2048, 1024}) {
+    ranges[k].begin = at, ranges[k].elements = elements, ranges[k].frozen = k == 2;
+    ranges[k].end = at = (at + elements + 15) / 16 * 16;
+    ++k;
+  }
+  std::vector<float> values(static_cast<std::size_t>(at));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(number(4, i));
+  std::vector<double> expected;
+  for (const parameter_range& p : ranges) {
+    double sum = 0;
+    for (long begin = p.begin, end; begin < p.begin + p.elements && !p.frozen; begin = end) {
+      end = std::min(p.begin + p.elements, (begin / norm_piece + 1) * norm_piece);
+      sum += detail::sum_over(values.data(), begin, end, [](simd::vec<double> x) { return detail::product(x, x); });
+    }
+    expected.push_back(sum);
+  }
+  std::vector<long> begins;
+  for (const parameter_range& p : ranges) begins.push_back(p.begin);
+  for (const long shift : {0, 1040}) {  // the arena of a device may have other parameters in front
+    CAPTURE(shift);
+    for (std::size_t k = 0; k < ranges.size(); ++k) ranges[k].begin += shift, ranges[k].end += shift;
+    values.insert(values.begin(), std::size_t(shift), 7.0f);
+    cuda_update<float> update(on, q, ranges, begins);
+    const auto gradient = on.allocate<float>(values.size()), weights = on.allocate<float>(values.size());
+    const auto numbers = on.allocate<update_numbers<float>>(1);
+    on.copy_to_device(q, std::span<const float>(values), gradient.data());
+    float* arrays[] = {gradient.data()};
+    update.tell_arrays(arrays);
+    update.take_norms(sgd{.clipnorm = 1}, numbers.data(),
+                      whole_batch_reduction::reduce(leaf_gradients<float, cuda_device>{arrays, 1, 0, 1, 1}, 1), weights.data());
+    std::vector<double> found(ranges.size());
+    on.copy_to_host(q, update.norms(), std::span(found));
+    on.wait(q);
+    CHECK(found == expected);
+  }
 }
 
 TEST_CASE("with regularizers") {

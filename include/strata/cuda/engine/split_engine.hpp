@@ -138,7 +138,7 @@ class cuda_split_engine {
           slots(on.allocate<T>(std::size_t(arenas.trainable[number] * slot_count))),
           foreign(on.allocate<double>(2 * std::size_t(trained.count))),
           order_of_parameters(on.allocate<int>(std::size_t(trained.count))),
-          update(on, queue, ranges),
+          update(on, queue, ranges, own_begins(number)),
           batches(on, queue, ends, truths_of_program<Program>) {
       on.copy_to_device(queue, std::span(order.at).first(std::size_t(trained.count)), order_of_parameters.data());
     }
@@ -385,6 +385,13 @@ class cuda_split_engine {
   place& home() const { return *places_[home_number]; }
   place& place_of(int stage) const { return *places_[std::size_t(table_type::place_of(stage))]; }
   static long padded_size(int s) { return detail::aligned_elements(layout.slots[s].what.extents.size()); }
+  /// Where the trained parameters of a place begin in the arena of the whole network.
+  static std::vector<long> own_begins(int number) {
+    std::vector<long> own;
+    for (int s = 0; s < layout.count; ++s)
+      if (layout.slots[s].what.trainable && arenas.place[s] == number) own.push_back(layout.slots[s].offset);
+    return own;
+  }
   static std::vector<parameter_range> own_ranges(int number, const auto& all) {
     std::vector<parameter_range> own;
     for (int k = 0, s = 0; s < layout.count; ++s) {

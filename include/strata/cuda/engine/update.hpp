@@ -127,19 +127,73 @@ struct store_mean {
   }
 };
 
-template <class T>
-struct squares_of_parameter {
-  using value = double;
-  static constexpr int threads = 128;
+/// The pieces of norms (norm_piece), parameter after parameter, and a sum of squares for each.
+struct norm_pieces {
   device_ranges ranges;
-  const T* values;
-  double* to;
+  const long* first;       // the number of the first piece of each parameter, and of all
+  const long* into_piece;  // where each parameter begins in its first piece
+  double* sums;
 
-  constexpr long terms(long k) const { return ranges.all[k].frozen ? 0 : ranges.all[k].elements; }
-  constexpr double term(long k, long i) const {
-    return double(values[ranges.all[k].begin + i]) * double(values[ranges.all[k].begin + i]);
+  constexpr long count() const { return first[ranges.count]; }
+  constexpr int parameter_of(long piece) const {
+    int low = 0, high = ranges.count - 1;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (first[middle] <= piece)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
   }
-  constexpr void store(long k, double sum) const { to[k] = sum; }
+};
+
+/// The squares of the pieces of one or two arrays, in the order in which the CPU adds them up: 16 sums, then these in a tree.
+template <class T>
+struct squares_of_pieces {
+  static constexpr int lanes = int(slice_alignment), at_once = 8, threads = lanes * at_once;
+  struct shared {
+    double part[threads];
+  };
+  norm_pieces pieces;
+  const T* values[2];
+  long count, blocks_of_array;
+
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const long array = l.block() / blocks_of_array, piece = l.block() % blocks_of_array * at_once + l.thread() / lanes;
+    const int own = l.thread() % lanes;
+    double sum = 0;
+    if (piece < count) {
+      const int k = pieces.parameter_of(piece);
+      const parameter_range& p = pieces.ranges.all[k];
+      const long from = p.begin - pieces.into_piece[k] + (piece - pieces.first[k]) * norm_piece, last = p.begin + p.elements;
+      const long begin = from < p.begin ? p.begin : from, end = from + norm_piece < last ? from + norm_piece : last;
+      for (long i = begin + own; i < end && !p.frozen; i += lanes) {
+        const double value = double(values[array][i]);
+        sum += strata::detail::product(value, value);
+      }
+    }
+    memory.part[l.thread()] = sum;
+    for (int distance = 1; distance < lanes; distance *= 2) {
+      l.barrier();
+      if (own % (2 * distance) == 0) memory.part[l.thread()] += memory.part[l.thread() + distance];
+    }
+    if (own == 0 && piece < count) pieces.sums[array * count + piece] = memory.part[l.thread()];
+  }
+};
+
+/// The sum over the pieces of each parameter, for one array after the other.
+struct add_pieces {
+  norm_pieces pieces;
+  double* to[2];
+
+  constexpr void operator()(long i) const {
+    const long array = i / pieces.ranges.count, k = i % pieces.ranges.count;
+    const double* const sums = pieces.sums + array * pieces.count();
+    double sum = 0;
+    for (long piece = pieces.first[k]; piece < pieces.first[k + 1]; ++piece) sum += sums[piece];
+    to[array][k] = sum;
+  }
 };
 
 struct clip_factors {
@@ -306,22 +360,37 @@ class cuda_update {
   cuda_device::buffer<double> numbers_;  // for each parameter: squares of gradients, weights, directions; factors; penalties
   cuda_device::buffer<update_numbers<T>> numbers_of_step_;
   cuda_device::buffer<double> means_;  // of a factored_rule, for each matrix of a parameter
+  cuda_device::buffer<long> first_pieces_, into_pieces_;
+  cuda_device::buffer<double> squares_of_pieces_;  // of two arrays
+  long pieces_ = 0;
   bool has_penalties_ = false;
 
  public:
-  cuda_update(const cuda_device& on, const machine::queue& q, std::span<const parameter_range> ranges)
+  /// begins: where the parameters begin in the arena of the whole network, if this device has another one. Norms are sums over
+  /// pieces of that.
+  cuda_update(const cuda_device& on, const machine::queue& q, std::span<const parameter_range> ranges,
+              std::span<const long> begins = {})
       : on_(on),
         queue_(q),
         ranges_(ranges.begin(), ranges.end()),
         device_ranges_(on.allocate<parameter_range>(ranges.size())),
         arrays_(on.allocate<T*>(max_leaves)),
         numbers_(on.allocate<double>(5 * ranges.size())),
-        numbers_of_step_(on.allocate<update_numbers<T>>(1)) {
+        numbers_of_step_(on.allocate<update_numbers<T>>(1)),
+        first_pieces_(on.allocate<long>(ranges.size() + 1)),
+        into_pieces_(on.allocate<long>(ranges.size())) {
     long matrices = 0;
-    for (const parameter_range& p : ranges_) {
+    std::vector<long> first_pieces{0}, into_pieces;
+    for (std::size_t k = 0; k < ranges_.size(); ++k) {
+      const parameter_range& p = ranges_[k];
       has_penalties_ = has_penalties_ || !p.regularizer.empty();
       matrices = std::max(matrices, p.elements / (p.rows * p.columns));
+      into_pieces.push_back((begins.empty() ? p.begin : begins[k]) % norm_piece);
+      first_pieces.push_back(pieces_ += (into_pieces[k] + p.elements + norm_piece - 1) / norm_piece);
     }
+    squares_of_pieces_ = on.allocate<double>(2 * std::size_t(pieces_));
+    on_.copy_to_device(queue_, std::span<const long>(first_pieces), first_pieces_.data());
+    on_.copy_to_device(queue_, std::span<const long>(into_pieces), into_pieces_.data());
     means_ = on.allocate<double>(std::size_t(matrices));
     on_.copy_to_device(queue_, std::span<const parameter_range>(ranges_), device_ranges_.data());
   }
@@ -352,7 +421,7 @@ class cuda_update {
     machine::update_terms<T> unclipped = terms_of(rules, now, gradient, weights);
     unclipped.clip_value = 0;
     machine::for_each_index(queue_, ranges_.back().end, machine::store_mean<T>{unclipped});
-    take_squares(unclipped.first_array, 0);
+    take_squares(0, unclipped.first_array);
   }
   /// What take_norms has found.
   const double* norms() const { return numbers(0); }
@@ -388,8 +457,7 @@ class cuda_update {
         } else {
           machine::for_each_index(queue_, size, machine::propose_direction<T, Rule>{terms, own});
         }
-        take_squares(weights, 1);
-        take_squares(terms.first_array, 2);
+        take_squares(1, weights, terms.first_array);
         machine::launch_together(
             queue_, machine::indices(size, machine::apply_direction<T, Rule>{terms, own, numbers(1), numbers(2)}), also);
       }
@@ -421,8 +489,14 @@ class cuda_update {
   }
   machine::device_ranges ranges() const { return {device_ranges_.data(), int(ranges_.size())}; }
   double* numbers(int which) const { return numbers_.data() + std::size_t(which) * ranges_.size(); }
-  void take_squares(const T* values, int which) {
-    machine::for_each_sum(queue_, long(ranges_.size()), machine::squares_of_parameter<T>{ranges(), values, numbers(which)});
+  /// Of one array, or of two whose numbers follow each other.
+  void take_squares(int which, const T* first, const T* second = nullptr) {
+    using squares = machine::squares_of_pieces<T>;
+    const machine::norm_pieces pieces{ranges(), first_pieces_.data(), into_pieces_.data(), squares_of_pieces_.data()};
+    const long arrays = second ? 2 : 1, blocks = (pieces_ + squares::at_once - 1) / squares::at_once;
+    machine::launch(queue_, arrays * blocks, squares{pieces, {first, second}, pieces_, blocks});
+    machine::for_each_index(queue_, arrays * long(ranges_.size()),
+                            machine::add_pieces{pieces, {numbers(which), second ? numbers(which + 1) : nullptr}});
   }
   /// The first array holds the mean itself.
   void use_first_array(machine::update_terms<T>& terms) {
