@@ -295,7 +295,11 @@ class cuda_split_engine {
       p->leaf_gradients.clear();
       for (int l = 0; l < leaves_.leaves(); ++l) p->leaf_gradients.push_back(p->gradients.data() + l * p->stride());
     }
-    if (trains) leaves_.gradient_places() = home().leaf_gradients;
+    if (trains) {
+      auto& places = leaves_.gradient_places();
+      if (const std::size_t size = home().leaf_gradients.size(); places.size() != size) places = detail::grown_array<T*>(size);
+      std::ranges::copy(home().leaf_gradients, places.begin());
+    }
     trains ? prepare_kernels<purpose::training, true>() : prepare_kernels<inferring, false>();
     penalties_are_on_host_ = !layout.has_regularizers();
   }
