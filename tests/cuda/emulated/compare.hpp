@@ -160,7 +160,8 @@ void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_l
     (add(std::type_identity<Rest>{}), ...);
     out = std::size_t(at.size());
   }();
-  for (const auto& [count, capacity] : cases) {
+  for (const auto& [batch, most] : cases) {
+    const int count = batch, capacity = most;  // clang++ 14 captures no structured bindings
     CAPTURE(count);
     const int leaves = count % 2 == 0 ? count / capacity + 2 : (count + capacity - 1) / capacity;  // some without samples
     const auto n = std::size_t(count);

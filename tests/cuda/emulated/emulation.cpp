@@ -15,19 +15,12 @@
 #include <strata/strata.hpp>
 #include <string>
 
+#include "unit/error_of.hpp"
+
 using namespace strata;
 using namespace strata::test;
 
 namespace {
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const strata::error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 struct add_one {
   float* values;
   void operator()(long i) const { values[i] += 1; }

@@ -63,7 +63,7 @@ TEST_CASE("two inputs, two outputs, weights: the numbers of the reference, and t
   const std::vector<double> expected = trained<reference>({.threads = 1, .leaves = 8});
   std::vector<double> first;
   for (const int devices : {1, 2, 3, 8})
-    for (const std::uint64_t order : {1, 2, 3}) {
+    for (const std::uint64_t order : {1u, 2u, 3u}) {
       have_devices(devices, order);
       cuda_options options;
       options.leaves = 8, options.devices.clear();

@@ -84,7 +84,7 @@ void check(const Optimizer& optimizer = {}, const std::string& frozen = "", doub
   CHECK(one.val_loss == doctest::Approx(expected.val_loss).epsilon(tolerance));
   CHECK(one.val_accuracy == expected.val_accuracy);
   for (const int devices : {2, 3, 4, 8})
-    for (const std::uint64_t order : {1, 2}) {
+    for (const std::uint64_t order : {1u, 2u}) {
       CAPTURE(devices);
       have_devices(devices, order);
       CHECK(trained<Network>(on_devices(devices), optimizer, frozen) == one);
@@ -180,7 +180,8 @@ TEST_CASE("with regularizers") {
 TEST_CASE("several processes, each with a GPU or two") {
   have_devices(1);
   const outcome one = trained<normalized>(on_devices(1), adam{}, "", false);
-  for (const auto& [devices, order] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{2, 2}, std::pair{2, 3}}) {
+  for (const auto& [gpus, order] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{2, 2}, std::pair{2, 3}}) {
+    const int devices = gpus;  // clang++ 14 captures no structured bindings
     CAPTURE(devices);
     have_devices(4, std::uint64_t(order));
     std::vector<std::string> failures(2, "");

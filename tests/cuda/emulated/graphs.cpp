@@ -201,7 +201,7 @@ TEST_CASE_TEMPLATE("graphs, plain launches, and any number of devices in any ord
   have_devices(1);
   const outcome plain = trained<Network>(1, false);
   for (const int devices : {1, 2, 4})
-    for (const std::uint64_t order : {1, 2, 3}) {
+    for (const std::uint64_t order : {1u, 2u, 3u}) {
       have_devices(devices, order);
       CHECK(trained<Network>(devices, true) == plain);
     }

@@ -6,20 +6,13 @@
 #include <string>
 #include <tuple>
 
+#include "unit/error_of.hpp"
+
 namespace strata::test {
 
 /// The activation of a layer that may have none.
 template <class... A>
 using activation_of = std::tuple_element_t<0, std::tuple<A..., linear>>;
-
-inline std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const strata::error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 /// What the libraries can do, for the time of a test.
 struct library_that {

@@ -16,19 +16,12 @@
 #include <string>
 #include <thread>
 
+#include "unit/error_of.hpp"
+
 using namespace strata;
 using namespace strata::test;
 
 namespace {
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const strata::error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 /// Whether this machine and this compilation have NCCL.
 bool has_nccl() {
   const std::string missing = error_of([] { machine::need_nccl(); });
@@ -85,7 +78,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST_CASE("sums over the devices of one process, for several orders of their work") {
   if (!has_nccl()) return;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const int ranks = devices_at_hand(3, seed);
     constexpr std::size_t size = 1000, sums = 5;
     const machine::nccl_id group = machine::make_nccl_id();
@@ -234,7 +227,7 @@ TEST_CASE("fastest{}: the numbers of one device up to rounding, the same bits ea
     CHECK(distance(first.gradient, one.gradient) < 1e-4);
     CHECK(first.loss == doctest::Approx(one.loss).epsilon(1e-5));
     CHECK(distance(trained<normalized>(one_device<cuda>{options_of(0, devices, true)}).weights, one_normalized.weights) < 1e-4);
-    for (const std::uint64_t order : {2, 3}) {
+    for (const std::uint64_t order : {2u, 3u}) {
       have_devices(wanted, order);
       CHECK(trained(one_device<cuda>{options_of(0, devices, true)}) == first);
     }
@@ -262,7 +255,7 @@ TEST_CASE("processes with one or two GPUs each add up by NCCL") {
   have_devices(1);
   const outcome one = trained<normalized>(one_device<cuda>{options_of(0, 1, false)});
   for (const int devices : {1, 2})
-    for (const std::uint64_t order : {1, 2}) {
+    for (const std::uint64_t order : {1u, 2u}) {
       CAPTURE(devices);
       have_devices(4, order);
       std::vector<std::string> failures(2, "");
