@@ -93,15 +93,16 @@ template <class Trainer>
 struct planned_program<Trainer> {
   using type = typename Trainer::executor_type::program_of_one;
 };
+/// No variable template with two constrained specializations: nvcc 13 refuses the second.
 template <class Trainer>
-inline constexpr int groups_of = 1;
-template <class Trainer>
-  requires requires { Trainer::executor_type::groups; }
-inline constexpr int groups_of<Trainer> = Trainer::executor_type::groups;
-template <class Trainer>
-  requires(
-              !requires { Trainer::executor_type::groups; } && requires { Trainer::strategy_type::groups; })
-inline constexpr int groups_of<Trainer> = Trainer::strategy_type::groups;
+inline constexpr int groups_of = [] {
+  if constexpr (requires { Trainer::executor_type::groups; })
+    return int(Trainer::executor_type::groups);
+  else if constexpr (requires { Trainer::strategy_type::groups; })
+    return int(Trainer::strategy_type::groups);
+  else
+    return 1;
+}();
 }  // namespace detail
 
 /// The plan of a trainer for training, and that for inference where they differ.
