@@ -199,7 +199,7 @@ class cuda_split_engine {
 
   void observe(kernel_observer* observer) {
     if (observer && observer->reads_gradients())
-      throw_error("an observer that reads numbers of layers, such as check_numerics, needs a strategy on the CPU");
+      throw_error("an observer that reads numbers of layers, such as check_numerics, needs all layers on one GPU, or on the CPU");
     observer_ = observer;
   }
   void freeze(std::span<const bool> slots) {
