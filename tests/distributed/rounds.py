@@ -99,7 +99,7 @@ class Mesh(MultiWorker):
         check(digest(out).split()[1] == want.split()[1] if late else digest(out) == want, f'{member} has not {want}: {out}')
 
     def may_fail(self, member, hurt, early):
-        return super().may_fail(member, hurt, early) or {('worker', 1), ('worker', 3)} <= hurt  # nobody has the second part
+        return super().may_fail(member, hurt, early) or {('worker', 1), ('worker', 3)} <= hurt  # no process is left that has the second part
 
     def uses_network(self):
         self.strategy = self.strategy.removesuffix('_tcp') + '_tcp'

@@ -42,7 +42,7 @@ class leaf_schedule {
   int prepared_for(purpose why) const { return prepared_for_[int(why)]; }
   /// The most leaves of a training batch that one of `processes` computes, and the most samples of one.
   batch_division most_of_one(int processes) const { return {(most_.leaves + processes - 1) / processes, most_.capacity}; }
-  /// The addresses of gradients, which the engine sets: element i is for leaf own().begin + i.
+  /// The addresses of gradients, which the engine sets: element i is for leaf own().begin + i. There may be more than own() has.
   detail::grown_array<T*>& gradient_places() { return gradients_; }
 
   void begin(const samples<T>& batch, int rank, int processes) {
@@ -71,7 +71,7 @@ class leaf_schedule {
   /// Null: another process computes this leaf, or nothing has been prepared for training.
   T* gradient_of(int leaf) const {
     const int i = leaf - own_.begin;
-    return i >= 0 && i < int(gradients_.size()) ? gradients_[std::size_t(i)] : nullptr;
+    return i >= 0 && i < std::min(own_.size(), int(gradients_.size())) ? gradients_[std::size_t(i)] : nullptr;
   }
   template <class Device>
   leaf_gradients<T, Device> gradients() const {

@@ -206,6 +206,13 @@ TEST_CASE("what cannot be placed is one error") {
   have_devices(3);
   CHECK(error_of([] { two{gpus(3)}.make<P>(adam{}, 1); }) == "2 places need as many GPUs, but 3 are named");
   auto executor = two{.options = four_leaves()}.make<P>(adam{}, 1);
+  struct reader : kernel_observer {
+    void begins(const observed_call&) override {}
+    void ended(const observed_call&, const observed_numbers&) override {}
+    bool reads_gradients() const override { return true; }
+  } own;
+  CHECK(error_of([&] { executor.observe(&own); }) ==
+        "an observer that reads numbers of layers, such as check_numerics, needs all layers on one GPU, or on the CPU");
   CHECK(error_of([&] { executor.prepare(20, purpose::training); }) ==
         "a batch of 20 samples has 4 leaves, which cannot be cut into 8 micro-batches: on GPUs each is one or several whole "
         "leaves. cuda_options::leaves makes more of them");

@@ -62,7 +62,10 @@ class batch_slots {
   /// Whether each slot has room for so many steps with batches of indices of up to `count` samples.
   bool has_steps(int steps, int count) const {
     const std::size_t size = bytes_of_indices(std::size_t(count));
-    return size <= size_of_step_ && std::size_t(steps) * size_of_step_ <= slots_[0].host_of_steps.size();
+    // Each of them: there may have been no memory for the last one.
+    return size <= size_of_step_ && std::ranges::all_of(slots_, [&](const slot& each) {
+             return std::size_t(steps) * size_of_step_ <= each.host_of_steps.size();
+           });
   }
   void grow_steps(int steps, int count) {
     if (has_steps(steps, count)) return;

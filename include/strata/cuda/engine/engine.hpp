@@ -539,7 +539,7 @@ class cuda_engine {
     std::size_t leaves = 0;
     for (const auto& r : replicas_) leaves += std::size_t(r->own.size());
     auto& places = leaves_.gradient_places();
-    if (places.size() != leaves) places = detail::grown_array<T*>(leaves);
+    places.grow(leaves);
     T** place = places.data();
     for (const auto& r : replicas_)
       for (int l = 0; l < r->own.size(); ++l) *place++ = r->gradients.data() + long{l} * layout.trainable;

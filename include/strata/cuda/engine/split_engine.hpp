@@ -296,9 +296,8 @@ class cuda_split_engine {
       for (int l = 0; l < leaves_.leaves(); ++l) p->leaf_gradients.push_back(p->gradients.data() + l * p->stride());
     }
     if (trains) {
-      auto& places = leaves_.gradient_places();
-      if (const std::size_t size = home().leaf_gradients.size(); places.size() != size) places = detail::grown_array<T*>(size);
-      std::ranges::copy(home().leaf_gradients, places.begin());
+      leaves_.gradient_places().grow(home().leaf_gradients.size());
+      std::ranges::copy(home().leaf_gradients, leaves_.gradient_places().data());
     }
     trains ? prepare_kernels<purpose::training, true>() : prepare_kernels<inferring, false>();
     penalties_are_on_host_ = !layout.has_regularizers();
@@ -592,7 +591,7 @@ class cuda_split_engine {
       if (from.number != to.number) event_of(sent_events_, step.which, number).hold(to.queue);
       return true;
     }
-    const int free = number - in_flight<Trains>(it.to);  // so many micro-batches before it are no longer needed there
+    const int free = number - in_flight<Trains>(it.to);  // micro-batches with which the receiving stage has to be done
     if (released_[it.to] < free) return false;
     if (free > 0 && from.number != to.number) event_of(released_events_, it.to, free - 1).hold(from.queue);
     const bool is_needed = !it.of_gradient || groups_.empty() || groups_[std::size_t(it.group)].trains;

@@ -15,7 +15,7 @@ struct formation {
   std::uint64_t generation = 0;
   std::vector<int> ranks{};      // in the first generation; the place in this list is the rank in this generation
   std::vector<int> newcomers{};  // places of those that were not in the generation before
-  int computing = 0;             // so many of them, the first ones, form complete groups, the others are spares; 0: no spares
+  int computing = 0;             // how many of the first ones form complete groups; the others are spares. 0: there are no spares
   std::vector<int> lacking{};    // places in complete groups of spares of the generation before, which lack the newest state
 
   static constexpr auto message_name = "formation";

@@ -138,7 +138,7 @@ class generations {
 
   struct groups {
     std::vector<member> computing{}, spare{};  // the first `places` of those that compute are a group, and so on
-    int place_without_process = -1;            // then nobody computes
+    int place_without_process = -1;            // of a group; -1: each has one
   };
   /// As many groups as possible: of members with the newest state, and, if the generation grows, of spares and of late processes.
   groups formed(const std::vector<member>& members, const std::vector<member>& late, bool grows) const {
