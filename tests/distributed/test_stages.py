@@ -103,6 +103,17 @@ def _():
     training.check_bits()
 
 
+@case('a late worker that divides the network in another way is refused, and the others go on')
+def _():
+    training = MeshTraining('pipelines_workers', epochs=8).under_way()
+    training.kill(3)
+    training.chief.await_line(f'lost {training.name(3)}; 3 workers go on, 1 of them as a spare')
+    training.arguments = ['mesh_workers']
+    out = training.start(3).finish()
+    check('does not train what the others do' in out and 'places with the stages' in out and 'ranks that divide' in out, out)
+    training.check_bits(0, 1, 2)
+
+
 @case('an elastic mesh of which no process is left that has one of the parts: all that are left end and say so')
 def _():
     training = MeshTraining('mesh_workers').under_way()

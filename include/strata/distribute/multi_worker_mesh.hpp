@@ -5,6 +5,7 @@
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/synchronous/regrouped_meshes.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -47,7 +48,10 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    communicator processes = detail::connect_divided_workers<Program>(*this, optimizer, seed, Groups > 1 ? Ranks : 0);
+    communicator processes =
+        detail::connect_divided_workers<Program>(*this, optimizer, seed, Groups > 1 ? Ranks : 0,
+                                                 detail::text_of({", ", Groups, " groups of ", Ranks, " ranks that divide ",
+                                                                  detail::text_of_divided_layers<Program, Map, Ranks>()}));
     if constexpr (Groups > 1) {
       return {std::move(optimizer), seed, options.compute, std::move(processes)};
     } else {
@@ -81,8 +85,12 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBat
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    communicator processes =
-        detail::connect_divided_workers<Program>(*this, optimizer, seed, Groups > 1 ? split::table.places : 0);
+    std::string stages;
+    for (const int stage : split::template stage_of_node<typename Program::items>) stages += detail::text_of({" ", stage});
+    communicator processes = detail::connect_divided_workers<Program>(
+        *this, optimizer, seed, Groups > 1 ? split::table.places : 0,
+        detail::text_of({", ", Groups, " groups of ", split::table.places, " places with the stages", stages, " and the turns",
+                         detail::text_of_turns(split::table)}));
     return {std::move(optimizer), seed, options.compute, std::move(processes)};
   }
 };

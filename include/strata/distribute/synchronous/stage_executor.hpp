@@ -35,6 +35,14 @@ struct same_layers<C, 1> {
   static alone of(process_group_over<C>&, int) { return {}; }
 };
 
+/// What each place computes, in order.
+[[gnu::cold]] std::string text_of_turns(const auto& table) {
+  std::string turns;
+  for (const auto& of_place : table.turns)
+    for (const turn& t : of_place) turns += text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
+  return turns;
+}
+
 /// Something that is the same in all processes.
 struct agreed_value {
   const char* name;
@@ -164,14 +172,12 @@ class stage_executor : detail::holds_group<C>,
     constexpr const auto& table = Backend::split::table;
     constexpr const auto& plan = plan_of<Program, Backend>;
     constexpr const auto& stages = stage_plan_of<Program, Backend>;
-    std::string cut, turns;
+    std::string cut;
     for (int g = 0; g < plan.group_count; ++g) cut += detail::text_of({g > 0 ? " " : "", stages.stage_of[g]});
-    for (const auto& of_place : table.turns)
-      for (const turn& t : of_place) turns += detail::text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
     detail::refuse_differences(*group, {{"number of places", std::to_string(table.places)},
                                         {"number of groups that divide batches", std::to_string(Groups)},
                                         {"stages of the kernels", cut},
-                                        {"timetable", turns, false},
+                                        {"timetable", detail::text_of_turns(table), false},
                                         {"seed", std::to_string(seed)},
                                         {"leaves", std::to_string(compute.leaves)},
                                         {"optimizer", detail::text_of_optimizer(optimizer)},

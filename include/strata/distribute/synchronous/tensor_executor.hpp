@@ -144,22 +144,26 @@ struct all_ranks_in_one_process {
   int count() const { return int(members_.front().size()); }
   connection& connection_of(int i, int place = 0) { return members_[std::size_t(place)][std::size_t(i)]; }
 };
+/// The layers that ranks divide, and how each is divided.
+template <class Program, class Map, int Ranks>
+[[gnu::cold]] std::string text_of_divided_layers() {
+  using items = typename network_of_rank<typename Program::network, Map, Ranks>::items;
+  std::string divided;
+  constexpr const auto& t = tape_of<items>;
+  for (int i = 0; i < t.size; ++i)
+    if (divisions_of<items>[i].shard_of)
+      divided += text_of({divided.empty() ? "" : ", ", name_of_layer(t, i).view(), " ", divisions_of<items>[i].how()});
+  return divided;
+}
 /// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
 /// other layers. groups: that there are.
 template <class Program, class Map, int Ranks, int Groups, communicator C>
 [[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
                                                    const compute_options& compute, int groups = Groups) {
   one_rank_per_process<C> all{std::make_unique<process_group_over<C>>(std::move(processes))};
-  using network = network_of_rank<typename Program::network, Map, Ranks>;
-  std::string divided;
-  constexpr const auto& t = tape_of<typename network::items>;
-  for (int i = 0; i < t.size; ++i)
-    if (divisions_of<typename network::items>[i].shard_of)
-      divided +=
-          text_of({divided.empty() ? "" : ", ", name_of_layer(t, i).view(), " ", divisions_of<typename network::items>[i].how()});
   refuse_differences(*all.group_, {{"number of ranks that divide layers", std::to_string(Ranks)},
                                    {"number of groups that divide batches", std::to_string(Groups)},
-                                   {"divided layers", divided},
+                                   {"divided layers", text_of_divided_layers<Program, Map, Ranks>()},
                                    {"seed", std::to_string(seed)},
                                    {"leaves", std::to_string(compute.leaves)},
                                    {"optimizer", text_of_optimizer(optimizer)},
