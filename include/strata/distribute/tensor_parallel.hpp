@@ -12,8 +12,8 @@ namespace strata {
 /// that the rules name, with their gradients and optimizer slots, and computes what follows from them; all other layers are
 /// computed by every rank. A rank is a thread. compute_options::threads is not used. Where dense layers are by_columns the
 /// results are those of one_device with as many leaves, bit for bit (by_columns names the exception); otherwise sums are added in
-/// an order that depends on the number of ranks, and on nothing else. Norms of parameters, as lamb
-/// and clipnorm take them, are those of the whole ones. https://keras.io/api/distribution/model_parallel
+/// an order that depends on the number of ranks, and on nothing else. Norms of parameters, as lamb and clipnorm take them, are
+/// those of the whole ones. https://keras.io/api/distribution/model_parallel
 template <int Ranks, class Map = detail::nothing, class Backend = default_backend>
 struct tensor_parallel {
   static constexpr auto name = "tensor_parallel";

@@ -312,8 +312,8 @@ class tensor_executor : Places, public executor_defaults {
     if constexpr (!Places::in_one_process) group().exchange_votes();
     return sums;
   }
-  /// See synchronous_executor. The update of ranks with a part of the layers sends no messages
-  /// unless the optimizer takes norms, which no elastic training does.
+  /// See synchronous_executor. The update of ranks with a part of the layers sends no messages unless the optimizer takes norms,
+  /// which an elastic training refuses.
   metric_sums<Program> begin_step(const samples<T>& batch) {
     refuse_other_batches(batch.count);
     is_whole_ = false;
