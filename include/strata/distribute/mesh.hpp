@@ -3,6 +3,7 @@
 #include <strata/distribute/pipeline.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
 #include <strata/distribute/tensor_parallel.hpp>
+#include <strata/program/engine_for.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -19,7 +20,13 @@ inline constexpr reason the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_
     "the pipeline and the tensor_parallel of a mesh have the same backend"};
 inline constexpr reason a_layer_divided_by_classes_and_the_softmax_after_it_are_one_stage{
     "a layer divided by_classes and the softmax after it are in the same stage: make them one layer, such as dense<10, softmax>"};
+inline constexpr reason the_ranks_of_a_mesh_compute_on_the_cpu{
+    "the ranks of a mesh compute on the CPU: write pipeline in place of gpu_pipeline, or gpu_pipeline without a mesh"};
 namespace detail {
+/// Whether the ranks of a mesh can have a backend.
+template <class Backend>
+inline constexpr bool is_of_ranks = std::is_same_v<typename engine_options<Backend>::type, compute_options>;
+
 template <class... Given>
 using wrong_mesh = wrong_argument<type_list<Given...>,
                                   because<a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>>;
@@ -35,6 +42,8 @@ struct pipelines_verdict {
     using of_split = typename Backend::split::template verdict<Program>;
     if constexpr (Groups < 1)
       return std::type_identity<wrong_argument<data_parallel<Groups>, because<data_parallel_has_at_least_one_group>>>{};
+    else if constexpr (!is_of_ranks<typename Backend::base>)
+      return std::type_identity<wrong_argument<typename Backend::base, because<the_ranks_of_a_mesh_compute_on_the_cpu>>>{};
     else if constexpr (!std::is_same_v<typename of_split::type, no_complaint>)
       return of_split{};
     else
@@ -59,7 +68,9 @@ struct pipelines_of_ranks_verdict {
   using split = pipelined<Cut, MicroBatches, Schedule>;
   static auto sentence() {
     using of_tensor = tensor_verdict<Program, Map, Ranks, Groups, Backend>;
-    if constexpr (!std::is_same_v<OfPipeline, Backend>)
+    if constexpr (!is_of_ranks<OfPipeline>)
+      return std::type_identity<wrong_argument<OfPipeline, because<the_ranks_of_a_mesh_compute_on_the_cpu>>>{};
+    else if constexpr (!std::is_same_v<OfPipeline, Backend>)
       return std::type_identity<wrong_argument<type_list<OfPipeline, Backend>,
                                                because<the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend>>>{};
     else if constexpr (!std::is_same_v<typename of_tensor::type, no_complaint>)
