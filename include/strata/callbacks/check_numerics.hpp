@@ -24,8 +24,9 @@ namespace strata {
 class check_numerics : kernel_observer {
   enum class place { input, output, input_gradient, parameter_gradient };
 
-  /// One number that is not finite. The first one of a pass is the smallest.
+  /// One number that is not finite. The first one of the first step is the smallest.
   struct finding {
+    long steps_before;
     pass_direction direction;
     int order;           // of the group in the pass
     std::int64_t first;  // sample of the call
@@ -36,13 +37,14 @@ class check_numerics : kernel_observer {
     double value;
     std::string parameters;  // which of them are not finite
 
-    auto key() const { return std::tuple(direction, order, where, first, element); }
+    auto key() const { return std::tuple(steps_before, direction, order, where, first, element); }
   };
 
   std::vector<listed_kernel> kernels_;
   std::size_t element_size_ = 0;
   std::mutex mutex_;
   std::optional<finding> found_;
+  const training_state* state_ = nullptr;  // of the training at hand
 
  public:
   void on_train_begin(training_state& s, fitted_model& model) {
@@ -50,10 +52,12 @@ class check_numerics : kernel_observer {
     kernels_ = model.kernels();
     element_size_ = model.element_size();
     found_.reset();
+    state_ = &s;
     model.observe(*this);
   }
   void on_batch_end(training_state& s) {
-    if (found_) throw_error({"check_numerics: epoch ", s.epoch + 1, ", update ", s.step, ": ", text_of_finding()});
+    if (found_)
+      throw_error({"check_numerics: epoch ", s.epoch + 1, ", update ", found_->steps_before + 1, ": ", text_of_finding()});
     if (!std::isfinite(s.loss))
       throw_error({"check_numerics: epoch ", s.epoch + 1, ", update ", s.step, ": the loss is ", s.loss,
                    ", although the outputs and gradients that this process computes are finite"});
@@ -109,7 +113,8 @@ class check_numerics : kernel_observer {
     else
       while (std::isfinite(number(reader, first, element))) ++element;
     const bool forward = of.call.direction == pass_direction::forward;
-    finding here{of.call.direction,
+    finding here{state_->step,
+                 of.call.direction,
                  forward ? of.call.group : -of.call.group,
                  of.first_sample,
                  element,

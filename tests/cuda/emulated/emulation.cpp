@@ -186,7 +186,7 @@ namespace {
 using checked = sequential<input<6>, dense<5, relu>, dense<3, softmax>>;
 
 /// What check_numerics says on a strategy, if a number of the data or a weight is replaced.
-std::string complaint(const auto& strategy, float number, float weight) {
+std::string complaint(const auto& strategy, float number, float weight, long steps = 1) {
   std::vector<float> x(48 * 6);
   std::vector<std::int32_t> y(48);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1 + float(i % 7);
@@ -195,7 +195,8 @@ std::string complaint(const auto& strategy, float number, float weight) {
   std::vector<float> weights(model.parameters().begin(), model.parameters().end());
   weights[std::size_t(layout_of<checked::items>.slots[2].offset) + 1] = weight;
   model.set_parameters(weights);
-  return error_of([&] { model.fit(x, y, batch_size(24), shuffle(false), verbosity::off, check_numerics{}); });
+  return error_of(
+      [&] { model.fit(x, y, batch_size(24), shuffle(false), verbosity::off, steps_per_execution(steps), check_numerics{}); });
 }
 }  // namespace
 
@@ -210,6 +211,7 @@ TEST_CASE("check_numerics says on a GPU what it says on the CPU") {
     four.leaves = streamed.leaves = 4, streamed.kept_data_memory = 0;
     have_devices(2);
     CHECK(complaint(one_device<cuda>{four}, how...) == on_the_cpu);
+    CHECK(complaint(one_device<cuda>{four}, how..., 2) == on_the_cpu);
     CHECK(complaint(one_device<cuda>{streamed}, how...) == on_the_cpu);
     CHECK(complaint(mirrored{gpus(), four}, how...) == on_the_cpu);
   };
