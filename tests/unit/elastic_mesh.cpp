@@ -150,6 +150,45 @@ void comes_back(const outcome& expected) {
   }
   CHECK(came_back > 0);
 }
+
+std::string refusal(auto optimizer) {
+  const mortal one(std::make_shared<registry>(places * groups, places), 0, false);
+  try {
+    trainer model{net{}, optimizer, sparse_categorical_crossentropy{}, elastic_mesh<pipelines>{one}};
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+/// Of 50 samples in batches of 20, of which the last one is short, after a training of one epoch.
+std::vector<float> predicted_by(const auto& strategy) {
+  static const data::digits digits = data::synthetic_digits(50, 3);
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(7)};
+  model.fit(digits | data::batch<20>, epochs(1), verbose::off);
+  return model.predict(digits | data::batch<20>).values;
+}
+/// Process 3 dies in the training, so that process 2 is a spare. Empty: this process has died.
+template <template <class> class Mesh>
+std::vector<std::vector<float>> predictions_of_all(std::vector<std::string>& problems) {
+  const auto all = std::make_shared<registry>(places * groups, places);
+  std::vector<std::vector<float>> predicted(places * groups);
+  problems.resize(places * groups);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < places * groups; ++i)
+    threads.emplace_back([&, i] {
+      const mortal self(all, i, false, i == 3 ? 10 : -1);
+      try {
+        predicted[std::size_t(i)] = predicted_by(elastic_mesh<Mesh>{self});
+        self.end();
+      } catch (const death&) {
+      } catch (const std::exception& e) {
+        problems[std::size_t(i)] = e.what();
+      }
+    });
+  for (auto& t : threads) t.join();
+  return predicted;
+}
 }  // namespace
 
 TEST_CASE("a process of a mesh that divides tensors dies at any of its messages: the others have the bits of one device") {
@@ -162,4 +201,24 @@ TEST_CASE("the same in a mesh of pipelines") {
   const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
   dies_at_any<pipelines>(expected);
   comes_back<pipelines>(expected);
+}
+
+TEST_CASE("where layers are divided, a spare gets the predictions of the others") {
+  const std::vector<float> expected = predicted_by(one_device{{.threads = 1, .leaves = 8}});
+  REQUIRE(expected.size() == 500);
+  std::vector<std::string> problems;
+  const auto predicted = predictions_of_all<tensor_ranks>(problems);
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    CAPTURE(i);
+    CHECK(problems[i] == "");
+    CHECK(predicted[i] == (i == 3 ? std::vector<float>{} : expected));
+  }
+}
+
+TEST_CASE("an optimizer that takes norms is refused, with the reason why it does") {
+  const std::string why =
+      " takes norms of whole parameters, which several processes have, so that some could update and others not: ";
+  CHECK(refusal(lamb{}) == "lamb" + why + "take another optimizer, or leave out elastic_options");
+  CHECK(refusal(adam{.clipnorm = 1}) == "adam" + why + "leave out clipnorm or elastic_options");
+  CHECK(refusal(adam{.global_clipnorm = 1}) == "adam" + why + "leave out global_clipnorm or elastic_options");
 }

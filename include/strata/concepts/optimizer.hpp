@@ -185,12 +185,17 @@ concept norm_optimizer = requires(const O& o) {
 template <class O>
 concept whole_matrix_optimizer = requires { requires O::needs_whole_matrices; };
 
+/// Whether the rule of an optimizer needs norms of whole parameters, however it clips gradients.
+template <optimizer O>
+constexpr bool needs_norms(const O& o) {
+  if constexpr (norm_optimizer<O>) return o.needs_norms();
+  return false;
+}
+
 /// Whether an update with these settings needs norms of whole parameters. It then takes several passes over all elements.
 template <optimizer O>
 constexpr bool takes_norms(const O& o) {
-  if constexpr (norm_optimizer<O>)
-    if (o.needs_norms()) return true;
-  return o.clipnorm > 0 || o.global_clipnorm > 0;
+  return needs_norms(o) || o.clipnorm > 0 || o.global_clipnorm > 0;
 }
 
 }  // namespace strata

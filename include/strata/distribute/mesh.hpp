@@ -153,7 +153,8 @@ template <int Groups, class Cut, class MicroBatches, class Schedule, class OfPip
 struct mesh<data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, OfPipeline>, tensor_parallel<Ranks, Map, Backend>> {
   using split = pipelined<Cut, MicroBatches, Schedule>;
   static constexpr auto name = "mesh";
-  compute_options options{};  // threads is not used
+  static constexpr int groups_that_cut = Groups;  // each cuts its part of a batch into micro-batches
+  compute_options options{};                      // threads is not used
 
   template <class Program>
   using verdict =

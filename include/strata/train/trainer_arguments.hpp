@@ -47,8 +47,12 @@ template <class Batch, class Into, class Why>
 struct batch_cannot_be_cut;
 template <int Count>
 struct micro_batches;  // program/timetable.hpp
+template <int Groups, int MicroBatches>
+struct groups_of_micro_batches;
 
 inline constexpr reason the_number_of_micro_batches_divides_the_batch{"the number of micro-batches divides the size of a batch"};
+inline constexpr reason the_number_of_groups_times_that_of_micro_batches_divides_the_batch{
+    "the number of groups times the number of micro-batches of each divides the size of a batch"};
 
 inline constexpr reason input_of_the_network_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
 inline constexpr reason begin_with_input_of_the_shape_of_the_data_then_flatten{
@@ -436,6 +440,14 @@ struct micro_batch_verdict<Strategy, Source> {
   using type =
       batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>, micro_batches<Strategy::backend::split::table.micro_batches>,
                           because<the_number_of_micro_batches_divides_the_batch>>;
+};
+template <class Strategy, class Source>
+  requires(has_batch_size_in_type<Source> &&
+           Source::batch_size % (Strategy::groups_that_cut * Strategy::split::table.micro_batches) != 0)
+struct micro_batch_verdict<Strategy, Source> {
+  using type = batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>,
+                                   groups_of_micro_batches<Strategy::groups_that_cut, Strategy::split::table.micro_batches>,
+                                   because<the_number_of_groups_times_that_of_micro_batches_divides_the_batch>>;
 };
 
 /// The first sentence of fit with a strategy.

@@ -107,10 +107,10 @@ class split_engine : public cpu_engine<Program, Backend> {
     for (int i = 0; i < rows; ++i) rows_.push_back(std::make_unique<row>());
   }
 
-  /// For a training batch: the most leaves, or 0 if there is room for it. Throws strata::error if `processes` times as many
-  /// micro-batches are not of equal size.
-  int grow(int batch, int processes) {
-    refuse_unequal_micro_batches(batch, processes);
+  /// For a training batch: the most leaves, or 0 if there is room for it. Throws strata::error if the micro-batches of
+  /// all groups are not of equal size: of all processes, or of all threads that have the same parts of divided layers.
+  int grow(int batch, int groups) {
+    refuse_unequal_micro_batches(batch, groups);
     const batch_division most = leaves_.grow(batch, purpose::training);
     this->sums_.grow(base::sums_stride * std::size_t(most.leaves));
     return most.leaves;
@@ -177,11 +177,14 @@ class split_engine : public cpu_engine<Program, Backend> {
     return how;
   }
 
-  void refuse_unequal_micro_batches(int batch, int processes) const {
-    if constexpr (micro_batches > 1)
-      if (batch % (micro_batches * processes) != 0)
-        throw_error(
-            {"a batch of ", batch, " samples cannot be cut into ", micro_batches * processes, " micro-batches of equal size"});
+  void refuse_unequal_micro_batches(int batch, int groups) const {
+    if constexpr (micro_batches > 1) {
+      if (batch % (micro_batches * groups) == 0) return;
+      if (groups == 1)
+        throw_error({"a batch of ", batch, " samples cannot be cut into ", micro_batches, " micro-batches of equal size"});
+      throw_error({"a batch of ", batch, " samples cannot be cut into ", groups, " groups of ", micro_batches,
+                   " micro-batches of equal size"});
+    }
   }
   int samples_of_piece(int capacity, int leaves) const {
     return samples_of_turn<Program, Backend>(capacity, leaves, threads_, this->options_.micro_batch);

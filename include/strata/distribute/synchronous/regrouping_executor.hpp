@@ -75,8 +75,10 @@ class regrouping_executor : public Mesh,
       : counted(std::move(optimizer)), operations(std::move(processes)), seed_(seed), compute_(compute) {
     if (this->is_elastic() && takes_norms(this->optimizer()))
       throw_error({Program::optimizer::name,
-                   " takes norms of whole parameters, which several processes have, so that some could update and others not: "
-                   "leave out clipnorm, global_clipnorm and elastic_options, or take another optimizer"});
+                   " takes norms of whole parameters, which several processes have, so that some could update and others not: ",
+                   needs_norms(this->optimizer())   ? "take another optimizer, or leave out elastic_options"
+                   : this->optimizer().clipnorm > 0 ? "leave out clipnorm or elastic_options"
+                                                    : "leave out global_clipnorm or elastic_options"});
     if (this->is_late()) {
       whole_ = arena<T>(std::size_t(layout.size));
       initialize_parameters(layout, whole_.span(), seed);
@@ -159,20 +161,19 @@ class regrouping_executor : public Mesh,
     });
     return sums;
   }
-  /// Throws strata::error in a spare.
+  /// A spare gets the predictions of the others if a process does not compute them alone; otherwise it throws strata::error.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
-    const auto rows = [&] {
+    if constexpr (Mesh::predicts_alone) {
       if (!inner_)
         throw_error("this process waits for others to form a group that has the whole network with it, and predicts nothing");
       inner_->predict(batch, out);
-    };
-    if constexpr (Mesh::predicts_alone)
-      rows();
-    else
+    } else {
       operation({}, [&] {
-        rows();
+        if (inner_) inner_->predict(batch, out);
+        send_predictions_to_spares(batch.count, out);
         agree({});
       });
+    }
   }
 
   /// Throws strata::error after a step, until finish(), evaluate_step() or collect_slots() is called in all processes; in a spare
@@ -287,6 +288,15 @@ class regrouping_executor : public Mesh,
       all = whole_.span();
     }
     if (!all.empty()) send_by_chief(all, [&](int rank) { return is_spare(rank); });
+  }
+  /// All processes want the same outputs.
+  void send_predictions_to_spares(int count, const output_rows<T>& out) {
+    const int rank = processes_.rank();
+    if (!is_spare(processes_.size() - 1) || !(rank == 0 || is_spare(rank))) return;
+    constexpr const end_sizes& ends = ends_of_program<Program>;
+    for (int k = 0; k < ends.output_count; ++k)
+      if (T* rows = out.at[k])
+        send_by_chief(std::span(rows, std::size_t(count) * std::size_t(ends.outputs[k])), [&](int r) { return is_spare(r); });
   }
   template <class Receives>
   void send_by_chief(std::span<T> elements, Receives&& receives) {
