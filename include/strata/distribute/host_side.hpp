@@ -55,11 +55,13 @@ class host_side<Engine> {
       : parameters_{arena<T>(std::size_t(layout.size))}, slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(slots))} {}
 
   std::span<T> parameters(Engine& e) {
-    if (!std::exchange(parameters_.is_valid, true)) e.read_parameters(parameters_.values.span());
+    if (!parameters_.is_valid) e.read_parameters(parameters_.values.span());  // which may throw
+    parameters_.is_valid = true;
     return parameters_.values.span();
   }
   std::span<T> slots(Engine& e) {
-    if (!std::exchange(slots_.is_valid, true)) e.read_slots(slots_.values.span());
+    if (!slots_.is_valid) e.read_slots(slots_.values.span());  // which may throw
+    slots_.is_valid = true;
     return slots_.values.span();
   }
   /// The spans that are valid may have been written to.

@@ -390,6 +390,32 @@ TEST_CASE("what is asked for between the steps of an execution comes after those
 }
 
 #if !defined(__CUDACC__)
+TEST_CASE("steps that fail when an epoch ends are told by what needs the device next, once") {
+  have_devices(1);
+  const auto check = [](auto asks) {
+    trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(1, 0.5)}, seed(7)};
+    auto source = images(45) | data::batch<8>;
+    auto& executor = model.executor();
+    executor.prepare(8, purpose::training);
+    REQUIRE(executor.keep_samples(*source.stored()));
+    executor.expect_steps(3);
+    executor.begin_totals({});
+    std::vector<sample_index> indices(8);
+    samples<float> batch;
+    batch.stored = indices.data(), batch.count = 8;
+    executor.train_step(batch), executor.train_step(batch);  // and a third one would launch them
+    machine::fail_next_capture();
+    executor.end_totals();
+    CHECK(error_of([&] { asks(executor, batch); }) ==
+          "the last steps of an epoch were counted, but not computed: CUDA: a graph of a step: out of memory");
+    CHECK(error_of([&] { asks(executor, batch); }) == "no error");
+    executor.release_samples();
+  };
+  check([](auto& executor, const auto& batch) { executor.train_step(batch); });
+  check([](auto& executor, const auto&) { executor.parameters(); });
+  check([](auto& executor, const auto&) { executor.slots(); });
+}
+
 TEST_CASE("auto_device keeps a data set as the GPU that it chooses does") {
   have_devices(1);
   const auto bytes = [](const auto& strategy) {

@@ -227,6 +227,7 @@ inline long from_environment(const char* name, long otherwise, long least) {
 class machine_state {
   std::vector<std::unique_ptr<device_memory>> memories_;
   std::vector<work_counts> counts_;
+  bool capture_fails_ = false;    // the next one
   std::vector<long> works_left_;  // of each device until it is lost; negative: it is never lost
   std::vector<std::weak_ptr<queue_state>> queues_;
   philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
@@ -282,6 +283,14 @@ class machine_state {
   void refuse_lost(int device, const char* during) const {
     const auto locked = lock();
     if (is_lost(device)) throw_exception(device_lost(device, during, "unspecified launch failure"));
+  }
+  void fail_next_capture() {
+    const auto locked = lock();
+    capture_fails_ = true;
+  }
+  void begin_capture() {
+    const auto locked = lock();
+    if (std::exchange(capture_fails_, false)) throw_error("CUDA: a graph of a step: out of memory");
   }
   void set_seed(std::uint64_t seed) {
     const auto locked = lock();
@@ -436,6 +445,8 @@ inline void emulate_devices(int count, std::size_t bytes_of_each = std::size_t{1
 }
 /// For tests: a device does so many works more, and then none.
 inline void lose_device(int device, long after = 0) { detail::machine_state::the().lose(device, after); }
+/// For tests: the next graph that is recorded, on any device, is an error.
+inline void fail_next_capture() { detail::machine_state::the().fail_next_capture(); }
 /// From now on counts what kernels and copies read and write, in pages of 4,096 bytes: each page that a kernel reads, and each
 /// that it writes, however often. Until emulate_devices is called again.
 inline void count_bytes() { detail::machine_state::the().count_bytes(); }
@@ -608,6 +619,7 @@ template <class F>
 graph capture(const queue& q, F&& f) {
   auto& all = detail::machine_state::the();
   all.refuse_while_captured("a capture");
+  all.begin_capture();
   detail::count(q, &work_counts::captures, "a capture");
   struct recording {
     std::shared_ptr<detail::recorded_work> work = std::make_shared<detail::recorded_work>();

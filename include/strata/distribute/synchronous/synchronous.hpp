@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <strata/base/arena.hpp>
+#include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
@@ -105,6 +106,7 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, nothing> windows_;
   [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, nothing> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
+  mutable std::optional<error> lost_steps_;                                          // see end_totals
   bool keeps_totals_ = false;
   long expected_steps_ = 1;
   std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
@@ -137,19 +139,22 @@ class synchronous_executor
     parameters_changed();
   }
 
-  /// With zero, throws strata::error if a process was lost while the parameters of a step were exchanged; with zero<3> also after
-  /// a step, until finish() or collect_slots().
+  /// Throws what end_totals() has left. With zero, throws strata::error if a process was lost while the parameters of a step were
+  /// exchanged; with zero<3> also after a step, until finish() or collect_slots().
   std::span<T> parameters() {
+    tell_lost_steps();
     refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<const T> parameters() const {
+    tell_lost_steps();
     refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<T> slots()
     requires(!keeps_slices)
   {
+    tell_lost_steps();
     return host_.slots(engine_);
   }
   void parameters_changed() {
@@ -282,11 +287,14 @@ class synchronous_executor
   {
     return engine_.totals();
   }
+  /// Does not throw, as an epoch may end with an error already. Steps that waited for others to be launched with them may fail
+  /// here: then the next step, or what asks for the state first, throws that error, once.
   void end_totals() {
     keeps_totals_ = false;
-    // An error here is that of an epoch that ends with one already; otherwise the next call that needs the device tells it.
     STRATA_TRY { tell_expected_steps(); }
-    STRATA_CATCH(const error& failure) {}
+    STRATA_CATCH(const error& failure) {
+      lost_steps_ = error({"the last steps of an epoch were counted, but not computed: ", failure.what()});
+    }
   }
 
   /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
@@ -439,7 +447,13 @@ class synchronous_executor
             "two steps: continue from a snapshot, with backup_and_restore");
   }
 
+  void tell_lost_steps() const {
+    if (lost_steps_) [[unlikely]]
+      throw_exception(*std::exchange(lost_steps_, std::nullopt));
+  }
+
   void begin(purpose why, const samples<T>& batch) {
+    tell_lost_steps();
     engine_.begin(why, batch, seed_.fork(std::uint64_t(step()) + (1ull << 32)), processes_.rank(), processes_.size());
   }
 
