@@ -2,6 +2,7 @@
 // needs: boost_context
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <strata/cuda/cuda.hpp>
 #include <strata/cuda/engine/split_engine.hpp>
@@ -35,7 +36,7 @@ inline constexpr bool taken_by_placed<gpu, More...> = are_gpus_then_options<More
 /// `placed{gpu(0), gpu(1)}`: device k of `on` is the GPU of argument k. Each keeps the parameters, slots, gradients and
 /// activations of its layers only; what one reads of another is copied between GPUs. The bits are those of one_device{gpu(0)} for
 /// the same network without `on`. cuda_options may follow, whose `devices` do not count. A network that names a device without an
-/// argument does not compile; a GPU that this machine lacks is a strata::error.
+/// argument does not compile; a GPU that this machine lacks, or that is named twice, is a strata::error.
 template <int Count>
 struct placed<gpu_places<Count>, cuda> {
   using backend = split_backend<cuda, by_device<Count>>;
@@ -54,6 +55,9 @@ struct placed<gpu_places<Count>, cuda> {
         options = each;
     };
     (take(given), ...);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (indices[i] == indices[j]) throw_error({"placed: gpu(", indices[i], ") is named twice"});
     options.devices = indices;
   }
 

@@ -215,5 +215,16 @@ TEST_CASE("what cannot be placed is one error") {
         "an observer that reads numbers of layers, such as check_numerics, needs all layers on one GPU, or on the CPU");
   CHECK(error_of([&] { executor.prepare(20, purpose::training); }) ==
         "a batch of 20 samples has 4 leaves, which cannot be cut into 8 micro-batches: on GPUs each is one or several whole "
-        "leaves. cuda_options::leaves makes more of them");
+        "leaves. Write `cuda_options options; options.leaves = 10;` and `gpu_pipeline<...>{gpus(2), options}`");
+  CHECK(error_of([&] { executor.prepare(7, purpose::training); }) ==
+        "a batch of 7 samples cannot be cut into 8 micro-batches: it needs at least 8 samples");
+  CHECK(error_of([] { placed{gpu(1), gpu(2), gpu(1)}; }) == "placed: gpu(1) is named twice");
+  cuda_options ten;
+  ten.leaves = 10;  // what the error says
+  auto mended = two{gpus(2), ten}.make<P>(adam{}, 1);
+  CHECK(error_of([&] { mended.prepare(20, purpose::training); }) == "no error");
+  const std::vector<float> x(20 * 6, 0.5f);
+  const std::vector<std::int32_t> y(20);
+  CHECK(error_of([&] { mended.train_step({x.data(), y.data(), 20}); }) == "no error");
+  CHECK(error_of([&] { mended.train_step({x.data(), y.data(), 0}); }) == "a batch of 0 samples: a step needs one at least");
 }

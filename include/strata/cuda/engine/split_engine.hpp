@@ -276,7 +276,9 @@ class cuda_split_engine {
   }
   void share_among(int) {}
 
+  /// Throws strata::error for a batch without samples.
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
     leaves_.begin(batch, rank, processes);
     sums_are_on_host_ = false;
     const bool trains = why == purpose::training;
@@ -432,10 +434,17 @@ class cuda_split_engine {
   }
 
   void refuse_few_leaves(int batch) const {
-    if (const auto [leaves, capacity] = policy_(batch); (batch + capacity - 1) / capacity < micro_batches)
-      throw_error({"a batch of ", batch, " samples has ", (batch + capacity - 1) / capacity, " leaves, which cannot be cut into ",
-                   micro_batches,
-                   " micro-batches: on GPUs each is one or several whole leaves. cuda_options::leaves makes more of them"});
+    const auto occupied = [&](int capacity) { return (batch + capacity - 1) / capacity; };
+    const int count = occupied(policy_(batch).capacity);
+    if (count >= micro_batches) return;
+    if (batch < micro_batches)
+      throw_error({"a batch of ", batch, " samples cannot be cut into ", micro_batches, " micro-batches: it needs at least ",
+                   micro_batches, " samples"});
+    int leaves = micro_batches;  // a batch that they do not divide may fill fewer of them
+    while (occupied((batch + leaves - 1) / leaves) < micro_batches) ++leaves;
+    throw_error({"a batch of ", batch, " samples has ", count, " leaves, which cannot be cut into ", micro_batches,
+                 " micro-batches: on GPUs each is one or several whole leaves. Write `cuda_options options; options.leaves = ",
+                 leaves, ";` and `gpu_pipeline<...>{gpus(", places, "), options}`"});
   }
   /// The most leaves of a micro-batch.
   static int leaves_of_micro_batch(int occupied) {
@@ -545,6 +554,9 @@ class cuda_split_engine {
       goes_on = false;
       for (int p = 0; p < places; ++p) goes_on = advance<Why, Trains>(p, at[p], is_measured, out) || goes_on;
     }
+    for (int p = 0; p < places; ++p)
+      if (at[p].next_turn != table_type::turns_of_place)
+        throw_error({split::place, " ", p, " of ", places, " waits for what no other one sends: its step is not complete"});
   }
   struct position {
     int next_turn = 0;
@@ -591,9 +603,9 @@ class cuda_split_engine {
       if (from.number != to.number) event_of(sent_events_, step.which, number).hold(to.queue);
       return true;
     }
-    const int free = number - in_flight<Trains>(it.to);  // micro-batches with which the receiving stage has to be done
-    if (released_[it.to] < free) return false;
-    if (free > 0 && from.number != to.number) event_of(released_events_, it.to, free - 1).hold(from.queue);
+    const int first_in_flight = number - in_flight<Trains>(it.to);  // the receiving stage has to be done with those before
+    if (released_[it.to] < first_in_flight) return false;
+    if (first_in_flight > 0 && from.number != to.number) event_of(released_events_, it.to, first_in_flight - 1).hold(from.queue);
     const bool is_needed = !it.of_gradient || groups_.empty() || groups_[std::size_t(it.group)].trains;
     if (is_needed)
       machine::copy_between(from.queue, memory_[Trains][it.to].at(it.target, number),
