@@ -173,8 +173,11 @@ TEST_CASE("a mesh of groups of pipelines whose ranks divide layers: the bits of 
 
   // The output of dense_1 goes to the next stage without being gathered; penalties.
   using Q = program_with<pair>;
-  CHECK(trained<Q>(mesh<data_parallel<2>, pipeline<stages<2, 2>, micro_batches<2>>, tensor_parallel<2, pairs>>{{.leaves = 4}}, 1,
-                   sizes) == trained<Q>(tensor_parallel<2, pairs>{{.leaves = 4}}, 1, sizes));
+  using two_by_two = mesh<data_parallel<2>, pipeline<stages<2, 2>, micro_batches<2>>, tensor_parallel<2, pairs>>;
+  CHECK(trained<Q>(two_by_two{{.leaves = 4}}, 1, sizes) == trained<Q>(tensor_parallel<2, pairs>{{.leaves = 4}}, 1, sizes));
+  auto refusing = two_by_two{{.leaves = 4}}.make<Q>(adam{}, 5);
+  CHECK(error_of([&] { refusing.prepare(22, purpose::training); }) ==
+        "a batch of 22 samples cannot be cut into 2 groups of 2 micro-batches of equal size");
   using R = program<sequential<input<40>, dense<32, relu>, dense<44, softmax>>, sparse_categorical_crossentropy<>, adam,
                     type_list<accuracy, sparse_top_k_categorical_accuracy<3>>>;
   using ends = tensor_parallel<4, layout_map<rule<"dense_1", by_classes>>>;

@@ -1,7 +1,8 @@
-// std::chrono's durations and clocks without the calendar of <chrono>, which takes 0.1 s to compile with g++. A standard library
-// that does not have them in a header of their own gives all of <chrono>.
+// std::chrono's durations and clocks without the calendar of <chrono>, which takes 0.1 s to compile with g++. The header that has
+// them alone is private to libstdc++, so it is included in the version that it was tried with; others give all of <chrono>.
 #pragma once
-#if __has_include(<bits/chrono.h>)
+#include <cstddef>  // for _GLIBCXX_RELEASE
+#if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE == 12
 #include <bits/chrono.h>
 #else
 #include <chrono>

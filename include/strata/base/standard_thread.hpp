@@ -1,7 +1,9 @@
-// std::thread without std::jthread's stop tokens and semaphores in <thread>, which take 0.03 s to compile with g++. A standard
-// library that does not have it in a header of its own gives all of <thread>.
+// std::thread without std::jthread's stop tokens and semaphores in <thread>, which take 0.03 s to compile with g++. The headers
+// that have it alone are private to libstdc++, so they are included in the version that they were tried with; others give all of
+// <thread>.
 #pragma once
-#if __has_include(<bits/std_thread.h>) && __has_include(<bits/this_thread_sleep.h>)
+#include <cstddef>  // for _GLIBCXX_RELEASE
+#if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE == 12
 #include <bits/std_thread.h>
 #include <bits/this_thread_sleep.h>
 #else
