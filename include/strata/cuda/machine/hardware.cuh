@@ -76,13 +76,17 @@ class queue {
   struct stream {
     int device;
     cudaStream_t handle = nullptr;
+    cudaEvent_t reached = nullptr;  // see order; recorded again in each step
     explicit stream(int d) : device(d) {
       detail::check(d, cudaSetDevice(d), "cudaSetDevice");
       detail::check(d, cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreate");
     }
     stream(const stream&) = delete;
     stream& operator=(const stream&) = delete;
-    ~stream() { cudaStreamDestroy(handle); }
+    ~stream() {
+      if (reached) cudaEventDestroy(reached);
+      cudaStreamDestroy(handle);
+    }
   };
   std::shared_ptr<stream> stream_;
 
@@ -93,6 +97,14 @@ class queue {
   cudaStream_t handle() const {
     detail::check(stream_->device, cudaSetDevice(stream_->device), "cudaSetDevice");
     return stream_->handle;
+  }
+  /// Records that all work up to now is done. A wait for it holds until then, also if it is recorded again in the meantime.
+  cudaEvent_t record() const {
+    const cudaStream_t on = handle();
+    if (!stream_->reached)
+      detail::check(device(), cudaEventCreateWithFlags(&stream_->reached, cudaEventDisableTiming), "cudaEventCreate");
+    detail::check(device(), cudaEventRecord(stream_->reached, on), "cudaEventRecord");
+    return stream_->reached;
   }
 };
 
@@ -146,9 +158,8 @@ class event {
 
 /// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
 inline void order(const queue& earlier, const queue& later) {
-  event done;
-  done.record(earlier);
-  done.hold(later);
+  const cudaEvent_t reached = earlier.record();
+  detail::check(later.device(), cudaStreamWaitEvent(later.handle(), reached, 0), "cudaStreamWaitEvent");
 }
 
 /// Work of one queue, and of those that wait for it, that was recorded once and is launched as one.
