@@ -128,10 +128,10 @@ float by_two_devices(std::uint64_t order, bool waits) {
 }  // namespace
 
 TEST_CASE("a graph of two queues: its events order it") {
-  for (const std::uint64_t order : {1, 2, 3, 4, 5, 6, 7, 8}) CHECK(by_two_devices(order, true) == 26);
+  for (const std::uint64_t order : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u}) CHECK(by_two_devices(order, true) == 26);
 #if !defined(__CUDACC__)
   bool too_early = false;
-  for (const std::uint64_t order : {1, 2, 3, 4, 5, 6, 7, 8}) too_early = too_early || by_two_devices(order, false) != 26;
+  for (const std::uint64_t order : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u}) too_early = too_early || by_two_devices(order, false) != 26;
   CHECK(too_early);
 #endif
 }

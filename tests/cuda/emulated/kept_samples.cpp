@@ -314,7 +314,7 @@ TEST_CASE("the steps of an execution are one launch, with the bits of one launch
   counts_of_fit each{}, some{};
   const looks expected = outcome_of(1, 1, each);
   for (const long steps : {2, 3, 4, 5, 100})
-    for (const std::uint64_t order : {1, 2, 3}) {
+    for (const std::uint64_t order : {1u, 2u, 3u}) {
       CAPTURE(steps);
       const looks found = outcome_of(steps, order, some);
       CHECK(found.weights == expected.weights);

@@ -55,8 +55,8 @@ class library_product {
   blas_call call_;
   blas_algorithm how_;
 
-  library_product(const blas_product& what, blas_call call, const blas_algorithm& how)
-      : what_(what), call_(std::move(call)), how_(how) {}
+  library_product(blas_product what, blas_call call, blas_algorithm how)
+      : what_(what), call_(std::move(call)), how_(how) {}  // by value: clang 14 at -O1 loses what is copied from a reference
 
  public:
   /// Nothing if the library has no algorithm for it. Throws strata::error for a wrong description. The first call for a
