@@ -9,6 +9,7 @@
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/kernel_list.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -93,13 +94,16 @@ template <class Trainer>
 struct planned_program<Trainer> {
   using type = typename Trainer::executor_type::program_of_one;
 };
+/// placed::groups is a member of each object, not how many groups a mesh has.
+template <class Of>
+concept has_constant_groups = requires { requires std::is_same_v<decltype(&Of::groups), const int*>; };
 /// No variable template with two constrained specializations: nvcc 13 refuses the second.
 template <class Trainer>
 inline constexpr int groups_of = [] {
-  if constexpr (requires { Trainer::executor_type::groups; })
-    return int(Trainer::executor_type::groups);
-  else if constexpr (requires { Trainer::strategy_type::groups; })
-    return int(Trainer::strategy_type::groups);
+  if constexpr (has_constant_groups<typename Trainer::executor_type>)
+    return Trainer::executor_type::groups;
+  else if constexpr (has_constant_groups<typename Trainer::strategy_type>)
+    return Trainer::strategy_type::groups;
   else
     return 1;
 }();
