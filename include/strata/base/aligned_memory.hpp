@@ -19,7 +19,8 @@ class aligned_memory {
   aligned_memory() = default;
   explicit aligned_memory(std::size_t bytes);
   aligned_memory(aligned_memory&& from) noexcept : begin_(std::exchange(from.begin_, nullptr)), alignment_(from.alignment_) {}
-  aligned_memory& operator=(aligned_memory from) noexcept {  // by value: what it is moved from is empty afterwards
+  aligned_memory& operator=(aligned_memory&& from) noexcept {  // what it is moved from is empty afterwards
+    aligned_memory old(std::move(*this));
     std::swap(begin_, from.begin_);
     std::swap(alignment_, from.alignment_);
     return *this;

@@ -24,7 +24,8 @@ class logs {
   // Copied, moved and destroyed by functions of logs.ipp, not by copies of them in each caller.
   logs(const logs& other);
   logs(logs&& other) noexcept;
-  logs& operator=(logs other) noexcept;
+  logs& operator=(const logs& other);
+  logs& operator=(logs&& other) noexcept;
   ~logs();
   logs(std::initializer_list<std::pair<std::string, double>> values);
 
@@ -63,7 +64,8 @@ class history {
   // Copied, moved and destroyed by functions of logs.ipp, not by copies of them in each caller.
   history(const history& other);
   history(history&& other) noexcept;
-  history& operator=(history other) noexcept;
+  history& operator=(const history& other);
+  history& operator=(history&& other) noexcept;
   ~history();
   /// Epochs count from 0.
   [[gnu::cold]] void add(int epoch, const logs& of_epoch);

@@ -5,11 +5,8 @@ namespace strata {
 
 STRATA_FUNCTION logs::logs(const logs& other) = default;
 STRATA_FUNCTION logs::logs(logs&& other) noexcept = default;
-STRATA_FUNCTION logs& logs::operator=(logs other) noexcept {
-  values_.swap(other.values_);
-  arrays_.swap(other.arrays_);
-  return *this;
-}
+STRATA_FUNCTION logs& logs::operator=(const logs& other) = default;
+STRATA_FUNCTION logs& logs::operator=(logs&& other) noexcept = default;
 STRATA_FUNCTION logs::~logs() = default;
 
 STRATA_FUNCTION logs::logs(std::initializer_list<std::pair<std::string, double>> values) {
@@ -74,12 +71,8 @@ STRATA_FUNCTION std::ostream& operator<<(std::ostream& out, const logs& l) {
 
 STRATA_FUNCTION history::history(const history& other) = default;
 STRATA_FUNCTION history::history(history&& other) noexcept = default;
-STRATA_FUNCTION history& history::operator=(history other) noexcept {
-  epochs_.swap(other.epochs_);
-  logs_.swap(other.logs_);
-  times_.swap(other.times_);
-  return *this;
-}
+STRATA_FUNCTION history& history::operator=(const history& other) = default;
+STRATA_FUNCTION history& history::operator=(history&& other) noexcept = default;
 STRATA_FUNCTION history::~history() = default;
 
 STRATA_FUNCTION void history::add_time(const time_split& of_next_process) { times_.push_back(of_next_process); }

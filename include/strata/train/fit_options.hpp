@@ -99,7 +99,8 @@ class class_weight {
   class_weight(std::initializer_list<std::pair<int, double>> weights);
   class_weight(const class_weight& other);
   class_weight(class_weight&& other) noexcept;
-  class_weight& operator=(class_weight other) noexcept;
+  class_weight& operator=(const class_weight& other);
+  class_weight& operator=(class_weight&& other) noexcept;
   ~class_weight();
   /// Of a range of pairs, such as a std::map<int, double>.
   template <std::ranges::input_range R>

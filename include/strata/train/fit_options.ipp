@@ -6,10 +6,8 @@ namespace strata {
 STRATA_FUNCTION class_weight::class_weight(std::initializer_list<std::pair<int, double>> weights) : weights_(weights) {}
 STRATA_FUNCTION class_weight::class_weight(const class_weight& other) = default;
 STRATA_FUNCTION class_weight::class_weight(class_weight&& other) noexcept = default;
-STRATA_FUNCTION class_weight& class_weight::operator=(class_weight other) noexcept {
-  weights_.swap(other.weights_);
-  return *this;
-}
+STRATA_FUNCTION class_weight& class_weight::operator=(const class_weight& other) = default;
+STRATA_FUNCTION class_weight& class_weight::operator=(class_weight&& other) noexcept = default;
 STRATA_FUNCTION class_weight::~class_weight() = default;
 
 STRATA_FUNCTION void class_weight::check(long classes) const {
