@@ -117,7 +117,7 @@ bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
 
 template <template <class> class Mesh>
 void dies_at_any(const outcome& expected) {
-  constexpr int stride = 5;  // messages; all of them with 1
+  constexpr int stride = repetitions(5, 17);  // messages; all of them with 1
   int lives = 1, process = 1;
   for (; dies_at<Mesh>({{process, lives}}, expected); lives += stride) process = 1 + (process + 1) % 5;
   CHECK(lives > 50);
