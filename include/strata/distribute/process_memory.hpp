@@ -12,6 +12,7 @@
 #include <strata/network/rank_messages.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/engine_for.hpp>
+#include <strata/program/groups_of_strategy.hpp>
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/micro_batch.hpp>
 #include <strata/program/pass.hpp>
@@ -140,11 +141,6 @@ constexpr void add_messages_of_groups(process_memory& to, int leaves, int groups
   to.gradients += trainable * bytes;
   if (shared) to.messages += (received + trainable - slice) * bytes;
 }
-template <class Strategy>
-inline constexpr int groups_of_strategy = 1;
-template <class Strategy>
-  requires requires { Strategy::groups; }
-inline constexpr int groups_of_strategy<Strategy> = Strategy::groups;
 }  // namespace detail
 
 /// The most that a process of the training needs: `process_memory_of<program_type, zero<2>>({.batch = 64, .processes = 4})`. The

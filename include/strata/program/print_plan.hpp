@@ -8,6 +8,7 @@
 #include <strata/base/text_table.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
+#include <strata/program/groups_of_strategy.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <type_traits>
 
@@ -94,19 +95,11 @@ template <class Trainer>
 struct planned_program<Trainer> {
   using type = typename Trainer::executor_type::program_of_one;
 };
-/// placed::groups is a member of each object, not how many groups a mesh has.
-template <class Of>
-concept has_constant_groups = requires { requires std::is_same_v<decltype(&Of::groups), const int*>; };
-/// No variable template with two constrained specializations: nvcc 13 refuses the second.
+/// Of its executor, or of its strategy where that is a mesh of pipelines.
 template <class Trainer>
-inline constexpr int groups_of = [] {
-  if constexpr (has_constant_groups<typename Trainer::executor_type>)
-    return Trainer::executor_type::groups;
-  else if constexpr (has_constant_groups<typename Trainer::strategy_type>)
-    return Trainer::strategy_type::groups;
-  else
-    return 1;
-}();
+inline constexpr int groups_of =
+    groups_of_strategy<std::conditional_t<has_constant_groups<typename Trainer::executor_type>, typename Trainer::executor_type,
+                                          typename Trainer::strategy_type>>;
 }  // namespace detail
 
 /// The plan of a trainer for training, and that for inference where they differ.
