@@ -2,11 +2,10 @@
 // threads.
 #include <doctest/doctest.h>
 
+#include "elastic_outcome.hpp"
 #include "mortal_process.hpp"
 #include "repetitions.hpp"
 #include <algorithm>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/strata.hpp>
@@ -17,7 +16,7 @@
 #include <vector>
 using namespace strata;
 using strata::test::is_sanitized;
-using strata::test::mortal, strata::test::registry, strata::test::death;
+using strata::test::mortal, strata::test::outcome, strata::test::registry, strata::test::take_time;
 using strata::test::repetitions;
 using namespace std::chrono_literals;
 
@@ -38,25 +37,6 @@ struct elastic_among {
   }
 };
 
-struct outcome {
-  std::vector<float> weights;
-  double loss = 0, val_accuracy = 0;
-  bool died = false;
-  std::string problem;
-
-  bool operator==(const outcome& o) const {
-    return weights.size() == o.weights.size() &&
-           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && loss == o.loss &&
-           val_accuracy == o.val_accuracy;
-  }
-};
-
-/// So that a late one need not hurry.
-struct take_time {
-  std::chrono::milliseconds pause;
-  void on_batch_end(training_state&) { std::this_thread::sleep_for(pause); }
-};
-
 outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   static const data::digits digits = data::synthetic_digits(150, 3);
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
@@ -65,19 +45,10 @@ outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   const history past = model.fit(digits | data::shuffle(150) | data::batch<64>, epochs(2), validation(digits | data::batch<80>),
                                  take_time{pause}, backup, verbose::off);  // 150 = 2 x 64 + 22
   const auto w = model.executor().parameters();
-  return {{w.begin(), w.end()}, past["loss"].back(), past["val_accuracy"].back(), false, ""};
+  return strata::test::outcome_of(w, past);
 }
-outcome survived(const mortal& processes, std::chrono::milliseconds pause = 0ms) {
-  outcome out;
-  try {
-    out = trained(elastic_among{processes}, pause);
-    processes.end();
-  } catch (const death&) {
-    out.died = true;
-  } catch (const std::exception& e) {
-    out.problem = e.what();
-  }
-  return out;
+outcome survived(const mortal& process, std::chrono::milliseconds pause = 0ms) {
+  return strata::test::survived(process, [&] { return trained(elastic_among{process}, pause); });
 }
 
 /// Of three processes the last one dies at a wait. Returns whether it did before the end.

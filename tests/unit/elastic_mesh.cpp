@@ -2,9 +2,9 @@
 // threads.
 #include <doctest/doctest.h>
 
+#include "elastic_outcome.hpp"
 #include "mortal_process.hpp"
 #include "repetitions.hpp"
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <strata/distribute/synchronous/regrouped_meshes.hpp>
@@ -16,7 +16,7 @@
 #include <vector>
 using namespace strata;
 using namespace std::chrono_literals;
-using strata::test::mortal, strata::test::registry, strata::test::death;
+using strata::test::death, strata::test::mortal, strata::test::outcome, strata::test::registry, strata::test::take_time;
 using strata::test::repetitions;
 
 namespace {
@@ -45,45 +45,17 @@ struct elastic_mesh {
   }
 };
 
-struct outcome {
-  std::vector<float> weights{};
-  double loss = 0, val_accuracy = 0;
-  bool died = false;
-  std::string problem{};
-
-  bool operator==(const outcome& o) const {
-    return weights.size() == o.weights.size() &&
-           std::memcmp(weights.data(), o.weights.data(), weights.size() * sizeof(float)) == 0 && loss == o.loss &&
-           val_accuracy == o.val_accuracy;
-  }
-};
-
-/// So that a late one need not hurry.
-struct take_time {
-  std::chrono::milliseconds pause;
-  void on_batch_end(training_state&) { std::this_thread::sleep_for(pause); }
-};
-
 outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   static const data::digits digits = data::synthetic_digits(120, 3);
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   const history past = model.fit(digits | data::shuffle(120) | data::batch<48>, epochs(2), validation(digits | data::batch<60>),
                                  take_time{pause}, verbose::off);  // 120 = 2 x 48 + 24
   const auto w = model.parameters();
-  return {{w.begin(), w.end()}, past["loss"].back(), past["val_accuracy"].back()};
+  return strata::test::outcome_of(w, past);
 }
 template <template <class> class Mesh>
-outcome survived(const mortal& processes, std::chrono::milliseconds pause = 0ms) {
-  outcome out;
-  try {
-    out = trained(elastic_mesh<Mesh>{processes}, pause);
-    processes.end();
-  } catch (const death&) {
-    out.died = true;
-  } catch (const std::exception& e) {
-    out.problem = e.what();
-  }
-  return out;
+outcome survived(const mortal& process, std::chrono::milliseconds pause = 0ms) {
+  return strata::test::survived(process, [&] { return trained(elastic_mesh<Mesh>{process}, pause); });
 }
 
 struct victim {
