@@ -102,6 +102,7 @@ template <class P, class Strategy>
 struct planned {
   using program_type = P;
   using executor_type = typename Strategy::template executor<P>;
+  using strategy_type = Strategy;
 };
 
 /// What each of some processes, which are threads here, says.
