@@ -186,6 +186,55 @@ TEST_CASE("a mesh of groups of pipelines whose ranks divide layers: the bits of 
         trained<R>(ends{{.leaves = 4}}, 1, sizes));
 }
 
+TEST_CASE("the same mesh where each place of each rank is a process") {
+  using P = program_with<pair>;
+  using pipes = pipeline<stages<2, 2>, micro_batches<2>>;
+  using inner = tensor_parallel<2, pairs>;
+  using among = mesh_among<in_process, data_parallel<2>, pipes, inner>;
+  const mesh<data_parallel<2>, pipes, inner> threads{{.leaves = 4}};
+  for (const float norm : {0.f, 0.02f}) {
+    const adam optimizer{.learning_rate = 0.01, .clipnorm = norm};
+    const outcome expected = trained<P>(threads, 1, {24, 8, 24}, optimizer);
+    std::vector<outcome> all(8, outcome{});
+    for (const std::string& each : in_processes(8, [&](const in_process& member) {
+           all[std::size_t(member.rank())] = trained<P>(among{member, {.leaves = 4}}, 1, {24, 8, 24}, optimizer);
+         }))
+      CHECK(each == "no error");
+    for (const outcome& each : all) CHECK(each == expected);
+  }
+
+  // Slots are collected, and kept where they are written.
+  const auto run = [&](auto& executor, bool in_all) {
+    executor.prepare(24, purpose::training);
+    const auto step = [&](std::uint64_t key) { executor.train_step(random_batch<P>(24, key).view()); };
+    step(1);
+    executor.collect_slots(true);
+    for (float& slot : executor.whole_slots()) slot *= 2;
+    executor.parameters_changed();
+    step(2);
+    executor.collect_slots(in_all);
+    std::vector<float> slots(executor.whole_slots().begin(), executor.whole_slots().end());
+    slots.insert(slots.end(), executor.parameters().begin(), executor.parameters().end());
+    return slots;
+  };
+  auto one = threads.make<P>(adam{}, 5);
+  const std::vector<float> expected = run(one, true);
+  for (const bool in_all : {false, true})
+    for (const std::string& each : in_processes(8, [&](const in_process& member) {
+           auto executor = among{member, {.leaves = 4}}.make<P>(adam{}, 5);
+           const std::vector<float> slots = run(executor, in_all);
+           if (in_all || member.rank() == 0) CHECK(slots == expected);
+         }))
+      CHECK(each == "no error");
+
+  for (const std::string& each : in_processes(6, [](const in_process& member) { among{member}.make<P>(adam{}, 5); }))
+    CHECK(each == "layers are divided among 2 processes at each of 2 places in each of 2 groups, which are 8, but there are 6");
+  for (const std::string& each : in_processes(8, [](const in_process& member) {
+         among{member}.make<P>(adam{.learning_rate = member.rank() == 3 ? 0.1 : 0.2}, 5);
+       }))
+    CHECK(contains(each, "the processes do not have the same optimizer: process 3 differs from process 0"));
+}
+
 TEST_CASE("norms of divided parameters: those of whole ones, bit for bit") {
   const auto check = []<class P>(std::type_identity<P>, const auto& divided, typename P::optimizer optimizer) {
     const auto with = [&](const auto& strategy) { return trained<P>(strategy, 1, {24, 8, 24}, optimizer); };

@@ -29,7 +29,7 @@
 // come later.
 #define STRATA_CPU_SPLIT_ENGINE <strata/cpu/engine/process_split_engine.hpp>
 #define STRATA_CPU_TENSOR_ENGINE <strata/cpu/engine/tensor_engine.hpp>
-#define STRATA_CPU_SPLIT_RANKS_ENGINE <strata/cpu/engine/split_tensor_engine.hpp>
+#define STRATA_CPU_SPLIT_RANKS_ENGINE <strata/cpu/engine/process_split_tensor_engine.hpp>
 #ifdef STRATA_SPLITS_PROGRAMS
 #include STRATA_CPU_SPLIT_ENGINE
 #endif

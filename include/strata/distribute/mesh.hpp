@@ -203,6 +203,38 @@ struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>
   }
 };
 
+/// `mesh_among<C, data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh of both, whose
+/// eight places are processes: place p of rank r of group g is process (g * 2 + p) * 2 + r. So processes that exchange parts of
+/// layers have neighbouring numbers. Between two epochs each process has all parameters; predict may be called then.
+template <communicator C, int Groups, class Cut, class MicroBatches, class Schedule, class OfPipeline, int Ranks, class Map,
+          class Backend>
+struct mesh_among<C, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, OfPipeline>,
+                  tensor_parallel<Ranks, Map, Backend>> {
+  using split = pipelined<Cut, MicroBatches, Schedule>;
+  // See divides_into_stages_of_ranks in process_memory.hpp.
+  static constexpr int groups = Groups, groups_that_cut = Groups, ranks = Ranks;
+  using backend_of_rank = typename detail::backend_of_rank<Backend, split, C>::type;
+  template <class Program>
+  using program_of_rank = strata::program_of_rank<Program, Map, Ranks>;
+
+  static constexpr auto name = "mesh_among";
+  C processes;
+  compute_options options{};  // threads is not used
+
+  template <class Program>
+  using verdict =
+      detail::pipelines_of_ranks_verdict<Program, Groups, Cut, MicroBatches, Schedule, OfPipeline, Ranks, Map, Backend>;
+  template <class Program>
+  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<C>, split>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    auto ranks =
+        detail::agreed_ranks<Program, Map, Ranks, Groups>(processes, optimizer, seed, options, Groups, split::table.places);
+    return {std::move(optimizer), seed, options, std::move(ranks)};
+  }
+};
+
 /// `mesh_among<C, data_parallel<2>, pipeline<balanced<4>, micro_batches<8>>>{processes}`: a mesh whose ranks are processes, as in
 /// pipeline_among. Processes 0 to 3 are the first pipeline. Processes with the same stages send each other their gradients when
 /// the last micro-batch of a step is through. Throws strata::error for batches that the micro-batches of all groups do not

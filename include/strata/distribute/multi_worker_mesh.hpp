@@ -61,6 +61,54 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
   }
 };
 
+/// `multi_worker_mesh<tf_config, data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{}`: two groups of two
+/// ranks, each of which has two workers, see mesh_among.
+template <cluster_resolver Resolver, int Groups, class Cut, class MicroBatches, class Schedule, class OfPipeline, int Ranks,
+          class Map, class Backend>
+struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, OfPipeline>,
+                         tensor_parallel<Ranks, Map, Backend>> {
+  using communicator = control::worker_connections;
+  using split = pipelined<Cut, MicroBatches, Schedule>;
+  using fit_callback = late_workers;
+  // See divides_into_stages_of_ranks in process_memory.hpp.
+  static constexpr int groups = Groups, groups_that_cut = Groups, ranks = Ranks;
+  using backend_of_rank = typename detail::backend_of_rank<Backend, split, communicator>::type;
+  template <class Program>
+  using program_of_rank = strata::program_of_rank<Program, Map, Ranks>;
+
+  static constexpr auto name = "multi_worker_mesh";
+  Resolver resolver{};
+  multi_worker_options options{};
+
+  template <class Program>
+  using verdict =
+      detail::pipelines_of_ranks_verdict<Program, Groups, Cut, MicroBatches, Schedule, OfPipeline, Ranks, Map, Backend>;
+  template <class Program>
+  using executor = std::conditional_t<
+      (Groups > 1),
+      regrouping_executor<Program, detail::groups_of_tensor_ranks<Program, Groups, Ranks, Map, Backend, split>, communicator>,
+      tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<communicator>, split>>;
+
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    constexpr int places = split::table.places;
+    std::string stages;
+    for (const int stage : split::template stage_of_node<typename program_of_rank<Program>::items>) stages += detail::text_of({" ", stage});
+    communicator processes = detail::connect_divided_workers<Program>(
+        *this, optimizer, seed, Groups > 1 ? Ranks * places : 0,
+        detail::text_of({", ", Groups, " groups of ", places, " places with the stages", stages, " and the turns",
+                         detail::text_of_turns(split::table), " of ", Ranks, " ranks that divide ",
+                         detail::text_of_divided_layers<Program, Map, Ranks>()}));
+    if constexpr (Groups > 1) {
+      return {std::move(optimizer), seed, options.compute, std::move(processes)};
+    } else {
+      auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, options.compute,
+                                                                     Groups, places);
+      return {std::move(optimizer), seed, options.compute, std::move(ranks)};
+    }
+  }
+};
+
 /// `multi_worker_mesh<tf_config, data_parallel<2>, pipeline<balanced<4>, micro_batches<8>>>{}`: two pipelines of four workers
 /// each.
 template <cluster_resolver Resolver, int Groups, class Cut, class MicroBatches, class Schedule, class Backend>

@@ -100,14 +100,22 @@ concept divides_layers = requires {
   typename Strategy::backend;
   requires divides_parameters<typename Strategy::backend>;
 };
-/// A strategy whose processes are ranks that divide layers: multi_worker_tensor_parallel, tensor_parallel_among, and meshes of
-/// them.
+namespace detail {
 template <class Strategy>
-concept divides_into_ranks = requires {
+concept has_ranks = requires {
   typename Strategy::backend_of_rank;
   Strategy::ranks;
   Strategy::groups;
 };
+}  // namespace detail
+/// A strategy whose processes are ranks that divide layers: multi_worker_tensor_parallel, tensor_parallel_among, and meshes of
+/// them.
+template <class Strategy>
+concept divides_into_ranks = detail::has_ranks<Strategy> && !divides_parameters<typename Strategy::backend_of_rank>;
+/// A mesh of three parts, whose ranks have a process for each place.
+template <class Strategy>
+concept divides_into_stages_of_ranks =
+    detail::has_ranks<Strategy> && divides_parameters<typename Strategy::backend_of_rank>;
 
 inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer{
     "process_memory_of<Program, ...> takes a program, such as decltype(model)::program_type or program<network, loss, optimizer, "
@@ -218,9 +226,10 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   constexpr auto trained = trained_ranges(layout);
   constexpr long bytes = long(sizeof(typename Program::value_type)), processes = table_type::places;
   constexpr int groups = detail::groups_of_strategy<Strategy>;
+  using network = whole_network_of<typename Program::network>;
 
   const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(groups))),
-                           multiply_adds_of<typename Program::network> > 4 * layout.trainable};
+                           multiply_adds_of<network> > 4 * layout_of<typename network::items>.trainable};
   const batch_division most = policy.most(how.batch);
   long capacity = 0, room = 0;  // samples of a micro-batch, and micro-batches of a step
   for (int count = 1; count <= how.batch; ++count) {
@@ -291,16 +300,44 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   return out;
 }
 
+namespace detail {
+/// What process_memory_of asks of the strategy of a pipeline, for the stages of one rank.
+template <divides_into_stages_of_ranks Strategy>
+struct pipeline_of_rank {
+  using backend = typename Strategy::backend_of_rank;
+  static constexpr int groups = Strategy::groups;
+};
+}  // namespace detail
+
+/// What a rank needs at place `place`: `process_memory_of<program_type, multi_worker_mesh<tf_config, data_parallel<2>,
+/// pipeline<balanced<2>>, tensor_parallel<2, halves>>>({.batch = 64}, 0)`.
+template <class Program, divides_into_stages_of_ranks Strategy>
+  requires detail::is_program<Program>
+constexpr process_memory process_memory_of(const training_sizes& how, int place) {
+  using rank = typename Strategy::template program_of_rank<Program>;
+  using split = typename Strategy::backend_of_rank::split;
+  constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::ranks;
+  process_memory out = process_memory_of<rank, detail::pipeline_of_rank<Strategy>>(how, place);
+  out.whole_parameters += layout_of_program<Program>.size * bytes;
+  const long samples = (how.batch + Strategy::groups - 1) / Strategy::groups / std::remove_cvref_t<decltype(split::table)>::micro_batches;
+  const long room = std::max({detail::elements_of_copies, detail::elements_of_norms(ranks),
+                              samples * detail::sent_of_a_sample<typename rank::items> + 16 * ranks}) +
+                    16 * ranks;
+  out.messages += room * (2 + ranks + (how.shares_memory ? ranks - 1 : 0)) * bytes + detail::elements_of_norms(ranks) * bytes;
+  return out;
+}
+
 // Of other arguments. They are not defined: what they would return is the sentence.
 template <class Program, class Strategy = void, class... Place>
   requires(!detail::is_program<Program>)
 wrong_argument<Program, detail::because<process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer>>
 process_memory_of(const training_sizes&, const Place&...);
-template <detail::is_program Program, divides_layers Strategy>
+template <detail::is_program Program, class Strategy>
+  requires divides_layers<Strategy> || divides_into_stages_of_ranks<Strategy>
 wrong_argument<Strategy, detail::because<the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place>>
 process_memory_of(const training_sizes&);
 template <detail::is_program Program, class Strategy, class... Place>
-  requires(!divides_layers<Strategy> &&
+  requires(!divides_layers<Strategy> && !divides_into_stages_of_ranks<Strategy> &&
            (sizeof...(Place) > 0 || !(detail::stage_of_zero<Strategy> || divides_into_ranks<Strategy>)))
 wrong_argument<
     Strategy,
@@ -310,13 +347,25 @@ wrong_argument<
                          : process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline)>>
 process_memory_of(const training_sizes&, const Place&...);
 
+namespace detail {
+template <class Program, class Strategy, class Split>
+std::string memory_of_places(const training_sizes& how) {
+  memory_table table;
+  for (int p = 0; p < Split::table.places; ++p)
+    table.add(text_of({Split::place, " ", p}), process_memory_of<Program, Strategy>(how, p));
+  return table.text();
+}
+}  // namespace detail
+
 /// The same for each place, as a table.
 template <class Program, divides_layers Strategy>
 std::string process_memory_table(const training_sizes& how) {
-  detail::memory_table table;
-  for (int p = 0; p < Strategy::backend::split::table.places; ++p)
-    table.add(detail::text_of({Strategy::backend::split::place, " ", p}), process_memory_of<Program, Strategy>(how, p));
-  return table.text();
+  return detail::memory_of_places<Program, Strategy, typename Strategy::backend::split>(how);
+}
+/// The same for a rank at each place, as a table.
+template <class Program, divides_into_stages_of_ranks Strategy>
+std::string process_memory_table(const training_sizes& how) {
+  return detail::memory_of_places<Program, Strategy, typename Strategy::backend_of_rank::split>(how);
 }
 
 /// The same for a rank, as a table.

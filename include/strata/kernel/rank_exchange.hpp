@@ -16,6 +16,9 @@ class rank_exchange {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
+  /// Whether messages between stages are on the way, for which a call does not wait. When they have arrived, so have the others.
+  void set_between_stages(bool is) { is_between_stages_ = is; }
+
   /// Makes room for `elements` of own(), and of each other rank. Allocates; all ranks pass the same number.
   virtual void reserve(long elements) = 0;
   /// The elements of this rank that the next call moves.
@@ -39,6 +42,9 @@ class rank_exchange {
     }
     return gather(piece);
   }
+
+ protected:
+  bool is_between_stages_ = false;
 
  private:
   int rank_, size_;

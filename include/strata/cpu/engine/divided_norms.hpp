@@ -32,9 +32,11 @@ class divided_norms {
 
   explicit divided_norms(rank_exchange<T>* exchange) : exchange_(exchange) {}
 
-  /// values: of the trained parameters, which `parameters` tells. Of the numbers of each parameter, one for each piece in the
-  /// arena of the rank, the first becomes the sum of squares of the whole parameter, the others 0.
-  void complete(double* numbers, const T* values, std::span<const parameter_range> parameters) {
+  /// values_of(slot): where the values of a trained parameter begin; null: they are at another place of a pipeline. Of the numbers
+  /// of each parameter, one for each piece in the arena of the rank, the first becomes the sum of squares of the whole parameter,
+  /// the others 0.
+  template <class F>
+  void complete(double* numbers, F&& values_of, std::span<const parameter_range> parameters) {
     std::size_t k = 0;
     for (std::size_t s = 0; s < std::size_t(own_layout.count); ++s) {
       const parameter_slot& slot = own_layout.slots[s];
@@ -42,12 +44,13 @@ class divided_norms {
       const parameter_range& p = parameters[k];
       const long first = piece_of(long(k), p.begin), last = piece_of(long(k), p.end - 1);
       ++k;
-      if (p.frozen) continue;
+      const T* const values = values_of(int(s));
+      if (p.frozen || !values) continue;
       const detail::shard_place& place = places[s];
       const parameter_slot& whole = whole_layout.slots[place.whole_slot];
       const long begin = whole.offset, end = begin + whole.what.extents.size();
-      numbers[first] = place.is_divided ? sum_over_ranks(place, values + p.begin, begin, end)
-                                        : sum_of_pieces(values + p.begin - begin, begin, end, 0, [](double) {});
+      numbers[first] = place.is_divided ? sum_over_ranks(place, values, begin, end)
+                                        : sum_of_pieces(values - begin, begin, end, 0, [](double) {});
       std::fill(numbers + first + 1, numbers + last + 1, 0.);
     }
   }

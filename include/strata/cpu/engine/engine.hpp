@@ -93,6 +93,17 @@ class cpu_engine {
 
   std::span<T> parameters() { return weights_.span(); }
   std::span<T> slots() { return slots_.span(); }
+  /// Where the parameter of a slot of the layout begins in the arenas of weights and of gradients.
+  T* weights_of(int slot) { return weights_.data() + layout.slots[slot].offset; }
+  static constexpr long offset_in_gradient(int slot) { return layout.slots[slot].offset; }
+  /// The most samples that go through a layer at a time.
+  int most_samples() {
+    int most = 1;
+    for (int k = 0; k < plan.segment_count; ++k) most = std::max(most, training_.micro_batch(k));
+    for (int k = 0; k < plan_of<Program, Backend, inferring>.segment_count; ++k)
+      most = std::max(most, inference().micro_batch(k));
+    return most;
+  }
   void parameters_changed() {
     training_.weights_changed();
     inference().weights_changed();

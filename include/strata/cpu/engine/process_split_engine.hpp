@@ -23,8 +23,10 @@ class process_slices;
 template <class T>
 class whole_slots;
 
+/// given: what the strategy says of computing.
 template <communicator Communicator>
 struct process_split_options : compute_options {
+  using given = compute_options;
   process_group_over<Communicator>* group = nullptr;  // it outlives the engine
   int first_groups = 1;                               // pipelines at the start of the training: later there may be fewer
 };
@@ -36,6 +38,7 @@ struct process_split_options : compute_options {
 /// all groups; it need not know that a group has several processes. compute_options::threads: that update, evaluate and predict.
 template <class Program, class Backend>
 class process_split_engine : public split_engine<Program, Backend> {
+ protected:
   using base = split_engine<Program, Backend>;
   using cpu = cpu_engine<Program, Backend>;
   using base::context_, base::layout, base::leaves_, base::micro_batches, base::places, base::plan, base::stages, base::steps,
@@ -120,6 +123,12 @@ class process_split_engine : public split_engine<Program, Backend> {
     this->make_room_for_stages(groups);
     make_room(groups);
   }
+  /// Null: the parameter is at another place.
+  T* weights_of(int slot) {
+    if (!is_divided_) return base::weights_of(slot);
+    return arenas.place[slot] == place_ ? own_.data() + arenas.offset[slot] : nullptr;
+  }
+  static constexpr long offset_in_gradient(int slot) { return arenas.offset[slot]; }
   /// Of a leaf in this process.
   long gradient_elements() const { return arenas.trainable[place_]; }
 
@@ -152,8 +161,7 @@ class process_split_engine : public split_engine<Program, Backend> {
 
   void update(const typename Program::optimizer& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
     rules.template with_rule<T>(step, rate, [&](const auto& rule) {
-      this->apply_to_slices(rules, rule, rate, gradient,
-                            [&](double* numbers, int arrays) { trained_.share_norms(pipeline_, numbers, arrays); });
+      this->apply_to_slices(rules, rule, rate, gradient, [&](double* numbers, int arrays) { share_norms(numbers, arrays); });
     });
     this->training_.weights_changed();
   }
@@ -190,6 +198,9 @@ class process_split_engine : public split_engine<Program, Backend> {
     this->parameters_changed();
   }
   void keep_slots_of(strata::whole_slots<T>& all) { all.keep(this->slices_, this->slots()); }
+
+  /// Of the parameters of all places.
+  void share_norms(double* numbers, int arrays) { trained_.share_norms(pipeline_, numbers, arrays); }
 
   void measure() {
     base::measure();

@@ -75,6 +75,8 @@ class split_engine : public cpu_engine<Program, Backend> {
     make_room_for_stages(processes);
   }
 
+  int most_samples() { return std::max(capacity_, this->inference().micro_batch()); }
+
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     base::begin(why, batch, random, rank, processes);
     if (why == purpose::training) cut();

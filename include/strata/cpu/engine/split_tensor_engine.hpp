@@ -32,18 +32,8 @@ class split_tensor_engine : public engine_of_rank<Program, split_engine<Program,
   using options = tensor_options<T>;
 
   split_tensor_engine(const options& how, leaf_policy policy, int slots)
-      : base(with_a_thread_for_each_place(how), policy, slots, how.ranks.front()) {
+      : base(with_a_thread_for_each_place(how), policy, slots, how.ranks) {
     std::copy_n(how.ranks.begin(), std::size_t(places), ranks_.begin());
-  }
-
-  int prepare(int batch, purpose why, int processes) {
-    const int leaves = base::prepare(batch, why, processes);
-    make_room();
-    return leaves;
-  }
-  void share_among(int processes) {
-    base::share_among(processes);
-    make_room();
   }
 
   void measure() {
@@ -76,10 +66,6 @@ class split_tensor_engine : public engine_of_rank<Program, split_engine<Program,
   static compute_options with_a_thread_for_each_place(compute_options how) {
     how.threads = 1;
     return how;
-  }
-  void make_room() {
-    const int samples = std::max(this->capacity_, this->inference().micro_batch());
-    for (rank_exchange<T>* each : ranks_) each->reserve(base::elements_of(samples));
   }
 
   /// Calls f(context, leaf, thread). Each thread exchanges as one place does, for leaves that are the same in all ranks.

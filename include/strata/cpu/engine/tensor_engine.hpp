@@ -13,13 +13,15 @@
 #include <strata/network/rank_messages.hpp>
 #include <strata/program/print_divisions.hpp>
 #include <strata/program/tensor_backend.hpp>
+#include <utility>
+#include <vector>
 
 namespace strata {
 
 namespace detail {
 /// A copy of a part of the rows of a kernel, of which each rank trains some columns. Both are (outer, rows, columns).
 struct copied_kernel {
-  long from = 0, to = 0;  // offsets in the arena
+  int from = 0, to = 0;  // slots of the layout
   int outer = 1, rows = 0, own_rows = 0, columns = 0, own_columns = 0;
 };
 template <class Items>
@@ -39,11 +41,11 @@ inline constexpr auto copies_of = [] {
   for (int s = 0; s < l.count; ++s) {
     const auto shard_of = divisions_of<Items>[l.slots[s].node].shard_of;
     if (!shard_of || !shard_of(l.slots[s].index, l.slots[s].what.extents).is_copy) continue;
-    const parameter_slot& kernel = l.slots[s - l.slots[s].index];
-    const shape own = kernel.what.extents, copy = l.slots[s].what.extents;
+    const int kernel = s - l.slots[s].index;
+    const shape own = l.slots[kernel].what.extents, copy = l.slots[s].what.extents;
     const int rank = own.rank();
     copied_kernel& c = all[count++];
-    c = {.from = kernel.offset, .to = l.slots[s].offset};
+    c = {.from = kernel, .to = s};
     c.rows = own[rank - 2], c.own_rows = copy[rank - 2], c.columns = copy[rank - 1], c.own_columns = own[rank - 1];
     c.outer = own.size() / (c.rows * c.own_columns);
   }
@@ -54,7 +56,8 @@ inline constexpr auto copies_of = [] {
 /// What the engine of a rank does besides computing its part of the layers, which Engine does: after an update, before
 /// anything else is computed, ranks send each other the copies of parts of kernels. The update itself sends nothing unless
 /// the optimizer takes norms, so without norms all ranks can complete it even if one is lost. Where parameters have penalties,
-/// those of divided ones are added up in the order of ranks.
+/// those of divided ones are added up in the order of ranks. Engine has most_samples(), the most samples that go through a layer
+/// at a time.
 template <class Program, class Engine>
 class engine_of_rank : public Engine {
  protected:
@@ -65,19 +68,30 @@ class engine_of_rank : public Engine {
   static constexpr int ranks = Program::network::ranks;
   static constexpr const auto& copies = detail::copies_of<items>;
 
-  rank_exchange<T>* exchange_;  // while no layer is computed
+  std::vector<rank_exchange<T>*> exchanges_;  // of each place of this process
+  rank_exchange<T>* exchange_;                // while no layer is computed
   bool has_old_copies_ = true;
   divided_norms<T, typename Program::network> whole_norms_{exchange_};
 
-  /// exchange: it outlives the engine.
-  engine_of_rank(const typename Engine::options& how, leaf_policy policy, int slots, rank_exchange<T>* exchange)
-      : base(how, policy, slots), exchange_(exchange) {
+  /// exchanges: they outlive the engine.
+  engine_of_rank(const typename Engine::options& how, leaf_policy policy, int slots, std::vector<rank_exchange<T>*> exchanges)
+      : base(how, policy, slots), exchanges_(std::move(exchanges)), exchange_(exchanges_.front()) {
     long least = long(base::trained.count) * long(sizeof(double) / sizeof(T));
     for (const auto& c : copies) least = std::max(least, long(ranks) * c.own_columns);
     exchange_->reserve(std::max({least, detail::elements_of_copies, decltype(whole_norms_)::elements_on_the_way}));
   }
 
  public:
+  int prepare(int batch, purpose why, int processes) {
+    const int leaves = base::prepare(batch, why, processes);
+    make_room();
+    return leaves;
+  }
+  void share_among(int processes) {
+    base::share_among(processes);
+    make_room();
+  }
+
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     if (has_old_copies_) share_copies();
     has_old_copies_ = false;
@@ -117,22 +131,32 @@ class engine_of_rank : public Engine {
         f(all, gradient, slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices));
       });
     };
-    all.run_parts(rule, in_parts, [&](double* numbers, int arrays) {
-      // The norms of the gradient; or those of weights, then of directions, which have replaced the gradient.
-      const T* const values[2] = {arrays == 1 ? gradient.arrays()[0] : all.weights, gradient.arrays()[0]};
-      for (int k = 0; k < arrays; ++k)
-        whole_norms_.complete(numbers + k * (update_type::norm_count(all.parameters) / 3), values[k], all.parameters);
-    });
+    all.run_parts(rule, in_parts, [&](double* numbers, int arrays) { complete_norms(numbers, arrays, gradient); });
+  }
+  /// For what ranks send each other for a micro-batch.
+  void make_room() {
+    const long elements = this->most_samples() * detail::sent_of_a_sample<items> + 16 * ranks;
+    for (rank_exchange<T>* each : exchanges_) each->reserve(elements);
   }
 
  protected:
-  /// Room for what ranks send each other for a micro-batch.
-  static long elements_of(int samples) { return samples * detail::sent_of_a_sample<items> + 16 * ranks; }
+  /// The norms of the gradient; or those of weights, then of directions, which have replaced the gradient.
+  void complete_norms(double* numbers, int arrays, const global_gradient<T, host_device>& gradient) {
+    const std::span<const parameter_range> parameters = this->ranges_.span();
+    for (int k = 0; k < arrays; ++k)
+      whole_norms_.complete(
+          numbers + k * (update_type::norm_count(parameters) / 3),
+          [&](int slot) -> const T* {
+            const T* const weights = this->weights_of(slot);
+            return weights && (k > 0 || arrays == 1) ? gradient.arrays()[0] + this->offset_in_gradient(slot) : weights;
+          },
+          parameters);
+  }
 
   /// Rank r gets the rows of rank r of all columns.
   void share_copies() {
     for (const detail::copied_kernel& c : copies) {
-      if (c.rows == 0) continue;
+      if (c.rows == 0 || !this->weights_of(c.from)) continue;
       const int at_a_time =
           std::max(1, int(std::min(long(c.own_rows), detail::elements_of_copies / (long(ranks) * c.own_columns))));
       for (int o = 0; o < c.outer; ++o)
@@ -141,7 +165,7 @@ class engine_of_rank : public Engine {
     }
   }
   void share_rows(const detail::copied_kernel& c, int outer, int first, int count) {
-    const T* const own = this->weights_.data() + c.from + long(outer) * c.rows * c.own_columns;
+    const T* const own = this->weights_of(c.from) + long(outer) * c.rows * c.own_columns;
     const long piece = long(count) * c.own_columns;
     for (int r = 0; r < ranks; ++r) {
       const int begin = std::min(c.rows, r * c.own_rows + first), end = std::min(c.rows, begin + count);
@@ -151,7 +175,7 @@ class engine_of_rank : public Engine {
     }
     const T* const parts = exchange_->swap(piece);
     detail::join_columns(parts, ranks, count, c.own_columns, c.columns,
-                         this->weights_.data() + c.to + (long(outer) * c.own_rows + first) * c.columns);
+                         this->weights_of(c.to) + (long(outer) * c.own_rows + first) * c.columns);
   }
 
   /// The penalty of a divided parameter is the sum of those of its parts.
@@ -189,17 +213,7 @@ class tensor_engine : public engine_of_rank<Program, cpu_engine<Program, tensor_
  public:
   using options = tensor_options<T>;
 
-  tensor_engine(const options& how, leaf_policy policy, int slots) : base(of_one_thread(how), policy, slots, how.ranks.front()) {}
-
-  int prepare(int batch, purpose why, int processes) {
-    const int leaves = base::prepare(batch, why, processes);
-    make_room();
-    return leaves;
-  }
-  void share_among(int processes) {
-    base::share_among(processes);
-    make_room();
-  }
+  tensor_engine(const options& how, leaf_policy policy, int slots) : base(of_one_thread(how), policy, slots, how.ranks) {}
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     base::begin(why, batch, random, rank, processes);
@@ -215,13 +229,6 @@ class tensor_engine : public engine_of_rank<Program, cpu_engine<Program, tensor_
     how.threads = 1;
     if (how.micro_batch <= 0) how.micro_batch = detail::samples_of_rank_at_a_time;
     return how;
-  }
-  void make_room() {
-    int samples = 1;
-    for (int k = 0; k < base::plan.segment_count; ++k) samples = std::max(samples, this->training_.micro_batch(k));
-    for (int k = 0; k < plan_of<Program, tensor_backend<Base>, base::inferring>.segment_count; ++k)
-      samples = std::max(samples, this->inference().micro_batch(k));
-    exchange_->reserve(base::elements_of(samples));
   }
 };
 

@@ -9,53 +9,66 @@
 namespace strata {
 
 /// Member r of the communicator is rank r. Throws communication_error as it does.
+/// Between stages an exchange waits only for what it receives. Then a rank writes the next exchange to other memory: when it has
+/// the messages of that one, the others have taken those of this one.
 template <class T, communicator C>
 class exchange_over final : public rank_exchange<T> {
   C processes_;
   const char* what_;
+  bool has_stages_;
+  int next_ = 0;  // which memory own() is
   long room_ = 0;
-  typename C::memory own_{}, all_{};
+  typename C::memory own_[2]{}, all_{};
 
  public:
   using rank_exchange<T>::rank, rank_exchange<T>::size;
 
-  /// what: a string literal, which messages name as what a process waits for.
-  explicit exchange_over(C processes, const char* what = "the parts of divided layers")
-      : rank_exchange<T>(processes.rank(), processes.size()), processes_(std::move(processes)), what_(what) {}
+  /// what: a string literal, which messages name as what a process waits for. has_stages: set_between_stages will be called.
+  explicit exchange_over(C processes, const char* what = "the parts of divided layers", bool has_stages = false)
+      : rank_exchange<T>(processes.rank(), processes.size()),
+        processes_(std::move(processes)),
+        what_(what),
+        has_stages_(has_stages) {}
 
   void reserve(long elements) override {
     elements += 16L * size();  // see add_up
     if (elements <= room_) return;
-    own_ = processes_.allocate(bytes(elements));
+    own_[0] = processes_.allocate(bytes(elements));
+    if (has_stages_) own_[1] = processes_.allocate(bytes(elements));
     all_ = processes_.allocate(bytes(elements * size()));
     room_ = elements;
   }
-  T* own() override { return reinterpret_cast<T*>(own_.data()); }
+  T* own() override { return reinterpret_cast<T*>(own_[next_].data()); }
 
   const T* gather(long elements, bool everyone) override {
     for (int r = 0; r < size(); ++r) {
       if (r == rank()) continue;
       if (everyone || rank() == 0) processes_.receive(all_, bytes(r * elements), bytes(elements), r);
-      if (everyone || r == 0) processes_.send(own_, 0, bytes(elements), r);
+      if (everyone || r == 0) processes_.send(own_[next_], 0, bytes(elements), r);
     }
-    return complete(0, elements);
+    return complete(0, elements, everyone);
   }
   const T* swap(long elements) override {
     for (int r = 0; r < size(); ++r) {
       if (r == rank()) continue;
       processes_.receive(all_, bytes(r * elements), bytes(elements), r);
-      processes_.send(own_, bytes(r * elements), bytes(elements), r);
+      processes_.send(own_[next_], bytes(r * elements), bytes(elements), r);
     }
-    return complete(rank() * elements, elements);
+    return complete(rank() * elements, elements, true);
   }
 
  private:
   static std::size_t bytes(long elements) { return std::size_t(elements) * sizeof(T); }
-  /// Adds what this rank has for itself.
-  const T* complete(long from, long elements) {
+  /// Adds what this rank has for itself. from_all: each rank receives from all others.
+  const T* complete(long from, long elements, bool from_all) {
     T* const all = reinterpret_cast<T*>(all_.data());
     std::copy_n(own() + from, elements, all + rank() * elements);
-    processes_.wait(what_);
+    if (this->is_between_stages_ && from_all) {
+      processes_.wait_received(what_, processes_.begun());
+      next_ = 1 - next_;
+    } else {
+      processes_.wait(what_);
+    }
     return all;
   }
 };

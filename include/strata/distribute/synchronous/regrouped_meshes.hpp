@@ -7,28 +7,38 @@
 #include <strata/distribute/synchronous/tensor_executor.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/program/split.hpp>
+#include <strata/program/split_ranks.hpp>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace strata::detail {
 
 /// What a regrouping_executor makes in each generation.
-template <class Program, int Groups, int Ranks, class Map, class Backend>
+/// Split: void, or how the stages of a rank's part follow each other.
+template <class Program, int Groups, int Ranks, class Map, class Backend, class Split = void>
 struct groups_of_tensor_ranks {
-  static constexpr int places = Ranks, first_groups = Groups;
+  static constexpr int places_of_rank = [] {
+    if constexpr (std::is_void_v<Split>)
+      return 1;
+    else
+      return Split::table.places;
+  }();
+  static constexpr int places = Ranks * places_of_rank, first_groups = Groups;
   static constexpr bool predicts_alone = false;
   template <communicator C>
-  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, one_rank_per_process<C>>;
+  using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, one_rank_per_process<C>, Split>;
   template <communicator C>
   static std::unique_ptr<executor<C>> make(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
                                            const compute_options& compute, int groups) {
-    auto ranks = agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, compute, groups);
+    auto ranks =
+        agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, compute, groups, places_of_rank);
     return std::make_unique<executor<C>>(optimizer, seed, compute, std::move(ranks));
   }
 
   // What print_plan prints.
   using program_of_one = program_of_rank<Program, Map, Ranks>;
-  using backend = tensor_backend<Backend>;
+  using backend = typename backend_of_rank<Backend, Split, alone>::type;
   static constexpr int groups = Groups;
   static std::vector<listed_kernel> kernels() { return kernel_list<program_of_one, backend>(); }
 };

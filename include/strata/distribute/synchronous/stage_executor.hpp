@@ -75,13 +75,14 @@ class stage_executor : detail::holds_group<C>,
   using same_layers = detail::same_layers<C, Groups>;
   using base = synchronous_executor<Program, Backend, typename same_layers::type>;
   using engine_options = typename engine_for<Program, Backend>::type::options;
+  using given_options = typename engine_options::given;
   using T = typename Program::value_type;
   using detail::holds_group<C>::group_;
   strata::whole_slots<T> whole_slots_;
 
  public:
   /// groups: that there are.
-  stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes,
+  stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const given_options& compute, C processes,
                  int groups = Groups)
       : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute,
                                       groups)},

@@ -144,6 +144,17 @@ struct all_ranks_in_one_process {
   int count() const { return int(members_.front().size()); }
   connection& connection_of(int i, int place = 0) { return members_[std::size_t(place)][std::size_t(i)]; }
 };
+/// The executor of a rank. Group: its processes with the same rank that compute other samples; OfStages: those that compute other
+/// stages, too, or void.
+template <class Program, class Backend, communicator Group, class OfStages, int Groups>
+struct executor_of_rank {
+  using type = stage_executor<Program, Backend, OfStages, Groups>;
+};
+template <class Program, class Backend, communicator Group, int Groups>
+struct executor_of_rank<Program, Backend, Group, void, Groups> {
+  using type = synchronous_executor<Program, Backend, Group>;
+};
+
 /// The layers that ranks divide, and how each is divided.
 template <class Program, class Map, int Ranks>
 [[gnu::cold]] std::string text_of_divided_layers() {
@@ -156,10 +167,10 @@ template <class Program, class Map, int Ranks>
   return divided;
 }
 /// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
-/// other layers. groups: that there are.
+/// other layers. groups: that there are. places: of each rank, at each of which is a process.
 template <class Program, class Map, int Ranks, int Groups, communicator C>
 [[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
-                                                   const compute_options& compute, int groups = Groups) {
+                                                   const compute_options& compute, int groups = Groups, int places = 1) {
   one_rank_per_process<C> all{std::make_unique<process_group_over<C>>(std::move(processes))};
   refuse_differences(*all.group_, {{"number of ranks that divide layers", std::to_string(Ranks)},
                                    {"number of groups that divide batches", std::to_string(Groups)},
@@ -168,16 +179,17 @@ template <class Program, class Map, int Ranks, int Groups, communicator C>
                                    {"leaves", std::to_string(compute.leaves)},
                                    {"optimizer", text_of_optimizer(optimizer)},
                                    {"program", text_of_program<Program>(), false}});
-  if (all.group_->size() != Ranks * groups)
-    throw_error({"layers are divided among ", Ranks, " processes",
-                 Groups > 1 ? text_of({" in each of ", groups, " groups, which are ", Ranks * groups}) : "", ", but there are ",
-                 all.group_->size()});
+  if (const int wanted = Ranks * places * groups; all.group_->size() != wanted)
+    throw_error({"layers are divided among ", Ranks, " processes", places > 1 ? text_of({" at each of ", places, " places"}) : "",
+                 Groups > 1 ? text_of({" in each of ", groups, " groups"}) : "",
+                 wanted > Ranks ? text_of({", which are ", wanted}) : "", ", but there are ", all.group_->size()});
   return all;
 }
 }  // namespace detail
 
 /// `Groups` groups of `Ranks` ranks. The ranks of a group divide the layers of the network as Map says; groups divide batches by
-/// leaves, as processes of other strategies do. Rank r of group g has number g * Ranks + r.
+/// leaves, as processes of other strategies do. Rank r of group g has number g * Ranks + r. With a Split, each rank has a thread or
+/// a process for each of P places, and process (g * P + p) * Ranks + r is place p of it.
 /// A rank keeps parameters, gradients and slots of its part. Where ranks are processes, a process has all parameters before the
 /// first step, after finish() and after collect_slots(); else parameters() throws strata::error. All processes call prepare,
 /// train_step, evaluate_step, predict, finish and collect_slots.
@@ -192,16 +204,18 @@ class tensor_executor : Places, public executor_defaults {
 
  public:
   using program_of_one = program_of_rank<Program, Map, Ranks>;  // what print_plan prints
-  using backend = typename detail::backend_of_rank<Base, Split>::type;
+  static constexpr bool has_stages_in_processes = !std::is_void_v<Split> && !Places::in_one_process;
+  using of_stages = std::conditional_t<has_stages_in_processes, part_of_group, void>;
+  using backend = typename detail::backend_of_rank<Base, Split, of_stages>::type;
   static constexpr int groups = Groups;
 
  private:
-  using executor_of_one = synchronous_executor<program_of_one, backend, among_groups>;
+  using executor_of_one = typename detail::executor_of_rank<program_of_one, backend, among_groups, of_stages, Groups>::type;
   static constexpr const auto& own_layout = layout_of_program<program_of_one>;
   static constexpr const auto& places = detail::shard_places<typename program_of_one::network>;
   static constexpr long elements_at_a_time = 1L << 16;
-  static constexpr int stage_places = [] {
-    if constexpr (std::is_void_v<Split>)
+  static constexpr int places_here = [] {
+    if constexpr (std::is_void_v<Split> || !Places::in_one_process)
       return 1;
     else
       return Split::table.places;
@@ -216,14 +230,15 @@ class tensor_executor : Places, public executor_defaults {
               const compute_options& compute)
         : exchanges(exchanges_of(where, i)),
           exchange(*exchanges.front()),
-          executor(optimizer, seed, options_of(compute, exchanges), groups(where.connection_of(i))) {}
+          executor(optimizer, seed, options_of(compute, exchanges), others(where.connection_of(i))) {}
 
     static auto exchanges_of(Places& where, int i) {
       std::vector<std::unique_ptr<exchange_over<T, part_of_group>>> all;
-      for (int p = 0; p < stage_places; ++p) {
+      for (int p = 0; p < places_here; ++p) {
         connection& members = where.connection_of(i, p);
-        all.push_back(
-            std::make_unique<exchange_over<T, part_of_group>>(part_of_group(members, members.rank() / Ranks * Ranks, 1, Ranks)));
+        all.push_back(std::make_unique<exchange_over<T, part_of_group>>(
+            part_of_group(members, members.rank() / Ranks * Ranks, 1, Ranks), "the parts of divided layers",
+            has_stages_in_processes));
       }
       return all;
     }
@@ -233,11 +248,14 @@ class tensor_executor : Places, public executor_defaults {
       for (const auto& each : exchanges) all.ranks.push_back(each.get());
       return all;
     }
-    static among_groups groups([[maybe_unused]] connection& all) {
-      if constexpr (Groups == 1)
-        return {};
+    /// The processes that compute the same part of layers: of other samples, or in other stages as well.
+    static auto others([[maybe_unused]] connection& all) {
+      if constexpr (has_stages_in_processes)
+        return part_of_group(all, all.rank() % Ranks, Ranks, all.size() / Ranks);
+      else if constexpr (Groups == 1)
+        return among_groups{};
       else
-        return {all, all.rank() % Ranks, Ranks, all.size() / Ranks, Groups};
+        return part_of_group(all, all.rank() % Ranks, Ranks, all.size() / Ranks, Groups);
     }
   };
   using team = typename host_arithmetic<typename host_backend_of<Base>::type>::team;
@@ -327,9 +345,13 @@ class tensor_executor : Places, public executor_defaults {
   /// parameters are whole.
   void take_state(tensor_executor& from, bool is_whole) {
     executor_of_one& here = first();
-    std::ranges::copy(from.first().parameters(), here.parameters().data());
-    std::ranges::copy(from.first().slots(), here.slots().data());
-    here.parameters_changed();
+    if constexpr (has_stages_in_processes) {
+      here.take_state(from.first(), is_whole);
+    } else {
+      std::ranges::copy(from.first().parameters(), here.parameters().data());
+      std::ranges::copy(from.first().slots(), here.slots().data());
+      here.parameters_changed();
+    }
     is_whole_ = is_whole;
     whole_ = {};
     if (is_whole) {
@@ -373,16 +395,20 @@ class tensor_executor : Places, public executor_defaults {
   void collect_slots(bool in_all = false) {
     collect_parameters();
     const bool here = in_all || group().is_chief();
+    if constexpr (has_stages_in_processes) {
+      first().collect_slots(in_all);  // place 0 of the first group gets those of its rank
+      if (!in_all && group().rank() >= Ranks) return;
+    }
     for (std::size_t k = 0; k < slot_count(); ++k)
       collect(here ? whole_slots().data() + k * std::size_t(layout.trainable) : nullptr, in_all, true,
-              [&](executor_of_one& e) { return e.slots().data() + k * std::size_t(own_layout.trainable); });
+              [&](executor_of_one& e) { return slots_of(e).data() + k * std::size_t(own_layout.trainable); });
   }
   void parameters_changed() {
     for (const auto& each : ranks_) {
       if (is_whole_) spread(whole_.data(), each->executor.parameters().data(), each->exchange.rank(), false);
       for (std::size_t k = 0; k < slot_count() && whole_slots_.size() > 0; ++k)
         spread(whole_slots_.data() + k * std::size_t(layout.trainable),
-               each->executor.slots().data() + k * std::size_t(own_layout.trainable), each->exchange.rank(), true);
+               slots_of(each->executor).data() + k * std::size_t(own_layout.trainable), each->exchange.rank(), true);
       each->executor.parameters_changed();
     }
     whole_slots_ = {};
@@ -403,6 +429,13 @@ class tensor_executor : Places, public executor_defaults {
   executor_of_one& first() { return ranks_.front()->executor; }
   const executor_of_one& first() const { return ranks_.front()->executor; }
   std::size_t slot_count() const { return std::size_t(optimizer().slots()); }
+  /// Of all parameters of a rank. Those of several stages are valid after collect_slots, or until parameters_changed.
+  static std::span<T> slots_of(executor_of_one& e) {
+    if constexpr (has_stages_in_processes)
+      return e.whole_slots();
+    else
+      return e.slots();
+  }
 
   /// Calls f(rank, its number in this process) for each, all at the same time.
   template <class F>
@@ -438,6 +471,7 @@ class tensor_executor : Places, public executor_defaults {
   }
   void collect_parameters() {
     if (is_whole_) return;
+    if constexpr (has_stages_in_processes) first().finish();
     whole_.grow(std::size_t(layout.size));
     collect(whole_.data(), true, false, [](executor_of_one& e) { return e.parameters().data(); });
     is_whole_ = true;
