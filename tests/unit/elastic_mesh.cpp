@@ -21,15 +21,22 @@ using strata::test::repetitions;
 
 namespace {
 using net = sequential<input<28, 28, 1>, flatten, dense<6, relu>, dropout<0.2_r>, dense<8, relu>, dense<10, softmax>>;
-constexpr int places = 2, groups = 3;
+using columns = layout_map<rule<"dense*", by_columns>>;
+using split = pipelined<balanced<2>, micro_batches<2>, one_forward_one_backward>;
 
 template <class Program>
-using tensor_ranks =
-    detail::groups_of_tensor_ranks<Program, groups, places, layout_map<rule<"dense*", by_columns>>, default_backend>;
+using tensor_ranks = detail::groups_of_tensor_ranks<Program, 3, 2, columns, default_backend>;
 template <class Program>
-using pipelines =
-    detail::groups_of_pipelines<Program, groups, pipelined<balanced<places>, micro_batches<2>, one_forward_one_backward>,
-                                default_backend>;
+using pipelines = detail::groups_of_pipelines<Program, 3, split, default_backend>;
+template <class Program>
+using pipelines_of_ranks = detail::groups_of_tensor_ranks<Program, 2, 2, columns, default_backend, split>;
+
+template <template <class> class Mesh>
+using of_program = Mesh<program<net, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>>;
+template <template <class> class Mesh>
+constexpr int places = of_program<Mesh>::places;
+template <template <class> class Mesh>
+constexpr int processes = places<Mesh> * of_program<Mesh>::first_groups;
 
 template <template <class> class Mesh>
 struct elastic_mesh {
@@ -68,17 +75,17 @@ bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
   CAPTURE(victims.front().lives);
   CAPTURE(victims.back().process);
   CAPTURE(victims.back().lives);
-  const auto all = std::make_shared<registry>(places * groups, places);
-  std::vector<outcome> outcomes(places * groups);
+  const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);
+  std::vector<outcome> outcomes(processes<Mesh>);
   std::vector<std::thread> threads;
-  for (int i = 0; i < places * groups; ++i) {
+  for (int i = 0; i < processes<Mesh>; ++i) {
     int lives = -1;
     for (const victim& v : victims)
       if (v.process == i) lives = v.lives;
     threads.emplace_back([&, i, lives] { outcomes[std::size_t(i)] = survived<Mesh>(mortal(all, i, false, lives)); });
   }
   for (auto& t : threads) t.join();
-  for (int i = 0; i < places * groups; ++i) {
+  for (int i = 0; i < processes<Mesh>; ++i) {
     const outcome& o = outcomes[std::size_t(i)];
     CAPTURE(i);
     CHECK(o.problem == "");
@@ -89,9 +96,9 @@ bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
 
 template <template <class> class Mesh>
 void dies_at_any(const outcome& expected) {
-  constexpr int stride = repetitions(5, 17);  // messages; all of them with 1
+  constexpr int stride = repetitions(5, 17) * (processes<Mesh> > 6 ? 5 : 1);  // messages; all of them with 1
   int lives = 1, process = 1;
-  for (; dies_at<Mesh>({{process, lives}}, expected); lives += stride) process = 1 + (process + 1) % 5;
+  for (; dies_at<Mesh>({{process, lives}}, expected); lives += stride) process = 1 + (process + 1) % (processes<Mesh> - 1);
   CHECK(lives > 50);
   // Then another one, in the smaller mesh.
   for (int first = 2; first < 60; first += 3 * stride) dies_at<Mesh>({{3, first}, {4, first + 15}}, expected);
@@ -103,11 +110,11 @@ void comes_back(const outcome& expected) {
   int came_back = 0;
   for (int again = 0; again < repetitions(4, 2); ++again) {
     CAPTURE(again);
-    const auto all = std::make_shared<registry>(places * groups, places);
-    std::vector<outcome> outcomes(places * groups + 1);
+    const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);
+    std::vector<outcome> outcomes(processes<Mesh> + 1);
     std::vector<std::thread> threads;
-    const int victim = 1 + (again + 2) % 5;
-    for (int i = 0; i < places * groups; ++i)
+    const int victim = 1 + (again + 2) % (processes<Mesh> - 1);
+    for (int i = 0; i < processes<Mesh>; ++i)
       if (i != victim) threads.emplace_back([&, i] { outcomes[std::size_t(i)] = survived<Mesh>(mortal(all, i, false), 20ms); });
     threads.emplace_back([&] {
       outcomes[std::size_t(victim)] = survived<Mesh>(mortal(all, victim, false, 8 + 3 * again));
@@ -124,7 +131,7 @@ void comes_back(const outcome& expected) {
 }
 
 std::string refusal(auto optimizer) {
-  const mortal one(std::make_shared<registry>(places * groups, places), 0, false);
+  const mortal one(std::make_shared<registry>(processes<pipelines>, places<pipelines>), 0, false);
   try {
     trainer model{net{}, optimizer, sparse_categorical_crossentropy{}, elastic_mesh<pipelines>{one}};
   } catch (const error& e) {
@@ -143,11 +150,11 @@ std::vector<float> predicted_by(const auto& strategy) {
 /// Process 3 dies in the training, so that process 5 takes its place and process 4 is a spare. Empty: this process has died.
 template <template <class> class Mesh>
 std::vector<std::vector<float>> predictions_of_all(std::vector<std::string>& problems) {
-  const auto all = std::make_shared<registry>(places * groups, places);
-  std::vector<std::vector<float>> predicted(places * groups);
-  problems.resize(places * groups);
+  const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);
+  std::vector<std::vector<float>> predicted(processes<Mesh>);
+  problems.resize(processes<Mesh>);
   std::vector<std::thread> threads;
-  for (int i = 0; i < places * groups; ++i)
+  for (int i = 0; i < processes<Mesh>; ++i)
     threads.emplace_back([&, i] {
       const mortal self(all, i, false, i == 3 ? 10 : -1);
       try {
@@ -173,6 +180,12 @@ TEST_CASE("the same in a mesh of pipelines") {
   const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
   dies_at_any<pipelines>(expected);
   comes_back<pipelines>(expected);
+}
+
+TEST_CASE("the same in a mesh of pipelines whose ranks divide tensors") {
+  const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
+  dies_at_any<pipelines_of_ranks>(expected);
+  comes_back<pipelines_of_ranks>(expected);
 }
 
 TEST_CASE("where layers are divided, a spare gets the predictions of the others") {

@@ -230,7 +230,7 @@ class tensor_executor : Places, public executor_defaults {
               const compute_options& compute)
         : exchanges(exchanges_of(where, i)),
           exchange(*exchanges.front()),
-          executor(optimizer, seed, options_of(compute, exchanges), others(where.connection_of(i))) {}
+          executor(made(optimizer, seed, options_of(compute, exchanges), where.connection_of(i))) {}
 
     static auto exchanges_of(Places& where, int i) {
       std::vector<std::unique_ptr<exchange_over<T, part_of_group>>> all;
@@ -248,14 +248,15 @@ class tensor_executor : Places, public executor_defaults {
       for (const auto& each : exchanges) all.ranks.push_back(each.get());
       return all;
     }
-    /// The processes that compute the same part of layers: of other samples, or in other stages as well.
-    static auto others([[maybe_unused]] connection& all) {
+    static executor_of_one made(const typename Program::optimizer& optimizer, std::uint64_t seed,
+                                const tensor_options<T>& options, [[maybe_unused]] connection& all) {
+      [[maybe_unused]] const int of_rank = all.size() / Ranks;  // processes that compute the same part of layers
       if constexpr (has_stages_in_processes)
-        return part_of_group(all, all.rank() % Ranks, Ranks, all.size() / Ranks);
+        return {optimizer, seed, options, part_of_group(all, all.rank() % Ranks, Ranks, of_rank), of_rank / Split::table.places};
       else if constexpr (Groups == 1)
-        return among_groups{};
+        return {optimizer, seed, options};
       else
-        return part_of_group(all, all.rank() % Ranks, Ranks, all.size() / Ranks, Groups);
+        return {optimizer, seed, options, part_of_group(all, all.rank() % Ranks, Ranks, of_rank, Groups)};
     }
   };
   using team = typename host_arithmetic<typename host_backend_of<Base>::type>::team;
