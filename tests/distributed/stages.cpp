@@ -97,6 +97,11 @@ int main(int argc, char** argv) try {
     train(multi_worker_mesh<decltype(&members), data_parallel<2>, tensor_parallel<2, columns>>{.resolver = &members,
                                                                                                .options = options},
           folder);
+  if (strategy == "cube_workers")
+    train(
+        multi_worker_mesh<decltype(&members), data_parallel<2>, pipeline<cut, micro_batches<2>>, tensor_parallel<2, columns>>{
+            .resolver = &members, .options = options},
+        folder);
 } catch (...) {
   return test::report_error();
 }

@@ -13,7 +13,7 @@ expected = digest(finish([start(['one_device'], program='stages')])[0])
 
 def train(strategy, folder='', count=None, **more):
     """The processes of one training; only the first of them has the folder."""
-    count = count or (4 if strategy in ('mesh_workers', 'pipelines_workers') else 2)
+    count = count or {'mesh_workers': 4, 'pipelines_workers': 4, 'cube_workers': 8}.get(strategy, 2)
     if 'workers' not in strategy:
         return [start([strategy, folder], program='stages', **more)]
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
@@ -53,8 +53,22 @@ def _():
             check(digest(out) == expected, f'{first}, then {second}:\n{out}')
 
 
+@case('two groups of two ranks with two stages, in eight processes: the bits of one device, also after an interruption')
+def _():
+    for out in finish(train('cube_workers')):
+        check(digest(out) == expected, out)
+    for first, second in (('cube_workers', 'tensor_workers'), ('workers', 'cube_workers')):
+        folder = next(folders)
+        for out in finish(train(first, folder, CRASH='7')):
+            check('had enough' in out and 'digest' not in out, f'{first}:\n{out}')
+        for out in finish(train(second, folder)):
+            check(digest(out) == expected, f'{first}, then {second}:\n{out}')
+
+
 @case('as many processes as places, or one sentence')
 def _():
+    for out in finish(train('cube_workers', count=3)):
+        check('layers are divided among 2 processes at each of 2 places in each of 2 groups, which are 8, but there are 3' in out, out)
     for out in finish(train('workers', count=3)):
         check('the network is cut for 2 processes, but there are 3' in out, out)
     for out in finish(train('pipelines_workers', count=3)):
@@ -77,7 +91,7 @@ def _():
 
 @case('a process of a mesh that is killed is named by all others; another strategy continues from the snapshot, to the same bits')
 def _():
-    for mesh, then in (('pipelines_workers', 'workers'), ('mesh_workers', 'tensor_workers')):
+    for mesh, then in (('pipelines_workers', 'workers'), ('mesh_workers', 'tensor_workers'), ('cube_workers', 'tensor_workers')):
         folder = next(folders)
         processes = train(mesh, folder, PAUSE='50')
         while (line := read_line(processes[0])) and not line.startswith('step 6 '):

@@ -155,6 +155,9 @@ TEST_CASE("each process of a mesh: the same") {
   using in_stages = mesh_among<fake_machines, data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>>;
   check_process_of<in_stages>(4, sizes, bytes_of_initializer<mlp>,
                               [&](int p) { return process_memory_of<P, in_stages>(sizes, p % 2); });
+  using in_both = mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
+  check_process_of<in_both>(4, sizes, bytes_of_initializer<mlp> + of_rank,
+                            [&](int p) { return process_memory_of<P, in_both>(sizes, p / 2); });
 }
 
 TEST_CASE("as a table") {

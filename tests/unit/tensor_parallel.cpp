@@ -229,9 +229,8 @@ TEST_CASE("the same mesh where each place of each rank is a process") {
 
   for (const std::string& each : in_processes(6, [](const in_process& member) { among{member}.make<P>(adam{}, 5); }))
     CHECK(each == "layers are divided among 2 processes at each of 2 places in each of 2 groups, which are 8, but there are 6");
-  for (const std::string& each : in_processes(8, [](const in_process& member) {
-         among{member}.make<P>(adam{.learning_rate = member.rank() == 3 ? 0.1 : 0.2}, 5);
-       }))
+  for (const std::string& each : in_processes(
+           8, [](const in_process& member) { among{member}.make<P>(adam{.learning_rate = member.rank() == 3 ? 0.1 : 0.2}, 5); }))
     CHECK(contains(each, "the processes do not have the same optimizer: process 3 differs from process 0"));
 }
 

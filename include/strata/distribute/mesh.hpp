@@ -203,9 +203,9 @@ struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>
   }
 };
 
-/// `mesh_among<C, data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh of both, whose
-/// eight places are processes: place p of rank r of group g is process (g * 2 + p) * 2 + r. So processes that exchange parts of
-/// layers have neighbouring numbers. Between two epochs each process has all parameters; predict may be called then.
+/// `mesh_among<C, data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh of both,
+/// whose eight places are processes: place p of rank r of group g is process (g * 2 + p) * 2 + r. So processes that exchange
+/// parts of layers have neighbouring numbers. Between two epochs each process has all parameters; predict may be called then.
 template <communicator C, int Groups, class Cut, class MicroBatches, class Schedule, class OfPipeline, int Ranks, class Map,
           class Backend>
 struct mesh_among<C, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, OfPipeline>,

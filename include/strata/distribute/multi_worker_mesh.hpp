@@ -61,8 +61,8 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
   }
 };
 
-/// `multi_worker_mesh<tf_config, data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{}`: two groups of two
-/// ranks, each of which has two workers, see mesh_among.
+/// `multi_worker_mesh<tf_config, data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{}`: two groups of
+/// two ranks, each of which has two workers, see mesh_among.
 template <cluster_resolver Resolver, int Groups, class Cut, class MicroBatches, class Schedule, class OfPipeline, int Ranks,
           class Map, class Backend>
 struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, OfPipeline>,
@@ -93,7 +93,8 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBat
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     constexpr int places = split::table.places;
     std::string stages;
-    for (const int stage : split::template stage_of_node<typename program_of_rank<Program>::items>) stages += detail::text_of({" ", stage});
+    for (const int stage : split::template stage_of_node<typename program_of_rank<Program>::items>)
+      stages += detail::text_of({" ", stage});
     communicator processes = detail::connect_divided_workers<Program>(
         *this, optimizer, seed, Groups > 1 ? Ranks * places : 0,
         detail::text_of({", ", Groups, " groups of ", places, " places with the stages", stages, " and the turns",

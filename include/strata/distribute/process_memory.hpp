@@ -114,8 +114,7 @@ template <class Strategy>
 concept divides_into_ranks = detail::has_ranks<Strategy> && !divides_parameters<typename Strategy::backend_of_rank>;
 /// A mesh of three parts, whose ranks have a process for each place.
 template <class Strategy>
-concept divides_into_stages_of_ranks =
-    detail::has_ranks<Strategy> && divides_parameters<typename Strategy::backend_of_rank>;
+concept divides_into_stages_of_ranks = detail::has_ranks<Strategy> && divides_parameters<typename Strategy::backend_of_rank>;
 
 inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer{
     "process_memory_of<Program, ...> takes a program, such as decltype(model)::program_type or program<network, loss, optimizer, "
@@ -319,7 +318,8 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::ranks;
   process_memory out = process_memory_of<rank, detail::pipeline_of_rank<Strategy>>(how, place);
   out.whole_parameters += layout_of_program<Program>.size * bytes;
-  const long samples = (how.batch + Strategy::groups - 1) / Strategy::groups / std::remove_cvref_t<decltype(split::table)>::micro_batches;
+  const long samples =
+      (how.batch + Strategy::groups - 1) / Strategy::groups / std::remove_cvref_t<decltype(split::table)>::micro_batches;
   const long room = std::max({detail::elements_of_copies, detail::elements_of_norms(ranks),
                               samples * detail::sent_of_a_sample<typename rank::items> + 16 * ranks}) +
                     16 * ranks;

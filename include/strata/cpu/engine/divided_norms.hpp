@@ -32,9 +32,9 @@ class divided_norms {
 
   explicit divided_norms(rank_exchange<T>* exchange) : exchange_(exchange) {}
 
-  /// values_of(slot): where the values of a trained parameter begin; null: they are at another place of a pipeline. Of the numbers
-  /// of each parameter, one for each piece in the arena of the rank, the first becomes the sum of squares of the whole parameter,
-  /// the others 0.
+  /// values_of(slot): where the values of a trained parameter begin; null: they are at another place of a pipeline. Of the
+  /// numbers of each parameter, one for each piece in the arena of the rank, the first becomes the sum of squares of the whole
+  /// parameter, the others 0.
   template <class F>
   void complete(double* numbers, F&& values_of, std::span<const parameter_range> parameters) {
     std::size_t k = 0;

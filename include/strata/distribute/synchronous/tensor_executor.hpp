@@ -188,12 +188,12 @@ template <class Program, class Map, int Ranks, int Groups, communicator C>
 }  // namespace detail
 
 /// `Groups` groups of `Ranks` ranks. The ranks of a group divide the layers of the network as Map says; groups divide batches by
-/// leaves, as processes of other strategies do. Rank r of group g has number g * Ranks + r. With a Split, each rank has a thread or
-/// a process for each of P places, and process (g * P + p) * Ranks + r is place p of it.
-/// A rank keeps parameters, gradients and slots of its part. Where ranks are processes, a process has all parameters before the
-/// first step, after finish() and after collect_slots(); else parameters() throws strata::error. All processes call prepare,
-/// train_step, evaluate_step, predict, finish and collect_slots.
-/// Split: void, or how the stages of a pipeline follow each other, in which each rank computes its part of the layers.
+/// leaves, as processes of other strategies do. Rank r of group g has number g * Ranks + r. With a Split, each rank has a thread
+/// or a process for each of P places, and process (g * P + p) * Ranks + r is place p of it. A rank keeps parameters, gradients
+/// and slots of its part. Where ranks are processes, a process has all parameters before the first step, after finish() and after
+/// collect_slots(); else parameters() throws strata::error. All processes call prepare, train_step, evaluate_step, predict,
+/// finish and collect_slots. Split: void, or how the stages of a pipeline follow each other, in which each rank computes its part
+/// of the layers.
 template <class Program, class Map, int Ranks, int Groups, class Base, class Places, class Split = void>
 class tensor_executor : Places, public executor_defaults {
   using T = typename Program::value_type;
@@ -236,9 +236,9 @@ class tensor_executor : Places, public executor_defaults {
       std::vector<std::unique_ptr<exchange_over<T, part_of_group>>> all;
       for (int p = 0; p < places_here; ++p) {
         connection& members = where.connection_of(i, p);
-        all.push_back(std::make_unique<exchange_over<T, part_of_group>>(
-            part_of_group(members, members.rank() / Ranks * Ranks, 1, Ranks), "the parts of divided layers",
-            has_stages_in_processes));
+        all.push_back(
+            std::make_unique<exchange_over<T, part_of_group>>(part_of_group(members, members.rank() / Ranks * Ranks, 1, Ranks),
+                                                              "the parts of divided layers", has_stages_in_processes));
       }
       return all;
     }
