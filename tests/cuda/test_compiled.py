@@ -37,6 +37,9 @@ def check_program(source, architectures, arguments, least_kernels, what):
 
 
 check_program("trains.cu", (80, 90, 100), [], 30, "training programs for sm_80, sm_90 and sm_100")
+done = subprocess.run([nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=sm_90", "-ptx", f"-I{ROOT}/include", ROOT / "tests/cuda/steps.cu",
+                       "-o", os.devnull], capture_output=True, text=True)
+check(done.returncode == 0, "nvcc compiles train_step on the CPU", done.stdout + done.stderr)
 headers = [pathlib.Path(nvcc).resolve().parents[1] / "include", pathlib.Path("/usr/local/include"), pathlib.Path("/usr/include")]
 if all(any((folder / header).is_file() for folder in headers) for header in ("cublasLt.h", "cudnn_graph.h")):
     check_program("large.cu", (90,), ["-DSTRATA_CUBLASLT", "-DSTRATA_CUDNN", "-lcublasLt", "-lcudnn"], 10,

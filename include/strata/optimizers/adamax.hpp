@@ -19,7 +19,7 @@ struct adamax_rule {
 
   template <class V>
   constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m, V& u) const {
-    const V g = gradient.value(), size = g < V{} ? -g : g;
+    const V g = gradient.value(), size = g < detail::all_zeros<V>() ? -g : g;
     m += detail::product(g - m, one_minus_beta_1);
     u = detail::larger(detail::product(u, beta_2), size);
     w -= m * alpha / (u + epsilon);

@@ -11,6 +11,7 @@ struct elementwise {
   static constexpr V square_root(V x) { return std::sqrt(x); }
   static constexpr V power(V x, V exponent) { return std::pow(x, exponent); }
   static constexpr V rounded(V x) { return detail::rounded(x); }
+  static constexpr V all_zeros() { return V{}; }
 };
 
 /// a * b, rounded before it is added to anything. Without that a compiler may fuse a product with a sum in one place and not in
@@ -33,10 +34,15 @@ template <class V>
 constexpr V larger(V a, V b) {
   return a > b ? a : b;
 }
+/// Zero in each element. nvcc cannot compile V{} in some places if that is a vector.
+template <class V>
+constexpr V all_zeros() {
+  return elementwise<V>::all_zeros();
+}
 /// s in each element.
 template <class V, class T>
 constexpr V spread(T s) {
-  return s - V{};
+  return s - all_zeros<V>();
 }
 
 }  // namespace strata::detail

@@ -24,7 +24,7 @@ namespace detail {
 template <class V, class T>
 constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l1, T l2) {
   return after_reduction::transformed(gradient, [=](V g) {
-    const V slope = w > V{} ? spread<V>(l1) : w < V{} ? spread<V>(-l1) : V{};
+    const V slope = w > all_zeros<V>() ? spread<V>(l1) : w < all_zeros<V>() ? spread<V>(-l1) : all_zeros<V>();
     return g + (product(w, l2 + l2) + slope);
   });
 }

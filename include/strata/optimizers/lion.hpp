@@ -17,7 +17,7 @@ struct lion_rule {
 
   template <class V>
   constexpr void operator()(V& w, reduced_gradient<V> gradient, V& m) const {
-    const V g = gradient.value(), zero{}, up = detail::spread<V>(rate), down = detail::spread<V>(-rate);
+    const V g = gradient.value(), zero = detail::all_zeros<V>(), up = detail::spread<V>(rate), down = detail::spread<V>(-rate);
     const V direction = detail::product(m, beta_1) + detail::product(g, one_minus_beta_1);
     w -= direction > zero ? up : direction < zero ? down : direction;  // the last is 0 or nan
     m = detail::product(m, beta_2) + detail::product(g, one_minus_beta_2);

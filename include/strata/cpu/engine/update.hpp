@@ -25,6 +25,7 @@ namespace detail {
 
 template <>
 struct elementwise<simd::vec<float>> {
+  static simd::vec<float> all_zeros() { return simd::broadcast(0.0F); }
   static simd::vec<float> square_root(simd::vec<float> x) { return simd::sqrt<float>(x); }
   static simd::vec<float> rounded(simd::vec<float> x) {
     simd::keep(x);
@@ -37,6 +38,7 @@ struct elementwise<simd::vec<float>> {
 };
 template <>
 struct elementwise<simd::vec<double>> {
+  static simd::vec<double> all_zeros() { return simd::broadcast(0.0); }
   static simd::vec<double> square_root(simd::vec<double> x) { return simd::sqrt<double>(x); }
   static simd::vec<double> rounded(simd::vec<double> x) {
     simd::keep(x);

@@ -19,7 +19,7 @@ template <class Activation, class T>
 [[gnu::noinline]] void activation_gradient(const T* dy, const T* x, const T* y, std::ptrdiff_t n, T* dx, bool add) {
   using function = activation_function<Activation>;
   for_vectors<T>(n, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-    vec<T> from{}, to{};
+    vec<T> from = broadcast(T(0)), to = from;
     if constexpr (function::uses_input) from = lane.load(x + i);
     if constexpr (function::uses_output) to = lane.load(y + i);
     put<T>(lane, dx + i, lane.load(dy + i) * vector_slope<Activation>::template at<T>(from, to), add);

@@ -85,7 +85,7 @@ template <class T, class Activation>
     for_vectors<T>(columns, [&](std::ptrdiff_t j, auto lane) STRATA_INLINE {
       const auto of = [&](t::index i) STRATA_INLINE { return lane.load(table + i * stride + j); };
       const vec<T> mean = of(t::mean), mean_of_g = of(t::mean_of_g), scale = of(t::scale), of_d = of(t::of_d);
-      vec<T> gd{}, sum{};
+      vec<T> gd = broadcast(T(0)), sum = gd;
       std::ptrdiff_t at = from + j;
       for (int r = 0; r < rows; ++r, at += width) {
         const vec<T> d = lane.load(x + at) - mean, g = rounded<T>(lane.load(dy + at) * slope_at<Activation>(lane, y + at));
@@ -135,7 +135,7 @@ void channel_scales(int C, double epsilon, const T* gamma, const T* beta, bool o
     const channel_moments m = of(c, n);
     vec<double> inverse = m.inverse_deviation(epsilon);
     // All elements equal the mean, so y must be exactly beta.
-    if (of_batch) inverse = m.variance > 0.0 ? inverse : vec<double>{};
+    if (of_batch) inverse = m.variance > 0.0 ? inverse : broadcast(0.0);
     store_doubles(scale + c, gamma ? load_as_doubles(gamma + c, n) * inverse : inverse, n);
     // From the rounded scale: its rounding error is multiplied by the mean.
     const vec<double> from = rounded<double>(-m.mean * load_as_doubles(scale + c, n));

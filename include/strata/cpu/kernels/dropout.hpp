@@ -32,7 +32,7 @@ template <class T>
     philox_words(generator, std::uint32_t(first / 4), std::uint64_t(sample), words);
     const auto vector = [&](int i, auto lane) STRATA_INLINE {
       const integers<T> stays = (integers<T>)(load_words<T>(words + i) >= limit);
-      lane.store(y + first + i, lane.load(x + first + i) * (stays ? broadcast(scale) : vec<T>{}));
+      lane.store(y + first + i, lane.load(x + first + i) * (stays ? broadcast(scale) : broadcast(T(0))));
       store_indices<T>(kept + first + i, stays & 1, lane);
     };
     if (first + words_at_a_time <= size) {
@@ -49,7 +49,7 @@ template <class T>
 [[gnu::noinline]] void drop_out_gradient(const T* dy, int size, const std::int8_t* kept, T scale, T* dx, bool add) {
   for_vectors<T>(size, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
     const integers<T> stays = load_indices<T>(kept + i, lane);
-    put<T>(lane, dx + i, lane.load(dy + i) * (stays != 0 ? broadcast(scale) : vec<T>{}), add);
+    put<T>(lane, dx + i, lane.load(dy + i) * (stays != 0 ? broadcast(scale) : broadcast(T(0))), add);
   });
 }
 

@@ -40,11 +40,9 @@ template <class T, class Join, int Branches, class Activation>
   STRATA_UNROLL
   for (int k = 0; k < Branches; ++k) add[k] = adds[k];
   for_vectors<T>(n, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-    vec<T> in[Branches] = {}, gradient[Branches];
-    if constexpr (Join::reads_input) {
-      STRATA_UNROLL
-      for (int k = 0; k < Branches; ++k) in[k] = lane.load(from[k] + i);
-    }
+    vec<T> in[Branches], gradient[Branches];
+    STRATA_UNROLL
+    for (int k = 0; k < Branches; ++k) in[k] = Join::reads_input ? lane.load(from[k] + i) : broadcast(T(0));
     const vec<T> after = lane.load(dy + i) * slope_at<Activation>(lane, y + i);
     Join::template gradients<T>(in, after, gradient);
     STRATA_UNROLL

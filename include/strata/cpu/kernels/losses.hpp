@@ -164,7 +164,7 @@ template <class L, class T>
                      [&](int i, auto lane) STRATA_INLINE {
                        const vec<T> p = lane.load(x + i);
                        lane.store(y + i, p);
-                       return truth ? element_loss<L>::template value<T>(p, lane.load(truth + i)) : vec<T>{};
+                       return truth ? element_loss<L>::template value<T>(p, lane.load(truth + i)) : broadcast(T(0));
                      }) /
          divisor_of<L, T>(N);
 }
@@ -185,7 +185,7 @@ template <class L, class T>
                      [&](int i, auto lane) STRATA_INLINE {
                        const vec<T> z = lane.load(x + i), e = simd::exp<T>(-absolute<T>(z));
                        lane.store(y + i, element::template sigmoid_of<T>(z, e));
-                       return truth ? element::template value_of_logit<T>(z, e, lane.load(truth + i)) : vec<T>{};
+                       return truth ? element::template value_of_logit<T>(z, e, lane.load(truth + i)) : broadcast(T(0));
                      }) /
          T(N);
 }
@@ -236,7 +236,7 @@ struct class_loss {
     const vec<T> top = broadcast(s.largest), log_sum = broadcast(T(std::log(s.sum)));
     return sum_over<T>(C, [&](int i, auto lane) STRATA_INLINE {
       const vec<T> t = target<T>(lane.load(truth + i), C), loss = t * ((top - lane.load(x + i)) + log_sum);
-      return t == T(0) ? vec<T>{} : loss;  // zero times infinity would be nan
+      return t == T(0) ? broadcast(T(0)) : loss;  // zero times infinity would be nan
     });
   }
   template <class T>

@@ -175,15 +175,15 @@ template <class T, bool Bytes>
       const vec<T> g = lane.load(dy + at);
       const integers<T> won = winner_of<T, Bytes>::load(winner + at, lane);
       return [&p, &w, g, won](int a, int b)
-                 STRATA_INLINE { return won == broadcast_integer<T>(w.first_tap + a * p.width + b) ? g : vec<T>{}; };
+                 STRATA_INLINE { return won == broadcast_integer<T>(w.first_tap + a * p.width + b) ? g : broadcast(T(0)); };
     });
   for (int row = 0; row < p.down.in; ++row)
     for (int column = 0; column < p.across.in; ++column, dx += C)
       for_vectors<T>(C, [&](std::ptrdiff_t c, auto lane) STRATA_INLINE {
-        vec<T> sum{};
+        vec<T> sum = broadcast(T(0));
         for_covering(p, row, column, [&](std::ptrdiff_t window, int i, int j) STRATA_INLINE {
           const integers<T> won = winner_of<T, Bytes>::load(winner + window * C + c, lane);
-          sum += won == broadcast_integer<T>(p.tap(row, column, i, j)) ? lane.load(dy + window * C + c) : vec<T>{};
+          sum += won == broadcast_integer<T>(p.tap(row, column, i, j)) ? lane.load(dy + window * C + c) : broadcast(T(0));
         });
         put<T>(lane, dx + c, sum, add);
       });
@@ -204,7 +204,7 @@ template <class T>
       const vec<T> share = broadcast(share_of<T>(w));
       with_window(w.height, w.width, [&](auto height, auto width) STRATA_INLINE {
         for_vectors<T>(C, [&](std::ptrdiff_t c, auto lane) STRATA_INLINE {
-          vec<T> sum{};
+          vec<T> sum = broadcast(T(0));
           for_taps(height, width, [&](auto a, auto b) STRATA_INLINE { sum += lane.load(x + w.corner + a * line + b * C + c); });
           lane.store(y + c, sum * share);
         });
@@ -223,7 +223,7 @@ template <class T>
   for (int row = 0; row < p.down.in; ++row)
     for (int column = 0; column < p.across.in; ++column, dx += C)
       for_vectors<T>(C, [&](std::ptrdiff_t c, auto lane) STRATA_INLINE {
-        vec<T> sum{};
+        vec<T> sum = broadcast(T(0));
         for_covering(p, row, column, [&](std::ptrdiff_t window, int i, int j) STRATA_INLINE {
           sum = multiply_add(lane.load(dy + window * C + c), broadcast(share_of<T>(under_window(p, i, j))), sum);
         });
@@ -236,7 +236,8 @@ template <class T>
 [[gnu::noinline]] void column_means(const T* x, int rows, int C, T* y) {
   const std::ptrdiff_t line = C;
   for_vectors<T>(C, [&](std::ptrdiff_t c, auto lane) STRATA_INLINE {
-    vec<T> sum[4] = {};
+    const vec<T> zero = broadcast(T(0));
+    vec<T> sum[4] = {zero, zero, zero, zero};
     int r = 0;
     for (; r + 4 <= rows; r += 4) {
       STRATA_UNROLL

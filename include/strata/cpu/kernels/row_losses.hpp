@@ -64,7 +64,7 @@ struct row_loss<categorical_hinge> {
     const bool misses = missing_margin(x, truth, N, scores) > 0;
     const vec<T> by = broadcast(weight);
     for_vectors<T>(N, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-      put<T>(lane, dx + i, misses ? rounded<T>(-lane.load(truth + i) * by) : vec<T>{}, add);
+      put<T>(lane, dx + i, misses ? rounded<T>(-lane.load(truth + i) * by) : broadcast(T(0)), add);
     });
     if (!misses) return;
     const T best = largest_of(scores, N);

@@ -26,7 +26,7 @@ template <class T>
 [[gnu::noinline]] void sum_blocks(const T* dy, std::ptrdiff_t row, int height, int width, int pixels, int C, T* dx, bool add) {
   for (int p = 0; p < pixels; ++p, dx += C, dy += std::ptrdiff_t(width) * C)
     for_vectors<T>(C, [&](std::ptrdiff_t i, auto lane) STRATA_INLINE {
-      vec<T> sum{};
+      vec<T> sum = broadcast(T(0));
       for (int a = 0; a < height; ++a)
         for (int b = 0; b < width; ++b) sum += lane.load(dy + a * row + std::ptrdiff_t(b) * C + i);
       put<T>(lane, dx + i, sum, add);

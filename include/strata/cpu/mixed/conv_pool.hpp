@@ -117,7 +117,7 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
     const auto some = [&](int f, auto whole, int n) STRATA_INLINE {
       vec<float> pixel[4];
       mixed_winograd_output(m + f, tiles * m_row, pixel);
-      const vec<float> b = bias ? load_first(bias + f, n) : vec<float>{};
+      const vec<float> b = bias ? load_first(bias + f, n) : broadcast(0.0F);
       STRATA_UNROLL
       for (int q = 0; q < 4; ++q) pixel[q] = pixel[q] + b;
       store_window<float, whole>(pixel, y + f, winner + f, n);

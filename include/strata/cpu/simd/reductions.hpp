@@ -58,8 +58,9 @@ STRATA_INLINE inline void sums_over(int n, T (&total)[K], F&& f) {
 template <class T, class F>
 STRATA_INLINE inline T sum_over(int n, F&& f) {
   T total[1];
-  sums_over<T, 1>(n, total,
-                  [&](int i, auto lane, vec<T>* sum) STRATA_INLINE { *sum += rounded<T>(lane.select(f(i, lane), vec<T>{})); });
+  sums_over<T, 1>(n, total, [&](int i, auto lane, vec<T>* sum) STRATA_INLINE {
+    *sum += rounded<T>(lane.select(f(i, lane), broadcast(T(0))));
+  });
   return total[0];
 }
 

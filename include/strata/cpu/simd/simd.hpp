@@ -111,6 +111,7 @@ using vec = typename detail::vector_of<T>::type;
 template <class T>
 using integers = typename detail::vector_of<T>::integer;
 
+/// Lambdas write broadcast(T(0)), as nvcc cannot compile a vector that is a constant there, such as vec<T>{}.
 template <class T>
 STRATA_INLINE inline vec<T> broadcast(T s) {
   return s - vec<T>{};  // s + 0 would turn -0 into 0, so it is not folded away without -ffast-math

@@ -198,6 +198,7 @@ struct number_of_norms<stablehlo::traced> {
 };
 template <>
 struct elementwise<stablehlo::traced> {
+  static constexpr stablehlo::traced all_zeros() { return {}; }
   static stablehlo::traced square_root(stablehlo::traced x) { return sqrt(x); }
   static stablehlo::traced power(stablehlo::traced x, stablehlo::traced exponent) { return pow(x, exponent); }
   static constexpr stablehlo::traced rounded(stablehlo::traced x) { return x; }
