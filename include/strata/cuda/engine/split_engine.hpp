@@ -188,7 +188,13 @@ class cuda_split_engine {
       throw_error({places, " ", split::place, places == 1 ? "" : "s", " of a network need as many GPUs, but there ",
                    o.devices.size() == 1 ? "is " : "are ", o.devices.size()});
     if (o.sums_by_nccl) throw_error("fastest{} adds gradients of several GPUs, but each layer is on one GPU here");
-    for (int p = 0; p < places; ++p) places_.push_back(std::make_unique<place>(p, o.devices[std::size_t(p)], slots));
+    for (int p = 0; p < places; ++p) {
+      try {
+        places_.push_back(std::make_unique<place>(p, o.devices[std::size_t(p)], slots));
+      } catch (const out_of_device_memory& e) {
+        throw_exception(out_of_device_memory(e, ". " + own_arenas(p, e.device)));
+      }
+    }
     for (const int from : o.devices)
       for (const int to : o.devices) machine::enable_peer_access(from, to);
     totals_ = home().on.template allocate<double>(totals_kernel::size);
@@ -268,6 +274,9 @@ class cuda_split_engine {
     if (most.leaves == 0) return 0;
     try {
       allocate(most.leaves, batch, why);
+    } catch (const out_of_device_memory& e) {
+      leaves_.forget();
+      throw_exception(out_of_device_memory(e, needed(most.leaves, batch, why)));
     } catch (...) {
       leaves_.forget();
       throw;
@@ -451,13 +460,45 @@ class cuda_split_engine {
     const int count = std::min(micro_batches, occupied);
     return (occupied + count - 1) / count;
   }
-  void allocate(int leaves, int batch, purpose why) {
-    const bool trains = why == purpose::training;
+  /// The most samples of a micro-batch, for batches of up to `batch`.
+  int samples_of_micro_batch(int batch) const {
     int samples = 0;
     for (int count = 1; count <= batch; ++count) {
       const auto [n, capacity] = policy_(count);
       samples = std::max(samples, std::min(count, leaves_of_micro_batch((count + capacity - 1) / capacity) * capacity));
     }
+    return samples;
+  }
+  /// In words: the arenas of a place.
+  std::string own_arenas(int number, int index) const {
+    return detail::text_of({"gpu(", index, ") needs ", long(sizeof(T)) * arenas.size[number], " bytes for weights, ",
+                            long(sizeof(T)) * arenas.trainable[number] * slot_count_, " for slots of the optimizer"});
+  }
+  /// In words: what each place needs.
+  [[gnu::cold]] std::string needed(int leaves, int batch, purpose why) const {
+    const bool trains = why == purpose::training;
+    const int samples = samples_of_micro_batch(batch);
+    const auto scratch_of = [&](const auto& of) { return long(of.scratch) + long(samples) * long(of.scratch_per_sample); };
+    const long scratch = trains ? scratch_of(plan) : scratch_of(plan_of<Program, Backend, inferring>);
+    std::string all = detail::text_of({trains ? ". To train with batches of " : ". For batches of ", batch});
+    for (const auto& p : places_) {
+      long activations = scratch;
+      const auto add_stages = [&](const auto& stages) {
+        for (int s = 0; s < stage_count; ++s)
+          if (table_type::place_of(s) == p->number)
+            activations += stage_memory::elements(stages.own[s], stages.received[s], trains ? table.in_flight(s) : 1, samples);
+      };
+      trains ? add_stages(training_stages) : add_stages(stage_plan_of<Program, Backend, inferring>);
+      all += (p->number == 0 ? ", " : "; ") + own_arenas(p->number, p->on.index()) +
+             detail::text_of({", ", trains ? leaves * p->stride() * long(sizeof(T)) : 0L, " for gradients of ",
+                              trains ? leaves : 0, " leaves, ", activations * long(sizeof(T)), " for activations and ",
+                              p->batches.bytes(batch), " for the batch"});
+    }
+    return all;
+  }
+  void allocate(int leaves, int batch, purpose why) {
+    const bool trains = why == purpose::training;
+    const int samples = samples_of_micro_batch(batch);
     host_sums_.resize(std::max(host_sums_.size(), std::size_t(leaves) * sums_of_leaf::size));
     for (const auto& p : places_) {
       p->batches.grow(batch);
