@@ -1,4 +1,4 @@
-// error: wrong_argument<.*int.*because<.*placed_takes_thread_groups_such_as_thread_groups_2_in_angle_brackets_and_compute_options>
+// error: wrong_argument<.*int.*because<.*placed_takes_thread_groups_or_gpus_and_then_options>
 // whole program
 #include <strata/distribute/placed.hpp>
 

@@ -1,4 +1,4 @@
-// error: missing_device<.*device<1>.*because<.*the_strategy_has_no_such_device_write_placed_with_more_thread_groups>
+// error: missing_device<.*device<1>.*because<.*the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>
 // whole program
 #include <strata/distribute/placed.hpp>
 #include <strata/strata.hpp>

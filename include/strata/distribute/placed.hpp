@@ -41,8 +41,9 @@ struct placed {
   }
 };
 
-inline constexpr reason placed_takes_thread_groups_such_as_thread_groups_2_in_angle_brackets_and_compute_options{
-    "placed takes thread groups, and perhaps compute_options: placed{thread_groups<2>{}}"};
+inline constexpr reason placed_takes_thread_groups_or_gpus_and_then_options{
+    "placed takes thread groups, and perhaps compute_options, or GPUs, and perhaps cuda_options: placed{thread_groups<2>{}}, "
+    "placed{gpu(0), gpu(1)}"};
 
 template <class Given, const reason& Why, class Backend>
 struct placed<detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
@@ -58,12 +59,11 @@ inline constexpr bool taken_by_placed<thread_groups<Count>, Options...> =
     sizeof...(Options) <= 1 && (std::is_convertible_v<Options, compute_options> && ...);
 }  // namespace detail
 
-placed() -> placed<detail::refused_arguments<
-    detail::nothing, placed_takes_thread_groups_such_as_thread_groups_2_in_angle_brackets_and_compute_options>>;
+placed() -> placed<detail::refused_arguments<detail::nothing, placed_takes_thread_groups_or_gpus_and_then_options>>;
 template <class Given, class... Options>
   requires(!detail::taken_by_placed<Given, Options...>)
-placed(Given, Options...) -> placed<detail::refused_arguments<
-    type_list<Given, Options...>, placed_takes_thread_groups_such_as_thread_groups_2_in_angle_brackets_and_compute_options>>;
+placed(Given, Options...)
+    -> placed<detail::refused_arguments<type_list<Given, Options...>, placed_takes_thread_groups_or_gpus_and_then_options>>;
 template <int Count>
 placed(thread_groups<Count>) -> placed<thread_groups<Count>>;
 template <int Count>

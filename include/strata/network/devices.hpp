@@ -8,8 +8,9 @@ namespace strata {
 template <class Device, class Why>
 struct missing_device;
 
-inline constexpr reason the_strategy_has_no_such_device_write_placed_with_more_thread_groups{
-    "the network places layers on a device that the strategy does not have: give the trainer placed{thread_groups<N>{}}"};
+inline constexpr reason the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus{
+    "the network places layers on a device that the strategy does not have: give the trainer placed{thread_groups<N>{}}, or "
+    "placed{gpu(0), gpu(1)} with as many GPUs"};
 
 namespace detail {
 template <int N>

@@ -97,7 +97,7 @@ template <class Program, class Strategy>
   requires(devices_of<typename Program::network> > devices_of_strategy<Strategy>)
 struct split_verdict_of<Program, Strategy> {
   using type = missing_device<device<devices_of<typename Program::network> - 1>,
-                              because<the_strategy_has_no_such_device_write_placed_with_more_thread_groups>>;
+                              because<the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>>;
 };
 
 /// What a strategy says about a program that it cannot train, `Strategy::verdict<Program>`, or else its backend.
