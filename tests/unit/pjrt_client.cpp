@@ -287,6 +287,19 @@ TEST_CASE("an error of compiling shows the line of the module") {
         "MISTAKE");
 }
 
+TEST_CASE("an option of the compiler that a plugin does not know is left out") {
+  const nothing_left end;
+  const auto c = pjrt::client::of(mock());
+  const auto compiled = [] { return observed().calls["client_compile"]; };
+  const int before = compiled();
+  c->compile(step(1));
+  CHECK(compiled() == before + 1);
+  observed().unknown_option = "xla_cpu_experimental_ynn_fusion_type";
+  CHECK(c->compile(step(1)).results() == 2);
+  CHECK(compiled() == before + 3);
+  observed().unknown_option = "";
+}
+
 TEST_CASE("compiled modules are kept on disk, and made anew where they are damaged") {
   const nothing_left end;
   const scratch_folder folder("pjrt_client");

@@ -379,6 +379,9 @@ abi::error* load(const std::string& text, std::vector<int> devices, abi::loaded_
 abi::error* client_compile(abi::client_compile* a) {
   if (std::string(a->program->format, a->program->format_size) != "mlir") return failure(3, "unknown format");
   if (a->options_size == 0) violation("empty options of a compilation");
+  if (const std::string& unknown = observed().unknown_option;
+      !unknown.empty() && std::string_view(a->options, a->options_size).find(unknown) != std::string_view::npos)
+    return failure(3, "No such compile option: '" + unknown + "'");
   return load({a->program->code, a->program->code_size}, read_options(a->options, a->options_size), &a->executable);
 }
 abi::error* client_buffer_from_host_buffer(abi::buffer_from_host* a) {

@@ -25,6 +25,8 @@ struct observations {
   /// The next calls of this function but `after` fail with this code and message.
   std::string failing_function;
   int failing_after = 0, failing_code = 13;
+  /// A compilation fails whose options have this text.
+  std::string unknown_option;
   std::string failing_message = "injected";
   int devices_of_other_hosts = 0;
   /// The next execution fails while it runs, after it has been accepted.

@@ -219,18 +219,22 @@ class client : public std::enable_shared_from_this<client> {
     return begin_upload(bytes, type, device, abi::host_semantics::immutable_until_transfer_completes);
   }
 
-  /// Compiles the text of a module for as many replicas as it has, on the first devices. Throws plugin_error with the failing
-  /// line of the module, and strata::error if there are too few devices.
+  /// Compiles the text of a module for as many replicas as it has, on the first devices, with the options of the platform if the
+  /// plugin knows them. Throws plugin_error with the failing line of the module, and strata::error if there are too few devices.
   executable compile(const stablehlo::module_text& module) const {
-    const std::string options = options_for(module);
-    const abi::program program = detail::program_of(module.text);
-    abi::padded<abi::client_compile> arguments;
-    arguments->client = handle_;
-    arguments->program = &program;
-    arguments->options = options.data(), arguments->options_size = options.size();
     if (!plugin_.has(abi::functions::client_compile)) throw_error({"the plugin ", plugin_.path().string(), " cannot compile"});
-    if (abi::error* const e = plugin_.raw(abi::functions::client_compile, arguments)) plugin_.fail("compile", e, module.text);
-    return loaded(arguments->executable, module);
+    const std::span<const compiler_option> others = options_of_platform(platform_);
+    abi::loaded_executable* compiled = nullptr;
+    abi::error* e = compile(module, others, compiled);
+    if (e && !others.empty()) {
+      const plugin_error failure = plugin_.error_of("compile", e, module.text);
+      const std::string_view said = failure.what();
+      if (std::ranges::none_of(others, [&](const compiler_option& o) { return said.find(o.name) != said.npos; }))
+        throw_exception(failure);
+      e = compile(module, {}, compiled);
+    }
+    if (e) plugin_.fail("compile", e, module.text);
+    return loaded(compiled, module);
   }
 
   /// An executable from what `serialized` returned, in this or another process, of the same module. Throws plugin_error.
@@ -244,16 +248,28 @@ class client : public std::enable_shared_from_this<client> {
 
   /// What compiling a module depends on, besides its text: for keys of caches.
   std::string description(const stablehlo::module_text& module) const {
-    return strata::detail::text_of(
-        {platform_, '\n', version_, '\n', kind_, '\n', plugin_.minor_version(), '\n', options_for(module), '\n', options_});
+    return strata::detail::text_of({platform_, '\n', version_, '\n', kind_, '\n', plugin_.minor_version(), '\n',
+                                    options_for(module, options_of_platform(platform_)), '\n', options_});
   }
 
  private:
-  std::string options_for(const stablehlo::module_text& module) const {
+  abi::error* compile(const stablehlo::module_text& module, std::span<const compiler_option> others,
+                      abi::loaded_executable*& compiled) const {
+    const std::string options = options_for(module, others);
+    const abi::program program = detail::program_of(module.text);
+    abi::padded<abi::client_compile> arguments;
+    arguments->client = handle_;
+    arguments->program = &program;
+    arguments->options = options.data(), arguments->options_size = options.size();
+    abi::error* const e = plugin_.raw(abi::functions::client_compile, arguments);
+    compiled = arguments->executable;
+    return e;
+  }
+  std::string options_for(const stablehlo::module_text& module, std::span<const compiler_option> others) const {
     if (module.replicas < 1 || (module.replicas > devices() && !spans_processes(module.replicas)))
       throw_error({"the module is for ", module.replicas, " replicas, but the plugin ", plugin_.name(), " has ", devices(),
                    devices() == 1 ? " device" : " devices"});
-    return compile_options(ids(module.replicas));
+    return compile_options(ids(module.replicas), others);
   }
   executable loaded(abi::loaded_executable* handle, const stablehlo::module_text& module) const {
     executable e(shared_from_this(), handle);

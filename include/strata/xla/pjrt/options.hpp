@@ -81,10 +81,23 @@ inline std::string bytes_of(std::span<const option> options) {
 }
 }  // namespace detail
 
+/// An option of XLA's compiler, as text.
+/// https://github.com/openxla/xla/blob/main/xla/xla.proto (DebugOptions)
+struct compiler_option {
+  std::string_view name, value;
+};
+/// Those that make modules of a platform faster, with the measurements of docs/decisions/xla/options_of_the_cpu.md.
+inline std::span<const compiler_option> options_of_platform(std::string_view platform) {
+  static constexpr compiler_option of_cpu[] = {{"xla_cpu_enable_concurrency_optimized_scheduler", "False"},
+                                               {"xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"}};
+  if (platform == "cpu") return of_cpu;
+  return {};
+}
+
 /// A CompileOptionsProto for one replica on each of these devices: executable_build_options {num_replicas, num_partitions = 1,
-/// device_assignment}. Empty options would end the process in some plugins.
+/// device_assignment}, and env_option_overrides. Empty options would end the process in some plugins.
 /// https://github.com/openxla/xla/blob/main/xla/pjrt/proto/compile_options.proto
-inline std::string compile_options(std::span<const int> devices) {
+inline std::string compile_options(std::span<const int> devices, std::span<const compiler_option> others = {}) {
   std::string ids, replicas, assignment, build, options;
   for (int id : devices) detail::append_varint(ids, std::uint64_t(id));
   detail::append_field(replicas, 1, ids);
@@ -95,6 +108,13 @@ inline std::string compile_options(std::span<const int> devices) {
   detail::append_field(build, 5, 1);
   detail::append_field(build, 9, assignment);
   detail::append_field(options, 3, build);
+  for (const compiler_option& o : others) {
+    std::string value, entry;
+    detail::append_field(value, 1, o.value);
+    detail::append_field(entry, 1, o.name);
+    detail::append_field(entry, 2, value);
+    detail::append_field(options, 7, entry);
+  }
   return options;
 }
 

@@ -73,11 +73,15 @@ class plugin {
       if (abi::error* const e = raw(f, arguments)) destroy(e);
   }
   [[noreturn]] void fail(std::string_view action, abi::error* e, std::string_view text_of_module = "") const {
+    throw_exception(error_of(action, e, text_of_module));
+  }
+  /// Destroys e.
+  plugin_error error_of(std::string_view action, abi::error* e, std::string_view text_of_module = "") const {
     const auto [code, message] = read(e);
     destroy(e);
     const std::string line = detail::line_named_by(message, text_of_module);
-    throw_exception(plugin_error(action, name_, code, message,
-                                 line.empty() ? line : strata::detail::text_of({"\nThe line of the module is: ", line})));
+    return plugin_error(action, name_, code, message,
+                        line.empty() ? line : strata::detail::text_of({"\nThe line of the module is: ", line}));
   }
   template <class Arguments>
   abi::error* raw(const abi::function<Arguments>& f, abi::padded<Arguments>& arguments) const noexcept {
