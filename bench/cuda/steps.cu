@@ -1,8 +1,12 @@
-// Microseconds per training step on a GPU, a line "network batch microseconds" each: the networks of torch_steps.py. Products are
-// those of TensorFloat-32, which PyTorch's are there, or of bfloat16 where the name says so.
+// steps [PART_OF_A_LINE]: microseconds per training step on a GPU, a line "network batch mode microseconds" each: the networks of
+// torch_steps.py. Products are those of TensorFloat-32, which PyTorch's are there, or of bfloat16 where the name says so.
+// Modes: "strata", fit on a data set that stays on the device; "strata,one_leaf", the same with the largest products; and
+// "strata,from_host", train_step on a batch of the host, which is copied in each step.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <strata/callbacks/lambda_callback.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -14,31 +18,74 @@ using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv
                        dense<10, softmax>>;
 using mlp = sequential<input<784>, dense<128, relu>, dense<10, softmax>>;
 using wide = sequential<input<4096>, dense<4096, relu>, dense<4096, relu>, dense<4096, relu>, dense<4096, softmax>>;
+using stopwatch = std::chrono::steady_clock;
+
+double microseconds_since(stopwatch::time_point begin, long steps) {
+  return std::chrono::duration<double, std::micro>(stopwatch::now() - begin).count() / double(steps);
+}
+
+/// The median over epochs; at the end of each, the host has the loss.
+template <class Network, class Precision>
+double in_fit(const std::vector<float>& x, const std::vector<std::int32_t>& y, int batch, const cuda_options& options) {
+  const long steps = long(y.size()) / batch;
+  std::vector<double> epochs_took;
+  stopwatch::time_point begin;
+  double sum = 0;
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, one_device{options}, Precision{}};
+  model.fit(x, y, batch_size(batch), epochs(1'000'000), verbosity::off, steps_per_execution(int(std::min(steps, 32L))),
+            lambda_callback{.on_epoch_begin = [&](training_state&) { begin = stopwatch::now(); },
+                            .on_epoch_end =
+                                [&](training_state& s) {
+                                  const double took = microseconds_since(begin, steps);
+                                  if (s.epoch > 1) epochs_took.push_back(took);
+                                  sum += took * double(steps);
+                                  s.stop_training = s.epoch > 3 && sum > 1.5e6;
+                                }});
+  std::nth_element(epochs_took.begin(), epochs_took.begin() + long(epochs_took.size() / 2), epochs_took.end());
+  return epochs_took[epochs_took.size() / 2];
+}
+
+template <class Network, class Precision>
+double from_host(const std::vector<float>& x, const std::vector<std::int32_t>& y, int batch) {
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, one_device{gpu(0)}, Precision{}};
+  const samples<float> first{x.data(), y.data(), batch};
+  for (int i = 0; i < 5; ++i) model.train_step(first);
+  const auto begin = stopwatch::now();
+  long steps = 0;
+  for (; microseconds_since(begin, 1) < 1.5e6; ++steps) model.train_step(first);
+  return microseconds_since(begin, steps);
+}
 
 template <class Network, class Precision = precision::tf32>
-void measure(const char* name, int batch) {
-  using clock = std::chrono::steady_clock;
-  std::vector<float> x(std::size_t(batch) * std::size_t(Network::input_shape.size()), 0.5f);
-  std::vector<std::int32_t> y(std::size_t(batch), 1);
-  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, one_device{gpu(0)}, Precision{}};
-  const samples<float> all{x.data(), y.data(), batch};
-  for (int i = 0; i < 5; ++i) model.train_step(all);
-  const auto begin = clock::now();
-  long steps = 0;
-  double seconds = 0;
-  for (; seconds < 2; ++steps, seconds = std::chrono::duration<double>(clock::now() - begin).count()) model.train_step(all);
-  std::printf("%s b=%d %.1f\n", name, batch, seconds / double(steps) * 1e6);
+void measure(const char* wanted, const char* name, int batch, int batches) {
+  const std::string told = std::string(name) + " b=" + std::to_string(batch);
+  if (told.find(wanted) == std::string::npos) return;
+  const std::size_t count = std::size_t(batch) * std::size_t(batches), features = std::size_t(Network::input_shape.size());
+  std::vector<float> x(count * features);
+  std::vector<std::int32_t> y(count);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{1}.uniform(i % 10'000'000));
+  for (std::size_t n = 0; n < count; ++n) y[n] = std::int32_t(n % 10);
+  const auto tell = [&](const char* mode, double microseconds) {
+    std::printf("%s %s %.1f\n", told.c_str(), mode, microseconds);
+    std::fflush(stdout);
+  };
+  cuda_options options{gpu(0)};
+  tell("strata", in_fit<Network, Precision>(x, y, batch, options));
+  options.leaves = 1;
+  tell("strata,one_leaf", in_fit<Network, Precision>(x, y, batch, options));
+  tell("strata,from_host", from_host<Network, Precision>(x, y, batch));
 }
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  const char* wanted = count > 1 ? arguments[1] : "";
   try {
-    measure<cnn>("reference CNN", 64);
-    measure<cnn>("reference CNN", 4096);
-    measure<cnn, precision::mixed_bf16>("reference CNN bf16", 4096);
-    measure<mlp>("mlp 784-128-10", 64);
-    measure<wide>("mlp 4096 x 4", 8192);
-    measure<wide, precision::mixed_bf16>("mlp 4096 x 4 bf16", 8192);
+    measure<cnn>(wanted, "reference CNN", 64, 512);
+    measure<cnn>(wanted, "reference CNN", 4096, 16);
+    measure<cnn, precision::mixed_bf16>(wanted, "reference CNN bf16", 4096, 16);
+    measure<mlp>(wanted, "mlp 784-128-10", 64, 512);
+    measure<wide>(wanted, "mlp 4096 x 4", 8192, 4);
+    measure<wide, precision::mixed_bf16>(wanted, "mlp 4096 x 4 bf16", 8192, 4);
   } catch (const error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -3,6 +3,7 @@
 // needs: boost_context
 #include "compare.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <strata/cpu/engine/update.hpp>
 #include <strata/cuda/cuda.hpp>
@@ -82,7 +83,7 @@ void check(const Optimizer& optimizer = {}, const std::string& frozen = "", doub
   CHECK(distance(one.gradient, expected.gradient) < 10 * tolerance);
   CHECK(one.loss == doctest::Approx(expected.loss).epsilon(tolerance));
   CHECK(one.val_loss == doctest::Approx(expected.val_loss).epsilon(tolerance));
-  CHECK(one.val_accuracy == expected.val_accuracy);
+  CHECK(std::abs(one.val_accuracy - expected.val_accuracy) < 1.5 / 46);  // a sample may have two classes of one probability
   for (const int devices : {2, 3, 4, 8})
     for (const std::uint64_t order : {1u, 2u}) {
       CAPTURE(devices);

@@ -71,6 +71,19 @@ TEST_CASE("convolution: strides, dilations, padding") {
       shape{6, 6, 4}>();
 }
 
+TEST_CASE("gradients of kernels whose terms are cut into parts, for one leaf and for more than fit at once") {
+  using namespace strata::test;
+  have_devices(1);
+  const auto compare = []<class Op, shape In>() {
+    compare_kernel<kernel<cuda, Op, precision::f32, In>, precision::f32, In>(type_list<Op>{}, 2e-5, {{3, 3}, {19, 1}});
+  };
+  compare.operator()<convolution<conv_settings{.filters = 3, .kernel_height = 3, .kernel_width = 3}>, shape{40, 35, 1}>();
+  compare.
+  operator()<convolution<conv_settings{.filters = 20, .kernel_height = 2, .kernel_width = 2, .bias = false}>, shape{33, 40, 5}>();
+  compare.operator()<transposed_convolution<transposed_conv_settings{.filters = 2, .kernel_height = 3, .kernel_width = 3}>,
+                     shape{33, 36, 3}>();
+}
+
 TEST_CASE("convolution, activation and pooling in one kernel") {
   compare_with_reference<type_list<convolution<conv_settings{.filters = 5, .kernel_height = 3, .kernel_width = 3}>, relu,
                                    max_pooling<pool_settings{2, 2}>>,

@@ -14,6 +14,15 @@ namespace strata::test {
 template <class... A>
 using activation_of = std::tuple_element_t<0, std::tuple<A..., linear>>;
 
+/// How far results of a library may be from the reference, whose operands are rounded as the policy says. Tensor cores get floats
+/// from the libraries of a device as they are, and ignore the bits that TF32 does not have.
+template <class P>
+inline constexpr double library_tolerance = 2e-5;
+#if defined(__CUDACC__)
+template <>
+inline constexpr double library_tolerance<precision::tf32> = 1e-3;
+#endif
+
 /// What the libraries can do, for the time of a test.
 struct library_that {
   library_that([[maybe_unused]] bool has_algorithms, [[maybe_unused]] bool has_epilogues) {

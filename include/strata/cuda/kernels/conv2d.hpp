@@ -1,6 +1,9 @@
 // Convolutions on a GPU, also transposed ones: products of matrices whose elements are looked up in the images.
 // needs: boost_context
 #pragma once
+#include <algorithm>
+#include <limits>
+#include <strata/cuda/kernels/constant_axis.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
 #include <strata/cuda/machine/tiled_product.hpp>
@@ -16,31 +19,37 @@ namespace machine {
 /// small image, a transposed one back. The kernel is (KH, KW, C / groups, F).
 template <window_axis Vertical, window_axis Horizontal, int C, int F, int Groups>
 struct sliding {
-  static constexpr window_axis down = Vertical, across = Horizontal;
+  using down = constant_axis<Vertical>;
+  using across = constant_axis<Horizontal>;
   static constexpr int channels = C, filters = F, groups = Groups, group_channels = C / Groups, group_filters = F / Groups;
-  static constexpr int taps = down.kernel * across.kernel;
-  static constexpr long large_pixels = long(down.in) * across.in, small_pixels = long(down.out()) * across.out();
-  static constexpr long large_size = large_pixels * C, small_size = small_pixels * F;
+  static constexpr int taps = down::kernel * across::kernel;
+  static constexpr int large_pixels = down::in * across::in, small_pixels = down::out * across::out;
+  static constexpr long large_size = long(large_pixels) * C, small_size = long(small_pixels) * F;
+
+  /// The pixels of `count` images. Throws strata::error where the numbers of a kernel, which are int, have no room for them.
+  static int pixels(long count, int of_an_image) {
+    if (count * std::max(large_pixels, small_pixels) > std::numeric_limits<int>::max())
+      throw_error({"CUDA: the images of ", count, " samples have too many pixels for a kernel; a smaller batch has fewer"});
+    return int(count) * of_an_image;
+  }
 
   /// The pixel of all large images under a tap of the window at a pixel of all small images; -1 in the padding.
-  static constexpr long under(long small, int tap) {
-    const long n = small / small_pixels;
-    const int pixel = int(small % small_pixels);
-    const int row = down.begin(pixel / across.out()) + tap / across.kernel * down.dilation;
-    const int column = across.begin(pixel % across.out()) + tap % across.kernel * across.dilation;
-    if (row < 0 || row >= down.in || column < 0 || column >= across.in) return -1;
-    return n * large_pixels + long(row) * across.in + column;
+  static constexpr int under(int small, int tap) {
+    const int n = small / small_pixels, pixel = small % small_pixels;
+    const int row = down::begin(pixel / across::out) + tap / across::kernel * down::dilation;
+    const int column = across::begin(pixel % across::out) + tap % across::kernel * across::dilation;
+    if (row < 0 || row >= down::in || column < 0 || column >= across::in) return -1;
+    return n * large_pixels + row * across::in + column;
   }
   /// The pixel of all small images whose window has that tap over a pixel of all large images; -1 if there is none.
-  static constexpr long over(long large, int tap) {
-    const long n = large / large_pixels;
-    const int pixel = int(large % large_pixels);
-    const int row = pixel / across.in - tap / across.kernel * down.dilation + down.padding();
-    const int column = pixel % across.in - tap % across.kernel * across.dilation + across.padding();
-    if (row < 0 || row % down.stride != 0 || column < 0 || column % across.stride != 0) return -1;
-    const int i = row / down.stride, j = column / across.stride;
-    if (i >= down.out() || j >= across.out()) return -1;
-    return n * small_pixels + long(i) * across.out() + j;
+  static constexpr int over(int large, int tap) {
+    const int n = large / large_pixels, pixel = large % large_pixels;
+    const int row = pixel / across::in - tap / across::kernel * down::dilation + down::padding;
+    const int column = pixel % across::in - tap % across::kernel * across::dilation + across::padding;
+    if (row < 0 || row % down::stride != 0 || column < 0 || column % across::stride != 0) return -1;
+    const int i = row / down::stride, j = column / across::stride;
+    if (i >= down::out || j >= across::out) return -1;
+    return n * small_pixels + i * across::out + j;
   }
 };
 
@@ -50,20 +59,21 @@ struct to_small_images {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
+  static constexpr int columns = S::filters;
+  using tile = tile_of_many_rows<columns, S::taps * S::channels>;
   From large;
   const T* w;
   Store to;
-  long count;
+  int pixels;
 
-  constexpr long rows() const { return count * S::small_pixels; }
-  constexpr long columns() const { return S::filters; }
-  constexpr long terms(long) const { return S::taps * S::channels; }
-  constexpr T a(long, long m, long k) const {
-    const long pixel = S::under(m, int(k / S::channels));
-    return pixel < 0 ? T{} : large[pixel * S::channels + k % S::channels];
+  constexpr int rows() const { return pixels; }
+  constexpr int terms(long) const { return S::taps * S::channels; }
+  constexpr T a(long, int m, int k) const {
+    const int pixel = S::under(m, k / S::channels);
+    return pixel < 0 ? T{} : large[long{pixel} * S::channels + k % S::channels];
   }
-  constexpr T b(long, long k, long n) const { return w[k * S::filters + n]; }
-  constexpr void store(long, long m, long n, T sum) const { to.store(m * S::filters + n, sum); }
+  constexpr T b(long, int k, int n) const { return w[k * S::filters + n]; }
+  constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * S::filters + n, sum); }
 };
 
 /// To each pixel of the large images, from all windows that have it. One group.
@@ -72,20 +82,21 @@ struct to_large_images {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
+  static constexpr int columns = S::channels;
+  using tile = tile_of_many_rows<columns, S::taps * S::filters>;
   From small;
   const T* w;
   Store to;
-  long count;
+  int pixels;
 
-  constexpr long rows() const { return count * S::large_pixels; }
-  constexpr long columns() const { return S::channels; }
-  constexpr long terms(long) const { return S::taps * S::filters; }
-  constexpr T a(long, long m, long k) const {
-    const long pixel = S::over(m, int(k / S::filters));
-    return pixel < 0 ? T{} : small[pixel * S::filters + k % S::filters];
+  constexpr int rows() const { return pixels; }
+  constexpr int terms(long) const { return S::taps * S::filters; }
+  constexpr T a(long, int m, int k) const {
+    const int pixel = S::over(m, k / S::filters);
+    return pixel < 0 ? T{} : small[long{pixel} * S::filters + k % S::filters];
   }
-  constexpr T b(long, long k, long n) const { return w[(k / S::filters * S::channels + n) * S::filters + k % S::filters]; }
-  constexpr void store(long, long m, long n, T sum) const { to.store(m * S::channels + n, sum); }
+  constexpr T b(long, int k, int n) const { return w[(k / S::filters * S::channels + n) * S::filters + k % S::filters]; }
+  constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * S::channels + n, sum); }
 };
 
 /// The gradient of the kernel, leaf by leaf, and of the bias as one more row of the product: its input is 1. One group.
@@ -94,22 +105,31 @@ struct kernel_gradient {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = true;
-  static constexpr long kernel_rows = long(S::taps) * S::channels;
+  static constexpr int kernel_rows = S::taps * S::channels, columns = S::filters;
+  using tile = tile_of_many_terms<kernel_rows + Bias, columns>;
+  /// Elements for the sums of the parts of a leaf.
+  static constexpr long size_of_parts() {
+    const int parts = product_parts::most<kernel_gradient>(kernel_rows + Bias);
+    return parts == 1 ? 0 : long{parts} * (kernel_rows + Bias) * columns;
+  }
   Large large;
   Small small;
   gradient_place<T> dw, db;
   rows_of_leaves samples;
+  int first_leaf = 0;  // of those that are computed
 
-  constexpr long rows() const { return kernel_rows + Bias; }
-  constexpr long columns() const { return S::filters; }
-  constexpr long terms(long leaf) const { return samples.size(leaf) * S::small_pixels; }
-  constexpr T a(long leaf, long m, long k) const {
+  constexpr int rows() const { return kernel_rows + Bias; }
+  static constexpr int terms_of(long count) { return int(count) * S::small_pixels; }
+  constexpr int terms(long z) const { return terms_of(samples.size(first_leaf + z)); }
+  constexpr int first_pixel(long z) const { return int(samples.begin(first_leaf + z)) * S::small_pixels; }
+  constexpr T a(long z, int m, int k) const {
     if (m == kernel_rows) return T(1);
-    const long pixel = S::under(samples.begin(leaf) * S::small_pixels + k, int(m / S::channels));
-    return pixel < 0 ? T{} : large[pixel * S::channels + m % S::channels];
+    const int pixel = S::under(first_pixel(z) + k, m / S::channels);
+    return pixel < 0 ? T{} : large[long{pixel} * S::channels + m % S::channels];
   }
-  constexpr T b(long leaf, long k, long n) const { return small[(samples.begin(leaf) * S::small_pixels + k) * S::filters + n]; }
-  constexpr void store(long leaf, long m, long n, T sum) const {
+  constexpr T b(long z, int k, int n) const { return small[long{first_pixel(z) + k} * S::filters + n]; }
+  constexpr void store(long z, int m, int n, T sum) const {
+    const long leaf = first_leaf + z;
     if (m == kernel_rows ? db.is_wanted() : dw.is_wanted())
       m == kernel_rows ? db.store(leaf, n, sum) : dw.store(leaf, m * S::filters + n, sum);
   }
@@ -126,7 +146,7 @@ struct to_small_images_in_groups {
     const int f = int(i % S::filters), first = f / S::group_filters * S::group_channels;
     T sum{};
     for (int tap = 0; tap < S::taps; ++tap)
-      if (const long pixel = S::under(i / S::filters, tap); pixel >= 0)
+      if (const long pixel = S::under(int(i / S::filters), tap); pixel >= 0)
         for (int c = 0; c < S::group_channels; ++c)
           sum += large[pixel * S::channels + first + c] * w[(long(tap) * S::group_channels + c) * S::filters + f];
     to.store(i, sum);
@@ -143,7 +163,7 @@ struct to_large_images_in_groups {
               first = channel / S::group_channels * S::group_filters;
     T sum{};
     for (int tap = 0; tap < S::taps; ++tap)
-      if (const long pixel = S::over(i / S::channels, tap); pixel >= 0)
+      if (const long pixel = S::over(int(i / S::channels), tap); pixel >= 0)
         for (int f = first; f < first + S::group_filters; ++f)
           sum += small[pixel * S::filters + f] * w[(long(tap) * S::group_channels + c) * S::filters + f];
     to.store(i, sum);
@@ -164,7 +184,7 @@ struct kernel_gradient_in_groups {
     const long at = sum % size, small_pixel = samples.begin(sum / size) * S::small_pixels + i;
     const int f = int(at % S::filters), c = int(at / S::filters % S::group_channels),
               tap = int(at / S::filters / S::group_channels);
-    const long pixel = S::under(small_pixel, tap);
+    const long pixel = S::under(int(small_pixel), tap);
     return pixel < 0
                ? T{}
                : large[pixel * S::channels + f / S::group_filters * S::group_channels + c] * small[small_pixel * S::filters + f];
@@ -183,26 +203,50 @@ struct activated_with_bias {
 template <class S, class P, class From, class Store, class T = typename P::value_type>
 void compute_small_images(const queue& q, From large, const T* w, Store to, int count) {
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_small_images<S, P, From, Store>{large, w, to, count});
+    for_each_product(q, 1, to_small_images<S, P, From, Store>{large, w, to, S::pixels(count, S::small_pixels)});
   else
     for_each_index(q, count * S::small_size, to_small_images_in_groups<S, T, From, Store>{large, w, to});
 }
 template <class S, class P, class From, class Store, class T = typename P::value_type>
 void compute_large_images(const queue& q, From small, const T* w, Store to, int count) {
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_large_images<S, P, From, Store>{small, w, to, count});
+    for_each_product(q, 1, to_large_images<S, P, From, Store>{small, w, to, S::pixels(count, S::large_pixels)});
   else
     for_each_index(q, count * S::large_size, to_large_images_in_groups<S, T, From, Store>{small, w, to});
 }
-template <class S, class P, class Large, class Small, class T>
-void compute_kernel_gradient(const queue& q, Large large, Small small, gradient_place<T> dw, rows_of_leaves rows) {
-  if (!dw.is_wanted()) return;
-  if constexpr (S::groups == 1) {
-    for_each_product(q, rows.leaves, kernel_gradient<S, P, Large, Small, false>{large, small, dw, dw, rows});
-  } else {
-    using sums = kernel_gradient_in_groups<S, T, Large, Small>;
-    for_each_sum(q, rows.leaves * sums::size, sums{large, small, dw, rows});
+/// Leaves whose parts scratch memory has room for; more of them are computed one group after the other.
+inline constexpr int leaves_in_parts = 16;
+
+template <class Product>
+inline constexpr int scratch_of_parts = int(leaves_in_parts * Product::size_of_parts());
+template <conv_settings S, class At, class P, class Dz>
+inline constexpr int scratch_of_convolution = 0;
+template <conv_settings S, class At, class P, class Dz>
+  requires(S.groups == 1)
+inline constexpr int scratch_of_convolution<S, At, P, Dz> =
+    scratch_of_parts<kernel_gradient<At, P, const typename P::value_type*, Dz, S.bias>>;
+
+/// The gradients of kernel and bias, leaf by leaf. `other`: a grid that is launched along with them.
+template <class Product, class Other, class T>
+void compute_in_parts(const queue& q, Product all, const Other& other, T* scratch) {
+  if (!all.dw.is_wanted() && !all.db.is_wanted()) return machine::launch(q, other);
+  const auto parts = product_parts::of(all, Product::terms_of(all.samples.capacity));
+  const int leaves = all.samples.leaves, at_once = parts.count == 1 ? leaves : leaves_in_parts;
+  for (; all.first_leaf < leaves; all.first_leaf += at_once) {
+    const int count = std::min(leaves - all.first_leaf, at_once);
+    const auto gradients = products(count, all, parts, scratch);
+    if (all.first_leaf == 0)
+      launch_together(q, gradients, other);
+    else
+      machine::launch(q, gradients);
+    add_parts(q, count, all, parts, scratch);
   }
+}
+template <class S, class Large, class Small, class T>
+void compute_kernel_gradient_in_groups(const queue& q, Large large, Small small, gradient_place<T> dw, rows_of_leaves rows) {
+  if (!dw.is_wanted()) return;
+  using sums = kernel_gradient_in_groups<S, T, Large, Small>;
+  for_each_sum(q, rows.leaves * sums::size, sums{large, small, dw, rows});
 }
 
 /// The gradients of a convolution. dz: of its result, before the activation.
@@ -212,12 +256,12 @@ void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
   const auto rows = rows_of_leaves::of(o);
   if constexpr (S.groups == 1) {
-    launch_together(q,
-                    products(dw.is_wanted() || db.is_wanted() ? rows.leaves : 0,
-                             kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows}),
-                    products(dx.is_wanted() ? 1 : 0, to_large_images<At, P, Dz, place>{dz, o.w[0], dx, o.count}));
+    compute_in_parts(q, kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows},
+                     products(dx.is_wanted() ? 1 : 0,
+                              to_large_images<At, P, Dz, place>{dz, o.w[0], dx, At::pixels(o.count, At::large_pixels)}),
+                     o.scratch);
   } else {
-    compute_kernel_gradient<At, P>(q, o.x[0], dz, dw, rows);
+    compute_kernel_gradient_in_groups<At>(q, o.x[0], dz, dw, rows);
     if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
     if (dx.is_wanted()) compute_large_images<At, P>(q, dz, o.w[0], dx, o.count);
   }
@@ -229,6 +273,7 @@ struct convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = sliding<convolution<S>::vertical(In), convolution<S>::horizontal(In), In[2], S.filters, S.groups>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
+  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before<A, T>>;
 
   static void forward(queue q, const operands<T>& o) {
     compute_small_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
@@ -239,11 +284,11 @@ struct convolution_kernel : kernel_defaults {
 /// Windows of 2x2 pixels over the small images, side by side. A last row or column that is left over is in no window.
 template <class S>
 struct pooled_windows {
-  static constexpr int rows = S::down.out() / 2, columns = S::across.out() / 2, count = rows * columns;
+  static constexpr int rows = S::down::out / 2, columns = S::across::out / 2, count = rows * columns;
   /// The pixel of all small images that is number `which` of a window.
-  static constexpr long pixel(long window, int which) {
-    const int at = int(window % count), row = at / columns * 2 + which / 2, column = at % columns * 2 + which % 2;
-    return window / count * S::small_pixels + long(row) * S::across.out() + column;
+  static constexpr int pixel(int window, int which) {
+    const int at = window % count, row = at / columns * 2 + which / 2, column = at % columns * 2 + which % 2;
+    return window / count * S::small_pixels + row * S::across::out + column;
   }
 };
 
@@ -255,27 +300,29 @@ struct to_pooled_images {
   using T = typename P::value_type;
   using windows = pooled_windows<S>;
   static constexpr bool rows_are_neighbours = false;
+  static constexpr int columns = S::filters;
+  using tile = tile_of_many_rows<columns, S::taps * S::channels>;
   const T *x, *w, *bias;
   T *y, *winners;  // winners: null in inference
-  long count;
+  int pixels;
 
-  constexpr long rows() const { return count * windows::count * 4; }
-  constexpr long columns() const { return S::filters; }
-  constexpr long terms(long) const { return S::taps * S::channels; }
-  constexpr T a(long, long m, long k) const {
-    const long pixel = S::under(windows::pixel(m / 4, int(m % 4)), int(k / S::channels));
-    return pixel < 0 ? T{} : x[pixel * S::channels + k % S::channels];
+  constexpr int rows() const { return pixels; }
+  constexpr int terms(long) const { return S::taps * S::channels; }
+  constexpr T a(long, int m, int k) const {
+    const int pixel = S::under(windows::pixel(m / 4, m % 4), k / S::channels);
+    return pixel < 0 ? T{} : x[long{pixel} * S::channels + k % S::channels];
   }
-  constexpr T b(long, long k, long n) const { return w[k * S::filters + n]; }
-  constexpr void store_rows(long, long m, long n, const T (&sums)[4]) const {
+  constexpr T b(long, int k, int n) const { return w[k * S::filters + n]; }
+  constexpr void store_rows(long, int m, int n, const T (&sums)[4]) const {
     T best{};
     int winner = 0;
     for (int i = 0; i < 4; ++i) {
       const T next = activated<A>(bias ? bias[n] + sums[i] : sums[i]);
       if (i == 0 || next > best || next != next) best = next, winner = i;  // nan wins, so that no layer hides it
     }
-    y[m / 4 * S::filters + n] = best;
-    if (winners) winners[m / 4 * S::filters + n] = T(winner);
+    const long to = long{m / 4} * S::filters + n;
+    y[to] = best;
+    if (winners) winners[to] = T(winner);
   }
 };
 
@@ -287,10 +334,10 @@ struct gradient_before_pooling {
   const T* winners;
 
   constexpr T operator[](long i) const {
-    const int at = int(i / S::filters % S::small_pixels), row = at / S::across.out(), column = at % S::across.out();
+    const int pixel = int(i / S::filters), at = pixel % S::small_pixels, row = at / S::across::out, column = at % S::across::out;
     if (row / 2 >= windows::rows || column / 2 >= windows::columns) return T{};
-    const long window = i / S::filters / S::small_pixels * windows::count + row / 2 * windows::columns + column / 2;
-    const long to = window * S::filters + i % S::filters;
+    const int window = pixel / S::small_pixels * windows::count + row / 2 * windows::columns + column / 2;
+    const long to = long{window} * S::filters + i % S::filters;
     return winners[to] == T(row % 2 * 2 + column % 2) ? dz[to] : T{};
   }
 };
@@ -300,8 +347,10 @@ template <conv_settings S, class A, class P, shape In>
 struct pooled_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = typename convolution_kernel<S, A, P, In>::at;
+  using windows = pooled_windows<at>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
-  static constexpr int saved = pooled_windows<at>::count * S.filters;
+  static constexpr int saved = windows::count * S.filters;
+  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before_pooling<at, A, T>>;
 
   static void forward(queue q, const operands<T>& o) { run(q, o, o.saved); }
   static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }
@@ -311,7 +360,9 @@ struct pooled_convolution_kernel : kernel_defaults {
 
  private:
   static void run(const queue& q, const operands<T>& o, T* winners) {
-    for_each_product(q, 1, to_pooled_images<at, A, P>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, winners, o.count});
+    for_each_product(q, 1,
+                     to_pooled_images<at, A, P>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, winners,
+                                                at::pixels(o.count, windows::count * 4)});
   }
 };
 
@@ -330,7 +381,9 @@ struct transposed_convolution_kernel : kernel_defaults {
   static constexpr shape Out = S.output(In);
   using backwards = convolution<S.backwards(In)>;
   using at = sliding<backwards::vertical(Out), backwards::horizontal(Out), S.filters, In[2], 1>;
+  using kernel_sums = kernel_gradient<at, P, gradient_before<A, T>, const T*, false>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
+  static constexpr int scratch = scratch_of_parts<kernel_sums>;
 
   static void forward(queue q, const operands<T>& o) {
     compute_large_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
@@ -338,10 +391,14 @@ struct transposed_convolution_kernel : kernel_defaults {
   static void backward(queue q, const operands<T>& o) {
     using place = gradient_place<T>;
     const gradient_before<A, T> dz{o.dy, o.y};
-    compute_kernel_gradient<at, P>(q, dz, o.x[0], place::of_weight(o, 0), rows_of_leaves::of(o));
+    const place dx = place::of_input(o, 0);
+    compute_in_parts(
+        q, kernel_sums{dz, o.x[0], place::of_weight(o, 0), {}, rows_of_leaves::of(o)},
+        products(dx.is_wanted() ? 1 : 0,
+                 to_small_images<at, P, gradient_before<A, T>, place>{dz, o.w[0], dx, at::pixels(o.count, at::small_pixels)}),
+        o.scratch);
     if constexpr (S.bias)
       store_bias_gradient(q, rows_of_leaves::of(o), dz, place::of_weight(o, 1), S.filters, int(at::large_pixels));
-    if (o.dx[0]) compute_small_images<at, P>(q, dz, o.w[0], place::of_input(o, 0), o.count);
   }
 };
 

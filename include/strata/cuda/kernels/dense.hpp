@@ -11,21 +11,40 @@ namespace strata {
 
 namespace machine {
 
-template <class A, class P, int K, int N>
+/// Of a product of a batch: where it is narrow, all outputs of a sample, so that a number of the input is read once.
+template <int Outputs>
+struct tile_of_outputs_at {
+  using type = product_tile<16, 16>;
+};
+template <int Outputs>
+  requires(Outputs <= 64)
+struct tile_of_outputs_at<Outputs> {
+  using type = product_tile<16, (Outputs <= 16 ? 16 : Outputs <= 32 ? 32 : 64), 512>;
+};
+template <int Outputs>
+  requires(Outputs > 128)
+struct tile_of_outputs_at<Outputs> {
+  using type = product_tile<32, 32>;
+};
+template <int Outputs>
+using tile_of_outputs = typename tile_of_outputs_at<Outputs>::type;
+
+template <class A, class P, int K, int N, class Tile = tile_of_outputs<N>>
 struct dense_forward {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
+  static constexpr int columns = N;
+  using tile = Tile;
   const T *x, *w, *bias;
   T* y;
-  long count;
+  int count;
 
-  constexpr long rows() const { return count; }
-  constexpr long columns() const { return N; }
-  constexpr long terms(long) const { return K; }
-  constexpr T a(long, long m, long k) const { return x[m * K + k]; }
-  constexpr T b(long, long k, long n) const { return w[k * N + n]; }
-  constexpr void store(long, long m, long n, T sum) const { y[m * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
+  constexpr int rows() const { return count; }
+  constexpr int terms(long) const { return K; }
+  constexpr T a(long, int m, int k) const { return x[long{m} * K + k]; }
+  constexpr T b(long, int k, int n) const { return w[long{k} * N + n]; }
+  constexpr void store(long, int m, int n, T sum) const { y[long{m} * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
 };
 
 /// The same where the input is a batch that the device makes: each number is stored when it is read, and the truth with the first
@@ -35,55 +54,57 @@ struct dense_forward_of_stored : dense_forward<A, P, K, N> {
   using T = typename P::value_type;
   stored_batch<T> batch;
 
-  constexpr T a(long, long m, long k) const {
+  constexpr T a(long, int m, int k) const {
     const T value = batch.number(m, k);
-    batch.x[m * K + k] = value;
+    batch.x[long{m} * K + k] = value;
     if (k == 0) batch.store_truth(m, 0, 1);
     return value;
   }
 };
 
-template <class Dz, class P, int K, int N>
+template <class Dz, class P, int K, int N, class Tile>
 struct dense_input_gradient {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
+  static constexpr int columns = K;
+  using tile = Tile;
   Dz dz;
   const T* w;
   gradient_place<T> dx;
-  long count;
+  int count;
 
-  constexpr long rows() const { return count; }
-  constexpr long columns() const { return K; }
-  constexpr long terms(long) const { return N; }
-  constexpr T a(long, long m, long k) const { return dz[m * N + k]; }
-  constexpr T b(long, long k, long n) const { return w[n * N + k]; }
-  constexpr void store(long, long m, long n, T sum) const { dx.store(m * K + n, sum); }
+  constexpr int rows() const { return count; }
+  constexpr int terms(long) const { return N; }
+  constexpr T a(long, int m, int k) const { return dz[long{m} * N + k]; }
+  constexpr T b(long, int k, int n) const { return w[long{n} * N + k]; }
+  constexpr void store(long, int m, int n, T sum) const { dx.store(long{m} * K + n, sum); }
 };
 
 /// Of the weights and, as one more row of the product, of the bias: its input is 1.
-template <class Dz, class P, int K, int N, bool Bias>
+template <class Dz, class P, int K, int N, bool Bias, class Tile>
 struct dense_weight_gradient {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = true;
+  static constexpr int columns = N;
+  using tile = Tile;
   const T* x;
   Dz dz;
   gradient_place<T> dw, db;
   rows_of_leaves samples;
 
-  constexpr long rows() const { return K + Bias; }
-  constexpr long columns() const { return N; }
-  constexpr long terms(long leaf) const { return samples.size(leaf); }
-  constexpr T a(long leaf, long m, long k) const { return m == K ? T(1) : x[(samples.begin(leaf) + k) * K + m]; }
-  constexpr T b(long leaf, long k, long n) const { return dz[(samples.begin(leaf) + k) * N + n]; }
-  constexpr void store(long leaf, long m, long n, T sum) const {
-    if (m == K ? db.is_wanted() : dw.is_wanted()) m == K ? db.store(leaf, n, sum) : dw.store(leaf, m * N + n, sum);
+  constexpr int rows() const { return K + Bias; }
+  constexpr int terms(long leaf) const { return int(samples.size(leaf)); }
+  constexpr T a(long leaf, int m, int k) const { return m == K ? T(1) : x[(samples.begin(leaf) + k) * K + m]; }
+  constexpr T b(long leaf, int k, int n) const { return dz[(samples.begin(leaf) + k) * N + n]; }
+  constexpr void store(long leaf, int m, int n, T sum) const {
+    if (m == K ? db.is_wanted() : dw.is_wanted()) m == K ? db.store(leaf, n, sum) : dw.store(leaf, long{m} * N + n, sum);
   }
 };
 
 /// dz: the gradient before the activation, or before the softmax of the loss.
-template <dense_settings S, int K, class P, class Dz, class T>
+template <dense_settings S, int K, class P, class Tile = product_tile<32, 32>, class Dz, class T>
 void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   using place = gradient_place<T>;
   constexpr int N = S.units;
@@ -91,8 +112,8 @@ void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
   launch_together(q,
                   products(dw.is_wanted() || db.is_wanted() ? rows.leaves : 0,
-                           dense_weight_gradient<Dz, P, K, N, S.bias>{o.x[0], dz, dw, db, rows}),
-                  products(dx.is_wanted() ? 1 : 0, dense_input_gradient<Dz, P, K, N>{dz, o.w[0], dx, o.count}));
+                           dense_weight_gradient<Dz, P, K, N, S.bias, Tile>{o.x[0], dz, dw, db, rows}),
+                  products(dx.is_wanted() ? 1 : 0, dense_input_gradient<Dz, P, K, N, Tile>{dz, o.w[0], dx, o.count}));
 }
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear.
@@ -106,7 +127,7 @@ struct dense_kernel : kernel_defaults {
     for_each_product(q, 1, dense_forward<A, P, K, N>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
   }
   /// Whether one block reads all numbers of a sample, so that each is made once.
-  static constexpr bool makes_its_input = N <= product_tile;
+  static constexpr bool makes_its_input = N <= tile_of_outputs<N>::columns;
   /// forward, of samples that are not mirrored: makes them, too.
   static void forward_of_stored(queue q, const operands<T>& o, const stored_batch<T>& batch)
     requires makes_its_input

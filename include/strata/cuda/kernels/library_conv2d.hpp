@@ -88,7 +88,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
   static constexpr int at_gradient = padded(halves ? kernel_size / 2 : kernel_size), at_workspace = 2 * at_gradient;
   static constexpr int z_size = halves ? out_size / 2 : is_linear ? 0 : out_size, x_size = halves ? in_size / 2 : in_size;
   static constexpr int saved = halves ? x_size : 0;
-  static constexpr int scratch = at_workspace + int(dnn_workspace / sizeof(float));
+  static constexpr int scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::scratch);
   static constexpr int scratch_per_sample = z_size + x_size;
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
@@ -166,7 +166,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
     };
     return {direction, factors_of<P>, images, axis(down), axis(across), channels, filters, fused && S.bias, fused && is_relu, 16};
   }
-  static float* workspace(const operands<float>& o) { return o.scratch + at_workspace; }
+  static float* workspace(const operands<float>& o) { return first_aligned(o.scratch + at_workspace); }
   static float* first_part(const operands<float>& o) { return o.scratch + scratch; }
   static float* second_part(const operands<float>& o) { return first_part(o) + long{o.count} * z_size; }
   /// Element i of an array of factors.

@@ -54,7 +54,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
   static constexpr int x_row = (K + 7) / 8 * 8, z_row = (N + 7) / 8 * 8;
   static constexpr int weights = halves ? (K * (z_row / 2) + 15) / 16 * 16 : 0;
   static constexpr int saved = halves ? x_row / 2 : 0;
-  static constexpr int scratch = weights + int(blas_workspace / sizeof(float));
+  static constexpr int scratch = weights + floats_for_workspace(blas_workspace);
   static constexpr int scratch_per_sample = halves ? std::max(x_row, z_row) / 2 : is_linear ? 0 : N;
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
@@ -139,7 +139,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
   }
 
  private:
-  static float* workspace(const operands<float>& o) { return o.scratch + weights; }
+  static float* workspace(const operands<float>& o) { return first_aligned(o.scratch + weights); }
   static float* per_sample(const operands<float>& o) { return o.scratch + scratch; }
   /// Row i of a factor whose rows are `rounded` elements apart in bfloat16, and `exact` in float.
   static const void* row(const void* from, long i, long rounded, long exact) {

@@ -1,10 +1,20 @@
 // What kernels do before and after a library: factors are rounded, outputs finished, gradients of leaves without samples cleared.
 // needs: boost_context
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/machine/blas_product.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
 namespace strata::machine {
+
+/// Floats of scratch for a workspace of `bytes`: it begins at a multiple of 256 bytes, wherever the scratch begins.
+constexpr int floats_for_workspace(std::size_t bytes) { return int((bytes + workspace_alignment) / sizeof(float)); }
+inline float* first_aligned(float* scratch) {
+  const auto at = reinterpret_cast<std::uintptr_t>(scratch);
+  return scratch + (workspace_alignment - at % workspace_alignment) % workspace_alignment / sizeof(float);
+}
 
 /// Rows of `columns` elements of From become rows of bfloat16, `leading` elements apart.
 template <class From>

@@ -8,6 +8,7 @@
 #include <strata/cuda/kernels/dense.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/reference/losses.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -186,7 +187,7 @@ struct gradient_before_softmax {
 };
 
 /// A small dense layer, softmax and a crossentropy of labels, forward and backward. One block computes a leaf, some samples at a
-/// time.
+/// time. It adds up in the order of the terms, as the products of dense_loss_kernel do for small layers.
 template <class P, int K, int N, bool Bias, class Metrics>
 struct dense_softmax_loss {
   using T = typename P::value_type;
@@ -204,7 +205,7 @@ struct dense_softmax_loss {
     const auto dx = gradient_place<T>::of_input(o, 0);
     const long leaf = l.block(), begin = rows.begin(leaf), size = rows.size(leaf);
     typename sums_of_leaves<Metrics>::totals sums = {};
-    for (long done = 0; done == 0 || done < size; done += at_once) {  // also a leaf without samples has a gradient: zeros
+    for (long done = 0; done < size; done += at_once) {
       const long first = begin + done;
       const int count = int(size - done < at_once ? size - done : at_once);
       for (int i = l.thread(); i < count * N; i += threads) {
@@ -233,16 +234,16 @@ struct dense_softmax_loss {
         for (int j = 0; j < N; ++j) sum += product(memory.values[i / K * N + j], o.w[0][i % K * N + j]);
         dx.store(first * K + i, sum);
       }
-      for (int i = l.thread(); i < (K + Bias) * N; i += threads) {
-        const int k = i / N, j = i % N;
-        gradient_place<T> dw = gradient_place<T>::of_weight(o, k == K);
-        if (!dw.is_wanted()) continue;
-        T sum{};
-        for (int r = 0; r < count; ++r) sum += product(k == K ? T(1) : o.x[0][(first + r) * K + k], memory.values[r * N + j]);
-        dw.adds = dw.adds || done > 0;
-        dw.store(leaf, k == K ? j : i, sum);
-      }
       l.barrier();
+    }
+    const gradient_before_softmax<T, N> dz{o.y, o.weights, o.labels};
+    for (int i = l.thread(); i < (K + Bias) * N; i += threads) {
+      const int k = i / N, j = i % N;
+      const auto dw = gradient_place<T>::of_weight(o, k == K);
+      if (!dw.is_wanted()) continue;
+      T sum{};
+      for (long n = begin; n < begin + size; ++n) sum += product(k == K ? T(1) : o.x[0][n * K + k], dz[n * N + j]);
+      dw.store(leaf, k == K ? j : i, sum);
     }
     to.store(l, memory.part, leaf, begin, size, sums);
   }
@@ -254,25 +255,31 @@ struct dense_loss_kernel : kernel_defaults {
   using T = typename P::value_type;
   static constexpr bool reads_output = true;
   static constexpr int K = In[0], N = S.units;
+  /// Beyond that, and for larger leaves, more blocks are faster.
+  static constexpr bool is_small = long{K} * N <= 4096 && N <= 64;
+  static constexpr long most_rows = 256;
+  template <class Otherwise>
+  using tile = std::conditional_t<is_small, product_tile<64, 64>, Otherwise>;
 
   static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
   template <class Metrics>
   static void forward_with(queue q, const operands<T>& o, const Metrics& metrics) {
-    dense_kernel<S, linear, P, In>::forward(q, o);
+    using product = dense_forward<linear, P, K, N, tile<tile_of_outputs<N>>>;
+    for_each_product(q, 1, product{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
     operands<T> logits = o;
     logits.x[0] = o.y;
     compute_loss(q, logits, loss_of_softmax<L, T, N>{logits}, metrics);
   }
   static void backward(queue q, const operands<T>& o) {
-    dense_backward<S, K, P>(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
+    dense_backward<S, K, P, tile<product_tile<32, 32>>>(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
   }
 
   static void forward_backward(queue q, const operands<T>& o) { forward_backward_with(q, o, no_metrics{}); }
   template <class Metrics>
   static void forward_backward_with(queue q, const operands<T>& o, const Metrics& metrics) {
     const auto rows = rows_of_leaves::of(o);
-    if constexpr (long{K} * N <= 4096 && N <= 64)  // beyond that, and for larger leaves, more blocks are faster
-      if (rows.capacity <= 256)
+    if constexpr (is_small)
+      if (rows.capacity <= most_rows)
         return machine::launch(q, rows.leaves,
                                dense_softmax_loss<P, K, N, S.bias, Metrics>{o, rows, {o.loss, o.leaves.sums_stride, metrics}});
     forward_with(q, o, metrics);

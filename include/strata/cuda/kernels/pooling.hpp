@@ -2,6 +2,7 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
+#include <strata/cuda/kernels/constant_axis.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/layers/average_pool2d.hpp>
 #include <strata/layers/global_pool2d.hpp>
@@ -14,27 +15,20 @@ namespace machine {
 /// The windows over an image (H, W, C).
 template <pool_settings S, shape In>
 struct pool_windows {
-  static constexpr window_axis down = S.vertical(In), across = S.horizontal(In);
-  static constexpr int C = In[2], in_size = In.size(), rows = down.out(), columns = across.out(), out_size = rows * columns * C;
+  using down = constant_axis<S.vertical(In)>;
+  using across = constant_axis<S.horizontal(In)>;
+  static constexpr int C = In[2], in_size = In.size(), rows = down::out, columns = across::out, out_size = rows * columns * C;
   /// Each element of the image lies in one window.
-  static constexpr bool cover = down.stride == down.kernel && across.stride == across.kernel &&
-                                rows * down.kernel - down.padding() >= In[0] &&
-                                columns * across.kernel - across.padding() >= In[1];
+  static constexpr bool cover = down::stride == down::kernel && across::stride == across::kernel &&
+                                rows * down::kernel - down::padding >= In[0] &&
+                                columns * across::kernel - across::padding >= In[1];
 
   struct window {
     int top, bottom, left, right;
   };
   static constexpr window at(int i, int j) {
-    return {std::max(down.begin(i), 0), std::min(down.begin(i) + down.kernel, In[0]), std::max(across.begin(j), 0),
-            std::min(across.begin(j) + across.kernel, In[1])};
-  }
-  /// The windows [first, end) of an axis that have an element.
-  static constexpr int first_over(window_axis axis, int element) {
-    const int at = element + axis.padding() - axis.kernel;
-    return at < 0 ? 0 : at / axis.stride + 1;
-  }
-  static constexpr int end_over(window_axis axis, int element) {
-    return std::min((element + axis.padding()) / axis.stride + 1, axis.out());
+    return {std::max(down::begin(i), 0), std::min(down::begin(i) + down::kernel, In[0]), std::max(across::begin(j), 0),
+            std::min(across::begin(j) + across::kernel, In[1])};
   }
   /// The index of the largest element under a window. nan wins, so that no layer hides it.
   template <class T>
@@ -89,8 +83,8 @@ struct gather_from_winners {
     const int at = int(i % Windows::in_size), c = at % Windows::C, row = at / Windows::C / In[1],
               column = at / Windows::C % In[1];
     T sum{};
-    for (int r = Windows::first_over(Windows::down, row); r < Windows::end_over(Windows::down, row); ++r)
-      for (int k = Windows::first_over(Windows::across, column); k < Windows::end_over(Windows::across, column); ++k)
+    for (int r = Windows::down::first_over(row); r < Windows::down::end_over(row); ++r)
+      for (int k = Windows::across::first_over(column); k < Windows::across::end_over(column); ++k)
         if (Windows::winner(x + n * Windows::in_size, r, k, c) == at)
           sum += dy[n * Windows::out_size + (r * Windows::columns + k) * Windows::C + c];
     dx.store(i, sum);
@@ -120,8 +114,8 @@ struct pool_average_gradient {
     const int at = int(i % Windows::in_size), c = at % Windows::C, row = at / Windows::C / In[1],
               column = at / Windows::C % In[1];
     T sum{};
-    for (int r = Windows::first_over(Windows::down, row); r < Windows::end_over(Windows::down, row); ++r)
-      for (int k = Windows::first_over(Windows::across, column); k < Windows::end_over(Windows::across, column); ++k) {
+    for (int r = Windows::down::first_over(row); r < Windows::down::end_over(row); ++r)
+      for (int k = Windows::across::first_over(column); k < Windows::across::end_over(column); ++k) {
         const auto w = Windows::at(r, k);
         sum +=
             dy[n * Windows::out_size + (r * Windows::columns + k) * Windows::C + c] / T((w.bottom - w.top) * (w.right - w.left));

@@ -56,6 +56,9 @@ struct blas_product {
   }
 };
 
+/// Of the workspace of a library, in bytes. cuBLASLt refuses others.
+inline constexpr std::size_t workspace_alignment = 256;
+
 /// Where the matrices of a product lie on its device. All products of a queue may share one workspace.
 struct blas_addresses {
   const void *a = nullptr, *b = nullptr;
@@ -105,6 +108,8 @@ inline void check(const blas_product& p, const blas_addresses& at) {
   check_one(at.b, p.b.alignment, "b");
   check_one(at.d, p.d.alignment, "d");
   if (has_bias(p.epilogue)) check_one(at.bias, p.bias_alignment, "the bias");
+  if (reinterpret_cast<std::uintptr_t>(at.workspace) % workspace_alignment != 0)
+    throw_error({"a product of matrices (", text_of(p), "): the workspace does not begin at a multiple of 256 bytes"});
 }
 
 /// The alignment in bytes of addresses that are `bytes` apart, where the first one has `first`: a power of two.
