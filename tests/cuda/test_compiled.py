@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
     # What nvcc makes of code that needs the address of an object of the host, without a warning.
     entries = pathlib.Path(f"{folder}/kernels.ptx").read_text().split(".entry ")[1:] if done.returncode == 0 else []
     traps = [entry.partition("(")[0] for entry in entries if re.search(r"^\s*trap;", entry, re.MULTILINE)]
-    check(len(entries) > 300 and not traps, f"none of {len(entries)} kernels stops with a trap", "\n".join(traps))
+    check(len(entries) > 250 and not traps, f"none of {len(entries)} kernels stops with a trap", "\n".join(traps))
 done = subprocess.run([nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=sm_90", "-ptx", f"-I{ROOT}/include", ROOT / "tests/cuda/steps.cu",
                        "-o", os.devnull], capture_output=True, text=True)
 check(done.returncode == 0, "nvcc compiles train_step on the CPU", done.stdout + done.stderr)

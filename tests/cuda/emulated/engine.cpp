@@ -83,7 +83,11 @@ void check(const Optimizer& optimizer = {}, const std::string& frozen = "", doub
   CHECK(distance(one.gradient, expected.gradient) < 10 * tolerance);
   CHECK(one.loss == doctest::Approx(expected.loss).epsilon(tolerance));
   CHECK(one.val_loss == doctest::Approx(expected.val_loss).epsilon(tolerance));
-  CHECK(std::abs(one.val_accuracy - expected.val_accuracy) < 1.5 / 46);  // a sample may have two classes of one probability
+#if defined(__CUDACC__)
+  CHECK(std::abs(one.val_accuracy - expected.val_accuracy) < 1.5 / 46);  // two classes of a sample have nearly one probability
+#else
+  CHECK(one.val_accuracy == expected.val_accuracy);
+#endif
   for (const int devices : {2, 3, 4, 8})
     for (const std::uint64_t order : {1u, 2u}) {
       CAPTURE(devices);

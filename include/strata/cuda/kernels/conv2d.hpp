@@ -24,7 +24,6 @@ struct sliding {
   static constexpr int channels = C, filters = F, groups = Groups, group_channels = C / Groups, group_filters = F / Groups;
   static constexpr int taps = down::kernel * across::kernel;
   static constexpr int large_pixels = down::in * across::in, small_pixels = down::out * across::out;
-  static constexpr long large_size = long(large_pixels) * C, small_size = long(small_pixels) * F;
 
   /// The pixels of `count` images. Throws strata::error where the numbers of a kernel, which are int, have no room for them.
   static int pixels(long count, int of_an_image) {
@@ -53,50 +52,46 @@ struct sliding {
   }
 };
 
-/// To each pixel of the small images: y = window * kernel. One group.
-template <class S, class P, class From, class Store>
-struct to_small_images {
+/// Threads of a block that computes gradients: two kernels are one launch.
+inline constexpr int threads_of_gradients = 512;
+
+/// What products have in common that make images out of others, a row for each pixel.
+template <class P, class From, class Store, int Columns, int Terms, int Threads>
+struct product_of_images {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
-  static constexpr int columns = S::filters;
-  using tile = tile_of_many_rows<columns, S::taps * S::channels>;
-  From large;
+  static constexpr int columns = Columns;
+  using tile = tile_of_many_rows<Columns, Terms, Threads>;
+  From from;
   const T* w;
   Store to;
   int pixels;
 
   constexpr int rows() const { return pixels; }
-  constexpr int terms(long) const { return S::taps * S::channels; }
-  constexpr T a(long, int m, int k) const {
-    const int pixel = S::under(m, k / S::channels);
-    return pixel < 0 ? T{} : large[long{pixel} * S::channels + k % S::channels];
-  }
-  constexpr T b(long, int k, int n) const { return w[k * S::filters + n]; }
-  constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * S::filters + n, sum); }
+  constexpr int terms(long) const { return Terms; }
+  constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * Columns + n, sum); }
 };
 
-/// To each pixel of the large images, from all windows that have it. One group.
-template <class S, class P, class From, class Store>
-struct to_large_images {
-  using precision = P;
+/// To each pixel of the small images: y = window * kernel. One group.
+template <class S, class P, class From, class Store, int Threads = 256>
+struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps * S::channels, Threads> {
   using T = typename P::value_type;
-  static constexpr bool rows_are_neighbours = false;
-  static constexpr int columns = S::channels;
-  using tile = tile_of_many_rows<columns, S::taps * S::filters>;
-  From small;
-  const T* w;
-  Store to;
-  int pixels;
-
-  constexpr int rows() const { return pixels; }
-  constexpr int terms(long) const { return S::taps * S::filters; }
+  constexpr T a(long, int m, int k) const {
+    const int pixel = S::under(m, k / S::channels);
+    return pixel < 0 ? T{} : this->from[long{pixel} * S::channels + k % S::channels];
+  }
+  constexpr T b(long, int k, int n) const { return this->w[k * S::filters + n]; }
+};
+/// To each pixel of the large images, from all windows that have it. One group.
+template <class S, class P, class From, class Store, int Threads = 256>
+struct to_large_images : product_of_images<P, From, Store, S::channels, S::taps * S::filters, Threads> {
+  using T = typename P::value_type;
   constexpr T a(long, int m, int k) const {
     const int pixel = S::over(m, k / S::filters);
-    return pixel < 0 ? T{} : small[long{pixel} * S::filters + k % S::filters];
+    return pixel < 0 ? T{} : this->from[long{pixel} * S::filters + k % S::filters];
   }
-  constexpr T b(long, int k, int n) const { return w[(k / S::filters * S::channels + n) * S::filters + k % S::filters]; }
-  constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * S::channels + n, sum); }
+  constexpr T b(long, int k, int n) const { return this->w[(k / S::filters * S::channels + n) * S::filters + k % S::filters]; }
 };
 
 /// The gradient of the kernel, leaf by leaf, and of the bias as one more row of the product: its input is 1. One group.
@@ -106,30 +101,23 @@ struct kernel_gradient {
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = true;
   static constexpr int kernel_rows = S::taps * S::channels, columns = S::filters;
-  using tile = tile_of_many_terms<kernel_rows + Bias, columns>;
-  /// Elements for the sums of the parts of a leaf.
-  static constexpr long size_of_parts() {
-    const int parts = product_parts::most<kernel_gradient>(kernel_rows + Bias);
-    return parts == 1 ? 0 : long{parts} * (kernel_rows + Bias) * columns;
-  }
+  using tile = tile_of_many_terms<kernel_rows + Bias>;
+  static_assert(tile::threads == threads_of_gradients);
   Large large;
   Small small;
   gradient_place<T> dw, db;
   rows_of_leaves samples;
-  int first_leaf = 0;  // of those that are computed
 
   constexpr int rows() const { return kernel_rows + Bias; }
-  static constexpr int terms_of(long count) { return int(count) * S::small_pixels; }
-  constexpr int terms(long z) const { return terms_of(samples.size(first_leaf + z)); }
-  constexpr int first_pixel(long z) const { return int(samples.begin(first_leaf + z)) * S::small_pixels; }
-  constexpr T a(long z, int m, int k) const {
+  constexpr int terms(long leaf) const { return int(samples.size(leaf)) * S::small_pixels; }
+  constexpr int first_pixel(long leaf) const { return int(samples.begin(leaf)) * S::small_pixels; }
+  constexpr T a(long leaf, int m, int k) const {
     if (m == kernel_rows) return T(1);
-    const int pixel = S::under(first_pixel(z) + k, m / S::channels);
+    const int pixel = S::under(first_pixel(leaf) + k, m / S::channels);
     return pixel < 0 ? T{} : large[long{pixel} * S::channels + m % S::channels];
   }
-  constexpr T b(long z, int k, int n) const { return small[long{first_pixel(z) + k} * S::filters + n]; }
-  constexpr void store(long z, int m, int n, T sum) const {
-    const long leaf = first_leaf + z;
+  constexpr T b(long leaf, int k, int n) const { return small[long{first_pixel(leaf) + k} * S::filters + n]; }
+  constexpr void store(long leaf, int m, int n, T sum) const {
     if (m == kernel_rows ? db.is_wanted() : dw.is_wanted())
       m == kernel_rows ? db.store(leaf, n, sum) : dw.store(leaf, m * S::filters + n, sum);
   }
@@ -203,44 +191,24 @@ struct activated_with_bias {
 template <class S, class P, class From, class Store, class T = typename P::value_type>
 void compute_small_images(const queue& q, From large, const T* w, Store to, int count) {
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_small_images<S, P, From, Store>{large, w, to, S::pixels(count, S::small_pixels)});
+    for_each_product(q, 1, to_small_images<S, P, From, Store>{{large, w, to, S::pixels(count, S::small_pixels)}});
   else
-    for_each_index(q, count * S::small_size, to_small_images_in_groups<S, T, From, Store>{large, w, to});
+    for_each_index(q, long{S::pixels(count, S::small_pixels)} * S::filters,
+                   to_small_images_in_groups<S, T, From, Store>{large, w, to});
 }
 template <class S, class P, class From, class Store, class T = typename P::value_type>
 void compute_large_images(const queue& q, From small, const T* w, Store to, int count) {
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_large_images<S, P, From, Store>{small, w, to, S::pixels(count, S::large_pixels)});
+    for_each_product(q, 1, to_large_images<S, P, From, Store>{{small, w, to, S::pixels(count, S::large_pixels)}});
   else
-    for_each_index(q, count * S::large_size, to_large_images_in_groups<S, T, From, Store>{small, w, to});
+    for_each_index(q, long{S::pixels(count, S::large_pixels)} * S::channels,
+                   to_large_images_in_groups<S, T, From, Store>{small, w, to});
 }
-/// Leaves whose parts scratch memory has room for; more of them are computed one group after the other.
-inline constexpr int leaves_in_parts = 16;
-
-template <class Product>
-inline constexpr int scratch_of_parts = int(leaves_in_parts * Product::size_of_parts());
-template <conv_settings S, class At, class P, class Dz>
-inline constexpr int scratch_of_convolution = 0;
-template <conv_settings S, class At, class P, class Dz>
-  requires(S.groups == 1)
-inline constexpr int scratch_of_convolution<S, At, P, Dz> =
-    scratch_of_parts<kernel_gradient<At, P, const typename P::value_type*, Dz, S.bias>>;
-
-/// The gradients of kernel and bias, leaf by leaf. `other`: a grid that is launched along with them.
-template <class Product, class Other, class T>
-void compute_in_parts(const queue& q, Product all, const Other& other, T* scratch) {
-  if (!all.dw.is_wanted() && !all.db.is_wanted()) return machine::launch(q, other);
-  const auto parts = product_parts::of(all, Product::terms_of(all.samples.capacity));
-  const int leaves = all.samples.leaves, at_once = parts.count == 1 ? leaves : leaves_in_parts;
-  for (; all.first_leaf < leaves; all.first_leaf += at_once) {
-    const int count = std::min(leaves - all.first_leaf, at_once);
-    const auto gradients = products(count, all, parts, scratch);
-    if (all.first_leaf == 0)
-      launch_together(q, gradients, other);
-    else
-      machine::launch(q, gradients);
-    add_parts(q, count, all, parts, scratch);
-  }
+/// The gradients of kernel and bias, leaf by leaf, and along with them those of the input.
+template <class Kernel, class Input>
+void compute_gradients(const queue& q, const Kernel& of_kernel, const Input& of_input) {
+  launch_together(q, products(of_kernel.dw.is_wanted() || of_kernel.db.is_wanted() ? of_kernel.samples.leaves : 0, of_kernel),
+                  products(of_input.to.is_wanted() ? 1 : 0, of_input));
 }
 template <class S, class Large, class Small, class T>
 void compute_kernel_gradient_in_groups(const queue& q, Large large, Small small, gradient_place<T> dw, rows_of_leaves rows) {
@@ -256,10 +224,9 @@ void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
   const auto rows = rows_of_leaves::of(o);
   if constexpr (S.groups == 1) {
-    compute_in_parts(q, kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows},
-                     products(dx.is_wanted() ? 1 : 0,
-                              to_large_images<At, P, Dz, place>{dz, o.w[0], dx, At::pixels(o.count, At::large_pixels)}),
-                     o.scratch);
+    compute_gradients(
+        q, kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows},
+        to_large_images<At, P, Dz, place, threads_of_gradients>{{dz, o.w[0], dx, At::pixels(o.count, At::large_pixels)}});
   } else {
     compute_kernel_gradient_in_groups<At>(q, o.x[0], dz, dw, rows);
     if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
@@ -273,7 +240,6 @@ struct convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = sliding<convolution<S>::vertical(In), convolution<S>::horizontal(In), In[2], S.filters, S.groups>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
-  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before<A, T>>;
 
   static void forward(queue q, const operands<T>& o) {
     compute_small_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
@@ -338,7 +304,8 @@ struct gradient_before_pooling {
     if (row / 2 >= windows::rows || column / 2 >= windows::columns) return T{};
     const int window = pixel / S::small_pixels * windows::count + row / 2 * windows::columns + column / 2;
     const long to = long{window} * S::filters + i % S::filters;
-    return winners[to] == T(row % 2 * 2 + column % 2) ? dz[to] : T{};
+    const T gradient = dz[to];  // read in any case: it need not wait for the winner
+    return winners[to] == T(row % 2 * 2 + column % 2) ? gradient : T{};
   }
 };
 
@@ -350,7 +317,6 @@ struct pooled_convolution_kernel : kernel_defaults {
   using windows = pooled_windows<at>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int saved = windows::count * S.filters;
-  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before_pooling<at, A, T>>;
 
   static void forward(queue q, const operands<T>& o) { run(q, o, o.saved); }
   static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }
@@ -381,9 +347,7 @@ struct transposed_convolution_kernel : kernel_defaults {
   static constexpr shape Out = S.output(In);
   using backwards = convolution<S.backwards(In)>;
   using at = sliding<backwards::vertical(Out), backwards::horizontal(Out), S.filters, In[2], 1>;
-  using kernel_sums = kernel_gradient<at, P, gradient_before<A, T>, const T*, false>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
-  static constexpr int scratch = scratch_of_parts<kernel_sums>;
 
   static void forward(queue q, const operands<T>& o) {
     compute_large_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
@@ -391,12 +355,11 @@ struct transposed_convolution_kernel : kernel_defaults {
   static void backward(queue q, const operands<T>& o) {
     using place = gradient_place<T>;
     const gradient_before<A, T> dz{o.dy, o.y};
-    const place dx = place::of_input(o, 0);
-    compute_in_parts(
-        q, kernel_sums{dz, o.x[0], place::of_weight(o, 0), {}, rows_of_leaves::of(o)},
-        products(dx.is_wanted() ? 1 : 0,
-                 to_small_images<at, P, gradient_before<A, T>, place>{dz, o.w[0], dx, at::pixels(o.count, at::small_pixels)}),
-        o.scratch);
+    compute_gradients(q,
+                      kernel_gradient<at, P, gradient_before<A, T>, const T*, false>{
+                          dz, o.x[0], place::of_weight(o, 0), {}, rows_of_leaves::of(o)},
+                      to_small_images<at, P, gradient_before<A, T>, place, threads_of_gradients>{
+                          {dz, o.w[0], place::of_input(o, 0), at::pixels(o.count, at::small_pixels)}});
     if constexpr (S.bias)
       store_bias_gradient(q, rows_of_leaves::of(o), dz, place::of_weight(o, 1), S.filters, int(at::large_pixels));
   }

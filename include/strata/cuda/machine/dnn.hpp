@@ -71,7 +71,7 @@ class library_convolution {
     const auto result_of = [&](const dnn_plan& plan) {
       plan.run(q, at);
       std::vector<std::byte> all(computed.size());
-      on.copy_to_host(q, static_cast<const std::byte*>(computed.data()), std::span(all));
+      on.copy_to_host(q, static_cast<const std::byte*>(computed.data()), std::span<std::byte>(all));
       on.wait(q);
       return all;
     };

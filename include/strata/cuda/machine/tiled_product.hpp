@@ -2,9 +2,7 @@
 // factors in shared memory.
 // needs: boost_context
 #pragma once
-#include <algorithm>
 #include <bit>
-#include <limits>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
@@ -19,20 +17,17 @@ struct product_tile {
   static_assert(Rows % 4 == 0 && Columns % 4 == 0 && Threads % threads_of_slice == 0 && std::has_single_bit(unsigned(slices)));
 };
 
-/// Of a product with very many rows, by its columns and terms.
-template <int Columns, int Terms>
+/// Of a product with very many rows.
+template <int Columns, int Terms, int Threads = 256>
 struct tile_of_many_rows_at {
   static constexpr int columns = Columns <= 16 ? 16 : Columns <= 32 ? 32 : 64;
-  using type = product_tile<(columns == 16 ? 64 : (Terms > 64 ? 2048 : 4096) / columns), columns>;
+  using type = product_tile<(columns == 16 ? 64 : (Terms > 64 ? 2048 : 4096) / columns), columns, Threads>;
 };
-template <int Columns, int Terms>
-using tile_of_many_rows = typename tile_of_many_rows_at<Columns, Terms>::type;
-/// Of a product with many terms.
-template <int Rows, int Columns>
-using tile_of_many_terms = product_tile<(Rows <= 16    ? 16
-                                         : Rows <= 128 ? 32
-                                                       : 64),
-                                        (Columns <= 16 ? 16 : 32)>;
+template <int Columns, int Terms, int Threads = 256>
+using tile_of_many_rows = typename tile_of_many_rows_at<Columns, Terms, Threads>::type;
+/// Of a product with very many terms: small, so that many slices divide them, and of few rows there are many blocks.
+template <int Rows>
+using tile_of_many_terms = product_tile<(Rows <= 16 ? 4 : 32), (Rows <= 16 ? 8 : 16), 512>;
 
 namespace detail {
 template <class Product>
@@ -43,7 +38,11 @@ struct tiled_code {
   /// Terms that a slice adds up between two barriers. A thread fetches at most 40 bytes meanwhile: with more, so many registers
   /// are necessary that a multiprocessor has room for one block only.
   static constexpr bool has_room_for(int terms) { return (rows + columns) * slices * terms * int(sizeof(value)) <= 40 * threads; }
-  static constexpr int depth_of_slice = has_room_for(16) ? 16 : has_room_for(8) ? 8 : 4;
+  static constexpr int depth_of_slice = has_room_for(16)  ? 16
+                                        : has_room_for(8) ? 8
+                                        : has_room_for(4) ? 4
+                                        : has_room_for(2) ? 2
+                                                          : 1;
   static constexpr int depth = depth_of_slice * slices;
   static constexpr int of_a = rows * depth / threads, of_b = columns * depth / threads;  // elements that a thread fetches
   static_assert(of_a * threads == rows * depth && of_b * threads == columns * depth);
@@ -55,8 +54,7 @@ struct tiled_code {
     value sums[slices == 1 ? 1 : slices / 2][4][4][tile::threads_of_slice];  // neighbouring threads write side by side
   };
   Product product;
-  int row_tiles, column_tiles, parts, terms_of_part;
-  value* sums_of_parts;  // where there are several: (product, part, row, column)
+  int row_tiles, column_tiles;
 
   /// Elements of the next tiles, on their way from memory while those of the last ones are multiplied.
   struct fetched {
@@ -67,31 +65,29 @@ struct tiled_code {
   static constexpr int row_of(int i) { return Product::rows_are_neighbours ? i % rows : i / depth; }
   static constexpr int term_of(int i) { return Product::rows_are_neighbours ? i / rows : i % depth; }
 
-  STRATA_DEVICE void fetch(fetched& next, int t, long z, int row, int column, int first, int end) const {
+  STRATA_DEVICE void fetch(fetched& next, int t, long z, int row, int column, int first, int terms) const {
     for (int j = 0; j < of_a; ++j) {
       const int i = t + j * threads, m = row + row_of(i), k = first + term_of(i);
-      next.a[j] = m < product.rows() && k < end ? product.a(z, m, k) : value{};
+      next.a[j] = m < product.rows() && k < terms ? product.a(z, m, k) : value{};
     }
     for (int j = 0; j < of_b; ++j) {
       const int i = t + j * threads, n = column + i % columns, k = first + i / columns;
-      next.b[j] = n < Product::columns && k < end ? product.b(z, k, n) : value{};
+      next.b[j] = n < Product::columns && k < terms ? product.b(z, k, n) : value{};
     }
   }
   static constexpr value rounded(value x) { return rounded_operand<typename Product::precision>(x); }
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
     const int tiles = row_tiles * column_tiles;
-    const long z = l.block() / tiles / parts;
-    const int part = int(l.block() / tiles % parts), within = int(l.block() % tiles);
-    const int row = within / column_tiles * rows, column = within % column_tiles * columns;
-    const int all_terms = product.terms(z), begin = part * terms_of_part;
-    const int end = part == parts - 1 || all_terms - begin < terms_of_part ? all_terms : begin + terms_of_part;
+    const long z = l.block() / tiles;
+    const int within = int(l.block() % tiles), row = within / column_tiles * rows, column = within % column_tiles * columns;
+    const int terms = product.terms(z);
     const int t = l.thread(), slice = t / tile::threads_of_slice, in_slice = t % tile::threads_of_slice;
     const int down = in_slice / (columns / 4) * 4, across = in_slice % (columns / 4) * 4;
     value sum[4][4] = {};
     fetched next;
-    if (begin < end) fetch(next, t, z, row, column, begin, end);
-    for (int k = begin; k < end; k += depth) {
+    if (terms > 0) fetch(next, t, z, row, column, 0, terms);
+    for (int k = 0; k < terms; k += depth) {
       for (int j = 0; j < of_a; ++j) {
         const int i = t + j * threads;
         memory.now.a[term_of(i)][row_of(i)] = rounded(next.a[j]);
@@ -101,7 +97,7 @@ struct tiled_code {
         memory.now.b[i / columns][i % columns] = rounded(next.b[j]);
       }
       l.barrier();
-      if (k + depth < end) fetch(next, t, z, row, column, k + depth, end);
+      if (k + depth < terms) fetch(next, t, z, row, column, k + depth, terms);
       for (int d = slice * depth_of_slice; d < (slice + 1) * depth_of_slice; ++d)
         for (int i = 0; i < 4; ++i)
           for (int j = 0; j < 4; ++j) sum[i][j] += memory.now.a[d][down + i] * memory.now.b[d][across + j];
@@ -120,39 +116,19 @@ struct tiled_code {
     if (slice == 0)
       for (int j = 0; j < 4; ++j) {
         const value of_column[4] = {sum[0][j], sum[1][j], sum[2][j], sum[3][j]};
-        store(z, part, row + down, column + across + j, of_column);
+        store(z, row + down, column + across + j, of_column);
       }
   }
 
  private:
   /// Four elements of a column.
-  STRATA_DEVICE void store(long z, int part, int m, int n, const value (&sums)[4]) const {
+  STRATA_DEVICE void store(long z, int m, int n, const value (&sums)[4]) const {
     if (m >= product.rows() || n >= Product::columns) return;
     if constexpr (requires { product.store_rows(z, m, n, sums); }) {
       product.store_rows(z, m, n, sums);
     } else {
-      for (int i = 0; i < 4 && m + i < product.rows(); ++i)
-        if (parts == 1)
-          product.store(z, m + i, n, sums[i]);
-        else
-          sums_of_parts[((z * parts + part) * product.rows() + m + i) * Product::columns + n] = sums[i];
+      for (int i = 0; i < 4 && m + i < product.rows(); ++i) product.store(z, m + i, n, sums[i]);
     }
-  }
-};
-
-/// Adds up the parts of products, in their order.
-template <class Product>
-struct sum_of_parts {
-  using value = typename Product::precision::value_type;
-  Product product;
-  const value* from;
-  int parts;
-
-  constexpr void operator()(long i) const {
-    const long size = long{product.rows()} * Product::columns, z = i / size, at = i % size;
-    value sum{};
-    for (int part = 0; part < parts; ++part) sum += from[(z * parts + part) * size + at];
-    product.store(z, int(at / Product::columns), int(at % Product::columns), sum);
   }
 };
 }  // namespace detail
@@ -171,52 +147,11 @@ auto products(long count, const Product& product) {
   using code = detail::tiled_code<Product>;
   const int row_tiles = (product.rows() + code::rows - 1) / code::rows;
   constexpr int column_tiles = (Product::columns + code::columns - 1) / code::columns;
-  return grid<code>{{product, row_tiles, column_tiles, 1, std::numeric_limits<int>::max(), nullptr},
-                    count * row_tiles * column_tiles};
+  return grid<code>{{product, row_tiles, column_tiles}, count * row_tiles * column_tiles};
 }
 template <class Product>
 void for_each_product(const queue& q, long count, const Product& product) {
   machine::launch(q, products(count, product));
-}
-
-/// How a product with many terms is cut into parts, each with tiles of its own, that are added up in their order. It follows
-/// from the tile and the number of terms, not from that of products.
-struct product_parts {
-  int count = 1, terms = std::numeric_limits<int>::max();
-
-  /// Of a product with so many rows at most: it then has about 128 tiles.
-  template <class Product>
-  static constexpr int most(int rows) {
-    using tile = typename Product::tile;
-    const int tiles = (rows + tile::rows - 1) / tile::rows * ((Product::columns + tile::columns - 1) / tile::columns);
-    return std::max(128 / tiles, 1);
-  }
-  /// A part has 512 terms or more. most_terms: of a product.
-  template <class Product>
-  static constexpr product_parts of(const Product& product, int most_terms) {
-    constexpr int depth = detail::tiled_code<Product>::depth;
-    const int wanted = std::clamp(most_terms / 512, 1, most<Product>(product.rows()));
-    const int terms = ((most_terms + wanted - 1) / wanted + depth - 1) / depth * depth;
-    return {std::max((most_terms + terms - 1) / terms, 1), terms};
-  }
-};
-/// The same products in parts. sums_of_parts: elements for count * parts.count * rows * columns.
-template <class Product>
-auto products(long count, const Product& product, product_parts parts, typename Product::precision::value_type* sums_of_parts) {
-  auto all = products(count, product);
-  if (parts.count > 1) {
-    all.code.parts = parts.count, all.code.terms_of_part = parts.terms, all.code.sums_of_parts = sums_of_parts;
-    all.blocks *= parts.count;
-  }
-  return all;
-}
-/// What has to follow.
-template <class Product>
-void add_parts(const queue& q, long count, const Product& product, product_parts parts,
-               const typename Product::precision::value_type* sums_of_parts) {
-  if (parts.count > 1)
-    for_each_index(q, count * product.rows() * Product::columns,
-                   detail::sum_of_parts<Product>{product, sums_of_parts, parts.count});
 }
 
 }  // namespace strata::machine
