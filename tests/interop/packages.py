@@ -10,6 +10,8 @@ import venv
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(os.environ.get("STRATA_PROGRAMS", ""))
+# XLA_FLAGS where modules run once or a few times: compiling takes nearly all the time.
+QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 results = []
 
 

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 
-from packages import PROGRAMS, ROOT, check, finish_tests, need_packages
+from packages import PROGRAMS, QUICK_TO_COMPILE, ROOT, check, finish_tests, need_packages
 
 need_packages(keras="keras==3.15.1", jax="jax")
 os.environ["KERAS_BACKEND"] = "jax"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["XLA_FLAGS"] = QUICK_TO_COMPILE
 import h5py
 import keras
 import numpy as np
@@ -291,7 +292,7 @@ def headers(folder):
         return subprocess.run(["pkg-config", which, "hdf5", "libzip"], capture_output=True, text=True).stdout.split()
 
     compiler = os.environ.get("GXX", "g++")
-    build = [compiler, "-std=c++20", "-O1", f"-I{ROOT}/include", *library("--cflags"), "all.cpp", "-o", "all", *library("--libs"), "-lz", "-pthread"]
+    build = [compiler, "-std=c++20", "-O0", f"-I{ROOT}/include", *library("--cflags"), "all.cpp", "-o", "all", *library("--libs"), "-lz", "-pthread"]
     compiled = subprocess.run(build, cwd=folder, capture_output=True, text=True)
     check(compiled.returncode == 0, "the headers compile", compiled.stderr[:2000])
     ran = subprocess.run([folder / "all"], cwd=folder, capture_output=True, text=True)

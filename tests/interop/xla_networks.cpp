@@ -116,6 +116,20 @@ struct hard_swish : detail::elementwise_function {
     return x < -3 ? T(0) : x > 3 ? T(1) : x / 3 + T(0.5);
   }
 };
+/// Not finite where its input is 0.
+struct log_of_square : detail::elementwise_function {
+  static constexpr auto name = "log_of_square";
+  static constexpr bool uses_input = true, uses_output = false;
+  template <class T>
+  static T value(T x) {
+    using std::log;
+    return log(x * x);
+  }
+  template <class T>
+  static constexpr T derivative(T x, T) {
+    return 2 / x;
+  }
+};
 struct largest_error {
   static constexpr auto name = "largest_error";
   static constexpr label_kind labels = label_kind::dense;
@@ -138,6 +152,28 @@ struct largest_error {
     }
   }
 };
+/// A mean over more elements than a formula may have comparisons.
+struct pinball {
+  static constexpr auto name = "pinball";
+  static constexpr label_kind labels = label_kind::dense;
+  static constexpr bool is_mean_of_elements = true;
+  static constexpr expected_shape output_shape(shape in) { return in; }
+  template <class T>
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+    using std::max;
+    T sum{};
+    for (std::size_t i = 0; i < prediction.size(); ++i) {
+      const T error = truth[i] - prediction[i];
+      sum += max(T(0.9) * error, T(-0.1) * error);
+    }
+    return sum / T(prediction.size());
+  }
+  template <class T>
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+    for (std::size_t i = 0; i < prediction.size(); ++i)
+      dx[i] = (truth[i] > prediction[i] ? T(-0.9) : T(0.1)) / T(prediction.size());
+  }
+};
 struct all_too_small {
   static constexpr auto name = "all_too_small";
   template <class T>
@@ -148,6 +184,8 @@ struct all_too_small {
   }
 };
 using of_users = sequential<input<6>, dense<8, hard_swish>, dense<3>>;
+using quantiles = sequential<input<6>, dense<20>>;
+using logarithms = sequential<input<6>, activation<log_of_square>, dense<4, no_bias, log_of_square>, batch_norm<>, dense<3>>;
 
 template <class Network, class Loss, class Optimizer, class... Metrics>
 using exact = program<Network, Loss, Optimizer, type_list<Metrics...>, precision::f64>;
@@ -161,6 +199,8 @@ int main() try {
   compare<exact<transferred, mean_squared_error, ema<adafactor>, r2_score>>("transferred",
                                                                             ema{adafactor{.learning_rate = 0.1}, 0.9}, {1});
   compare<exact<of_users, largest_error, sgd, all_too_small>>("of users", sgd{.learning_rate = 0.1, .momentum = 0.9}, {1});
+  compare<exact<quantiles, pinball, sgd>>("quantiles", sgd{.learning_rate = 0.1}, {1});
+  compare<exact<logarithms, mean_squared_error, sgd, r2_score>>("logarithms", sgd{.learning_rate = 1e-4}, {1, 5});
   compare<test::program_of_two<true, adam, precision::f64>>("two inputs and outputs", adam{}, {2});
   // In float, and with operands of products rounded to bfloat16.
   compare<program<words, binary_crossentropy<>, sgd, type_list<accuracy>>>("float", sgd{.learning_rate = 0.1}, {1}, 1e-5);

@@ -20,6 +20,7 @@ namespace {
 
 using mlp = sequential<input<28, 28, 1>, flatten, dense<32, relu>, dense<16, elu<>>, dense<10, softmax>>;
 using cnn = sequential<input<28, 28, 1>, conv2d<4, 3, relu>, max_pool2d<>, conv2d<8, 3, relu>, flatten, dense<10, softmax>>;
+using regularized = sequential<input<28, 28, 1>, flatten, dense<32, relu, kernel_regularizer<l2<0.01_r>>>, dense<10, softmax>>;
 using several = sequential<input<28, 28, 1>, conv2d<4, 3, stride<2>, same_padding, no_bias>, batch_norm<>, activation<relu>,
                            residual<conv2d<4, 3, same_padding, no_bias>, batch_norm<>>, dropout<0.3_r>, average_pool2d<2>,
                            layer_norm<>, global_average_pool2d, dense<10, softmax>>;
@@ -57,15 +58,16 @@ outcome in_executions(const auto& strategy, int steps) {
   return out;
 }
 
-/// Three steps of all layers, three with the first one frozen, three of all again.
+/// Three steps of all layers, three with the first one frozen, three of all again; and the loss of a batch after each.
 template <class Network>
 outcome with_frozen_layers(const auto& data, const auto& strategy) {
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(7)};
   outcome out;
   for (int i = 0; i < 9; ++i) {
     if (i % 3 == 0) model.set_trainable("dense", i != 3);
-    out.losses.push_back(
-        model.train_step(data.rows(32 * (i % 7), 32, ends_of_program<typename decltype(model)::program_type>))[0].mean());
+    const auto batch = data.rows(32 * (i % 7), 32, ends_of_program<typename decltype(model)::program_type>);
+    out.losses.push_back(model.train_step(batch)[0].mean());
+    out.losses.push_back(model.executor().evaluate_step(batch)[0].mean());
   }
   out.weights.assign(model.parameters().begin(), model.parameters().end());
   return out;
@@ -125,7 +127,8 @@ int main(int, char** arguments) {
   tell("loops", 1, in_executions<several>(looping{1}, 3), in_executions<several>(xla{}, 1));
   tell("loops", 2, in_executions<mlp>(looping{2}, 3), in_executions<mlp>(xla{.replicas = 2}, 1));
 
-  tell("frozen-layers", 2, with_frozen_layers<mlp>(data, xla{.replicas = 2}), with_frozen_layers<mlp>(data, one_device{}));
+  tell("frozen-layers", 2, with_frozen_layers<regularized>(data, xla{.replicas = 2}),
+       with_frozen_layers<regularized>(data, one_device{}));
 
   const auto gradient = [&](const auto& strategy) {
     trainer model{several{}, sgd{}, sparse_categorical_crossentropy{}, strategy, seed(7)};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
+#include <limits>
 #include <strata/strata.hpp>
 #include <strata/xla/xla.hpp>
 #include <vector>
@@ -37,9 +38,14 @@ outcome trained(const auto& data, const auto& optimizer, const auto& strategy, i
 
 /// What, replicas, the largest relative difference of the losses, and the largest difference of the weights.
 inline void tell(const char* what, int replicas, const outcome& one, const outcome& other) {
-  double loss = 0, weight = 0;
-  for (std::size_t i = 0; i < one.losses.size(); ++i) loss = std::max(loss, std::abs(one.losses[i] / other.losses[i] - 1));
-  for (std::size_t i = 0; i < one.weights.size(); ++i) weight = std::max(weight, std::abs(one.weights[i] - other.weights[i]));
+  const auto largest = [](const std::vector<double>& a, const std::vector<double>& b, auto difference) {
+    double worst = a.empty() || a.size() != b.size() ? std::numeric_limits<double>::infinity() : 0;
+    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
+      if (const double d = std::abs(difference(a[i], b[i])); !(d <= worst)) worst = d;  // also if d is nan, which then stays
+    return worst;
+  };
+  const double loss = largest(one.losses, other.losses, [](double a, double b) { return a / b - 1; });
+  const double weight = largest(one.weights, other.weights, [](double a, double b) { return a - b; });
   std::printf("%s %d %g %g\n", what, replicas, loss, weight);
   std::fflush(stdout);
 }

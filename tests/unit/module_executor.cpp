@@ -316,6 +316,34 @@ TEST_CASE("an error of a step that the host did not wait for is told by the next
   CHECK(contains(error_of([&] { last.executor().totals(); }), "the device has failed"));
 }
 
+TEST_CASE("an error of the steps that were left at the end of an epoch is thrown by the next call, once") {
+  trainer model = model_on(1, true);
+  auto& executor = model.executor();
+  executor.train_step(batch(4));
+  executor.expect_steps(4);
+  executor.begin_totals({});
+  for (int i = 0; i < 3; ++i) executor.train_step(batch(4));
+  CHECK(executor.step() == 4);
+  observed().failing_function = "client_buffer_from_host_buffer";
+  executor.end_totals();
+  CHECK(executor.step() == 1);
+  CHECK(contains(error_of([&] { executor.train_step(batch(4)); }), "the last steps of an epoch were not computed: upload: "));
+  executor.train_step(batch(4));
+  CHECK(executor.step() == 2);
+  CHECK(executor.slots()[0] == 2);
+  CHECK(observed().violations.empty());
+}
+
+TEST_CASE("a copy to the host that has begun is waited for, also where the next one cannot begin") {
+  trainer model = model_on(1);
+  model.train_step(batch(4));
+  observed().failing_function = "buffer_to_host_buffer";
+  observed().failing_after = 1;
+  CHECK(contains(error_of([&] { model.executor().parameters(); }), "injected"));
+  CHECK(observed().violations.empty());
+  CHECK(model.executor().parameters().size() > 0);
+}
+
 TEST_CASE("a step gets its scalars, and a random key of its own") {
   trainer model = model_on(1);
   model.set_learning_rate(0.25);

@@ -131,14 +131,16 @@ TEST_CASE("a step takes over the memory of what it replaces, and leaves the batc
   CHECK(state.at(0, 0).extents() == std::vector<std::int64_t>{3});
 }
 
-TEST_CASE("rows that a short batch does not have are zeros") {
+TEST_CASE("rows that a short batch does not have repeat the first one, or are zeros where a replica has none") {
   const nothing_left end;
   const auto c = pjrt::client::of(mock());
   detail::running_module m(c, c->compile(step(2)), step(2), 2, place_of);
   detail::device_state state = two_copies(*c);
   const std::vector<float> x{1, 2};
   run_of{}(m, state, {.inputs = {x.data()}, .count = 1});
-  CHECK(floats(observed().last_arguments[1]) == std::vector<float>{1, 2, 0, 0});
+  CHECK(floats(observed().last_arguments[1]) == std::vector<float>{1, 2, 1, 2});
+  run_of{}(m, state, {.inputs = {x.data()}, .count = 0});
+  CHECK(floats(observed().last_arguments[1]) == std::vector<float>{0, 0, 0, 0});
 }
 
 TEST_CASE("weights of samples that a batch does not have are ones") {

@@ -57,7 +57,57 @@ struct forgetful {
   }
 };
 
+/// A rule whose form depends on the step.
+struct late : forgetful {
+  static constexpr auto name = "late";
+  template <class T, class F>
+  void with_rule(long step, double, F&& f) const {
+    f(rule{step < 10 ? 0.1 : 0.2});
+  }
+};
+
+/// A loss with a comparison for each element.
+template <bool IsMean>
+struct by_element {
+  static constexpr auto name = "by_element";
+  static constexpr label_kind labels = label_kind::dense;
+  static constexpr bool is_mean_of_elements = IsMean;
+  static constexpr expected_shape output_shape(shape in) { return in; }
+  template <class T>
+  static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {
+    T sum{};
+    for (std::size_t i = 0; i < prediction.size(); ++i) sum += prediction[i] > truth[i] ? prediction[i] - truth[i] : T(0);
+    return sum / T(prediction.size());
+  }
+  template <class T>
+  static constexpr void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {
+    for (std::size_t i = 0; i < prediction.size(); ++i) dx[i] = (prediction[i] > truth[i] ? T(1) : T(0)) / T(prediction.size());
+  }
+};
+
+struct half {
+  static constexpr auto name = "half";
+  static constexpr expected_shape output_shape(shape in) { return in; }
+};
+struct shifted {
+  static constexpr auto name = "shifted";
+  static constexpr expected_shape output_shape(shape in) { return in; }
+  static constexpr std::array<parameter, 1> parameters(shape in) { return {{{.name = "bias", .extents = in}}}; }
+};
+
 }  // namespace
+
+/// Emissions that forget a gradient.
+template <>
+struct strata::stablehlo::emission<half> {
+  static tensor forward(operation_call& c) { return c.x[0] * 0.5; }
+  static void backward(operation_call&) {}
+};
+template <>
+struct strata::stablehlo::emission<shifted> {
+  static tensor forward(operation_call& c) { return c.x[0] + along_last_axis(c.w[0], c.x[0]); }
+  static void backward(operation_call& c) { c.set_dx(c.dy); }
+};
 
 TEST_CASE("numbers as they are written") {
   CHECK(hlo::number_text(1, element::f32) == "1.0");
@@ -104,7 +154,17 @@ TEST_CASE("a formula is traced along each way through its comparisons") {
       "  %9 = \"stablehlo.select\"(%4, %a0, %8) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
       "  %10 = \"stablehlo.select\"(%2, %0, %9) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"));
 
+  // max and min need no second way.
   int runs = 0;
+  const auto largest = [&] {
+    using std::max, std::min;
+    ++runs;
+    return max(min(hlo::traced(x), hlo::traced(2)), hlo::traced(0)) + max(hlo::traced(1), hlo::traced(3));
+  };
+  CHECK(operations(g, {hlo::trace(x, largest)}, 2).find("stablehlo.select") != std::string::npos);
+  CHECK(runs == 1);
+
+  runs = 0;
   const auto many = [&] {
     hlo::traced sum = 0;
     for (int i = 0; i < 20; ++i) sum += hlo::traced(x) > i ? 1 : 0;
@@ -295,7 +355,28 @@ TEST_CASE("moments of rows and columns need less than a parameter") {
 }
 
 TEST_CASE("a rule whose numbers would not change from step to step is refused") {
-  using small = program_of<sequential<input<3>, dense<2, no_bias>>, mean_squared_error, forgetful>;
-  CHECK_THROWS_WITH_AS(hlo::training_module<small>(forgetful{}, {.rows = 4, .platform = {}}), doctest::Contains("forgetful: "),
+  using network = sequential<input<3>, dense<2, no_bias>>;
+  CHECK_THROWS_WITH_AS(
+      (hlo::training_module<program_of<network, mean_squared_error, forgetful>>(forgetful{}, {.rows = 4, .platform = {}})),
+      doctest::Contains("forgetful: its rule has numbers that change from step to step"), strata::error);
+  CHECK_THROWS_WITH_AS((hlo::training_module<program_of<network, mean_squared_error, late>>(late{}, {.rows = 4, .platform = {}})),
+                       doctest::Contains("late: its rule has numbers that change from step to step"), strata::error);
+}
+
+TEST_CASE("a loss with too many ways says which one it is") {
+  using twenty = program_of<sequential<input<3>, dense<20>>, by_element<false>, sgd>;
+  CHECK_THROWS_WITH_AS(hlo::training_module<twenty>(sgd{}, {.rows = 4, .platform = {}}),
+                       doctest::Contains("by_element has more than 4096 ways"), strata::error);
+  using at_once = program_of<sequential<input<3>, dense<20>>, by_element<true>, sgd>;
+  CHECK(hlo::training_module<at_once>(sgd{}, {.rows = 4, .platform = {}}).text.find("stablehlo.select") != std::string::npos);
+}
+
+TEST_CASE("an emission that forgets a gradient is refused") {
+  const auto module_of = []<class Layer>(Layer) {
+    using network = sequential<input<3>, dense<2>, Layer>;
+    return hlo::training_module<program_of<network, mean_squared_error, sgd>>(sgd{}, {.rows = 4, .platform = {}});
+  };
+  CHECK_THROWS_WITH_AS(module_of(half{}), "the emission of operation half computes no gradient of input 0", strata::error);
+  CHECK_THROWS_WITH_AS(module_of(shifted{}), "the emission of operation shifted computes no gradient of parameter 0",
                        strata::error);
 }

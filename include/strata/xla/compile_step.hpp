@@ -20,11 +20,11 @@ pjrt::compiled_ahead compile_step(trainer<Program, Strategy>& model, const pjrt:
   if (replicas == 0) replicas = on.devices();
   if (batch_size < 1 || replicas < 1)
     throw_error({"compile_step: a batch of ", batch_size, " samples on ", replicas, " replicas"});
-  const int rows = (batch_size + replicas - 1) / replicas;
+  const int rows = stablehlo::rows_of_replica(batch_size, replicas);
   return on.compile(
       stablehlo::training_module<Program>(model.executor().optimizer(), {.rows = rows,
                                                                          .replicas = replicas,
-                                                                         .is_padded = rows * replicas != batch_size,
+                                                                         .is_padded = batch_size % replicas != 0,
                                                                          .platform = stablehlo::traits_of_platform(platform)}));
 }
 

@@ -18,6 +18,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/counted_optimizer.hpp>
 #include <strata/distribute/executor.hpp>
+#include <strata/distribute/lost_steps.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/metric_sums.hpp>
@@ -25,6 +26,7 @@
 #include <strata/xla/choose_devices.hpp>
 #include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/client.hpp>
+#include <strata/xla/pjrt/copies_to_host.hpp>
 #include <strata/xla/pjrt/executable_cache.hpp>
 #include <strata/xla/running_module.hpp>
 #include <string>
@@ -97,6 +99,7 @@ class module_executor : public executor_defaults,
   pjrt::executable_cache cache_;
   mutable detail::device_state state_;
   mutable copy parameters_, slots_;
+  mutable std::vector<pjrt::event> reading_;            // copies to the host
   std::vector<stablehlo::tensor_type> types_of_slots_;  // [arena][slot of the layout]; known with the first training module
   std::vector<made_module> modules_;
   std::vector<int> rows_[3];  // of replicas, that have been prepared: for each kind
@@ -120,8 +123,8 @@ class module_executor : public executor_defaults,
   bool has_error_ = false;        // see announce_error
   mutable detail::module_call inference_call_;
   mutable detail::staged_steps inference_batch_;
-  std::vector<std::byte> read_;  // sums of calls
-  std::vector<pjrt::event> reading_;
+  std::vector<std::byte> read_;    // sums of calls
+  detail::lost_steps lost_steps_;  // see end_totals
 
  public:
   using counted::learning_rate, counted::optimizer, counted::set_step, counted::step;
@@ -153,8 +156,9 @@ class module_executor : public executor_defaults,
   row_choice own_rows() const {
     if constexpr (among_processes)
       return [all = on_.replicas, first = on_.client->first_of_all(), own = own_replicas()](int count) {
-        const int rows = (count + all - 1) / all;
-        return row_range{std::min(count, first * rows), std::min(count, (first + own) * rows)};
+        const std::int64_t rows = stablehlo::rows_of_replica(count, all);
+        return row_range{int(std::min<std::int64_t>(count, first * rows)),
+                         int(std::min<std::int64_t>(count, (first + own) * rows))};
       };
     return {};
   }
@@ -164,7 +168,7 @@ class module_executor : public executor_defaults,
     return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   std::span<const T> parameters() const {
-    const_cast<module_executor*>(this)->launch();  // what is staged; by a const executor nothing ever is
+    const_cast<module_executor*>(this)->launch();  // no executor is a const object
     return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   /// What the optimizer keeps: one array of the layout's trainable size after the other.
@@ -212,6 +216,7 @@ class module_executor : public executor_defaults,
   }
 
   metric_sums<Program> train_step(const samples<T>& batch) {
+    lost_steps_.report();
     running_module& step_module = module_for(kind::training, batch);
     if (staged_for_ != &step_module) launch();
     if (staged().steps() == 0) await_sends(staged());
@@ -260,15 +265,14 @@ class module_executor : public executor_defaults,
     return totals_;
   }
   /// Steps whose call has not begun are begun; but where an exception ends an epoch of several processes, they are as if they had
-  /// not been asked for: the others may never begin them.
+  /// not been asked for: the others may never begin them. If a call cannot begin, the next step, or what asks for the state
+  /// first, throws that error, once.
   void end_totals() {
     if (among_processes && std::uncaught_exceptions() > exceptions_at_totals_) {
       set_step(step() - staged().steps());
       staged().clear();
     }
-    // An error here is that of an epoch that ends with one already; otherwise the next call that needs the weights tells it.
-    STRATA_TRY { launch(); }
-    STRATA_CATCH(const error& failure) {}
+    lost_steps_.keep_error_of([this] { launch(); });
     keeps_totals_ = false;
     unread_.clear();
   }
@@ -305,13 +309,11 @@ class module_executor : public executor_defaults,
       std::byte* to = reinterpret_cast<std::byte*>(out.at[result.index]);
       for (int r = 0, left = batch.count; left > 0; ++r, left -= m.rows()) {
         const std::size_t own = std::size_t(std::min(left, m.rows())) * of_row;
-        if (own == bytes) {
-          inference_call_.result(i, r).copy_to_host(result.type, {to, bytes}).wait("read the predictions");
-        } else {
-          rows.resize(bytes);
-          inference_call_.result(i, r).copy_to_host(result.type, rows).wait("read the predictions");
-          std::copy_n(rows.data(), own, to);
-        }
+        if (own < bytes) rows.resize(bytes);
+        pjrt::copies_to_host copies(reading_);
+        copies.begin(inference_call_.result(i, r), result.type, own < bytes ? std::span(rows) : std::span(to, bytes));
+        copies.wait("read the predictions");
+        if (own < bytes) std::copy_n(rows.data(), own, to);
         to += own;
       }
     }
@@ -325,6 +327,7 @@ class module_executor : public executor_defaults,
   detail::staged_steps& staged() { return staged_[launches_ % 2]; }
   /// Begins the steps that are staged. If a call cannot begin, they are as if they had not been asked for.
   void launch() {
+    lost_steps_.report();
     detail::staged_steps& from = staged();
     const int steps = from.steps();
     if (steps == 0) return;
@@ -482,7 +485,11 @@ class module_executor : public executor_defaults,
   /// Each process predicts by itself.
   int replicas_of(kind what) const { return what == kind::prediction ? own_replicas() : on_.replicas; }
   int own_replicas() const { return among_processes ? on_.client->devices() : on_.replicas; }
-  int rows_of(kind what, int count) const { return (count + replicas_of(what) - 1) / replicas_of(what); }
+  int rows_of(kind what, int count) const { return stablehlo::rows_of_replica(count, replicas_of(what)); }
+  /// In an evaluation, frozen parameters are those whose penalties do not count.
+  static bool needs_frozen(kind what) {
+    return what == kind::training || (what == kind::evaluation && layout.has_regularizers());
+  }
   int prepare_rows(kind what, int count) {
     const int rows = rows_of(what, count);
     std::vector<int>& known = rows_[int(what)];
@@ -494,10 +501,10 @@ class module_executor : public executor_defaults,
     const bool predicts = what == kind::prediction;
     const stablehlo::module_options options{.rows = rows,
                                             .replicas = replicas_of(what),
-                                            .is_padded = !predicts && count < rows * on_.replicas,
+                                            .is_padded = !predicts && count < std::int64_t{rows} * on_.replicas,
                                             .has_weights = !predicts && has_weights,
                                             .keeps_gradient = what == kind::training && gradient_.size() > 0,
-                                            .frozen = what == kind::training ? frozen_ : std::string(),
+                                            .frozen = needs_frozen(what) ? frozen_ : std::string(),
                                             .platform = on_.traits};
     for (const made_module& m : modules_)
       if (m.what == what && m.options == options) return *m.module;
@@ -549,11 +556,11 @@ class module_executor : public executor_defaults,
     if (!to.is_valid) {
       await_calls();
       refuse_lost_state();
-      std::vector<pjrt::event> events;
+      pjrt::copies_to_host copies(reading_);
       each([&](std::size_t place, const stablehlo::tensor_type& type, T* values) {
-        events.push_back(state_.at(place, 0).copy_to_host(type, {reinterpret_cast<std::byte*>(values), type.bytes()}));
+        copies.begin(state_.at(place, 0), type, {reinterpret_cast<std::byte*>(values), type.bytes()});
       });
-      for (const pjrt::event& e : events) e.wait("read the weights");
+      copies.wait("read the weights");
       to.is_valid = true;
     }
     return to.values.span();
@@ -599,9 +606,9 @@ class module_executor : public executor_defaults,
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& result = m.results()[i]; result.what == stablehlo::role::gradient) {
         T* const to = gradient_.data() + layout.slots[result.index].offset;
-        last.result(i, 0)
-            .copy_to_host(result.type, {reinterpret_cast<std::byte*>(to), result.type.bytes()})
-            .wait("read the gradient");
+        pjrt::copies_to_host copies(reading_);
+        copies.begin(last.result(i, 0), result.type, {reinterpret_cast<std::byte*>(to), result.type.bytes()});
+        copies.wait("read the gradient");
       }
   }
 
@@ -615,19 +622,13 @@ class module_executor : public executor_defaults,
       bytes += c.type.bytes();
     }
     read_.resize(std::max(read_.size(), bytes));
-    const struct end_of_reading {
-      std::vector<pjrt::event>& of;
-      ~end_of_reading() {
-        for (const pjrt::event& e : of) e.wait_quietly();
-        of.clear();
-      }
-    } end{reading_};
+    pjrt::copies_to_host copies(reading_);
     bytes = 0;
     for (const unread_sums& c : calls) {
-      reading_.push_back(c.values.copy_to_host(c.type, {read_.data() + bytes, c.type.bytes()}));
+      copies.begin(c.values, c.type, {read_.data() + bytes, c.type.bytes()});
       bytes += c.type.bytes();
     }
-    for (const pjrt::event& e : reading_) e.wait("read the metrics");
+    copies.wait("read the metrics");
     const std::byte* at = read_.data();
     for (const unread_sums& c : calls) {
       const auto each = [&](auto zero) {

@@ -98,6 +98,9 @@ constexpr platform_traits traits_of_platform(std::string_view platform) {
           .depthwise_by_element = platform == "tpu"};
 }
 
+/// The rows of each replica, when so many samples are cut into parts of equal size; the last ones may be padding.
+constexpr int rows_of_replica(int samples, int replicas) { return samples / replicas + (samples % replicas != 0); }
+
 struct module_options {
   int rows = 0;                 // of each replica
   int replicas = 1;             // the rows of a batch lie in their order

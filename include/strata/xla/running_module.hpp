@@ -41,7 +41,7 @@ class device_state {
 
 /// What `used` has moves to memory that lasts until the process ends, because devices may still use it.
 template <class T>
-void keep_for_ever(T& used) {
+void keep_forever(T& used) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<T>;
   const std::lock_guard lock(mutex);
@@ -98,7 +98,7 @@ class module_call {
   /// A call that may never end: it is not waited for, and keeps its memory until the process ends.
   void give_up() {
     if (!is_running_) return;
-    keep_for_ever(*this);
+    keep_forever(*this);
     is_running_ = false;
   }
   /// A result that is no state.
@@ -220,7 +220,7 @@ class staged_steps {
   /// What is sent may never arrive: it is not waited for, and keeps its memory until the process ends. There are no steps then.
   void give_up() {
     if (sent_.empty()) return;
-    keep_for_ever(*this);
+    keep_forever(*this);
     steps_ = 0;
   }
   /// There are no steps from now on. What is still sent is waited for when the next one is added.
@@ -258,7 +258,11 @@ class staged_steps {
     const auto copy_rows = [&](const void* all) {
       const std::size_t of_row = own.size() / std::size_t(rows), size = all ? of_row * std::size_t(present) : 0;
       if (size > 0) std::memcpy(own.data(), static_cast<const std::byte*>(all) + std::size_t(replica) * own.size(), size);
-      std::ranges::fill(own.subspan(size), std::byte{});  // padding
+      // Padding repeats the first row: what is finite for each sample, such as its logarithm, is so for padding. Where the
+      // replica has no sample, its gradients are not added.
+      for (std::size_t at = size; at < own.size(); at += of_row)
+        size > 0 ? void(std::copy_n(own.data(), of_row, own.data() + at))
+                 : void(std::fill_n(own.data() + at, of_row, std::byte{}));
     };
     switch (a.what) {
       case stablehlo::role::input:

@@ -407,7 +407,7 @@ TEST_CASE("steps that fail when an epoch ends are told by what needs the device 
     machine::fail_next_capture();
     executor.end_totals();
     CHECK(error_of([&] { asks(executor, batch); }) ==
-          "the last steps of an epoch were counted, but not computed: CUDA: a graph of a step: out of memory");
+          "the last steps of an epoch were not computed: CUDA: a graph of a step: out of memory");
     CHECK(error_of([&] { asks(executor, batch); }) == "no error");
     executor.release_samples();
   };

@@ -276,6 +276,7 @@ abi::error* error_get_code(abi::error_code* a) {
 }
 abi::error* plugin_initialize(abi::nothing*) { return nullptr; }
 abi::error* event_destroy(abi::event_only* a) {
+  if (a->event && as<event>(a->event)->to) violation("a copy to the host is given up before it has ended");
   buried("event", as<event>(a->event));
   return nullptr;
 }

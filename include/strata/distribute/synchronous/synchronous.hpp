@@ -17,6 +17,7 @@
 #include <strata/distribute/counted_optimizer.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/host_side.hpp>
+#include <strata/distribute/lost_steps.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/distribute/zero.hpp>
@@ -106,7 +107,7 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, nothing> windows_;
   [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, nothing> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
-  mutable std::optional<error> lost_steps_;                                          // see end_totals
+  detail::lost_steps lost_steps_;                                                    // see end_totals
   bool keeps_totals_ = false;
   long expected_steps_ = 1;
   std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
@@ -142,19 +143,19 @@ class synchronous_executor
   /// Throws what end_totals() has left. With zero, throws strata::error if a process was lost while the parameters of a step were
   /// exchanged; with zero<3> also after a step, until finish() or collect_slots().
   std::span<T> parameters() {
-    tell_lost_steps();
+    lost_steps_.report();
     refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<const T> parameters() const {
-    tell_lost_steps();
+    lost_steps_.report();
     refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<T> slots()
     requires(!keeps_slices)
   {
-    tell_lost_steps();
+    lost_steps_.report();
     return host_.slots(engine_);
   }
   void parameters_changed() {
@@ -291,10 +292,7 @@ class synchronous_executor
   /// here: then the next step, or what asks for the state first, throws that error, once.
   void end_totals() {
     keeps_totals_ = false;
-    STRATA_TRY { tell_expected_steps(); }
-    STRATA_CATCH(const error& failure) {
-      lost_steps_ = error({"the last steps of an epoch were counted, but not computed: ", failure.what()});
-    }
+    lost_steps_.keep_error_of([this] { tell_expected_steps(); });
   }
 
   /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
@@ -447,13 +445,8 @@ class synchronous_executor
             "two steps: continue from a snapshot, with backup_and_restore");
   }
 
-  void tell_lost_steps() const {
-    if (lost_steps_) [[unlikely]]
-      throw_exception(*std::exchange(lost_steps_, std::nullopt));
-  }
-
   void begin(purpose why, const samples<T>& batch) {
-    tell_lost_steps();
+    lost_steps_.report();
     engine_.begin(why, batch, seed_.fork(std::uint64_t(step()) + (1ull << 32)), processes_.rank(), processes_.size());
   }
 

@@ -21,6 +21,8 @@ struct step_facts {
 
   /// The same with zeros in the rows that are no samples.
   tensor only_samples(tensor rows_of) const;
+  /// What this replica adds to a sum over all of them: nothing if it has no sample.
+  tensor if_any_sample(tensor of_replica) const;
   /// How many samples this replica has, a scalar of `number`.
   tensor sample_count() const;
   /// The sums over all replicas.
@@ -57,8 +59,8 @@ struct operation_call {
 ///   `tensor forward(operation_call&)`
 ///   `void backward(operation_call&)`   not where the operation has neither parameters nor a use in front of one
 ///   `tensor infer(operation_call&)`    where inference differs from forward
-/// Operations that are views, or the identity in inference, need none of it. There is one specialisation for an operation in all
-/// shapes: the types of tensors have them.
+/// Operations that are views need none of it; those that are the identity in inference do not need infer. There is one
+/// specialisation for an operation in all shapes: the types of tensors have them.
 template <class Operation>
 struct emission;
 

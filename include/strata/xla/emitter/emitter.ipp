@@ -15,7 +15,7 @@ STRATA_FUNCTION training_parts emit_gradients(program_emission& m) {
   // One operation for all sums over replicas.
   std::vector<tensor> all;
   for (const tensor t : parts.gradients)
-    if (t) all.push_back(t);
+    if (t) all.push_back(m.step.if_any_sample(t));
   all.push_back(sums);
   all = m.step.over_replicas(all);
   parts.sums = m.with_penalties(all.back());

@@ -156,7 +156,7 @@ tensor convolve(tensor a, tensor b, const char* layout, const window_2d& window,
 tensor gather_rows(tensor table, tensor indices);
 tensor scatter_add_rows(tensor_type table, tensor indices, tensor rows);
 
-/// The sums over all replicas, in one operation.
+/// The sums over all replicas, in one operation for all neighbours of the same element.
 std::vector<tensor> all_reduce(std::span<const tensor> parts, int replicas);
 
 }  // namespace strata::stablehlo

@@ -370,6 +370,15 @@ STRATA_FUNCTION tensor scatter_add_rows(tensor_type table, tensor indices, tenso
 
 STRATA_FUNCTION std::vector<tensor> all_reduce(std::span<const tensor> parts, int replicas) {
   if (replicas == 1 || parts.empty()) return {parts.begin(), parts.end()};
+  // Its operands are all of one element.
+  const auto other = std::ranges::find_if(parts, [&](tensor t) { return t.type().of != parts[0].type().of; });
+  if (other != parts.end()) {
+    const auto first = std::size_t(other - parts.begin());
+    std::vector<tensor> sums = all_reduce(parts.first(first), replicas);
+    const std::vector<tensor> others = all_reduce(parts.subspan(first), replicas);
+    sums.insert(sums.end(), others.begin(), others.end());
+    return sums;
+  }
   std::vector<tensor_type> types;
   for (const tensor t : parts) types.push_back(t.type());
   extents all;

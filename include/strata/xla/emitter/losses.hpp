@@ -112,14 +112,14 @@ struct focal_of_classes {
 template <loss_function L>
 struct loss_emission<L> {
   static tensor value(const loss_call& c) {
-    return detail::trace_rows<L::labels>(c.x, c.labels, c.targets, 1, [](std::span<const traced> prediction, auto truth) {
-      return std::vector<traced>{L::value(prediction, truth)};
-    })[0];
+    return detail::trace_rows<L::labels>(
+        L::name, c.x, c.labels, c.targets, 1,
+        [](std::span<const traced> prediction, auto truth) { return std::vector<traced>{L::value(prediction, truth)}; })[0];
   }
   static tensor gradient(const loss_call& c) {
     const std::size_t n = std::size_t(detail::size_of_row(c.x));
     std::vector<tensor> columns =
-        detail::trace_rows<L::labels>(c.x, c.labels, c.targets, n, [&](std::span<const traced> prediction, auto truth) {
+        detail::trace_rows<L::labels>(L::name, c.x, c.labels, c.targets, n, [&](std::span<const traced> prediction, auto truth) {
           std::vector<traced> dx(n);
           L::gradient(prediction, truth, std::span<traced>(dx));
           return dx;
@@ -142,6 +142,11 @@ struct loss_emission<L> {
         trace(c.x, [&] { return L::template slope_of<traced_math>(traced(c.x), traced(c.targets)); }), adds);
   }
 };
+
+/// A loss that says so: `static constexpr bool is_mean_of_elements = true`.
+template <loss_function L>
+  requires(L::is_mean_of_elements && !std::is_base_of_v<detail::any_element_wise, L>)
+struct loss_emission<L> : detail::mean_of_elements<L> {};
 
 template <>
 struct loss_emission<mean_squared_error> : detail::mean_of_elements<mean_squared_error> {};

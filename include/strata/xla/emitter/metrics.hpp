@@ -83,7 +83,7 @@ struct metric_emission<M> {
     } else if constexpr (detail::adds_several<M>) {
       const std::size_t n = M::sums(int(detail::size_of_row(c.predictions)));
       std::vector<tensor> all =
-          detail::trace_rows<Kind>(c.predictions, c.labels, c.targets, n, [&](std::span<const traced> p, auto truth) {
+          detail::trace_rows<Kind>(M::name, c.predictions, c.labels, c.targets, n, [&](std::span<const traced> p, auto truth) {
             std::vector<double> to(n);
             M::add(p, truth, std::span<double>(to));
             return std::vector<traced>(to.begin(), to.end());
@@ -92,7 +92,7 @@ struct metric_emission<M> {
       return detail::pairs_of_scalars(all);
     } else {
       return detail::mean_over_samples(
-          c, detail::trace_rows<Kind>(c.predictions, c.labels, c.targets, 1, [](std::span<const traced> p, auto truth) {
+          c, detail::trace_rows<Kind>(M::name, c.predictions, c.labels, c.targets, 1, [](std::span<const traced> p, auto truth) {
             return std::vector<traced>{M::measure(p, truth)};
           })[0]);
     }

@@ -118,11 +118,13 @@ STRATA_FUNCTION tensor counts_of_classes(const metric_call& c, double threshold)
 }
 
 STRATA_FUNCTION tensor sums_of_r2(const metric_call& c) {
-  const tensor p = as_rows(c.predictions), t = as_rows(c.targets), error = p - t;
+  // The host subtracts these sums from each other: in float nothing would be left where the mean is large.
+  const tensor p = convert(as_rows(c.predictions), element::f64), t = convert(as_rows(c.targets), element::f64), error = p - t;
   std::vector<tensor> columns;
   for (const tensor each : {t, t * t, error * error})
     columns.push_back(reshape(sum_per_channel(c.step.only_samples(each)), {p.extent(1), 1}));
-  const tensor parts[] = {reshape(c.step.sample_count(), {1}), reshape(concatenate(columns, 1), {3 * p.extent(1)})};
+  const tensor parts[] = {reshape(convert(c.step.sample_count(), element::f64), {1}),
+                          reshape(concatenate(columns, 1), {3 * p.extent(1)})};
   return pairs_of(concatenate(parts, 0));
 }
 STRATA_FUNCTION tensor sums_of_squares(const metric_call& c) {

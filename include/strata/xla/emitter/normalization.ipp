@@ -55,7 +55,7 @@ STRATA_FUNCTION void batch_norm_backward(operation_call& c, const batch_norm_set
   const tensor dz = scale_and_shift{s.scale, s.center}.gradient(c, z);
   if (!c.wants_dx[0]) return;
   if (s.frozen) return c.set_dx(dz * inverse);
-  const tensor parts[] = {sum_per_channel(dz), sum_per_channel(dz * z)};
+  const tensor parts[] = {sum_per_channel(dz), sum_per_channel(c.step.only_samples(dz * z))};
   const std::vector<tensor> sums = c.step.over_replicas(parts);
   const tensor count = elements_per_channel(c);
   const tensor mean = along_last_axis(sums[0] / count, z), mean_z = along_last_axis(sums[1] / count, z);

@@ -37,7 +37,8 @@ class program_emission {
   /// Arguments for the parameters, and for each input.
   void add_parameters_and_inputs();
   void forward(bool trains);
-  /// Sums of the losses and metrics, over this replica: (pairs, 2) as metric_sums, without the penalties.
+  /// Sums of the losses and metrics, over this replica: (pairs, 2) as metric_sums, without the penalties. All are f64 if one of
+  /// them is.
   tensor sums();
   /// Of each slot of the layout, over this replica; none where it is not trained.
   std::vector<tensor> gradients();

@@ -134,6 +134,8 @@ STRATA_FUNCTION tensor program_emission::sums() {
     (program.outputs[std::size_t(k)].labels == label_kind::sparse ? c.labels : c.targets) = truth(k);
     for (const auto metric : program.outputs[std::size_t(k)].metrics) all.push_back(metric(c));
   }
+  const bool is_double = std::ranges::any_of(all, [](tensor t) { return t.type().of == element::f64; });
+  for (tensor& t : all) t = convert(t, is_double ? element::f64 : program.number);
   return concatenate(all, 0);
 }
 
@@ -149,6 +151,7 @@ STRATA_FUNCTION tensor program_emission::with_penalties(tensor sums) {
   }
   if (!penalty) return sums;
   const tensor count = slice(sums, {0, 1}, {1, 2});
+  penalty = convert(penalty, sums.type().of);
   return sums + pad(reshape(penalty, {1, 1}) * count, {0, 0}, {sums.extent(0) - 1, 1}, {0, 0});
 }
 
@@ -185,10 +188,13 @@ STRATA_FUNCTION std::vector<tensor> program_emission::gradients() {
     const auto backward = program.code[std::size_t(i)].backward;
     if (!backward) throw_error({"the emission of operation ", n.operation->name, " has no backward"});
     backward(c);
+    const auto refuse = [&](const char* what, std::size_t k) {
+      throw_error({"the emission of operation ", n.operation->name, " computes no gradient of ", what, ' ', k});
+    };
     for (std::size_t k = 0; k < c.x.size(); ++k)
-      if (c.wants_dx[k] && c.dx[k]) add(n.input[k], c.dx[k]);
+      if (c.wants_dx[k]) c.dx[k] ? add(n.input[k], c.dx[k]) : refuse("input", k);
     for (std::size_t k = 0; k < owned.size(); ++k)
-      if (c.wants_dw[k]) of_parameters[owned[k]] = c.dw[k] ? c.dw[k] : filled(0, c.w[k]);
+      if (c.wants_dw[k]) c.dw[k] ? void(of_parameters[owned[k]] = c.dw[k]) : refuse("parameter", k);
   }
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (this->trains(s) && !of_parameters[s]) of_parameters[s] = filled(0, parameters[s]);

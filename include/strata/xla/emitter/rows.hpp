@@ -18,8 +18,10 @@ namespace detail {
 std::vector<traced> numbers_of_rows(tensor x);
 
 /// f(prediction, truth) of one row, with std::span<const traced> and, for sparse labels, each class; f returns some results.
+/// name: of the formula, for messages.
 template <label_kind Kind, class F>
-std::vector<tensor> trace_rows(tensor x, tensor labels, tensor targets, std::size_t results, F&& f) {
+std::vector<tensor> trace_rows(const char* name, tensor x, tensor labels, tensor targets, std::size_t results, F&& f) {
+  const set_for_now named(formula_name, name);
   const std::vector<traced> numbers = numbers_of_rows(as_rows(x));
   const std::span<const traced> prediction(numbers);
   const tensor like = filled(0, numbers[0].in(x));

@@ -14,10 +14,11 @@ namespace strata::stablehlo {
 
 class traced;
 
-/// What a comparison of traced numbers says. As a bool it is a fork in the road: `select_paths` takes both.
+/// What a comparison of traced numbers says. As a bool it is a branch: `select_paths` takes both ways.
 class traced_condition {
   tensor at_;
   bool known_ = false;
+  friend class traced;
 
  public:
   constexpr traced_condition(bool known) : known_(known) {}
@@ -105,6 +106,9 @@ class traced {
   friend traced ceil(traced x) { return record_unary("ceil", x); }
   friend traced erf(traced x);
   friend traced erfc(traced x);
+  /// As std::max and std::min, without two ways.
+  friend traced max(traced a, traced b) { return chosen(a < b, b, a); }
+  friend traced min(traced a, traced b) { return chosen(b < a, b, a); }
   friend traced pow(traced x, traced exponent) { return record_binary("power", x, exponent); }
 
  private:
@@ -119,6 +123,7 @@ class traced {
   static traced record_unary(const char* name, traced x);
   static traced record_binary(const char* name, traced a, traced b);
   static traced_condition record_comparison(const char* direction, traced a, traced b);
+  static traced chosen(traced_condition which, traced yes, traced no);
 };
 
 traced exp(traced);
@@ -140,6 +145,7 @@ struct traced_path {
   int runs = 0;           // of the formula, over all paths
 };
 inline thread_local traced_path* current_path = nullptr;
+inline thread_local const char* formula_name = "a formula";            // for messages
 inline thread_local std::vector<double>* step_scalars_made = nullptr;  // not null: a constant that is made is one of them
 inline thread_local const tensor* step_scalars_given = nullptr;        // a scalar for each of them, in the same order
 

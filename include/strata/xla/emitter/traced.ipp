@@ -8,9 +8,11 @@ namespace detail {
 STRATA_FUNCTION std::vector<traced> select_paths(traced_path& path, void* context, std::vector<traced> (*formula)(void*),
                                                  tensor like) {
   if (++path.runs > most_paths)
-    throw_error({"a formula has more than ", most_paths,
-                 " ways through its comparisons: it cannot be traced into a module of "
-                 "StableHLO; give its operation an emission (docs/contributing.md)"});
+    throw_error(
+        {formula_name, " has more than ", most_paths,
+         " ways through its comparisons, such as 13 comparisons that depend on different numbers: it cannot be traced into "
+         "a module of StableHLO. Where they choose between two numbers, max, min or abs is no comparison; or give it an "
+         "emission (docs/tpu.md)"});
   const std::size_t given = path.begun = path.decisions.size();
   std::vector<traced> results = [&] {
     const set_for_now here(current_path, &path);
@@ -71,6 +73,11 @@ STRATA_FUNCTION traced_condition traced::record_comparison(const char* direction
   const tensor like = a.at_ ? a.at_ : b.at_, left = a.in(like), right = b.in(like);
   if (left == right && std::string_view(direction) == "LT") return false;
   return compare(direction, left, right);
+}
+STRATA_FUNCTION traced traced::chosen(traced_condition which, traced yes, traced no) {
+  if (!which.at_) return which.known_ ? yes : no;
+  const tensor like = yes.at_ ? yes.at_ : no.at_;
+  return stablehlo::select(which.at_, yes.in(like), no.in(like));
 }
 STRATA_FUNCTION traced erf(traced x) {
   return x.at_ ? traced(x.at_.in().operation("chlo.erf", {x.at_}, x.at_.type())) : traced::known(std::erf(x.constant_));

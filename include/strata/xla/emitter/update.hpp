@@ -169,7 +169,11 @@ tensor_type slot_type(const Optimizer& optimizer, int k, const tensor_type& para
   return {parameter.of, {parameter.size() / columns + parameter.size() / rows}};
 }
 
-/// Updates parameters and slots. scalars: (n) as step_scalars_of, or none for n = 0.
+/// Up to this one, the rules of some steps are compared: see update.
+inline constexpr long last_compared_step = 1 << 20;
+
+/// Updates parameters and slots. scalars: (n) as step_scalars_of, or none for n = 0. The rules of the steps 0, 1, 3, 7, 15, ...
+/// must differ in these scalars only; throws strata::error otherwise. A rule that differs between those steps alone is not found.
 template <class Optimizer>
 void update(const Optimizer& optimizer, tensor scalars, std::span<updated_parameter> parameters) {
   std::vector<tensor> each;
@@ -183,13 +187,15 @@ void update(const Optimizer& optimizer, tensor scalars, std::span<updated_parame
     });
   };
   apply(0, 0.1, parameters);
-  std::vector<updated_parameter> later = before;
-  apply(7, 0.05, later);
-  for (std::size_t i = 0; i < later.size(); ++i)
-    if (!(later[i].weight == parameters[i].weight) || later[i].slots != parameters[i].slots)
-      throw_error({Optimizer::name,
-                   ": its rule has numbers that change from step to step and are not of type T, the argument of ",
-                   "with_rule: they cannot be traced into a module of StableHLO"});
+  for (long step = 1; step < last_compared_step; step = 2 * step + 1) {
+    std::vector<updated_parameter> later = before;
+    apply(step, 0.1 / double(step + 1), later);
+    for (std::size_t i = 0; i < later.size(); ++i)
+      if (!(later[i].weight == parameters[i].weight) || later[i].slots != parameters[i].slots)
+        throw_error({Optimizer::name,
+                     ": its rule has numbers that change from step to step and are not of type T, the argument of ",
+                     "with_rule: they cannot be traced into a module of StableHLO"});
+  }
 }
 
 }  // namespace stablehlo

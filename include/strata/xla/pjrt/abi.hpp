@@ -95,11 +95,6 @@ struct error_code {
 struct nothing {
   header head;
 };
-struct attributes_of_plugin {
-  header head;
-  const named_value* attributes;
-  std::size_t count;
-};
 struct event_only {
   header head;
   abi::event* event;
@@ -384,7 +379,6 @@ STRATA_PJRT_FUNCTION(0, error_destroy, abi::error_only, error);
 STRATA_PJRT_FUNCTION(1, error_message, abi::error_message, message_size);
 STRATA_PJRT_FUNCTION(2, error_get_code, abi::error_code, code);
 STRATA_PJRT_FUNCTION(3, plugin_initialize, nothing, head);
-STRATA_PJRT_FUNCTION(4, plugin_attributes, attributes_of_plugin, count);
 STRATA_PJRT_FUNCTION(5, event_destroy, event_only, event);
 STRATA_PJRT_FUNCTION(6, event_is_ready, abi::event_is_ready, is_ready);
 STRATA_PJRT_FUNCTION(8, event_await, event_only, event);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/abi.hpp>
@@ -21,7 +22,7 @@
 
 namespace strata::pjrt {
 
-/// What a plugin does later.
+/// A PJRT event: the end of something that a plugin does meanwhile, such as a copy or an execution.
 class event {
   const plugin* plugin_ = nullptr;
   abi::event* handle_ = nullptr;
@@ -115,8 +116,8 @@ class executable {
   explicit operator bool() const { return handle_; }
 
   std::size_t results() const { return results_; }
-  /// For client::load.
-  inline std::string serialized() const;
+  /// For client::load; none if the plugin cannot make it.
+  inline std::optional<std::string> serialized() const;
   /// Begins to run: arguments[replica][argument], results[replica][result]. The events are done when the replicas are; there are
   /// as many as replicas. Throws plugin_error; then no result has been made.
   inline void run(std::span<abi::buffer* const* const> arguments, std::size_t argument_count,
@@ -248,8 +249,11 @@ class client : public std::enable_shared_from_this<client> {
 
   /// What compiling a module depends on, besides its text: for keys of caches.
   std::string description(const stablehlo::module_text& module) const {
+    std::string ids;
+    for (const int id : ids_) ids += strata::detail::text_of({id, ' '});
     return strata::detail::text_of({platform_, '\n', version_, '\n', kind_, '\n', plugin_.minor_version(), '\n',
-                                    options_for(module, options_of_platform(platform_)), '\n', options_});
+                                    options_for(module, options_of_platform(platform_)), '\n', options_, '\n', ids, "of ",
+                                    devices_of_all_, " from ", first_of_all_});
   }
 
  private:
@@ -409,7 +413,7 @@ executable::~executable() {
   arguments->executable = handle_;
   of_->of_plugin().call_quietly(abi::functions::loaded_executable_destroy, arguments);
 }
-std::string executable::serialized() const {
+std::optional<std::string> executable::serialized() const {
   const detail::inner_executable inner(of_->of_plugin(), handle_);
   return detail::serialize(of_->of_plugin(), inner.handle());
 }

@@ -23,9 +23,10 @@
 namespace strata::pjrt {
 
 /// A folder with a file for each module, whose name is a digest of the module's text, the plugin's file and options, the version
-/// and the kind of its devices, the environment variables XLA_FLAGS and LIBTPU_INIT_ARGS, the contents of the file that XLA_FLAGS
-/// may name in place of flags and, where the device is this machine's processor, what it can do. What is damaged is compiled
-/// again. Compiled modules are code: only trusted users may write to the folder.
+/// and kind of its devices and their numbers among those of all processes, the environment variables XLA_FLAGS and
+/// LIBTPU_INIT_ARGS, the contents of the file that XLA_FLAGS may name in place of flags and, where the device is this machine's
+/// processor, what it can do. What is damaged is compiled again. Compiled modules are code: only trusted users may write to the
+/// folder.
 class executable_cache {
   std::filesystem::path folder_;
 
@@ -33,7 +34,8 @@ class executable_cache {
   /// Empty: nothing is kept. The folder is made when it is needed.
   explicit executable_cache(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
 
-  /// The module, from the folder or compiled. Throws what compiling throws, and strata::error if the folder cannot be written.
+  /// The module, from the folder or compiled; it is not kept if the plugin cannot serialize it. Throws what compiling throws, and
+  /// strata::error if the folder cannot be written.
   executable compile(const client& c, const stablehlo::module_text& module) const {
     if (folder_.empty()) return c.compile(module);
     const std::string name = key(c, module);
@@ -43,13 +45,14 @@ class executable_cache {
     }
     STRATA_CATCH(const error& failure) {}  // unreadable, or of a version that the plugin no longer takes
     executable e = c.compile(module);
-    const std::string bytes = e.serialized();
+    const std::optional<std::string> bytes = e.serialized();
+    if (!bytes) return e;
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
     if (failure) io::fail_on_file("make the folder", folder_, failure.value());
     io::atomic_file to(file);
-    to.write(digest(name, bytes));
-    to.write(bytes);
+    to.write(digest(name, *bytes));
+    to.write(*bytes);
     to.commit();
     return e;
   }

@@ -104,8 +104,11 @@ inline std::filesystem::path find_plugin(std::string wanted = "") {
   std::string places;
   for (const fs::path& root : detail::homes_of_pythons())
     places += strata::detail::text_of({places.empty() ? "" : ", ", root.string()});
+  const bool is_active = !strata::detail::environment_variable("VIRTUAL_ENV").empty() ||
+                         !strata::detail::environment_variable("CONDA_PREFIX").empty();
   throw_error({"there is no PJRT plugin for ", wanted, " in the packages of the Pythons in ", places, ": install ", packages,
-               " with pip, or let STRATA_XLA_PLUGIN be the path of a plugin"});
+               " with pip", is_active ? "" : ", or activate the environment that has it (VIRTUAL_ENV is not set)",
+               ", or name the plugin by its path"});
 }
 
 }  // namespace strata::pjrt

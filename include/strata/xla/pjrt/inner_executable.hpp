@@ -1,6 +1,7 @@
 // What a compiler makes of a module: an executable that is not loaded on any device.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <strata/base/error.hpp>
 #include <strata/xla/pjrt/abi.hpp>
 #include <strata/xla/pjrt/plugin.hpp>
@@ -40,10 +41,11 @@ class inner_executable {
   abi::executable* handle() const { return handle_; }
 };
 
-inline std::string serialize(const plugin& p, const abi::executable* of) {
+/// None if the plugin cannot do it.
+inline std::optional<std::string> serialize(const plugin& p, const abi::executable* of) {
   abi::padded<abi::serialize> arguments;
   arguments->executable = of;
-  p.call("serialize", abi::functions::executable_serialize, arguments);
+  if (!p.call_if_implemented("serialize", abi::functions::executable_serialize, arguments)) return {};
   std::string bytes(arguments->bytes, arguments->size);
   if (arguments->destroy) arguments->destroy(arguments->owner);
   return bytes;

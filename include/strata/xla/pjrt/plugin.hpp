@@ -66,7 +66,7 @@ class plugin {
     destroy(e);
     return false;
   }
-  /// For destructors, which have no one to tell.
+  /// For destructors, which cannot throw.
   template <class Arguments>
   void call_quietly(const abi::function<Arguments>& f, abi::padded<Arguments>& arguments) const noexcept {
     if (has(f))
@@ -115,16 +115,16 @@ class plugin {
     using namespace abi::functions;
     const auto check = [this](const auto&... f) { (check_size(f), ...); };
     check(event_destroy, event_is_ready, event_await, client_process_index, device_description_process_index, client_create,
-          client_destroy, client_platform_name, client_platform_version, client_addressable_devices, client_compile,
-          client_buffer_from_host_buffer, device_description_id, device_description_kind, device_get_description,
-          executable_destroy, executable_num_outputs, executable_serialize, loaded_executable_destroy,
-          loaded_executable_get_executable, loaded_executable_execute, executable_deserialize_and_load, buffer_destroy,
-          buffer_dimensions, buffer_is_deleted, buffer_to_host_buffer, topology_create, topology_destroy,
+          client_destroy, client_platform_name, client_platform_version, client_devices, client_addressable_devices,
+          client_compile, client_buffer_from_host_buffer, device_description_id, device_description_kind, device_get_description,
+          executable_destroy, executable_num_outputs, executable_get_cost_analysis, executable_serialize,
+          loaded_executable_destroy, loaded_executable_get_executable, loaded_executable_execute, executable_deserialize_and_load,
+          buffer_destroy, buffer_dimensions, buffer_is_deleted, buffer_to_host_buffer, topology_create, topology_destroy,
           topology_get_device_descriptions, compile);
   }
   template <class Arguments>
   void check_size(const abi::function<Arguments>& f) const {
-    if (!has(f)) return;  // told when it is called
+    if (!has(f)) return;  // `call` reports it
     abi::padded<Arguments> arguments;
     arguments->head.struct_size = 1;
     abi::error* const e = raw(f, arguments);

@@ -54,8 +54,9 @@ class process_values {
   }
   template <class Arguments>
   static void give(Arguments& a, std::string_view value) {
-    a.value = std::copy(value.begin(), value.end(), new char[value.size() + 1]) - value.size();
+    a.value = new char[value.size()];
     a.value_size = value.size();
+    std::ranges::copy(value, a.value);
     a.destroy_value = [](char* given) { delete[] given; };
   }
   template <class Arguments, class F>
@@ -66,6 +67,10 @@ class process_values {
     }
     STRATA_CATCH(const std::exception& failure) {
       const std::string_view what = failure.what();
+      return (*a.callback_error)(int(code), what.data(), what.size());
+    }
+    STRATA_CATCH_ALL {
+      constexpr std::string_view what = "an unknown exception";
       return (*a.callback_error)(int(code), what.data(), what.size());
     }
   }

@@ -16,8 +16,9 @@ namespace strata::pjrt {
 
 /// What a compiler says about a module.
 struct compiled_ahead {
-  std::string serialized;              // for client::load on such devices
-  std::map<std::string, double> cost;  // "flops", "bytes accessed", "optimal_seconds", ...: estimates of XLA. Empty for CUDA
+  std::string serialized;  // for client::load on such devices; empty if the plugin cannot make it
+  std::map<std::string, double>
+      cost;  // "flops", "bytes accessed", "optimal_seconds", ...: estimates of XLA, as far as it has some
 };
 
 /// A group of devices, such as "v5e:2x4", by which a plugin compiles without having them.
@@ -71,7 +72,7 @@ class topology {
       throw_error({"the plugin ", plugin_.path().string(), " cannot compile ahead of time"});
     if (abi::error* const e = plugin_.raw(abi::functions::compile, arguments)) plugin_.fail("compile", e, module.text);
     const detail::inner_executable executable(plugin_, arguments->executable);
-    return {detail::serialize(plugin_, executable.handle()), cost(executable.handle())};
+    return {detail::serialize(plugin_, executable.handle()).value_or(""), cost(executable.handle())};
   }
 
  private:
@@ -81,7 +82,7 @@ class topology {
     arguments->executable = executable;
     if (!plugin_.call_if_implemented("cost analysis", abi::functions::executable_get_cost_analysis, arguments)) return out;
     for (std::size_t i = 0; i < arguments->count; ++i)
-      if (const abi::named_value& v = arguments->properties[i]; v.kind == abi::value_kind::float32)
+      if (const abi::named_value& v = arguments->properties[i]; v.kind == abi::value_kind::float32 && v.float32 >= 0)
         out[std::string(v.name, v.name_size)] = double(v.float32);
     return out;
   }
