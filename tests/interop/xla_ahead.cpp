@@ -41,7 +41,7 @@ void compile(std::string_view wanted, const char* name, const auto& optimizer, c
   trainer model{Network{}, optimizer, Loss{}, accuracy{}, precision};
   for (int replicas : {1, on.devices.devices()}) {
     const std::clock_t begin = std::clock();
-    pjrt::compiled_ahead step = compile_step(model, on.devices, 64 * replicas - 1, replicas, on.platform);
+    pjrt::compiled_ahead step = compile_step(model, on.devices, 64 * replicas - 1, replicas);
     std::printf("%s %d %zu %g %g %g %.1f\n", name, replicas, step.serialized.size(), step.cost["flops"],
                 step.cost["bytes accessed"], step.cost["optimal_seconds"], double(std::clock() - begin) / CLOCKS_PER_SEC);
     std::fflush(stdout);

@@ -6,10 +6,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mock_pjrt.hpp>
 #include <numeric>
+#include <strata/strata.hpp>
+#include <strata/xla/compile_step.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/executable_cache.hpp>
 #include <strata/xla/running_module.hpp>
@@ -289,6 +292,48 @@ TEST_CASE("an error of compiling shows the line of the module") {
         "MISTAKE");
 }
 
+TEST_CASE("a module is compiled ahead of time for the first devices of a topology") {
+  const nothing_left end;
+  const pjrt::topology four(mock(), "4");
+  CHECK(four.devices() == 4);
+  CHECK(four.platform() == "tpu");
+  const pjrt::compiled_ahead made = four.compile(step(2));
+  CHECK(made.serialized.starts_with("mock 3 2\nmodule @step"));
+  CHECK(made.cost == std::map<std::string, double>{{"flops", 100}});  // of the others there is no estimate
+  CHECK(error_of([&] { four.compile(step(8)); }) == "the module is for 8 replicas, but the topology has 4 devices");
+  stablehlo::module_text wrong = step(1);
+  wrong.text = "module @step {\n  MISTAKE\n}";
+  CHECK(contains(error_of([&] { four.compile(wrong); }), "The line of the module is:   MISTAKE"));
+  CHECK(contains(error_of([] { pjrt::topology(mock(), "moon"); }), "no such topology: moon"));
+  for (const char* function : {"topology_get_device_descriptions", "device_description_id", "compile", "executable_serialize",
+                               "executable_get_cost_analysis"}) {
+    observed().failing_function = function;
+    CHECK(contains(error_of([] { pjrt::topology(mock(), "4").compile(step(1)); }), "injected"));
+  }
+  // What a plugin cannot do is left out.
+  observed().failing_function = "executable_get_cost_analysis";
+  observed().failing_code = 12;
+  CHECK(four.compile(step(1)).cost.empty());
+  observed().failing_function = "executable_serialize";
+  CHECK(four.compile(step(1)).serialized.empty());
+}
+
+TEST_CASE("the step of a trainer is compiled for the platform of a topology") {
+  const nothing_left end;
+  using network = sequential<input<3>, dense<2, softmax>>;
+  trainer model{network{}, sgd{}, sparse_categorical_crossentropy{}, accuracy{}};
+  const pjrt::topology four(mock(), "4");
+  const std::string all = compile_step(model, four, 7).serialized, one = compile_step(model, four, 8, 1).serialized;
+  CHECK(all.starts_with("mock 3 2 1 0\n"));
+  CHECK(contains(all, "tensor<2x3xf32>"));
+  CHECK(contains(all, "all_reduce"));
+  CHECK(contains(one, "tensor<8x3xf32>"));
+  CHECK(!contains(one, "all_reduce"));
+  CHECK(error_of([&] { compile_step(model, four, 0); }) == "compile_step: a batch of 0 samples on 4 replicas");
+  CHECK(error_of([&] { compile_step(model, four, 8, 5); }) == "the module is for 5 replicas, but the topology has 4 devices");
+  CHECK(contains(compile_step(model, four, std::numeric_limits<int>::max(), 2).serialized, "tensor<1073741824x3xf32>"));
+}
+
 TEST_CASE("an option of the compiler that a plugin does not know is left out") {
   const nothing_left end;
   const auto c = pjrt::client::of(mock());
@@ -330,6 +375,10 @@ TEST_CASE("compiled modules are kept on disk, and made anew where they are damag
   CHECK(compiled() == 5);
   cache.compile(*c, step(2));
   CHECK(compiled() == 5);
+  observed().failing_function = "executable_serialize", observed().failing_code = 12;  // unimplemented: nothing to keep
+  cache.compile(*c, step(3));
+  cache.compile(*c, step(3));
+  CHECK(compiled() == 7);
 }
 
 TEST_CASE("a compiled module is not taken where flags or options differ") {

@@ -5,7 +5,6 @@
 #include <strata/xla/emitter/emitter.hpp>
 #include <strata/xla/pjrt/find_plugin.hpp>
 #include <strata/xla/pjrt/topology.hpp>
-#include <string_view>
 
 namespace strata {
 
@@ -15,17 +14,16 @@ namespace strata {
 /// libtpu needs no TPU for it, but asks a metadata server for a minute unless TPU_SKIP_MDS_QUERY is 1 in the environment.
 /// Throws strata::error and plugin_error.
 template <class Program, class Strategy>
-pjrt::compiled_ahead compile_step(trainer<Program, Strategy>& model, const pjrt::topology& on, int batch_size, int replicas = 0,
-                                  std::string_view platform = "tpu") {
+pjrt::compiled_ahead compile_step(trainer<Program, Strategy>& model, const pjrt::topology& on, int batch_size, int replicas = 0) {
   if (replicas == 0) replicas = on.devices();
   if (batch_size < 1 || replicas < 1)
     throw_error({"compile_step: a batch of ", batch_size, " samples on ", replicas, " replicas"});
   const int rows = stablehlo::rows_of_replica(batch_size, replicas);
-  return on.compile(
-      stablehlo::training_module<Program>(model.executor().optimizer(), {.rows = rows,
-                                                                         .replicas = replicas,
-                                                                         .is_padded = batch_size % replicas != 0,
-                                                                         .platform = stablehlo::traits_of_platform(platform)}));
+  return on.compile(stablehlo::training_module<Program>(model.executor().optimizer(),
+                                                        {.rows = rows,
+                                                         .replicas = replicas,
+                                                         .is_padded = batch_size % replicas != 0,
+                                                         .platform = stablehlo::traits_of_platform(on.platform())}));
 }
 
 }  // namespace strata

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <strata/xla/pjrt/abi.hpp>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace abi = strata::pjrt::abi;
@@ -560,6 +561,55 @@ abi::error* buffer_to_host_buffer(abi::buffer_to_host* a) {
   return nullptr;
 }
 
+/// A topology "N" has N devices, in another order than that of their numbers.
+struct topology {
+  std::vector<int> ids;
+  std::vector<abi::device_description*> descriptions;
+};
+abi::error* topology_create(abi::topology_create* a) {
+  const std::string name(a->name, a->name_size);
+  if (name.empty() || name.find_first_not_of("0123456789") != name.npos) return failure(3, "no such topology: " + name);
+  auto* t = born("topology", new topology);
+  for (int id = std::stoi(name); id-- > 0;) t->ids.push_back(id);
+  for (int& id : t->ids) t->descriptions.push_back(as<abi::device_description>(&id));
+  a->topology = as<abi::topology>(t);
+  return nullptr;
+}
+abi::error* topology_destroy(abi::topology_only* a) {
+  buried("topology", as<topology>(a->topology));
+  return nullptr;
+}
+abi::error* topology_platform_name(abi::text_of<abi::topology>* a) {
+  a->text = "tpu", a->size = 3;
+  return nullptr;
+}
+abi::error* topology_get_device_descriptions(abi::devices_of_topology* a) {
+  const topology* const t = as<topology>(a->topology);
+  a->descriptions = t->descriptions.data(), a->count = t->descriptions.size();
+  return nullptr;
+}
+abi::error* compile(abi::compile* a) {
+  abi::loaded_executable* loaded = nullptr;
+  abi::error* const e = load({a->program->code, a->program->code_size}, read_options(a->options, a->options_size), &loaded);
+  if (e) return e;
+  a->executable = as<abi::executable>(born("executable", new module(*as<module>(loaded))));
+  buried("loaded executable", as<module>(loaded));
+  return nullptr;
+}
+/// Costs that XLA knows, does not know, and of another type.
+abi::error* executable_get_cost_analysis(abi::cost_analysis* a) {
+  static const std::vector<abi::named_value> costs = [] {
+    std::vector<abi::named_value> all(3);
+    const std::pair<const char*, std::size_t> names[] = {{"flops", 5}, {"optimal_seconds", 15}, {"name", 4}};
+    for (std::size_t i = 0; i < all.size(); ++i) std::tie(all[i].name, all[i].name_size) = names[i];
+    all[0].kind = all[1].kind = abi::value_kind::float32;
+    all[0].float32 = 100, all[1].float32 = -2;
+    return all;
+  }();
+  a->properties = costs.data(), a->count = costs.size();
+  return nullptr;
+}
+
 // ---- the table
 
 constexpr int slots = 118;
@@ -616,6 +666,7 @@ const abi::api* make_table() {
   MOCK_PJRT_ENTER(client_buffer_from_host_buffer);
   MOCK_PJRT_ENTER(executable_destroy);
   MOCK_PJRT_ENTER(executable_num_outputs);
+  MOCK_PJRT_ENTER(executable_get_cost_analysis);
   MOCK_PJRT_ENTER(executable_serialize);
   MOCK_PJRT_ENTER(executable_deserialize_and_load);
   MOCK_PJRT_ENTER(loaded_executable_destroy);
@@ -625,6 +676,11 @@ const abi::api* make_table() {
   MOCK_PJRT_ENTER(buffer_dimensions);
   MOCK_PJRT_ENTER(buffer_is_deleted);
   MOCK_PJRT_ENTER(buffer_to_host_buffer);
+  MOCK_PJRT_ENTER(topology_create);
+  MOCK_PJRT_ENTER(topology_destroy);
+  MOCK_PJRT_ENTER(topology_platform_name);
+  MOCK_PJRT_ENTER(topology_get_device_descriptions);
+  MOCK_PJRT_ENTER(compile);
 #undef MOCK_PJRT_ENTER
   const char* const said = std::getenv("MOCK_PJRT");
   std::istringstream words(said ? said : "");

@@ -409,6 +409,7 @@ STRATA_PJRT_FUNCTION(68, buffer_is_deleted, abi::buffer_is_deleted, is_deleted);
 STRATA_PJRT_FUNCTION(70, buffer_to_host_buffer, buffer_to_host, event);
 STRATA_PJRT_FUNCTION(82, topology_create, abi::topology_create, topology);
 STRATA_PJRT_FUNCTION(83, topology_destroy, topology_only, topology);
+STRATA_PJRT_FUNCTION(84, topology_platform_name, text_of<topology>, size);
 STRATA_PJRT_FUNCTION(86, topology_get_device_descriptions, devices_of_topology, count);
 STRATA_PJRT_FUNCTION(89, compile, abi::compile, executable);
 #undef STRATA_PJRT_FUNCTION

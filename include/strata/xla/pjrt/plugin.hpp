@@ -120,7 +120,7 @@ class plugin {
           executable_destroy, executable_num_outputs, executable_get_cost_analysis, executable_serialize,
           loaded_executable_destroy, loaded_executable_get_executable, loaded_executable_execute, executable_deserialize_and_load,
           buffer_destroy, buffer_dimensions, buffer_is_deleted, buffer_to_host_buffer, topology_create, topology_destroy,
-          topology_get_device_descriptions, compile);
+          topology_platform_name, topology_get_device_descriptions, compile);
   }
   template <class Arguments>
   void check_size(const abi::function<Arguments>& f) const {

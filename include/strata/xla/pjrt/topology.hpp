@@ -55,6 +55,13 @@ class topology {
   ~topology() { destroy(); }
 
   int devices() const { return int(ids_.size()); }
+  /// "tpu", "cuda". Throws plugin_error.
+  std::string platform() const {
+    abi::padded<abi::text_of<abi::topology>> arguments;
+    arguments->of = handle_;
+    plugin_.call("describe the topology", abi::functions::topology_platform_name, arguments);
+    return {arguments->text, arguments->size};
+  }
   /// In the order of the plugin, which is not always that of the numbers.
   std::span<const int> ids() const { return ids_; }
 
