@@ -85,6 +85,24 @@ struct by_element {
   }
 };
 
+/// The square of the error, relative to the target.
+struct relative_square {
+  static constexpr auto name = "relative_square";
+  static constexpr label_kind labels = label_kind::dense;
+  static constexpr expected_shape output_shape(shape in) { return in; }
+  template <class T>
+  static T value(std::span<const T> p, std::span<const T> t) {
+    T sum{};
+    for (std::size_t i = 0; i < p.size(); ++i)
+      sum += (p[i] - t[i]) * (p[i] - t[i]) / (t[i] * t[i] + std::numeric_limits<T>::epsilon());
+    return sum;
+  }
+  template <class T>
+  static void gradient(std::span<const T> p, std::span<const T> t, std::span<T> dx) {
+    for (std::size_t i = 0; i < p.size(); ++i) dx[i] = 2 * (p[i] - t[i]) / (t[i] * t[i] + std::numeric_limits<T>::epsilon());
+  }
+};
+
 struct half {
   static constexpr auto name = "half";
   static constexpr expected_shape output_shape(shape in) { return in; }
@@ -361,6 +379,18 @@ TEST_CASE("a rule whose numbers would not change from step to step is refused") 
       doctest::Contains("forgetful: its rule has numbers that change from step to step"), strata::error);
   CHECK_THROWS_WITH_AS((hlo::training_module<program_of<network, mean_squared_error, late>>(late{}, {.rows = 4, .platform = {}})),
                        doctest::Contains("late: its rule has numbers that change from step to step"), strata::error);
+}
+
+TEST_CASE("limits of traced numbers are those of the program") {
+  const auto text_of_module = []<class Precision>(Precision) {
+    using network = sequential<input<3>, dense<2>>;
+    using all = program<network, relative_square, sgd, type_list<>, Precision>;
+    return hlo::training_module<all>(sgd{}, {.rows = 4, .platform = {}}).text;
+  };
+  CHECK(text_of_module(precision::f32{}).find(hlo::number_text(std::numeric_limits<float>::epsilon(), element::f32)) !=
+        std::string::npos);
+  CHECK(text_of_module(precision::f64{}).find(hlo::number_text(std::numeric_limits<double>::epsilon(), element::f64)) !=
+        std::string::npos);
 }
 
 TEST_CASE("a loss with too many ways says which one it is") {

@@ -29,6 +29,7 @@
 #include <strata/xla/pjrt/copies_to_host.hpp>
 #include <strata/xla/pjrt/executable_cache.hpp>
 #include <strata/xla/running_module.hpp>
+#include <strata/xla/unread_sums.hpp>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -80,10 +81,6 @@ class module_executor : public executor_defaults,
     stablehlo::module_options options;
     std::unique_ptr<running_module> module;
   };
-  struct unread_sums {
-    pjrt::buffer values;
-    stablehlo::tensor_type type;
-  };
   static constexpr std::size_t most_unread = 256;  // calls
   static constexpr long most_together = 1024;      // steps
   static constexpr std::chrono::microseconds most_pause{1000};
@@ -114,7 +111,7 @@ class module_executor : public executor_defaults,
   running_module* staged_for_ = nullptr;  // the module of the staged steps
   int staged_samples_ = 0;                // of the last staged step
   shared_call last_shared_{};             // that has begun
-  std::vector<unread_sums> unread_;       // of the calls that totals_ lacks
+  detail::unread_sums<Program> unread_;   // of the calls that totals_ lacks
   bool keeps_totals_ = false;
   totals_of_steps<Program> totals_;
   long steps_of_totals_ = 0;
@@ -123,7 +120,7 @@ class module_executor : public executor_defaults,
   bool has_error_ = false;        // see announce_error
   mutable detail::module_call inference_call_;
   mutable detail::staged_steps inference_batch_;
-  std::vector<std::byte> read_;    // sums of calls
+  detail::unread_sums<Program> evaluated_;
   detail::lost_steps lost_steps_;  // see end_totals
 
  public:
@@ -238,8 +235,7 @@ class module_executor : public executor_defaults,
       read_gradient(step_module);
     if (keeps_totals_) return {};
     metric_sums<Program> sums{};
-    read_sums(unread_, [&](const metric_sums<Program>& of_step) { sums = of_step; });
-    unread_.clear();
+    unread_.read(unread_.size(), [&](const metric_sums<Program>& of_step) { sums = of_step; });
     return sums;
   }
 
@@ -291,8 +287,9 @@ class module_executor : public executor_defaults,
     metric_sums<Program> sums{};
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums) {
-        const unread_sums all{std::move(inference_call_.result(i, 0)), r.type};
-        read_sums({&all, 1}, [&](const metric_sums<Program>& of_batch) { sums = of_batch; });
+        evaluated_.clear();
+        evaluated_.add(std::move(inference_call_.result(i, 0)), r.type);
+        evaluated_.read(1, [&](const metric_sums<Program>& of_batch) { sums = of_batch; });
       }
     return sums;
   }
@@ -372,7 +369,7 @@ class module_executor : public executor_defaults,
     parameters_.is_valid = slots_.is_valid = false;
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums)
-        unread_.push_back({std::move(call.result(i, 0)), r.type});
+        unread_.add(std::move(call.result(i, 0)), r.type);
   }
   /// Returns when all calls have ended. Throws the error of the first one that failed.
   void await_calls() const {
@@ -612,45 +609,13 @@ class module_executor : public executor_defaults,
       }
   }
 
-  /// f(sums) for each step of these calls.
-  void read_sums(std::span<const unread_sums> calls, const auto& f) {
-    static constexpr std::size_t numbers = 2 * std::tuple_size_v<metric_sums<Program>>;
-    std::size_t bytes = 0;
-    for (const unread_sums& c : calls) {
-      if (c.type.size() % std::int64_t(numbers) != 0)
-        throw_error({"the module has sums of ", c.type.text(), " instead of ", numbers / 2, " pairs"});
-      bytes += c.type.bytes();
-    }
-    read_.resize(std::max(read_.size(), bytes));
-    pjrt::copies_to_host copies(reading_);
-    bytes = 0;
-    for (const unread_sums& c : calls) {
-      copies.begin(c.values, c.type, {read_.data() + bytes, c.type.bytes()});
-      bytes += c.type.bytes();
-    }
-    copies.wait("read the metrics");
-    const std::byte* at = read_.data();
-    for (const unread_sums& c : calls) {
-      const auto each = [&](auto zero) {
-        std::array<decltype(zero), numbers> of_step;
-        for (const std::byte* const end = at + c.type.bytes(); at < end; at += sizeof of_step) {
-          std::memcpy(of_step.data(), at, sizeof of_step);
-          metric_sums<Program> sums;
-          for (std::size_t k = 0; k < sums.size(); ++k) sums[k] = {double(of_step[2 * k]), double(of_step[2 * k + 1])};
-          f(sums);
-        }
-      };
-      c.type.of == stablehlo::element::f64 ? each(0.0) : each(0.0f);
-    }
-  }
   void add_to_totals(std::size_t calls) {
-    read_sums(std::span(unread_).first(calls), [this](const metric_sums<Program>& of_step) {
+    unread_.read(calls, [this](const metric_sums<Program>& of_step) {
       for (std::size_t k = 0; k < of_step.size(); ++k) totals_.sums[k] += of_step[k];
       ++steps_of_totals_;
       totals_.last_loss = of_step[0].mean();
       if (totals_.first_bad_step == 0 && !std::isfinite(totals_.last_loss)) totals_.first_bad_step = steps_of_totals_;
     });
-    unread_.erase(unread_.begin(), unread_.begin() + std::ptrdiff_t(calls));
   }
 };
 

@@ -5,6 +5,7 @@
 #include <strata/program/program.hpp>
 #include <strata/xla/emitter/emission.hpp>
 #include <strata/xla/emitter/loop.hpp>
+#include <strata/xla/emitter/traced.hpp>
 
 namespace strata::stablehlo::detail {
 
@@ -31,6 +32,7 @@ struct program_code {
 class program_emission {
  public:
   program_emission(const program_code& program, const module_options& options, int replicas);
+  program_emission(const program_emission&) = delete;
 
   tensor add_argument(argument what);
   void add_result(argument what, tensor value);
@@ -65,6 +67,7 @@ class program_emission {
   /// The weight of the loss of each sample, and zero where a row is no sample.
   tensor weighted(int output, tensor of_samples);
 
+  const set_for_now<element> limits_;  // of the number that is traced
   std::vector<argument> arguments_, results_;
   std::vector<tensor> given_, returned_;
   std::vector<tensor> values_;            // of each node

@@ -22,7 +22,8 @@ STRATA_FUNCTION program_emission::program_emission(const program_code& program, 
            .mixed_bf16 = program.mixed_bf16,
            .rows = options.rows,
            .replicas = replicas,
-           .platform = options.platform} {
+           .platform = options.platform},
+      limits_(traced_numbers, program.number) {
   if (options.rows < 1 || options.replicas < 1)
     throw_error(
         {"a module needs at least one row and one replica, not ", options.rows, " rows and ", options.replicas, " replicas"});

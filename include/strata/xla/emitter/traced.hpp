@@ -146,6 +146,7 @@ struct traced_path {
 };
 inline thread_local traced_path* current_path = nullptr;
 inline thread_local const char* formula_name = "a formula";            // for messages
+inline thread_local element traced_numbers = element::f32;             // whose limits those of traced numbers are
 inline thread_local std::vector<double>* step_scalars_made = nullptr;  // not null: a constant that is made is one of them
 inline thread_local const tensor* step_scalars_given = nullptr;        // a scalar for each of them, in the same order
 
@@ -224,13 +225,20 @@ template <>
 inline constexpr strata::stablehlo::traced std::numbers::ln2_v<strata::stablehlo::traced> = std::numbers::ln2;
 template <>
 struct std::numeric_limits<strata::stablehlo::traced> {
+  using traced = strata::stablehlo::traced;
   static constexpr bool is_specialized = true;
-  static constexpr strata::stablehlo::traced min() { return double(std::numeric_limits<float>::min()); }
-  static constexpr strata::stablehlo::traced max() { return double(std::numeric_limits<float>::max()); }
-  static constexpr strata::stablehlo::traced lowest() { return double(std::numeric_limits<float>::lowest()); }
-  static constexpr strata::stablehlo::traced epsilon() { return double(std::numeric_limits<float>::epsilon()); }
-  static constexpr strata::stablehlo::traced infinity() { return std::numeric_limits<double>::infinity(); }
-  static constexpr strata::stablehlo::traced quiet_NaN() { return std::numeric_limits<double>::quiet_NaN(); }
+  static traced min() { return of_number(std::numeric_limits<float>::min(), std::numeric_limits<double>::min()); }
+  static traced max() { return of_number(std::numeric_limits<float>::max(), std::numeric_limits<double>::max()); }
+  static traced lowest() { return of_number(std::numeric_limits<float>::lowest(), std::numeric_limits<double>::lowest()); }
+  static traced epsilon() { return of_number(std::numeric_limits<float>::epsilon(), std::numeric_limits<double>::epsilon()); }
+  static constexpr traced infinity() { return std::numeric_limits<double>::infinity(); }
+  static constexpr traced quiet_NaN() { return std::numeric_limits<double>::quiet_NaN(); }
+
+ private:
+  static traced of_number(float in_float, double in_double) {
+    using namespace strata::stablehlo;
+    return strata::stablehlo::detail::traced_numbers == element::f64 ? in_double : double(in_float);
+  }
 };
 
 #if STRATA_DEFINES
