@@ -141,8 +141,10 @@ using samples_and_capacity = std::pair<int, int>;
 
 /// K: a kernel of a chain of operations. Forward, backward, leaf by leaf, and adding to gradients. Where P rounds operands of
 /// products, the reference gets the rounded ones: the chain is then a product and at most an activation whose slopes are 0 and 1.
+/// gets_rounded: so does the kernel.
 template <class K, class P, shape First, shape... More, class Op, class... Rest>
-void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_list<samples_and_capacity> cases) {
+void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_list<samples_and_capacity> cases,
+                    bool gets_rounded = false) {
   using T = typename P::value_type;
   constexpr shape inputs[] = {First, More...};
   constexpr std::size_t arity = 1 + sizeof...(More);
@@ -177,11 +179,13 @@ void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_l
     }
     std::vector<double> dy = numbers(10, n * out);
     constexpr bool rounds = !std::is_same_v<P, precision::f32> && !std::is_same_v<P, precision::f64>;
-    const auto exact_x = x, exact_w = w;
-    const auto exact_dy = dy;
-    if constexpr (rounds)
+    auto given_x = x, given_w = w;
+    auto given_dy = dy;
+    if constexpr (rounds) {
       for (std::vector<double>* operand : {&x[0], &w[0], &dy})
         for (double& each : *operand) each = double(machine::rounded_operand<P>(T(each)));
+      if (gets_rounded) given_x = x, given_w = w, given_dy = dy;
+    }
 
     std::vector<device_array<T>> dx, dw, weights, xs;
     std::vector<long> at;
@@ -191,16 +195,16 @@ void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_l
     o.count = count, o.random = random, o.first_sample = 7;
     o.leaves = {leaves, capacity, stride, 0};
     for (std::size_t k = 0; k < arity; ++k) {
-      xs.emplace_back(q, exact_x[k]);
+      xs.emplace_back(q, given_x[k]);
       dx.emplace_back(q, x[k].size(), T(NAN));
       o.x[k] = xs[k].data(), o.dx[k] = dx[k].data();
     }
     device_array<T> all_dw(q, std::size_t(stride * leaves) + 1, T(NAN));
     for (std::size_t p = 0; p < sizes.size(); ++p) {
-      weights.emplace_back(q, exact_w[p]);
+      weights.emplace_back(q, given_w[p]);
       o.w[p] = weights[p].data(), o.dw[p] = all_dw.data() + at[p];
     }
-    device_array<T> y(q, n * out, T(NAN)), from(q, exact_dy), saved(q, n * std::size_t(K::saved) + 1, T(NAN)),
+    device_array<T> y(q, n * out, T(NAN)), from(q, given_dy), saved(q, n * std::size_t(K::saved) + 1, T(NAN)),
         scratch(q, std::size_t(K::scratch) + n * std::size_t(K::scratch_per_sample) + 1, T(NAN));
     o.y = y.data(), o.dy = from.data(), o.saved = saved.data(), o.scratch = scratch.data();
 

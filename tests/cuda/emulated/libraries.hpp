@@ -14,13 +14,13 @@ namespace strata::test {
 template <class... A>
 using activation_of = std::tuple_element_t<0, std::tuple<A..., linear>>;
 
-/// How far results of a library may be from the reference, whose operands are rounded as the policy says. Tensor cores get floats
-/// from the libraries of a device as they are, and ignore the bits that TF32 does not have.
+/// Whether a library drops the bits of operands that the policy would round. Tensor cores get floats from the libraries of a
+/// device as they are, and ignore the bits that TF32 does not have. Such kernels are tested with operands that lack those bits.
 template <class P>
-inline constexpr double library_tolerance = 2e-5;
+inline constexpr bool drops_bits = false;
 #if defined(__CUDACC__)
 template <>
-inline constexpr double library_tolerance<precision::tf32> = 1e-3;
+inline constexpr bool drops_bits<precision::tf32> = true;
 #endif
 
 /// What the libraries can do, for the time of a test.
