@@ -61,7 +61,7 @@ TEST_CASE("a plugin with another interface is refused when it is loaded") {
   CHECK(
       contains(error_of_plugin("size 55 1000"), "wants 1000 bytes of arguments for loaded_executable_execute, but strata knows"));
   CHECK(contains(error_of_plugin("size 55 40"), "wants 40 bytes of arguments for loaded_executable_execute"));
-  CHECK(contains(error_of_plugin("blind"), "does not check the size of the arguments of event_destroy"));
+  CHECK(contains(error_of_plugin("unchecked"), "does not check the size of the arguments of event_destroy"));
   CHECK(contains(error_of_plugin("without 1"), "cannot tell its errors"));
 }
 

@@ -190,7 +190,7 @@ TEST_CASE("a formula is traced along each way through its comparisons") {
     return sum;
   };
   CHECK_THROWS_WITH_AS(hlo::trace(x, many), doctest::Contains("more than 4096 ways through its comparisons"), strata::error);
-  CHECK(runs == hlo::most_paths);
+  CHECK(runs == hlo::max_paths);
   // After that, no path is left behind.
   CHECK_THROWS_WITH_AS((void)bool(hlo::traced(x) > 0), "a comparison of traced numbers is a bool outside of select_paths",
                        strata::error);

@@ -81,9 +81,9 @@ class module_executor : public executor_defaults,
     stablehlo::module_options options;
     std::unique_ptr<running_module> module;
   };
-  static constexpr std::size_t most_unread = 256;  // calls
-  static constexpr long most_together = 1024;      // steps
-  static constexpr std::chrono::microseconds most_pause{1000};
+  static constexpr std::size_t max_unread = 256;  // calls
+  static constexpr long max_together = 1024;      // steps
+  static constexpr std::chrono::microseconds max_pause{1000};
   struct copy {
     arena<T> values;
     bool is_valid = true;    // equal to what the devices have
@@ -145,6 +145,7 @@ class module_executor : public executor_defaults,
     if constexpr (among_processes) end_calls();
   }
 
+  /// The plugin's devices.
   const pjrt::client& client() const { return *on_.client; }
   /// Of all processes.
   int replicas() const { return on_.replicas; }
@@ -212,6 +213,9 @@ class module_executor : public executor_defaults,
     }
   }
 
+  /// A training step with the global batch. Returns its sums, or between begin_totals and end_totals none. Throws
+  /// pjrt::plugin_error, communication_error if another process is lost, and strata::error where weights or steps were lost
+  /// before.
   metric_sums<Program> train_step(const samples<T>& batch) {
     lost_steps_.report();
     running_module& step_module = module_for(kind::training, batch);
@@ -243,7 +247,7 @@ class module_executor : public executor_defaults,
 
   /// Between begin_totals and end_totals, totals() is asked for after every n steps: where that is faster, they are one call.
   /// Their batches then lie on the host until the last one has come.
-  void expect_steps(long n) { together_ = on_.traits.loops ? int(std::clamp(n, 1L, most_together)) : 1; }
+  void expect_steps(long n) { together_ = on_.traits.loops ? int(std::clamp(n, 1L, max_together)) : 1; }
   /// From now on train_step returns no sums, and does not wait for the devices, until end_totals(). Returns false where the
   /// gradient is kept, which is that of each step.
   bool begin_totals(const metric_sums<Program>& so_far) {
@@ -281,6 +285,7 @@ class module_executor : public executor_defaults,
     operations::announce_error(what);
   }
 
+  /// The sums of loss and metrics of a batch. Throws like train_step.
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     running_module& m = module_for(kind::evaluation, batch);
     run(kind::evaluation, m, batch);
@@ -362,7 +367,7 @@ class module_executor : public executor_defaults,
   void begin(running_module& m, detail::staged_steps& from, int first, int steps) {
     detail::module_call& call = calls_[begun_ % 2];
     wait_for(call);
-    if (unread_.size() == most_unread) add_to_totals(most_unread - 1);  // all of them have ended but one
+    if (unread_.size() == max_unread) add_to_totals(max_unread - 1);  // all of them have ended but one
     m.begin(state_, from, first, steps, call);
     has_begun(call, steps > 1 ? "a loop of training steps" : "a training step", staged_samples_);
     ++begun_;
@@ -411,7 +416,7 @@ class module_executor : public executor_defaults,
     if (e.is_ready()) return;
     const auto began = std::chrono::steady_clock::now();
     const auto waits = watched_.await_call(call);
-    for (auto pause = std::chrono::microseconds(20); !e.is_ready(); pause = std::min(2 * pause, most_pause)) {
+    for (auto pause = std::chrono::microseconds(20); !e.is_ready(); pause = std::min(2 * pause, max_pause)) {
       std::this_thread::sleep_for(pause);
       watched_.check_call(call, began);
     }
@@ -443,7 +448,7 @@ class module_executor : public executor_defaults,
       };
       const bool may_wait = !has_error_ && std::uncaught_exceptions() == 0;
       STRATA_TRY {
-        for (const auto began = watched_.time(); may_wait && !has_ended(); std::this_thread::sleep_for(most_pause))
+        for (const auto began = watched_.time(); may_wait && !has_ended(); std::this_thread::sleep_for(max_pause))
           watched_.check("the last steps on the devices", began);
       }
       STRATA_CATCH(const communication_error& failure) {}

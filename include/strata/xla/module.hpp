@@ -66,6 +66,7 @@ enum class role {
   prediction      // index: of the output. (rows, shape...)
 };
 
+/// An argument or a result of a module.
 struct argument {
   role what{};
   int index = 0;
@@ -74,8 +75,9 @@ struct argument {
   int donated_to = -1;  // the result that takes over the memory of this argument
 };
 
+/// A module, and in which order it takes its arguments and returns its results.
 struct module_text {
-  std::string text;
+  std::string text;  // of StableHLO
   std::vector<argument> arguments, results;
   int replicas = 1;
 };
@@ -101,6 +103,7 @@ constexpr platform_traits traits_of_platform(std::string_view platform) {
 /// The rows of each replica, when so many samples are cut into parts of equal size; the last ones may be padding.
 constexpr int rows_of_replica(int samples, int replicas) { return samples / replicas + (samples % replicas != 0); }
 
+/// What a module is written for, besides its program.
 struct module_options {
   int rows = 0;                 // of each replica
   int replicas = 1;             // the rows of a batch lie in their order

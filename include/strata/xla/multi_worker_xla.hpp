@@ -19,6 +19,7 @@
 
 namespace strata {
 
+/// Options of multi_worker_xla.
 struct multi_worker_xla_options {
   std::string plugin{};                 // a path, "cuda" or "tpu"; empty: as xla has it
   std::filesystem::path cache{};        // a folder for compiled modules; empty: that of STRATA_XLA_CACHE, if it is set

@@ -118,6 +118,8 @@ class module_call {
 
 class staged_steps;
 
+/// A compiled module whose arguments and results are partly arrays of a device_state. All memory that a call needs on the host is
+/// made once.
 class running_module {
   std::shared_ptr<const pjrt::client> client_;
   pjrt::executable code_;

@@ -29,17 +29,17 @@ observations& observed() {
 namespace {
 
 template <class T>
-T* born(const char* kind, T* object) {
+T* created(const char* kind, T* object) {
   ++observed().alive[kind];
   return object;
 }
 template <class T>
-void buried(const char* kind, T* object) {
+void destroyed(const char* kind, T* object) {
   if (!object) return;
   --observed().alive[kind];
   delete object;
 }
-abi::error* failure(int code, std::string message) { return born("error", new abi::error{code, std::move(message)}); }
+abi::error* failure(int code, std::string message) { return created("error", new abi::error{code, std::move(message)}); }
 void violation(std::string what) { observed().violations.push_back(std::move(what)); }
 
 struct client {
@@ -156,22 +156,22 @@ struct execution {
   std::vector<std::weak_ptr<contents>> out;   // [device][result]; none where the array has been destroyed
   bool fails, has_ended = false;
   const client* spans = nullptr;  // the devices of all processes
-  int meeting = 0;                // the how many-th of those
+  int rendezvous = 0;             // which of those
 
   void end();
   /// Whether the other processes have begun it, too.
   bool is_ready() const {
     std::string begun;
     for (int p = 0; spans && !has_ended && p < spans->processes; ++p) {
-      if (abi::error* const e = spans->try_get(key(meeting, p), begun)) return buried("error", e), false;
+      if (abi::error* const e = spans->try_get(key(rendezvous, p), begun)) return destroyed("error", e), false;
       if (begun != identity()) return false;
     }
     return true;
   }
-  /// Other modules do not meet.
+  /// Only executions of equal modules begin together.
   std::string identity() const { return std::to_string(std::hash<std::string>()(what.text)); }
-  static std::string key(int meeting, int process) {
-    return "execution " + std::to_string(meeting) + " of " + std::to_string(process);
+  static std::string key(int rendezvous, int process) {
+    return "execution " + std::to_string(rendezvous) + " of " + std::to_string(process);
   }
 };
 struct event {
@@ -269,7 +269,7 @@ abi::error* injected(const char* name) {
   return failure(all.failing_code, all.failing_message);
 }
 
-void error_destroy(abi::error_only* a) { buried("error", a->error); }
+void error_destroy(abi::error_only* a) { destroyed("error", a->error); }
 void error_message(abi::error_message* a) { a->message = a->error->message.data(), a->message_size = a->error->message.size(); }
 abi::error* error_get_code(abi::error_code* a) {
   a->code = a->error->code;
@@ -278,7 +278,7 @@ abi::error* error_get_code(abi::error_code* a) {
 abi::error* plugin_initialize(abi::nothing*) { return nullptr; }
 abi::error* event_destroy(abi::event_only* a) {
   if (a->event && as<event>(a->event)->to) violation("a copy to the host is given up before it has ended");
-  buried("event", as<event>(a->event));
+  destroyed("event", as<event>(a->event));
   return nullptr;
 }
 abi::error* event_await(abi::event_only* a) {
@@ -292,7 +292,7 @@ abi::error* event_is_ready(abi::event_is_ready* a) {
   return nullptr;
 }
 abi::error* client_create(abi::client_create* a) {
-  auto* c = born("client", new client);
+  auto* c = created("client", new client);
   c->devices = {0, 1, 5, 4};  // ids need not be in order
   for (std::size_t i = 0; i < a->option_count; ++i) {
     const abi::named_value& o = a->options[i];
@@ -314,7 +314,7 @@ abi::error* client_create(abi::client_create* a) {
       e = c->get("devices of " + std::to_string(p), count);
       for (int d = 0; !e && d < std::stoi(count); ++d) c->others.push_back(10 * p + d);
     }
-    if (e) return buried("client", c), e;
+    if (e) return destroyed("client", c), e;
   }
   for (int& d : c->devices) c->handles.push_back(&d);
   a->client = as<abi::client>(c);
@@ -323,7 +323,7 @@ abi::error* client_create(abi::client_create* a) {
 abi::error* client_destroy(abi::client_only* a) {
   client* const c = as<client>(a->client);
   if (c && c->buffers > 0) violation("a client is destroyed before its arrays");
-  buried("client", c);
+  destroyed("client", c);
   return nullptr;
 }
 abi::error* client_platform_name(abi::text_of<abi::client>* a) {
@@ -375,7 +375,7 @@ abi::error* load(const std::string& text, std::vector<int> devices, abi::loaded_
   }
   module m = read_module(text);
   m.devices = std::move(devices);
-  *to = as<abi::loaded_executable>(born("loaded executable", new module(std::move(m))));
+  *to = as<abi::loaded_executable>(created("loaded executable", new module(std::move(m))));
   return nullptr;
 }
 abi::error* client_compile(abi::client_compile* a) {
@@ -387,12 +387,12 @@ abi::error* client_compile(abi::client_compile* a) {
   return load({a->program->code, a->program->code_size}, read_options(a->options, a->options_size), &a->executable);
 }
 abi::error* client_buffer_from_host_buffer(abi::buffer_from_host* a) {
-  auto* b =
-      born("buffer", new buffer{as<client>(a->client), *as<int>(a->device), {int(a->type), {a->extents, a->extents + a->rank}}});
+  auto* b = created("buffer",
+                    new buffer{as<client>(a->client), *as<int>(a->device), {int(a->type), {a->extents, a->extents + a->rank}}});
   ++b->of->buffers;
   b->holds->bytes.resize(b->type.bytes());
   b->holds->from = a->data;
-  auto* e = born("event", new event{.hangs = observed().uploads_hang});
+  auto* e = created("event", new event{.hangs = observed().uploads_hang});
   if (a->semantics == abi::host_semantics::immutable_only_during_call)
     b->holds->arrive();
   else
@@ -403,7 +403,7 @@ abi::error* client_buffer_from_host_buffer(abi::buffer_from_host* a) {
   return nullptr;
 }
 abi::error* executable_destroy(abi::executable_only* a) {
-  buried("executable", as<module>(a->executable));
+  destroyed("executable", as<module>(a->executable));
   return nullptr;
 }
 abi::error* executable_num_outputs(abi::number_of_executable* a) {
@@ -429,11 +429,11 @@ abi::error* executable_deserialize_and_load(abi::deserialize_and_load* a) {
   return load(bytes.substr(end + 1), devices, &a->executable);
 }
 abi::error* loaded_executable_destroy(abi::loaded_executable_only* a) {
-  buried("loaded executable", as<module>(a->executable));
+  destroyed("loaded executable", as<module>(a->executable));
   return nullptr;
 }
 abi::error* loaded_executable_get_executable(abi::executable_of_loaded* a) {
-  a->executable = as<abi::executable>(born("executable", new module(*as<module>(a->loaded))));
+  a->executable = as<abi::executable>(created("executable", new module(*as<module>(a->loaded))));
   return nullptr;
 }
 
@@ -462,7 +462,7 @@ void execution::end() {
   if (has_ended) return;
   std::string ignored;
   for (int p = 0; spans && p < spans->processes; ++p)
-    if (abi::error* const e = spans->get(key(meeting, p), ignored)) buried("error", e), fails = true;
+    if (abi::error* const e = spans->get(key(rendezvous, p), ignored)) destroyed("error", e), fails = true;
   if (std::exchange(has_ended, true)) return;
   for (const auto& c : in) {
     c->arrive();
@@ -510,8 +510,8 @@ abi::error* loaded_executable_execute(abi::execute* a) {
       execution{++observed().executions, m, {}, {}, std::exchange(observed().execution_fails, false)});
   observed().order.push_back("execute " + std::to_string(run->number));
   if (spans) {
-    run->spans = self, run->meeting = ++self->executions;
-    if (abi::error* const e = self->put(execution::key(run->meeting, self->process), run->identity())) return e;
+    run->spans = self, run->rendezvous = ++self->executions;
+    if (abi::error* const e = self->put(execution::key(run->rendezvous, self->process), run->identity())) return e;
   }
   for (std::size_t d = 0; d < a->device_count; ++d) {
     for (std::size_t i = 0; i < a->argument_count; ++i) {
@@ -522,14 +522,14 @@ abi::error* loaded_executable_execute(abi::execute* a) {
     }
     for (std::size_t k = 0; k < m.results.size(); ++k) {
       client* const of = as<buffer>(a->arguments[0][0])->of;
-      auto* out = born("buffer", new buffer{of, m.devices[d], m.results[k]});
+      auto* out = created("buffer", new buffer{of, m.devices[d], m.results[k]});
       ++of->buffers;
       out->holds->bytes.resize(out->type.bytes());
       out->holds->made_by = run;
       run->out.push_back(out->holds);
       a->results[d][k] = as<abi::buffer>(out);
     }
-    if (a->complete) a->complete[d] = as<abi::event>(born("event", new event{.ends = run}));
+    if (a->complete) a->complete[d] = as<abi::event>(created("event", new event{.ends = run}));
   }
   return nullptr;
 }
@@ -538,7 +538,7 @@ abi::error* buffer_destroy(abi::buffer_only* a) {
   if (b->holds->from) violation("an array is destroyed before its bytes have come");
   if (b->holds->users > 0) violation("an array is destroyed while an execution uses it");
   --b->of->buffers;
-  buried("buffer", b);
+  destroyed("buffer", b);
   return nullptr;
 }
 abi::error* buffer_dimensions(abi::extents_of_buffer* a) {
@@ -557,7 +557,7 @@ abi::error* buffer_to_host_buffer(abi::buffer_to_host* a) {
   for (std::size_t i = 0; i < a->layout->tiled.rank; ++i)
     if (a->layout->tiled.minor_to_major[i] != std::int64_t(a->layout->tiled.rank - 1 - i)) return failure(3, "not row-major");
   if (a->size < b->holds->bytes.size()) return failure(3, "too little room");
-  a->event = as<abi::event>(born("event", new event{.leaving = b->holds, .to = a->to}));
+  a->event = as<abi::event>(created("event", new event{.leaving = b->holds, .to = a->to}));
   return nullptr;
 }
 
@@ -569,14 +569,14 @@ struct topology {
 abi::error* topology_create(abi::topology_create* a) {
   const std::string name(a->name, a->name_size);
   if (name.empty() || name.find_first_not_of("0123456789") != name.npos) return failure(3, "no such topology: " + name);
-  auto* t = born("topology", new topology);
+  auto* t = created("topology", new topology);
   for (int id = std::stoi(name); id-- > 0;) t->ids.push_back(id);
   for (int& id : t->ids) t->descriptions.push_back(as<abi::device_description>(&id));
   a->topology = as<abi::topology>(t);
   return nullptr;
 }
 abi::error* topology_destroy(abi::topology_only* a) {
-  buried("topology", as<topology>(a->topology));
+  destroyed("topology", as<topology>(a->topology));
   return nullptr;
 }
 abi::error* topology_platform_name(abi::text_of<abi::topology>* a) {
@@ -592,8 +592,8 @@ abi::error* compile(abi::compile* a) {
   abi::loaded_executable* loaded = nullptr;
   abi::error* const e = load({a->program->code, a->program->code_size}, read_options(a->options, a->options_size), &loaded);
   if (e) return e;
-  a->executable = as<abi::executable>(born("executable", new module(*as<module>(loaded))));
-  buried("loaded executable", as<module>(loaded));
+  a->executable = as<abi::executable>(created("executable", new module(*as<module>(loaded))));
+  destroyed("loaded executable", as<module>(loaded));
   return nullptr;
 }
 /// Costs that XLA knows, does not know, and of another type.
@@ -618,12 +618,12 @@ struct table {
   void* more[slots];
 };
 std::size_t wanted_size[slots];
-bool is_blind = false;
+bool is_unchecked = false;
 
 /// Checks the size of the arguments, as every plugin does, and fails if it has been told to.
 template <auto Function, const auto& F, class Arguments>
 abi::error* checked(Arguments* a) {
-  if (!is_blind && a->head.struct_size < wanted_size[F.slot])
+  if (!is_unchecked && a->head.struct_size < wanted_size[F.slot])
     return failure(3, "Unexpected PJRT_Args size: expected " + std::to_string(wanted_size[F.slot]) + ", got " +
                           std::to_string(a->head.struct_size) + ". Check installed software versions.");
   if (abi::error* const e = injected(F.name)) return e;
@@ -642,7 +642,7 @@ const abi::api* make_table() {
   t = {};
   t.head.head.struct_size = sizeof t;
   t.head.major = 0, t.head.minor = 81;
-  is_blind = false;
+  is_unchecked = false;
   t.head.functions[abi::functions::error_destroy.slot] = reinterpret_cast<void*>(&error_destroy);
   t.head.functions[abi::functions::error_message.slot] = reinterpret_cast<void*>(&error_message);
 #define MOCK_PJRT_ENTER(name) enter<name, abi::functions::name>(t, &name)
@@ -692,8 +692,8 @@ const abi::api* make_table() {
     t.head.functions[slot] = nullptr;
   else if (what == "size" && words >> slot)
     words >> wanted_size[slot];
-  else if (what == "blind")
-    is_blind = true;
+  else if (what == "unchecked")
+    is_unchecked = true;
   return &t.head;
 }
 

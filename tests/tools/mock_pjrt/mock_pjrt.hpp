@@ -48,6 +48,6 @@ observations& observed();
 //   "minor N"       another version
 //   "without SLOT"  a function is missing
 //   "size SLOT N"   a function wants N bytes of arguments
-//   "blind"         no function checks sizes
+//   "unchecked"     no function checks sizes
 
 }  // namespace mock_pjrt

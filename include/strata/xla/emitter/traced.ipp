@@ -7,9 +7,9 @@ namespace strata::stablehlo {
 namespace detail {
 STRATA_FUNCTION std::vector<traced> select_paths(traced_path& path, void* context, std::vector<traced> (*formula)(void*),
                                                  tensor like) {
-  if (++path.runs > most_paths)
+  if (++path.runs > max_paths)
     throw_error(
-        {formula_name, " has more than ", most_paths,
+        {formula_name, " has more than ", max_paths,
          " ways through its comparisons, such as 13 comparisons that depend on different numbers: it cannot be traced into "
          "a module of StableHLO. Where they choose between two numbers, max, min or abs is no comparison; or give it an "
          "emission (docs/tpu.md)"});

@@ -20,6 +20,7 @@ inline abi::program program_of(std::string_view text) {
   return p;
 }
 
+/// Owns the executable that belongs to a loaded one, or that was compiled ahead of time.
 class inner_executable {
   const plugin& plugin_;
   abi::executable* handle_;
