@@ -72,6 +72,6 @@ int main(int count, char** arguments) {
     compare<bench::cnn>(wanted, "cnn", digits, adam{}, 64, {1, 2, 4, 8});
     compare<every_layer>(wanted, "every-layer", images, adam{.weight_decay = 0.01, .global_clipnorm = 0.5}, 32, {1, 2, 4, 8});
     compare<every_layer_of_words>(wanted, "every-layer-of-words", words, adam{}, 32, {1, 2, 4, 8});
-    compare<bench::resnet20>(wanted, "resnet20", photos, sgd{.learning_rate = 0.01, .momentum = 0.9}, 8, {1, 8});
+    compare<bench::resnet20>(wanted, "resnet20", photos, sgd{.learning_rate = 0.01, .momentum = 0.9}, 8, {1, 2, 4, 8});
   }
 }

@@ -81,7 +81,7 @@ class Build:
                 slow = SLOW_TO_COMPILE_BY_CLANG if "clang" in compiler else SLOW_TO_COMPILE
                 flags += [f"-fno-sanitize={slow}", "-fno-sanitize-recover=all"]
                 flags += CALLS_INSTEAD_OF_CHECKS if "clang" in compiler else []
-                flags += ["-mavx2", "-mfma"] if has_avx2() else []
+            flags += ["-mavx2", "-mfma"] if has_avx2() else []
             self.options += [f"-Db_sanitize={sanitizer}", "-Db_lundef=false"]
         flags += [] if "clang" in compiler else COLLECT_LATE
         self.options += [f"-Dcpp_args={' '.join(flags)}"]
