@@ -486,11 +486,11 @@ TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet
     };
   };
   observed() = {};
-  CHECK(tpu<>{.plugin = MOCK_PJRT}.devices().replicas == 4);
-  CHECK(tpu<>{.replicas = 2, .plugin = MOCK_PJRT}.devices().replicas == 2);
+  CHECK(tpu{tpu_vm{}, {.plugin = MOCK_PJRT}}.devices().replicas == 4);
+  CHECK(tpu{tpu_vm{}, {.replicas = 2, .plugin = MOCK_PJRT}}.devices().replicas == 2);
   observed().devices_of_other_hosts = 12;
   CHECK(
-      error_of([] { tpu<>{.plugin = MOCK_PJRT}.devices(); }) ==
+      error_of([] { tpu{tpu_vm{}, {.plugin = MOCK_PJRT}}.devices(); }) ==
       "tpu: the slice has 16 chips, of which this host has some only: tpu trains on the chips of one host, such as v5litepod-8, "
       "and multi_worker_xla on those of several");
   observed().devices_of_other_hosts = 0;

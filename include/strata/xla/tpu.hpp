@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <strata/base/error.hpp>
+#include <strata/base/reason.hpp>
+#include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/resolvers/environment.hpp>
 #include <strata/xla/choose_devices.hpp>
 #include <strata/xla/executor.hpp>
@@ -99,19 +101,24 @@ struct explicit_tpu {
   }
 };
 
-/// Trains on the chips of this host, all of them unless `replicas` says how many: `tpu{}` on a TPU VM, `tpu{gke_tpu{}}` in a pod.
-/// The plugin is libtpu (https://pypi.org/project/libtpu). The constructor of the trainer throws strata::error where there is no
-/// TPU, and on a slice of several hosts, on which multi_worker_xla trains.
+/// Options of tpu.
+struct tpu_options {
+  int replicas = 0;                     // chips; 0: all
+  std::string plugin = "tpu";           // or a path
+  std::filesystem::path cache{};        // a folder for compiled modules; empty: that of STRATA_XLA_CACHE, if it is set
+  std::vector<pjrt::option> options{};  // of the plugin
+};
+
+/// Trains on the chips of this host: `tpu{}` on a TPU VM, `tpu{gke_tpu{}}` in a pod, `tpu{tpu_vm{}, {.replicas = 4}}` on 4 of
+/// them. The plugin is libtpu (https://pypi.org/project/libtpu). The constructor of the trainer throws strata::error where there
+/// is no TPU, and on a slice of several hosts, on which multi_worker_xla trains.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/TPUStrategy
-template <tpu_resolver Resolver = tpu_vm>
+template <class Resolver = tpu_vm>
 struct tpu {
   static constexpr auto name = "tpu";
 
   Resolver resolver{};
-  int replicas = 0;
-  std::string plugin = "tpu";           // or a path
-  std::filesystem::path cache{};        // a folder for compiled modules; empty: that of STRATA_XLA_CACHE, if it is set
-  std::vector<pjrt::option> options{};  // of the plugin
+  tpu_options options{};
 
   template <class Program>
   using executor = module_executor<Program, detail::emitted_modules<Program>>;
@@ -126,9 +133,9 @@ struct tpu {
   module_devices devices() const {
     const tpu_hosts hosts = resolver();
     if (hosts.count > 1) refuse_several_hosts(hosts.count, " hosts");
-    if (plugin == "tpu" && tpu_chips() == 0)  // where libtpu would ask a metadata server for minutes
-      throw_error("tpu: this machine has no TPU: its PCI bus names none of Google's chips");
-    module_devices chosen = choose_devices(pjrt::find_plugin(plugin), options, replicas, cache);
+    if (options.plugin == "tpu" && tpu_chips() == 0)  // where libtpu would ask a metadata server for minutes
+      throw_error("tpu: this machine has no TPU: its PCI bus names none of Google's chips; xla{.plugin = \"cpu\"} runs anywhere");
+    module_devices chosen = choose_devices(pjrt::find_plugin(options.plugin), options.options, options.replicas, options.cache);
     if (const int all = chosen.client->devices_of_all_hosts(); all > chosen.client->devices())
       refuse_several_hosts(all, " chips, of which this host has some only");
     return chosen;
@@ -141,10 +148,19 @@ struct tpu {
                  "multi_worker_xla on those of several"});
   }
 };
+inline constexpr reason tpu_takes_a_resolver_and_options_such_as_tpu_vm_and_replicas_4{
+    "tpu takes a resolver and options: tpu{tpu_vm{}, {.replicas = 4}}"};
+
+template <class Given, const reason& Why>
+struct tpu<detail::refused_arguments<Given, Why>> : detail::refusing<tpu<>> {
+  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  using detail::refusing<tpu<>>::refusing;
+};
+
 tpu() -> tpu<>;
 template <tpu_resolver Resolver>
-tpu(Resolver) -> tpu<Resolver>;
-template <tpu_resolver Resolver>
-tpu(Resolver, int) -> tpu<Resolver>;
+tpu(Resolver, tpu_options = {}) -> tpu<Resolver>;
+template <class Given, class... More>
+tpu(Given, More...) -> tpu<detail::refused_arguments<Given, tpu_takes_a_resolver_and_options_such_as_tpu_vm_and_replicas_4>>;
 
 }  // namespace strata
