@@ -334,6 +334,29 @@ TEST_CASE("an error of the steps that were left at the end of an epoch is thrown
   CHECK(observed().violations.empty());
 }
 
+TEST_CASE("a step of a callback returns its sums, which do not belong to those of the epoch") {
+  trainer model = model_on(1, true);
+  auto& executor = model.executor();
+  executor.expect_steps(3);
+  executor.begin_totals({});
+  executor.train_step(batch(4));
+  const auto own = model.train_step(batch(4));
+  CHECK(own[0].count == 1);
+  CHECK(executor.step() == 2);
+  executor.train_step(batch(4));
+  CHECK(executor.totals().sums[0].count == 2);
+  executor.end_totals();
+  CHECK(executor.slots()[0] == 3);
+}
+
+TEST_CASE("after sums that could not be read, a step has its own") {
+  trainer model = model_on(1);
+  observed().failing_function = "buffer_to_host_buffer";
+  CHECK(contains(error_of([&] { model.train_step(batch(4)); }), "injected"));
+  model.train_step(batch(4));
+  CHECK(observed().calls["buffer_to_host_buffer"] == 2);  // one array each
+}
+
 TEST_CASE("a copy to the host that has begun is waited for, also where the next one cannot begin") {
   trainer model = model_on(1);
   model.train_step(batch(4));
@@ -500,6 +523,9 @@ TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet
   CHECK(pod({{"TPU_WORKER_HOSTNAMES", "localhost"}})().count == 1);
   const tpu_hosts second = pod({{"TPU_WORKER_HOSTNAMES", "a,b,c"}, {"TPU_WORKER_ID", "1"}})();
   CHECK((second.count == 3 && second.index == 1));
+  for (const char* const names : {"a,,b", ",", "a,b,", " "})
+    CHECK(error_of([&] { pod({{"TPU_WORKER_HOSTNAMES", names}, {"TPU_WORKER_ID", "0"}})(); }) ==
+          "gke_tpu: TPU_WORKER_HOSTNAMES is '" + std::string(names) + "', where a name is empty");
   CHECK(contains(error_of([&] { pod({{"TPU_WORKER_HOSTNAMES", "a,b"}})(); }), "names 2 hosts, but TPU_WORKER_ID is not set"));
   CHECK(contains(error_of([&] { pod({{"TPU_WORKER_HOSTNAMES", "a,b"}, {"TPU_WORKER_ID", "2"}})(); }), "TPU_WORKER_ID is 2, but"));
   CHECK(error_of([&] { tpu{pod({{"TPU_WORKER_HOSTNAMES", "a,b"}, {"TPU_WORKER_ID", "1"}})}.devices(); }) ==

@@ -43,6 +43,14 @@ class auto_executor {
   metric_sums<Program> train_step(const samples<T>& batch) {
     return visit(chosen_, [&](auto& e) { return e.train_step(batch); });
   }
+  metric_sums<Program> train_apart(const samples<T>& batch) {
+    return visit(chosen_, [&](auto& e) {
+      if constexpr (totalling_executor<std::remove_reference_t<decltype(e)>, Program>)
+        return e.train_apart(batch);
+      else
+        return e.train_step(batch);
+    });
+  }
   metric_sums<Program> finish() { return {}; }
   /// False where the chosen executor has no totals.
   bool begin_totals(const metric_sums<Program>& so_far) {

@@ -55,6 +55,7 @@ struct executor_defaults {
 /// One whose device adds up metric sums, so that a step need not wait for them, has
 ///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums; or false: it has no totals after all
 ///   `totals()`                       totals_of_steps: so_far and the sums of all steps since
+///   `train_apart(batch)`             train_step, which returns its sums at any time; they do not belong to the totals
 /// and one whose device may compute several steps in one call, too,
 ///   `expect_steps(n)`                totals() is asked for after every n steps of those
 /// and an executor that can freeze layers at run time has
@@ -88,6 +89,14 @@ concept executor = requires(E e, const E& k, const samples<typename Program::val
   e.observe(static_cast<kernel_observer*>(nullptr));
   { k.communicating() } -> std::same_as<double>;
   { k.waiting() } -> std::same_as<double>;
+};
+
+/// One whose device adds up metric sums.
+template <class E, class Program>
+concept totalling_executor = requires(E& e, const samples<typename Program::value_type>& batch) {
+  { e.begin_totals(e.totals().sums) } -> std::same_as<bool>;
+  e.end_totals();
+  { e.train_apart(batch) } -> std::same_as<metric_sums<Program>>;
 };
 
 inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose{"an executor has prepare(batch_size, purpose)"};

@@ -105,7 +105,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   using T = typename Program::value_type;
   using group_type = std::remove_reference_t<decltype(std::declval<Executor&>().group())>;
 
-  static constexpr bool has_totals = requires(Executor& e) { e.begin_totals(e.totals().sums); };
+  static constexpr bool has_totals = totalling_executor<Executor, Program>;
 
   Executor& executor_;
   erased_group<group_type> group_;

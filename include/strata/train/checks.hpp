@@ -62,10 +62,9 @@ void report_not_finite(const T* array, int n, long size, const std::string& wher
 
 /// The same of a batch that is no longer there. step: from 1.
 [[noreturn, gnu::cold, gnu::noinline]] inline void report_bad_loss_of_step(int epoch, long step) {
-  throw_error(
-      {"epoch ", epoch + 1, ", step ", step,
-       ": the loss is nan or infinite: look for elements of its batch that are not finite (callback check_numerics on the "
-       "CPU), lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
+  throw_error({"epoch ", epoch + 1, ", step ", step,
+               ": the loss is nan or infinite: look for elements of its batch that are not finite (one_device names the sample), "
+               "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
 }
 
 /// The loss of a batch is nan or infinite: throws an error that says where that comes from.

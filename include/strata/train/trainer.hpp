@@ -93,6 +93,9 @@ class trainer {
     using refused = detail::filter_t<detail::is_no_trainer_extra, Extra...>;
     static_assert(sizeof(detail::spoken<typename detail::extra_verdict<refused>::type>()) > 0,
                   "the trainer does not know one of its arguments");
+    using repeated =
+        detail::argument_verdict<detail::repeated_extras<Extra...>, a_trainer_takes_one_strategy_one_precision_and_one_seed>;
+    static_assert(sizeof(detail::spoken<typename repeated::type>()) > 0, "an argument of the trainer is given twice");
   }
 
   /// Trains on a batch_source for `epochs`; returns loss and metrics of each. In a process that only serves others, such as a
@@ -236,7 +239,10 @@ class trainer {
     detail::check_arrays<Program>(batch);
     executor_.prepare(batch.count, purpose::training);
     detail::check_rows<Program>(batch, own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}, 0);
-    return executor_.train_step(batch);
+    if constexpr (totalling_executor<executor_type, Program>)
+      return executor_.train_apart(batch);  // a callback of fit may have called
+    else
+      return executor_.train_step(batch);
   }
 
   /// All weights and state in one block, laid out by layout_of_program<program_type>.

@@ -112,6 +112,8 @@ inline constexpr reason a_callback_that_changes_in_fit_cannot_be_const{
     "a callback whose hooks are not const, such as early_stopping, changes during fit: it cannot be const"};
 inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
     "after network, optimizer and loss come metrics, a strategy, a precision and a seed"};
+inline constexpr reason a_trainer_takes_one_strategy_one_precision_and_one_seed{
+    "a trainer has one strategy, one precision and one seed, and several metrics"};
 inline constexpr reason options_and_callbacks_go_to_fit_after_the_data{
     "options such as epochs and steps_per_execution, and callbacks, go to fit, after the data: model.fit(data, epochs(2))"};
 inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor{
@@ -502,6 +504,22 @@ struct predict_verdict {
   }
   using type = typename decltype(sentence())::type;
 };
+
+template <class Alike>
+struct second_of {
+  using type = type_list<>;
+};
+template <class First, class Second, class... More>
+struct second_of<type_list<First, Second, More...>> {
+  using type = type_list<Second>;
+};
+template <class T>
+struct is_seed : std::is_same<T, seed> {};
+/// Of the extra arguments of a trainer those of which there may be one only, where there is another before.
+template <class... Extra>
+using repeated_extras =
+    join_t<typename second_of<filter_t<is_strategy, Extra...>>::type, typename second_of<filter_t<is_precision, Extra...>>::type,
+           typename second_of<filter_t<is_seed, Extra...>>::type>;
 
 template <class Refused>
 struct extra_verdict : argument_verdict<Refused, a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed> {};

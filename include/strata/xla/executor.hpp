@@ -191,7 +191,6 @@ class module_executor : public executor_defaults,
     frozen_.clear();
     for (const bool is_frozen : slots) frozen_ += is_frozen ? '1' : '0';
     if (frozen_.find('1') == frozen_.npos) frozen_.clear();
-    std::ranges::fill(gradient_.span(), T(0));
   }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
@@ -218,6 +217,7 @@ class module_executor : public executor_defaults,
   /// before.
   metric_sums<Program> train_step(const samples<T>& batch) {
     lost_steps_.report();
+    if (!keeps_totals_) unread_.clear();  // of a step whose sums could not be read
     running_module& step_module = module_for(kind::training, batch);
     if (staged_for_ != &step_module) launch();
     if (staged().steps() == 0) await_sends(staged());
@@ -241,6 +241,18 @@ class module_executor : public executor_defaults,
     metric_sums<Program> sums{};
     unread_.read(unread_.size(), [&](const metric_sums<Program>& of_step) { sums = of_step; });
     return sums;
+  }
+
+  /// The same also between begin_totals and end_totals. Its sums do not belong to the totals.
+  metric_sums<Program> train_apart(const samples<T>& batch) {
+    if (!keeps_totals_) return train_step(batch);
+    totals();
+    const struct end_of_step {
+      bool& keeps_totals;
+      ~end_of_step() { keeps_totals = true; }
+    } end{keeps_totals_};
+    keeps_totals_ = false;
+    return train_step(batch);
   }
 
   metric_sums<Program> finish() { return {}; }
@@ -604,6 +616,7 @@ class module_executor : public executor_defaults,
   }
 
   [[gnu::cold, gnu::noinline]] void read_gradient(const running_module& m) {
+    if (!frozen_.empty()) std::ranges::fill(gradient_.span(), T(0));  // frozen parameters have no result
     detail::module_call& last = calls_[(begun_ + 1) % 2];
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& result = m.results()[i]; result.what == stablehlo::role::gradient) {

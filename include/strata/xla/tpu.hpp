@@ -61,13 +61,16 @@ inline tpu_hosts hosts_of_variables(const char* resolver, const environment_read
     return {};
   }
   tpu_hosts hosts;
+  if (names->find_first_not_of(" ,") == names->npos || (',' + *names + ',').find(",,") != std::string::npos)
+    throw_error({resolver, ": TPU_WORKER_HOSTNAMES is '", *names, "', where a name is empty"});
   hosts.count = 1 + int(std::count(names->begin(), names->end(), ','));
   const auto index = of.number("TPU_WORKER_ID", 0, most_processes);
   if (!index && hosts.count > 1)
     throw_error({resolver, ": TPU_WORKER_HOSTNAMES names ", hosts.count, " hosts, but TPU_WORKER_ID is not set"});
   hosts.index = index.value_or(0);
   if (hosts.index >= hosts.count)
-    throw_error({resolver, ": TPU_WORKER_ID is ", hosts.index, ", but TPU_WORKER_HOSTNAMES names ", hosts.count, " hosts"});
+    throw_error({resolver, ": TPU_WORKER_ID is ", hosts.index, ", but TPU_WORKER_HOSTNAMES names ", hosts.count,
+                 hosts.count == 1 ? " host" : " hosts"});
   return hosts;
 }
 }  // namespace detail

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <strata/callbacks/lambda_callback.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -223,6 +224,26 @@ TEST_CASE("callbacks of batches, steps_per_execution: the same bits, fewer looks
     have_devices(devices, std::uint64_t(devices));
     CHECK(trained<normalized>(devices, true, steps_per_execution(2)) == expected);
   }
+}
+
+TEST_CASE("a step of a callback returns its sums, which do not belong to those of the epoch") {
+  have_devices(1);
+  data_of<mlp> data(46);
+  const auto fit = [&](const auto& strategy) {
+    trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
+    metric_sum own{};
+    const lambda_callback once{.on_batch_end = [&](training_state& s) {
+      if (s.step == 2) own = model.train_step({data.x.data(), data.labels.data(), 7})[0];
+    }};
+    const history past =
+        model.fit(data.x, data.labels, epochs(2), batch_size(10), shuffle(false), steps_per_execution(2), once, verbosity::off);
+    return std::vector{float(own.sum), float(own.count), float(past["loss"][0]), float(past["loss"][1])};
+  };
+  const std::vector<float> expected = fit(one_device{});
+  CHECK(expected[1] == 7);
+  CHECK(difference(fit(one_device{gpu(0)}), {expected.begin(), expected.end()}) < 1e-5);
+  data.x[6 * 33] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(error_of([&] { fit(one_device{gpu(0)}); }).starts_with("epoch 1, step 4: the loss is nan or infinite"));
 }
 
 #if !defined(__CUDACC__)

@@ -109,6 +109,7 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
   detail::lost_steps lost_steps_;                                                    // see end_totals
   bool keeps_totals_ = false;
+  long steps_of_totals_ = 0, steps_before_totals_ = 0;  // since begin_totals; before the last train_apart of those
   long expected_steps_ = 1;
   std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
   arena<T> gradient_;                                                        // see keep_gradient
@@ -233,6 +234,28 @@ class synchronous_executor
   metric_sums<Program> train_step(const samples<T>& batch) {
     metric_sums<Program> out;
     this->together(this->bytes_of(out), [&] { out = try_step(batch); });
+    if (keeps_totals_) ++steps_of_totals_;
+    return out;
+  }
+  /// The same also between begin_totals and end_totals. Its sums do not belong to the totals.
+  metric_sums<Program> train_apart(const samples<T>& batch)
+    requires(totalling_engine<engine_type> && !among_processes)
+  {
+    if (!keeps_totals_) return train_step(batch);
+    const totals_of_steps<Program> before = totals();
+    metric_sums<Program> out;
+    {
+      const struct end_of_step {
+        bool& keeps_totals;
+        ~end_of_step() { keeps_totals = true; }
+      } end{keeps_totals_};
+      keeps_totals_ = false;
+      tell_expected_steps();
+      out = train_step(batch);
+    }
+    engine_.begin_totals(before.sums);  // a GPU has added this step, too
+    steps_before_totals_ = steps_of_totals_;
+    tell_expected_steps();
     return out;
   }
 
@@ -278,6 +301,7 @@ class synchronous_executor
     requires(totalling_engine<engine_type> && !among_processes)
   {
     engine_.begin_totals(so_far);
+    steps_of_totals_ = steps_before_totals_ = 0;
     keeps_totals_ = true;
     tell_expected_steps();
     return true;
@@ -286,7 +310,9 @@ class synchronous_executor
   totals_of_steps<Program> totals()
     requires(totalling_engine<engine_type> && !among_processes)
   {
-    return engine_.totals();
+    totals_of_steps<Program> all = engine_.totals();
+    if (all.first_bad_step > 0) all.first_bad_step += steps_before_totals_;
+    return all;
   }
   /// Does not throw, as an epoch may end with an error already. Steps that waited for others to be launched with them may fail
   /// here: then the next step, or what asks for the state first, throws that error, once.

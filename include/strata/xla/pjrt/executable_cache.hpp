@@ -44,12 +44,12 @@ class executable_cache {
       if (const std::optional<std::string> bytes = read(file, name)) return c.load(*bytes, module);
     }
     STRATA_CATCH(const error& failure) {}  // unreadable, or of a version that the plugin no longer takes
-    executable e = c.compile(module);
-    const std::optional<std::string> bytes = e.serialized();
-    if (!bytes) return e;
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
     if (failure) io::fail_on_file("make the folder", folder_, failure.value());
+    executable e = c.compile(module);
+    const std::optional<std::string> bytes = e.serialized();
+    if (!bytes) return e;
     io::atomic_file to(file);
     to.write(digest(name, *bytes));
     to.write(*bytes);
