@@ -419,6 +419,16 @@ TEST_CASE("evaluation and prediction, of fewer rows than were prepared") {
   CHECK(three == std::vector<float>{0, 1, 2, 3, 0, 1});  // two of replica 0, one of replica 1
 }
 
+TEST_CASE("the number of a processor's devices is checked before the plugin sees it") {
+  const auto error_for = [](auto value) {
+    return error_of([&] { (void)choose_devices(MOCK_PJRT, {{"cpu_device_count", value}}, 0, {}); });
+  };
+  for (const std::string& refused :
+       {error_for(std::string("4")), error_for(true), error_for(4.0f), error_for(std::int64_t(0)), error_for(std::int64_t(1025))})
+    CHECK(refused == "the option cpu_device_count takes a whole number, std::int64_t, from 1 to 1024");
+  CHECK(error_for(std::int64_t(3)) == "no error");
+}
+
 TEST_CASE("as many replicas as there are devices; a processor has as many as are asked for") {
   CHECK(model_on(0).executor().replicas() == 4);
   CHECK(model_on(6).executor().replicas() == 6);

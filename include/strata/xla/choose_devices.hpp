@@ -33,10 +33,16 @@ inline module_devices choose_devices(const std::filesystem::path& plugin, std::v
                                      std::filesystem::path cache) {
   if (replicas < 0) throw_error({"replicas is ", replicas, ": it must be at least 1, or 0 for all devices"});
   if (replicas > max_leaves) throw_error({"replicas is ", replicas, ": at most ", max_leaves, " can share a batch"});
+  constexpr std::string_view count = "cpu_device_count";
+  const auto counted = std::ranges::find(options, count, &pjrt::option::name);
+  const bool is_counted = counted != options.end();
+  if (is_counted) {  // the plugin would end the process for another type, and begins that many threads
+    const std::int64_t* const given = std::get_if<std::int64_t>(&counted->value);
+    if (!given || *given < 1 || *given > max_leaves)
+      throw_error({"the option ", count, " takes a whole number, std::int64_t, from 1 to ", max_leaves});
+  }
   const pjrt::plugin& p = pjrt::plugin::load(plugin);
   std::shared_ptr<const pjrt::client> client = pjrt::client::of(p, options);
-  constexpr std::string_view count = "cpu_device_count";
-  const bool is_counted = std::ranges::find(options, count, &pjrt::option::name) != options.end();
   if (client->platform() == "cpu" && !is_counted && replicas > client->devices()) {
     options.push_back({std::string(count), std::int64_t(replicas)});
     client = pjrt::client::of(p, options);

@@ -35,7 +35,10 @@ STRATA_FUNCTION std::vector<traced> select_paths(traced_path& path, void* contex
 
 STRATA_FUNCTION bool traced_condition::decide(tensor condition) {
   detail::traced_path* const path = detail::current_path;
-  if (!path) throw_error("a comparison of traced numbers is a bool outside of select_paths");
+  if (!path)
+    throw_error({detail::formula_name,
+                 " decides by a recorded number where its two ways cannot be joined, as in with_rule of an optimizer: compare in "
+                 "the rule"});
   for (const auto& known : path->decisions)
     if (known.condition == condition) return known.taken;
   path->decisions.push_back({condition, true});

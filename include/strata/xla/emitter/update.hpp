@@ -137,6 +137,7 @@ void apply_rule(const Rule& rule, updated_parameter& p) {
 template <class Optimizer, class F>
 std::vector<double> with_traced_rule(const Optimizer& optimizer, long step, double rate, const tensor* scalars, F&& f) {
   std::vector<double> made;
+  const set_for_now named(formula_name, static_cast<const char*>(Optimizer::name));
   const set_for_now given(step_scalars_given, scalars);
   const set_for_now record(step_scalars_made, &made);
   optimizer.template with_rule<traced>(step, rate, [&](const auto& rule) {
