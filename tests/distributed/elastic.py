@@ -100,12 +100,12 @@ class Training:
 
 
 class MeshTraining(Training):
-    """Of two groups of two workers, with pipelines_workers or mesh_workers; norms of gradients are not clipped."""
+    """Of two groups of two workers, with pipelines_workers or mesh_workers, whose gradients are clipped by their norm."""
     program = 'stages'
 
     def __init__(self, strategy, epochs=6, least=2, pause=25, heartbeat=2000, **more):
         self.arguments = [strategy]
-        self.environment = {'ELASTIC': str(least), 'PAUSE': str(pause), 'HEARTBEAT': str(heartbeat), 'EPOCHS': str(epochs), 'CLIPNORM': '0'} | more
+        self.environment = {'ELASTIC': str(least), 'PAUSE': str(pause), 'HEARTBEAT': str(heartbeat), 'EPOCHS': str(epochs)} | more
         self.want = expected_of_mesh(epochs)
         self.addresses = [f'127.0.0.1:{p}' for p in free_ports(4)]
         self.workers = [self.start(i) for i in range(4)]
@@ -114,7 +114,7 @@ class MeshTraining(Training):
 @functools.cache
 def expected_of_mesh(epochs):
     """Of one device."""
-    return digest(finish([start(['one_device'], program='stages', EPOCHS=str(epochs), CLIPNORM='0')])[0])
+    return digest(finish([start(['one_device'], program='stages', EPOCHS=str(epochs))])[0])
 
 
 class Times:

@@ -138,10 +138,8 @@ def _():
         check(last.startswith('communication_error: lost ') and words in last and training.name(1) in last and training.name(3) in last, last)
 
 
-@case('elastic and norms of the gradients of all processes, or one group: one sentence')
+@case('elastic and one group: one sentence')
 def _():
-    for out in finish(train('pipelines_workers', ELASTIC='2')):
-        check('error: adam takes norms of whole parameters, which several processes have, so that some could update' in out, out)
     for out in finish(train('workers', ELASTIC='2')):
         check('error: processes that divide the layers of a network cannot be elastic' in out, out)
 

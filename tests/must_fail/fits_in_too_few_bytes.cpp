@@ -1,4 +1,4 @@
-// error: activations_do_not_fit<.*in_bytes<1000>, .*at_least_bytes<[0-9]+>, .*because<.*so_much_is_needed_even_if_all_that_can_be
+// error: activations_do_not_fit<.*in_bytes<1000>, .*at_least_bytes<[0-9]+>, .*because<.*so_much_is_needed_for_one_sample_even_if_all_that_can_be
 // whole program
 #include <strata/program/fits_in.hpp>
 #include <strata/strata.hpp>

@@ -8,7 +8,6 @@
 #include <strata/program/print_plan.hpp>
 #include <strata/strata.hpp>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "error_of.hpp"
@@ -30,13 +29,17 @@ using images = sequential<input<12, 12, 3>, conv2d<16, 3, relu>, conv2d<16, 3, r
 template <class Network, class Backend>
 constexpr long bytes() {
   constexpr const auto& p = plan_of<program_of<Network>, Backend>;
-  return detail::bytes_of_activations(p, samples_in_cache<program_of<Network>, Backend, purpose::training>(), sizeof(float));
+  return detail::bytes_of_activations(p, samples_at_a_time<program_of<Network>, Backend, purpose::training>::of(), sizeof(float));
+}
+/// Of so many samples of the whole plan.
+template <class Network>
+constexpr long bytes_of_whole(int samples) {
+  return detail::bytes_of_activations(plan_of<program_of<Network>, cpu>, samples, sizeof(float));
 }
 
-template <class Network, class Backend>
-std::vector<float> trained(int threads, int leaves) {
+template <class Network>
+std::vector<float> trained(auto executor) {
   using P = program_of<Network>;
-  synchronous_executor<P, Backend> executor(adam{.learning_rate = 0.01}, 3, {.threads = threads, .leaves = leaves});
   executor.prepare(48, purpose::training);
   executor.prepare(48, purpose::inference);
   std::vector<float> out;
@@ -47,38 +50,62 @@ std::vector<float> trained(int threads, int leaves) {
   out.insert(out.end(), executor.parameters().begin(), executor.parameters().end());
   return out;
 }
+template <class Network, class Backend>
+std::vector<float> trained_by(compute_options options) {
+  return trained<Network>(synchronous_executor<program_of<Network>, Backend>(adam{.learning_rate = 0.01}, 3, options));
+}
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-template <class Network, long Bytes>
+template <class Network, long Bytes, int Samples, bool InPieces>
 void check_bits() {
   using backend = fits_in<Bytes, cpu>;
   static_assert(bytes<Network, cpu>() > Bytes && bytes<Network, backend>() <= Bytes);
-  static_assert(plan_of<program_of<Network>, backend>.piece_count > 1);
-  CHECK(same_bits(trained<Network, backend>(1, 1), trained<Network, cpu>(1, 1)));
-  CHECK(same_bits(trained<Network, backend>(2, 4), trained<Network, cpu>(1, 4)));
+  static_assert(samples_at_a_time<program_of<Network>, backend, purpose::training>::of() == Samples);
+  static_assert((plan_of<program_of<Network>, backend>.piece_count > 1) == InPieces);
+  CHECK(same_bits(trained_by<Network, backend>({.threads = 1, .leaves = 1}),
+                  trained_by<Network, cpu>({.threads = 1, .leaves = 1})));
+  const auto expected = trained_by<Network, cpu>({.threads = 1, .leaves = 4});
+  CHECK(same_bits(trained_by<Network, backend>({.threads = 2, .leaves = 4}), expected));
+  CHECK(same_bits(trained<Network>(mirrored<backend>{cpus(2), {.leaves = 4}}.template make<program_of<Network>>(
+                      adam{.learning_rate = 0.01}, 3)),
+                  expected));
 }
 }  // namespace
 
-TEST_CASE("what is computed again has the same bits") {
-  check_bits<deep, bytes<deep, cpu>() * 9 / 10>();
-  check_bits<deep, bytes<deep, cpu>() * 2 / 3>();
-  check_bits<images, bytes<images, cpu>() - 14'000>();
+TEST_CASE("what is computed again, or with fewer samples at a time, has the same bits") {
+  constexpr int in_cache = samples_in_cache<program_of<deep>, cpu, purpose::training>();
+  static_assert(in_cache > 32);
+  check_bits<deep, bytes<deep, cpu>() * 9 / 10, in_cache / 2, false>();
+  check_bits<deep, bytes_of_whole<deep>(8), 8, false>();
+  check_bits<deep, bytes_of_whole<deep>(8) * 9 / 10, 8, true>();
+  check_bits<deep, bytes_of_whole<deep>(1) - 1'000, 1, true>();
+  // Of images, one sample at a time takes less time than computing activations again.
+  check_bits<images, bytes_of_whole<images>(8) - 2'000, 4, false>();
+  check_bits<images, bytes_of_whole<images>(1) - 200, 1, true>();
 }
 
-TEST_CASE("other strategies take a budget, too") {
-  using P = program_of<deep>;
-  using backend = fits_in<bytes<deep, cpu>() * 9 / 10>;
-  auto executor = mirrored<backend>{cpus(2)}.make<P>(adam{}, 3);
-  static_assert(std::is_same_v<decltype(executor), synchronous_executor<P, backend>>);
-  CHECK(executor.parameters().size() > 0);
+TEST_CASE("a micro-batch of more samples than the budget allows is not computed together") {
+  using backend = fits_in<bytes_of_whole<deep>(8), cpu>;
+  prepared_plan<program_of<deep>, backend, purpose::training> plan;
+  plan.prepare(1, 48, 1, 64);
+  CHECK(plan.micro_batch() == 8);
+  prepared_plan<program_of<deep>, backend, purpose::training> smaller;
+  smaller.prepare(1, 48, 1, 3);
+  CHECK(smaller.micro_batch() == 3);
+  // Inference has a plan of its own, because of dropout.
+  prepared_plan<program_of<deep>, backend, purpose::inference> of_inference;
+  of_inference.prepare(1, 1000, 1, 0);
+  CHECK(detail::bytes_of_activations(plan_of<program_of<deep>, backend, purpose::inference>, of_inference.micro_batch(),
+                                     sizeof(float)) <= backend::most_bytes);
 }
 
 TEST_CASE("print_plan names the pieces") {
   std::ostringstream out;
-  print_plan<program_of<deep>, fits_in<bytes<deep, cpu>() * 2 / 3>>(out);
+  print_plan<program_of<deep>, fits_in<bytes_of_whole<deep>(8) * 9 / 10>>(out);
+  CHECK(contains(out.str(), ", for the samples of a micro-batch, at most 8\n"));
   CHECK(contains(out.str(), "pieces      computed again before their backward pass: %0 to %"));
   std::ostringstream whole;
   print_plan<program_of<deep>, cpu>(whole);

@@ -1,7 +1,7 @@
 // What a process needs for a training is a constant: it is compared with what is allocated.
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <numeric>
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/pipeline_among.hpp>
 #include <strata/distribute/process_memory.hpp>
@@ -45,6 +45,13 @@ constexpr double bytes_of_initializer = [] {
 
 constexpr training_sizes four{.batch = 64, .processes = 4, .leaves = 8};
 
+/// What the chief allocates for the slots of a snapshot.
+void saved_by(auto& executor, long planned) {
+  const long before = bytes_of_thread;
+  executor.collect_slots();
+  if (executor.group().is_chief()) CHECK(double(planned) == doctest::Approx(double(bytes_of_thread - before)).epsilon(0.05));
+}
+
 template <int Stage>
 void check_stage() {
   CAPTURE(Stage);
@@ -53,15 +60,19 @@ void check_stage() {
   static_assert(planned.total() > 0);
   const auto batch = random_batch<P>(four.batch, 1);
   traffic sent;
-  const long before = bytes_allocated;
+  std::vector<long> used(std::size_t{four.processes});
   for (const std::string& failure : among_machines({0, 0, 0, 0}, sent, [&](auto c) {
+         const long before = bytes_of_thread;
          synchronous_executor<P, typename stage::template backend<cpu>, fake_machines, stage> executor(
              adam{}, 3, {.threads = 1, .leaves = 8}, c);
          executor.prepare(four.batch, purpose::training);
          executor.train_step(batch.view());
+         used[std::size_t(c.rank())] = bytes_of_thread - before;
+         executor.finish();
+         if constexpr (Stage > 0) saved_by(executor, planned.whole_slots);
        }))
     CHECK(failure == "");
-  const double each = double(bytes_allocated - before) / four.processes - bytes_of_initializer<mlp>;
+  const double each = double(std::accumulate(used.begin(), used.end(), 0L)) / four.processes - bytes_of_initializer<mlp>;
   CHECK(double(planned.peak()) == doctest::Approx(each).epsilon(0.05));
 }
 
@@ -79,9 +90,10 @@ void check_alone(training_sizes sizes) {
 
 TEST_CASE("sizes that are none are refused") {
   for (const training_sizes sizes :
-       {training_sizes{}, {.batch = 64, .processes = 0}, {.batch = 64, .threads = 0}, {.batch = 64, .leaves = -1}, {.batch = -1}})
-    CHECK(error_of([&] { (void)process_memory_of<program_of<mlp>>(sizes); }) ==
-          "process_memory_of: batch, processes and threads are at least 1, and leaves at least 0");
+       {training_sizes{}, {.batch = 64, .processes = 0}, {.batch = 64, .threads = 0}, {.batch = 64, .slots = -1}, {.batch = -1}})
+    CHECK(error_of([&] { (void)process_memory_of<P>(sizes); }) ==
+          "process_memory_of: batch, processes and threads are at least 1, slots and micro_batch at least 0");
+  CHECK(error_of([] { (void)process_memory_of<P>({.batch = 64, .leaves = -1}); }).starts_with("compute_options: leaves is -1"));
 }
 
 TEST_CASE("one process: within 5 % of what it allocates") {
@@ -115,12 +127,13 @@ TEST_CASE("each place of a pipeline over processes: the same") {
              error_of([&] { executor.parameters(); }).starts_with("stages in processes: a process has a part of the parameters"));
          executor.finish();
          CHECK(executor.parameters().size() == layout_of_program<P>.size);
+         saved_by(executor, process_memory_of<P, strategy>(sizes, 0).whole_slots);
        }))
     CHECK(failure == "");
   for (int place = 0; place < 2; ++place)
     CHECK(double(process_memory_of<P, strategy>(sizes, place).peak()) == doctest::Approx(used[std::size_t(place)]).epsilon(0.05));
   CHECK(process_memory_table<P, strategy>(sizes).find("place 1") != std::string::npos);
-  CHECK(error_of([&] { (void)process_memory_of<P, strategy>(sizes, 2); }).starts_with("process_memory_of: "));
+  CHECK(error_of([&] { (void)process_memory_of<P, strategy>(sizes, 2); }) == "process_memory_of: there is no such place");
 }
 
 namespace {
@@ -133,10 +146,13 @@ void check_process_of(std::size_t processes, training_sizes sizes, double of_ini
   for (const std::string& failure : among_machines(std::vector<int>(processes), sent, [&](auto c) {
          const auto process = std::size_t(c.rank());
          const long before = bytes_of_thread;
-         auto executor = Strategy{c, {.threads = 1, .leaves = sizes.leaves}}.template make<P>(adam{}, 3);
+         auto executor =
+             Strategy{c, {.threads = 1, .leaves = sizes.leaves, .micro_batch = sizes.micro_batch}}.template make<P>(adam{}, 3);
          executor.prepare(sizes.batch, purpose::training);
          executor.train_step(batch.view());
          used[process] = double(bytes_of_thread - before) - of_initializers;
+         executor.finish();
+         saved_by(executor, planned(0).whole_slots);
        }))
     CHECK(failure == "");
   for (std::size_t p = 0; p < processes; ++p) CHECK(double(planned(int(p)).peak()) == doctest::Approx(used[p]).epsilon(0.05));
@@ -151,6 +167,10 @@ TEST_CASE("each process of a mesh: the same") {
   static_assert(planned.slots < process_memory_of<P>(sizes).slots * 2 / 3);
   constexpr double of_rank = bytes_of_initializer<network_of_rank<mlp, map, 2>>;  // after those of the whole network
   check_process_of<in_parts>(4, sizes, bytes_of_initializer<mlp> + of_rank, [&](int) { return planned; });
+  constexpr training_sizes fewer_at_a_time{.batch = 64, .leaves = 4, .micro_batch = 2};
+  static_assert(process_memory_of<P, in_parts>(fewer_at_a_time).activations < planned.activations);
+  check_process_of<in_parts>(4, fewer_at_a_time, bytes_of_initializer<mlp> + of_rank,
+                             [&](int) { return process_memory_of<P, in_parts>(fewer_at_a_time); });
   CHECK(process_memory_table<P, in_parts>(sizes).find("rank ") != std::string::npos);
   using in_stages = mesh_among<fake_machines, data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>>;
   check_process_of<in_stages>(4, sizes, bytes_of_initializer<mlp>,
@@ -158,6 +178,10 @@ TEST_CASE("each process of a mesh: the same") {
   using in_both = mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
   check_process_of<in_both>(4, sizes, bytes_of_initializer<mlp> + of_rank,
                             [&](int p) { return process_memory_of<P, in_both>(sizes, p / 2); });
+  // Six micro-batches of four leaves are four.
+  using in_six = mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<6>>, tensor_parallel<2, map>>;
+  static_assert(process_memory_of<P, in_six>({.batch = 96, .leaves = 4}, 0).messages ==
+                process_memory_of<P, in_both>({.batch = 96, .leaves = 4}, 0).messages);
 }
 
 TEST_CASE("as a table") {

@@ -242,7 +242,15 @@ TEST_CASE("processes that do not train alike are told so before the first step")
     CHECK(contains(why, "other samples, another order or other frozen layers, here '"));
 }
 
-TEST_CASE("processes with other learning rates, or other validation data") {
+TEST_CASE("processes with other learning rates or weights, or other validation data") {
+  for (const std::string& why : thrown_by_two([](auto& model, int rank) {
+         std::vector<float> weights(model.parameters().begin(), model.parameters().end());
+         if (rank == 0) weights[1] += 1;
+         model.set_parameters(weights);
+         model.fit(digits() | data::batch<32>, verbose::off);
+       }))
+    CHECK(contains(why,
+                   "process 1 does not train as process 0 does: other weights, which all processes have to load or set alike"));
   for (const std::string& why : thrown_by_two([](auto& model, int rank) {
          model.set_learning_rate(rank == 0 ? 0.1 : 0.25);
          model.fit(digits() | data::batch<32>, verbose::off);

@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <sstream>
+#include <strata/callbacks/check_numerics.hpp>
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
@@ -181,9 +183,14 @@ TEST_CASE("a mesh of groups of pipelines whose ranks divide layers: the bits of 
         "a batch of 22 samples cannot be cut into 2 groups of 2 micro-batches of equal size");
   using R = program<sequential<input<40>, dense<32, relu>, dense<44, softmax>>, sparse_categorical_crossentropy<>, adam,
                     type_list<accuracy, sparse_top_k_categorical_accuracy<3>>>;
-  using ends = tensor_parallel<4, layout_map<rule<"dense_1", by_classes>>>;
-  CHECK(trained<R>(mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, ends>{{.leaves = 4}}, 1, sizes) ==
-        trained<R>(ends{{.leaves = 4}}, 1, sizes));
+  using ends = tensor_parallel<2, layout_map<rule<"dense_1", by_classes>>>;
+  using halves = pipeline<balanced<2>, micro_batches<4>>;
+  const outcome by_ranks = trained<R>(ends{{.leaves = 4}}, 1, sizes);
+  CHECK(trained<R>(mesh<data_parallel<1>, halves, ends>{{.leaves = 4}}, 1, sizes) == by_ranks);
+  for (const std::string& each : in_processes(4, [&](const in_process& member) {
+         CHECK(trained<R>(mesh_among<in_process, data_parallel<1>, halves, ends>{member, {.leaves = 4}}, 1, sizes) == by_ranks);
+       }))
+    CHECK(each == "no error");
 }
 
 TEST_CASE("the same mesh where each place of each rank is a process") {
@@ -332,6 +339,25 @@ TEST_CASE("callbacks, snapshots, freezing and printing work with divided layers"
   CHECK(contains(plan, "\ndense_1  by columns  kernel (16, 5), bias (5,), input_kernel (8, 10)  all-gather of 20.00 B"));
 }
 
+TEST_CASE("check_numerics sees all ranks and groups of threads") {
+  std::vector<float> x(64 * 784, 0.5F);
+  const std::vector<int> labels(64, 3);
+  const auto said = [&](auto&& strategy, float weight) {
+    trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(3)};
+    std::vector<float> weights(model.parameters().begin(), model.parameters().end());
+    weights[12] = weight;  // of unit 12, which the second rank has
+    model.set_parameters(weights);
+    return error_of([&] { model.fit(x, labels, batch_size(64), verbosity::off, shuffle(false), check_numerics{}); });
+  };
+  CHECK(
+      contains(said(tensor_parallel<2, map>{}, std::numeric_limits<float>::infinity()),
+               "the output of dense (affine) is inf at sample 0 of the batch, element 12 of (16,); not finite before this step: "
+               "dense/kernel"));
+  x[50 * 784 + 5] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(contains(said(mesh<data_parallel<2>, tensor_parallel<2, map>>{}, 1),
+                 "the data is nan at sample 50 of the batch, number 5"));
+}
+
 TEST_CASE("errors of divided layers name what is wrong") {
   using P = program_with<net>;
   CHECK(error_of([] { tensor_parallel<2, map>{{.threads = -1}}.make<P>(adam{}, 5); }) ==
@@ -346,6 +372,10 @@ TEST_CASE("errors of divided layers name what is wrong") {
   });
   CHECK(failures[1] ==
         "the processes do not have the same divided layers: process 1 differs from process 0; here: dense by columns");
+  failures = in_processes(2, [&](const in_process& m) {
+    tensor_parallel_among<in_process, 2, map>{m, {.micro_batch = 8 * m.rank()}}.make<P>(adam{}, 5);
+  });
+  CHECK(failures[1] == "the processes do not have the same micro_batch: process 1 differs from process 0; here: 8");
   failures = in_processes(2, [&](const in_process& m) {
     using other = mesh_among<in_process, data_parallel<2>, tensor_parallel<1, map>>;
     m.rank() == 0 ? make(m, std::type_identity<map>{}) : void(other{m}.make<P>(adam{}, 5));

@@ -1,7 +1,10 @@
 // A hash that is the same on all machines. It finds differences; it does not resist attackers.
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string_view>
 
 namespace strata::detail {
@@ -29,5 +32,21 @@ constexpr U hash_of(std::string_view text) {
   hash.add(text);
   return hash.value();
 }
+
+/// Of a large array, a word at a time.
+inline std::uint64_t hash_of_words(std::span<const std::byte> bytes) {
+  fnv1a hash;
+  for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    hash.add(word);
+  }
+  std::uint64_t rest = 0;
+  std::memcpy(&rest, bytes.data(), bytes.size());
+  hash.add(rest);
+  return hash.value();
+}
+/// 52 bits of a hash, which a double holds.
+constexpr double as_double(std::uint64_t hash) { return double(hash >> 12); }
 
 }  // namespace strata::detail

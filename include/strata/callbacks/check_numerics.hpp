@@ -125,12 +125,13 @@ class check_numerics : kernel_observer {
                  number(reader, first, element),
                  {}};
     const std::lock_guard lock(mutex_);
-    if (found_ && found_->key() <= here.key()) return;
+    const bool same_place = found_ && found_->key() == here.key();  // seen by ranks that have parts of the layer
+    if (found_ && !same_place && found_->key() < here.key()) return;
     const auto& parameters = kernels_[std::size_t(of.call.group)].parameters;
     for (std::size_t k = 0; k < parameters.size(); ++k)
       if (!all_finite(reader, of.numbers.parameter[k], parameters[k].size))
         here.parameters += detail::text_of({here.parameters.empty() ? "" : ", ", parameters[k].name});
-    found_ = std::move(here);
+    if (!same_place || !here.parameters.empty()) found_ = std::move(here);
   }
 
   double number(const number_reader* reader, const void* first, std::size_t i) const {

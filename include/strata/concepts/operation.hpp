@@ -48,6 +48,8 @@ struct parameter {
 ///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
 ///   `static constexpr bool elementwise = true`  an element of the output depends only on that element of the input (sigmoid)
 ///   `static constexpr bool over_last_axis = true`  a row along the last axis depends only on that row of the input (softmax)
+///   `static constexpr bool shares_kernel = true`  computed by one kernel with the operation before it, its gradients may have
+///                                               other bits than computed by two (max pooling)
 ///   `static constexpr value_range makes`        which numbers it makes; of views and dropout those of its input
 ///   `static constexpr value_range takes`        which numbers a loss takes; the trainer refuses a network that makes others
 ///   `static constexpr label_kind labels`        it is a loss: an output of the network ends with it (loss_function)
@@ -90,7 +92,7 @@ struct operation_info {
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
   long (*multiply_adds)(shape in);              // null: not known, or none
-  bool whole_batch, folds, is_view, only_trains, looks_up, elementwise, over_last_axis, is_loss;
+  bool whole_batch, folds, is_view, only_trains, looks_up, elementwise, over_last_axis, shares_kernel, is_loss;
   value_range makes, takes;
 };
 
@@ -109,6 +111,8 @@ template <class Op>
 inline constexpr bool is_elementwise = requires { requires Op::elementwise; };
 template <class Op>
 inline constexpr bool is_over_last_axis = requires { requires Op::over_last_axis; };
+template <class Op>
+inline constexpr bool is_sharing_kernel = requires { requires Op::shares_kernel; };
 template <class Op>
 inline constexpr bool is_loss_operation = requires { Op::labels; };
 
@@ -171,6 +175,7 @@ inline constexpr operation_info info_of<Op> = {
     .looks_up = detail::is_look_up<Op>,
     .elementwise = detail::is_elementwise<Op>,
     .over_last_axis = detail::is_over_last_axis<Op>,
+    .shares_kernel = detail::is_sharing_kernel<Op>,
     .is_loss = detail::is_loss_operation<Op>,
     .makes = detail::range_made_by<Op>(),
     .takes = detail::range_taken_by<Op>(),

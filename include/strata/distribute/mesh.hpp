@@ -139,7 +139,7 @@ struct mesh<data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, Backend
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     compute_options of_place = options;
-    of_place.threads = Groups;
+    if (options.threads >= 0) of_place.threads = Groups;  // the executor refuses others
     return {std::move(optimizer), seed, of_place};
   }
 };

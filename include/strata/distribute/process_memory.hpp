@@ -1,7 +1,6 @@
 // How many bytes a process needs for a training, before it starts: a constant of the program, the strategy and the sizes.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <strata/base/reason.hpp>
 #include <strata/base/text.hpp>
@@ -28,11 +27,12 @@ struct training_sizes {
   int processes = 1;
   int threads = 1;             // of each process
   int leaves = 0;              // compute_options::leaves
+  int micro_batch = 0;         // compute_options::micro_batch
   int slots = 2;               // optimizer.slots(): 2 for adam
   bool shares_memory = false;  // processes of one machine read each other's messages in place, which counts for both
 };
 
-/// In bytes. Code, libraries, the data set and what the allocator keeps come on top: about 10 MB and the data.
+/// In bytes. Code, libraries, threads and what the allocator keeps come on top, 15 to 35 MB together, and the data set.
 struct process_memory {
   long parameters = 0;        // with their layouts for kernels
   long slots = 0;             // of the optimizer
@@ -40,11 +40,14 @@ struct process_memory {
   long activations = 0;       // and their gradients, and scratch of kernels
   long messages = 0;          // gradients and parameters on the way
   long whole_parameters = 0;  // zero<3>, and places: before the first step, and between two epochs
+  long whole_slots = 0;       // of the chief, if processes have slots of some parameters only: while it saves a snapshot
 
   /// During a step.
   constexpr long total() const { return parameters + slots + gradients + activations + messages; }
   /// At most.
   constexpr long peak() const { return total() + whole_parameters; }
+  /// At most, of the chief of a training with backup_and_restore.
+  constexpr long peak_with_snapshots() const { return peak() + whole_slots; }
 };
 
 namespace detail {
@@ -79,13 +82,14 @@ inline std::string in_binary_units(long bytes) {
 
 class memory_table {
   std::vector<std::vector<std::string>> rows_ = {
-      {"", "parameters", "slots", "gradients", "activations", "messages", "in a step", "at most"}};
+      {"", "parameters", "slots", "gradients", "activations", "messages", "in a step", "at most", "chief, saving"}};
 
  public:
   void add(const std::string& name, const process_memory& m) {
     std::vector<std::string>& row = rows_.emplace_back();
     row.push_back(name);
-    for (const long bytes : {m.parameters, m.slots, m.gradients, m.activations, m.messages, m.total(), m.peak()})
+    for (const long bytes :
+         {m.parameters, m.slots, m.gradients, m.activations, m.messages, m.total(), m.peak(), m.peak_with_snapshots()})
       row.push_back(in_binary_units(bytes));
   }
   std::string text() const { return aligned(rows_); }
@@ -148,6 +152,40 @@ constexpr void add_messages_of_groups(process_memory& to, int leaves, int groups
   to.gradients += trainable * bytes;
   if (shared) to.messages += (received + trainable - slice) * bytes;
 }
+
+/// Adds what `ranks` ranks that divide layers send each other for that many samples at a time: what one sends, what it receives
+/// and, with shares_memory, what it reads of others. sending: memories to send from.
+template <class Items>
+constexpr void add_messages_of_ranks(process_memory& to, long samples, long ranks, long bytes, bool shared, int sending) {
+  const long room =
+      std::max({elements_of_copies, elements_of_norms(ranks), samples * sent_of_a_sample<Items> + 16 * ranks}) + 16 * ranks;
+  to.messages += (room * (sending + ranks + (shared ? ranks - 1 : 0)) + elements_of_norms(ranks)) * bytes;
+}
+
+/// Of the pipelines of `groups` groups, each with one thread for each place.
+struct size_of_turns {
+  long samples = 0;        // of a micro-batch
+  long micro_batches = 0;  // of a step
+};
+template <class Program, class Backend>
+constexpr size_of_turns largest_turns(const leaf_policy& policy, int batch, int groups) {
+  size_of_turns most;
+  for (int count = 1; count <= batch; ++count) {
+    const batch_division d = policy(count);
+    for (const int own : {d.leaves / groups, (d.leaves + groups - 1) / groups}) {
+      const int samples = samples_of_turn<Program, Backend>(d.capacity, own, 1, 0);
+      if (own * groups >= d.leaves) most.samples = std::max(most.samples, long(samples));
+      most.micro_batches = std::max(most.micro_batches, long(own) * ((d.capacity + samples - 1) / samples));
+    }
+  }
+  return most;
+}
+
+constexpr void check_sizes(const training_sizes& how, bool has_place = true) {
+  if (how.batch < 1 || how.processes < 1 || how.threads < 1 || how.slots < 0 || how.micro_batch < 0)
+    throw_error("process_memory_of: batch, processes and threads are at least 1, slots and micro_batch at least 0");
+  if (!has_place) throw_error("process_memory_of: there is no such place");
+}
 }  // namespace detail
 
 /// The most that a process of the training needs: `process_memory_of<program_type, zero<2>>({.batch = 64, .processes = 4})`. The
@@ -155,8 +193,7 @@ constexpr void add_messages_of_groups(process_memory& to, int leaves, int groups
 template <class Program, class Sharding = zero<0>, class Backend = default_backend>
   requires detail::is_program<Program> && detail::stage_of_zero<Sharding>
 constexpr process_memory process_memory_of(const training_sizes& how) {
-  if (how.batch < 1 || how.processes < 1 || how.threads < 1 || how.leaves < 0)
-    throw_error("process_memory_of: batch, processes and threads are at least 1, and leaves at least 0");
+  detail::check_sizes(how);
   using T = typename Program::value_type;
   using backend = typename Sharding::template backend<Backend>;
   constexpr const auto& plan = plan_of<Program, backend>;
@@ -166,9 +203,7 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   constexpr int stage = Sharding::stage;
   constexpr bool two_plans = has_two_plans<Program, backend>, in_segments = stage >= 2 && plan.is_cut;
 
-  const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(how.processes))),
-                           multiply_adds_of<typename Program::network> > 4 * layout.trainable};
-  const batch_division most = policy.most(how.batch);
+  const batch_division most = leaf_policy_of<Program>(how.leaves, how.processes).most(how.batch);
   const long own_leaves = (most.leaves + how.processes - 1) / how.processes;
   const long window = in_segments ? plan.largest_segment() : 0, gradient = in_segments ? window : layout.trainable;
   const auto slice_of_all = [&](long elements) {  // the largest one: slices end with pieces
@@ -182,7 +217,8 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   const long state = layout.size - layout.trainable;
 
   process_memory out;
-  const int micro_batch = std::min(most.capacity, samples_in_cache<Program, backend, purpose::training>());
+  const int micro_batch =
+      std::min(most.capacity, how.micro_batch > 0 ? how.micro_batch : samples_in_cache<Program, backend, purpose::training>());
   out.parameters = (plan.derived + (two_plans ? inference.derived : 0)) * bytes;
   if (stage == 3 && in_segments) {
     out.parameters += (own + 2 * window + state) * bytes;
@@ -191,6 +227,7 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
     out.parameters += layout.size * bytes;
   }
   out.slots = how.slots * (stage >= 1 ? own : layout.trainable) * bytes;
+  if (stage >= 1) out.whole_slots = how.slots * layout.trainable * bytes;
   out.gradients = own_leaves * gradient * bytes;
   out.activations = detail::bytes_of_activations<Program, backend, purpose::training>(
       most.capacity, micro_batch, plan.needs_whole_leaf() ? int(own_leaves) : how.threads);
@@ -215,8 +252,7 @@ template <class Program, divides_layers Strategy>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
   using backend = typename Strategy::backend;
   using table_type = std::remove_cvref_t<decltype(backend::split::table)>;
-  if (how.batch < 1 || how.leaves < 0 || place < 0 || place >= table_type::places)
-    throw_error("process_memory_of: batch is at least 1, leaves at least 0, and place is that of a process");
+  detail::check_sizes(how, place >= 0 && place < table_type::places);
   constexpr const auto& table = backend::split::table;
   constexpr const auto& plan = plan_of<Program, backend>;
   constexpr const auto& stages = stage_plan_of<Program, backend>;
@@ -225,25 +261,15 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   constexpr auto trained = trained_ranges(layout);
   constexpr long bytes = long(sizeof(typename Program::value_type)), processes = table_type::places;
   constexpr int groups = detail::groups_of_strategy<Strategy>;
-  using network = whole_network_of<typename Program::network>;
-
-  const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(groups))),
-                           multiply_adds_of<network> > 4 * layout_of<typename network::items>.trainable};
+  const leaf_policy policy = leaf_policy_of<Program>(how.leaves, groups);
   const batch_division most = policy.most(how.batch);
-  long capacity = 0, room = 0;  // samples of a micro-batch, and micro-batches of a step
-  for (int count = 1; count <= how.batch; ++count) {
-    const batch_division d = policy(count);
-    for (const int own : {d.leaves / groups, (d.leaves + groups - 1) / groups}) {
-      const int samples = samples_of_turn<Program, backend>(d.capacity, own, 1, 0);
-      if (own * groups >= d.leaves) capacity = std::max(capacity, long(samples));
-      room = std::max(room, long(own) * ((d.capacity + samples - 1) / samples));
-    }
-  }
+  const auto [capacity, room] = detail::largest_turns<Program, backend>(policy, how.batch, groups);
 
   process_memory out;
   out.parameters = (arenas.size[place] + plan.derived + plan_of<Program, backend, purpose::inference>.derived) * bytes;
   out.whole_parameters = layout.size * bytes;
   out.slots = how.slots * arenas.trainable[place] * bytes;
+  if (place == 0) out.whole_slots = how.slots * layout.trainable * bytes;
   out.gradients = (most.leaves + groups - 1) / groups * arenas.trainable[place] * bytes;
   out.activations = (plan.scratch + capacity * plan.scratch_per_sample) * bytes;
   for (int s = 0; s < table_type::stages; ++s)
@@ -266,7 +292,7 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
 template <class Program, divides_into_ranks Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how) {
-  if (how.batch < 1 || how.leaves < 0) throw_error("process_memory_of: batch is at least 1, and leaves at least 0");
+  detail::check_sizes(how);
   using rank = typename Strategy::template program_of_rank<Program>;
   using backend = typename Strategy::backend_of_rank;
   using items = typename rank::items;
@@ -275,26 +301,22 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::ranks;
   constexpr int groups = Strategy::groups;
 
-  const leaf_policy policy{how.leaves, int(std::bit_ceil(unsigned(groups))),
-                           multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable};
-  const batch_division most = policy.most(how.batch);
+  const batch_division most = leaf_policy_of<Program>(how.leaves, groups).most(how.batch);
   const int own_leaves = (most.leaves + groups - 1) / groups;
-  const int samples = plan.needs_whole_leaf() ? samples_in_cache<rank, backend, purpose::training>()
-                                              : std::min(most.capacity, detail::samples_of_rank_at_a_time);
+  const int samples = plan.needs_whole_leaf()
+                          ? samples_in_cache<rank, backend, purpose::training>()
+                          : std::min(most.capacity, how.micro_batch > 0 ? how.micro_batch : detail::samples_of_rank_at_a_time);
 
   process_memory out;
   out.parameters = (layout.size + plan.derived) * bytes;
   if (has_two_plans<rank, backend>) out.parameters += plan_of<rank, backend, purpose::inference>.derived * bytes;
   out.whole_parameters = layout_of_program<Program>.size * bytes;
   out.slots = how.slots * layout.trainable * bytes;
+  out.whole_slots = how.slots * layout_of_program<Program>.trainable * bytes;
   out.gradients = own_leaves * layout.trainable * bytes;
   out.activations = detail::bytes_of_activations<rank, backend, purpose::training>(most.capacity, samples,
                                                                                    plan.needs_whole_leaf() ? own_leaves : 1);
-  const long room = std::max({detail::elements_of_copies, detail::elements_of_norms(ranks),
-                              samples * detail::sent_of_a_sample<items> + 16 * ranks}) +
-                    16 * ranks;
-  // What it sends and what it receives; of others what it reads.
-  out.messages = room * (1 + ranks + (how.shares_memory ? ranks - 1 : 0)) * bytes + detail::elements_of_norms(ranks) * bytes;
+  detail::add_messages_of_ranks<items>(out, samples, ranks, bytes, how.shares_memory, 1);
   detail::add_messages_of_groups(out, most.leaves, groups, layout.trainable, bytes, how.shares_memory);
   return out;
 }
@@ -314,16 +336,13 @@ template <class Program, divides_into_stages_of_ranks Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
   using rank = typename Strategy::template program_of_rank<Program>;
-  using split = typename Strategy::backend_of_rank::split;
   constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::ranks;
   process_memory out = process_memory_of<rank, detail::pipeline_of_rank<Strategy>>(how, place);
   out.whole_parameters += layout_of_program<Program>.size * bytes;
-  const long samples =
-      (how.batch + Strategy::groups - 1) / Strategy::groups / std::remove_cvref_t<decltype(split::table)>::micro_batches;
-  const long room = std::max({detail::elements_of_copies, detail::elements_of_norms(ranks),
-                              samples * detail::sent_of_a_sample<typename rank::items> + 16 * ranks}) +
-                    16 * ranks;
-  out.messages += room * (2 + ranks + (how.shares_memory ? ranks - 1 : 0)) * bytes + detail::elements_of_norms(ranks) * bytes;
+  if (place == 0) out.whole_slots += how.slots * layout_of_program<Program>.trainable * bytes;
+  const auto turns = detail::largest_turns<rank, typename Strategy::backend_of_rank>(
+      leaf_policy_of<rank>(how.leaves, Strategy::groups), how.batch, Strategy::groups);
+  detail::add_messages_of_ranks<typename rank::items>(out, turns.samples, ranks, bytes, how.shares_memory, 2);
   return out;
 }
 
@@ -357,18 +376,18 @@ std::string memory_of_places(const training_sizes& how) {
 }
 }  // namespace detail
 
-/// The same for each place, as a table.
+/// process_memory_of for each place, as a table.
 template <class Program, divides_layers Strategy>
 std::string process_memory_table(const training_sizes& how) {
   return detail::memory_of_places<Program, Strategy, typename Strategy::backend::split>(how);
 }
-/// The same for a rank at each place, as a table.
+/// process_memory_of for a rank at each place, as a table.
 template <class Program, divides_into_stages_of_ranks Strategy>
 std::string process_memory_table(const training_sizes& how) {
   return detail::memory_of_places<Program, Strategy, typename Strategy::backend_of_rank::split>(how);
 }
 
-/// The same for a rank, as a table.
+/// process_memory_of for a rank, as a table.
 template <class Program, divides_into_ranks Strategy>
 std::string process_memory_table(const training_sizes& how) {
   detail::memory_table table;
@@ -376,7 +395,7 @@ std::string process_memory_table(const training_sizes& how) {
   return table.text();
 }
 
-/// The same for each stage of zero, as a table.
+/// process_memory_of for each stage of zero, as a table.
 template <class Program, class Backend = default_backend>
 std::string process_memory_table(const training_sizes& how) {
   detail::memory_table table;

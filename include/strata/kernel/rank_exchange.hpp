@@ -21,7 +21,7 @@ class rank_exchange {
 
   /// Makes room for `elements` of own(), and of each other rank. Allocates; all ranks pass the same number.
   virtual void reserve(long elements) = 0;
-  /// The elements of this rank that the next call moves.
+  /// The elements of this rank that the next call moves. That call may change where they are.
   virtual T* own() = 0;
   /// `elements` of each rank, in the order of ranks. If not `everyone`, only
   /// rank 0 gets them, and the result of the other ranks is undefined.

@@ -4,21 +4,23 @@
 #include <limits>
 #include <strata/base/byte_sizes.hpp>
 #include <strata/kernel/segmented.hpp>
+#include <strata/network/work.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/micro_batch.hpp>
 #include <strata/program/recomputation.hpp>
 #include <type_traits>
-#include <utility>
 
 namespace strata {
 
 /// `one_device<fits_in<64_MiB>>{}`: the activations of the samples that a thread computes together, with their gradients and the
-/// scratch memory of kernels, take at most so many bytes. If they would take more, the network is cut into pieces: only the
-/// outputs of these are kept in the forward pass, and the backward pass of a piece first computes its activations again. Of 1, 2,
-/// 3, 4, 6, 8, 11, ... pieces it takes the first number with which the budget suffices. Bits do not depend on it. A budget that
-/// is too small does not compile, and the sentence says how much is needed. Chen et al., "Training deep nets with sublinear
-/// memory cost" (2016), https://arxiv.org/abs/1604.06174
+/// scratch memory of kernels, take at most so many bytes. If they would take more, a thread computes fewer samples together, down
+/// to one of images, or 8 of a network that reads each weight once for a sample. If these take more, the network is cut into
+/// pieces: only the outputs of pieces are kept in the forward pass, and the backward pass of a piece first computes its
+/// activations again. Of 1, 2, 3, 4, 6, 8, 11, ... pieces it takes the first number with which the budget suffices; if none does,
+/// it takes fewer samples than 8. Bits do not depend on it. A budget that is too small for one sample does not compile, and the
+/// sentence says how much is needed. Chen et al., "Training deep nets with sublinear memory cost" (2016),
+/// https://arxiv.org/abs/1604.06174
 template <long Bytes, class Backend = default_backend>
 struct fits_in {
   static constexpr auto name = Backend::name;
@@ -42,8 +44,8 @@ template <class Budget, class Why>
 struct activations_cannot_be_computed_again;
 inline constexpr reason batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget{
     "batch_norm needs the activations of all samples at once: use layer_norm, or train without a budget"};
-inline constexpr reason so_much_is_needed_even_if_all_that_can_be_is_computed_again{
-    "so much is needed even if all that can be is computed again: a larger budget, or fewer samples at a time"};
+inline constexpr reason so_much_is_needed_for_one_sample_even_if_all_that_can_be_is_computed_again{
+    "so much is needed for one sample, even if all that can be is computed again"};
 
 namespace detail {
 /// The bytes that a thread needs for activations, at most: for micro-batches of that many samples.
@@ -59,47 +61,89 @@ inline constexpr auto plan_in_pieces = [] {
   return p;
 }();
 
-/// The first number of pieces, each about a quarter larger than the one before, that fits; 0: none does. Least: the least bytes
-/// of those that were tried.
-template <class Program, class Backend, int Pieces = 1, long Least = std::numeric_limits<long>::max()>
-struct fitting_pieces {
-  static constexpr const auto& tried = plan_in_pieces<Program, Backend, Pieces>;
-  static constexpr long needed =
-      std::min(Least, bytes_of_activations(tried, samples_in_cache<Program, Backend, purpose::training>(),
-                                           long(sizeof(typename Program::value_type))));
-  static constexpr auto search() {
-    if constexpr (needed <= Backend::most_bytes)
-      return std::pair<int, long>{Pieces, needed};
-    else if constexpr (Pieces < tried.group_count && tried.segment_count == 1)
-      return fitting_pieces<Program, Backend, Pieces + 1 + Pieces / 4, needed>::search();
-    else
-      return std::pair<int, long>{0, needed};
-  }
+/// How a program is computed within a budget. pieces: 0 if it cannot be; then `needed` are the bytes for one sample.
+struct budgeted_work {
+  int pieces = 0, samples = 1;
+  long needed = std::numeric_limits<long>::max();
 };
+/// With fewer samples, kernels read weights so often that computing activations again takes less time. A convolution uses each
+/// weight many times for one sample.
+template <class Program>
+inline constexpr int least_samples_of_whole_plan =
+    strata::multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable ? 1 : 8;
+
+/// The largest of `most`, `most` / 2, ..., `least` samples that fit; 0: none does.
+template <class Program, class Backend, int N>
+constexpr int fitting_samples(const plan<N>& p, int most, int least) {
+  for (int samples = most;; samples = std::max(least, samples / 2)) {
+    if (bytes_of_activations(p, samples, long(sizeof(typename Program::value_type))) <= Backend::most_bytes) return samples;
+    if (samples <= least) return 0;
+  }
+}
+
+/// The first number of pieces that fits, each about a quarter larger than the one before. Otherwise: what is computed if none
+/// does.
+template <class Program, class Backend, int Pieces = 1, budgeted_work Otherwise = budgeted_work{}>
+constexpr budgeted_work work_in_budget() {
+  constexpr const auto& tried = plan_in_pieces<Program, Backend, Pieces>;
+  constexpr int in_cache = samples_in_cache<Program, Backend, purpose::training>();
+  constexpr int least = std::min(in_cache, least_samples_of_whole_plan<Program>);
+  constexpr int samples = fitting_samples<Program, Backend>(tried, Pieces == 1 ? in_cache : least, least);
+  if constexpr (samples > 0) {
+    return {Pieces, samples, 0};
+  } else {
+    constexpr budgeted_work otherwise = [] {
+      budgeted_work work = Otherwise;
+      work.needed = std::min(work.needed, bytes_of_activations(tried, 1, long(sizeof(typename Program::value_type))));
+      if (const int few = fitting_samples<Program, Backend>(tried, least, 1); few > work.samples || (few > 0 && work.pieces == 0))
+        work.pieces = Pieces, work.samples = few;
+      return work;
+    }();
+    if constexpr (Pieces < tried.group_count && tried.segment_count == 1)
+      return work_in_budget<Program, Backend, Pieces + 1 + Pieces / 4, otherwise>();
+    else
+      return otherwise;
+  }
+}
+template <class Program, class Backend>
+inline constexpr budgeted_work budgeted_work_of = work_in_budget<Program, Backend>();
 
 template <class Program, bounds_activations Backend>
 inline constexpr auto made_plan<Program, Backend, purpose::training> =
-    plan_in_pieces<Program, Backend, std::max(1, fitting_pieces<Program, Backend>::search().first)>;
+    plan_in_pieces<Program, Backend, std::max(1, budgeted_work_of<Program, Backend>.pieces)>;
 
 /// Whether the activations fit, or how much memory they need.
 template <class Program, bounds_activations Backend>
 struct backend_verdict<Program, Backend> {
   static constexpr bool has_statistics = plan_of<Program, Backend>.segment_count > 1;
-  static constexpr auto found = fitting_pieces<Program, Backend>::search();
+  static constexpr budgeted_work found = budgeted_work_of<Program, Backend>;
   static auto sentence() {
     using budget = in_bytes<Backend::most_bytes>;
-    using needed = at_least_bytes<found.second>;
+    using needed = at_least_bytes<found.needed>;
     if constexpr (has_statistics)
       return std::type_identity<activations_cannot_be_computed_again<
           budget, because<batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget>>>{};
-    else if constexpr (found.first == 0)
-      return std::type_identity<
-          activations_do_not_fit<budget, needed, because<so_much_is_needed_even_if_all_that_can_be_is_computed_again>>>{};
+    else if constexpr (found.pieces == 0)
+      return std::type_identity<activations_do_not_fit<
+          budget, needed, because<so_much_is_needed_for_one_sample_even_if_all_that_can_be_is_computed_again>>>{};
     else
       return std::type_identity<no_complaint>{};
   }
   using type = typename decltype(sentence())::type;
 };
 }  // namespace detail
+
+/// A plan for inference only has no pieces, because it keeps no activations for a backward pass.
+template <class Program, bounds_activations Backend, purpose Why>
+struct samples_at_a_time<Program, Backend, Why> {
+  static constexpr int of(int = 0) {
+    if constexpr (Why == purpose::training || !has_two_plans<Program, Backend>)
+      return detail::budgeted_work_of<Program, Backend>.samples;
+    else
+      return std::max(1, detail::fitting_samples<Program, Backend>(plan_of<Program, Backend, Why>,
+                                                                   samples_in_cache<Program, Backend, Why>(), 1));
+  }
+  static constexpr int most(int wanted) { return std::min(wanted, of()); }
+};
 
 }  // namespace strata

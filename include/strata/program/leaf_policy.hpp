@@ -26,7 +26,7 @@ void refuse_negative(const Options& how) {
 /// leaves: of each batch, 0 for default_leaves; a batch has at least one leaf for each of `processes` that share it.
 /// Throws strata::error for more leaves, or processes, than a batch can have leaves.
 template <class Program>
-leaf_policy leaf_policy_of(int leaves, int processes) {
+constexpr leaf_policy leaf_policy_of(int leaves, int processes) {
   if (leaves < 0 || leaves > max_leaves)
     throw_error({"compute_options: leaves is ", leaves, ", but a batch has 1 to ", max_leaves, " of them (0: as its size says)"});
   if (processes > max_leaves)

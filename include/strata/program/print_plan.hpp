@@ -10,6 +10,7 @@
 #include <strata/program/compiled.hpp>
 #include <strata/program/groups_of_strategy.hpp>
 #include <strata/program/kernel_list.hpp>
+#include <strata/program/micro_batch.hpp>
 #include <type_traits>
 
 namespace strata {
@@ -23,6 +24,7 @@ struct plan_info {
   std::span<const int> first_of_segment, first_of_piece;
   int workspace, passing, unshared_workspace, statistics, scratch, scratch_per_sample;
   long derived;
+  int most_samples;  // of a micro-batch, in a budget; 0: as many as the cache holds
 };
 
 struct layout_info {
@@ -67,7 +69,8 @@ std::string plan_text() {
                                p.statistics,
                                p.scratch,
                                p.scratch_per_sample,
-                               p.derived};
+                               p.derived,
+                               bounds_activations<Backend> ? samples_at_a_time<Program, Backend, Why>::of() : 0};
   return detail::plan_text(Backend::name, int(sizeof(typename Program::value_type)), tape_of<typename Program::items>.nodes,
                            layout, plan);
 }

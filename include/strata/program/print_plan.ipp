@@ -49,10 +49,11 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
                           bytes(layout.arena), ", gradient of a leaf ", bytes(layout.trainable_arena), "\n"});
   if (plan.derived > 0) out += detail::text_of({"  derived layouts of weights  ", bytes(plan.derived), "\n"});
   const std::string reuse = detail::text_of({" (", bytes(plan.unshared_workspace), " without reuse)"});
-  out += several ? detail::text_of({"  workspace   ", bytes(plan.workspace), " per sample of a leaf, and ", bytes(plan.passing),
-                                    " per sample of a micro-batch, with a *", reuse, "\n"})
-                 : detail::text_of(
-                       {"  workspace   ", bytes(plan.passing), " per sample", reuse, ", for the samples of a micro-batch\n"});
+  out += several
+             ? detail::text_of({"  workspace   ", bytes(plan.workspace), " per sample of a leaf, and ", bytes(plan.passing),
+                                " per sample of a micro-batch, with a *", reuse, "\n"})
+             : detail::text_of({"  workspace   ", bytes(plan.passing), " per sample", reuse, ", for the samples of a micro-batch",
+                                plan.most_samples > 0 ? detail::text_of({", at most ", plan.most_samples}) : "", "\n"});
   if (plan.scratch + plan.scratch_per_sample > 0)
     out += detail::text_of({"  scratch     ", bytes(plan.scratch), " and ", bytes(plan.scratch_per_sample), " per sample\n"});
   if (!plan.first_of_piece.empty()) {

@@ -11,8 +11,9 @@ STRATA_FUNCTION std::string stages_text(int element_size, const stage_info& info
   out += text_of({info.places, ' ', info.place, info.places == 1 ? "" : "s"});
   if (several) out += text_of({" with ", stages / info.places, " stages each"});
   if (!info.schedule.empty())
-    out += text_of({", ", info.schedule, " of ", info.micro_batches, " micro-batches, ", formatted("%.1f %%", 100 * info.bubble),
-                    " of the time idle if stages take equally long"});
+    out +=
+        text_of({", ", info.schedule, " of ", info.micro_batches, info.micro_batches == 1 ? " micro-batch, " : " micro-batches, ",
+                 formatted("%.1f %%", 100 * info.bubble), " of the time idle if stages take equally long"});
   out += '\n';
   std::vector<std::vector<std::string>> rows = {{several ? "stage" : std::string(info.place),
                                                  several ? std::string(info.place) : "", "groups", "memory per sample",

@@ -44,13 +44,22 @@ inline constexpr reason batch_norm_needs_the_whole_batch_at_once_use_layer_norm_
     "layer_norm, or frozen<batch_norm<>>"};
 
 namespace detail {
-/// A view lies where its input is. A loss, and what is computed together with it, lies where the operation before it is.
+/// Whether a node lies where its input is: a view, a loss, and the only reader of the operation before it if one kernel may
+/// compute both, such as an activation. Apart, they could have other bits than in a program that is not split.
+template <int N>
+constexpr bool stays_with_input(const tape<N>& t, int i) {
+  if (t.nodes[i].is_input()) return false;
+  const operation_info& o = *t.nodes[i].operation;
+  if (o.is_view || o.is_loss) return true;
+  const tape_node& before = t.nodes[i - 1];
+  return (o.elementwise || o.over_last_axis || o.shares_kernel) && t.nodes[i].arity == 1 && t.nodes[i].input[0] == i - 1 &&
+         before.consumers == 1 && !before.is_input();
+}
 template <int N>
 constexpr void keep_together(const tape<N>& t, std::array<int, std::size_t(N)>& stage_of) {
   if (!t.well_shaped()) return;
-  const auto follow = [&](int i) { stage_of[std::size_t(i)] = stage_of[std::size_t(t.nodes[i].input[0])]; };
   for (int i = 1; i < N; ++i)
-    if (!t.nodes[i].is_input() && (t.nodes[i].operation->is_view || t.nodes[i].operation->is_loss)) follow(i);
+    if (stays_with_input(t, i)) stage_of[std::size_t(i)] = stage_of[std::size_t(t.nodes[i].input[0])];
 }
 
 /// The first node that needs statistics of the whole batch, which no place has while micro-batches are on their way; -1: none.
@@ -99,7 +108,7 @@ struct layer_row {
   int first[Max + 1] = {};      // node of each layer, then the end
   double cost[Max + 1] = {};    // of a sample, forward and backward
   double sent[Max + 1] = {};    // if another stage has the next layer
-  bool computes[Max + 1] = {};  // false: it has views only
+  bool computes[Max + 1] = {};  // false: all of it stays with its input
 };
 
 template <class Item>
@@ -145,9 +154,9 @@ constexpr auto layers_in_a_row() {
     for (int i = row.first[k]; i < row.first[k + 1]; ++i) {
       const tape_node& n = t.nodes[i];
       if (n.operation->is_loss) continue;
+      if (!stays_with_input(t, i)) row.computes[k] = true;
       if (n.operation->multiply_adds) row.cost[k] += 6.0 * double(n.operation->multiply_adds(t.in(i)));
       if (n.operation->is_view) continue;
-      row.computes[k] = true;
       row.cost[k] += per_byte * 4 * 4 * n.out.size();
       row.sent[k] = per_byte * 4 * 2 * n.out.size();
     }
@@ -166,15 +175,18 @@ struct cut {
   int begin[Stages + 1] = {};
 };
 
-/// A layer that computes, with the views that follow it, and those before the first one.
+/// A layer that computes, with those after it that stay with their input, and those before the first one.
 template <int Max>
-constexpr layer_row<Max> without_views(const layer_row<Max>& all) {
+constexpr layer_row<Max> layers_to_cut_at(const layer_row<Max>& all) {
   layer_row<Max> row;
   for (int k = 0; k < all.count; ++k) {
-    if (!all.computes[k]) continue;
-    row.first[row.count] = row.count == 0 ? 0 : k;  // the number of the layer in `all`
-    row.cost[row.count] = all.cost[k], row.sent[row.count] = all.sent[k];
-    ++row.count;
+    if (all.computes[k]) {
+      row.first[row.count] = row.count == 0 ? 0 : k;  // the number of the layer in `all`
+      ++row.count;
+    }
+    if (row.count == 0) continue;
+    row.cost[row.count - 1] += all.cost[k];
+    if (all.sent[k] > 0) row.sent[row.count - 1] = all.sent[k];  // not of a view
   }
   row.first[row.count] = all.count;
   return row;
@@ -202,7 +214,7 @@ constexpr bool cut_within(const layer_row<Max>& row, double limit, cut<Stages>& 
 /// The smallest limit within which stages can be cut, to a thousandth.
 template <int Stages, int Max>
 constexpr cut<Stages> balanced_cut(const layer_row<Max>& all) {
-  const layer_row<Max> row = without_views(all);
+  const layer_row<Max> row = layers_to_cut_at(all);
   double low = 0, high = 0;
   for (int k = 0; k < row.count; ++k) high += row.cost[k] + row.sent[k];
   cut<Stages> best, tried;
@@ -277,7 +289,7 @@ inline constexpr reason a_pipeline_has_at_least_one_stage_one_micro_batch_and_on
     "a pipeline has at least one stage, one micro-batch and one stage at a place"};
 inline constexpr reason fits_in_does_not_go_with_layers_at_several_places_which_keep_their_micro_batches{
     "fits_in does not go with layers at several places, which keep the activations of their micro-batches: take more "
-    "micro-batches, or a smaller .micro_batch"};
+    "micro-batches"};
 inline constexpr reason the_parts_of_a_pipeline_are_template_arguments_in_angle_brackets{
     "the parts of a pipeline are template arguments, in angle brackets: pipeline<balanced<2>, micro_batches<8>>{}"};
 
@@ -356,7 +368,7 @@ struct pipelined<Cut, MicroBatches, Schedule> {
       constexpr const auto& row = detail::layers_of<items>;
       using network = which_has_layers<row.count>;
       using whole_batch = typename detail::split_verdict<Program>::type;
-      constexpr int computing = detail::without_views(row).count;
+      constexpr int computing = detail::layers_to_cut_at(row).count;
       if constexpr (!std::is_same_v<whole_batch, detail::no_complaint>)
         return std::type_identity<whole_batch>{};
       else if constexpr (stage_count > computing)

@@ -24,7 +24,8 @@ struct plan_of_fit {
   double batch_size = 0, batches = 0;  // batches of a pass; 0 if unknown
   double first_epoch = 0, epochs = 0, steps = 0;
   double learning_rate = 0;
-  double order = 0;  // a hash of the text that tells which samples come in which order
+  double weights = 0;  // a hash
+  double order = 0;    // a hash of the text that tells which samples come in which order
 
   friend bool operator==(const plan_of_fit&, const plan_of_fit&) = default;
 };

@@ -22,6 +22,8 @@ STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_f
   compare("epochs", first.epochs, other.epochs);
   compare("steps_per_epoch", first.steps, other.steps);
   compare("learning_rate", first.learning_rate, other.learning_rate);
+  if (first.weights != other.weights)
+    differences += text_of({differences.empty() ? ": " : ", ", "other weights, which all processes have to load or set alike"});
   if (first.order != other.order)
     differences += text_of({differences.empty() ? ": " : ", ",
                             text_of({"other samples, another order or other frozen layers, here '", order, "'"})});
@@ -29,8 +31,8 @@ STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_f
 }
 
 STRATA_FUNCTION void refuse_other_plans(any_process_group& group, plan_of_fit mine, std::string_view order) {
-  if (group.is_late()) return;                // the others are training: late_workers compares the plans
-  mine.order = double(hash_of(order) >> 12);  // the 52 bits that a double holds
+  if (group.is_late()) return;  // the others are training: late_workers compares the plans
+  mine.order = as_double(hash_of(order));
   const gathered all(group, mine);
   for (std::size_t r = 1; r < all.size(); ++r) refuse_other_plan(all[0], all[r], r, order);
 }

@@ -2,6 +2,9 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
+#include <strata/base/hash.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/metric.hpp>
 #include <strata/distribute/executor.hpp>
@@ -71,6 +74,8 @@ class any_executor {
   virtual long step() const = 0;
   virtual double learning_rate() const = 0;
   virtual void set_learning_rate(double rate) = 0;
+  /// Of all parameters. 0 in a training of one process, and where no process has all of them.
+  virtual double hash_of_parameters() = 0;
   virtual double communicating() const = 0;
   virtual double waiting() const = 0;
 
@@ -157,6 +162,11 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   long step() const override { return executor_.step(); }
   double learning_rate() const override { return executor_.learning_rate(); }
   void set_learning_rate(double rate) override { executor_.set_learning_rate(rate); }
+  double hash_of_parameters() override {
+    if (executor_.group().size() == 1) return 0;
+    STRATA_TRY { return as_double(hash_of_words(std::as_bytes(executor_.parameters()))); }
+    STRATA_CATCH(const error&) { return 0; }
+  }
   double communicating() const override { return executor_.communicating(); }
   double waiting() const override { return executor_.waiting(); }
 };

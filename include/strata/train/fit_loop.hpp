@@ -96,6 +96,7 @@ template <class T>
           .epochs = double(settings_.epochs),
           .steps = double(settings_.steps),
           .learning_rate = executor_.learning_rate()};
+  if (!group.is_late()) plan.weights = executor_.hash_of_parameters();
   refuse_other_plans(group, plan, text_of({stream_.order(), steps_.class_weights(), settings_.frozen}));
   state.epoch = at.next_pass = settings_.first_epoch;
   state.epochs = settings_.epochs;

@@ -57,7 +57,8 @@ class cpu_engine {
   // While the trained parameters are divided: those of each segment, those of slices_, and what is not trained.
   const T* const* segments_ = nullptr;
   T* own_weights_ = nullptr;
-  detail::grown_array<T*> sliced_arrays_;  // see apply_to_slices
+  detail::grown_array<T*> sliced_arrays_;  // see parts_of_slices
+  bool has_gradient_norms_ = false;        // of this step: see take_norms_of_slices
   arena<T> state_;
   std::remove_const_t<decltype(trained)> ranges_ = trained;  // with those that are frozen
   std::vector<trained_group> groups_;                        // empty: nothing is frozen
@@ -324,20 +325,36 @@ class cpu_engine {
   template <class Rule, class ShareNorms>
   void apply_to_slices(const optimizer_type& rules, const Rule& rule, double rate,
                        const global_gradient<T, host_device>& gradient, ShareNorms&& share_norms) {
+    update_of_slices(rules, rate).run_parts(rule, parts_of_slices<Rule::slots>(rules, rate, gradient), share_norms);
+    has_gradient_norms_ = false;
+  }
+  /// What apply_to_slices begins with. Called before it, it has sent all norms of gradients.
+  template <class ShareNorms>
+  void take_norms_of_slices(const optimizer_type& rules, const global_gradient<T, host_device>& gradient,
+                            ShareNorms&& share_norms) {
+    update_of_slices(rules, 0).take_gradient_norms(parts_of_slices<0>(rules, 0, gradient), share_norms);
+    has_gradient_norms_ = true;
+  }
+  update_type update_of_slices(const optimizer_type& rules, double rate) {
+    return {rules, rate, ranges_.span(), weights_.data(), nullptr, norms_.data(), 0, has_gradient_norms_};
+  }
+  /// in_parts of weight_update::run_parts.
+  template <int Slots>
+  auto parts_of_slices(const optimizer_type& rules, double rate, const global_gradient<T, host_device>& gradient) {
     const long own = elements_of(slices_);
     const auto arrays = std::size_t(gradient.count());
     sliced_arrays_.grow(slices_.size() * arrays);  // of each slice, where the arena would begin in the arrays
     for (std::size_t s = 0; s < slices_.size(); ++s)
       for (std::size_t k = 0; k < arrays; ++k)
         sliced_arrays_[s * arrays + k] = gradient.arrays()[k] + slices_[s].at - slices_[s].begin;
-    const auto in_parts = [&](auto&& f) {
+    return [this, &rules, rate, &gradient, own, arrays](auto&& f) {
       const int count = team_->size();
       team_->for_tasks(count, [&](int i, int) {
         T* const* sums = sliced_arrays_.data();
         for (const arena_slice& s : slices_) {
           const element_range part = slice_of({s.begin, s.end}, i, count);
-          T* slots[Rule::slots + 1] = {};
-          for (int k = 0; k < Rule::slots; ++k) slots[k] = slots_.data() + k * own + s.at - s.begin;
+          T* slots[Slots + 1] = {};
+          for (int k = 0; k < Slots; ++k) slots[k] = slots_.data() + k * own + s.at - s.begin;
           T* const weights = own_weights_ ? own_weights_ + s.at - s.begin : weights_.data();
           if (part.size() > 0)
             f(update_type{rules, rate, ranges_.span(), weights, slots, norms_.data()}, gradient.at(sums), part.begin, part.end);
@@ -345,7 +362,6 @@ class cpu_engine {
         }
       });
     };
-    update_type{rules, rate, ranges_.span(), weights_.data(), nullptr, norms_.data()}.run_parts(rule, in_parts, share_norms);
   }
 
   /// The penalties of the regularizers. One thread computes each parameter.

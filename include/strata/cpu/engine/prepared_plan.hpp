@@ -24,7 +24,8 @@ class prepared_plan {
   void prepare(int leaves, int capacity, int threads, int micro_batch) {
     const bool whole = plan.needs_whole_leaf(), adds_statistics = whole && !plan.is_cut;
     for (int k = 0; k < plan.segment_count; ++k) {
-      const int wanted = adds_statistics || micro_batch <= 0 ? samples_in_cache<Program, Backend, Why>(k) : micro_batch;
+      using together = samples_at_a_time<Program, Backend, Why>;
+      const int wanted = adds_statistics || micro_batch <= 0 ? together::of(k) : together::most(micro_batch);
       micro_batch_[k] = adds_statistics ? wanted : std::max(micro_batch_[k], std::min(capacity, wanted));
     }
     works_.grow(std::size_t(whole ? leaves : threads));

@@ -165,6 +165,10 @@ class process_split_engine : public split_engine<Program, Backend> {
     });
     this->training_.weights_changed();
   }
+  /// The first part of the update: the rest sends nothing.
+  void take_gradient_norms(const typename Program::optimizer& rules, const global_gradient<T, host_device>& gradient) {
+    this->take_norms_of_slices(rules, gradient, [&](double* numbers, int arrays) { share_norms(numbers, arrays); });
+  }
 
   /// All processes call it between the same two steps: each gets all parameters, until the next step.
   void collect_parameters() {
@@ -199,8 +203,10 @@ class process_split_engine : public split_engine<Program, Backend> {
   }
   void keep_slots_of(strata::whole_slots<T>& all) { all.keep(this->slices_, this->slots()); }
 
-  /// Of the parameters of all places.
-  void share_norms(double* numbers, int arrays) { trained_.share_norms(pipeline_, numbers, arrays); }
+  /// Of the gradients of all places, which clipping adds up. A rule needs norms of the parameters of this place only.
+  void share_norms(double* numbers, int arrays) {
+    if (arrays == 1) trained_.share_norms(pipeline_, numbers, arrays);
+  }
 
   void measure() {
     base::measure();

@@ -49,14 +49,14 @@ class process_split_tensor_engine : public engine_of_rank<Program, process_split
     this->share_penalties();
   }
   void update(const typename Program::optimizer& rules, long step, double rate, const global_gradient<T, host_device>& gradient) {
-    rules.template with_rule<T>(step, rate, [&](const auto& rule) {
-      this->apply_to_slices(rules, rule, rate, gradient, [&](double* numbers, int arrays) {
-        this->complete_norms(numbers, arrays, gradient);
-        this->share_norms(numbers, arrays);
-      });
-    });
+    rules.template with_rule<T>(
+        step, rate, [&](const auto& rule) { this->apply_to_slices(rules, rule, rate, gradient, complete_norms_of(gradient)); });
     this->training_.weights_changed();
     this->has_old_copies_ = true;
+  }
+  /// The first part of the update: the rest sends nothing, unless the optimizer takes norms of directions.
+  void take_gradient_norms(const typename Program::optimizer& rules, const global_gradient<T, host_device>& gradient) {
+    this->take_norms_of_slices(rules, gradient, complete_norms_of(gradient));
   }
   void measure() {
     base::measure();
@@ -64,6 +64,12 @@ class process_split_tensor_engine : public engine_of_rank<Program, process_split
   }
 
  private:
+  auto complete_norms_of(const global_gradient<T, host_device>& gradient) {
+    return [this, &gradient](double* numbers, int arrays) {
+      this->complete_norms(numbers, arrays, gradient);
+      this->share_norms(numbers, arrays);
+    };
+  }
   static compute_options of_one_thread(compute_options how) {
     how.threads = 1;
     return how;

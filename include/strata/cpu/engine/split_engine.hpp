@@ -34,6 +34,13 @@ class split_engine : public cpu_engine<Program, Backend> {
   using table_type = std::remove_cvref_t<decltype(table)>;
   static constexpr int places = table_type::places, micro_batches = table_type::micro_batches;
   static_assert(plan.segment_count == 1);
+  static_assert(
+      [] {
+        for (int k = 1; k < plan.output_count; ++k)
+          if (stages.stage_of[plan.output_group[k]] != stages.stage_of[plan.output_group[0]]) return false;
+        return true;
+      }(),
+      "all outputs are computed by one stage");
   static_assert(table.is_complete() && detail::ends(stages, steps, table), "places would wait for each other for ever");
 
   /// A micro-batch.
@@ -171,7 +178,7 @@ class split_engine : public cpu_engine<Program, Backend> {
   static int threads_of_place(const compute_options& how) {
     constexpr int most = (1 << 16) / places;  // so that all of them can be counted
     if (how.threads > most)
-      throw_error({how.threads, " threads for each of ", places, " places: at most ", most, " can be counted"});
+      throw_error({"a place has at most ", most, " threads where there are ", places, ", but ", how.threads, " were asked for"});
     return how.threads > 0 ? how.threads : std::max(1, available_cores() / places);
   }
   static compute_options with_all_places(compute_options how) {

@@ -54,10 +54,10 @@ inline constexpr auto copies_of = [] {
 }  // namespace detail
 
 /// What the engine of a rank does besides computing its part of the layers, which Engine does: after an update, before
-/// anything else is computed, ranks send each other the copies of parts of kernels. The update itself sends nothing unless
-/// the optimizer takes norms, so without norms all ranks can complete it even if one is lost. Where parameters have penalties,
-/// those of divided ones are added up in the order of ranks. Engine has most_samples(), the most samples that go through a layer
-/// at a time.
+/// anything else is computed, ranks send each other the copies of parts of kernels. After take_gradient_norms the update itself
+/// sends nothing unless the optimizer takes norms of directions, so all ranks can complete it even if one is lost. Where
+/// parameters have penalties, those of divided ones are added up in the order of ranks. Engine has most_samples(), the most
+/// samples that go through a layer at a time.
 template <class Program, class Engine>
 class engine_of_rank : public Engine {
  protected:
@@ -107,14 +107,22 @@ class engine_of_rank : public Engine {
     rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
       static_assert(!factored_rule<Rule, T>, "no rank has whole matrices");
       typename base::template slot_pointers<Rule::slots> slots(*this);
-      const update_type all{rules, rate, base::ranges_.span(), base::weights_.data(), slots.at, base::norms_.data()};
+      const update_type all{
+          rules, rate, base::ranges_.span(), base::weights_.data(), slots.at, base::norms_.data(), 0, base::has_gradient_norms_};
       if constexpr (parameterwise_rule<Rule, T>)
         run(all, rule, gradient);
       else
         run(all, detail::loops_of_rule<T>(rule), gradient);
     });
+    base::has_gradient_norms_ = false;
     this->parameters_changed();
     has_old_copies_ = true;
+  }
+  /// The first part of the update: the rest sends nothing, unless the optimizer takes norms of directions.
+  void take_gradient_norms(const typename Program::optimizer& rules, const global_gradient<T, host_device>& gradient) {
+    const update_type all{rules, 0, base::ranges_.span(), base::weights_.data(), nullptr, base::norms_.data()};
+    all.take_gradient_norms(parts_of(all, gradient), complete_norms_of(gradient));
+    base::has_gradient_norms_ = true;
   }
   template <class ShareNorms>
   void update_slices(const typename Program::optimizer&, long, double, const global_gradient<T, host_device>&,
@@ -125,13 +133,19 @@ class engine_of_rank : public Engine {
  private:
   template <class Rule>
   [[gnu::noinline]] void run(const update_type& all, const Rule& rule, const global_gradient<T, host_device>& gradient) {
-    const auto in_parts = [&](auto&& f) {
+    all.run_parts(rule, parts_of(all, gradient), complete_norms_of(gradient));
+  }
+  /// in_parts of weight_update::run_parts.
+  auto parts_of(const update_type& all, const global_gradient<T, host_device>& gradient) {
+    return [&](auto&& f) {
       const int slices = this->team().size();
       this->team().for_tasks(slices, [&](int i, int) {
         f(all, gradient, slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices));
       });
     };
-    all.run_parts(rule, in_parts, [&](double* numbers, int arrays) { complete_norms(numbers, arrays, gradient); });
+  }
+  auto complete_norms_of(const global_gradient<T, host_device>& gradient) {
+    return [&](double* numbers, int arrays) { complete_norms(numbers, arrays, gradient); };
   }
   /// For what ranks send each other for a micro-batch.
   void make_room() {

@@ -404,8 +404,9 @@ struct weight_update {
   std::span<const parameter_range> parameters;
   T* weights;
   T* const* slots;
-  double* norms = nullptr;  // where takes_norms(rules): norm_count(parameters, origin) elements
-  long origin = 0;          // where the arrays begin in the arena: norms are added up in the pieces of the arena
+  double* norms = nullptr;          // where takes_norms(rules): norm_count(parameters, origin) elements
+  long origin = 0;                  // where the arrays begin in the arena: norms are added up in the pieces of the arena
+  bool has_gradient_norms = false;  // take_gradient_norms has been called
 
   static constexpr long norm_count(std::span<const parameter_range> parameters, long origin = 0) {
     return 3 * piece_count(parameters, origin);
@@ -425,10 +426,7 @@ struct weight_update {
   /// share_norms(numbers, arrays) completes so many arrays of numbers, one for each piece of the arena.
   template <class Rule, class InParts, class ShareNorms>
   void run_parts(const Rule& rule, InParts&& in_parts, ShareNorms&& share_norms) const {
-    if (clips_by_norm()) {
-      in_parts([](const weight_update& it, const gradient& g, long begin, long end) { it.reduce(g, begin, end); });
-      share_norms(gradient_norms(), 1);
-    }
+    if (!has_gradient_norms) take_gradient_norms(in_parts, share_norms);
     if constexpr (parameterwise_rule<Rule, T> || factored_rule<Rule, T>) {
       constexpr bool says_so = norm_optimizer<Optimizer>;
       static_assert(says_so, "an optimizer with a parameterwise_rule or a factored_rule has `bool needs_norms() const`");
@@ -449,6 +447,14 @@ struct weight_update {
     } else {
       run_elementwise(detail::loops_of_rule<T>(rule), in_parts);
     }
+  }
+
+  /// The first pass, if gradients are clipped by norms. It changes neither weights nor slots.
+  template <class InParts, class ShareNorms>
+  void take_gradient_norms(InParts&& in_parts, ShareNorms&& share_norms) const {
+    if (!clips_by_norm()) return;
+    in_parts([](const weight_update& it, const gradient& g, long begin, long end) { it.reduce(g, begin, end); });
+    share_norms(gradient_norms(), 1);
   }
 
   /// Where clips_by_norm(): the first array of the gradient becomes the mean, and its norms are taken.

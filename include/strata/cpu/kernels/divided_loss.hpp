@@ -29,10 +29,11 @@ struct kernel_by_classes : two_kernels<typename find_kernel<Base, typename Op::p
 
   static void forward(const operands<T>& o) {
     of_part::forward(o);
-    T* const own = o.ranks->own();
+    T* own = o.ranks->own();
     for (int n = 0; n < o.count; ++n) own[n] = simd::largest_of(row(o, n), C);
     T* const largest = memory::own(o);
     const T* all = o.ranks->gather(o.count);
+    own = o.ranks->own();
     for (int n = 0; n < o.count; ++n) {
       largest[n] = all[n];
       for (int r = 1; r < o.ranks->size(); ++r) largest[n] = std::max(largest[n], all[long(r) * o.count + n]);
@@ -135,12 +136,13 @@ struct use_of_predictions<Program, tensor_backend<Base>> {
   static void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to, rank_exchange<T>* ranks) {
     if constexpr (length(typename Program::metrics{}) > 0) {
       const int count = batch.count, first = ranks->rank() * C;
-      T* const own = ranks->own();
+      T* own = ranks->own();
       for (int n = 0; n < count; ++n) {
         const int at = label_of(batch, n) - first;
         own[n] = at >= 0 && at < C ? predictions.at[0][std::ptrdiff_t(n) * C + at] : T{};
       }
       const T* all = ranks->gather(count);
+      own = ranks->own();
       for (int n = 0; n < count; ++n) {
         const int label = label_of(batch, n);
         const place_of_class its = compare(predictions.at[0] + std::ptrdiff_t(n) * C, label - first, all[label / C * count + n]);

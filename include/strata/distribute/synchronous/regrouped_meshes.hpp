@@ -25,7 +25,7 @@ struct groups_of_tensor_ranks {
       return Split::table.places;
   }();
   static constexpr int places = Ranks * places_of_rank, first_groups = Groups;
-  static constexpr bool predicts_alone = false;
+  static constexpr bool divides_layers = true;
   template <communicator C>
   using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, one_rank_per_process<C>, Split>;
   template <communicator C>
@@ -46,7 +46,7 @@ struct groups_of_tensor_ranks {
 template <class Program, int Groups, class Split, class Backend>
 struct groups_of_pipelines {
   static constexpr int places = Split::table.places, first_groups = Groups;
-  static constexpr bool predicts_alone = true;
+  static constexpr bool divides_layers = false;
   template <communicator C>
   using executor = stage_executor<Program, split_among<Backend, Split, C>, C, Groups>;
   template <communicator C>

@@ -41,8 +41,8 @@ concept grouping_communicator = elastic_communicator<C> && requires(C c, const C
 /// others, the rest updates likewise, from the gradient at hand. So no process needs the arrays of another one, except when
 /// groups grow: then the chief sends all of them. A spare takes part in all that processes agree on, hears the results, and gets
 /// all parameters at the end of an epoch. Mesh: `places` of a group, `first_groups`, `executor<Communicator>`,
-/// `make(communicator, optimizer, seed, options, groups)`, and `predicts_alone`: whether a process computes predictions without
-/// others. It is a base, for what print_plan asks of an executor.
+/// `make(communicator, optimizer, seed, options, groups)`, and `divides_layers`: whether several processes have parts of the same
+/// layer, so that none predicts alone. It is a base, for what print_plan asks of an executor.
 template <class Program, class Mesh, grouping_communicator C>
 class regrouping_executor : public Mesh,
                             public executor_defaults,
@@ -73,12 +73,10 @@ class regrouping_executor : public Mesh,
  public:
   regrouping_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes)
       : counted(std::move(optimizer)), operations(std::move(processes)), seed_(seed), compute_(compute) {
-    if (this->is_elastic() && takes_norms(this->optimizer()))
+    if (Mesh::divides_layers && this->is_elastic() && needs_norms(this->optimizer()))
       throw_error({Program::optimizer::name,
-                   " takes norms of whole parameters, which several processes have, so that some could update and others not: ",
-                   needs_norms(this->optimizer())   ? "take another optimizer, or leave out elastic_options"
-                   : this->optimizer().clipnorm > 0 ? "leave out clipnorm or elastic_options"
-                                                    : "leave out global_clipnorm or elastic_options"});
+                   " takes norms of whole parameters while it updates, and several processes have parts of them, so that some "
+                   "could update and others not: take another optimizer, or leave out elastic_options"});
     if (this->is_late()) {
       whole_ = arena<T>(std::size_t(layout.size));
       initialize_parameters(layout, whole_.span(), seed);
@@ -163,16 +161,16 @@ class regrouping_executor : public Mesh,
   }
   /// A spare gets the predictions of the others if a process does not compute them alone; otherwise it throws strata::error.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
-    if constexpr (Mesh::predicts_alone) {
-      if (!inner_)
-        throw_error("this process waits for others to form a group that has the whole network with it, and predicts nothing");
-      inner_->predict(batch, out);
-    } else {
+    if constexpr (Mesh::divides_layers) {
       operation({}, [&] {
         if (inner_) inner_->predict(batch, out);
         send_predictions_to_spares(batch.count, out);
         agree({});
       });
+    } else {
+      if (!inner_)
+        throw_error("this process waits for others to form a group that has the whole network with it, and predicts nothing");
+      inner_->predict(batch, out);
     }
   }
 
@@ -268,9 +266,9 @@ class regrouping_executor : public Mesh,
     if (const auto rate = this->learning_rate_by_hand()) next->set_learning_rate(*rate);
     if (is_frozen_) next->freeze(std::span<const bool>(frozen_, std::size_t(layout.count)));
     next->observe(observer_);
+    inner_ = std::move(next);  // so that there is room for what steps need
     for (const purpose why : {purpose::training, purpose::inference})
-      if (const int batch = batch_[int(why)]; batch > 0) next->prepare(batch, why);
-    inner_ = std::move(next);
+      if (const int batch = batch_[int(why)]; batch > 0) inner_->prepare(batch, why);
     arranged_ = generation_;
   }
   void keep_parameters() {

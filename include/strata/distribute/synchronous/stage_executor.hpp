@@ -184,7 +184,7 @@ class stage_executor : detail::holds_group<C>,
                                         {"optimizer", detail::text_of_optimizer(optimizer)},
                                         {"program", detail::text_of_program<Program>(), false}});
     if (group->size() != table.places * groups)
-      throw_error({"the network is cut for ", table.places, " processes",
+      throw_error({"the network is cut for ", table.places, table.places == 1 ? " process" : " processes",
                    Groups > 1 ? detail::text_of({" in each of ", groups, " groups, which are ", table.places * groups}) : "",
                    ", but there are ", group->size()});
     return group;

@@ -259,8 +259,8 @@ class synchronous_executor
     return out;
   }
 
-  /// train_step in two parts, for an executor whose processes agree in between: all that needs messages, and the update, which
-  /// sends none. After an error the first part may be begun again.
+  /// train_step in two parts, for an executor whose processes agree in between: all that needs messages, and the rest of the
+  /// update, which sends none. After an error the first part may be begun again.
   metric_sums<Program> begin_step(const samples<T>& batch)
     requires(among_processes && !keeps_slices)
   {
@@ -268,6 +268,7 @@ class synchronous_executor
     compute_gradients();
     reduced_ = reduce(batch.count);
     refuse_other_batches(batch.count);
+    engine_.take_gradient_norms(optimizer(), *reduced_);
     return sums_of_step(false);
   }
   void end_step()

@@ -177,10 +177,12 @@ template <class Program, class Map, int Ranks, int Groups, communicator C>
                                    {"divided layers", text_of_divided_layers<Program, Map, Ranks>()},
                                    {"seed", std::to_string(seed)},
                                    {"leaves", std::to_string(compute.leaves)},
+                                   {"micro_batch", std::to_string(compute.micro_batch)},
                                    {"optimizer", text_of_optimizer(optimizer)},
                                    {"program", text_of_program<Program>(), false}});
   if (const int wanted = Ranks * places * groups; all.group_->size() != wanted)
-    throw_error({"layers are divided among ", Ranks, " processes", places > 1 ? text_of({" at each of ", places, " places"}) : "",
+    throw_error({"layers are divided among ", Ranks, Ranks == 1 ? " process" : " processes",
+                 places > 1 ? text_of({" at each of ", places, " places"}) : "",
                  Groups > 1 ? text_of({" in each of ", groups, " groups"}) : "",
                  wanted > Ranks ? text_of({", which are ", wanted}) : "", ", but there are ", all.group_->size()});
   return all;
@@ -311,7 +313,9 @@ class tensor_executor : Places, public executor_defaults {
   std::optional<double> learning_rate_by_hand() const { return first().learning_rate_by_hand(); }
   std::uint64_t seed() const { return seed_; }
   static void drop_rounding_errors() {}
-  void observe(kernel_observer* observer) { first().observe(observer); }
+  void observe(kernel_observer* observer) {
+    for (const auto& each : ranks_) each->executor.observe(observer);
+  }
   static std::vector<listed_kernel> kernels() { return kernel_list<program_of_one, backend>(); }
   void freeze(std::span<const bool> slots) {
     bool own[own_layout.count + 1] = {};
@@ -331,8 +335,8 @@ class tensor_executor : Places, public executor_defaults {
     if constexpr (!Places::in_one_process) group().exchange_votes();
     return sums;
   }
-  /// See synchronous_executor. The update of ranks with a part of the layers sends no messages unless the optimizer takes norms,
-  /// which an elastic training refuses.
+  /// See synchronous_executor. The update of ranks with a part of the layers would send norms of directions: an elastic training
+  /// refuses optimizers that take these.
   metric_sums<Program> begin_step(const samples<T>& batch) {
     refuse_other_batches(batch.count);
     is_whole_ = false;
