@@ -78,8 +78,7 @@ class regrouping_executor : public Mesh,
                    " takes norms of whole parameters while it updates, and several processes have parts of them, so that some "
                    "could update and others not: take another optimizer, or leave out elastic_options"});
     if (this->is_late()) {
-      whole_ = arena<T>(std::size_t(layout.size));
-      initialize_parameters(layout, whole_.span(), seed);
+      make_parameters();
     } else {
       operation({}, [&] { agree({}); });
     }
@@ -247,6 +246,8 @@ class regrouping_executor : public Mesh,
       if (inner_) {
         if (is_whole_) keep_parameters();
         inner_ = nullptr;
+      } else if (whole_.size() == 0) {
+        make_parameters();
       }
       arranged_ = generation_;
       return;
@@ -270,6 +271,10 @@ class regrouping_executor : public Mesh,
     for (const purpose why : {purpose::training, purpose::inference})
       if (const int batch = batch_[int(why)]; batch > 0) inner_->prepare(batch, why);
     arranged_ = generation_;
+  }
+  void make_parameters() {
+    whole_ = arena<T>(std::size_t(layout.size));
+    initialize_parameters(layout, whole_.span(), seed_);
   }
   void keep_parameters() {
     whole_ = arena<T>(std::size_t(layout.size));
