@@ -223,7 +223,8 @@ TEST_CASE("malformed messages get one sentence and change nothing") {
   CHECK(raw.refusal(methods::set, wire::sealed(self, get_all_request{"", 2, 0ms})) ==
         "malformed set request: field 2 has wire type 0 instead of 2");
   CHECK(raw.refusal("/strata.Coordinator/Else", wire::sealed(wire::sender{"run", 0, 5, 6}, empty_message{})) ==
-        "this process, with rank 5, does not belong to this generation of the cluster");
+        "this process, with rank 5, does not belong to this generation of the cluster: the chief was lost and is started again, "
+        "or the others go on without this process");
   // A newer program may send fields that this one does not know.
   std::string newer = "\xA2\x06\x03new";
   std::vector<grpc::Slice> slices;

@@ -18,9 +18,10 @@ control::worker_connections connect_divided_workers(const Strategy& strategy, co
                                                     std::uint64_t seed, int places = 0, const std::string& division = {}) {
   const multi_worker_options& options = strategy.options;
   if (options.elastic.least_workers > 0 && places == 0) throw_error(divided_layers_are_not_elastic);
-  return connect_workers(members_that_train(Strategy::name, strategy.resolver), options,
-                         describe_program<Program>(seed, options.compute, options.communication, optimizer, 0) + division,
-                         std::max(1, places));
+  return connect_workers(
+      members_that_train(Strategy::name, strategy.resolver), options,
+      describe_program<Program>(Strategy::name, seed, options.compute, options.communication, optimizer, 0) + division,
+      std::max(1, places));
 }
 
 }  // namespace strata::detail

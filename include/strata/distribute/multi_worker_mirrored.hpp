@@ -42,13 +42,14 @@ std::string words_of_options(const Options& options) {
 }
 /// What must be the same in all workers, in words: an error quotes what differs.
 template <class Program>
-std::string describe_program(std::uint64_t seed, const auto& compute, const communication_options& communication,
-                             const typename Program::optimizer& optimizer, int stage_of_zero) {
+std::string describe_program(const char* strategy, std::uint64_t seed, const auto& compute,
+                             const communication_options& communication, const typename Program::optimizer& optimizer,
+                             int stage_of_zero) {
   const std::string through = communication.implementation.description;
-  return text_of({"seed ", seed, ", ", compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
+  return text_of({strategy, stage_of_zero > 0 ? text_of({" with zero<", stage_of_zero, ">"}) : "", ", seed ", seed, ", ",
+                  compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
                   communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
                   communication.bf16_gradients ? " in bf16" : "", words_of_options(compute),
-                  stage_of_zero > 0 ? text_of({", zero<", stage_of_zero, ">"}) : "",
                   through.empty() ? "" : text_of({", ", through}), ", ", text_of_optimizer(optimizer), ", ",
                   text_of_program<Program>()});
 }
@@ -140,7 +141,8 @@ struct multi_worker_mirrored {
     const cluster members = detail::members_that_train(name, resolver);
     const engine_options_type compute = options_of(members);
     control::worker_connections processes = detail::connect_workers(
-        members, options, detail::describe_program<Program>(seed, compute, options.communication, optimizer, Sharding::stage));
+        members, options,
+        detail::describe_program<Program>(name, seed, compute, options.communication, optimizer, Sharding::stage));
     return {std::move(optimizer), seed, compute, std::move(processes), options.communication};
   }
 

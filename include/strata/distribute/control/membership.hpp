@@ -83,7 +83,9 @@ class membership {
   /// Returns why a message of that process is refused, or nothing.
   std::optional<std::string> refuses(int rank, std::uint64_t incarnation) const {
     if (roster_.find(rank, incarnation)) return {};
-    return detail::text_of({"this process, with rank ", rank, ", does not belong to this generation of the cluster"});
+    return detail::text_of({"this process, with rank ", rank,
+                            ", does not belong to this generation of the cluster: the chief was lost and is started "
+                            "again, or the others go on without this process"});
   }
 
   /// A heartbeat of a member.
