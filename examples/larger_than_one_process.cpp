@@ -77,10 +77,14 @@ void run(const settings& s) {
     one.processes = 1;
     return train<Network>(s, one_device{compute}, process_memory_of<program_type>(one));
   }
+  const cluster members = tf_config()();
+  if (members.size() != sizes.processes)
+    throw error("the plan is one of " + std::to_string(sizes.processes) + " processes: examples/launch -n " +
+                std::to_string(sizes.processes) + " -- ...");
   multi_worker_options options{.compute = compute};
   options.communication.implementation = communication_implementation::tcp;  // as between machines
   if (s.layers) {
-    const int place = tf_config()().task().index;
+    const int place = members.task().index;
     return train<Network>(s, in_stages{.options = options}, process_memory_of<program_type, in_stages>(sizes, place));
   }
   train<Network>(s, multi_worker_mirrored{tf_config(), options, zero<2>{}}, process_memory_of<program_type, zero<2>>(sizes));

@@ -1,4 +1,4 @@
-// error: incomplete_model<.*balanced<2>.*because<.*resolvers_return_a_cluster_when_called_without_arguments>
+// error: incomplete_model<.*balanced<2>.*because<.*a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>
 // whole program
 // needs: grpc protozero
 #include <strata/distribute/multi_worker_pipeline.hpp>

@@ -1,4 +1,4 @@
-// error: missing_device<.*device<1>.*because<.*the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>
+// error: missing_device<.*device<1>.*because<.*the_strategy_has_one_device_use_placed_or_leave_out_on>
 // whole program
 #include <strata/distribute/placed.hpp>
 #include <strata/strata.hpp>

@@ -1,4 +1,4 @@
-// error: incomplete_model<.*resolver_of_mine.*because<.*resolvers_return_a_cluster_when_called_without_arguments>
+// error: incomplete_model<.*resolver_of_mine.*because<.*a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>
 // needs: grpc protozero
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/strata.hpp>

@@ -214,7 +214,7 @@ concept cluster_resolver = std::copy_constructible<R> && requires(R& resolve) {
 inline constexpr reason resolvers_are_copyable{"a cluster resolver is copyable"};
 inline constexpr reason in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses{
     "in angle brackets a resolver is a type: tf_config instead of tf_config()"};
-inline constexpr reason resolvers_return_a_cluster_when_called_without_arguments{
+inline constexpr reason a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called{
     "a cluster resolver returns a cluster when it is called without arguments"};
 
 namespace detail {
@@ -232,7 +232,7 @@ struct resolver_verdict<R, false> {
     else if constexpr (!std::copy_constructible<R>)
       return lacks<R, resolvers_are_copyable>{};
     else
-      return lacks<R, resolvers_return_a_cluster_when_called_without_arguments>{};
+      return lacks<R, a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>{};
   }
   using type = typename decltype(sentence())::type;
 };

@@ -60,6 +60,19 @@ struct mirrored : detail::replicas<Backend> {
       : detail::replicas<Backend>{devices, options} {}
 };
 
+inline constexpr reason mirrored_divides_batches_only_and_mesh_combines_it_with_other_divisions{
+    "mirrored divides batches and takes a backend in angle brackets: mesh<data_parallel<2>, tensor_parallel<2, rules>> divides "
+    "layers, too"};
+template <class Strategy>
+  requires(!requires { typename device_list<Strategy>::type; })
+struct mirrored<Strategy> : detail::refusing<mirrored<>> {
+  static_assert(
+      sizeof(detail::spoken<wrong_argument<
+                 Strategy, detail::because<mirrored_divides_batches_only_and_mesh_combines_it_with_other_divisions>>>()) > 0,
+      "the strategy takes other arguments");
+  using detail::refusing<mirrored<>>::refusing;
+};
+
 inline constexpr reason mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4{
     "mirrored takes a list of devices, such as gpus() or cpus(4)"};
 inline constexpr reason after_its_devices_mirrored_takes_options_of_their_backend{

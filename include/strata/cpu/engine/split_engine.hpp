@@ -116,10 +116,11 @@ class split_engine : public cpu_engine<Program, Backend> {
     for (int i = 0; i < rows; ++i) rows_.push_back(std::make_unique<row>());
   }
 
-  /// For a training batch: the most leaves, or 0 if there is room for it. Throws strata::error if the micro-batches of
-  /// all groups are not of equal size: of all processes, or of all threads that have the same parts of divided layers.
+  /// For a training batch: the most leaves, or 0 if there is room for it. Throws strata::error for the largest one so far if the
+  /// micro-batches of all groups are not of equal size: of all processes, or of all threads that have the same parts of divided
+  /// layers.
   int grow(int batch, int groups) {
-    refuse_unequal_micro_batches(batch, groups);
+    if (batch > leaves_.prepared_for(purpose::training)) refuse_unequal_micro_batches(batch, groups);
     const batch_division most = leaves_.grow(batch, purpose::training);
     this->sums_.grow(base::sums_stride * std::size_t(most.leaves));
     return most.leaves;
