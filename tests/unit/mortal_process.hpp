@@ -41,16 +41,16 @@ class registry {
     const auto found = places_.find(self);
     return found == places_.end() ? std::nullopt : std::optional(found->second);
   }
-  place next(int self, bool is_spare) {
+  place next(int self, bool is_spare, const std::string& why) {
     std::unique_lock lock(mutex_);
     generations_.come(self, now, is_spare);
     failed_.store(generation_);
-    return await(lock, self);
+    return await(lock, self, why);
   }
   place enter(int self) {
     std::unique_lock lock(mutex_);
     waiting_.insert(self);
-    return await(lock, self);
+    return await(lock, self, "it is late");
   }
   void die(int self) {
     const std::lock_guard lock(mutex_);
@@ -80,12 +80,12 @@ class registry {
  private:
   static constexpr control::generations::time now{std::chrono::seconds(1000)};
 
-  place await(std::unique_lock<std::mutex>& lock, int self) {
+  place await(std::unique_lock<std::mutex>& lock, int self, const std::string& why) {
     const int before = generation_;
     form_if_all_came();
     const auto is_in = [&] { return generation_ > before && places_.contains(self); };
     if (!formed_.wait_for(lock, std::chrono::seconds(20), [&] { return is_in() || !generations_.end().empty(); }) || !is_in())
-      throw communication_error(generations_.end().empty() ? "no other process comes" : generations_.end());
+      throw communication_error(generations_.end().empty() ? "no other process comes: " + why : generations_.end());
     return places_.at(self);
   }
   std::vector<control::member> late() const {
@@ -156,7 +156,7 @@ class mortal {
 
   bool is_elastic() const { return true; }
   int first_size() const { return all_->size; }
-  void form_again(const std::string&) { here_ = all_->next(self_, *is_spare_); }
+  void form_again(const std::string& why) { here_ = all_->next(self_, *is_spare_, why); }
   const std::vector<int>& newcomers() const { return here_->all.newcomers; }
   const std::vector<int>& lacking() const { return here_->all.lacking; }
   int computing() const { return here_->all.computing > 0 ? here_->all.computing : size(); }
