@@ -18,8 +18,6 @@ inline constexpr reason a_mesh_has_data_parallel_and_then_pipeline_or_tensor_par
     "mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>>{}"};
 inline constexpr reason the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend{
     "the pipeline and the tensor_parallel of a mesh have the same backend"};
-inline constexpr reason a_layer_divided_by_classes_and_the_softmax_after_it_are_one_stage{
-    "a layer divided by_classes and the softmax after it are in the same stage: make them one layer, such as dense<10, softmax>"};
 inline constexpr reason the_ranks_of_a_mesh_compute_on_the_cpu{
     "the ranks of a mesh compute on the CPU: write pipeline in place of gpu_pipeline, or gpu_pipeline without a mesh"};
 namespace detail {
@@ -52,15 +50,6 @@ struct pipelines_verdict {
   using type = typename decltype(sentence())::type;
 };
 
-/// Whether the layer that ranks divide by classes and the softmax after it are in one stage.
-template <class Items, class Split>
-constexpr bool has_classes_in_one_stage() {
-  constexpr const auto& t = tape_of<Items>;
-  constexpr const auto& stage_of = Split::template stage_of_node<Items>;
-  for (int i = 0; i < t.size; ++i)
-    if (divisions_of<Items>[i].classes > 0 && stage_of[std::size_t(i)] != stage_of[std::size_t(t.size - 1)]) return false;
-  return true;
-}
 /// no_complaint, or why groups of pipelines whose ranks divide layers cannot train a program. Backend: that of the ranks.
 template <class Program, int Groups, class Cut, class MicroBatches, class Schedule, class OfPipeline, int Ranks, class Map,
           class Backend>
@@ -76,18 +65,7 @@ struct pipelines_of_ranks_verdict {
     else if constexpr (!std::is_same_v<typename of_tensor::type, no_complaint>)
       return of_tensor{};
     else
-      return of_split();
-  }
-  static auto of_split() {
-    using part = program_of_rank<Program, Map, Ranks>;
-    using of_cut = typename split::template verdict<part>;
-    if constexpr (!std::is_same_v<typename of_cut::type, no_complaint>)
-      return of_cut{};
-    else if constexpr (!has_classes_in_one_stage<typename part::items, split>())
-      return std::type_identity<
-          wrong_argument<Cut, because<a_layer_divided_by_classes_and_the_softmax_after_it_are_one_stage>>>{};
-    else
-      return std::type_identity<no_complaint>{};
+      return typename split::template verdict<program_of_rank<Program, Map, Ranks>>{};
   }
   using type = typename decltype(sentence())::type;
 };
