@@ -140,7 +140,9 @@ class mortal {
   int rank() const { return here_ ? here_->end.rank() : self_; }
   int size() const { return here_ ? here_->end.size() : all_->size; }
   memory allocate(std::size_t bytes) { return {all_->allocate(bytes)}; }
-  void send(memory& from, std::size_t offset, std::size_t bytes, int to) { here_->end.send(*from.bytes, offset, bytes, to); }
+  void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
+    while_none_fails([&] { here_->end.send(*from.bytes, offset, bytes, to); });
+  }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
     here_->end.receive(*to.bytes, offset, bytes, from);
   }
