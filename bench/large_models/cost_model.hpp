@@ -28,7 +28,7 @@ struct machine {
 /// assumptions that were not varied.
 struct efficiency {
   double products = 0.78;  // of the peak, by a matrix product whose operands lie in fast memory
-  double hidden = 0.5;     // with zero 3: of the shorter of computing and sending, the share that takes place during the other
+  double hidden = 0.55;    // with zero 3: of the shorter of computing and sending, the share that takes place during the other
   double memory = 0.85;    // of the memory bandwidth
   double links = 0.75;     // of the bandwidth of links
 };

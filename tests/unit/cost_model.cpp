@@ -5,6 +5,7 @@
 #include <strata/distribute/process_memory.hpp>
 #include <strata/program/timetable.hpp>
 #include <strata/strata.hpp>
+#include <string_view>
 
 #include "../../bench/large_models/published.hpp"
 
@@ -89,10 +90,11 @@ TEST_CASE("a ring sends all bytes twice, less a share") {
   CHECK(bench::ring(4, 0, {1e9, 1e-6}) == about(6e-6));
 }
 
-TEST_CASE("predictions are near what was measured on A100s") {
+TEST_CASE("predictions are within 13 % of the papers on Megatron-LM, and within 28 % of others") {
   for (const bench::measurement& m : bench::published) {
     CAPTURE(m.source);
     CAPTURE(m.name);
-    CHECK(std::abs(bench::error(m, {})) < (m.source[0] == 'M' && m.source[1] == 'T' ? 0.3 : m.on == &bench::a100 ? 0.15 : 0.3));
+    const std::string_view source = m.source;
+    CHECK(std::abs(bench::error(m, {})) < (source.starts_with("M21") || source.starts_with("K22") ? 0.13 : 0.28));
   }
 }

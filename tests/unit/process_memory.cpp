@@ -165,18 +165,17 @@ TEST_CASE("each process of a mesh: the same") {
   constexpr training_sizes sizes{.batch = 64, .leaves = 4};
   constexpr process_memory planned = process_memory_of<P, in_parts>(sizes);
   static_assert(planned.slots < process_memory_of<P>(sizes).slots * 2 / 3);
-  constexpr double of_rank = bytes_of_initializer<network_of_rank<mlp, map, 2>>;  // after those of the whole network
-  check_process_of<in_parts>(4, sizes, bytes_of_initializer<mlp> + of_rank, [&](int) { return planned; });
+  check_process_of<in_parts>(4, sizes, bytes_of_initializer<mlp>, [&](int) { return planned; });
   constexpr training_sizes fewer_at_a_time{.batch = 64, .leaves = 4, .micro_batch = 2};
   static_assert(process_memory_of<P, in_parts>(fewer_at_a_time).activations < planned.activations);
-  check_process_of<in_parts>(4, fewer_at_a_time, bytes_of_initializer<mlp> + of_rank,
+  check_process_of<in_parts>(4, fewer_at_a_time, bytes_of_initializer<mlp>,
                              [&](int) { return process_memory_of<P, in_parts>(fewer_at_a_time); });
   CHECK(process_memory_table<P, in_parts>(sizes).find("rank ") != std::string::npos);
   using in_stages = mesh_among<fake_machines, data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>>;
   check_process_of<in_stages>(4, sizes, bytes_of_initializer<mlp>,
                               [&](int p) { return process_memory_of<P, in_stages>(sizes, p % 2); });
   using in_both = mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
-  check_process_of<in_both>(4, sizes, bytes_of_initializer<mlp> + of_rank,
+  check_process_of<in_both>(4, sizes, bytes_of_initializer<mlp>,
                             [&](int p) { return process_memory_of<P, in_both>(sizes, p / 2); });
   // Six micro-batches of four leaves are four.
   using in_six = mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<6>>, tensor_parallel<2, map>>;

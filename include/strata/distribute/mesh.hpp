@@ -224,7 +224,7 @@ struct mesh_among<C, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule
   static constexpr int groups = Groups;
   static constexpr auto name = "mesh_among";
   C processes;
-  compute_options options{};  // threads: that update, evaluate and predict in each process
+  compute_options options{};  // threads: how many threads update, evaluate and predict in each process
 
   template <class Program>
   using verdict = detail::pipelines_verdict<Program, Groups, of_pipeline>;

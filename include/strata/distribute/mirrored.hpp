@@ -80,6 +80,9 @@ inline constexpr reason after_its_devices_mirrored_takes_options_of_their_backen
 inline constexpr reason mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything{
     "mirrored needs no zero: the threads of a process share one copy of everything. multi_worker_mirrored takes it"};
 
+inline constexpr reason zero_divides_state_among_processes_on_CPUs_and_each_GPU_keeps_a_copy{
+    "zero divides state among processes that compute on CPUs; each GPU of mirrored keeps a copy of everything"};
+
 template <class Given, const reason& Why>
 struct mirrored<detail::refused_arguments<Given, Why>> : detail::refusing<mirrored<>> {
   static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
@@ -92,6 +95,12 @@ inline constexpr bool options_fit_devices = sizeof...(Options) == 0;
 template <lists_devices D, class Options>
 inline constexpr bool options_fit_devices<D, Options> =
     std::is_convertible_v<Options, typename engine_options<typename D::backend>::type>;
+template <class D, class Given>
+inline constexpr const reason& why_not_after_devices =
+    !is_zero<Given> ? after_its_devices_mirrored_takes_options_of_their_backend
+    : device_of<typename D::backend>::is_host
+        ? mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything
+        : zero_divides_state_among_processes_on_CPUs_and_each_GPU_keeps_a_copy;
 }  // namespace detail
 
 mirrored() -> mirrored<>;
@@ -105,14 +114,11 @@ mirrored(Given, Options...)
     -> mirrored<detail::refused_arguments<Given, mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4>>;
 template <lists_devices D, class Given, class... Options>
   requires(!detail::options_fit_devices<D, Given, Options...>)
-mirrored(D, Given, Options...) -> mirrored<detail::refused_arguments<
-    Given, (detail::is_zero<Given> ? mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything
-                                   : after_its_devices_mirrored_takes_options_of_their_backend)>>;
+mirrored(D, Given, Options...) -> mirrored<detail::refused_arguments<Given, detail::why_not_after_devices<D, Given>>>;
 // The same where braces stand for options.
 template <lists_devices D, class Given, class... Options>
-mirrored(D, typename engine_options<typename D::backend>::type, Given, Options...) -> mirrored<detail::refused_arguments<
-    Given, (detail::is_zero<Given> ? mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything
-                                   : after_its_devices_mirrored_takes_options_of_their_backend)>>;
+mirrored(D, typename engine_options<typename D::backend>::type, Given, Options...)
+    -> mirrored<detail::refused_arguments<Given, detail::why_not_after_devices<D, Given>>>;
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy

@@ -22,7 +22,7 @@ struct pipeline_among {
   using backend = split_among<Backend, pipelined<Cut, MicroBatches, Schedule>, C>;
   static constexpr auto name = "pipeline_among";
   C processes;
-  compute_options options{};  // threads: that update, evaluate and predict in each process
+  compute_options options{};  // threads: how many threads update, evaluate and predict in each process
 
   template <class Program>
   using executor = stage_executor<Program, backend, C>;

@@ -67,7 +67,6 @@ inline constexpr reason zero_2_and_zero_3_keep_the_activations_of_all_samples_le
 
 inline constexpr const char* zero_is_not_elastic =
     "zero: a worker that is lost takes its slice of the optimizer's state along, so a training with zero is not elastic: start "
-    "it "
-    "again from a snapshot, with backup_and_restore";
+    "it again from a snapshot, with backup_and_restore";
 
 }  // namespace strata

@@ -6,7 +6,7 @@
 
 namespace strata::detail {
 
-/// Cuts a plan of one segment into about `wanted` pieces with equally much activations, and lays out its workspace anew.
+/// Cuts a plan of one segment into about `wanted` pieces with about equally many activations, and lays out its workspace anew.
 template <int N>
 constexpr void recompute_in_pieces(plan<N>& p, int wanted) {
   const int G = p.group_count;

@@ -135,7 +135,9 @@ struct lengths_in_row<divided<Items, Map, Ranks>> : lengths_in_row<Items> {};
 /// What a stage takes for a sample, in floating-point operations: a core reads or writes a byte in the time of `per_byte` of
 /// them. Activations are written and read forward and backward; weights are read three times for a micro-batch of about 32
 /// samples.
-inline constexpr double per_byte = 4, samples_of_micro_batch = 32;
+inline constexpr double per_byte = 4, samples_of_micro_batch = 32, bytes_of_number = 4;
+/// How often they are written or read.
+inline constexpr double passes_of_activations = 4, passes_of_weights = 3, passes_of_message = 2;
 
 /// The last item, the loss, belongs to the layer before it.
 template <class Items>
@@ -157,13 +159,13 @@ constexpr auto layers_in_a_row() {
       if (!stays_with_input(t, i)) row.computes[k] = true;
       if (n.operation->multiply_adds) row.cost[k] += 6.0 * double(n.operation->multiply_adds(t.in(i)));
       if (n.operation->is_view) continue;
-      row.cost[k] += per_byte * 4 * 4 * n.out.size();
-      row.sent[k] = per_byte * 4 * 2 * n.out.size();
+      row.cost[k] += per_byte * bytes_of_number * passes_of_activations * n.out.size();
+      row.sent[k] = per_byte * bytes_of_number * passes_of_message * n.out.size();
     }
   for (int s = 0; s < l.count; ++s)
     for (int k = 0; k < row.count; ++k)
       if (row.first[k] <= l.slots[s].node && l.slots[s].node < row.first[k + 1])
-        row.cost[k] += per_byte * 4 * 3 / samples_of_micro_batch * l.slots[s].what.extents.size();
+        row.cost[k] += per_byte * bytes_of_number * passes_of_weights / samples_of_micro_batch * l.slots[s].what.extents.size();
   return row;
 }
 template <class Items>

@@ -12,8 +12,8 @@ struct turn {
   bool backward = false;
 };
 
-/// For each place its turns, in order. Stage s is computed at place s % Places. The table is repeated as often as a batch has
-/// more micro-batches than it. For each stage it has the micro-batches in ascending order, forward and backward: a weight adds up
+/// For each place its turns, in order. Stage s is computed at place s % Places. If a batch has more micro-batches than the table,
+/// the table is repeated. For each stage it has the micro-batches in ascending order, forward and backward: a weight adds up
 /// its gradients in the order in which one place would.
 template <int Places, int Stages, int MicroBatches>
 struct timetable {
@@ -45,8 +45,8 @@ struct timetable {
     return true;
   }
 
-  /// The time of the whole table where stages form a row and messages take no time: when each turn ends. -1: places wait for each
-  /// other for ever.
+  /// How long the whole table takes if stages form a row and messages take no time, and when each turn ends. -1: places wait for
+  /// each other for ever.
   template <class Time>
   struct times {
     std::array<std::array<Time, std::size_t(turns_of_place)>, std::size_t(Places)> end{};

@@ -35,7 +35,8 @@ struct process_split_options : compute_options {
 /// for the leaves of group g, and updates the parameters of these stages. In a step it has only these, their slots and their
 /// gradients; after collect_parameters(), and before the first step, it has all parameters. An evaluation, which needs all of
 /// them, is divided by leaves among all processes. All make the same calls. The executor of a process adds up the gradients of
-/// all groups; it need not know that a group has several processes. compute_options::threads: that update, evaluate and predict.
+/// all groups; it does not know that a group has several processes. compute_options::threads: how many threads update, evaluate
+/// and predict.
 template <class Program, class Backend>
 class process_split_engine : public split_engine<Program, Backend> {
  protected:
@@ -61,7 +62,7 @@ class process_split_engine : public split_engine<Program, Backend> {
   static constexpr std::size_t told = 1 + (layout.has_regularizers() ? std::size_t(trained.count) : 0);
 
   group_type* group_;                 // all processes
-  int place_, first_, first_groups_;  // of this process; of which rank its pipeline begins; pipelines at the start
+  int place_, first_, first_groups_;  // of this process; the rank with which its pipeline begins; pipelines at the start
   pipeline_type pipeline_;
   // For each transfer between processes: a place for each micro-batch of a step, so that nothing has to wait for room.
   std::vector<memory> messages_;

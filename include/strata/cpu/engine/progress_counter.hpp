@@ -16,7 +16,7 @@ class alignas(64) progress_counter {
     value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     value_.notify_all();
   }
-  /// Returns when the number is at least `least`. Sleeps after so many pauses.
+  /// Returns when the number is at least `least`. Pauses `spins` times, then sleeps.
   void wait(int least, int spins) const {
     for (int spin = 0;; ++spin) {
       const int now = value_.load(std::memory_order_acquire);

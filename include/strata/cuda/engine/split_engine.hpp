@@ -45,7 +45,7 @@ struct take_columns {
 }  // namespace machine
 
 /// A micro-batch is one or several whole leaves, so a place computes it in one call of each kernel, and the bits are those of one
-/// GPU. If a batch has fewer leaves than there are micro-batches, each leaf is one.
+/// GPU. If the last batch of an epoch has fewer leaves than there are micro-batches, each leaf is one.
 template <class Program, class Backend>
 class cuda_split_engine {
   using T = typename Program::value_type;

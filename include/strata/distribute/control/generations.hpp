@@ -19,9 +19,9 @@ namespace strata::control {
 /// members have asked, so that no process is in two; a living member that does not ask within `patience` is left out. Late
 /// processes are taken in only when no member is lost, because only then all members are between the same two steps.
 /// In a mesh `places` processes form a group, which has one copy of the network: that of rank r has place r % places of it, also
-/// in a later generation. So any process of each place form a group. A member for which no group is left is a spare. It computes
-/// again when it and others, spares or late ones, form a group; late processes wait until then. It reads no clock and uses no
-/// network; it is not thread-safe.
+/// in a later generation. So any processes, one for each place, can form a group. A member for which no group is left is a spare.
+/// It computes again when it and others, spares or late ones, form a group; late processes wait until then. It reads no clock and
+/// uses no network; it is not thread-safe.
 class generations {
  public:
   using time = membership::time;

@@ -81,7 +81,7 @@ class stage_executor : detail::holds_group<C>,
   strata::whole_slots<T> whole_slots_;
 
  public:
-  /// groups: that there are.
+  /// groups: how many pipelines there are now.
   stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const given_options& compute, C processes,
                  int groups = Groups)
       : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute,

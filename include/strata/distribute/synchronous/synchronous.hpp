@@ -106,8 +106,9 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, nothing> slices_;
   [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, nothing> windows_;
   [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, nothing> whole_slots_;  // see collect_slots
-  [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing> is_torn_{};  // other processes lack an update of this one
-  detail::lost_steps lost_steps_;                                                    // see end_totals
+  [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing>
+      is_torn_{};                  // the others do not have the last update of this process
+  detail::lost_steps lost_steps_;  // see end_totals
   bool keeps_totals_ = false;
   long steps_of_totals_ = 0, steps_before_totals_ = 0;  // since begin_totals; before the last train_apart of those
   long expected_steps_ = 1;
@@ -137,7 +138,9 @@ class synchronous_executor
       engine_.keep_slices(slices_.own(processes_), optimizer().slots());
       whole_slots_ = {layout.trainable, optimizer().slots()};
     }
-    initialize_parameters(layout, parameters(), seed);
+    // The part of a rank is cut from the initial values of the whole network, by the executor of the ranks.
+    if constexpr (std::is_same_v<whole_network_of<typename Program::network>, typename Program::network>)
+      initialize_parameters(layout, parameters(), seed);
     parameters_changed();
   }
 

@@ -167,7 +167,8 @@ template <class Program, class Map, int Ranks>
   return divided;
 }
 /// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
-/// other layers. groups: that there are. places: of each rank, at each of which is a process.
+/// other layers. groups: how many there are now. places: how many each rank has; each is
+/// a process.
 template <class Program, class Map, int Ranks, int Groups, communicator C>
 [[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
                                                    const compute_options& compute, int groups = Groups, int places = 1) {
