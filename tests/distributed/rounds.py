@@ -79,17 +79,18 @@ class MultiWorker:
 
 
 class Mesh(MultiWorker):
-    """multi_worker_mesh: two groups of two workers, each with one copy of the network."""
+    """multi_worker_mesh: two groups, each with one copy of the network, of two workers or, with stages and parts of layers, of four."""
     program = 'stages'
 
-    def __init__(self, r, elastic=False):
+    def __init__(self, r, elastic=False, places=2):
         super().__init__(r, elastic)
-        self.members = [('worker', i) for i in range(4)]
-        self.strategy = r.choice(('pipelines_workers', 'mesh_workers')) + r.choice(('', '_tcp'))
+        self.places = places
+        self.members = [('worker', i) for i in range(2 * places)]
+        self.strategy = (r.choice(('pipelines_workers', 'mesh_workers')) if places == 2 else 'cube_workers') + r.choice(('', '_tcp'))
         self.restartable = self.members[1:] if elastic else []
-        self.environment = MultiWorker.environment | {'PAUSE': str(self.pause), 'ELASTIC': '2' if elastic else '0'} | self.decides
+        self.environment = MultiWorker.environment | {'PAUSE': str(self.pause), 'ELASTIC': str(places) if elastic else '0'} | self.decides
 
-    decides = {'CLIPNORM': '0', 'EPOCHS': '5'}  # 25 steps
+    decides = {'EPOCHS': '5'}  # 25 steps
 
     def arguments(self, member, folder):
         return [self.strategy, folder if member == self.chief else f'{folder}-of-{member[1]}']
@@ -99,7 +100,8 @@ class Mesh(MultiWorker):
         check(digest(out).split()[1] == want.split()[1] if late else digest(out) == want, f'{member} has not {want}: {out}')
 
     def may_fail(self, member, hurt, early):
-        return super().may_fail(member, hurt, early) or {('worker', 1), ('worker', 3)} <= hurt  # no process is left that has the second part
+        lost = [{('worker', p), ('worker', p + self.places)} for p in range(self.places)]  # all that have the same part
+        return super().may_fail(member, hurt, early) or any(part <= hurt for part in lost)
 
     def uses_network(self):
         self.strategy = self.strategy.removesuffix('_tcp') + '_tcp'
@@ -163,6 +165,8 @@ STRATEGIES = {
     'multi_worker_mirrored_elastic': lambda r: MultiWorker(r, elastic=True),
     'multi_worker_mesh': Mesh,
     'multi_worker_mesh_elastic': lambda r: Mesh(r, elastic=True),
+    'multi_worker_mesh_of_three_parts': lambda r: Mesh(r, places=4),
+    'multi_worker_mesh_of_three_parts_elastic': lambda r: Mesh(r, elastic=True, places=4),
     **{f'parameter_server_{mode}': lambda r, mode=mode: ParameterServer(r, mode) for mode in ('synchronous', 'bounded', 'asynchronous')},
 }
 

@@ -1,8 +1,8 @@
 // needs: grpc protozero
 // One process of a training for test_stages.py: stages STRATEGY [FOLDER]. Prints a digest of the parameters and the results.
-// CRASH: the step at which a callback throws. CLIPNORM: adam's global_clipnorm, 1 by default. PAUSE: milliseconds to sleep after
-// each step, which is said. ELASTIC: the least number of workers of an elastic training. EPOCHS: 3 by default. HEARTBEAT: its
-// interval, TIMEOUT: of a wait, both in milliseconds. START: for how many seconds a worker may be away at the start.
+// CRASH: the step at which a callback throws. PAUSE: milliseconds to sleep after each step, which is said. ELASTIC: the least
+// number of workers of an elastic training. EPOCHS: 3 by default. HEARTBEAT: its interval, TIMEOUT: of a wait, both in
+// milliseconds. START: for how many seconds a worker may be away at the start.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -58,9 +58,7 @@ struct crash_or_pause {
 
 void train(const auto& strategy, const std::string& folder) {
   const auto digits = data::synthetic_digits(300, 3);
-  const std::string clipnorm = environment("CLIPNORM");
-  const adam optimizer{.global_clipnorm = clipnorm.empty() ? 1.0 : std::atof(clipnorm.c_str())};
-  trainer model{net{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
+  trainer model{net{}, adam{.global_clipnorm = 1}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   const auto fit = [&](auto&&... options) {
     return model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(number("EPOCHS", 3)),
                      validation(digits | data::batch<50>), verbose::off, crash_or_pause{}, options...);
