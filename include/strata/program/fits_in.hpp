@@ -14,11 +14,10 @@
 namespace strata {
 
 /// `one_device<fits_in<64_MiB>>{}`: the activations of the samples that a thread computes together, with their gradients and the
-/// scratch memory of kernels, take at most so many bytes. If they would take more, a thread computes fewer samples together, down
-/// to one of images, or 8 of a network that reads each weight once for a sample. If these take more, the network is cut into
-/// pieces: only the outputs of pieces are kept in the forward pass, and the backward pass of a piece first computes its
-/// activations again. Of 1, 2, 3, 4, 6, 8, 11, ... pieces it takes the first number with which the budget suffices; if none does,
-/// it takes fewer samples than 8. Bits do not depend on it. A budget that is too small for one sample does not compile, and the
+/// scratch memory of kernels, take at most so many bytes. If they would take more, a thread computes fewer samples together, or
+/// the network is cut into pieces: only the outputs of pieces are kept in the forward pass, and the backward pass of a piece
+/// first computes its activations again. Of 1, 2, 3, 4, 6, 8, 11, ... pieces and 256, 128, 64, ... samples it takes what is
+/// expected to take the least time. Bits do not depend on it. A budget that is too small for one sample does not compile, and the
 /// sentence says how much is needed. Chen et al., "Training deep nets with sublinear memory cost" (2016),
 /// https://arxiv.org/abs/1604.06174
 template <long Bytes, class Backend = default_backend>
@@ -66,44 +65,42 @@ struct budgeted_work {
   int pieces = 0, samples = 1;
   long needed = std::numeric_limits<long>::max();
 };
-/// With fewer samples, kernels read weights so often that computing activations again takes less time. A convolution uses each
-/// weight many times for one sample.
+/// Of that many samples at a time reading the weights takes as long as computing. A convolution uses each weight many times for
+/// one sample.
 template <class Program>
-inline constexpr int least_samples_of_whole_plan =
-    strata::multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable ? 1 : 8;
-
-/// The largest of `most`, `most` / 2, ..., `least` samples that fit; 0: none does.
-template <class Program, class Backend, int N>
-constexpr int fitting_samples(const plan<N>& p, int most, int least) {
-  for (int samples = most;; samples = std::max(least, samples / 2)) {
-    if (bytes_of_activations(p, samples, long(sizeof(typename Program::value_type))) <= Backend::most_bytes) return samples;
-    if (samples <= least) return 0;
-  }
+inline constexpr int samples_for_weights =
+    strata::multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable ? 0 : 16;
+/// About how long a step takes in which a third of the work is done again, or nothing; 12: one that reads no weights.
+template <class Program>
+constexpr long time_of(int pieces, int samples) {
+  return (pieces > 1 ? 16 : 12) * (1024L + 1024 * samples_for_weights<Program> / samples) / 1024;
 }
 
-/// The first number of pieces that fits, each about a quarter larger than the one before. Otherwise: what is computed if none
-/// does.
-template <class Program, class Backend, int Pieces = 1, budgeted_work Otherwise = budgeted_work{}>
+/// The largest of `most`, `most` / 2, ... samples that fit; 0: not one does.
+template <class Program, class Backend, int N>
+constexpr int fitting_samples(const plan<N>& p, int most) {
+  while (most > 0 && bytes_of_activations(p, most, long(sizeof(typename Program::value_type))) > Backend::most_bytes) most /= 2;
+  return most;
+}
+
+/// Tries Pieces and more of them, each about a quarter more than before, until more cannot take less time than Best.
+template <class Program, class Backend, int Pieces = 1, budgeted_work Best = budgeted_work{}>
 constexpr budgeted_work work_in_budget() {
   constexpr const auto& tried = plan_in_pieces<Program, Backend, Pieces>;
   constexpr int in_cache = samples_in_cache<Program, Backend, purpose::training>();
-  constexpr int least = std::min(in_cache, least_samples_of_whole_plan<Program>);
-  constexpr int samples = fitting_samples<Program, Backend>(tried, Pieces == 1 ? in_cache : least, least);
-  if constexpr (samples > 0) {
-    return {Pieces, samples, 0};
-  } else {
-    constexpr budgeted_work otherwise = [] {
-      budgeted_work work = Otherwise;
-      work.needed = std::min(work.needed, bytes_of_activations(tried, 1, long(sizeof(typename Program::value_type))));
-      if (const int few = fitting_samples<Program, Backend>(tried, least, 1); few > work.samples || (few > 0 && work.pieces == 0))
-        work.pieces = Pieces, work.samples = few;
-      return work;
-    }();
-    if constexpr (Pieces < tried.group_count && tried.segment_count == 1)
-      return work_in_budget<Program, Backend, Pieces + 1 + Pieces / 4, otherwise>();
-    else
-      return otherwise;
-  }
+  constexpr budgeted_work best = [] {
+    budgeted_work work = Best;
+    work.needed = std::min(work.needed, bytes_of_activations(tried, 1, long(sizeof(typename Program::value_type))));
+    const int samples = fitting_samples<Program, Backend>(tried, in_cache);
+    if (samples > 0 && (work.pieces == 0 || time_of<Program>(Pieces, samples) < time_of<Program>(work.pieces, work.samples)))
+      work.pieces = Pieces, work.samples = samples;
+    return work;
+  }();
+  constexpr bool is_fastest = best.pieces > 0 && time_of<Program>(best.pieces, best.samples) <= time_of<Program>(2, in_cache);
+  if constexpr (!is_fastest && Pieces < tried.group_count && tried.segment_count == 1)
+    return work_in_budget<Program, Backend, Pieces + 1 + Pieces / 4, best>();
+  else
+    return best;
 }
 template <class Program, class Backend>
 inline constexpr budgeted_work budgeted_work_of = work_in_budget<Program, Backend>();
@@ -141,7 +138,7 @@ struct samples_at_a_time<Program, Backend, Why> {
       return detail::budgeted_work_of<Program, Backend>.samples;
     else
       return std::max(1, detail::fitting_samples<Program, Backend>(plan_of<Program, Backend, Why>,
-                                                                   samples_in_cache<Program, Backend, Why>(), 1));
+                                                                   samples_in_cache<Program, Backend, Why>()));
   }
   static constexpr int most(int wanted) { return std::min(wanted, of()); }
 };
