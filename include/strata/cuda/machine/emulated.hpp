@@ -245,7 +245,7 @@ class machine_state {
   }
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
 
-  /// Other devices from now on. Throws strata::error if somebody still has memory of those before.
+  /// Other devices from now on. Throws strata::error while memory of those before is in use.
   void reset(int devices, std::size_t bytes_of_each) {
     const auto locked = lock();
     if (devices < 0) throw_error({"emulate_devices(", devices, "): a number of devices is at least 0"});
