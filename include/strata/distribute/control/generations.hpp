@@ -93,7 +93,7 @@ class generations {
       missing.push_back(m);
     }
     const std::string lost = missing.empty() ? "" : detail::text_of({"lost ", to_string(missing)});
-    const std::string why = now_.failure().empty() ? "" : detail::text_of({" (", now_.failure(), ")"});
+    const std::string why = now_.failure().empty() ? "" : detail::text_of({" (", now_.cause(), ")"});
     if (members.front().rank != 0)
       return end_with(detail::text_of({lost, ": the training does not go on without the chief", why}));
     if (int(members.size()) < least_)

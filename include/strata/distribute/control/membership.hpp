@@ -126,7 +126,7 @@ class membership {
     if (const auto* blamed = find_process(on); blamed && why.find(to_string(blamed->who)) == why.npos)
       text += detail::text_of({"; process ", on, " is ", to_string(blamed->who)});
     if (const auto* e = roster_.find(rank)) text += detail::text_of({", says ", e->who.name});
-    set_failure(is_complete() ? text + diagnosis(now) : text, now);
+    set_failure(text, now, is_complete() ? diagnosis(now) : "");
   }
   /// What a member says of itself. If it has an error with which its program may end, and the generation fails, this is why.
   void announce(int rank, const announcement& what, time now) {
@@ -186,8 +186,8 @@ class membership {
         when = e.is_connected ? detail::text_of({"no heartbeat for ", seconds(now - e.heard)}) : "its connection is lost";
       }
     if (!dead.empty())
-      set_failure(
-          detail::text_of({to_string(dead), dead.size() == 1 ? " is" : " are", " taken for dead: ", when, diagnosis(now)}), now);
+      set_failure(detail::text_of({to_string(dead), dead.size() == 1 ? " is" : " are", " taken for dead: ", when}), now,
+                  diagnosis(now));
   }
 
   /// The member has left or is silent. A member that is alive when the generation fails is told so and answers at once.
@@ -208,6 +208,8 @@ class membership {
 
   /// Why the run has failed; empty: it has not.
   const std::string& failure() const { return failure_; }
+  /// The same without who waits for whom.
+  const std::string& cause() const { return cause_; }
   /// Who is not there, as long as not all are.
   absent_members absent() const {
     absent_members out;
@@ -338,8 +340,11 @@ class membership {
   static std::string seconds(std::chrono::steady_clock::duration d) {
     return detail::formatted("%.1f s", std::chrono::duration<double>(d).count());
   }
-  void set_failure(const std::string& why, time now) {
-    if (failure_.empty()) failure_ = troubles_.empty() ? why : first_trouble(), failed_ = now;
+  void set_failure(const std::string& why, time now, const std::string& who_waits = "") {
+    if (!failure_.empty()) return;
+    cause_ = troubles_.empty() ? why : first_trouble();
+    failure_ = troubles_.empty() ? why + who_waits : cause_;
+    failed_ = now;
   }
 
   heartbeat_options options_;
@@ -353,7 +358,7 @@ class membership {
   int first_in_trouble_ = -1;
   std::uint64_t notice_ = 0;
   int size_ = 0, spares_ = 0, slow_ = -1;
-  std::string failure_;
+  std::string failure_, cause_;
   time failed_{};
   std::optional<time> looked_;
   time window_began_{};
