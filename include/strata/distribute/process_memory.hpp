@@ -181,10 +181,9 @@ constexpr size_of_turns largest_turns(const leaf_policy& policy, int batch, int 
   return most;
 }
 
-constexpr void check_sizes(const training_sizes& how, bool has_place = true) {
+constexpr void check_sizes(const training_sizes& how) {
   if (how.batch < 1 || how.processes < 1 || how.threads < 1 || how.slots < 0 || how.micro_batch < 0)
     throw_error("process_memory_of: batch, processes and threads are at least 1, slots and micro_batch at least 0");
-  if (!has_place) throw_error("process_memory_of: there is no such place");
 }
 }  // namespace detail
 
@@ -252,7 +251,8 @@ template <class Program, divides_layers Strategy>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
   using backend = typename Strategy::backend;
   using table_type = std::remove_cvref_t<decltype(backend::split::table)>;
-  detail::check_sizes(how, place >= 0 && place < table_type::places);
+  detail::check_sizes(how);
+  if (place < 0 || place >= table_type::places) throw_error("process_memory_of: there is no such place");
   constexpr const auto& table = backend::split::table;
   constexpr const auto& plan = plan_of<Program, backend>;
   constexpr const auto& stages = stage_plan_of<Program, backend>;

@@ -27,4 +27,8 @@ template <network Network>
 inline constexpr long multiply_adds_of =
     detail::count_multiply_adds(tape_of<typename Network::items>, layout_of<typename Network::items>);
 
+/// Whether a sample uses each weight many times, as in convolutions, and not once, as in dense layers.
+template <network Network>
+inline constexpr bool reuses_weights = multiply_adds_of<Network> > 4 * layout_of<typename Network::items>.trainable;
+
 }  // namespace strata

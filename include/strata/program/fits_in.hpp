@@ -65,11 +65,9 @@ struct budgeted_work {
   int pieces = 0, samples = 1;
   long needed = std::numeric_limits<long>::max();
 };
-/// Of that many samples at a time reading the weights takes as long as computing. A convolution uses each weight many times for
-/// one sample.
+/// Of that many samples at a time reading the weights takes as long as computing.
 template <class Program>
-inline constexpr int samples_for_weights =
-    strata::multiply_adds_of<typename Program::network> > 4 * layout_of_program<Program>.trainable ? 0 : 16;
+inline constexpr int samples_for_weights = reuses_weights<typename Program::network> ? 0 : 16;
 /// About how long a step takes in which a third of the work is done again, or nothing; 12: one that reads no weights.
 template <class Program>
 constexpr long time_of(int pieces, int samples) {

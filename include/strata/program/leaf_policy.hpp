@@ -31,9 +31,7 @@ constexpr leaf_policy leaf_policy_of(int leaves, int processes) {
     throw_error({"compute_options: leaves is ", leaves, ", but a batch has 1 to ", max_leaves, " of them (0: as its size says)"});
   if (processes > max_leaves)
     throw_error({processes, " processes cannot share the leaves of a batch: there are at most ", max_leaves});
-  using network = whole_network_of<typename Program::network>;
-  return {leaves, int(std::bit_ceil(unsigned(processes))),
-          multiply_adds_of<network> > 4 * layout_of<typename network::items>.trainable};
+  return {leaves, int(std::bit_ceil(unsigned(processes))), reuses_weights<whole_network_of<typename Program::network>>};
 }
 /// The same for the options of an engine, which it checks: none may be negative.
 template <class Program, class Options>
