@@ -123,6 +123,10 @@ TEST_CASE("processes that disagree are told before the first step") {
   });
   CHECK(failures[0] == "the processes do not have the same timetable: process 1 differs from process 0");
   failures = in_processes(2, [&](const in_process& member) {
+    make(pipeline_among<in_process, balanced<2>>{member, {.micro_batch = 3 * member.rank()}});
+  });
+  CHECK(failures[1] == "the processes do not have the same micro_batch: process 1 differs from process 0; here: 3");
+  failures = in_processes(2, [&](const in_process& member) {
     member.rank() == 0 ? make(mesh_among<in_process, data_parallel<2>, pipeline<balanced<2>>>{member})
                        : make(pipeline_among<in_process, balanced<2>>{member});
   });

@@ -49,6 +49,18 @@ struct agreed_value {
   std::string here;
   bool is_quoted = true;  // by the error
 };
+/// How a network is divided, then what else decides the result.
+template <class Program>
+[[gnu::cold]] std::vector<agreed_value> with_program(std::vector<agreed_value> values,
+                                                     const typename Program::optimizer& optimizer, std::uint64_t seed,
+                                                     const compute_options& compute) {
+  values.push_back({"seed", std::to_string(seed)});
+  values.push_back({"leaves", std::to_string(compute.leaves)});
+  values.push_back({"micro_batch", std::to_string(compute.micro_batch)});
+  values.push_back({"optimizer", text_of_optimizer(optimizer)});
+  values.push_back({"program", text_of_program<Program>(), false});
+  return values;
+}
 /// Throws strata::error in all processes if one of them has other values than process 0.
 template <communicator C>
 [[gnu::cold]] void refuse_differences(process_group_over<C>& group, const std::vector<agreed_value>& values) {
@@ -175,14 +187,12 @@ class stage_executor : detail::holds_group<C>,
     constexpr const auto& stages = stage_plan_of<Program, Backend>;
     std::string cut;
     for (int g = 0; g < plan.group_count; ++g) cut += detail::text_of({g > 0 ? " " : "", stages.stage_of[g]});
-    detail::refuse_differences(*group, {{"number of places", std::to_string(table.places)},
-                                        {"number of groups that divide batches", std::to_string(Groups)},
-                                        {"stages of the kernels", cut},
-                                        {"timetable", detail::text_of_turns(table), false},
-                                        {"seed", std::to_string(seed)},
-                                        {"leaves", std::to_string(compute.leaves)},
-                                        {"optimizer", detail::text_of_optimizer(optimizer)},
-                                        {"program", detail::text_of_program<Program>(), false}});
+    detail::refuse_differences(*group,
+                               detail::with_program<Program>({{"number of places", std::to_string(table.places)},
+                                                              {"number of groups that divide batches", std::to_string(Groups)},
+                                                              {"stages of the kernels", cut},
+                                                              {"timetable", detail::text_of_turns(table), false}},
+                                                             optimizer, seed, compute));
     if (group->size() != table.places * groups)
       throw_error({"the network is cut for ", table.places, table.places == 1 ? " process" : " processes",
                    Groups > 1 ? detail::text_of({" in each of ", groups, " groups, which are ", table.places * groups}) : "",

@@ -167,20 +167,15 @@ template <class Program, class Map, int Ranks>
   return divided;
 }
 /// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
-/// other layers. groups: how many there are now. places: how many each rank has; each is
-/// a process.
+/// other layers. groups: how many there are now. places: how many each rank has, each in a process of its own.
 template <class Program, class Map, int Ranks, int Groups, communicator C>
 [[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
                                                    const compute_options& compute, int groups = Groups, int places = 1) {
   one_rank_per_process<C> all{std::make_unique<process_group_over<C>>(std::move(processes))};
-  refuse_differences(*all.group_, {{"number of ranks that divide layers", std::to_string(Ranks)},
-                                   {"number of groups that divide batches", std::to_string(Groups)},
-                                   {"divided layers", text_of_divided_layers<Program, Map, Ranks>()},
-                                   {"seed", std::to_string(seed)},
-                                   {"leaves", std::to_string(compute.leaves)},
-                                   {"micro_batch", std::to_string(compute.micro_batch)},
-                                   {"optimizer", text_of_optimizer(optimizer)},
-                                   {"program", text_of_program<Program>(), false}});
+  refuse_differences(*all.group_, with_program<Program>({{"number of ranks that divide layers", std::to_string(Ranks)},
+                                                         {"number of groups that divide batches", std::to_string(Groups)},
+                                                         {"divided layers", text_of_divided_layers<Program, Map, Ranks>()}},
+                                                        optimizer, seed, compute));
   if (const int wanted = Ranks * places * groups; all.group_->size() != wanted)
     throw_error({"layers are divided among ", Ranks, Ranks == 1 ? " process" : " processes",
                  places > 1 ? text_of({" at each of ", places, " places"}) : "",
