@@ -76,6 +76,21 @@ TEST_CASE("a process that dies at any of its messages: the others have the bits 
         40);  // 6 steps of batch_norm, 4 batches to evaluate, what there is to restore, whether to stop, the final barrier
 }
 
+TEST_CASE("a process dies while another one still connects: the others have the bits of one device") {
+  const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
+  const auto all = std::make_shared<registry>(3);
+  const mortal connected(all, 1, false);
+  all->die(2);
+  outcome first, second;
+  std::thread connects([&] { first = survived(mortal::starting_again(all, 0)); });
+  second = survived(connected);
+  connects.join();
+  for (const outcome& o : {first, second}) {
+    CHECK(o.problem == "");
+    CHECK(o == expected);
+  }
+}
+
 TEST_CASE("it comes back, and may die again at any message from then on") {
   const outcome expected = trained(one_device{{.threads = 1, .leaves = 8}});
   int came_back = 0, died_twice = 0;

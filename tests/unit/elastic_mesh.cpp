@@ -113,6 +113,31 @@ void dies_at_any(const outcome& expected) {
   for (int first = 2; first < 60; first += 3 * stride) dies_at<Mesh>({{3, first}, {4, first + 15}}, expected);
 }
 
+/// One dies before it has sent anything, while some of the others still connect and some send their first messages.
+template <template <class> class Mesh>
+void dies_while_others_connect(const outcome& expected) {
+  constexpr int victim = 2;
+  const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);
+  std::vector<std::unique_ptr<mortal>> connected(processes<Mesh>);
+  for (int i = 1; i < processes<Mesh>; i += 2) connected[std::size_t(i)] = std::make_unique<mortal>(all, i, false);
+  all->die(victim);
+  std::vector<outcome> outcomes(processes<Mesh>);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < processes<Mesh>; ++i)
+    if (i != victim)
+      threads.emplace_back([&, i] {
+        auto& self = connected[std::size_t(i)];
+        outcomes[std::size_t(i)] = survived<Mesh>(self ? *self : mortal::starting_again(all, i));
+      });
+  for (auto& t : threads) t.join();
+  for (int i = 0; i < processes<Mesh>; ++i) {
+    const outcome& o = outcomes[std::size_t(i)];
+    CAPTURE(i);
+    CHECK(o.problem == "");
+    if (i != victim) CHECK(o == expected);
+  }
+}
+
 /// One that has died comes back.
 template <template <class> class Mesh>
 void comes_back(const outcome& expected) {
@@ -172,18 +197,21 @@ std::vector<std::vector<float>> predictions_of_all(std::vector<std::string>& pro
 TEST_CASE("a process of a mesh that divides tensors dies at any of its messages: the others have the bits of one device") {
   const outcome expected = trained<tensor_ranks>(one_device{{.threads = 1, .leaves = 8}});
   dies_at_any<tensor_ranks>(expected);
+  dies_while_others_connect<tensor_ranks>(expected);
   comes_back<tensor_ranks>(expected);
 }
 
 TEST_CASE("the same in a mesh of pipelines") {
   const outcome expected = trained<pipelines>(one_device{{.threads = 1, .leaves = 8}});
   dies_at_any<pipelines>(expected);
+  dies_while_others_connect<pipelines>(expected);
   comes_back<pipelines>(expected);
 }
 
 TEST_CASE("the same in a mesh of pipelines whose ranks divide tensors") {
   const outcome expected = trained<pipelines_of_ranks>(one_device{{.threads = 1, .leaves = 8}});
   dies_at_any<pipelines_of_ranks>(expected);
+  dies_while_others_connect<pipelines_of_ranks>(expected);
   comes_back<pipelines_of_ranks>(expected);
 }
 

@@ -136,6 +136,13 @@ class mortal {
       : all_(std::move(all)), self_(self), lives_(std::make_shared<int>(lives)) {
     if (!is_late) here_ = all_->of(self);
   }
+  /// Finds the first generation failed while it connects.
+  static mortal starting_again(std::shared_ptr<registry> all, int self) {
+    mortal process(std::move(all), self, false);
+    process.form_again("the first generation has failed");
+    process.starts_again_ = true;
+    return process;
+  }
 
   int rank() const { return here_ ? here_->end.rank() : self_; }
   int size() const { return here_ ? here_->end.size() : all_->size; }
@@ -164,6 +171,7 @@ class mortal {
   int computing() const { return here_->all.computing > 0 ? here_->all.computing : size(); }
   void set_spare(bool is_spare) { *is_spare_ = is_spare; }
   bool late_one_waits() const { return all_->one_waits(); }
+  bool starts_again() const { return starts_again_; }
   bool is_late() const { return !here_; }
   void enter() {
     if (here_) all_->die(self_);
@@ -194,6 +202,7 @@ class mortal {
   std::shared_ptr<int> lives_;                                      // of all copies
   std::shared_ptr<bool> is_spare_ = std::make_shared<bool>(false);  // likewise
   std::optional<registry::place> here_;
+  bool starts_again_ = false;
 };
 static_assert(elastic_communicator<mortal>);
 

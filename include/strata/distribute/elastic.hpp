@@ -23,6 +23,7 @@ struct elastic_progress {
   static constexpr int most_attempts = 16;
 
   bool is_late = false;             // has not received the state of the others yet
+  bool starts_again = false;        // see elastic_communicator
   int attempts = 0;                 // to continue, since the last completed operation
   double completed = 0;             // operations so far
   std::vector<std::byte> result{};  // of the last operation
@@ -45,6 +46,8 @@ struct elastic_progress {
 ///                        generation
 ///   `newcomers()`        the ranks that were not in the previous generation
 ///   `late_one_waits()`   at the chief: whether a process waits to join
+///   `starts_again()`     the first generation failed while this process connected, and it has formed the next one: the others
+///                        wait for its first message there
 ///   `is_late()`          this process has not been in a generation yet
 ///   `enter()`            of a late process: returns when it is in a generation
 template <class C>
@@ -54,6 +57,7 @@ concept elastic_communicator = communicator<C> && requires(C c, const C& k, cons
   c.form_again(why);
   { k.newcomers() } -> std::convertible_to<const std::vector<int>&>;
   { k.late_one_waits() } -> std::same_as<bool>;
+  { k.starts_again() } -> std::same_as<bool>;
   { k.is_late() } -> std::same_as<bool>;
   c.enter();
 };

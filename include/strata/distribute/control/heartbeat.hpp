@@ -32,7 +32,9 @@ class heartbeat {
         }) {}
   ~heartbeat() {
     if (!thread_.joinable()) return;
-    if (std::uncaught_exceptions() > 0 && said_.trouble.empty()) announce_error("an exception outside of fit and evaluate");
+    // The failure of a generation is known, and the exception may be its consequence.
+    if (std::uncaught_exceptions() > 0 && said_.trouble.empty() && !has_failed_)
+      announce_error("an exception outside of fit and evaluate");
     client_.leave();
     stop();
   }
@@ -67,7 +69,11 @@ class heartbeat {
     std::string why = run();
     ended_at_ = clock::now();
     ended_ = true;
-    if (!why.empty()) interrupt_(why);
+    if (!why.empty()) report_failure(why);
+  }
+  void report_failure(const std::string& why) {
+    has_failed_ = true;
+    interrupt_(why);
   }
   /// Returns why the heartbeats end; empty: in good order.
   std::string run() {
@@ -98,7 +104,7 @@ class heartbeat {
           return waits_->trouble();
         case grpc::StatusCode::ABORTED:
           if (!survives_ || std::exchange(knows, true)) return status.error_message();
-          interrupt_(status.error_message());
+          report_failure(status.error_message());
           continue;
         case grpc::StatusCode::FAILED_PRECONDITION:
           return status.error_message();
@@ -124,7 +130,7 @@ class heartbeat {
   std::function<void(const std::string&)> interrupt_;
   bool survives_;
   clock::time_point ended_at_{};  // once ended_ is true
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> ended_{false}, has_failed_{false};
   announcement said_;
   std::thread thread_;  // the last member: it uses the others
 };

@@ -84,7 +84,14 @@ class worker_connections {
                                                patience(), s.self.size, options.places);
     s.client = std::make_shared<coordinator_client>(members.coordinator(), run, options.control, members.generation());
     const auto all = s.client->join(s.self, options.start_timeout, [&](int r) { return to_string(members.task_of_rank(r)); });
-    if (all) connect(*all);
+    if (!all) return;
+    try {
+      connect(*all);
+    } catch (const communication_error& e) {  // another process was lost meanwhile
+      if (!is_elastic()) throw;
+      form_again(e.what());
+      s.starts_again = true;
+    }
   }
 
   int rank() const { return state_->now ? state_->now->rank : state_->self.rank; }
@@ -164,6 +171,7 @@ class worker_connections {
   void set_spare(bool is_spare) { state_->is_spare = is_spare; }
   /// At the chief: a process waits to join, or spares can compute again.
   bool late_one_waits() const { return state_->server && state_->server->late_one_waits(); }
+  bool starts_again() const { return state_->starts_again; }
   bool is_late() const { return !state_->now; }
 
   /// Connects the members of the next generation. Throws communication_error if the training does not go on for this process.
@@ -235,7 +243,7 @@ class worker_connections {
     std::shared_ptr<coordinator_client> client;  // of the last generation that this process knows
     std::vector<int> newcomers, lacking;
     int computing = 0;  // 0: all
-    bool is_spare = false;
+    bool is_spare = false, starts_again = false;
     std::unique_ptr<generation> now;
   };
 

@@ -159,7 +159,7 @@ class collective_operations {
  protected:
   explicit collective_operations(Communicator processes) : processes_(std::move(processes)) {
     if constexpr (may_be_elastic) {
-      progress_.is_late = processes_.is_late();
+      progress_.is_late = processes_.is_late(), progress_.starts_again = processes_.starts_again();
       if (is_elastic() && !progress_.is_late) begin_to_vote();
     }
   }
@@ -175,13 +175,16 @@ class collective_operations {
       if (is_elastic()) {
         if (is_late()) throw_error("the training is under way: a worker that joins late has to call fit before anything else");
         for (;;) {
+          bool is_behind = false;
           STRATA_TRY {
-            operation();
-            return progress_.complete(result);
+            if (std::exchange(progress_.starts_again, false)) is_behind = catch_up();
+            if (!is_behind) {
+              operation();
+              return progress_.complete(result);
+            }
           }
-          STRATA_CATCH(const communication_error& e) {
-            if (form_again(e.what())) return void(std::ranges::copy(progress_.result, result.begin()));
-          }
+          STRATA_CATCH(const communication_error& e) { is_behind = form_again(e.what()); }
+          if (is_behind) return void(std::ranges::copy(progress_.result, result.begin()));
         }
       }
     }
