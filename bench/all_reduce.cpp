@@ -85,12 +85,18 @@ template <communicator C>
 class tree {
   C c_;
   thread_team team_{1};
-  tree_reduction<float, C> sum_;
+  std::map<long, tree_reduction<float, C>> sums_;  // by their size
   const float* leaf_;
 
  public:
-  tree(C c, const float* numbers, long size) : c_(std::move(c)), leaf_(numbers) { sum_.prepare(c_, size, c_.size()); }
-  const float* operator()(long size) { return sum_(c_, team_, &leaf_, c_.size(), size); }
+  tree(C c, const float* numbers) : c_(std::move(c)), leaf_(numbers) {
+    for (const message& m : messages) sums_[m.numbers].prepare(c_, {{0, m.numbers}}, c_.size(), false);
+  }
+  const float* operator()(long size) {
+    tree_reduction<float, C>& sum = sums_[size];
+    sum.begin(c_, &leaf_, c_.size());
+    return sum.finish(c_, team_);
+  }
 };
 
 /// Throws unless each number is the sum of 1 ... size.
@@ -159,9 +165,9 @@ void member(const settings& s) {
   std::unique_ptr<bare_gloo> gloo_alone;
   if (over_tcp) {
     using algorithm = gloo::AllreduceOptions::Algorithm;
-    auto ours = std::make_shared<tree<tcp_communicator>>(tcp_communicator(store, rank, size), numbers.get(), most);
+    auto ours = std::make_shared<tree<tcp_communicator>>(tcp_communicator(store, rank, size), numbers.get());
     engines.emplace_back("strata", [ours](const message& m) { return (*ours)(m.numbers); });
-    auto through_gloo = std::make_shared<tree<gloo_communicator>>(gloo_communicator(store, rank, size), numbers.get(), most);
+    auto through_gloo = std::make_shared<tree<gloo_communicator>>(gloo_communicator(store, rank, size), numbers.get());
     engines.emplace_back("strata_over_gloo", [through_gloo](const message& m) { return (*through_gloo)(m.numbers); });
     folder_store another(s.folder + "/alone");
     gloo_alone = std::make_unique<bare_gloo>(another, rank, size, numbers.get(), sum.get());
@@ -170,11 +176,11 @@ void member(const settings& s) {
     engines.emplace_back("gloo_halving_doubling", [&](const message& m) { return gloo_alone->halving_doubling(m); });
   } else {
     shared_memory_communicator processes(store, rank, size);
-    auto ours = std::make_shared<tree<shared_memory_communicator>>(std::move(processes), numbers.get(), most);
+    auto ours = std::make_shared<tree<shared_memory_communicator>>(std::move(processes), numbers.get());
     engines.emplace_back("strata", [ours](const message& m) { return (*ours)(m.numbers); });
   }
   if (over_tcp) ::setenv("UCX_TLS", "tcp", 1);
-  auto through_ucx = std::make_shared<tree<ucx_communicator>>(ucx_communicator(store, rank, size), numbers.get(), most);
+  auto through_ucx = std::make_shared<tree<ucx_communicator>>(ucx_communicator(store, rank, size), numbers.get());
   engines.emplace_back("strata_over_ucx", [through_ucx](const message& m) { return (*through_ucx)(m.numbers); });
   engines.emplace_back("open_mpi", [&](const message& m) {
     MPI_Allreduce(numbers.get(), sum.get(), int(m.numbers), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -261,7 +267,7 @@ void threads(const settings& s, int size) {
   for (const auto& of_thread : numbers) leaves.push_back(of_thread.get());
   auto group = in_process::group(size);
   std::vector<std::unique_ptr<tree<in_process>>> trees;
-  for (int r = 0; r < size; ++r) trees.push_back(std::make_unique<tree<in_process>>(group[std::size_t(r)], leaves[r], most));
+  for (int r = 0; r < size; ++r) trees.push_back(std::make_unique<tree<in_process>>(group[std::size_t(r)], leaves[r]));
   thread_team team(size);
   for (const message& m : messages) {
     std::vector<double> by_messages, by_slices;

@@ -150,7 +150,8 @@ TEST_CASE("between machines each number travels once, whatever the number of pro
            thread_team team(1);
            tree_reduction<float, test::fake_machines> sum;
            sum.prepare(c, cut(size, 1, 1), 8, false);
-           sum(c, team, leaves.at.data() + share_of(8, c.rank(), c.size()).begin, 8, size);
+           sum.begin(c, leaves.at.data() + share_of(8, c.rank(), c.size()).begin, 8);
+           sum.finish(c, team);
          }))
       CHECK(f == "");
     return sent.between_machines.load();

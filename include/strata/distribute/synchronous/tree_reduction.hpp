@@ -62,7 +62,6 @@ class tree_reduction {
   };
 
   long size_ = 0;
-  int leaves_ = 0;
   bool rounds_ = false, gathers_ = true;
   long window_ = 0;  // elements of the largest bucket, where there is memory for two buckets only; 0: for all
   std::vector<gradient_bucket> buckets_;
@@ -86,7 +85,6 @@ class tree_reduction {
   /// and in `finish`, from an array of this bucket alone.
   void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true,
                bool in_windows = false) {
-    leaves_ = leaves;
     gathers_ = gathers;
     window_ = 0;
     for (const gradient_bucket& b : buckets)
@@ -113,10 +111,6 @@ class tree_reduction {
     if (!rounds) return;
     rounded_sum_ = c.allocate(bytes(sum_size()));
     residue_ = arena<T>(std::size_t(size_));
-  }
-  /// In one piece: for sums of up to `size` elements.
-  void prepare(C& c, long size, int leaves) {
-    if (size > size_ || leaves > leaves_) prepare(c, {{0, std::max(size, size_)}}, std::max(leaves, leaves_), false);
   }
 
   /// Begins a sum over `count` leaves. `own` are the gradients of each leaf of this process's share; they need not be complete
@@ -156,13 +150,6 @@ class tree_reduction {
   void drop_rounding_errors() {
     for (level& l : levels_) std::ranges::fill(l.residue.span(), T{});
     std::ranges::fill(residue_.span(), T{});
-  }
-
-  /// All at once and in one piece, of gradients that are complete.
-  T* operator()(C& c, team_type& team, const T* const* own, int count, long size) {
-    if (buckets() != 1 || buckets_.front().end != size) divide({{0, size}});
-    begin(c, own, count);
-    return finish(c, team);
   }
 
  private:
