@@ -90,7 +90,7 @@ class tree {
 
  public:
   tree(C c, const float* numbers) : c_(std::move(c)), leaf_(numbers) {
-    for (const message& m : messages) sums_[m.numbers].prepare(c_, {{0, m.numbers}}, c_.size(), false);
+    for (const message& m : messages) sums_[m.numbers].prepare(c_, {{0, m.numbers}}, c_.size());
   }
   const float* operator()(long size) {
     tree_reduction<float, C>& sum = sums_[size];

@@ -93,7 +93,7 @@ TEST_CASE("machines are those whose processes share memory; sums have the bits o
           throw error("process " + std::to_string(r) + " is on machine " + std::to_string(c.machine_of(r)));
       thread_team team(1);
       tree_reduction<float, between_processes> sum;
-      sum.prepare(c, buckets, count, false);
+      sum.prepare(c, buckets, count);
       for (int round = 0; round < 20; ++round) {
         const leaf_range own = share_of(count, c.rank(), c.size());
         sum.begin(c, at + own.begin, count);

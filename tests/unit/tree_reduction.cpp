@@ -94,7 +94,7 @@ void check_bits(const std::vector<std::vector<int>>& machines, const std::vector
         const auto failures = among_machines(of_ranks, sent, [&](auto c) {
           thread_team team(1 + int(seed + unsigned(c.rank())) % 2);
           tree_reduction<float, test::fake_machines> sum;
-          sum.prepare(c, buckets, count, false);
+          sum.prepare(c, buckets, count);
           for (int again = 0; again < 2; ++again) wrong += !same_bits(step(sum, c, team, leaves, buckets), expected);
         });
         for (const auto& f : failures) CHECK(f == "");
@@ -134,7 +134,7 @@ TEST_CASE("more messages than a communicator holds are no deadlock") {
   for (const auto& f : among_machines({0, 0, 0, 0}, sent, [&](auto c) {
          thread_team team(1);
          tree_reduction<float, test::fake_machines> sum;
-         sum.prepare(c, buckets, 6, false);
+         sum.prepare(c, buckets, 6);
          for (int again = 0; again < 20; ++again) wrong += !same_bits(step(sum, c, team, leaves, buckets), expected);
        }))
     CHECK(f == "");
@@ -149,7 +149,7 @@ TEST_CASE("between machines each number travels once, whatever the number of pro
     for (const auto& f : among_machines(machines, sent, [&](auto c) {
            thread_team team(1);
            tree_reduction<float, test::fake_machines> sum;
-           sum.prepare(c, cut(size, 1, 1), 8, false);
+           sum.prepare(c, cut(size, 1, 1), 8);
            sum.begin(c, leaves.at.data() + share_of(8, c.rank(), c.size()).begin, 8);
            sum.finish(c, team);
          }))
@@ -183,7 +183,7 @@ TEST_CASE("rounded to bfloat16: half the bytes, the same bits everywhere, and wh
                thread_team team(threads);
                const auto buckets = cut(size, 3, 4);
                tree_reduction<float, test::fake_machines> sum;
-               sum.prepare(c, buckets, 8, rounds);
+               sum.prepare(c, buckets, 8, {.rounds = rounds});
                for (int s = 0; s < steps; ++s) {
                  const float* const got = step(sum, c, team, leaves, buckets);
                  last[std::size_t(c.rank())].assign(got, got + size);
@@ -232,7 +232,7 @@ TEST_CASE("who waits says for which layers") {
       [&](auto c) {
         thread_team team(1);
         tree_reduction<float, test::fake_machines> sum;
-        sum.prepare(c, buckets, 2, false);
+        sum.prepare(c, buckets, 2);
         if (c.rank() == 0) step(sum, c, team, leaves, buckets);
       },
       std::chrono::milliseconds(200));
@@ -251,7 +251,7 @@ TEST_CASE("an error while gradients are being computed comes when the step ends,
       [&](auto c) {
         auto& sum = sums[c.rank()];
         thread_team team(2);
-        sum.prepare(c, buckets, 4, true);
+        sum.prepare(c, buckets, 4, {.rounds = true});
         if (c.rank() == 0) return void(step(sum, c, team, leaves, buckets));
         sum.begin(c, leaves.at.data() + 2, 4);  // and is gone
       },
@@ -261,7 +261,7 @@ TEST_CASE("an error while gradients are being computed comes when the step ends,
   for (const auto& f : among_machines({0, 1}, sent, [&](auto c) {
          auto& sum = sums[c.rank()];
          thread_team team(2);
-         sum.prepare(c, buckets, 4, false);
+         sum.prepare(c, buckets, 4);
          wrong += !same_bits(step(sum, c, team, leaves, buckets), expected);
        }))
     CHECK(f == "");
@@ -279,7 +279,7 @@ TEST_CASE("a sum allocates nothing") {
   for (const auto& f : among_machines({0, 0, 1, 1}, sent, [&](auto c) {
          thread_team team(1);
          tree_reduction<float, test::fake_machines> sum;
-         sum.prepare(c, buckets, 8, true);
+         sum.prepare(c, buckets, 8, {.rounds = true});
          const auto meet = [&](int arrivals) {
            ++at_it;
            while (at_it < arrivals) std::this_thread::yield();

@@ -28,10 +28,9 @@ class process_reduction<cuda_engine<Program>, C> : public reduction_through_host
   bool is_connected_ = false;
 
  public:
-  void prepare(C& c, const engine_type& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds,
-               bool gathers = true, bool in_windows = false) {
-    if (!engine.adds_by_nccl()) return through_host::prepare(c, engine, std::move(buckets), leaves, rounds, gathers, in_windows);
-    if (rounds)
+  void prepare(C& c, const engine_type& engine, std::vector<gradient_bucket> buckets, int leaves, reduction_options options) {
+    if (!engine.adds_by_nccl()) return through_host::prepare(c, engine, std::move(buckets), leaves, options);
+    if (options.rounds)
       throw_error(
           "communication_options.bf16_gradients: NCCL adds gradients up as they are; use deterministic{} in place of fastest{}");
     buckets_ = std::move(buckets);

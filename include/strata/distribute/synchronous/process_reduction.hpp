@@ -27,10 +27,9 @@ class reduction_through_host : protected gradient_reduction {
   arena<T> kept_;
 
  public:
-  /// gathers, in_windows: see tree_reduction. An engine that updates slices only does without gathering.
-  void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true,
-               bool in_windows = false) {
-    tree_.prepare(c, std::move(buckets), leaves, rounds, gathers, in_windows);
+  /// An engine that updates slices only does without gathering.
+  void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, reduction_options options) {
+    tree_.prepare(c, std::move(buckets), leaves, options);
     if constexpr (!on_host) on_device_ = engine.on().template allocate<T>(std::size_t(size));
   }
   void drop_rounding_errors() { tree_.drop_rounding_errors(); }

@@ -373,8 +373,9 @@ class synchronous_executor
       exchange_.prepare(processes_, sums::size, leaves);
       if (why == purpose::inference) return;
       engine_.share_among(processes_.size());  // shares may be larger than before
-      reduction_.prepare(processes_, engine_, buckets(), leaves, communication_.bf16_gradients, !keeps_slices,
-                         keeps_slices && plan.is_cut);
+      reduction_.prepare(
+          processes_, engine_, buckets(), leaves,
+          {.rounds = communication_.bf16_gradients, .gathers = !keeps_slices, .in_windows = keeps_slices && plan.is_cut});
       if constexpr (fetches_parameters)
         windows_.prepare(processes_, slices_.own(processes_),
                          std::span(plan.begin_of_segment).first(std::size_t(plan.segment_count)), plan.largest_segment());

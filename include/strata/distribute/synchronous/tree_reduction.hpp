@@ -26,6 +26,18 @@ struct gradient_bucket {
   const char* name = "gradients";  // lasts as a literal does: "gradients of conv2d_1 ... dense"
 };
 
+/// What a tree_reduction does besides adding.
+struct reduction_options {
+  /// Messages are rounded to bfloat16.
+  bool rounds = false;
+  /// All processes get the whole sum. Otherwise a process gets only its own slices of it, one after the other in the order of the
+  /// buckets.
+  bool gathers = true;
+  /// There is memory for two buckets at a time. Then the gradients of a bucket may only be read in `advance` and in `finish`,
+  /// from an array of this bucket alone.
+  bool in_windows = false;
+};
+
 /// Each process adds up the leaves of its subtrees, sends every other process the slice that this one shall finish, finishes its
 /// own slice, and sends it to all: 2 (P - 1) / P of the elements leave each process, in two rounds (a reduce-scatter and an
 /// all-gather, cf. Thakur et al., "Optimization of collective communication operations in MPICH", 2005), as long as the shares
@@ -62,8 +74,8 @@ class tree_reduction {
   };
 
   long size_ = 0;
-  bool rounds_ = false, gathers_ = true;
-  long window_ = 0;  // elements of the largest bucket, where there is memory for two buckets only; 0: for all
+  reduction_options options_;  // a process that is alone rounds nothing
+  long window_ = 0;            // elements of the largest bucket, where there is memory for two buckets only; 0: for all
   std::vector<gradient_bucket> buckets_;
   std::vector<arena_slice> own_;  // by bucket: what this process finishes, and where it lies in the sum
   std::vector<level> levels_;
@@ -79,17 +91,13 @@ class tree_reduction {
 
  public:
   /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are
-  /// completed: the last elements first. With `rounds` messages are rounded to bfloat16. Without `gathers` no process gets the
-  /// slices of the others: the sum has only the slices of this process, one after the other in the order of the buckets.
-  /// With `in_windows` there is memory for two buckets at a time: then the gradients of a bucket may only be read in `advance`
-  /// and in `finish`, from an array of this bucket alone.
-  void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, bool rounds, bool gathers = true,
-               bool in_windows = false) {
-    gathers_ = gathers;
+  /// completed: the last elements first.
+  void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, reduction_options options = {}) {
+    options_ = options;
+    options_.rounds = options.rounds && c.size() > 1;
     window_ = 0;
     for (const gradient_bucket& b : buckets)
-      if (in_windows) window_ = std::max(window_, b.end - b.begin);
-    rounds_ = rounds = rounds && c.size() > 1;
+      if (options.in_windows) window_ = std::max(window_, b.end - b.begin);
     size_ = buckets.empty() ? 0 : buckets.front().end;
     levels_.clear();
     for (reduction_group& group : reduction_groups(c)) levels_.push_back({.group = std::move(group)});
@@ -101,14 +109,14 @@ class tree_reduction {
       l.nodes.resize(std::size_t(most.own + most.others));
       l.sums = c.allocate(std::size_t(most.own * stride()) * sizeof(T));
       l.theirs = c.allocate(bytes(most.others * row));
-      if (!rounds) continue;
+      if (!options_.rounds) continue;
       l.rounded = c.allocate(bytes(most.own * stride()));
       l.expanded = arena<T>(std::size_t(most.others * row));
       l.residue = arena<T>(std::size_t(size_));
     }
     sum_ = c.allocate(std::size_t(sum_size()) * sizeof(T));
     leaves_at_.reserve(std::size_t((leaves + c.size() - 1) / c.size()));
-    if (!rounds) return;
+    if (!options_.rounds) return;
     rounded_sum_ = c.allocate(bytes(sum_size()));
     residue_ = arena<T>(std::size_t(size_));
   }
@@ -140,7 +148,7 @@ class tree_reduction {
     for (int b = 0; b < buckets(); ++b) c.wait_received(name(b), marks_[std::size_t(b)]);
     c.wait("gradients");
     T* const sum = numbers(sum_);
-    if (rounds_)
+    if (options_.rounds)
       in_slices(&team, {0, sum_size()},
                 [&](long begin, long end) { expand_rounded(halves(rounded_sum_) + begin, sum + begin, end - begin); });
     return sum;
@@ -178,10 +186,10 @@ class tree_reduction {
     return window_ > 0 ? element - buckets_[std::size_t(bucket)].begin : element;
   }
   int buckets() const { return int(buckets_.size()); }
-  int stages() const { return gathers_ ? 2 * int(levels_.size()) : int(levels_.size()) + 1; }
-  long sum_size() const { return gathers_ || own_.empty() ? size_ : own_.back().at + own_.back().size(); }
+  int stages() const { return options_.gathers ? 2 * int(levels_.size()) : int(levels_.size()) + 1; }
+  long sum_size() const { return options_.gathers || own_.empty() ? size_ : own_.back().at + own_.back().size(); }
   const char* name(int bucket) const { return buckets_[std::size_t(bucket)].name; }
-  std::size_t bytes(long numbers) const { return std::size_t(numbers) * (rounds_ ? sizeof(std::uint16_t) : sizeof(T)); }
+  std::size_t bytes(long numbers) const { return std::size_t(numbers) * (options_.rounds ? sizeof(std::uint16_t) : sizeof(T)); }
   static T* numbers(memory& m) { return reinterpret_cast<T*>(m.data()); }
   static std::uint16_t* halves(memory& m) { return reinterpret_cast<std::uint16_t*>(m.data()); }
   detail::subtrees parts(const level& l, int i, int processes) const {
@@ -213,7 +221,7 @@ class tree_reduction {
     }
     own_.clear();
     for (long at = 0; const range& r : has) {
-      own_.push_back({r.begin, r.end, gathers_ ? r.begin : at});
+      own_.push_back({r.begin, r.end, options_.gathers ? r.begin : at});
       at += r.size();
     }
   }
@@ -246,7 +254,7 @@ class tree_reduction {
     if (s > 0 && s <= depth) add_theirs(c, team, s - 1, b);
     if (s < depth)
       scatter(c, team, levels_[std::size_t(s)], b);
-    else if (gathers_)
+    else if (options_.gathers)
       gather(c, levels_[std::size_t(2 * depth - 1 - s)], b);
     marks_[std::size_t(b)] = c.begun();
   }
@@ -266,7 +274,7 @@ class tree_reduction {
   void scatter(C& c, team_type* team, level& l, int b) {
     const detail::subtrees own = parts(l, l.group.place, c.size());
     const range mine = slice(l, b, l.group.place);
-    if (rounds_)
+    if (options_.rounds)
       in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
         const auto round = [&](long from, long to) {
           for (int k = 0; k < own.count() && from < to; ++k)
@@ -276,7 +284,7 @@ class tree_reduction {
         round(begin, std::min(end, mine.begin));
         round(std::max(begin, mine.end), end);
       });
-    memory& sent = rounds_ ? l.rounded : l.sums;
+    memory& sent = options_.rounds ? l.rounded : l.sums;
     long row = 0;
     for (int i = 0; i < l.group.size(); ++i) {
       if (i == l.group.place) continue;
@@ -302,7 +310,7 @@ class tree_reduction {
       const detail::subtrees its = parts(l, i, c.size());
       for (int k = 0; k < its.count(); ++k, ++n) {
         nodes[std::size_t(n)] = its[k];
-        T* const theirs = (rounds_ ? l.expanded.data() : numbers(l.theirs)) + row * l.row + l.at[std::size_t(b)];
+        T* const theirs = (options_.rounds ? l.expanded.data() : numbers(l.theirs)) + row * l.row + l.at[std::size_t(b)];
         sums[std::size_t(n)] = i == l.group.place ? numbers(l.sums) + k * stride() + place(b, mine.begin) : theirs;
         row += i != l.group.place;
       }
@@ -312,7 +320,7 @@ class tree_reduction {
         {l.group.leaves_of(0, count_, c.size()).begin, l.group.leaves_of(last_member, count_, c.size()).end});
     const int results = last ? 1 : of_all.count();
     in_slices(team, {0, mine.size()}, [&](long begin, long end) {
-      if (rounds_)
+      if (options_.rounds)
         for (long k = 0; k < row; ++k) {
           const long at = k * l.row + l.at[std::size_t(b)] + begin;
           expand_rounded(halves(l.theirs) + at, l.expanded.data() + at, end - begin);
@@ -329,7 +337,7 @@ class tree_reduction {
         const long element = mine.begin + begin;
         if (!last)
           std::copy_n(result, end - begin, numbers(levels_[std::size_t(depth + 1)].sums) + k * stride() + place(b, element));
-        else if (rounds_)
+        else if (options_.rounds)
           round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + own_[std::size_t(b)].at + begin,
                              end - begin);
         else
@@ -341,7 +349,7 @@ class tree_reduction {
 
   /// Sends all of the group the sum of this process's slice.
   void gather(C& c, level& l, int b) {
-    memory& sum = rounds_ ? rounded_sum_ : sum_;
+    memory& sum = options_.rounds ? rounded_sum_ : sum_;
     const range mine = slice(l, b, l.group.place);
     for (int i = 0; i < l.group.size(); ++i) {
       if (i == l.group.place) continue;
