@@ -11,8 +11,8 @@
 #include <strata/concepts/process_group.hpp>
 #include <strata/distribute/communicators/timed.hpp>
 #include <strata/distribute/elastic.hpp>
+#include <strata/distribute/synchronous/leaf_exchange.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
-#include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <strata/program/plan.hpp>
 #include <string>
 #include <type_traits>

@@ -5,7 +5,7 @@
 #include <set>
 #include <span>
 #include <strata/base/text.hpp>
-#include <strata/distribute/synchronous/tree_reduction.hpp>
+#include <strata/distribute/synchronous/gradient_bucket.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
 #include <string>

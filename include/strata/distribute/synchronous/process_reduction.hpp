@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <strata/base/arena.hpp>
 #include <strata/distribute/host_side.hpp>
+#include <strata/distribute/synchronous/gradient_bucket.hpp>
 #include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <utility>
 #include <vector>

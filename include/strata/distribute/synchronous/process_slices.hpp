@@ -6,7 +6,8 @@
 #include <span>
 #include <strata/base/arena.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/synchronous/tree_reduction.hpp>
+#include <strata/distribute/synchronous/gradient_bucket.hpp>
+#include <strata/distribute/synchronous/reduction_groups.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <utility>
 #include <vector>

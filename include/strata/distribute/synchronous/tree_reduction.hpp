@@ -2,14 +2,15 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <strata/base/arena.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/synchronous/gradient_bucket.hpp>
 #include <strata/distribute/synchronous/reduction_groups.hpp>
+#include <strata/distribute/synchronous/reduction_level.hpp>
 #include <strata/distribute/synchronous/rounded_gradients.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/network/parameter_ranges.hpp>
@@ -18,13 +19,6 @@
 #include <vector>
 
 namespace strata {
-
-/// Elements [begin, end) of the arena of parameters: complete when the backward of group `group` of the plan is.
-struct gradient_bucket {
-  long begin = 0, end = 0;
-  int group = 0;
-  const char* name = "gradients";  // lasts as a literal does: "gradients of conv2d_1 ... dense"
-};
 
 /// What a tree_reduction does besides adding.
 struct reduction_options {
@@ -52,20 +46,7 @@ class tree_reduction {
   using team_type = typename Host::team;
   using memory = typename C::memory;
   using range = element_range;
-  /// A reduce-scatter and an all-gather in a group of processes.
-  struct level {
-    reduction_group group{};
-    std::vector<range> has{};  // by bucket: the elements that this process has sums of when the level begins
-    std::vector<long> at{};    // by bucket: where in a row of `theirs`
-    long row = 0;
-    memory sums{};     // over each subtree of this process
-    memory rounded{};  // the same as they are sent, if they are rounded
-    memory theirs{};   // over each subtree of the others: what belongs to this process's slices
-    arena<T> expanded{}, residue{};
-    // Of all subtrees in the order of their leaves, while a slice is completed; subtree_sums[k][0] is its first element.
-    std::vector<T*> subtree_sums{};
-    std::vector<leaf_range> nodes{};
-  };
+  using level = detail::reduction_level<T, C>;
   /// What threads share while they compute gradients.
   struct progress {
     std::vector<std::atomic<int>> missing;  // by bucket: leaves of this process whose gradients are not complete
@@ -73,10 +54,8 @@ class tree_reduction {
     explicit progress(std::size_t buckets) : missing(buckets) {}
   };
 
-  long size_ = 0;
   reduction_options options_;  // a process that is alone rounds nothing
-  long window_ = 0;            // elements of the largest bucket, where there is memory for two buckets only; 0: for all
-  std::vector<gradient_bucket> buckets_;
+  detail::bucket_places buckets_;
   std::vector<arena_slice> own_;  // by bucket: what this process finishes, and where it lies in the sum
   std::vector<level> levels_;
   std::vector<decltype(std::declval<const C&>().begun())> marks_;  // by bucket: what its next stage waits for
@@ -95,30 +74,18 @@ class tree_reduction {
   void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, reduction_options options = {}) {
     options_ = options;
     options_.rounds = options.rounds && c.size() > 1;
-    window_ = 0;
-    for (const gradient_bucket& b : buckets)
-      if (options.in_windows) window_ = std::max(window_, b.end - b.begin);
-    size_ = buckets.empty() ? 0 : buckets.front().end;
+    buckets_ = {std::move(buckets), options.in_windows};
+    marks_.resize(std::size_t(this->buckets()));
+    progress_ = std::make_unique<progress>(std::size_t(this->buckets()));
     levels_.clear();
     for (reduction_group& group : reduction_groups(c)) levels_.push_back({.group = std::move(group)});
-    divide(std::move(buckets));
-    for (level& l : levels_) {
-      const most_parts most(l.group, leaves, c.size());
-      const long row = window_ > 0 ? l.row : std::max(l.row, (size_ / norm_piece / l.group.size() + 2) * norm_piece);
-      l.subtree_sums.resize(std::size_t(most.own + most.others));
-      l.nodes.resize(std::size_t(most.own + most.others));
-      l.sums = c.allocate(std::size_t(most.own * stride()) * sizeof(T));
-      l.theirs = c.allocate(bytes(most.others * row));
-      if (!options_.rounds) continue;
-      l.rounded = c.allocate(bytes(most.own * stride()));
-      l.expanded = arena<T>(std::size_t(most.others * row));
-      l.residue = arena<T>(std::size_t(size_));
-    }
+    divide();
+    for (level& l : levels_) l.allocate(c, buckets_, leaves, options_.rounds);
     sum_ = c.allocate(std::size_t(sum_size()) * sizeof(T));
     leaves_at_.reserve(std::size_t((leaves + c.size() - 1) / c.size()));
     if (!options_.rounds) return;
     rounded_sum_ = c.allocate(bytes(sum_size()));
-    residue_ = arena<T>(std::size_t(size_));
+    residue_ = arena<T>(std::size_t(buckets_.size()));
   }
 
   /// Begins a sum over `count` leaves. `own` are the gradients of each leaf of this process's share; they need not be complete
@@ -133,13 +100,13 @@ class tree_reduction {
   /// left to finish, where all threads take part.
   void passed(C& c, int group) {
     for (int b = 0; b + 1 < buckets(); ++b)
-      if (buckets_[std::size_t(b)].group == group) complete(c, b);
+      if (buckets_[b].group == group) complete(c, b);
   }
   /// Not while `passed` may be called: sends what all leaves have completed down to that group, except for the last bucket. All
   /// processes call it between the same other messages.
   void advance(C& c, team_type& team, int group = 0) {
     if (failed_) std::rethrow_exception(failed_);
-    while (tick_ + 1 < buckets() && buckets_[std::size_t(tick_)].group >= group) tick(c, &team);
+    while (tick_ + 1 < buckets() && buckets_[tick_].group >= group) tick(c, &team);
   }
   /// The sum lives until the next one is begun.
   T* finish(C& c, team_type& team) {
@@ -161,64 +128,21 @@ class tree_reduction {
   }
 
  private:
-  /// Into how many subtrees the leaves of a process fall at most, and those of all others of its group together.
-  struct most_parts {
-    long own = 0, others = 0;
-    most_parts(const reduction_group& group, int leaves, int processes) {
-      for (int n = leaves; n > 0; n = int(std::bit_floor(unsigned(n - 1)))) {
-        long received = 0;
-        for (int i = 0; i < group.size(); ++i) {
-          const long count = detail::subtrees(group.leaves_of(i, n, processes)).count();
-          i == group.place ? own = std::max(own, count) : received += count;
-        }
-        others = std::max(others, received);
-      }
-    }
-  };
-
-  /// From the sums over one subtree to those over the next one, and where an element of a bucket lies in these.
-  long stride() const { return window_ > 0 ? 2 * window_ : size_; }
-  long place(int bucket, long element) const {
-    return window_ > 0 ? bucket % 2 * window_ + element - buckets_[std::size_t(bucket)].begin : element;
-  }
-  /// Where the gradients of a leaf have an element.
-  long place_in_leaf(int bucket, long element) const {
-    return window_ > 0 ? element - buckets_[std::size_t(bucket)].begin : element;
-  }
-  int buckets() const { return int(buckets_.size()); }
+  int buckets() const { return buckets_.count(); }
   int stages() const { return options_.gathers ? 2 * int(levels_.size()) : int(levels_.size()) + 1; }
-  long sum_size() const { return options_.gathers || own_.empty() ? size_ : own_.back().at + own_.back().size(); }
-  const char* name(int bucket) const { return buckets_[std::size_t(bucket)].name; }
+  long sum_size() const { return options_.gathers || own_.empty() ? buckets_.size() : own_.back().at + own_.back().size(); }
+  const char* name(int bucket) const { return buckets_[bucket].name; }
   std::size_t bytes(long numbers) const { return std::size_t(numbers) * (options_.rounds ? sizeof(std::uint16_t) : sizeof(T)); }
   static T* numbers(memory& m) { return reinterpret_cast<T*>(m.data()); }
   static std::uint16_t* halves(memory& m) { return reinterpret_cast<std::uint16_t*>(m.data()); }
   detail::subtrees parts(const level& l, int i, int processes) const {
     return detail::subtrees(l.group.leaves_of(i, count_, processes));
   }
-  static range slice(const level& l, int bucket, int i) { return slice_of(l.has[std::size_t(bucket)], i, l.group.size()); }
 
-  void divide(std::vector<gradient_bucket> buckets) {
-    buckets_ = std::move(buckets);
-    marks_.resize(buckets_.size());
-    progress_ = std::make_unique<progress>(buckets_.size());
+  void divide() {
     std::vector<range> has;
-    for (const gradient_bucket& b : buckets_) has.push_back({b.begin, b.end});
-    for (level& l : levels_) {
-      l.has = has;
-      l.at.clear();
-      l.row = 0;
-      long most = 0;
-      for (int b = 0; b < this->buckets(); ++b) {
-        has[std::size_t(b)] = slice(l, b, l.group.place);
-        l.at.push_back(l.row);
-        l.row += has[std::size_t(b)].size();
-        most = std::max(most, has[std::size_t(b)].size());
-      }
-      if (window_ > 0) {
-        for (int b = 0; b < this->buckets(); ++b) l.at[std::size_t(b)] = b % 2 * most;
-        l.row = 2 * most;
-      }
-    }
+    for (int b = 0; b < buckets(); ++b) has.push_back({buckets_[b].begin, buckets_[b].end});
+    for (level& l : levels_) l.divide(buckets_, has);
     own_.clear();
     for (long at = 0; const range& r : has) {
       own_.push_back({r.begin, r.end, options_.gathers ? r.begin : at});
@@ -240,7 +164,7 @@ class tree_reduction {
   }
 
   void tick(C& c, team_type* team) {
-    if (window_ > 0) c.wait("gradients");  // what is sent from the memory that this tick writes has arrived
+    if (buckets_.in_windows()) c.wait("gradients");  // what is sent from the memory that this tick writes has arrived
     for (int s = 0; s < stages(); ++s)
       if (const int b = tick_ - s; b >= 0 && b < buckets()) stage(c, team, s, b);
     ++tick_;
@@ -264,22 +188,22 @@ class tree_reduction {
     const detail::subtrees own = parts(l, l.group.place, c.size());
     in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
       for (int k = 0; k < own.count(); ++k)
-        Host::sum_leaves(numbers(l.sums) + k * stride() + place(b, begin) - place_in_leaf(b, begin),
-                         leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), place_in_leaf(b, begin),
-                         place_in_leaf(b, end));
+        Host::sum_leaves(numbers(l.sums) + k * buckets_.stride() + buckets_.place(b, begin) - buckets_.place_in_leaf(b, begin),
+                         leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), buckets_.place_in_leaf(b, begin),
+                         buckets_.place_in_leaf(b, end));
     });
   }
 
   /// Sends each of the group its slice.
   void scatter(C& c, team_type* team, level& l, int b) {
     const detail::subtrees own = parts(l, l.group.place, c.size());
-    const range mine = slice(l, b, l.group.place);
+    const range mine = l.own_slice(b);
     if (options_.rounds)
       in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
         const auto round = [&](long from, long to) {
           for (int k = 0; k < own.count() && from < to; ++k)
-            round_with_residue(numbers(l.sums) + k * stride() + place(b, from), l.residue.data() + from,
-                               halves(l.rounded) + k * stride() + place(b, from), to - from);
+            round_with_residue(numbers(l.sums) + k * buckets_.stride() + buckets_.place(b, from), l.residue.data() + from,
+                               halves(l.rounded) + k * buckets_.stride() + buckets_.place(b, from), to - from);
         };
         round(begin, std::min(end, mine.begin));
         round(std::max(begin, mine.end), end);
@@ -291,9 +215,9 @@ class tree_reduction {
       const int rank = l.group.members[std::size_t(i)].rank;
       for (int k = parts(l, i, c.size()).count(); k > 0; --k, ++row)
         if (mine.size() > 0) c.receive(l.theirs, bytes(row * l.row + l.at[std::size_t(b)]), bytes(mine.size()), rank);
-      const range its = slice(l, b, i);
+      const range its = l.slice(b, i);
       for (int k = 0; k < own.count() && its.size() > 0; ++k)
-        c.send(sent, bytes(k * stride() + place(b, its.begin)), bytes(its.size()), rank);
+        c.send(sent, bytes(k * buckets_.stride() + buckets_.place(b, its.begin)), bytes(its.size()), rank);
     }
   }
 
@@ -301,7 +225,7 @@ class tree_reduction {
   void add_theirs(C& c, team_type* team, int depth, int b) {
     level& l = levels_[std::size_t(depth)];
     const bool last = depth + 1 == int(levels_.size());
-    const range mine = slice(l, b, l.group.place);
+    const range mine = l.own_slice(b);
     std::vector<T*>& sums = l.subtree_sums;
     std::vector<leaf_range>& nodes = l.nodes;
     int n = 0;
@@ -311,7 +235,8 @@ class tree_reduction {
       for (int k = 0; k < its.count(); ++k, ++n) {
         nodes[std::size_t(n)] = its[k];
         T* const theirs = (options_.rounds ? l.expanded.data() : numbers(l.theirs)) + row * l.row + l.at[std::size_t(b)];
-        sums[std::size_t(n)] = i == l.group.place ? numbers(l.sums) + k * stride() + place(b, mine.begin) : theirs;
+        sums[std::size_t(n)] =
+            i == l.group.place ? numbers(l.sums) + k * buckets_.stride() + buckets_.place(b, mine.begin) : theirs;
         row += i != l.group.place;
       }
     }
@@ -336,7 +261,8 @@ class tree_reduction {
         const T* const result = sums[std::size_t(first)] + begin;
         const long element = mine.begin + begin;
         if (!last)
-          std::copy_n(result, end - begin, numbers(levels_[std::size_t(depth + 1)].sums) + k * stride() + place(b, element));
+          std::copy_n(result, end - begin,
+                      numbers(levels_[std::size_t(depth + 1)].sums) + k * buckets_.stride() + buckets_.place(b, element));
         else if (options_.rounds)
           round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + own_[std::size_t(b)].at + begin,
                              end - begin);
@@ -350,11 +276,11 @@ class tree_reduction {
   /// Sends all of the group the sum of this process's slice.
   void gather(C& c, level& l, int b) {
     memory& sum = options_.rounds ? rounded_sum_ : sum_;
-    const range mine = slice(l, b, l.group.place);
+    const range mine = l.own_slice(b);
     for (int i = 0; i < l.group.size(); ++i) {
       if (i == l.group.place) continue;
       const int rank = l.group.members[std::size_t(i)].rank;
-      const range its = slice(l, b, i);
+      const range its = l.slice(b, i);
       if (its.size() > 0) c.receive(sum, bytes(its.begin), bytes(its.size()), rank);
       if (mine.size() > 0) c.send(sum, bytes(mine.begin), bytes(mine.size()), rank);
     }
@@ -371,46 +297,6 @@ class tree_reduction {
       if (first < last) f(first, last);
     });
   }
-};
-
-/// All processes get the few numbers of each leaf: metric sums, statistics. `begin`, then the communicator's wait, then `finish`;
-/// `numbers(l)` are the `width` numbers of leaf l of `count`.
-template <communicator C>
-class leaf_exchange {
-  typename C::memory all_;
-  std::size_t size_ = 0;
-
- public:
-  /// For up to `width` numbers of up to `leaves` leaves.
-  void prepare(C& c, std::size_t width, int leaves) {
-    if (width * std::size_t(leaves) <= size_) return;
-    size_ = width * std::size_t(leaves);
-    all_ = c.allocate(size_ * sizeof(double));
-  }
-
-  /// Sends those of this process's share.
-  template <class Numbers>
-  void begin(C& c, int count, std::size_t width, Numbers&& numbers) {
-    const leaf_range share = share_of(count, c.rank(), c.size());
-    for (int l = share.begin; l < share.end; ++l) std::copy_n(numbers(l), width, numbers_of(l, width));
-    for (int r = 0; r < c.size(); ++r) {
-      if (r == c.rank()) continue;
-      const leaf_range theirs = share_of(count, r, c.size());
-      if (theirs.size() > 0) c.receive(all_, bytes(theirs.begin, width), bytes(theirs.size(), width), r);
-      if (share.size() > 0) c.send(all_, bytes(share.begin, width), bytes(share.size(), width), r);
-    }
-  }
-  /// Writes those of the others.
-  template <class Numbers>
-  void finish(const C& c, int count, std::size_t width, Numbers&& numbers) {
-    const leaf_range share = share_of(count, c.rank(), c.size());
-    for (int l = 0; l < count; ++l)
-      if (l < share.begin || l >= share.end) std::copy_n(numbers_of(l, width), width, numbers(l));
-  }
-
- private:
-  double* numbers_of(int leaf, std::size_t width) { return reinterpret_cast<double*>(all_.data()) + std::size_t(leaf) * width; }
-  static constexpr std::size_t bytes(int leaves, std::size_t width) { return std::size_t(leaves) * width * sizeof(double); }
 };
 
 }  // namespace strata
