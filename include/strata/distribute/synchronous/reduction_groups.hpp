@@ -13,7 +13,7 @@ struct reduction_group {
     int first, last;  // processes whose leaves it has added up
   };
   std::vector<member> members{};  // in the order of their leaves
-  int place = 0;                  // of this process
+  int own = 0;                    // which of them is this process
 
   int size() const { return int(members.size()); }
   leaf_range leaves_of(int i, int leaves, int processes) const {
@@ -37,7 +37,7 @@ int processes_per_machine(const C& c) {
   return 1;
 }
 
-/// The groups of one sum, in the order in which they add. Between machines, processes with the same place on their machines add
+/// The groups of one sum, in the order in which they add. Between machines, processes with the same number on their machines add
 /// up the sums of these.
 template <communicator C>
 std::vector<reduction_group> reduction_groups(const C& c) {
@@ -45,14 +45,14 @@ std::vector<reduction_group> reduction_groups(const C& c) {
   reduction_group inside, between;
   if (near == 1 || machines == 1) {
     for (int r = 0; r < c.size(); ++r) inside.members.push_back({r, r, r});
-    inside.place = c.rank();
+    inside.own = c.rank();
     return {inside};
   }
   const int machine = c.rank() / near;
-  inside.place = c.rank() % near;
-  between.place = machine;
+  inside.own = c.rank() % near;
+  between.own = machine;
   for (int r = machine * near; r < (machine + 1) * near; ++r) inside.members.push_back({r, r, r});
-  for (int m = 0; m < machines; ++m) between.members.push_back({m * near + inside.place, m * near, (m + 1) * near - 1});
+  for (int m = 0; m < machines; ++m) between.members.push_back({m * near + inside.own, m * near, (m + 1) * near - 1});
   return {inside, between};
 }
 

@@ -15,15 +15,15 @@
 
 namespace strata::detail {
 
-/// The buckets of a reduction, and where their elements lie in an array of sums: at their place in the arena, or in one of two
-/// windows, which buckets use in turn.
-class bucket_places {
+/// The buckets of a reduction, and where their elements lie in arrays of sums: as in the arena, or in one of two windows, which
+/// buckets use in turn.
+class bucket_layout {
   std::vector<gradient_bucket> buckets_;
   long window_ = 0;  // elements of the largest bucket; 0: there are no windows
 
  public:
-  bucket_places() = default;
-  bucket_places(std::vector<gradient_bucket> buckets, bool in_windows) : buckets_(std::move(buckets)) {
+  bucket_layout() = default;
+  bucket_layout(std::vector<gradient_bucket> buckets, bool in_windows) : buckets_(std::move(buckets)) {
     for (const gradient_bucket& b : buckets_)
       if (in_windows) window_ = std::max(window_, b.end - b.begin);
   }
@@ -34,17 +34,17 @@ class bucket_places {
   long size() const { return buckets_.empty() ? 0 : buckets_.front().end; }
   bool in_windows() const { return window_ > 0; }
 
-  /// Elements of an array of sums.
+  /// Elements of an array of sums. There is one for each subtree, one after the other.
   long stride() const { return in_windows() ? 2 * window_ : size(); }
-  /// Where such an array has an element of a bucket.
-  long place(int bucket, long element) const {
-    return in_windows() ? bucket % 2 * window_ + place_in_leaf(bucket, element) : element;
+  /// Where those of a subtree have an element of a bucket.
+  long index(int subtree, int bucket, long element) const {
+    return subtree * stride() + (in_windows() ? bucket % 2 * window_ + index_in_leaf(bucket, element) : element);
   }
   /// Where the gradients of a leaf have it.
-  long place_in_leaf(int bucket, long element) const { return in_windows() ? element - (*this)[bucket].begin : element; }
+  long index_in_leaf(int bucket, long element) const { return in_windows() ? element - (*this)[bucket].begin : element; }
 };
 
-/// A reduce-scatter and an all-gather in a group of processes.
+/// A reduce-scatter and an all-gather in a group of processes. tree_reduction runs them.
 template <class T, communicator C>
 struct reduction_level {
   using memory = typename C::memory;
@@ -63,10 +63,10 @@ struct reduction_level {
 
   /// What member i of the group finishes of a bucket.
   element_range slice(int bucket, int i) const { return slice_of(has[std::size_t(bucket)], i, group.size()); }
-  element_range own_slice(int bucket) const { return slice(bucket, group.place); }
+  element_range own_slice(int bucket) const { return slice(bucket, group.own); }
 
   /// all: of each bucket what this process has sums of. It becomes what this process has sums of when the level ends.
-  void divide(const bucket_places& buckets, std::vector<element_range>& all) {
+  void divide(const bucket_layout& buckets, std::vector<element_range>& all) {
     has = all;
     at.clear();
     row = 0;
@@ -82,7 +82,7 @@ struct reduction_level {
     row = 2 * most;
   }
   /// After divide(). leaves: the most that are added up.
-  void allocate(C& c, const bucket_places& buckets, int leaves, bool rounds) {
+  void allocate(C& c, const bucket_layout& buckets, int leaves, bool rounds) {
     const most_subtrees most(group, leaves, c.size());
     const std::size_t sent = rounds ? sizeof(std::uint16_t) : sizeof(T);
     subtree_sums.resize(std::size_t(most.own + most.others));
@@ -104,7 +104,7 @@ struct reduction_level {
         long received = 0;
         for (int i = 0; i < group.size(); ++i) {
           const long count = subtrees(group.leaves_of(i, n, processes)).count();
-          i == group.place ? own = std::max(own, count) : received += count;
+          i == group.own ? own = std::max(own, count) : received += count;
         }
         others = std::max(others, received);
       }

@@ -55,17 +55,17 @@ class tree_reduction {
   };
 
   reduction_options options_;  // a process that is alone rounds nothing
-  detail::bucket_places buckets_;
+  detail::bucket_layout buckets_;
   std::vector<arena_slice> own_;  // by bucket: what this process finishes, and where it lies in the sum
   std::vector<level> levels_;
-  std::vector<decltype(std::declval<const C&>().begun())> marks_;  // by bucket: what its next stage waits for
+  std::vector<decltype(std::declval<const C&>().begun())> marks_;  // by bucket: what its next phase waits for
   memory sum_, rounded_sum_;
   arena<T> residue_;
   std::unique_ptr<progress> progress_;
   // Of the current sum.
   std::vector<const T*> leaves_at_{};  // those of this process
   int count_ = 0;                      // of leaves
-  int tick_ = 0;                       // stage s of bucket b comes at tick s + b
+  int step_ = 0;                       // phase p of bucket b comes at step p + b
   std::exception_ptr failed_;
 
  public:
@@ -93,7 +93,7 @@ class tree_reduction {
   void begin(const C& c, const T* const* own, int count) {
     const int share = share_of(count, c.rank(), c.size()).size();
     leaves_at_.assign(own, own + share);
-    count_ = count, tick_ = 0, failed_ = nullptr;
+    count_ = count, step_ = 0, failed_ = nullptr;
     for (std::atomic<int>& m : progress_->missing) m.store(share, std::memory_order_relaxed);
   }
   /// From any thread: one more of this process's leaves has passed the backward of that group of the plan. The last bucket is
@@ -106,12 +106,12 @@ class tree_reduction {
   /// processes call it between the same other messages.
   void advance(C& c, team_type& team, int group = 0) {
     if (failed_) std::rethrow_exception(failed_);
-    while (tick_ + 1 < buckets() && buckets_[tick_].group >= group) tick(c, &team);
+    while (step_ + 1 < buckets() && buckets_[step_].group >= group) step(c, &team);
   }
   /// The sum lives until the next one is begun.
   T* finish(C& c, team_type& team) {
     advance(c, team);
-    while (tick_ < buckets() + stages() - 1) tick(c, &team);
+    while (step_ < buckets() + phases() - 1) step(c, &team);
     for (int b = 0; b < buckets(); ++b) c.wait_received(name(b), marks_[std::size_t(b)]);
     c.wait("gradients");
     T* const sum = numbers(sum_);
@@ -129,7 +129,7 @@ class tree_reduction {
 
  private:
   int buckets() const { return buckets_.count(); }
-  int stages() const { return options_.gathers ? 2 * int(levels_.size()) : int(levels_.size()) + 1; }
+  int phases() const { return options_.gathers ? 2 * int(levels_.size()) : int(levels_.size()) + 1; }
   long sum_size() const { return options_.gathers || own_.empty() ? buckets_.size() : own_.back().at + own_.back().size(); }
   const char* name(int bucket) const { return buckets_[bucket].name; }
   std::size_t bytes(long numbers) const { return std::size_t(numbers) * (options_.rounds ? sizeof(std::uint16_t) : sizeof(T)); }
@@ -156,54 +156,56 @@ class tree_reduction {
     if (progress_->waiting.fetch_add(1, std::memory_order_acq_rel) != 0) return;
     do {
       if (failed_) continue;
-      STRATA_TRY { tick(c, nullptr); }
+      STRATA_TRY { step(c, nullptr); }
       STRATA_CATCH_ALL {
         failed_ = std::current_exception();  // tasks of a team must not throw
       }
     } while (progress_->waiting.fetch_sub(1, std::memory_order_acq_rel) != 1);
   }
 
-  void tick(C& c, team_type* team) {
-    if (buckets_.in_windows()) c.wait("gradients");  // what is sent from the memory that this tick writes has arrived
-    for (int s = 0; s < stages(); ++s)
-      if (const int b = tick_ - s; b >= 0 && b < buckets()) stage(c, team, s, b);
-    ++tick_;
+  /// The next phase of each bucket that has begun, and the first one of the next bucket.
+  void step(C& c, team_type* team) {
+    if (buckets_.in_windows()) c.wait("gradients");  // what is sent from the memory that this step writes has arrived
+    for (int p = 0; p < phases(); ++p)
+      if (const int b = step_ - p; b >= 0 && b < buckets()) phase(c, team, p, b);
+    ++step_;
   }
-  void stage(C& c, team_type* team, int s, int b) {
+  /// The first phases of a bucket scatter it, level by level; the others gather it.
+  void phase(C& c, team_type* team, int p, int b) {
     const int depth = int(levels_.size());
-    if (s == 0)
+    if (p == 0)
       add_own_leaves(c, team, b);
     else
       c.wait_received(name(b), marks_[std::size_t(b)]);
-    if (s > 0 && s <= depth) add_theirs(c, team, s - 1, b);
-    if (s < depth)
-      scatter(c, team, levels_[std::size_t(s)], b);
+    if (p > 0 && p <= depth) add_theirs(c, team, p - 1, b);
+    if (p < depth)
+      scatter(c, team, levels_[std::size_t(p)], b);
     else if (options_.gathers)
-      gather(c, levels_[std::size_t(2 * depth - 1 - s)], b);
+      gather(c, levels_[std::size_t(2 * depth - 1 - p)], b);
     marks_[std::size_t(b)] = c.begun();
   }
 
   void add_own_leaves(C& c, team_type* team, int b) {
     level& l = levels_.front();
-    const detail::subtrees own = parts(l, l.group.place, c.size());
+    const detail::subtrees own = parts(l, l.group.own, c.size());
     in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
       for (int k = 0; k < own.count(); ++k)
-        Host::sum_leaves(numbers(l.sums) + k * buckets_.stride() + buckets_.place(b, begin) - buckets_.place_in_leaf(b, begin),
-                         leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), buckets_.place_in_leaf(b, begin),
-                         buckets_.place_in_leaf(b, end));
+        Host::sum_leaves(numbers(l.sums) + buckets_.index(k, b, begin) - buckets_.index_in_leaf(b, begin),
+                         leaves_at_.data() + (own[k].begin - own[0].begin), own[k].size(), buckets_.index_in_leaf(b, begin),
+                         buckets_.index_in_leaf(b, end));
     });
   }
 
   /// Sends each of the group its slice.
   void scatter(C& c, team_type* team, level& l, int b) {
-    const detail::subtrees own = parts(l, l.group.place, c.size());
+    const detail::subtrees own = parts(l, l.group.own, c.size());
     const range mine = l.own_slice(b);
     if (options_.rounds)
       in_slices(team, l.has[std::size_t(b)], [&](long begin, long end) {
         const auto round = [&](long from, long to) {
           for (int k = 0; k < own.count() && from < to; ++k)
-            round_with_residue(numbers(l.sums) + k * buckets_.stride() + buckets_.place(b, from), l.residue.data() + from,
-                               halves(l.rounded) + k * buckets_.stride() + buckets_.place(b, from), to - from);
+            round_with_residue(numbers(l.sums) + buckets_.index(k, b, from), l.residue.data() + from,
+                               halves(l.rounded) + buckets_.index(k, b, from), to - from);
         };
         round(begin, std::min(end, mine.begin));
         round(std::max(begin, mine.end), end);
@@ -211,17 +213,17 @@ class tree_reduction {
     memory& sent = options_.rounds ? l.rounded : l.sums;
     long row = 0;
     for (int i = 0; i < l.group.size(); ++i) {
-      if (i == l.group.place) continue;
+      if (i == l.group.own) continue;
       const int rank = l.group.members[std::size_t(i)].rank;
       for (int k = parts(l, i, c.size()).count(); k > 0; --k, ++row)
         if (mine.size() > 0) c.receive(l.theirs, bytes(row * l.row + l.at[std::size_t(b)]), bytes(mine.size()), rank);
       const range its = l.slice(b, i);
       for (int k = 0; k < own.count() && its.size() > 0; ++k)
-        c.send(sent, bytes(k * buckets_.stride() + buckets_.place(b, its.begin)), bytes(its.size()), rank);
+        c.send(sent, bytes(buckets_.index(k, b, its.begin)), bytes(its.size()), rank);
     }
   }
 
-  /// Of this process's slice: what the group has, in the tree, as far as it is complete with that.
+  /// Adds the sums that the members of the group have of this process's slice, as far up the tree as their leaves reach.
   void add_theirs(C& c, team_type* team, int depth, int b) {
     level& l = levels_[std::size_t(depth)];
     const bool last = depth + 1 == int(levels_.size());
@@ -235,9 +237,8 @@ class tree_reduction {
       for (int k = 0; k < its.count(); ++k, ++n) {
         nodes[std::size_t(n)] = its[k];
         T* const theirs = (options_.rounds ? l.expanded.data() : numbers(l.theirs)) + row * l.row + l.at[std::size_t(b)];
-        sums[std::size_t(n)] =
-            i == l.group.place ? numbers(l.sums) + k * buckets_.stride() + buckets_.place(b, mine.begin) : theirs;
-        row += i != l.group.place;
+        sums[std::size_t(n)] = i == l.group.own ? numbers(l.sums) + buckets_.index(k, b, mine.begin) : theirs;
+        row += i != l.group.own;
       }
     }
     const int last_member = l.group.size() - 1;
@@ -261,8 +262,7 @@ class tree_reduction {
         const T* const result = sums[std::size_t(first)] + begin;
         const long element = mine.begin + begin;
         if (!last)
-          std::copy_n(result, end - begin,
-                      numbers(levels_[std::size_t(depth + 1)].sums) + k * buckets_.stride() + buckets_.place(b, element));
+          std::copy_n(result, end - begin, numbers(levels_[std::size_t(depth + 1)].sums) + buckets_.index(k, b, element));
         else if (options_.rounds)
           round_with_residue(result, residue_.data() + element, halves(rounded_sum_) + own_[std::size_t(b)].at + begin,
                              end - begin);
@@ -278,7 +278,7 @@ class tree_reduction {
     memory& sum = options_.rounds ? rounded_sum_ : sum_;
     const range mine = l.own_slice(b);
     for (int i = 0; i < l.group.size(); ++i) {
-      if (i == l.group.place) continue;
+      if (i == l.group.own) continue;
       const int rank = l.group.members[std::size_t(i)].rank;
       const range its = l.slice(b, i);
       if (its.size() > 0) c.receive(sum, bytes(its.begin), bytes(its.size()), rank);
