@@ -34,6 +34,12 @@ concept communicator = std::movable<C> && requires(C c, const C& k, std::size_t 
   c.wait_received("gradients", k.begun());
 };
 
+/// The bytes of a memory for messages as numbers.
+template <class T>
+T* numbers_in(auto& memory) {
+  return reinterpret_cast<T*>(memory.data());
+}
+
 inline constexpr reason communicators_are_movable{"a communicator is movable"};
 inline constexpr reason communicators_have_rank_and_size{"a communicator has rank() and size()"};
 inline constexpr reason communicators_have_allocate_which_returns_a_memory{

@@ -252,6 +252,10 @@ class process_split_engine : public split_engine<Program, Backend> {
     return is_message(t) && (table_type::place_of(t.from) == place_ || table_type::place_of(t.to) == place_);
   }
   std::size_t bytes_of(const stage_transfer& t) const { return std::size_t(this->capacity_) * std::size_t(t.size) * sizeof(T); }
+  /// Of transfer t for that micro-batch.
+  T* message(int t, int micro_batch) {
+    return numbers_in<T>(messages_[std::size_t(t)]) + long(micro_batch) * this->capacity_ * stages.transfers[t].size;
+  }
 
   void make_room(int groups) {
     auto& c = group_->processes();
@@ -304,17 +308,15 @@ class process_split_engine : public split_engine<Program, Backend> {
       auto& c = engine.pipeline_;
       while (begun[t] <= number) receive_next(table_type::place_of(it.from));
       c.wait_received(it.of_gradient ? "gradients of activations" : "activations", c.begun());
-      const T* const from =
-          reinterpret_cast<const T*>(engine.messages_[std::size_t(t)].data() + std::size_t(number) * engine.bytes_of(it));
+      const T* const from = engine.message(t, number);
       std::copy_n(from, long(of.pieces[std::size_t(number)].count) * it.size, of.memory[it.to].at(it.target, number));
     }
     void send(int t, int number, int count) {
       const stage_transfer& it = stages.transfers[t];
       if (!is_message(it)) return base::copy(of, it, number, count);
-      const std::size_t offset = std::size_t(number) * engine.bytes_of(it);
-      std::copy_n(of.memory[it.from].at(it.source, number), long(count) * it.size,
-                  reinterpret_cast<T*>(engine.messages_[std::size_t(t)].data() + offset));
-      engine.pipeline_.send(engine.messages_[std::size_t(t)], offset, size_of(it, number), table_type::place_of(it.to));
+      std::copy_n(of.memory[it.from].at(it.source, number), long(count) * it.size, engine.message(t, number));
+      engine.pipeline_.send(engine.messages_[std::size_t(t)], std::size_t(number) * engine.bytes_of(it), size_of(it, number),
+                            table_type::place_of(it.to));
     }
     static void release(int) {}
 
@@ -347,7 +349,7 @@ class process_split_engine : public split_engine<Program, Backend> {
   /// The sums of the leaves of a pipeline are those of its process with the outputs.
   void share_sums() {
     constexpr int with_outputs = table_type::place_of(stages.stage_of[plan.output_group[0]]);
-    double* const all = reinterpret_cast<double*>(sums_on_the_way_.data());
+    double* const all = numbers_in<double>(sums_on_the_way_);
     const leaf_range own = leaves_.own();
     const auto for_leaves = [&](auto&& f) {
       for (int l = own.begin; l < own.end; ++l) f(this->sums(l), all + std::size_t(l - own.begin) * leaf::size);

@@ -38,7 +38,7 @@ class exchange_over final : public rank_exchange<T> {
     all_ = processes_.allocate(bytes(elements * size()));
     room_ = elements;
   }
-  T* own() override { return reinterpret_cast<T*>(own_[next_].data()); }
+  T* own() override { return numbers_in<T>(own_[next_]); }
 
   const T* gather(long elements, bool everyone) override {
     for (int r = 0; r < size(); ++r) {
@@ -61,7 +61,7 @@ class exchange_over final : public rank_exchange<T> {
   static std::size_t bytes(long elements) { return std::size_t(elements) * sizeof(T); }
   /// Adds what this rank has for itself. from_all: each rank receives from all others.
   const T* complete(long from, long elements, bool from_all) {
-    T* const all = reinterpret_cast<T*>(all_.data());
+    T* const all = numbers_in<T>(all_);
     std::copy_n(own() + from, elements, all + rank() * elements);
     if (this->is_between_stages_ && from_all) {
       processes_.wait_received(what_, processes_.begun());

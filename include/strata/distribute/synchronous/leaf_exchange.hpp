@@ -43,7 +43,7 @@ class leaf_exchange {
   }
 
  private:
-  double* numbers_of(int leaf, std::size_t width) { return reinterpret_cast<double*>(all_.data()) + std::size_t(leaf) * width; }
+  double* numbers_of(int leaf, std::size_t width) { return numbers_in<double>(all_) + std::size_t(leaf) * width; }
   static constexpr std::size_t bytes(int leaves, std::size_t width) { return std::size_t(leaves) * width * sizeof(double); }
 };
 

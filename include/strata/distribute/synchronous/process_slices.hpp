@@ -73,7 +73,7 @@ class process_slices {
   template <class Own>
   void share(C& c, const char* what, T* arena, Own&& own, bool at_chief = false) {
     const auto gets = [&](int rank) { return !at_chief || rank == 0; };
-    T* const sent = reinterpret_cast<T*>(elements_.data());
+    T* const sent = numbers_in<T>(elements_);
     for (std::size_t b = 0; b < slices_.front().size(); ++b)
       for (long done = 0; done < longest(b); done += most_) {
         const auto part = [&](int rank) {
@@ -96,7 +96,7 @@ class process_slices {
 
   /// Completes arrays of numbers, one for each piece of the arena, one array after the other.
   void share_norms(C& c, double* numbers, int arrays) {
-    double* const packed = reinterpret_cast<double*>(norms_.data());
+    double* const packed = numbers_in<double>(norms_);
     const auto for_pieces = [&](int rank, auto&& f) {  // f(numbers, packed numbers, count)
       double* at = packed + arrays * first_piece(rank);
       for (int k = 0; k < arrays; ++k)
@@ -229,7 +229,7 @@ class parameter_windows {
   void wait(C& c, int segment) { c.wait_received("parameters", marks_[std::size_t(segment)]); }
 
  private:
-  T* of_windows() { return reinterpret_cast<T*>(windows_.data()); }
+  T* of_windows() { return numbers_in<T>(windows_); }
   /// Where the arena would begin in the windows.
   long place(std::size_t segment) const { return long(segment % 2) * window_ - begins_[segment]; }
 };

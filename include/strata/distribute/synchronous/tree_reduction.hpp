@@ -133,8 +133,8 @@ class tree_reduction {
   long sum_size() const { return options_.gathers || own_.empty() ? buckets_.size() : own_.back().at + own_.back().size(); }
   const char* name(int bucket) const { return buckets_[bucket].name; }
   std::size_t bytes(long numbers) const { return std::size_t(numbers) * (options_.rounds ? sizeof(std::uint16_t) : sizeof(T)); }
-  static T* numbers(memory& m) { return reinterpret_cast<T*>(m.data()); }
-  static std::uint16_t* halves(memory& m) { return reinterpret_cast<std::uint16_t*>(m.data()); }
+  static T* numbers(memory& m) { return numbers_in<T>(m); }
+  static std::uint16_t* halves(memory& m) { return numbers_in<std::uint16_t>(m); }
   detail::subtrees parts(const level& l, int i, int processes) const {
     return detail::subtrees(l.group.leaves_of(i, count_, processes));
   }
