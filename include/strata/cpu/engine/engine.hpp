@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <strata/base/empty.hpp>
 #include <strata/base/grown_array.hpp>
 #include <strata/concepts/engine.hpp>
 #include <strata/cpu/engine/host_arithmetic.hpp>
@@ -31,7 +32,6 @@ class cpu_engine {
   /// If training and inference have the same plan, they share its memory.
   static constexpr bool one_plan = !has_two_plans<Program, Backend>;
   static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
-  struct nothing {};
   using training_pass = detail::pass<Program, Backend, purpose::training>;
   using inference_pass = detail::pass<Program, Backend, inferring>;
   using leaf = leaf_sums<Program, Backend>;
@@ -48,7 +48,8 @@ class cpu_engine {
   leaf_schedule<T> leaves_;
   std::unique_ptr<thread_team> team_;
   prepared_plan<Program, Backend, purpose::training> training_;
-  [[no_unique_address]] std::conditional_t<one_plan, nothing, prepared_plan<Program, Backend, purpose::inference>> inference_;
+  [[no_unique_address]] std::conditional_t<one_plan, detail::empty, prepared_plan<Program, Backend, purpose::inference>>
+      inference_;
   arena<T> weights_, slots_;
   arena<double> sums_;                       // of all leaves
   detail::grown_array<arena<T>> gradients_;  // of the leaves that this process computes

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <strata/base/empty.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
@@ -29,7 +30,6 @@ template <class Self, communicator Communicator>
 class collective_operations {
  protected:
   static constexpr bool among_processes = true, may_be_elastic = elastic_communicator<Communicator>;
-  struct nothing {};
   using connections = detail::timed<Communicator>;
 
  public:
@@ -276,7 +276,7 @@ class collective_operations {
   leaf_exchange<connections> vote_exchange_, gathering_;
   double vote_ = 0;
   std::vector<double> votes_;  // of all processes in the last step; empty until the first vote
-  [[no_unique_address]] std::conditional_t<may_be_elastic, elastic_progress, nothing> progress_;
+  [[no_unique_address]] std::conditional_t<may_be_elastic, elastic_progress, detail::empty> progress_;
 
   Self& self() { return static_cast<Self&>(*this); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <strata/base/arena.hpp>
+#include <strata/base/empty.hpp>
 #include <strata/distribute/host_side.hpp>
 #include <strata/distribute/synchronous/gradient_bucket.hpp>
 #include <strata/distribute/synchronous/tree_reduction.hpp>
@@ -19,11 +20,10 @@ class reduction_through_host : protected gradient_reduction {
   using device = typename Engine::device;
   static constexpr bool on_host = device::is_host;
   static constexpr long size = layout_of_program<typename Engine::program>.trainable;
-  struct nothing {};
 
   tree_reduction<T, C, host_arithmetic_of<Engine>> tree_;
   T* sum_[1] = {};
-  [[no_unique_address]] std::conditional_t<on_host, nothing, typename device::template buffer<T>> on_device_;
+  [[no_unique_address]] std::conditional_t<on_host, empty, typename device::template buffer<T>> on_device_;
   int leaves_ = 0;
   arena<T> kept_;
 

@@ -16,7 +16,6 @@ template <class Self>
 class collective_operations<Self, detail::alone> {
  protected:
   static constexpr bool among_processes = false, may_be_elastic = false;
-  struct nothing {};
   using connections = detail::alone;
 
  public:

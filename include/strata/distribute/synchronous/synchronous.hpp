@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <strata/base/arena.hpp>
+#include <strata/base/empty.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
@@ -85,7 +86,7 @@ class synchronous_executor
   static constexpr const auto& plan = plan_of<Program, Backend>;
   static constexpr const auto& layout = layout_of_program<Program>;
   using operations::among_processes, operations::processes_;
-  using typename operations::connections, typename operations::nothing;
+  using typename operations::connections;
   static constexpr bool keeps_slices = among_processes && Sharding::stage > 0;
   static constexpr bool fetches_parameters = keeps_slices && plan.is_cut && Sharding::stage == 3;
   static_assert(
@@ -100,13 +101,14 @@ class synchronous_executor
   leaf_policy policy_;
   mutable engine_type engine_;  // reading copies from the device
   [[no_unique_address]] mutable detail::host_side<engine_type> host_;
-  [[no_unique_address]] std::conditional_t<among_processes, detail::process_reduction<engine_type, connections>, nothing>
+  [[no_unique_address]] std::conditional_t<among_processes, detail::process_reduction<engine_type, connections>, detail::empty>
       reduction_;
-  [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, nothing> exchange_;
-  [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, nothing> slices_;
-  [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, nothing> windows_;
-  [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, nothing> whole_slots_;  // see collect_slots
-  [[no_unique_address]] std::conditional_t<keeps_slices, bool, nothing>
+  [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, detail::empty> exchange_;
+  [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, detail::empty> slices_;
+  [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, detail::empty> windows_;
+  [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, detail::empty>
+      whole_slots_;  // see collect_slots
+  [[no_unique_address]] std::conditional_t<keeps_slices, bool, detail::empty>
       is_torn_{};                  // the others do not have the last update of this process
   detail::lost_steps lost_steps_;  // see end_totals
   bool keeps_totals_ = false;

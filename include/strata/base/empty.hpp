@@ -1,0 +1,9 @@
+// A type without state.
+#pragma once
+
+namespace strata::detail {
+
+/// Stands for a member that a specialisation does not need, with [[no_unique_address]].
+struct empty {};
+
+}  // namespace strata::detail
