@@ -8,6 +8,7 @@
 #include <strata/base/standard_function.hpp>
 #include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/ends.hpp>
+#include <strata/concepts/row_range.hpp>
 #include <type_traits>
 
 namespace strata {
@@ -92,10 +93,6 @@ struct data_position {
   friend bool operator==(const data_position&, const data_position&) = default;
 };
 
-/// Rows [begin, end) of a batch.
-struct row_range {
-  int begin = 0, end = 0;
-};
 /// Returns the rows that a process reads of a batch of `count` samples. Empty: all rows.
 using row_choice = std::function<row_range(int count)>;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <strata/concepts/row_range.hpp>
 
 namespace strata {
 
@@ -57,8 +58,8 @@ struct leaf_policy {
     return largest;
   }
 
-  /// The samples [begin, end) of a batch of `count` that process `rank` computes.
-  constexpr leaf_range samples_of(int count, int rank, int processes) const {
+  /// The rows of a batch of `count` samples that process `rank` computes.
+  constexpr row_range samples_of(int count, int rank, int processes) const {
     const auto [n, capacity] = (*this)(count);
     const leaf_range own = share_of(n, rank, processes);
     return {std::min(count, own.begin * capacity), std::min(count, own.end * capacity)};

@@ -52,8 +52,7 @@ class batch_gradient {
   /// The samples of a batch of that size that worker `rank` computes.
   row_range own_samples(int batch, int rank) const {
     if (workers_ == 0) return {0, batch};
-    const leaf_range own = policy_.samples_of(batch, rank, workers_);
-    return {own.begin, own.end};
+    return policy_.samples_of(batch, rank, workers_);
   }
 
   /// The sums over the subtrees of leaves that worker `rank` computes: part k begins at to[k * layout.trainable].

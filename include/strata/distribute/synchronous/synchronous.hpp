@@ -192,8 +192,7 @@ class synchronous_executor
     if (this->is_elastic()) return {};  // a step that is begun again may be shared by fewer
     if constexpr (among_processes)
       return [policy = policy_, rank = processes_.rank(), size = processes_.size()](int count) {
-        const leaf_range rows = policy.samples_of(count, rank, size);
-        return row_range{rows.begin, rows.end};
+        return policy.samples_of(count, rank, size);
       };
     return {};
   }

@@ -1,0 +1,11 @@
+// Some of the rows of a batch.
+#pragma once
+
+namespace strata {
+
+/// Rows [begin, end) of a batch.
+struct row_range {
+  int begin = 0, end = 0;
+};
+
+}  // namespace strata
