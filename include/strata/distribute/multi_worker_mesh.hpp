@@ -4,7 +4,13 @@
 #include <strata/distribute/connect_divided_workers.hpp>
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
+#include <strata/distribute/synchronous/agreed_ranks.hpp>
+#include <strata/distribute/synchronous/agreed_values.hpp>
+#include <strata/distribute/synchronous/ranks_of_process.hpp>
 #include <strata/distribute/synchronous/regrouped_meshes.hpp>
+#include <strata/distribute/synchronous/stage_executor.hpp>
+#include <strata/distribute/synchronous/tensor_executor.hpp>
+#include <strata/distribute/synchronous/tensor_verdicts.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -2,7 +2,9 @@
 #pragma once
 #include <strata/distribute/one_device.hpp>
 #include <strata/distribute/refused_arguments.hpp>
+#include <strata/distribute/synchronous/ranks_of_process.hpp>
 #include <strata/distribute/synchronous/tensor_executor.hpp>
+#include <strata/distribute/synchronous/tensor_verdicts.hpp>
 #include <strata/network/layout_map.hpp>
 #include <utility>
 

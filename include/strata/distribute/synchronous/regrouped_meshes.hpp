@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <strata/distribute/synchronous/agreed_ranks.hpp>
+#include <strata/distribute/synchronous/ranks_of_process.hpp>
 #include <strata/distribute/synchronous/regrouping_executor.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
 #include <strata/distribute/synchronous/tensor_executor.hpp>

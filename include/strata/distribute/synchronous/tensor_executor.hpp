@@ -1,23 +1,19 @@
 // The executor of ranks that divide the layers of a network. Each has an executor of its own part.
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
-#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/communicators/subgroup.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/distribute/synchronous/exchange_over.hpp>
-#include <strata/distribute/synchronous/process_group_over.hpp>
+#include <strata/distribute/synchronous/gathered_arrays.hpp>
+#include <strata/distribute/synchronous/ranks_of_process.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
-#include <strata/losses/categorical_crossentropy.hpp>
-#include <strata/losses/sparse_categorical_crossentropy.hpp>
 #include <strata/network/shard_places.hpp>
 #include <strata/program/kernel_list.hpp>
-#include <strata/program/program_text.hpp>
 #include <strata/program/split_ranks.hpp>
 #include <string>
 #include <utility>
@@ -25,125 +21,7 @@
 
 namespace strata {
 
-template <int Groups>
-struct data_parallel;  // distribute/mesh.hpp
-
-inline constexpr reason layers_are_divided_among_at_least_one_rank{"layers are divided among at least one rank"};
-inline constexpr reason data_parallel_has_at_least_one_group{"data_parallel has at least one group"};
-inline constexpr reason fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch{
-    "a rank that has a part of the layers keeps the activations of a micro-batch: leave out fits_in, and set a smaller "
-    "micro_batch"};
-
-// The words of the sentences. None is ever defined.
-template <class Loss, class Why>
-struct loss_cannot_be_divided;
-template <class Metric, class Why>
-struct metric_cannot_be_divided;
-template <class Optimizer, class Why>
-struct optimizer_cannot_be_divided;
-inline constexpr reason it_keeps_means_of_whole_rows_and_columns_which_no_rank_has{
-    "the optimizer keeps means of whole rows and columns, which no rank has: take another one, such as adam or lamb"};
-inline constexpr reason by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax{
-    "by_classes, the loss is a categorical crossentropy, with from_logits if the network ends without softmax"};
-inline constexpr reason by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do{
-    "by_classes, a metric has measure_place, as accuracy and top_k_categorical_accuracy do"};
-
 namespace detail {
-/// Whether a loss compares classes with logits, or with a softmax of them.
-template <class Loss>
-inline constexpr bool is_class_crossentropy = false;
-template <class... Options>
-inline constexpr bool is_class_crossentropy<sparse_categorical_crossentropy<Options...>> = true;
-template <class... Options>
-inline constexpr bool is_class_crossentropy<categorical_crossentropy<Options...>> = true;
-
-template <class Loss, class Network>
-constexpr bool fits_divided_classes() {
-  constexpr const auto& t = tape_of<typename Network::items>;
-  if constexpr (is_class_crossentropy<Loss>)
-    return Loss::settings.from_logits == (t.nodes[t.size - 1].operation != &info_of<softmax>);
-  else
-    return false;
-}
-/// The first metric that needs all predictions of a sample; void: there is none.
-template <class Metrics>
-struct metric_of_all_classes {
-  using type = void;
-};
-template <class First, class... Rest>
-struct metric_of_all_classes<type_list<First, Rest...>>
-    : std::conditional_t<measures_places<First>, metric_of_all_classes<type_list<Rest...>>, std::type_identity<First>> {};
-
-/// no_complaint, or why ranks that have a part of the classes each cannot compute the loss or a metric.
-template <class Program, class Map, int Ranks>
-struct classes_verdict {
-  static auto sentence() {
-    using network = typename Program::network;
-    using unfit = typename metric_of_all_classes<typename Program::metrics>::type;
-    if constexpr (classes_of_rank_in<typename network_of_rank<network, Map, Ranks>::items> == 0)
-      return std::type_identity<no_complaint>{};
-    else if constexpr (!fits_divided_classes<typename Program::loss, network>())
-      return std::type_identity<loss_cannot_be_divided<
-          typename Program::loss,
-          because<by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax>>>{};
-    else if constexpr (!std::is_void_v<unfit>)
-      return std::type_identity<metric_cannot_be_divided<
-          unfit, because<by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do>>>{};
-    else
-      return std::type_identity<no_complaint>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
-
-/// no_complaint, or why a program cannot be divided.
-template <class Program, class Map, int Ranks, int Groups, class Backend>
-struct tensor_verdict {
-  static auto sentence() {
-    if constexpr (Ranks < 1)
-      return std::type_identity<wrong_argument<among_ranks<Ranks>, because<layers_are_divided_among_at_least_one_rank>>>{};
-    else if constexpr (Groups < 1)
-      return std::type_identity<wrong_argument<data_parallel<Groups>, because<data_parallel_has_at_least_one_group>>>{};
-    else if constexpr (bounds_activations<Backend>)
-      return std::type_identity<
-          wrong_argument<Backend, because<fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch>>>{};
-    else if constexpr (!std::is_same_v<typename layout_verdict<typename Program::network, Map, Ranks>::type, no_complaint>)
-      return layout_verdict<typename Program::network, Map, Ranks>{};
-    else if constexpr (whole_matrix_optimizer<typename Program::optimizer>)
-      return std::type_identity<optimizer_cannot_be_divided<
-          typename Program::optimizer, because<it_keeps_means_of_whole_rows_and_columns_which_no_rank_has>>>{};
-    else
-      return classes_verdict<Program, Map, Ranks>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
-
-/// The ranks of a process.
-template <communicator C>
-struct one_rank_per_process {
-  static constexpr bool in_one_process = false;
-  using connection = std::remove_reference_t<decltype(std::declval<process_group_over<C>&>().processes())>;
-  std::unique_ptr<process_group_over<C>> group_;
-
-  auto& trained_by() { return *group_; }
-  const auto& trained_by() const { return *group_; }
-  int count() const { return 1; }
-  connection& connection_of(int, int = 0) { return group_->processes(); }
-};
-struct all_ranks_in_one_process {
-  static constexpr bool in_one_process = true;
-  using connection = in_process;
-  std::vector<std::vector<in_process>> members_;  // for each place of a pipeline all ranks
-  solo_group group_;
-
-  explicit all_ranks_in_one_process(int count, int places = 1) {
-    // They wait as long as it takes: a member cannot be lost.
-    for (int p = 0; p < places; ++p) members_.push_back(in_process::group(count, std::chrono::hours(24 * 365)));
-  }
-  auto& trained_by() { return group_; }
-  const auto& trained_by() const { return group_; }
-  int count() const { return int(members_.front().size()); }
-  connection& connection_of(int i, int place = 0) { return members_[std::size_t(place)][std::size_t(i)]; }
-};
 /// The executor of a rank. Group: its processes with the same rank that compute other samples; OfStages: those that compute other
 /// stages, too, or void.
 template <class Program, class Backend, communicator Group, class OfStages, int Groups>
@@ -154,35 +32,6 @@ template <class Program, class Backend, communicator Group, int Groups>
 struct executor_of_rank<Program, Backend, Group, void, Groups> {
   using type = synchronous_executor<Program, Backend, Group>;
 };
-
-/// The layers that ranks divide, and how each is divided.
-template <class Program, class Map, int Ranks>
-[[gnu::cold]] std::string text_of_divided_layers() {
-  using items = typename network_of_rank<typename Program::network, Map, Ranks>::items;
-  std::string divided;
-  constexpr const auto& t = tape_of<items>;
-  for (int i = 0; i < t.size; ++i)
-    if (divisions_of<items>[i].shard_of)
-      divided += text_of({divided.empty() ? "" : ", ", name_of_layer(t, i).view(), " ", divisions_of<items>[i].how()});
-  return divided;
-}
-/// Throws strata::error in all processes if there are not as many of them as ranks, or if they have other programs, or divide
-/// other layers. groups: how many there are now. places: how many each rank has, each in a process of its own.
-template <class Program, class Map, int Ranks, int Groups, communicator C>
-[[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
-                                                   const compute_options& compute, int groups = Groups, int places = 1) {
-  one_rank_per_process<C> all{std::make_unique<process_group_over<C>>(std::move(processes))};
-  refuse_differences(*all.group_, with_program<Program>({{"number of ranks that divide layers", std::to_string(Ranks)},
-                                                         {"number of groups that divide batches", std::to_string(Groups)},
-                                                         {"divided layers", text_of_divided_layers<Program, Map, Ranks>()}},
-                                                        optimizer, seed, compute));
-  if (const int wanted = Ranks * places * groups; all.group_->size() != wanted)
-    throw_error({"layers are divided among ", Ranks, Ranks == 1 ? " process" : " processes",
-                 places > 1 ? text_of({" at each of ", places, " places"}) : "",
-                 Groups > 1 ? text_of({" in each of ", groups, " groups"}) : "",
-                 wanted > Ranks ? text_of({", which are ", wanted}) : "", ", but there are ", all.group_->size()});
-  return all;
-}
 }  // namespace detail
 
 /// `Groups` groups of `Ranks` ranks. The ranks of a group divide the layers of the network as Map says; groups divide batches by
@@ -211,7 +60,7 @@ class tensor_executor : Places, public executor_defaults {
   using executor_of_one = typename detail::executor_of_rank<program_of_one, backend, among_groups, of_stages, Groups>::type;
   static constexpr const auto& own_layout = layout_of_program<program_of_one>;
   static constexpr const auto& places = detail::shard_places<typename program_of_one::network>;
-  static constexpr long elements_at_a_time = 1L << 16;
+  using arrays = detail::gathered_arrays<Program, program_of_one>;
   static constexpr int places_here = [] {
     if constexpr (std::is_void_v<Split> || !Places::in_one_process)
       return 1;
@@ -406,10 +255,10 @@ class tensor_executor : Places, public executor_defaults {
   }
   void parameters_changed() {
     for (const auto& each : ranks_) {
-      if (is_whole_) spread(whole_.data(), each->executor.parameters().data(), each->exchange.rank(), false);
+      if (is_whole_) arrays::spread(whole_.data(), each->executor.parameters().data(), each->exchange.rank(), false);
       for (std::size_t k = 0; k < slot_count() && whole_slots_.size() > 0; ++k)
-        spread(whole_slots_.data() + k * std::size_t(layout.trainable),
-               slots_of(each->executor).data() + k * std::size_t(own_layout.trainable), each->exchange.rank(), true);
+        arrays::spread(whole_slots_.data() + k * std::size_t(layout.trainable),
+                       slots_of(each->executor).data() + k * std::size_t(own_layout.trainable), each->exchange.rank(), true);
       each->executor.parameters_changed();
     }
     whole_slots_ = {};
@@ -482,44 +331,8 @@ class tensor_executor : Places, public executor_defaults {
   template <class Array>
   void collect(T* to, bool everyone, bool trained, Array&& array_of) {
     each_rank([&](rank_here& it, int i) {
-      T* const target = i == 0 ? to : nullptr;
-      const T* const own = array_of(it.executor);
-      for_slots(trained, [&](const detail::shard_place& place, const parameter_slot& slot, long whole) {
-        if (place.is_copy) return;
-        const long size = slot.what.extents.size();
-        if (!place.is_divided) {
-          if (target) std::copy_n(own + slot.offset, size, target + whole);
-          return;
-        }
-        for (long begin = 0; begin < size; begin += elements_at_a_time) {
-          const long count = std::min(elements_at_a_time, size - begin);
-          std::copy_n(own + slot.offset + begin, count, it.exchange.own());
-          const T* const parts = it.exchange.gather(count, everyone && !Places::in_one_process);
-          for (int r = 0; target && r < Ranks; ++r)
-            place.for_runs(r, begin, begin + count, [&](long at, long from, long elements) {
-              std::copy_n(parts + r * count + from - begin, elements, target + whole + at);
-            });
-        }
-      });
+      arrays::collect(it.exchange, array_of(it.executor), i == 0 ? to : nullptr, everyone && !Places::in_one_process, trained);
     });
-  }
-  /// The part of one rank.
-  void spread(const T* whole, T* own, int rank, bool trained) {
-    for_slots(trained, [&](const detail::shard_place& place, const parameter_slot& slot, long begin) {
-      const long size = slot.what.extents.size();
-      std::fill_n(own + slot.offset, size, T{});
-      place.for_runs(rank, 0, size,
-                     [&](long at, long to, long count) { std::copy_n(whole + begin + at, count, own + slot.offset + to); });
-    });
-  }
-  /// Calls f(place, own slot, offset of the whole parameter).
-  template <class F>
-  static void for_slots(bool trained, F&& f) {
-    for (int s = 0; s < own_layout.count; ++s) {
-      const parameter_slot& slot = own_layout.slots[s];
-      if (trained && !slot.what.trainable) continue;
-      f(places[std::size_t(s)], slot, layout.slots[places[std::size_t(s)].whole_slot].offset);
-    }
   }
 };
 
