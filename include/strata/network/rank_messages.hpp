@@ -6,7 +6,7 @@
 
 namespace strata::detail {
 
-/// Of parameters that ranks copy after an update, in elements.
+/// Of parameters that ranks copy after an update or put together, in elements.
 inline constexpr long elements_of_copies = 1L << 16;
 /// Of parameters whose norms are taken.
 constexpr long elements_of_norms(long ranks) { return std::max(1L << 14, ranks * norm_piece); }

@@ -21,7 +21,7 @@ class subgroup;
 template <class T, communicator C>
 class process_slices;
 template <class T>
-class whole_slots;
+class collected_slots;
 
 /// given: what the strategy says of computing.
 template <communicator Communicator>
@@ -184,7 +184,7 @@ class process_split_engine : public split_engine<Program, Backend> {
   bool are_parameters_divided() const { return is_divided_; }
 
   /// All processes call it between the same two steps: the chief gets the slots of all parameters, or all processes do.
-  void collect_slots(strata::whole_slots<T>& to, bool in_all) {
+  void collect_slots(collected_slots<T>& to, bool in_all) {
     if (in_all || first_ == 0) to.collect(pipeline_, trained_, std::span<const T>(this->slots()), in_all);
   }
   /// Takes the arrays of an engine of the same place in other groups. is_whole: all its parameters.
@@ -202,7 +202,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     std::copy_n(from.slots_.data(), from.slots_.size(), this->slots_.data());
     this->parameters_changed();
   }
-  void keep_slots_of(strata::whole_slots<T>& all) { all.keep(this->slices_, this->slots()); }
+  void keep_slots_of(collected_slots<T>& all) { all.keep(this->slices_, this->slots()); }
 
   /// Of the gradients of all places, which clipping adds up. A rule needs norms of the parameters of this place only.
   void share_norms(double* numbers, int arrays) {

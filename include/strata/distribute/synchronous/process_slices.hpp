@@ -1,10 +1,8 @@
-// What processes tell each other that keep slices of the parameters, or of what the optimizer keeps for them: those of zero, and
-// those that have some of the layers.
+// What processes that keep slices of parameters or slots tell each other: those of zero, and those that have some of the layers.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <strata/base/arena.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/synchronous/gradient_bucket.hpp>
 #include <strata/distribute/synchronous/reduction_groups.hpp>
@@ -136,102 +134,6 @@ class process_slices {
       for (const element_range& p : pieces_[std::size_t(r)]) first += p.size();
     return first;
   }
-};
-
-/// The slots of an optimizer for all parameters, one after the other, where each process keeps those of its slices. There is
-/// memory for them from of_all() or collect() until forget() or keep().
-template <class T>
-class whole_slots {
-  arena<T> values_;
-  long elements_ = 0;  // of the trained parameters
-  int slots_ = 0;
-
- public:
-  whole_slots() = default;
-  whole_slots(long elements, int slots) : elements_(elements), slots_(slots) {}
-
-  std::span<T> of_all() {
-    values_.grow(std::size_t(elements_) * std::size_t(slots_));
-    return values_.span();
-  }
-  void forget() { values_ = {}; }
-
-  /// All processes call it. own: the slots of this one's slices. The chief gets those of all, or all processes do.
-  template <communicator C>
-  void collect(C& c, process_slices<T, C>& slices, std::span<const T> own, bool in_all) {
-    const bool gets = in_all || c.rank() == 0;
-    for (int k = 0; k < slots_; ++k)
-      slices.share(
-          c, "slots", gets ? of_all().data() + k * elements_ : nullptr,
-          [&](const arena_slice& s) { return own.data() + k * elements_of(slices.own(c)) + s.at; }, !in_all);
-  }
-  /// What may have been written to of_all() becomes what this process keeps.
-  void keep(const std::vector<arena_slice>& slices, std::span<T> own) {
-    if (values_.size() == 0) return;
-    for (int k = 0; k < slots_; ++k)
-      for (const arena_slice& s : slices)
-        std::copy_n(values_.data() + k * elements_ + s.begin, s.size(), own.data() + k * elements_of(slices) + s.at);
-    forget();
-  }
-};
-
-/// The trained parameters of a process that keeps only its slices of them. Those of a segment come into one of two windows: while
-/// one segment is computed, the next one can be fetched. fetch and wait allocate nothing.
-template <class T, communicator C>
-class parameter_windows {
-  arena<T> own_;
-  typename C::memory windows_{};
-  long window_ = 0;
-  std::vector<long> begins_;  // of the segments, in the arena
-  std::vector<const T*> segments_;
-  std::vector<decltype(std::declval<const C&>().begun())> marks_;
-  bool all_have_told_ = true;  // the segment that was fetched last had a message from every process
-
- public:
-  /// begins: where each segment begins. window: elements of the largest one.
-  void prepare(C& c, std::span<const arena_slice> own, std::span<const long> begins, long window) {
-    if (!segments_.empty()) return;
-    window_ = window;
-    begins_.assign(begins.begin(), begins.end());
-    own_ = arena<T>(std::size_t(elements_of(own)));
-    windows_ = c.allocate(std::size_t(2 * window) * sizeof(T));
-    marks_.resize(begins.size());
-    for (std::size_t k = 0; k < begins.size(); ++k) segments_.push_back(of_windows() + place(k));
-  }
-
-  T* own() { return own_.data(); }
-  /// Where the arena would begin, for each segment.
-  const T* const* segments() const { return segments_.data(); }
-
-  /// Begins to fetch a segment, in place of the one two before or after it. All processes call it between the same messages.
-  void fetch(C& c, const process_slices<T, C>& slices, int segment) {
-    const auto part = [&](int rank) {  // buckets come in the order of the backward
-      const std::vector<arena_slice>& its = slices.of_all()[std::size_t(rank)];
-      return its[its.size() - 1 - std::size_t(segment)];
-    };
-    const auto bytes = [](long elements) { return std::size_t(elements) * sizeof(T); };
-    const long to = place(std::size_t(segment));
-    const arena_slice mine = part(c.rank());
-    // A process sends its part of a segment when it has that of the one before. So a process from which one has come has taken
-    // what lies in the window.
-    if (!all_have_told_) c.wait("parameters");
-    all_have_told_ = true;
-    std::copy_n(own() + mine.at, mine.size(), of_windows() + to + mine.begin);
-    for (int r = 0; r < c.size(); ++r) {
-      if (r == c.rank()) continue;
-      const arena_slice its = part(r);
-      all_have_told_ = all_have_told_ && its.size() > 0;
-      if (its.size() > 0) c.receive(windows_, bytes(to + its.begin), bytes(its.size()), r);
-      if (mine.size() > 0) c.send(windows_, bytes(to + mine.begin), bytes(mine.size()), r);
-    }
-    marks_[std::size_t(segment)] = c.begun();
-  }
-  void wait(C& c, int segment) { c.wait_received("parameters", marks_[std::size_t(segment)]); }
-
- private:
-  T* of_windows() { return numbers_in<T>(windows_); }
-  /// Where the arena would begin in the windows.
-  long place(std::size_t segment) const { return long(segment % 2) * window_ - begins_[segment]; }
 };
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 #include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
+#include <strata/distribute/synchronous/whole_slots.hpp>
 #include <strata/program/stage_plan.hpp>
 #include <string>
 #include <type_traits>
@@ -49,7 +50,7 @@ class stage_executor : detail::holds_group<C>,
   using given_options = typename engine_options::given;
   using T = typename Program::value_type;
   using detail::holds_group<C>::group_;
-  strata::whole_slots<T> whole_slots_;
+  collected_slots<T> whole_slots_;
 
  public:
   /// groups: how many pipelines there are now.

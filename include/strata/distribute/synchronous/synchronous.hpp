@@ -37,7 +37,7 @@ struct gradient_bucket;
 template <class T, communicator C>
 class process_slices;
 template <class T>
-class whole_slots;
+class collected_slots;
 template <class T, communicator C>
 class parameter_windows;
 template <class Program, class Backend>
@@ -106,8 +106,7 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, detail::empty> exchange_;
   [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, detail::empty> slices_;
   [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, detail::empty> windows_;
-  [[no_unique_address]] std::conditional_t<keeps_slices, strata::whole_slots<T>, detail::empty>
-      whole_slots_;  // see collect_slots
+  [[no_unique_address]] std::conditional_t<keeps_slices, collected_slots<T>, detail::empty> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, detail::empty>
       is_torn_{};                  // the others do not have the last update of this process
   detail::lost_steps lost_steps_;  // see end_totals
