@@ -6,7 +6,6 @@
 #include <strata/concepts/engine.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/program.hpp>
-#include <utility>
 #include <vector>
 
 namespace strata::detail {

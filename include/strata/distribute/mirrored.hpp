@@ -1,11 +1,9 @@
 // mirrored: several devices of one machine, each with a part of every batch.
 #pragma once
 #include <strata/base/error.hpp>
-#include <strata/base/text.hpp>
 #include <strata/distribute/device_list.hpp>
 #include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
-#include <string>
 #include <type_traits>
 #include <utility>
 

@@ -1,6 +1,5 @@
 // placed: layers of one network on several devices of this machine.
 #pragma once
-#include <strata/base/error.hpp>
 #include <strata/base/meta.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/distribute/refused_arguments.hpp>

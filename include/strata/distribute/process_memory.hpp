@@ -1,7 +1,6 @@
 // How many bytes a process needs for a training, before it starts: a constant of the program, the strategy and the sizes.
 #pragma once
 #include <algorithm>
-#include <cstddef>
 #include <strata/base/reason.hpp>
 #include <strata/base/text.hpp>
 #include <strata/base/text_table.hpp>

@@ -3,7 +3,6 @@
 // needs: protozero
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

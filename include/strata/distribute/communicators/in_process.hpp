@@ -11,7 +11,6 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/communicators/message_memory.hpp>
 #include <strata/distribute/communicators/message_queue.hpp>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -25,7 +25,6 @@
 #include <strata/distribute/wire/message.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>

@@ -11,14 +11,12 @@
 #include <iterator>
 #include <optional>
 #include <strata/base/error.hpp>
-#include <strata/base/text.hpp>
 #include <strata/distribute/control/membership.hpp>
 #include <strata/distribute/endpoint.hpp>
 #include <strata/distribute/sockets/same_user.hpp>
 #include <strata/distribute/sockets/tls_stream.hpp>
 #include <strata/distribute/sockets/training_secret.hpp>
 #include <string>
-#include <utility>
 
 namespace strata {
 

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <climits>
-#include <cstddef>
 #include <mutex>
 #include <strata/base/text.hpp>
 #include <string>

@@ -7,7 +7,6 @@
 #include <strata/base/text.hpp>
 #include <strata/distribute/control/member.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace strata::control {

@@ -1,7 +1,6 @@
 // What a worker of a parameter server does with a batch: the sums over its leaves, without an update.
 #pragma once
 #include <algorithm>
-#include <memory>
 #include <strata/concepts/engine.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/host_side.hpp>

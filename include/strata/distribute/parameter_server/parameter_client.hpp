@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <iostream>

@@ -5,9 +5,7 @@
 #include <functional>
 #include <span>
 #include <strata/base/error.hpp>
-#include <strata/base/text.hpp>
 #include <strata/network/parameter_ranges.hpp>
-#include <string>
 #include <vector>
 
 namespace strata {

@@ -10,12 +10,12 @@
 #include <memory>
 #include <span>
 #include <strata/base/arena.hpp>
+#include <strata/concepts/device.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/distribute/parameter_server/parameter_rows.hpp>
 #include <strata/distribute/parameter_server/parameter_shards.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/optimizers/gradient.hpp>
-#include <strata/program/engine_for.hpp>
 #include <type_traits>
 #include <utility>
 #include <vector>

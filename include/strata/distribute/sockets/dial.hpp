@@ -13,7 +13,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/endpoint.hpp>

@@ -6,11 +6,9 @@
 #include <optional>
 #include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
-#include <strata/base/text.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace strata {
 

@@ -1,7 +1,6 @@
 // The process group of a synchronous executor, and how an elastic one continues after processes are lost or join.
 #pragma once
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <strata/base/empty.hpp>
