@@ -3,7 +3,7 @@
 #include <strata/base/error.hpp>
 #include <strata/distribute/device_list.hpp>
 #include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/distribute/synchronous/synchronous.hpp>
 #include <type_traits>
 #include <utility>
 
