@@ -228,7 +228,7 @@ TEST_CASE("where that is faster, the steps of an execution are one call") {
     CHECK(past["accuracy"][0] == doctest::Approx((2 * (2 + 6 + 10 + 14) + 3 * 2) / (2 * (3 + 7 + 11 + 15) + 3 * 3.0)));
     CHECK(model.executor().step() == 11);
     model.executor().begin_totals({});
-    model.executor().expect_steps(3);
+    model.executor().read_totals_every(3);
     for (int i = 0; i < 2; ++i) model.executor().train_step({many.data() + 12 * i, y.data(), 4});
     CHECK(observed().executions == 5);
     CHECK(model.executor().step() == 13);
@@ -270,7 +270,7 @@ TEST_CASE("a gradient is kept from the next step on, also where the sums of step
   {
     trainer model = model_on(2, true);
     auto& executor = model.executor();
-    executor.expect_steps(4);
+    executor.read_totals_every(4);
     CHECK(executor.begin_totals({}));
     executor.train_step(batch(4));
     executor.keep_gradient(true);
@@ -320,7 +320,7 @@ TEST_CASE("an error of the steps that were left at the end of an epoch is thrown
   trainer model = model_on(1, true);
   auto& executor = model.executor();
   executor.train_step(batch(4));
-  executor.expect_steps(4);
+  executor.read_totals_every(4);
   executor.begin_totals({});
   for (int i = 0; i < 3; ++i) executor.train_step(batch(4));
   CHECK(executor.step() == 4);
@@ -337,7 +337,7 @@ TEST_CASE("an error of the steps that were left at the end of an epoch is thrown
 TEST_CASE("a step of a callback returns its sums, which do not belong to those of the epoch") {
   trainer model = model_on(1, true);
   auto& executor = model.executor();
-  executor.expect_steps(3);
+  executor.read_totals_every(3);
   executor.begin_totals({});
   executor.train_step(batch(4));
   const auto own = model.train_step(batch(4));

@@ -230,10 +230,11 @@ template <class E>
 concept totalling_engine = fusing_engine<E> && requires(E e) { e.begin_totals(e.totals().sums); };
 
 /// A totalling_engine that can compute several steps in one launch.
-///   `expect_steps(n)`  totals() is asked for after every n steps of train_at_once: they may be computed when the last of them is
-///                      there. 1: each step is computed at once, as are those that have been asked for
+///   `read_totals_every(n)`  totals() will be read after every n steps of train_at_once: they may be computed when the last of
+///   them
+///                           is there. 1: each step is computed at once, as are those that have been asked for
 template <class E>
-concept gathering_engine = totalling_engine<E> && requires(E e) { e.expect_steps(1L); };
+concept several_steps_engine = totalling_engine<E> && requires(E e) { e.read_totals_every(1L); };
 
 /// An engine of a device that can keep a data set there, so that a step needs the indices of its samples only.
 ///   `keep_samples(set)`   copies it; returns false if it does not fit. From now on a batch may have samples::stored

@@ -69,9 +69,9 @@ class auto_executor {
         return {};
     });
   }
-  void expect_steps(long n) {
+  void read_totals_every(long n) {
     visit(chosen_, [&](auto& e) {
-      if constexpr (requires { e.expect_steps(n); }) e.expect_steps(n);
+      if constexpr (requires { e.read_totals_every(n); }) e.read_totals_every(n);
     });
   }
   void end_totals() {

@@ -57,15 +57,14 @@ struct executor_defaults {
 ///   `totals()`                       totals_of_steps: so_far and the sums of all steps since
 ///   `train_apart(batch)`             train_step, which returns its sums at any time; they do not belong to the totals
 /// and one whose device may compute several steps in one call, too,
-///   `expect_steps(n)`                totals() is asked for after every n steps of those
+///   `read_totals_every(n)`           totals() will be read after every n steps of those
 /// and an executor that can freeze layers at run time has
 ///   `freeze(slots)`                  for each slot of layout_of_program whether it is frozen, as freezing_engine has it
 /// and one whose backend is chosen at run time
-///   `kernels()`              the kernel_list of that backend
+///   `kernels()`                      the kernel_list of that backend
 /// and one that can tell the gradient of a step
-///   `keep_gradient(bool)`, `gradient()`  the mean of each trained element over the samples of the last step, before penalties
-///   and
-///                                        clipping, if it was to be kept
+///   `keep_gradient(bool)`, `gradient()`   the mean of each trained element over the samples of the last step, if it was to be
+///                                         kept, before penalties and clipping
 template <class E, class Program>
 concept executor = requires(E e, const E& k, const samples<typename Program::value_type>& batch,
                             const output_rows<typename Program::value_type>& out, double rate) {

@@ -60,8 +60,8 @@ class any_executor {
   virtual void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
   virtual void finish(std::span<metric_sum> sums) = 0;
 
-  /// See expect_steps of the concept executor.
-  virtual void expect_steps(long) {}
+  /// See read_totals_every of the concept executor.
+  virtual void read_totals_every(long) {}
   /// See begin_totals of the concept executor. Returns false if the executor has no totals: each train_step returns its sums.
   virtual bool begin_totals(std::span<const metric_sum>) { return false; }
   struct step_totals {
@@ -137,8 +137,8 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   void train_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.train_step(batch), sums); }
   void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.evaluate_step(batch), sums); }
   void finish(std::span<metric_sum> sums) override { copy(executor_.finish(), sums); }
-  void expect_steps([[maybe_unused]] long n) override {
-    if constexpr (requires { executor_.expect_steps(n); }) executor_.expect_steps(n);
+  void read_totals_every([[maybe_unused]] long n) override {
+    if constexpr (requires { executor_.read_totals_every(n); }) executor_.read_totals_every(n);
   }
   bool begin_totals([[maybe_unused]] std::span<const metric_sum> so_far) override {
     if constexpr (has_totals) {

@@ -167,7 +167,7 @@ template <class T>
     at.metric_sums.assign(sums_.size(), {});
   }
   const bool sees_each_step = settings_.execution == 1 && (hooks.see_batches() || state.bad_loss_ends_training);
-  executor_.expect_steps(settings_.execution);
+  executor_.read_totals_every(settings_.execution);
   has_totals_ = !sees_each_step && executor_.begin_totals(at.metric_sums);
   steps_before_totals_ = at.steps_of_epoch;
   struct end_of_totals {

@@ -115,7 +115,7 @@ class module_executor : public executor_defaults,
   bool keeps_totals_ = false;
   totals_of_steps<Program> totals_;
   long steps_of_totals_ = 0;
-  int together_ = 1;              // steps of a call; see expect_steps
+  int together_ = 1;              // steps of a call; see read_totals_every
   int exceptions_at_totals_ = 0;  // that were on their way at begin_totals
   bool has_error_ = false;        // see announce_error
   mutable detail::module_call inference_call_;
@@ -259,7 +259,7 @@ class module_executor : public executor_defaults,
 
   /// Between begin_totals and end_totals, totals() is asked for after every n steps: where that is faster, they are one call.
   /// Their batches then lie on the host until the last one has come.
-  void expect_steps(long n) { together_ = on_.traits.loops ? int(std::clamp(n, 1L, max_together)) : 1; }
+  void read_totals_every(long n) { together_ = on_.traits.loops ? int(std::clamp(n, 1L, max_together)) : 1; }
   /// From now on train_step returns no sums, and does not wait for the devices, until end_totals(). Returns false where the
   /// gradient is kept, which is that of each step.
   bool begin_totals(const metric_sums<Program>& so_far) {

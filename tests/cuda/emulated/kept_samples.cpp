@@ -347,7 +347,7 @@ TEST_CASE("what is asked for between the steps of an execution comes after those
     executor.prepare(8, purpose::training);
     executor.prepare(4, purpose::inference);
     REQUIRE(executor.keep_samples(*source.stored()));
-    executor.expect_steps(steps);
+    executor.read_totals_every(steps);
     executor.begin_totals({});
     std::vector<float> found;
     const std::vector<float> rows(std::size_t(4 * image.size()), 0.5f);
@@ -398,7 +398,7 @@ TEST_CASE("steps that fail when an epoch ends are told by what needs the device 
     auto& executor = model.executor();
     executor.prepare(8, purpose::training);
     REQUIRE(executor.keep_samples(*source.stored()));
-    executor.expect_steps(3);
+    executor.read_totals_every(3);
     executor.begin_totals({});
     std::vector<sample_index> indices(8);
     samples<float> batch;

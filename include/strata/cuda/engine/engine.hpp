@@ -383,7 +383,7 @@ class cuda_engine {
     if (++staged_ == together_) launch_staged();
   }
   /// While n is above 1, steps whose data set the device keeps are launched n at a time. 1: also what has been asked for before.
-  void expect_steps(long n) {
+  void read_totals_every(long n) {
     launch_staged();
     together_ = int(std::clamp(n, 1L, most_together));
     grow_steps();
@@ -639,7 +639,7 @@ class cuda_engine {
     for (int k = 0; k < ends.output_count; ++k) weighted |= std::uint32_t{first().batch.truths[k].weights != nullptr} << k;
     launch_graph({leaves_.batch().count, first().batches.index(), 1, weighted, leaves_.batch().stored != nullptr}, enqueue);
   }
-  /// The steps that wait for others: in one launch, or one after the other if they are fewer than expected.
+  /// The steps that wait for others: in one launch, or one after the other if they are too few for it.
   void launch_staged() {
     const int steps = std::exchange(staged_, 0), slot = first().batches.index();
     if (steps == 0) return;

@@ -112,7 +112,7 @@ class synchronous_executor
   detail::lost_steps lost_steps_;  // see end_totals
   bool keeps_totals_ = false;
   long steps_of_totals_ = 0, steps_before_totals_ = 0;  // since begin_totals; before the last train_apart of those
-  long expected_steps_ = 1;
+  long steps_per_reading_ = 1;
   std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
   arena<T> gradient_;                                                        // see keep_gradient
   std::optional<global_gradient<T, typename engine_type::device>> reduced_;  // see begin_step
@@ -202,7 +202,7 @@ class synchronous_executor
     requires(!keeps_slices)
   {
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
-    tell_expected_steps();
+    tell_when_totals_are_read();
   }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
@@ -253,12 +253,12 @@ class synchronous_executor
         ~end_of_step() { keeps_totals = true; }
       } end{keeps_totals_};
       keeps_totals_ = false;
-      tell_expected_steps();
+      tell_when_totals_are_read();
       out = train_step(batch);
     }
     engine_.begin_totals(before.sums);  // a GPU has added this step, too
     steps_before_totals_ = steps_of_totals_;
-    tell_expected_steps();
+    tell_when_totals_are_read();
     return out;
   }
 
@@ -294,11 +294,11 @@ class synchronous_executor
     return {};
   }
 
-  /// Between begin_totals and end_totals, totals() is asked for after every n steps: the engine may compute them in one launch.
-  void expect_steps(long n)
-    requires(gathering_engine<engine_type> && !among_processes)
+  /// Between begin_totals and end_totals, totals() is read after every n steps: the engine may compute them in one launch.
+  void read_totals_every(long n)
+    requires(several_steps_engine<engine_type> && !among_processes)
   {
-    expected_steps_ = n;
+    steps_per_reading_ = n;
   }
   /// From now on train_step returns no sums: they are added to `so_far` on the device, until end_totals(). See totals().
   bool begin_totals(const metric_sums<Program>& so_far)
@@ -307,7 +307,7 @@ class synchronous_executor
     engine_.begin_totals(so_far);
     steps_of_totals_ = steps_before_totals_ = 0;
     keeps_totals_ = true;
-    tell_expected_steps();
+    tell_when_totals_are_read();
     return true;
   }
   /// Waits for the steps so far.
@@ -322,7 +322,7 @@ class synchronous_executor
   /// here: then the next step, or what asks for the state first, throws that error, once.
   void end_totals() {
     keeps_totals_ = false;
-    lost_steps_.keep_error_of([this] { tell_expected_steps(); });
+    lost_steps_.keep_error_of([this] { tell_when_totals_are_read(); });
   }
 
   /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
@@ -364,9 +364,9 @@ class synchronous_executor
 
  private:
   /// The gradient of a step that is kept is read before the next one.
-  void tell_expected_steps() {
-    if constexpr (gathering_engine<engine_type> && !among_processes)
-      engine_.expect_steps(keeps_totals_ && gradient_.size() == 0 ? expected_steps_ : 1);
+  void tell_when_totals_are_read() {
+    if constexpr (several_steps_engine<engine_type> && !among_processes)
+      engine_.read_totals_every(keeps_totals_ && gradient_.size() == 0 ? steps_per_reading_ : 1);
   }
   void prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
     if constexpr (among_processes) {
