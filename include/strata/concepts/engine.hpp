@@ -230,8 +230,7 @@ template <class E>
 concept totalling_engine = fusing_engine<E> && requires(E e) { e.begin_totals(e.totals().sums); };
 
 /// A totalling_engine that can compute several steps in one launch.
-///   `read_totals_every(n)`  totals() will be read after every n steps of train_at_once: they may be computed when the last of
-///   them
+///   `read_totals_every(n)`  totals() will be read after every n steps of train_at_once: they may be computed when the last one
 ///                           is there. 1: each step is computed at once, as are those that have been asked for
 template <class E>
 concept several_steps_engine = totalling_engine<E> && requires(E e) { e.read_totals_every(1L); };

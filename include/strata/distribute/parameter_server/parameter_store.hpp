@@ -184,7 +184,7 @@ class parameter_store {
       }
       take_ready(*s, answers);
     }
-    for (auto& [respond, a] : answers) respond(std::move(a));
+    answer_all(answers);
     return {};
   }
 
@@ -263,7 +263,7 @@ class parameter_store {
           if (std::string why = futile(*s, s->waiting[i], now); !why.empty())
             answers.push_back({take(*s, i), refuse(refusal::stalled, std::move(why))});
       }
-    for (auto& [respond, a] : answers) respond(std::move(a));
+    answer_all(answers);
   }
   /// Ends all requests that wait.
   void close() {
@@ -274,7 +274,7 @@ class parameter_store {
         for (request& r : s->waiting) answers.push_back({std::move(r.respond), refuse(refusal::stalled, "the training is over")});
         s->waiting.clear();
       }
-    for (auto& [respond, a] : answers) respond(std::move(a));
+    answer_all(answers);
   }
 
   // For snapshots.
@@ -322,6 +322,9 @@ class parameter_store {
     responder respond;
     answer with;
   };
+  static void answer_all(std::vector<ready>& answers) {
+    for (auto& [respond, with] : answers) respond(std::move(with));
+  }
   struct shard : stored {
     shard(const parameter_shard& place, std::span<const parameter_range> trained, const parameter_store_options& options,
           const Optimizer& rules)
@@ -451,7 +454,7 @@ class parameter_store {
       s.waiting.push_back(std::move(r));
       take_ready(s, answers);
     }
-    for (auto& [respond, a] : answers) respond(std::move(a));
+    answer_all(answers);
   }
   void take_ready(shard& s, std::vector<ready>& answers) {
     for (std::size_t i = s.waiting.size(); i-- > 0;) {
