@@ -1,4 +1,4 @@
-// What is said to a program whose processes divide a network.
+// What is said to a program whose processes divide a network, or read different batches.
 #pragma once
 #include <cstddef>
 #include <strata/base/error.hpp>
@@ -17,6 +17,13 @@ namespace strata::detail {
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_other_batch(long here, std::size_t process, long there) {
   throw_error(
       {"the processes do not read the same batches: here is one of ", here, " samples, in process ", process, " one of ", there});
+}
+
+/// Throws strata::error. here: the samples of the batch of this process. computed: those that all processes together have
+/// computed.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_other_batches(long here, long computed) {
+  throw_error({"the processes do not read the same batches: here is one of ", here,
+               " samples, of which all together have computed ", computed});
 }
 
 }  // namespace strata::detail

@@ -587,9 +587,7 @@ class synchronous_executor
   void refuse_other_batches([[maybe_unused]] int count) {
     if constexpr (among_processes) {
       const double computed = tree([&](int l) { return engine_.sums(l)[sums::statistics + 1]; });
-      if (computed != count)
-        throw_error({"the processes do not read the same batches: here is one of ", count,
-                     " samples, of which all together have computed ", long(computed)});
+      if (computed != count) detail::refuse_other_batches(count, long(computed));
     }
   }
 
