@@ -31,6 +31,8 @@ class agreeing : public collective_operations<agreeing, control::worker_connecti
   static void set_step(long) {}
   static void parameters_changed() {}
   static void forget_messages() {}
+  static void before_admission() {}
+  static void after_admission() {}
   static void prepare_messages(int, purpose) {}
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
 };

@@ -336,6 +336,8 @@ class module_executor : public executor_defaults,
  private:  // what collective_operations needs of an elastic executor; this one never is
   static void prepare_messages(int, purpose) {}
   static void forget_messages() {}
+  static void before_admission() {}
+  static void after_admission() {}
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
 
   detail::staged_steps& staged() { return staged_[launches_ % 2]; }

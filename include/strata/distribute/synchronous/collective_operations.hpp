@@ -22,9 +22,9 @@
 namespace strata {
 
 /// Base of a synchronous executor Self, and its process group. Self has `step()`, `set_step(step)`, `parameters_changed()`,
-/// `lasting_arrays()` (the bytes of parameters and slots), `prepare_messages(leaves, purpose)` and `forget_messages()`. Where
-/// processes have different parts of the network it has, too, `before_admission()` and `after_admission()`: all members call them
-/// before and after the generation that takes others in.
+/// `lasting_arrays()` (the bytes of parameters and slots), `prepare_messages(leaves, purpose)` and `forget_messages()`; and
+/// `before_admission()` and `after_admission()`, which all members call before and after the generation that takes others in.
+/// The two are empty where each process has the whole network.
 template <class Self, communicator Communicator>
 class collective_operations {
  protected:
@@ -117,9 +117,9 @@ class collective_operations {
   bool admit() {
     if constexpr (may_be_elastic) {
       if (!is_elastic() || votes_[1] == 0) return false;
-      if constexpr (requires { self().before_admission(); }) self().before_admission();
+      self().before_admission();
       form_again("a process joins the training");
-      if constexpr (requires { self().after_admission(); }) self().after_admission();
+      self().after_admission();
       return !processes_.newcomers().empty();
     }
     return false;

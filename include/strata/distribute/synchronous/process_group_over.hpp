@@ -32,6 +32,8 @@ class process_group_over : public collective_operations<process_group_over<C>, C
   static void parameters_changed() {}
   static void prepare_messages(int, purpose) {}
   static void forget_messages() {}
+  static void before_admission() {}
+  static void after_admission() {}
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
 };
 

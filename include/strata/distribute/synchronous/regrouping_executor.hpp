@@ -311,8 +311,6 @@ class regrouping_executor : public Mesh,
   void forget_messages() { ++generation_; }
   static void prepare_messages(int, purpose) {}
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
-
- public:
   void before_admission() { collect_slots(); }
   /// Spares that are in a group again get all parameters and slots.
   void after_admission() {

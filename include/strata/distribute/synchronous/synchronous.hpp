@@ -391,6 +391,8 @@ class synchronous_executor
   }
 
   void forget_messages() { exchange_ = {}, reduction_ = {}; }
+  static void before_admission() {}
+  static void after_admission() {}
   std::array<std::span<std::byte>, 2> lasting_arrays() {
     if constexpr (keeps_slices)
       return {};  // it is not elastic
