@@ -194,6 +194,20 @@ concept host_engine = engine<E> && E::device::is_host && requires(E e) {
 template <class E>
 concept freezing_engine = engine<E> && requires(E e, std::span<const bool> slots) { e.freeze(slots); };
 
+/// An engine of a process that has some of the layers only. It sends the gradients of these in one piece.
+///   `gradient_elements()`  how many elements the gradient of a leaf has here
+template <class E>
+concept partly_present_engine = engine<E> && requires(const E& k) {
+  { k.gradient_elements() } -> std::same_as<long>;
+};
+
+/// An engine whose arrays of gradients do not lie as the layout says.
+///   `read_gradient(gradient, to)`  to: the mean of each element, at the places of the layout
+template <class E>
+concept gradient_reading_engine =
+    engine<E> && requires(E e, const global_gradient<typename E::value_type, typename E::device>& gradient,
+                          std::span<typename E::value_type> to) { e.read_gradient(gradient, to); };
+
 namespace detail {
 struct share_no_norms {
   void operator()(double*, int) const {}

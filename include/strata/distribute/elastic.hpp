@@ -38,10 +38,16 @@ struct elastic_progress {
   }
 };
 
+/// A communicator of a training that may have had another number of processes when it started.
+///   `first_size()`   how many there were
+template <class C>
+concept knows_first_size = communicator<C> && requires(const C& k) {
+  { k.first_size() } -> std::same_as<int>;
+};
+
 /// A communicator whose processes can form a new generation: without those that were lost, and with those that join late. Rank 0
 /// stays the same process. Memory allocated before must not be used afterwards. The members after is_elastic() are only for
 /// communicators of which it is true.
-///   `first_size()`       the size of the first generation
 ///   `form_again(why)`    all remaining processes call it, after an error or to admit a late one. Throws if there is no next
 ///                        generation
 ///   `newcomers()`        the ranks that were not in the previous generation
@@ -51,9 +57,8 @@ struct elastic_progress {
 ///   `is_late()`          this process has not been in a generation yet
 ///   `enter()`            of a late process: returns when it is in a generation
 template <class C>
-concept elastic_communicator = communicator<C> && requires(C c, const C& k, const std::string& why) {
+concept elastic_communicator = knows_first_size<C> && requires(C c, const C& k, const std::string& why) {
   { k.is_elastic() } -> std::same_as<bool>;
-  { k.first_size() } -> std::same_as<int>;
   c.form_again(why);
   { k.newcomers() } -> std::convertible_to<const std::vector<int>&>;
   { k.late_one_waits() } -> std::same_as<bool>;

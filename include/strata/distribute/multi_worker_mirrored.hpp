@@ -32,14 +32,23 @@ struct multi_worker_options {
 };
 
 namespace detail {
-/// What the options of an engine add to that.
+/// Options of an engine some of which all workers must share: `what_workers_agree_on()` says which, in words.
+template <class O>
+concept agreed_options = requires(const O& options) {
+  { options.what_workers_agree_on() } -> std::same_as<std::string>;
+};
 template <class Options>
 std::string words_of_options(const Options& options) {
-  if constexpr (requires { options.what_workers_agree_on(); })
+  if constexpr (agreed_options<Options>)
     return options.what_workers_agree_on();
   else
     return "";
 }
+/// Devices that the workers of a machine divide among themselves: `of_worker(members)` are those of this one.
+template <class D>
+concept divided_devices = lists_devices<D> && requires(const D& devices, const cluster& members) {
+  { devices.of_worker(members) } -> std::same_as<D>;
+};
 /// What must be the same in all workers, in words: an error quotes what differs.
 template <class Program>
 std::string describe_program(const char* strategy, std::uint64_t seed, const auto& compute,
@@ -148,7 +157,7 @@ struct multi_worker_mirrored {
 
  private:
   engine_options_type options_of([[maybe_unused]] const cluster& members) const {
-    if constexpr (requires { devices->of_worker(members); }) {
+    if constexpr (detail::divided_devices<devices_type>) {
       return devices.value_or(devices_type()).of_worker(members).with(how);
     } else {
       return devices ? devices->with(how) : options.compute;

@@ -224,7 +224,7 @@ class collective_operations {
     return true;
   }
   static int first_size(const Communicator& processes) {
-    if constexpr (requires { processes.first_size(); })
+    if constexpr (knows_first_size<Communicator>)
       return processes.first_size();
     else
       return processes.size();

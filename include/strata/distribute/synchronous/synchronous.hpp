@@ -283,7 +283,7 @@ class synchronous_executor
   [[gnu::cold]] void keep_reduced_gradient()
     requires(among_processes && !keeps_slices)
   {
-    if constexpr (requires { engine_.gradient_elements(); })
+    if constexpr (partly_present_engine<engine_type>)
       reduction_.keep_sum(engine_.gradient_elements());
     else
       reduction_.keep_sum(layout.trainable);
@@ -382,9 +382,8 @@ class synchronous_executor
     }
   }
 
-  /// An engine that has some of the layers only sends the gradients of these in one piece.
   auto buckets() const {
-    if constexpr (requires { engine_.gradient_elements(); })
+    if constexpr (partly_present_engine<engine_type>)
       return std::vector<gradient_bucket>{{0, engine_.gradient_elements()}};
     else
       return gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
