@@ -14,6 +14,7 @@
 #include <strata/distribute/control/worker_connections.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/distribute/synchronous/sharding_verdict.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/train/late_workers.hpp>

@@ -5,6 +5,7 @@
 #include <strata/distribute/one_device.hpp>
 #include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/distribute/synchronous/sharding_verdict.hpp>
 #include <type_traits>
 #include <utility>
 

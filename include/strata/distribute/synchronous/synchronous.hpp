@@ -1,17 +1,13 @@
 // The executor of all synchronous strategies: an engine computes leaves of a global batch, processes exchange sums, and leaves
 // are added in a fixed binary tree. So the bits of a step depend on the batch alone, not on the number of threads or processes.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <strata/base/arena.hpp>
 #include <strata/base/empty.hpp>
 #include <strata/base/error.hpp>
-#include <strata/base/exceptions.hpp>
-#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/concepts/engine.hpp>
 #include <strata/distribute/communication_options.hpp>
@@ -20,6 +16,7 @@
 #include <strata/distribute/host_side.hpp>
 #include <strata/distribute/lost_steps.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
+#include <strata/distribute/synchronous/sharding_verdict.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/initialize.hpp>
@@ -45,27 +42,6 @@ std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack);
 namespace detail {
 template <class Engine, communicator C>
 class process_reduction;
-
-/// no_complaint, or why the state of a training cannot be divided among processes as Sharding says.
-template <class Program, class Backend, class Sharding>
-struct sharding_verdict {
-  static constexpr const auto& plan = plan_of<Program, Backend>;
-  using of_network = std::conditional_t<
-      Sharding::stage >= 2 && plan.needs_whole_leaf() && !plan.is_cut,
-      network_does_not_fit_zero<typename Program::network,
-                                because<stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1>>,
-      no_complaint>;
-  using of_optimizer = typename sliced_optimizer_verdict<typename Program::optimizer>::type;
-  using type = std::conditional_t<std::is_same_v<of_network, no_complaint>, of_optimizer, of_network>;
-};
-template <class Program, class Backend>
-struct sharding_verdict<Program, Backend, zero<0>> {
-  using type = no_complaint;
-};
-template <class Program, bounds_activations Budget, long LeastElements, class Sharding>
-struct sharding_verdict<Program, segmented<Budget, LeastElements>, Sharding> {
-  using type = wrong_argument<Budget, because<zero_2_and_zero_3_keep_the_activations_of_all_samples_leave_out_fits_in>>;
-};
 }  // namespace detail
 
 /// Sharding: zero<0>, or what each process keeps in slices.
