@@ -20,6 +20,7 @@
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/lost_steps.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
+#include <strata/distribute/without_totals.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/program.hpp>
@@ -247,11 +248,7 @@ class module_executor : public executor_defaults,
   metric_sums<Program> train_apart(const samples<T>& batch) {
     if (!keeps_totals_) return train_step(batch);
     totals();
-    const struct end_of_step {
-      bool& keeps_totals;
-      ~end_of_step() { keeps_totals = true; }
-    } end{keeps_totals_};
-    keeps_totals_ = false;
+    const detail::without_totals apart(keeps_totals_, lost_steps_, [] {});  // a step without totals is launched at once
     return train_step(batch);
   }
 

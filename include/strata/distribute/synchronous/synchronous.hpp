@@ -18,6 +18,7 @@
 #include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/sharding_verdict.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
+#include <strata/distribute/without_totals.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/leaf_policy.hpp>
@@ -224,17 +225,11 @@ class synchronous_executor
     const totals_of_steps<Program> before = totals();
     metric_sums<Program> out;
     {
-      const struct end_of_step {
-        bool& keeps_totals;
-        ~end_of_step() { keeps_totals = true; }
-      } end{keeps_totals_};
-      keeps_totals_ = false;
-      tell_when_totals_are_read();
+      const detail::without_totals apart(keeps_totals_, lost_steps_, [this] { tell_when_totals_are_read(); });
       out = train_step(batch);
     }
     engine_.begin_totals(before.sums);  // a GPU has added this step, too
     steps_before_totals_ = steps_of_totals_;
-    tell_when_totals_are_read();
     return out;
   }
 
