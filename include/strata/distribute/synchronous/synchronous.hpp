@@ -14,11 +14,10 @@
 #include <strata/distribute/counted_optimizer.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/distribute/host_side.hpp>
-#include <strata/distribute/lost_steps.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/distribute/synchronous/sharding_verdict.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
-#include <strata/distribute/without_totals.hpp>
+#include <strata/distribute/synchronous/step_totals.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/leaf_policy.hpp>
@@ -71,6 +70,7 @@ class synchronous_executor
              typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()) >
           0,
       "zero divides the state of a training among processes");
+  static constexpr bool keeps_totals = totalling_engine<engine_type> && !among_processes;
   static_assert(!keeps_slices || slicing_engine<engine_type>, "zero needs an engine on the host, such as that of the CPU");
 
   philox seed_;
@@ -85,11 +85,8 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, detail::empty> windows_;
   [[no_unique_address]] std::conditional_t<keeps_slices, collected_slots<T>, detail::empty> whole_slots_;  // see collect_slots
   [[no_unique_address]] std::conditional_t<keeps_slices, bool, detail::empty>
-      is_torn_{};                  // the others do not have the last update of this process
-  detail::lost_steps lost_steps_;  // see end_totals
-  bool keeps_totals_ = false;
-  long steps_of_totals_ = 0, steps_before_totals_ = 0;  // since begin_totals; before the last train_apart of those
-  long steps_per_reading_ = 1;
+      is_torn_{};  // the others do not have the last update of this process
+  [[no_unique_address]] detail::step_totals<Program, engine_type, keeps_totals> totals_;
   std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
   arena<T> gradient_;                                                        // see keep_gradient
   std::optional<global_gradient<T, typename engine_type::device>> reduced_;  // see begin_step
@@ -125,19 +122,19 @@ class synchronous_executor
   /// Throws what end_totals() has left. With zero, throws strata::error if a process was lost while the parameters of a step were
   /// exchanged; with zero<3> also after a step, until finish() or collect_slots().
   std::span<T> parameters() {
-    lost_steps_.report();
+    totals_.report();
     refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<const T> parameters() const {
-    lost_steps_.report();
+    totals_.report();
     refuse_parts_of_parameters();
     return host_.parameters(engine_);
   }
   std::span<T> slots()
     requires(!keeps_slices)
   {
-    lost_steps_.report();
+    totals_.report();
     return host_.slots(engine_);
   }
   void parameters_changed() {
@@ -179,7 +176,7 @@ class synchronous_executor
     requires(!keeps_slices)
   {
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
-    tell_when_totals_are_read();
+    totals_.read_gradients(engine_, gradient_.size() > 0);
   }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
@@ -214,23 +211,14 @@ class synchronous_executor
   metric_sums<Program> train_step(const samples<T>& batch) {
     metric_sums<Program> out;
     this->together(this->bytes_of(out), [&] { out = try_step(batch); });
-    if (keeps_totals_) ++steps_of_totals_;
+    totals_.count_step();
     return out;
   }
   /// The same also between begin_totals and end_totals. Its sums do not belong to the totals.
   metric_sums<Program> train_apart(const samples<T>& batch)
-    requires(totalling_engine<engine_type> && !among_processes)
+    requires keeps_totals
   {
-    if (!keeps_totals_) return train_step(batch);
-    const totals_of_steps<Program> before = totals();
-    metric_sums<Program> out;
-    {
-      const detail::without_totals apart(keeps_totals_, lost_steps_, [this] { tell_when_totals_are_read(); });
-      out = train_step(batch);
-    }
-    engine_.begin_totals(before.sums);  // a GPU has added this step, too
-    steps_before_totals_ = steps_of_totals_;
-    return out;
+    return totals_.apart(engine_, [&] { return train_step(batch); });
   }
 
   /// train_step in two parts, for an executor whose processes agree in between: all that needs messages, and the rest of the
@@ -269,32 +257,24 @@ class synchronous_executor
   void read_totals_every(long n)
     requires(several_steps_engine<engine_type> && !among_processes)
   {
-    steps_per_reading_ = n;
+    totals_.read_every(n);
   }
   /// From now on train_step returns no sums: they are added to `so_far` on the device, until end_totals(). See totals().
   bool begin_totals(const metric_sums<Program>& so_far)
-    requires(totalling_engine<engine_type> && !among_processes)
+    requires keeps_totals
   {
-    engine_.begin_totals(so_far);
-    steps_of_totals_ = steps_before_totals_ = 0;
-    keeps_totals_ = true;
-    tell_when_totals_are_read();
+    totals_.begin(engine_, so_far);
     return true;
   }
   /// Waits for the steps so far.
   totals_of_steps<Program> totals()
-    requires(totalling_engine<engine_type> && !among_processes)
+    requires keeps_totals
   {
-    totals_of_steps<Program> all = engine_.totals();
-    if (all.first_bad_step > 0) all.first_bad_step += steps_before_totals_;
-    return all;
+    return totals_.read(engine_);
   }
   /// Does not throw, as an epoch may end with an error already. Steps that waited for others to be launched with them may fail
   /// here: then the next step, or what asks for the state first, throws that error, once.
-  void end_totals() {
-    keeps_totals_ = false;
-    lost_steps_.keep_error_of([this] { tell_when_totals_are_read(); });
-  }
+  void end_totals() { totals_.end(engine_); }
 
   /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
   /// the indices of its samples.
@@ -334,11 +314,6 @@ class synchronous_executor
   engine_type& engine() const { return engine_; }
 
  private:
-  /// The gradient of a step that is kept is read before the next one.
-  void tell_when_totals_are_read() {
-    if constexpr (several_steps_engine<engine_type> && !among_processes)
-      engine_.read_totals_every(keeps_totals_ && gradient_.size() == 0 ? steps_per_reading_ : 1);
-  }
   void prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
     if constexpr (among_processes) {
       exchange_.prepare(processes_, sums::size, leaves);
@@ -396,13 +371,9 @@ class synchronous_executor
     set_step(step() + 1);
   }
   metric_sums<Program> sums_of_step([[maybe_unused]] bool at_once) {
-    if constexpr (totalling_engine<engine_type> && !among_processes)
-      if (keeps_totals_) {
-        if (at_once) return {};
-        metric_sums<Program> all = engine_.totals().sums;
-        const metric_sums<Program> own = add_metric_sums(engine_);
-        for (std::size_t k = 0; k < all.size(); ++k) all[k] += own[k];
-        engine_.begin_totals(all);
+    if constexpr (keeps_totals)
+      if (totals_.are_kept()) {
+        if (!at_once) totals_.add(engine_, [&] { return add_metric_sums(engine_); });
         return {};
       }
     return add_metric_sums(engine_);
@@ -449,7 +420,7 @@ class synchronous_executor
   }
 
   void begin(purpose why, const samples<T>& batch) {
-    lost_steps_.report();
+    totals_.report();
     engine_.begin(why, batch, seed_.fork(std::uint64_t(step()) + (1ull << 32)), processes_.rank(), processes_.size());
   }
 
