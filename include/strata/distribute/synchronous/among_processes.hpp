@@ -2,8 +2,6 @@
 #pragma once
 #include <strata/distribute/synchronous/collective_operations.hpp>
 #include <strata/distribute/synchronous/gradient_buckets.hpp>
-#include <strata/distribute/synchronous/parameter_windows.hpp>
 #include <strata/distribute/synchronous/process_reduction.hpp>
-#include <strata/distribute/synchronous/process_slices.hpp>
+#include <strata/distribute/synchronous/sliced_state.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
-#include <strata/distribute/synchronous/whole_slots.hpp>

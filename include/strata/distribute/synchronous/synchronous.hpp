@@ -18,6 +18,7 @@
 #include <strata/distribute/synchronous/sharding_verdict.hpp>
 #include <strata/distribute/synchronous/solo_operations.hpp>
 #include <strata/distribute/synchronous/step_totals.hpp>
+#include <strata/distribute/synchronous/whole_state.hpp>
 #include <strata/distribute/zero.hpp>
 #include <strata/program/initialize.hpp>
 #include <strata/program/leaf_policy.hpp>
@@ -31,17 +32,13 @@ namespace strata {
 template <communicator C>
 class leaf_exchange;
 struct gradient_bucket;
-template <class T, communicator C>
-class process_slices;
-template <class T>
-class collected_slots;
-template <class T, communicator C>
-class parameter_windows;
 template <class Program, class Backend>
 std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack);
 namespace detail {
 template <class Engine, communicator C>
 class process_reduction;
+template <class Engine, communicator C, class Sharding>
+class sliced_state;
 }  // namespace detail
 
 /// Sharding: zero<0>, or what each process keeps in slices.
@@ -64,7 +61,6 @@ class synchronous_executor
   using operations::among_processes, operations::processes_;
   using typename operations::connections;
   static constexpr bool keeps_slices = among_processes && Sharding::stage > 0;
-  static constexpr bool fetches_parameters = keeps_slices && plan.is_cut && Sharding::stage == 3;
   static_assert(
       sizeof(detail::spoken<
              typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()) >
@@ -81,11 +77,8 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<among_processes, detail::process_reduction<engine_type, connections>, detail::empty>
       reduction_;
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, detail::empty> exchange_;
-  [[no_unique_address]] std::conditional_t<keeps_slices, process_slices<T, connections>, detail::empty> slices_;
-  [[no_unique_address]] std::conditional_t<fetches_parameters, parameter_windows<T, connections>, detail::empty> windows_;
-  [[no_unique_address]] std::conditional_t<keeps_slices, collected_slots<T>, detail::empty> whole_slots_;  // see collect_slots
-  [[no_unique_address]] std::conditional_t<keeps_slices, bool, detail::empty>
-      is_torn_{};  // the others do not have the last update of this process
+  [[no_unique_address]] std::conditional_t<keeps_slices, detail::sliced_state<engine_type, connections, Sharding>,
+                                           detail::whole_state> state_;
   [[no_unique_address]] detail::step_totals<Program, engine_type, keeps_totals> totals_;
   std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
   arena<T> gradient_;                                                        // see keep_gradient
@@ -108,10 +101,7 @@ class synchronous_executor
         statistics_(sums::statistics) {
     if constexpr (keeps_slices) {
       if (this->is_elastic()) throw_error(zero_is_not_elastic);
-      static constexpr auto ranges = trained_ranges(layout);
-      slices_ = {processes_, buckets(), ranges.span(), takes_norms(optimizer())};
-      engine_.keep_slices(slices_.own(processes_), optimizer().slots());
-      whole_slots_ = {layout.trainable, optimizer().slots()};
+      state_ = {processes_, engine_, buckets(), optimizer()};
     }
     // The part of a rank is cut from the initial values of the whole network, by the executor of the ranks.
     if constexpr (std::is_same_v<whole_network_of<typename Program::network>, typename Program::network>)
@@ -123,12 +113,12 @@ class synchronous_executor
   /// exchanged; with zero<3> also after a step, until finish() or collect_slots().
   std::span<T> parameters() {
     totals_.report();
-    refuse_parts_of_parameters();
+    state_.refuse_parts_of_parameters(engine_);
     return host_.parameters(engine_);
   }
   std::span<const T> parameters() const {
     totals_.report();
-    refuse_parts_of_parameters();
+    state_.refuse_parts_of_parameters(engine_);
     return host_.parameters(engine_);
   }
   std::span<T> slots()
@@ -138,7 +128,7 @@ class synchronous_executor
     return host_.slots(engine_);
   }
   void parameters_changed() {
-    if constexpr (keeps_slices) whole_slots_.keep(slices_.own(processes_), engine_.slots());
+    state_.keep_slots(processes_, engine_);
     host_.written(engine_);
   }
 
@@ -147,7 +137,7 @@ class synchronous_executor
   std::span<T> whole_slots()
     requires keeps_slices
   {
-    return whole_slots_.of_all();
+    return state_.whole_slots();
   }
   /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do; and all get
   /// parameters().
@@ -155,7 +145,7 @@ class synchronous_executor
     requires keeps_slices
   {
     collect_parameters();
-    whole_slots_.collect(processes_, slices_, std::span<const T>(engine_.slots()), in_all);
+    state_.collect_slots(processes_, engine_, in_all);
   }
   int threads() const { return host_.team(engine_).size(); }
   std::uint64_t seed() const { return seed_.key; }
@@ -305,7 +295,7 @@ class synchronous_executor
 
   /// For each output the predictions of each sample, row after row. Labels are not needed.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
-    refuse_parts_of_parameters();
+    state_.refuse_parts_of_parameters(engine_);
     begin(purpose::inference, batch);
     engine_.predict(out);
   }
@@ -322,9 +312,7 @@ class synchronous_executor
       reduction_.prepare(
           processes_, engine_, buckets(), leaves,
           {.rounds = communication_.bf16_gradients, .gathers = !keeps_slices, .in_windows = keeps_slices && plan.is_cut});
-      if constexpr (fetches_parameters)
-        windows_.prepare(processes_, slices_.own(processes_),
-                         std::span(plan.begin_of_segment).first(std::size_t(plan.segment_count)), plan.largest_segment());
+      state_.prepare_messages(processes_);
     }
   }
 
@@ -347,8 +335,7 @@ class synchronous_executor
 
   /// Nothing that lasts has changed before the last message has come, so that it may be begun again.
   metric_sums<Program> try_step(const samples<T>& batch) {
-    if constexpr (fetches_parameters)
-      if (!engine_.are_parameters_divided()) engine_.divide_parameters(windows_.segments(), windows_.own());
+    state_.divide_parameters(engine_);
     begin(purpose::training, batch);
     const double rate = learning_rate();
     if (train_at_once(rate)) {
@@ -381,15 +368,7 @@ class synchronous_executor
 
   void update(double rate, const global_gradient<T, typename engine_type::device>& gradient) {
     if constexpr (keeps_slices) {
-      whole_slots_.forget();
-      is_torn_ = true;
-      engine_.update_slices(optimizer(), step(), rate, gradient,
-                            [&](double* numbers, int arrays) { slices_.share_norms(processes_, numbers, arrays); });
-      if constexpr (!fetches_parameters) {
-        T* const weights = engine_.parameters().data();
-        slices_.share(processes_, "parameters", weights, [&](const arena_slice& s) { return weights + s.begin; });
-      }
-      is_torn_ = false;
+      state_.update(processes_, engine_, optimizer(), step(), rate, gradient);
     } else {
       if (gradient_.size() > 0) [[unlikely]]
         host_.read_gradient(engine_, gradient, gradient_.span());
@@ -399,24 +378,7 @@ class synchronous_executor
 
   /// With zero<3>: all processes call it between the same two steps.
   void collect_parameters() {
-    if constexpr (fetches_parameters) {
-      if (!engine_.are_parameters_divided()) return;
-      is_torn_ = true;
-      T* const weights = engine_.unite_parameters();
-      slices_.share(processes_, "parameters", weights, [&](const arena_slice& s) { return windows_.own() + s.at; });
-      is_torn_ = false;
-      host_.written(engine_);
-    }
-  }
-
-  void refuse_parts_of_parameters() const {
-    if constexpr (fetches_parameters)
-      if (engine_.are_parameters_divided()) detail::refuse_divided_parameters("zero<3>");
-    if constexpr (keeps_slices)
-      if (is_torn_)
-        throw_error(
-            "zero: a process was lost while the others sent each other the parameters of a step, so those of this process are of "
-            "two steps: continue from a snapshot, with backup_and_restore");
+    if (state_.collect_parameters(processes_, engine_)) host_.written(engine_);
   }
 
   void begin(purpose why, const samples<T>& batch) {
@@ -462,32 +424,20 @@ class synchronous_executor
   /// parameters of one segment are fetched while another one is computed.
   void compute_in_segments() {
     constexpr int last = plan.segment_count - 1;
-    fetch(0);
+    state_.fetch(processes_, 0);
     for (int k = 0; k < last; ++k) {
-      await(k);
-      fetch(k + 1);
+      state_.await(processes_, engine_, k);
+      state_.fetch(processes_, k + 1);
       engine_.forward(k);
     }
-    await(last);
+    state_.await(processes_, engine_, last);
     engine_.forward_backward(detail::no_callback{});
     for (int k = last;; --k) {
       if constexpr (among_processes) reduction_.advance(processes_, host_, engine_, plan.first_of_segment[k]);
       if (k == 0) break;
-      if (k < last) await_again(k - 1);
-      if (k > 1) fetch(k - 2);
+      if (k < last) state_.await_again(processes_, k - 1);
+      if (k > 1) state_.fetch(processes_, k - 2);
       engine_.backward(k - 1);
-    }
-  }
-  void fetch([[maybe_unused]] int segment) {
-    if constexpr (fetches_parameters) windows_.fetch(processes_, slices_, segment);
-  }
-  void await_again([[maybe_unused]] int segment) {
-    if constexpr (fetches_parameters) windows_.wait(processes_, segment);
-  }
-  void await([[maybe_unused]] int segment) {
-    if constexpr (fetches_parameters) {
-      windows_.wait(processes_, segment);
-      engine_.arrived(segment);
     }
   }
 
