@@ -1,4 +1,4 @@
-// error: wrong_argument<.*tensor_slices.*because<.*fit_and_evaluate_take_batches_put_batch_after_the_data>
+// error: wrong_argument<.*tensor_slices.*because<.*the_data_must_come_in_batches_put_batch_after_it>
 #include <strata/strata.hpp>
 
 using namespace strata;

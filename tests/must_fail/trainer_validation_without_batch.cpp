@@ -1,4 +1,4 @@
-// error: wrong_argument<.*because<.*fit_and_evaluate_take_batches_put_batch_after_the_data>
+// error: wrong_argument<.*because<.*the_data_must_come_in_batches_put_batch_after_it>
 // whole program
 #include <strata/strata.hpp>
 

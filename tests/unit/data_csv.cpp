@@ -222,7 +222,7 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
   CHECK(complaint<float, int>(f, "a,b\n1,2\n1,2,3\n") == "bad.csv: line 3: expected 2 columns, got 3");
   CHECK(complaint<float, int>(f, "a,b\n1,2\n\n1\n") == "bad.csv: line 4: expected 2 columns, got 1");
   CHECK(complaint<float>(f, "a,b\n1,2\n") == "bad.csv: expected 1 column, got 2: a, b");
-  CHECK(complaint<float>(f, "a,b\n1,2\n", {.columns = {"c"}}) == "bad.csv: there is no column 'c', but a, b");
+  CHECK(complaint<float>(f, "a,b\n1,2\n", {.columns = {"c"}}) == "bad.csv: there is no column 'c'; the columns are a, b");
   CHECK(complaint<float>(f, "a,a\n1,2\n", {.columns = {"a"}}) == "bad.csv: there are several columns 'a'");
   CHECK(complaint<float, int>(f, "a,b\n1,2\n", {.columns = {"b"}}) == "bad.csv: expected 2 columns, got 1: b");
   CHECK(complaint<float>(f, "") == "bad.csv: there is no header: the file is empty");
@@ -310,7 +310,7 @@ TEST_CASE("samples with classes") {
   CHECK(complaint({}) ==
         "iris.csv: expected 4 features for samples of shape (4,), got 5: sepal_length, sepal_width, petal_length, petal_width, "
         "species");
-  CHECK(complaint({.label = "kind"}).find("iris.csv: there is no column 'kind', but sepal_length, ") == 0);
+  CHECK(complaint({.label = "kind"}).find("iris.csv: there is no column 'kind'; the columns are sepal_length, ") == 0);
   CHECK(complaint({.label = "species", .class_names = {"setosa", "virginica"}}) ==
         "iris.csv: line 4: column 5 (species): expected one of the classes setosa, virginica, got 'versicolor'");
   CHECK(complaint({.targets = {"species"}}) == "iris.csv: csv<features> has no targets: csv<features, targets> has");

@@ -156,7 +156,7 @@ TEST_CASE("validation_split holds the last samples back, before they are shuffle
   CHECK(validation_split(0.3).to_train(10) == 7);
   CHECK(validation_split(0.25).to_train(10) == 7);  // as in Keras, rounded down
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1)); }) ==
-        "validation_split(1): it is a fraction above 0 and below 1; without it no sample is held back");
+        "validation_split(1): the fraction must be above 0 and below 1; leave the option out to hold back no sample");
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1e-18)); }) ==
         "validation_split(1e-18): of 70 samples all would train");
 }
@@ -207,12 +207,12 @@ TEST_CASE("sizes that do not go together") {
   const auto whole = std::span(p.x);
   CHECK(error_of([&] { model.fit(whole.first(277), p.y); }) ==
         "fit: x holds 277 values: not a multiple of 4, and one sample has the shape (2, 2)");
-  CHECK(error_of([&] { model.fit(whole.first(276), p.y); }) == "fit: x has 69 samples, but y is the truth of 70");
+  CHECK(error_of([&] { model.fit(whole.first(276), p.y); }) == "fit: x has 69 samples, but y has 70");
   CHECK(error_of([&] { model.fit(whole.first(0), std::span(p.y).first(0)); }) == "fit: x is empty");
   CHECK(error_of([&] { model.fit(whole, p.y, batch_size(0)); }) == "batch_size(0): a batch has at least one sample");
-  CHECK(error_of([&] { model.evaluate(whole.first(276), p.y); }) == "evaluate: x has 69 samples, but y is the truth of 70");
+  CHECK(error_of([&] { model.evaluate(whole.first(276), p.y); }) == "evaluate: x has 69 samples, but y has 70");
   CHECK(error_of([&] { model.fit(whole, p.y, validation(whole, std::span(p.y).first(3))); }) ==
-        "validation: x has 70 samples, but y is the truth of 3");
+        "validation: x has 70 samples, but y has 3");
   CHECK(error_of([&] { model.predict(whole.first(5)); }) ==
         "predict: x holds 5 values: not a multiple of 4, and one sample has the shape (2, 2)");
   trainer regression{sequential<input<4>, dense<2>>{}, sgd{}, mean_squared_error{}};

@@ -197,7 +197,7 @@ TEST_CASE("logs keep their order and say what they have") {
   CHECK(l.names() == "loss, accuracy, val_loss");
   CHECK(l.find("val_loss") == 1.0);
   CHECK_FALSE(l.contains("auc"));
-  CHECK_THROWS_WITH_AS(l["auc"], "there is no 'auc' in the logs, but loss, accuracy, val_loss", error);
+  CHECK_THROWS_WITH_AS(l["auc"], "there is no 'auc' in the logs; they have loss, accuracy, val_loss", error);
   CHECK_THROWS_WITH_AS(logs{}["auc"], "there is no 'auc' in the logs: they are empty", error);
   std::ostringstream out;
   out << l;
@@ -213,7 +213,7 @@ TEST_CASE("a history is read by metric") {
   CHECK(h["val_loss"] == std::vector{0.75});
   CHECK(h.epochs() == std::vector{3, 4});
   CHECK(h.contains("val_loss"));
-  CHECK_THROWS_WITH_AS(h["auc"], "there is no 'auc' in the history, but loss, val_loss", error);
+  CHECK_THROWS_WITH_AS(h["auc"], "there is no 'auc' in the history; it has loss, val_loss", error);
   std::ostringstream out;
   out << h;
   CHECK(out.str() == "Epoch 4 - loss: 0.5\nEpoch 5 - loss: 0.25 - val_loss: 0.75\n");

@@ -194,12 +194,12 @@ TEST_CASE("layers that cannot be frozen or trained by name, and names that there
   using normalized =
       sequential<input<8, 8, 3>, conv2d<4, 3>, batch_norm<>, flatten, frozen<dense<6>>, dropout<0.1_r>, dense<3, softmax>>;
   auto model = make<normalized>();
-  CHECK(
-      error_of([&] { model.set_trainable("conv2", false); }) ==
-      "set_trainable: there is no layer 'conv2', but input_layer, conv2d, batch_normalization, flatten, dense, dropout, dense_1");
+  CHECK(error_of([&] { model.set_trainable("conv2", false); }) ==
+        "set_trainable: there is no layer 'conv2'; the layers are input_layer, conv2d, batch_normalization, flatten, dense, "
+        "dropout, dense_1");
   CHECK(error_of([&] {
           (void)model.is_trainable("conv2");
-        }).starts_with("is_trainable: there is no layer 'conv2', but input_layer"));
+        }).starts_with("is_trainable: there is no layer 'conv2'; the layers are input_layer"));
   CHECK(error_of([&] { model.set_trainable("batch_normalization", false); }) ==
         "set_trainable: 'batch_normalization' computes with statistics of the batch while it trains, and with its "
         "moving statistics when it is frozen: write frozen<...> around it");

@@ -172,6 +172,24 @@ TEST_CASE("bad data give one clear error") {
         }).starts_with("predict: "));
 }
 
+TEST_CASE("a message about a sample of a shuffled epoch says so") {
+  clouds data(48);
+  auto model = make_trainer();
+  data.labels[20] = 3;
+  const std::string text =
+      error_of([&] { model.fit(data.view() | data::shuffle(48) | data::batch<16>, epochs(1), verbosity::off); });
+  CHECK(text.ends_with("labels must be 0 to 2; sample 0 is the first one of this epoch, whose order is shuffled"));
+  data.labels[20] = 2;
+  data.x[17 * 4 + 2] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(error_of([&] {
+          model.fit(data.view() | data::shuffle(48) | data::batch<16>, epochs(1), verbosity::off);
+        }).ends_with(" is nan; sample 0 is the first one of this epoch, whose order is shuffled"));
+  data.x[17 * 4 + 2] = 0;
+  CHECK(error_of([&] { model.fit(data.view() | data::batch<16>, epochs(1), verbosity::off); }) ==
+        "epoch 1, step 1: the loss is nan, although all inputs are finite: if an earlier training has left weights that are not, "
+        "set finite ones; otherwise lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)");
+}
+
 TEST_CASE("numbers of epochs and steps are not negative") {
   const clouds data(48);
   auto model = make_trainer();

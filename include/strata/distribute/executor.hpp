@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <strata/base/error.hpp>
 #include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/process_group.hpp>
@@ -21,6 +22,11 @@ struct data_share {
   std::size_t index = 0, of = 1;
 };
 
+/// Thrown by `parameters()` of a process that has only a part of them at that moment.
+struct divided_parameters : error {
+  using error::error;
+};
+
 /// The members that most executors have in common. An executor derives from it and hides those that differ.
 struct executor_defaults {
   static constexpr bool serve() { return false; }
@@ -37,7 +43,8 @@ struct executor_defaults {
 ///   `finish()`                       the end of an epoch; returns the metric sums that no step has returned yet
 ///   `evaluate_step(batch)`           metric sums without an update
 ///   `predict(batch, out)`            output_rows: where each output goes
-///   `parameters()`                   the arena that layout_of_program describes. A write to it is followed by
+///   `parameters()`                   the arena that layout_of_program describes, or throws divided_parameters. A write to it is
+///                                    followed by
 ///   `parameters_changed()`
 /// Optimizer (a counted_optimizer has all of these):
 ///   `optimizer()`, `step()`          the optimizer, and the updates so far

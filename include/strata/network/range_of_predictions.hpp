@@ -18,7 +18,7 @@ inline constexpr reason the_loss_takes_probabilities_end_with_softmax_or_write_f
 inline constexpr reason the_loss_takes_probabilities_end_with_sigmoid_or_write_from_logits_or_allow_it_by_activation_linear{
     "the loss takes probabilities: end with sigmoid, give the loss the option from_logits, or put activation<linear> last if the "
     "predictions are right as they are"};
-inline constexpr reason from_logits_applies_it_again_leave_out_the_activation_or_from_logits_or_allow_it_by_activation_linear{
+inline constexpr reason from_logits_applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear{
     "a loss with from_logits applies softmax or sigmoid itself: leave out the network's, or from_logits, or put "
     "activation<linear> last if it should be applied twice"};
 inline constexpr reason softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear{
@@ -48,7 +48,7 @@ constexpr range_complaint complaint_about_range(const tape<N>& t) {
     if (made == value_range::real && taken == value_range::from_0_to_1)
       return {last, &the_loss_takes_probabilities_end_with_sigmoid_or_write_from_logits_or_allow_it_by_activation_linear};
     if (probabilities && taken == value_range::real)
-      return {last, &from_logits_applies_it_again_leave_out_the_activation_or_from_logits_or_allow_it_by_activation_linear};
+      return {last, &from_logits_applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear};
   }
   return {};
 }

@@ -30,7 +30,8 @@ STRATA_FUNCTION std::optional<double> logs::find(std::string_view name) const {
 
 STRATA_FUNCTION double logs::operator[](std::string_view name) const {
   if (const auto value = find(name)) return *value;
-  throw_error({"there is no '", name, "' in the logs", empty() ? ": they are empty" : detail::text_of({", but ", names()})});
+  throw_error(
+      {"there is no '", name, "' in the logs", empty() ? ": they are empty" : detail::text_of({"; they have ", names()})});
 }
 
 STRATA_FUNCTION const std::vector<double>& logs::array(std::string_view name) const {
@@ -97,7 +98,7 @@ STRATA_FUNCTION std::vector<double> history::operator[](std::string_view name) c
   for (const logs& one : logs_)
     for (const auto& known : one) all.set(known.first, known.second);
   throw_error(
-      {"there is no '", name, "' in the history", all.empty() ? ": it is empty" : detail::text_of({", but ", all.names()})});
+      {"there is no '", name, "' in the history", all.empty() ? ": it is empty" : detail::text_of({"; it has ", all.names()})});
 }
 
 STRATA_FUNCTION bool history::contains(std::string_view name) const {

@@ -165,7 +165,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   double hash_of_parameters() override {
     if (executor_.group().size() == 1) return 0;
     STRATA_TRY { return as_double(hash_of_words(std::as_bytes(executor_.parameters()))); }
-    STRATA_CATCH(const error& they_are_divided) { return 0; }
+    STRATA_CATCH(const divided_parameters& no_process_has_all) { return 0; }
   }
   double communicating() const override { return executor_.communicating(); }
   double waiting() const override { return executor_.waiting(); }

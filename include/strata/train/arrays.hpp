@@ -97,7 +97,7 @@ auto samples_of_arrays(const char* call, const X& x, const Y& y) {
   auto rows = rows_of_array<Program::network::input_shape>(call, "x", x);
   auto truth = truth_of_array<Program>(call, y);
   if (rows.size() == 0) throw_error({call, ": x is empty"});
-  if (rows.size() != truth.size()) throw_error({call, ": x has ", rows.size(), " samples, but y is the truth of ", truth.size()});
+  if (rows.size() != truth.size()) throw_error({call, ": x has ", rows.size(), " samples, but y has ", truth.size()});
   return data::tensor_slices<decltype(rows), decltype(truth)>(std::move(rows), std::move(truth));
 }
 template <class Program, class X, class Y>

@@ -31,6 +31,14 @@ class batch_stream {
   ~batch_stream() = default;
 };
 
+/// The end of a message that names a sample by its place in an epoch; empty where that is its place in the data, too.
+template <class T>
+[[gnu::cold]] std::string note_on_order(const batch_stream<T>& stream) {
+  const std::string order = stream.order();
+  const bool shuffles = order.find("shuffle(") != order.npos && order.find("shuffle(1,") == order.npos;
+  return shuffles ? "; sample 0 is the first one of this epoch, whose order is shuffled" : "";
+}
+
 /// What happens once in a pass is [[gnu::cold]] here and elsewhere: it is compiled for size, in less time.
 template <class T, class Source>
 class stream_over : public batch_stream<T> {

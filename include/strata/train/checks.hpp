@@ -51,13 +51,14 @@ void check_rows(const samples<typename Program::value_type>& batch, row_range ro
   refuse_other_rows<Program>(batch, rows, samples_before);
 }
 
-/// Throws for an element that is nan or infinite among `size` elements of sample n.
+/// Throws for an element that is nan or infinite among `size` elements of sample n. note: see note_on_order.
 template <class T>
-void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, long samples_before) {
+void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, long samples_before,
+                       const std::string& note) {
   for (long i = 0; array && i < size; ++i)
     if (!std::isfinite(array[n * size + i]))
       throw_error({where, ", because element ", i, " of the ", what, " of sample ", samples_before + n, " is ",
-                   double(array[n * size + i])});
+                   double(array[n * size + i]), note});
 }
 
 /// The same of a batch that is no longer there. step: from 1.
@@ -70,17 +71,19 @@ void report_not_finite(const T* array, int n, long size, const std::string& wher
 /// The loss of a batch is nan or infinite: throws an error that says where that comes from.
 template <class T>
 [[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, row_range rows, const end_sizes& ends,
-                                             int epoch, long step, long samples_before) {
+                                             int epoch, long step, long samples_before, const std::string& note,
+                                             bool is_first_of_fit) {
   const std::string where = text_of({"epoch ", epoch + 1, ", step ", step + 1, ": the loss is ", loss});
   for (int n = rows.begin; n < rows.end; ++n) {
     for (int k = 0; k < ends.input_count; ++k)
-      report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", samples_before);
+      report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", samples_before, note);
     for (int k = 0; k < ends.output_count; ++k)
-      report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", samples_before);
+      report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", samples_before, note);
   }
   const bool saw_all = rows.begin == 0 && rows.end == batch.count;
-  throw_error({where, ", although all inputs ", saw_all ? "" : "of this process ",
-               "are finite: lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
+  throw_error({where, ", although all inputs ", saw_all ? "" : "of this process ", "are finite: ",
+               is_first_of_fit ? "if an earlier training has left weights that are not, set finite ones; otherwise " : "",
+               "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
 }
 
 }  // namespace strata::detail

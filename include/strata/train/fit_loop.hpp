@@ -1,6 +1,5 @@
 // The loop of fit: epochs of steps, with the hooks of callbacks between them.
 #pragma once
-#include <atomic>
 #include <cmath>
 #include <iostream>
 #include <limits>
@@ -17,6 +16,7 @@
 #include <strata/train/fit_options.hpp>
 #include <strata/train/hook_calls.hpp>
 #include <strata/train/progress.hpp>
+#include <strata/train/speed_notice.hpp>
 #include <strata/train/step_runner.hpp>
 #include <strata/train/training_position.hpp>
 #include <string>
@@ -141,8 +141,7 @@ template <class T>
 
 template <class T>
 [[gnu::cold]] void fit_loop<T>::give_notice() const {
-  static std::atomic<bool> was_given = false;
-  if (!settings_.notice.empty() && !was_given.exchange(true)) std::clog << settings_.notice << std::endl;
+  if (!settings_.notice.empty() && is_first_notice()) std::clog << settings_.notice << std::endl;
 }
 
 template <class T>
@@ -232,14 +231,16 @@ template <class T>
 template <class T>
 [[gnu::cold]] void fit_loop<T>::train_on(const samples<T>& batch) {
   state.learning_rate = executor_.learning_rate();
-  steps_.train(batch, at.samples_of_epoch, sums_);
+  steps_.check(stream_, batch, at.samples_of_epoch);
+  steps_.train(batch, sums_);
   accumulate(at.metric_sums, sums_);
   if (!has_totals_) state.loss = sums_[0].mean();
   if (!has_totals_ && !std::isfinite(state.loss)) {
     if (!state.bad_loss_ends_training && batch.stored) report_bad_loss_of_step(state.epoch, at.steps_of_epoch + 1);
     if (!state.bad_loss_ends_training)
       report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
-                      at.samples_of_epoch);
+                      at.samples_of_epoch, note_on_order(stream_),
+                      state.epoch == settings_.first_epoch && at.steps_of_epoch == 0);
     state.stop_training = true;
   }
   state.step = executor_.step();

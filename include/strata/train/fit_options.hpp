@@ -154,7 +154,8 @@ struct validation_split {
   /// How many of the first samples train, rounded down as in Keras. Throws strata::error if one of the two parts would be empty.
   std::size_t to_train(std::size_t samples) const {
     if (!(fraction > 0 && fraction < 1))
-      throw_error({"validation_split(", fraction, "): it is a fraction above 0 and below 1; without it no sample is held back"});
+      throw_error({"validation_split(", fraction,
+                   "): the fraction must be above 0 and below 1; leave the option out to hold back no sample"});
     const double first = std::floor(double(samples) * (1 - fraction));
     if (first < 1 || first >= double(samples))
       throw_error({"validation_split(", fraction, "): of ", samples, " samples ", first < 1 ? "none" : "all", " would train"});

@@ -1,5 +1,6 @@
 // What fit says, once in a program, if its kernels were compiled for less than this machine can do.
 #pragma once
+#include <atomic>
 #include <string_view>
 
 namespace strata::detail {
@@ -8,8 +9,7 @@ namespace strata::detail {
 constexpr std::string_view notice_of_speed(bool optimized, bool for_avx2, bool machine_has_avx2) {
   if (!optimized)
     return "strata: compiled without optimization, training takes 15 to 70 times as long as with -O3 -march=native; with -Og 5 "
-           "times "
-           "(-DSTRATA_NO_SPEED_NOTICE turns this line off)";
+           "times (-DSTRATA_NO_SPEED_NOTICE turns this line off)";
   if (!for_avx2 && machine_has_avx2)
     return "strata: compiled for processors without AVX2 and FMA, training takes some 4 times as long as with -march=native here "
            "(-DSTRATA_NO_SPEED_NOTICE turns this line off)";
@@ -38,6 +38,12 @@ template <bool Optimized =
           >
 std::string_view speed_notice() {
   return notice_of_speed(Optimized, ForAvx2, machine_has_avx2());
+}
+
+/// Of this program.
+inline bool is_first_notice() {
+  static std::atomic<bool> was_given = false;
+  return !was_given.exchange(true);
 }
 
 }  // namespace strata::detail

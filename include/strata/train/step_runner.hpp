@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/stopwatch.hpp>
 #include <strata/base/text.hpp>
@@ -59,9 +60,17 @@ class step_runner {
     return stream.next(batch);
   }
 
-  /// `samples_before`: of the epoch, for messages. sums: of this step.
-  void train(const samples<T>& batch, long samples_before, std::span<metric_sum> sums) {
-    executor_.check(batch, own_rows_of(batch), samples_before);
+  /// Throws strata::error for a batch that the network cannot take. samples_before: of the epoch, for messages.
+  void check(const batch_stream<T>& stream, const samples<T>& batch, long samples_before) {
+    STRATA_TRY { executor_.check(batch, own_rows_of(batch), samples_before); }
+    STRATA_CATCH(const error& failure) {
+      const std::string note = note_on_order(stream);
+      if (note.empty()) STRATA_THROW_AGAIN;
+      throw_error(failure.what() + note);
+    }
+  }
+  /// sums: of this step.
+  void train(const samples<T>& batch, std::span<metric_sum> sums) {
     if (classes_.empty())
       timed(&any_executor<T>::train_step, batch, sums);
     else
@@ -116,7 +125,7 @@ template <class T>
   long left = steps > 0 ? steps : -1;
   for (samples<T> batch; left != 0 && next(stream, batch); --left) {
     hooks.of_test(&hook_calls::test_batch_begin, state);
-    executor_.check(batch, own_rows_of(batch), state.samples);
+    check(stream, batch, state.samples);
     timed(&any_executor<T>::evaluate_step, batch, one);
     accumulate(sums, one);
     ++state.batches;

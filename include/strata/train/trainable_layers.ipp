@@ -12,7 +12,7 @@ STRATA_FUNCTION int layer_of_name(std::span<const tape_node> nodes, const std::s
   if (found != names.end()) return int(found - names.begin());
   std::string known;
   for (const std::string& name : names) known += text_of({known.empty() ? "" : ", ", name});
-  throw_error({asks, ": there is no layer '", layer, "', but ", known});
+  throw_error({asks, ": there is no layer '", layer, "'; the layers are ", known});
 }
 
 STRATA_FUNCTION void set_trainable(std::span<const tape_node> nodes, std::span<const parameter_slot> slots,

@@ -251,7 +251,8 @@ class trainer {
   void set_parameters(std::span<const T> values) {
     const std::span<T> own = executor_.parameters();
     if (values.size() != own.size())
-      throw_error(detail::text_of({"set_parameters: ", values.size(), " values for an arena of ", own.size()}));
+      throw_error(detail::text_of({"set_parameters: got ", values.size(), " values, but parameters() has ", own.size(),
+                                   " with the padding between arrays"}));
     std::copy_n(values.data(), values.size(), own.data());
     executor_.parameters_changed();
   }

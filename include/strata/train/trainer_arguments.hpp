@@ -96,8 +96,7 @@ inline constexpr reason validation_and_validation_split_exclude_each_other{
     "validation data are given by validation(...) or taken from x and y by validation_split, not both"};
 inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
     "the data have as many numbers in another shape: data::array<float, shape{28, 28, 1}>(values) has the network's"};
-inline constexpr reason fit_and_evaluate_take_batches_put_batch_after_the_data{
-    "fit and evaluate take batches: data | data::batch<64>"};
+inline constexpr reason the_data_must_come_in_batches_put_batch_after_it{"fit and evaluate take batches: data | data::batch<64>"};
 inline constexpr reason fit_takes_options_and_callbacks{
     "fit takes epochs, steps_per_epoch, steps_per_execution, batch_size, shuffle, sample_weight, class_weight, validation, "
     "validation_split, "
@@ -201,7 +200,7 @@ template <class Program, class Source, bool NeedsLabels>
   requires(!batch_source<Source>)
 struct data_verdict<Program, Source, NeedsLabels> {
   static constexpr bool is_view = data::detail::is_element_view<Source>;
-  using type = wrong_argument<Source, because<(is_view       ? fit_and_evaluate_take_batches_put_batch_after_the_data
+  using type = wrong_argument<Source, because<(is_view       ? the_data_must_come_in_batches_put_batch_after_it
                                                : NeedsLabels ? fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set
                                                              : predict_takes_an_array_of_numbers_or_batches_of_a_data_set)>>;
 };

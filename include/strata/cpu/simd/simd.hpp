@@ -69,7 +69,7 @@ inline constexpr int vector_bytes = 16, registers = 16;
 #elif defined(__FMA__) || defined(__aarch64__)
 #define STRATA_TARGET built_for_128_bits_and_fma
 #else
-#define STRATA_TARGET built_for_128_bits
+#define STRATA_TARGET built_without_march_native
 #endif
 }  // namespace strata::simd
 namespace strata::compiled_library {

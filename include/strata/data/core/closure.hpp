@@ -15,6 +15,13 @@ struct refused_view {
   static constexpr std::size_t size() { return 0; }
 };
 
+/// A struct of samples x and their labels y: what data::csv returns, and from_tensor_slices takes.
+template <class D>
+concept samples_and_labels = std::is_class_v<D> && !std::ranges::range<D> && requires(D d) {
+  d.x;
+  d.y;
+};
+
 namespace detail {
 struct closure_base {};
 template <class C>
@@ -109,6 +116,20 @@ constexpr auto operator|(V&& view, closure<F> (*)()) {
 template <detail::some_closure F, detail::some_closure G>
 constexpr auto operator|(F f, G (*named)()) {
   return std::move(f) | named();
+}
+
+// Arrays are no view.
+template <class D>
+  requires samples_and_labels<std::remove_cvref_t<D>>
+constexpr refused_view operator|(D&&, const detail::some_closure auto&) {
+  constexpr bool is_a_view = std::ranges::range<D>;
+  static_assert(is_a_view, "data::from_tensor_slices makes a view of x and y: put it around them, before the first |");
+  return {};
+}
+template <class D, class F>
+  requires samples_and_labels<std::remove_cvref_t<D>>
+constexpr refused_view operator|(D&& arrays, closure<F> (*)()) {
+  return arrays | closure<F>{};
 }
 
 }  // namespace strata::data

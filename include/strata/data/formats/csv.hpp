@@ -156,7 +156,8 @@ class csv_table {
       const auto same = std::ranges::lower_bound(order, name, {}, name_of),
                  end = std::ranges::upper_bound(order, name, {}, name_of);
       if (same == end)
-        throw_error(reader_.path().string() + ": there is no column '" + name + "', but " + strata::detail::first_names(names_));
+        throw_error(reader_.path().string() + ": there is no column '" + name + "'; the columns are " +
+                    strata::detail::first_names(names_));
       if (end - same > 1) throw_error(reader_.path().string() + ": there are several columns '" + name + "'");
       found.push_back(*same);
     }

@@ -263,6 +263,8 @@ struct from_tensor_slices_fn {
   auto operator()(X x) const {
     if constexpr (requires { x.first, x.second; }) {
       return (*this)(std::move(x.first), std::move(x.second));
+    } else if constexpr (samples_and_labels<X>) {
+      return (*this)(std::move(x.x), std::move(x.y));
     } else if constexpr (pair_of_members<X>) {
       auto& [first, second] = x;
       return (*this)(std::move(first), std::move(second));
@@ -290,9 +292,9 @@ struct from_tensor_slices_fn {
 
 /// in: samples: an array (samples, S...), or a vector, span or range of numbers (of shape (1)) or of std::arrays (of arrays ...);
 ///     and labels: a range of integers (sparse; copied), an array or a range of numbers or std::arrays (dense), or nothing. An
-///     array of integers of shape () is sparse, too. A pair, or a struct of two such members, is samples and labels. Vectors are
-///     moved in, spans borrowed. Borrowed numbers must not change while a fit reads them; a GPU that keeps them sees a change in
-///     the next fit.
+///     array of integers of shape () is sparse, too. A pair, a struct of two such members, or one with members x and y (as of
+///     data::csv), is samples and labels. Vectors are moved in, spans borrowed. Borrowed numbers must not change while a fit
+///     reads them; a GPU that keeps them sees a change in the next fit.
 /// out: a view of sample indices, random access and sized.
 /// Throws strata::error if there are no samples or if the numbers of samples and labels differ.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#from_tensor_slices

@@ -2,15 +2,16 @@
 #pragma once
 #include <cstddef>
 #include <strata/base/error.hpp>
+#include <strata/distribute/executor.hpp>
 
 namespace strata::detail {
 
-/// Throws strata::error. by: what divides them, such as `zero<3>`.
+/// Throws divided_parameters. by: what divides them, such as `zero<3>`.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_divided_parameters(const char* by) {
-  throw_error(
+  throw_exception(divided_parameters(
       {by,
        ": a process has a part of the parameters from each step to the end of the epoch. A callback reads them at the end "
-       "of an epoch; in a loop of your own, call finish() of the executor in all processes first"});
+       "of an epoch; in a loop of your own, call finish() of the executor in all processes first"}));
 }
 
 /// Throws strata::error. here, there: the samples of the batches of this process and of another one.
