@@ -16,10 +16,20 @@
 #include <strata/layers/global_pool2d.hpp>
 #include <strata/layers/residual.hpp>
 #include <strata/losses/binary_crossentropy.hpp>
+#include <strata/losses/binary_focal_crossentropy.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
+#include <strata/losses/categorical_focal_crossentropy.hpp>
+#include <strata/losses/categorical_hinge.hpp>
+#include <strata/losses/cosine_similarity.hpp>
+#include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
+#include <strata/losses/kl_divergence.hpp>
+#include <strata/losses/log_cosh.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
+#include <strata/losses/mean_absolute_percentage_error.hpp>
 #include <strata/losses/mean_squared_error.hpp>
+#include <strata/losses/mean_squared_logarithmic_error.hpp>
+#include <strata/losses/poisson.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 #include <strata/metrics/binary_accuracy.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
@@ -126,6 +136,18 @@ void measure_losses() {
   measure<P, In, mean_squared_error>("");
   measure<P, In, mean_absolute_error>("");
   measure<P, In, huber<0.3_r>>("");
+  measure<P, In, mean_absolute_percentage_error>("");
+  measure<P, In, mean_squared_logarithmic_error>("");
+  measure<P, In, log_cosh>("");
+  measure<P, In, poisson>("");
+  measure<P, In, kl_divergence>("");
+  measure<P, In, hinge>("");
+  measure<P, In, categorical_hinge>("");
+  measure<P, In, cosine_similarity>("");
+  measure<P, In, binary_focal_crossentropy<apply_class_balancing>>("");
+  measure<P, In, binary_focal_crossentropy<from_logits, focal_gamma<3_r>>>("logit_");
+  measure<P, In, categorical_focal_crossentropy<>>("");
+  measure<P, In, categorical_focal_crossentropy<from_logits, label_smoothing<0.1_r>>>("logit_");
   using binary = binary_crossentropy<label_smoothing<0.1_r>>;
   measure<P, In, binary>("");
   measure<P, In, binary_crossentropy<from_logits>>("logit_");

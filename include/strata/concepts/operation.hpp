@@ -150,9 +150,17 @@ constexpr auto multiply_adds_of() -> long (*)(shape) {
 template <class Op>
 constexpr int write_parameters_of(shape in, parameter* out) {
   const auto owned = parameters_of<Op>(in);
-  static_assert(owned.size() <= max_parameters);
-  for (int i = 0; i < int(owned.size()); ++i) out[i] = owned[std::size_t(i)];
-  return int(owned.size());
+  constexpr bool is_array = requires {
+    owned.size();
+    out[0] = owned[0];
+  };
+  static_assert(is_array, "parameters(shape) of an operation returns a std::array of parameter");
+  if constexpr (is_array) {
+    static_assert(owned.size() <= max_parameters);
+    for (int i = 0; i < int(owned.size()); ++i) out[i] = owned[std::size_t(i)];
+    return int(owned.size());
+  }
+  return 0;
 }
 }  // namespace detail
 

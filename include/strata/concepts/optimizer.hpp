@@ -1,6 +1,7 @@
 // An optimizer turns the gradient of the global batch into a change of the weights.
 #pragma once
 #include <concepts>
+#include <strata/base/error.hpp>
 #include <strata/base/reason.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -174,6 +175,16 @@ struct optimizer_verdict<O, false> {
   using type = typename decltype(sentence())::type;
 };
 }  // namespace detail
+
+/// Throws strata::error for wrong settings, and for a rule that takes another number of arrays of state than the optimizer keeps.
+template <class T, optimizer O>
+void validate(const O& o) {
+  o.validate();
+  o.template with_rule<T>(0L, 0.1, [&]<class Rule>(const Rule&) {
+    if (Rule::slots != o.slots())
+      throw_error({O::name, ": slots() is ", o.slots(), ", but its rule takes ", Rule::slots, " arrays of state"});
+  });
+}
 
 /// Whether the optimizer may have a parameterwise_rule or a factored_rule.
 template <class O>

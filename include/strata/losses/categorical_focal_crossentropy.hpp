@@ -52,7 +52,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
     /// p times the derivative of that by p.
     constexpr V slope(V target) const {
       const V of_weight = M::rounded(detail::slope_of_power<M>(T(1) - p, gamma) * p * log_p);
-      const V y = T(alpha) * target * (of_weight - detail::power<M>(T(1) - p, gamma)) * active;
+      const V y = T(alpha) * target * (of_weight - M::rounded(detail::power<M>(T(1) - p, gamma))) * active;
       return target == V{} ? V{} : y;
     }
   };

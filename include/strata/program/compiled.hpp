@@ -15,8 +15,12 @@ template <class Operation>
 struct for_operation;
 template <int Node>
 struct at_node;
-template <class Where, class Who, class What, class Backend>
+template <class Where, class Who, class What, class Backend, class... Why>
 struct missing_kernel;
+inline constexpr reason an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own{
+    "an activation has the static members value, derivative, uses_input and uses_output, or a kernel of its own"};
+inline constexpr reason an_element_wise_join_has_value_and_gradients_or_a_kernel_of_its_own{
+    "an element-wise join has the static members value and gradients, or a kernel of its own"};
 
 namespace detail {
 template <class Leaves, int First, class Counted>
@@ -223,11 +227,23 @@ struct backend_verdict {
   using type = no_complaint;
 };
 
+template <class Operation>
+constexpr auto what_makes_a_kernel() {
+  if constexpr (requires { typename Operation::is_activation; })
+    return type_list<because<an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own>>{};
+  else if constexpr (requires { requires Operation::is_elementwise_join; })
+    return type_list<because<an_element_wise_join_has_value_and_gradients_or_a_kernel_of_its_own>>{};
+  else
+    return type_list<>{};
+}
 template <class Program, class Backend, int Node>
 struct kernel_verdict {
   using failed = at_t<Node, node_types_of<typename Program::items>>;
-  using type = missing_kernel<at_node<Node>, by_layer<typename failed::layer>, for_operation<typename failed::operation>,
-                              on_backend<Backend>>;
+  template <class... Why>
+  static missing_kernel<at_node<Node>, by_layer<typename failed::layer>, for_operation<typename failed::operation>,
+                        on_backend<Backend>, Why...>
+      with(type_list<Why...>);
+  using type = decltype(with(what_makes_a_kernel<typename failed::operation>()));
 };
 template <class Program, class Backend>
 struct kernel_verdict<Program, Backend, -1> {

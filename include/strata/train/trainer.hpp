@@ -87,8 +87,8 @@ class trainer {
   /// Throws strata::error if the numbers of the optimizer make no sense.
   template <class... Extra>
   explicit trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
-      : executor_(detail::pick_or_make<Strategy>(extra...).template make<Program>((optimizer.validate(), std::move(optimizer)),
-                                                                                  detail::pick(seed(1), extra...).value)),
+      : executor_(detail::pick_or_make<Strategy>(extra...).template make<Program>(
+            (strata::validate<T>(optimizer), std::move(optimizer)), detail::pick(seed(1), extra...).value)),
         seed_(detail::pick(seed(1), extra...).value) {
     using refused = detail::filter_t<detail::is_no_trainer_extra, Extra...>;
     static_assert(sizeof(detail::spoken<typename detail::extra_verdict<refused>::type>()) > 0,
