@@ -1,6 +1,7 @@
 // error: data::take takes a view of samples, elements or batches
 #include <strata/data/sources/range.hpp>
 #include <strata/data/views/take.hpp>
+#include <vector>
 using namespace strata;
 
 void check() {

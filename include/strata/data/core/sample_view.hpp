@@ -34,6 +34,21 @@ template <class V>
 concept sample_view = element_view<V> && row_source<rows_t<V>>;
 
 namespace detail {
+/// Of a view of indices: whether it has each member that it needs besides. For messages.
+template <class V>
+inline constexpr bool is_index_view = false;
+template <std::ranges::view V>
+  requires std::ranges::input_range<V>
+inline constexpr bool is_index_view<V> = std::convertible_to<std::ranges::range_reference_t<V>, sample_index>;
+template <class V>
+inline constexpr bool sets_epoch_of_view = requires(V& v) { v.set_epoch(1); };
+template <class V>
+inline constexpr bool has_view_properties = requires {
+  { V::properties } -> std::convertible_to<view_properties>;
+};
+template <class V>
+inline constexpr bool has_rows_of_view = requires(const V& v) { v.rows(); };
+
 // For static_assert: of a concept it would print all requirements, in 20 lines.
 template <class V>
 inline constexpr bool is_element_view = element_view<V>;

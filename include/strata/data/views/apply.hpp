@@ -14,7 +14,11 @@ struct apply_fn {
   constexpr auto operator()(V&& view, const F& f) const {
     constexpr bool fits = std::is_invocable_v<const F&, V>;
     static_assert(fits, "the function of data::apply takes the view before it; it is called as const");
-    if constexpr (fits) return f(std::forward<V>(view));
+    if constexpr (fits) {
+      constexpr bool returns_one = !std::is_void_v<std::invoke_result_t<const F&, V>>;
+      static_assert(returns_one, "the function of data::apply returns a view, but this one returns nothing");
+      return f(std::forward<V>(view));
+    }
   }
   template <class F>
   constexpr auto operator()(F f) const {

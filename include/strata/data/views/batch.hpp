@@ -297,7 +297,14 @@ struct batch_fn {
   template <class V, class... Size>
   auto operator()(V view, Size... n) const {
     constexpr bool holds_samples = sample_view<V>;
-    static_assert(holds_samples, "data::batch takes a view of samples, such as data::from_tensor_slices(...)");
+    constexpr bool sets_epoch = !is_index_view<V> || sets_epoch_of_view<V>;
+    constexpr bool has_properties = !is_index_view<V> || has_view_properties<V>;
+    constexpr bool tells_rows = !is_index_view<V> || has_rows_of_view<V>;
+    constexpr bool is_named = !sets_epoch || !has_properties || !tells_rows;
+    static_assert(sets_epoch, "a view of samples has set_epoch(int), which passes the epoch on to the view before it");
+    static_assert(has_properties, "a view of samples has a static data::view_properties properties");
+    static_assert(tells_rows, "a view of samples has rows() const, the rows that its indices belong to");
+    static_assert(holds_samples || is_named, "data::batch takes a view of samples, such as data::from_tensor_slices(...)");
     if constexpr (holds_samples)
       return batch_view<V, N, typename batch_value<Options...>::type, (std::same_as<Options, drop_remainder> || ...)>(
           std::move(view), n...);

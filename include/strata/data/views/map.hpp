@@ -115,7 +115,11 @@ struct map_fn {
       static_assert(fits,
                     "the function of data::map takes x, or x and y of samples with labels, or an element: write (auto x) or "
                     "(auto x, auto y); it is called as const");
-      if constexpr (fits) return with_rows<mapped_rows<rows_t<V>, F>>(std::move(view), std::move(f), p);
+      if constexpr (fits) {
+        constexpr bool returns_one = !std::is_void_v<mapped_t<F, rows_t<V>>>;
+        static_assert(returns_one, "the function of data::map returns a sample or an element, but this one returns nothing");
+        if constexpr (returns_one) return with_rows<mapped_rows<rows_t<V>, F>>(std::move(view), std::move(f), p);
+      }
     } else if constexpr (batches<V>) {
       constexpr bool fits = std::is_invocable_v<const F&, mutable_batch_of<V>&>;
       static_assert(fits, "the function of data::map after data::batch takes a data::mutable_batch; it is called as const");
