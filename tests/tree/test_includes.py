@@ -6,7 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/strata"
-INCLUDE = re.compile(r"^ *# *include *<strata/([^>]+\.[hi]pp)>", re.M)
+INCLUDE = re.compile(r"^\s*(?:/\*.*?\*/\s*)*#\s*include\s*([<\"][^>\"]+[>\"]|\w+)", re.M)
+# What may be included as a macro: the engine of a backend that the program has included, see cpu/cpu.hpp.
+ENGINES = re.compile(r"STRATA_CPU_\w+_ENGINE")
 # Arrows that are still to be removed. One that is not found any more has to leave this list.
 KNOWN_ARROWS = set()
 KNOWN_CIRCLES = []
@@ -26,8 +28,8 @@ LEFT_OUT = {
 
 
 def read_headers():
-    """{header: [headers that it includes]}, where a header is a .hpp or an .ipp file"""
-    files = {f.relative_to(HEADERS).as_posix(): f for f in sorted(HEADERS.rglob("*.[hi]pp"))}
+    """{file: [what it includes, as it is written]}"""
+    files = {f.relative_to(HEADERS).as_posix(): f for f in sorted(HEADERS.rglob("*")) if f.suffix in (".hpp", ".ipp", ".cuh")}
     return {name: INCLUDE.findall(file.read_text(encoding="utf-8")) for name, file in files.items()}
 
 
@@ -94,7 +96,10 @@ class Results:
 
 
 def main():
-    headers, places, results = read_headers(), read_rooms(), Results()
+    written, places, results = read_headers(), read_rooms(), Results()
+    headers = {name: [i[len("<strata/"):-1] for i in included if i.startswith("<strata/")] for name, included in written.items()}
+    others = [f"{name} includes {i}" for name, included in written.items() for i in included if i[0] != "<" and not ENGINES.fullmatch(i)]
+    results.add("headers of strata are included as <strata/...>", others)
     results.add("docs/design.md lists the rooms in a block ```rooms", [] if places else ["there is none"])
 
     rooms = {header: room_of(header, places) for header in headers}

@@ -108,7 +108,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
     if (!metadata.empty()) {
       begin_member("__metadata__");
       for (const char* comma = ""; const auto& [key, value] : metadata)
-        text += std::exchange(comma, ",") + quoted(key) + ':' + quoted(value);
+        text += detail::text_of({std::exchange(comma, ","), quoted(key), ":", quoted(value)});
       text += '}';
     }
     std::set<std::string_view> names{"__metadata__"};
