@@ -445,7 +445,8 @@ class cpu_engine {
   void backward_and_update(training_pass& pass, const update_type& all, const detail::loops_of_rule<T>& rule,
                            Reduction reduction) {
     const auto whole = [&](T* const* array) {
-      return reduction.reduce(leaf_gradients<T, host_device>{array, 1, 0, 1, 1}, leaves_.batch().count);
+      const leaf_range own = leaves_.own();
+      return reduction.reduce(leaf_gradients<T, host_device>{array, 1, own.begin, own.end, leaves()}, leaves_.batch().count);
     };
     pass.backward_and_update(
         [&](long begin, long end, T* sums) {
