@@ -284,7 +284,8 @@ void threads(const settings& s, int size) {
       const double start = now();
       for (int i = 0; i < m.times; ++i)
         team.for_tasks(size, [&](int task, int) {
-          sum_leaves(sum.get(), leaves.data(), size, slice_begin(m.numbers, task, size), slice_begin(m.numbers, task + 1, size));
+          const element_range slice = slice_of({0, m.numbers}, task, size);
+          sum_leaves(sum.get(), leaves.data(), size, slice.begin, slice.end);
         });
       const double slices = (now() - start) / m.times * 1e6;
       check("strata", sum.get(), m.numbers, size);

@@ -31,9 +31,7 @@ using bench::best_time;
 template <class Passes>
 double time_of(thread_team& team, long size, Passes&& passes) {
   const flush_denormals scope;
-  const auto in_slices = [&](auto&& f) {
-    team.for_tasks(team.size(), [&](int i, int) { f(slice_begin(size, i, team.size()), slice_begin(size, i + 1, team.size())); });
-  };
+  const auto in_slices = [&](auto&& f) { for_slices(team, {0, size}, f); };
   return best_time(20, int(4'000'000 / size) + 1, [&] { passes(in_slices); });
 }
 

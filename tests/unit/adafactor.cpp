@@ -65,7 +65,10 @@ struct model {
     const weight_update<T, adafactor> update{o, rate, ranges, weights.data(), slot, norms.data()};
     o.with_rule<T>(number, rate, [&](const auto& rule) {
       update.run(rule, reduced(at.data(), int(at.size()), 3), [&](auto&& f) {
-        for (int r = 0; r < ranks; ++r) f(slice_begin(size, r, ranks), slice_begin(size, r + 1, ranks));
+        for (int r = 0; r < ranks; ++r) {
+          const element_range slice = slice_of({0, size}, r, ranks);
+          f(slice.begin, slice.end);
+        }
       });
     });
   }

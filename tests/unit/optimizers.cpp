@@ -69,7 +69,10 @@ struct small_model {
     o.template with_rule<T>(number, rate, [&](const auto& rule) {
       REQUIRE(std::remove_cvref_t<decltype(rule)>::slots == o.slots());
       update.run(rule, gradient, [&](auto&& f) {
-        for (int r = 0; r < ranks; ++r) f(slice_begin(size, r, ranks), slice_begin(size, r + 1, ranks));
+        for (int r = 0; r < ranks; ++r) {
+          const element_range slice = slice_of({0, size}, r, ranks);
+          f(slice.begin, slice.end);
+        }
       });
     });
   }
@@ -520,12 +523,15 @@ TEST_CASE("bits do not depend on compiler, flags or vector width") {
 TEST_CASE("slices cover the arena and end with a piece") {
   for (long size : {16L, 1024L, 5008L, 100'000L})
     for (int ranks : {1, 2, 5, 64}) {
-      CHECK(slice_begin(size, 0, ranks) == 0);
-      CHECK(slice_begin(size, ranks, ranks) == size);
+      long end = 0;
       for (int r = 0; r < ranks; ++r) {
-        CHECK(slice_begin(size, r, ranks) <= slice_begin(size, r + 1, ranks));
-        CHECK((slice_begin(size, r, ranks) % norm_piece == 0 || slice_begin(size, r, ranks) == size));
+        const element_range slice = slice_of({0, size}, r, ranks);
+        CHECK(slice.begin == end);
+        CHECK(slice.begin <= slice.end);
+        CHECK((slice.begin % norm_piece == 0 || slice.begin == size));
+        end = slice.end;
       }
+      CHECK(end == size);
     }
 }
 

@@ -60,6 +60,16 @@ constexpr element_range slice_of(element_range all, int i, int count) {
   return {cut(i), cut(i + 1)};
 }
 
+/// Each thread of a team calls f(begin, end) for a slice of its own of a part of an arena; a slice may be empty.
+template <class Team, class F>
+void for_slices(Team& team, element_range all, F&& f) {
+  const int count = team.size();
+  team.for_tasks(count, [&](int i, int) {
+    const element_range slice = slice_of(all, i, count);
+    f(slice.begin, slice.end);
+  });
+}
+
 /// The index of the piece that holds an element of parameter number `parameter`. A piece belongs to one parameter, so two pieces
 /// may lie in the same norm_piece elements of the arena. origin: where the array of the elements begins in the arena.
 constexpr long piece_of(long parameter, long element, long origin = 0) {
@@ -76,12 +86,6 @@ constexpr element_range pieces_of(std::span<const parameter_range> parameters, e
     pieces.end = piece_of(long(k), to - 1) + 1;
   }
   return pieces;
-}
-
-/// Where the slice of thread or process `rank` of `ranks` begins. It ends where the next one begins.
-constexpr long slice_begin(long size, int rank, int ranks) {
-  const long pieces = (size + norm_piece - 1) / norm_piece;
-  return std::min(size, pieces * rank / ranks * norm_piece);
 }
 
 }  // namespace strata

@@ -468,12 +468,7 @@ class cpu_engine {
   }
   template <class Rule>
   [[gnu::noinline]] void run(const update_type& all, const Rule& rule, const global_gradient<T, host_device>& gradient) {
-    const auto in_slices = [&](auto&& f) {
-      const int slices = team_->size();
-      team_->for_tasks(
-          slices, [&](int i, int) { f(slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices)); });
-    };
-    all.run(rule, gradient, in_slices);
+    all.run(rule, gradient, [&](auto&& f) { for_slices(*team_, {0, layout.trainable}, f); });
   }
 
   /// The slots and the gradient have the elements of slices_ only.

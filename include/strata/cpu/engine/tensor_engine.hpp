@@ -138,10 +138,7 @@ class engine_of_rank : public Engine {
   /// in_parts of weight_update::run_parts.
   auto parts_of(const update_type& all, const global_gradient<T, host_device>& gradient) {
     return [&](auto&& f) {
-      const int slices = this->team().size();
-      this->team().for_tasks(slices, [&](int i, int) {
-        f(all, gradient, slice_begin(layout.trainable, i, slices), slice_begin(layout.trainable, i + 1, slices));
-      });
+      for_slices(this->team(), {0, layout.trainable}, [&](long begin, long end) { f(all, gradient, begin, end); });
     };
   }
   auto complete_norms_of(const global_gradient<T, host_device>& gradient) {

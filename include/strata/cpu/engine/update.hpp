@@ -394,7 +394,7 @@ void update_from_product(const std::type_identity_t<detail::loops_of_rule<T>>& r
 }
 
 /// Everything between the gradient of the global batch and the new weights. `run` makes all passes over the arrays that the
-/// settings and the rule need; the members that it calls are the passes, each for one slice of slice_begin.
+/// settings and the rule need; the members that it calls are the passes, each for one slice of slice_of.
 template <class T, optimizer Optimizer>
 struct weight_update {
   using gradient = global_gradient<T, host_device>;

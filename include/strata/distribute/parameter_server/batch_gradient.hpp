@@ -64,9 +64,7 @@ class batch_gradient {
     const detail::subtrees trees = workers_ == 0 ? detail::subtrees() : detail::subtrees(own);
     const leaf_gradients<T, host_device> computed = host_.gradients(engine_);
     auto& team = host_.team(engine_);
-    const int slices = team.size();
-    team.for_tasks(slices, [&](int i, int) {
-      const long first = slice_begin(layout.trainable, i, slices), last = slice_begin(layout.trainable, i + 1, slices);
+    for_slices(team, {0, layout.trainable}, [&](long first, long last) {
       if (workers_ == 0) return host::sum_leaves(to, computed.arrays, own.size(), first, last);
       for (int k = 0; k < trees.count(); ++k)
         host::sum_leaves(to + k * layout.trainable, computed.arrays + (trees[k].begin - own.begin), trees[k].size(), first, last);

@@ -290,10 +290,7 @@ class tree_reduction {
   template <class F>
   static void in_slices(team_type* team, range all, F&& f) {
     if (!team) return all.size() > 0 ? f(all.begin, all.end) : void();
-    const int slices = team->size();
-    team->for_tasks(slices, [&](int i, int) {
-      const long first = all.begin + slice_begin(all.size(), i, slices),
-                 last = all.begin + slice_begin(all.size(), i + 1, slices);
+    for_slices(*team, all, [&](long first, long last) {
       if (first < last) f(first, last);
     });
   }
