@@ -1,10 +1,11 @@
-// A few training steps of networks with all kinds of kernels, all losses and metrics, and images that are resized. Each line is a
-// name, a hash of what was computed and a loss: parameters, what is reported (NETWORK/reported/0 is the loss, then come the
-// metrics), a loss and its gradient, or pixels and their sum.
+// A few training steps of networks with all kinds of kernels, all losses and metrics, and images that are resized
+// or turned. Each line is a name, a hash of what was computed and a loss: parameters, what is reported (NETWORK/reported/0 is the
+// loss, then come the metrics), a loss and its gradient, or pixels and their sum.
 #include <cinttypes>
 #include <cstdio>
 #include <numeric>
 #include <strata/cpu/cpu.hpp>
+#include <strata/data/image/random_rotation.hpp>
 #include <strata/data/image/resize.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/layers/activation.hpp>
@@ -172,6 +173,22 @@ void resize(data::resize_method method) {
   h.print("resize/" + std::to_string(int(method)), std::accumulate(out.begin(), out.end(), 0.));
 }
 
+/// An image that is turned and moved.
+void turn(data::interpolation how) {
+  constexpr shape image{12, 12, 1};
+  const std::vector<float> in = random_numbers<float>(image.size(), 8);
+  std::vector<float> out(in.size());
+  hash h;
+  for (int k = 0; k < 40; ++k) {
+    data::affine_matrix matrix = data::detail::draw_rotation{{-0.2, 0.2}}({philox{9}.uniform(std::uint64_t(k)), 0}, image);
+    matrix.a2 += 0.37;
+    data::affine_transform(tensor<const float, image>{in.data()}, matrix, tensor<float, image>{out.data()},
+                           {.fill_mode = data::fill_mode::reflect, .interpolation = how});
+    h.add(std::span<const float>(out));
+  }
+  h.print("turn/" + std::to_string(int(how)), std::accumulate(out.begin(), out.end(), 0.));
+}
+
 }  // namespace
 
 int main() {
@@ -183,4 +200,5 @@ int main() {
   measure_losses<precision::f64, shape{6}>();
   for (const auto method : {data::resize_method::bilinear, data::resize_method::bicubic, data::resize_method::area})
     resize(method);
+  for (const auto how : {data::interpolation::nearest, data::interpolation::bilinear}) turn(how);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <strata/base/error.hpp>
+#include <strata/base/multiply_add.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/tensor.hpp>
 #include <type_traits>
@@ -34,7 +35,10 @@ struct affine_matrix {
   static affine_matrix rotation(double angle, shape image) {
     const double cosine = std::cos(angle), sine = std::sin(angle);
     const double x = (image[1] - 1) / 2.0, y = (image[0] - 1) / 2.0;
-    return {cosine, -sine, x - x * cosine + y * sine, sine, cosine, y - x * sine - y * cosine};
+    const auto sum = [](double start, double p, double c, double q, double s) {
+      return strata::detail::multiply_add(p, c, strata::detail::multiply_add(q, s, start));
+    };
+    return {cosine, -sine, sum(x, -x, cosine, y, sine), sine, cosine, sum(y, -x, sine, -y, cosine)};
   }
   /// Shows multiples of width and height around the centre: above 1, the content becomes smaller.
   static constexpr affine_matrix zoom(double width, double height, shape image) {
@@ -49,6 +53,7 @@ struct affine_options {
 };
 
 namespace detail {
+using strata::detail::multiply_add;
 
 /// Which of n pixels continues the row at place i; -1: the fill value.
 inline int pixel_at(fill_mode mode, int i, int n) {
@@ -108,7 +113,8 @@ class affine_sampler {
     // Checks the places of the corners; all others lie between.
     for (const int x : {0, width - 1})
       for (const int y : {0, height - 1})
-        for (const double place : {m.a0 * x + m.a1 * y + m.a2, m.b0 * x + m.b1 * y + m.b2})
+        for (const double place :
+             {multiply_add(m.a0, x, multiply_add(m.a1, y, m.a2)), multiply_add(m.b0, x, multiply_add(m.b1, y, m.b2))})
           if (!(std::abs(place) < 1 << 28))
             throw_error("affine_transform: the matrix leads to places too far outside of the image");
   }
@@ -146,7 +152,7 @@ class affine_sampler {
       c.weight_of_all = x.beyond;
     }
     each_outside(c, [&](int j) {
-      const rounded_down x(static_cast<F>(m_.a0 * j + m_.a2) + offset);
+      const rounded_down x(static_cast<F>(multiply_add(m_.a0, j, m_.a2)) + offset);
       c.left[j] = column_at(x.place), c.right[j] = column_at(x.place + 1);
       c.weight[j] = x.beyond;
     });
@@ -164,7 +170,7 @@ class affine_sampler {
     const columns c = make_columns(F(0.5), 0);
     const T filling = number_of<T>(fill_);
     for (int i = 0; i < height; ++i, out += row_size) {
-      const int y = row_at(rounded_down(static_cast<F>(m_.b1 * i + m_.b2) + F(0.5)).place);
+      const int y = row_at(rounded_down(static_cast<F>(multiply_add(m_.b1, i, m_.b2)) + F(0.5)).place);
       if (y < 0) {
         for (int k = 0; k < row_size; ++k) out[k] = then(filling);
         continue;
@@ -190,7 +196,7 @@ class affine_sampler {
     each_outside(c, [&](int j) {
       for (int k = 0; k < channels; ++k) {
         const F left = value(from, c.left[j], k), right = value(from, c.right[j], k);
-        line[j * channels + k] = left + c.weight[j] * (right - left);
+        line[j * channels + k] = multiply_add(c.weight[j], right - left, left);
       }
     });
     if (c.begin == c.end) return;
@@ -198,13 +204,13 @@ class affine_sampler {
     const F weight = c.weight_of_all;
     for (int k = c.begin * channels; k < c.end * channels; ++k) {
       const F left = static_cast<F>(moved[k]);
-      line[k] = left + weight * (static_cast<F>(moved[k + channels]) - left);
+      line[k] = multiply_add(weight, static_cast<F>(moved[k + channels]) - left, left);
     }
   }
 
   template <class Then>
   static void write_row(const F* __restrict top, const F* __restrict bottom, F weight, T* __restrict out, Then then) {
-    for (int k = 0; k < row_size; ++k) out[k] = then(number_of<T>(top[k] + weight * (bottom[k] - top[k])));
+    for (int k = 0; k < row_size; ++k) out[k] = then(number_of<T>(multiply_add(weight, bottom[k] - top[k], top[k])));
   }
   template <class Then>
   void bilinear_upright(T* out, Then then) const {
@@ -216,7 +222,7 @@ class affine_sampler {
     };
     line lines[2], *upper = &lines[0], *lower = &lines[1];
     for (int i = 0; i < height; ++i, out += row_size) {
-      const rounded_down y(static_cast<F>(m_.b1 * i + m_.b2));
+      const rounded_down y(static_cast<F>(multiply_add(m_.b1, i, m_.b2)));
       const int top = row_at(y.place), bottom = row_at(y.place + 1);
       if (lower->row == top) std::swap(upper, lower);
       for (const auto& [held, wanted] : {std::pair{upper, top}, std::pair{lower, bottom}})
@@ -234,9 +240,9 @@ class affine_sampler {
   };
   void find(int i, F offset, int reach, places& p) const {
     const F a = static_cast<F>(m_.a0), b = static_cast<F>(m_.b0);
-    const F a_row = static_cast<F>(m_.a1 * i + m_.a2), b_row = static_cast<F>(m_.b1 * i + m_.b2);
+    const F a_row = static_cast<F>(multiply_add(m_.a1, i, m_.a2)), b_row = static_cast<F>(multiply_add(m_.b1, i, m_.b2));
     for (int j = 0; j < width; ++j) {
-      const rounded_down x(a * F(j) + a_row + offset), y(b * F(j) + b_row + offset);
+      const rounded_down x(multiply_add(a, F(j), a_row) + offset), y(multiply_add(b, F(j), b_row) + offset);
       p.x[j] = x.place, p.y[j] = y.place;
       p.beyond_x[j] = x.beyond, p.beyond_y[j] = y.beyond;
     }
@@ -270,8 +276,9 @@ class affine_sampler {
     for (int i = 0; i < height; ++i, out += row_size) {
       find(i, 0, 1, p);
       const auto mean = [](F top_left, F top_right, F bottom_left, F bottom_right, F x, F y) {
-        const F top = top_left + x * (top_right - top_left), bottom = bottom_left + x * (bottom_right - bottom_left);
-        return number_of<T>(top + y * (bottom - top));
+        const F top = multiply_add(x, top_right - top_left, top_left);
+        const F bottom = multiply_add(x, bottom_right - bottom_left, bottom_left);
+        return number_of<T>(multiply_add(y, bottom - top, top));
       };
       each_outside(p, [&](int j) {
         const int left = column_at(p.x[j]), right = column_at(p.x[j] + 1), top = row_at(p.y[j]), bottom = row_at(p.y[j] + 1);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/multiply_add.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/image/random_image.hpp>
 #include <type_traits>
@@ -35,7 +36,7 @@ void adjust_contrast(tensor<T, S> image, std::type_identity_t<T> factor, std::ar
   }
   const T low = static_cast<T>(range[0]), high = static_cast<T>(range[1]);
   const auto adjusted = [&](int k, int l) {
-    const T mean = means[static_cast<std::size_t>(l)], x = (image.data[k] - mean) * factor + mean;
+    const T mean = means[static_cast<std::size_t>(l)], x = strata::detail::multiply_add(image.data[k] - mean, factor, mean);
     return then(std::min(std::max(x, low), high));
   };
   for (int k = 0; k < whole; k += lanes)

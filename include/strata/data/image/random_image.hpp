@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/multiply_add.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/core/closure.hpp>
@@ -44,7 +45,9 @@ std::array<double, 2> draw(std::uint64_t seed, std::uint64_t stage, const Rows& 
   };
   return {uniform(words[0], words[1]), uniform(words[2], words[3])};
 }
-inline double between(factor_range range, double uniform) { return range.lower + (range.upper - range.lower) * uniform; }
+inline double between(factor_range range, double uniform) {
+  return strata::detail::multiply_add(range.upper - range.lower, uniform, range.lower);
+}
 
 /// Throws strata::error if a bound is outside of `allowed`, or at its lower end if `open`.
 inline void check_factor(const char* stage, const char* name, factor_range factor, factor_range allowed, bool open = false) {
