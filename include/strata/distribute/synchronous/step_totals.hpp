@@ -15,7 +15,6 @@ class step_totals {
   static void report() {}
   static void count_step() {}
   static void read_gradients(Engine&, bool) {}
-  static bool are_kept() { return false; }
   static void end(Engine&) {}
 };
 
