@@ -1,4 +1,4 @@
-// error: incomplete_model<.*metric_of_mine.*because<.*metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor>
+// error: incomplete_model<.*metric_of_mine.*because<.*it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor>
 #include <strata/strata.hpp>
 
 using namespace strata;

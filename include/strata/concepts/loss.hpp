@@ -29,7 +29,7 @@ concept loss_function = operation<L> && (detail::compares_with<L, label_kind::sp
 
 inline constexpr reason losses_have_labels_sparse_or_dense{
     "a loss has a static member labels: label_kind::sparse or label_kind::dense"};
-inline constexpr reason losses_have_value_of_a_prediction_and_its_label{
+inline constexpr reason losses_have_a_static_value_of_a_span_of_predictions_and_its_label{
     "a loss has value(prediction, truth), where truth is as its labels say"};
 inline constexpr reason losses_have_gradient_which_stores_into_dx{
     "a loss has gradient(prediction, truth, dx), which returns nothing"};
@@ -52,7 +52,7 @@ struct loss_verdict<L, false> {
       if constexpr (!requires(std::span<const double> prediction, truth of) {
                       { L::value(prediction, of) } -> std::convertible_to<double>;
                     })
-        return lacks<L, losses_have_value_of_a_prediction_and_its_label>{};
+        return lacks<L, losses_have_a_static_value_of_a_span_of_predictions_and_its_label>{};
       else
         return lacks<L, losses_have_gradient_which_stores_into_dx>{};
     }

@@ -115,7 +115,7 @@ inline constexpr reason a_trainer_takes_one_strategy_one_precision_and_one_seed{
     "a trainer has one strategy, one precision and one seed, and several metrics"};
 inline constexpr reason options_and_callbacks_go_to_fit_after_the_data{
     "options such as epochs and steps_per_execution, and callbacks, go to fit, after the data: model.fit(data, epochs(2))"};
-inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor{
+inline constexpr reason it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor{
     "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
 
 namespace detail {
@@ -541,7 +541,7 @@ template <class First, class... More>
   requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First> &&
            !names_backend<First>)
 struct extra_verdict<type_list<First, More...>>
-    : lacks<First, metrics_have_measure_of_a_prediction_and_its_label_strategies_have_executor> {};
+    : lacks<First, it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor> {};
 
 }  // namespace detail
 
