@@ -54,7 +54,7 @@ void begin_steps(auto& executor, const samples<float>& batch, int steps, bool is
   }
   if (!is_first) std::this_thread::sleep_for(std::chrono::minutes(5));
   if (error_is != "announced") throw error("the data have an error");
-  executor.announce_error("the data have an error");
+  executor.group().announce_error("the data have an error");
 }
 }  // namespace
 

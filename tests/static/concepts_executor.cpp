@@ -37,13 +37,16 @@ struct some_group : std::conditional_t<Without == 5, nothing<0>, fixed_membershi
     requires(Without != 3);
   void barrier()
     requires(Without != 4);
+  void announce_error(const std::string&);
+  void announce_work(const std::string&) const
+    requires(Without != 6);
 };
 static_assert(elastic_group<some_group<-1>> && process_group<some_group<5>>);
 template <int... I>
 constexpr bool each_group_lacks_one(std::integer_sequence<int, I...>) {
   return (!elastic_group<some_group<I>> && ...) && all_differ<detail::process_group_verdict<some_group<I>>...>;
 }
-static_assert(each_group_lacks_one(std::make_integer_sequence<int, 6>{}));
+static_assert(each_group_lacks_one(std::make_integer_sequence<int, 7>{}));
 
 template <int Without>
 struct some_executor : std::conditional_t<Without == 7, nothing<0>, counted_optimizer<adam>>,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <strata/distribute/parameter_server/parameter_executor.hpp>
 #include <strata/strata.hpp>
+#include <string>
 #include <vector>
 
 #include "error_of.hpp"
@@ -32,6 +33,7 @@ struct with_three_others {
   int rank() const { return own_rank; }
   int size() const { return 4; }
   bool is_synchronous() const { return false; }
+  static void announce_error(const std::string&) {}
   double communicating() const { return 0; }
   double waiting() const { return 0; }
   void assign(const T* from, bool) { kept->weights.assign(from, from + layout_of<net::items>.size); }

@@ -409,6 +409,7 @@ struct kept_here {
   int rank() const { return 0; }
   int size() const { return 1; }
   bool is_synchronous() const { return false; }
+  static void announce_error(const std::string&) {}
   double communicating() const { return 0; }
   double waiting() const { return 0; }
   void assign(const T* from, bool) { weights->assign(from, from + layout_of_program<one_word_program>.size); }

@@ -91,7 +91,7 @@ class model_checkpoint {
       best_ = current;
     }
     if (!model.group().is_chief()) return;
-    const any_process_group::work saves(model.group(), "saves weights");
+    const announced_work saves(model.group(), "saves weights");
     if (options_.verbose) std::cout << detail::text_of({"Epoch ", s.epoch + 1, ": saving model to ", path.string(), "\n"});
     std::error_code failure;
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);

@@ -34,6 +34,14 @@ concept communicator = std::movable<C> && requires(C c, const C& k, std::size_t 
   c.wait_received("gradients", k.begun());
 };
 
+/// A communicator that tells the other processes what happens in this one: `announce_error` and `announce_work` are those of a
+/// process_group.
+template <class C>
+concept announcing_communicator = communicator<C> && requires(const C& k, const std::string& what) {
+  k.announce_error(what);
+  k.announce_work(what);
+};
+
 /// The bytes of a memory for messages as numbers.
 template <class T>
 T* numbers_in(auto& memory) {

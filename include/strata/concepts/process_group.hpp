@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <strata/base/reason.hpp>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -17,17 +18,35 @@ namespace strata {
 ///   `vote(yes)`          the vote of this process from the next step on; it travels with the gradients
 ///   `vote_result()`      whether a process voted yes in the last step: the same answer in all processes. Local
 ///   `barrier()`          returns after all processes have called it
-/// All throw communication_error when a process is lost.
+///   `announce_error(what)`  tells the others about an error with which this program may end; empty: it goes on. Local
+///   `announce_work(what)`   tells the others about work for which they may have to wait, however long it takes; empty: it is
+///                           done. Local
+/// All but the last two throw communication_error when a process is lost.
 template <class G>
-concept process_group = requires(G g, const G& k, std::span<const double> values, std::span<std::byte> bytes) {
-  { k.rank() } -> std::same_as<int>;
-  { k.size() } -> std::same_as<int>;
-  { k.is_chief() } -> std::same_as<bool>;
-  { g.gather(values) } -> std::same_as<std::vector<double>>;
-  g.broadcast(bytes);
-  g.vote(true);
-  { k.vote_result() } -> std::same_as<bool>;
-  g.barrier();
+concept process_group =
+    requires(G g, const G& k, std::span<const double> values, std::span<std::byte> bytes, const std::string& what) {
+      { k.rank() } -> std::same_as<int>;
+      { k.size() } -> std::same_as<int>;
+      { k.is_chief() } -> std::same_as<bool>;
+      { g.gather(values) } -> std::same_as<std::vector<double>>;
+      g.broadcast(bytes);
+      g.vote(true);
+      { k.vote_result() } -> std::same_as<bool>;
+      g.barrier();
+      g.announce_error(what);
+      k.announce_work(what);
+    };
+
+/// Announces work, and its end.
+template <class Group>
+class announced_work {
+  const Group& group_;
+
+ public:
+  announced_work(const Group& group, const std::string& what) : group_(group) { group_.announce_work(what); }
+  ~announced_work() { group_.announce_work(""); }
+  announced_work(const announced_work&) = delete;
+  announced_work& operator=(const announced_work&) = delete;
 };
 
 /// A process group whose members may change between two steps. A group that never changes derives from fixed_membership.
@@ -55,6 +74,8 @@ inline constexpr reason process_groups_have_gather_which_returns_the_values_of_a
 inline constexpr reason process_groups_have_broadcast_of_bytes{"a process group has broadcast(bytes)"};
 inline constexpr reason process_groups_have_vote_and_vote_result{"a process group has vote(yes) and vote_result()"};
 inline constexpr reason process_groups_have_a_barrier{"a process group has barrier()"};
+inline constexpr reason process_groups_have_announce_error_and_announce_work{
+    "a process group has announce_error(text) and announce_work(text) const"};
 inline constexpr reason groups_whose_members_never_change_derive_from_fixed_membership{
     "an elastic_group has is_late, join, has_caught_up, admit, broadcast_to_newcomers, finished_fits and leave"};
 
@@ -86,6 +107,11 @@ struct process_group_verdict<G, false> {
       return lacks<G, process_groups_have_vote_and_vote_result>{};
     else if constexpr (!requires(G g) { g.barrier(); })
       return lacks<G, process_groups_have_a_barrier>{};
+    else if constexpr (!requires(G g, const G& k, const std::string& what) {
+                         g.announce_error(what);
+                         k.announce_work(what);
+                       })
+      return lacks<G, process_groups_have_announce_error_and_announce_work>{};
     else
       return lacks<G, groups_whose_members_never_change_derive_from_fixed_membership>{};
   }
@@ -118,6 +144,8 @@ class solo_group : public fixed_membership {
   constexpr void vote(bool yes) { vote_ = yes; }
   constexpr bool vote_result() const { return vote_; }
   static void barrier() {}
+  static void announce_error(const std::string&) {}
+  static void announce_work(const std::string&) {}
 
  private:
   bool chief_, vote_ = false;

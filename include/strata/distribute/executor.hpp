@@ -57,21 +57,8 @@ struct executor_defaults {
 ///   `writers()`                      threads that may write batches between two steps; empty: none
 ///   `observe(observer)`              a kernel_observer of its training steps from the next one on; null: none
 ///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
-/// executor_defaults has the last six for a single process. An executor whose processes train on different batches has, too,
-///   `share_of_data()`                the data_share of this process, where fit is given arrays
-/// One whose device adds up metric sums, so that a step need not wait for them, has
-///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums; or false: it has no totals after all
-///   `totals()`                       totals_of_steps: so_far and the sums of all steps since
-///   `train_apart(batch)`             train_step, which returns its sums at any time; they do not belong to the totals
-/// and one whose device may compute several steps in one call, too,
-///   `read_totals_every(n)`           totals() will be read after every n steps of those
-/// and an executor that can freeze layers at run time has
-///   `freeze(slots)`                  for each slot of layout_of_program whether it is frozen, as freezing_engine has it
-/// and one whose backend is chosen at run time
-///   `kernels()`                      the kernel_list of that backend
-/// and one that can tell the gradient of a step
-///   `keep_gradient(bool)`, `gradient()`   the mean of each trained element over the samples of the last step, if it was to be
-///                                         kept, before penalties and clipping
+/// executor_defaults has the last six for a single process. An executor whose backend is chosen at run time has `kernels()`, too:
+/// the kernel_list of that backend.
 template <class E, class Program>
 concept executor = requires(E e, const E& k, const samples<typename Program::value_type>& batch,
                             const output_rows<typename Program::value_type>& out, double rate) {
@@ -97,13 +84,60 @@ concept executor = requires(E e, const E& k, const samples<typename Program::val
   { k.waiting() } -> std::same_as<double>;
 };
 
-/// One whose device adds up metric sums.
+/// One whose device adds up metric sums, so that a step need not wait for them.
+///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums; or false: it has no totals after all
+///   `totals()`                               totals_of_steps: so_far and the sums of all steps since
+///   `train_apart(batch)`                     train_step, which returns its sums at any time; they do not belong to the totals
 template <class E, class Program>
 concept totalling_executor = requires(E& e, const samples<typename Program::value_type>& batch) {
   { e.begin_totals(e.totals().sums) } -> std::same_as<bool>;
   e.end_totals();
   { e.train_apart(batch) } -> std::same_as<metric_sums<Program>>;
 };
+
+/// One whose device may compute several steps in one call, too.
+///   `read_totals_every(n)`   totals() is read after every n steps
+template <class E>
+concept several_steps_executor = requires(E& e) { e.read_totals_every(1L); };
+
+/// One whose processes train on different batches.
+///   `share_of_data()`   the data_share of this process, where fit is given arrays
+template <class E>
+concept data_sharing_executor = requires(const E& e) {
+  { e.share_of_data() } -> std::same_as<data_share>;
+};
+
+/// One that can freeze layers at run time.
+///   `freeze(slots)`   for each slot of layout_of_program whether it is frozen, as freezing_engine has it
+template <class E>
+concept freezing_executor = requires(E& e, std::span<const bool> slots) { e.freeze(slots); };
+
+/// One whose process has the state of the optimizer.
+///   `slots()`   those of all trained parameters
+template <class E>
+concept slot_executor = requires(E& e) { e.slots(); };
+
+/// One whose processes have parts of that state.
+///   `collect_slots(in_all)`   all processes call it: the chief gets all slots, or all processes do
+///   `whole_slots()`           these
+template <class E>
+concept slot_collecting_executor = requires(E& e) {
+  e.collect_slots(true);
+  e.whole_slots();
+};
+
+/// One that can tell the gradient of a step.
+///   `keep_gradient(bool)`   whether it is kept from now on
+///   `gradient()`            the mean of each trained element over the samples of the last step, before penalties and clipping
+template <class E>
+concept gradient_keeping_executor = requires(E& e) {
+  e.keep_gradient(true);
+  e.gradient();
+};
+
+/// One whose kernels were compiled for a backend.
+template <class E>
+concept executor_of_backend = requires { typename E::backend; };
 
 inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose{"an executor has prepare(batch_size, purpose)"};
 inline constexpr reason executors_have_train_step_which_returns_metric_sums{"an executor has train_step(batch)"};

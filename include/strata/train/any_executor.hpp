@@ -138,7 +138,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.evaluate_step(batch), sums); }
   void finish(std::span<metric_sum> sums) override { copy(executor_.finish(), sums); }
   void read_totals_every([[maybe_unused]] long n) override {
-    if constexpr (requires { executor_.read_totals_every(n); }) executor_.read_totals_every(n);
+    if constexpr (several_steps_executor<Executor>) executor_.read_totals_every(n);
   }
   bool begin_totals([[maybe_unused]] std::span<const metric_sum> so_far) override {
     if constexpr (has_totals) {

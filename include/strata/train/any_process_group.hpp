@@ -20,20 +20,7 @@ class any_process_group {
   /// Whether this process knows nothing yet of a training that is under way.
   virtual bool is_late() const = 0;
 
-  /// Tells the others about work for which they may have to wait, however long it takes; empty: it is done. Local.
-  virtual void announce_work(const std::string& what) = 0;
-
-  /// Announces work, and its end.
-  class work {
-   public:
-    work(any_process_group& group, const std::string& what) : group_(group) { group_.announce_work(what); }
-    ~work() { group_.announce_work(""); }
-    work(const work&) = delete;
-    work& operator=(const work&) = delete;
-
-   private:
-    any_process_group& group_;
-  };
+  virtual void announce_work(const std::string& what) const = 0;
 
   /// Whether any process says yes.
   bool any(bool yes) {
@@ -81,9 +68,7 @@ class erased_group final : public any_process_group {
   bool vote_result() const override { return group_.vote_result(); }
   void barrier() override { group_.barrier(); }
   bool is_late() const override { return group_.is_late(); }
-  void announce_work([[maybe_unused]] const std::string& what) override {
-    if constexpr (requires { group_.announce_work(what); }) group_.announce_work(what);
-  }
+  void announce_work(const std::string& what) const override { group_.announce_work(what); }
 };
 
 template <elastic_group Group>

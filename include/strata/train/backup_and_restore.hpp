@@ -80,7 +80,7 @@ class backup_and_restore {
     std::exception_ptr failure;
     if (session.group.is_chief()) {
       STRATA_TRY {
-        const any_process_group::work reads(session.group, "reads a snapshot");
+        const announced_work reads(session.group, "reads a snapshot");
         hold_folder();
         found = read_newest(session.fit);
       }
@@ -130,7 +130,7 @@ class backup_and_restore {
     fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
     fit.collect_slices();
     if (!group.is_chief()) return;
-    const any_process_group::work saves(group, "saves a snapshot");
+    const announced_work saves(group, "saves a snapshot");
     if (!*lock_) hold_folder();  // the chief that began is gone, and this process has become it
     detail::write_unfinished_snapshot(files_.unfinished(), fit);
     files_.replace();

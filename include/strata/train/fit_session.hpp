@@ -26,9 +26,9 @@ namespace strata {
 namespace detail {
 template <class Executor>
 auto all_slots(Executor& executor) {
-  if constexpr (requires { executor.slots(); })
+  if constexpr (slot_executor<Executor>)
     return executor.slots();
-  else if constexpr (requires { executor.whole_slots(); })
+  else if constexpr (slot_collecting_executor<Executor>)
     return executor.whole_slots();
 }
 }  // namespace detail
@@ -158,7 +158,7 @@ class fit_in_program final : public resumable_fit {
   }
   void drop_rounding_errors() override { executor_.drop_rounding_errors(); }
   void collect_slices() override {
-    if constexpr (requires { executor_.collect_slots(); }) executor_.collect_slots();
+    if constexpr (slot_collecting_executor<Executor>) executor_.collect_slots();
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
+#include <strata/distribute/executor.hpp>
 #include <strata/kernel/kernel_observer.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/kernel_list.hpp>
@@ -77,7 +78,7 @@ class please_include_strata_train_fitted_model final : public fitted_model {
   Executor& executor_;
   any_process_group& group_;
   const time_split& time_;
-  static constexpr bool keeps_gradients = requires(Executor& e) { e.keep_gradient(true); };
+  static constexpr bool keeps_gradients = gradient_keeping_executor<Executor>;
   kernel_observers observers_;
   const double communicated_ = executor_.communicating(), waited_ = executor_.waiting();
 

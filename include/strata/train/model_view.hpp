@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <strata/base/numbers_of.hpp>
+#include <strata/distribute/executor.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/optimizers/setting.hpp>
 #include <strata/program/program.hpp>
@@ -79,10 +80,10 @@ template <class Program, class Executor>
   model_view view = view_of_weights<typename Program::network>(executor.parameters());
   std::span<typename Program::value_type> slots;
   bool has_slots = false;
-  if constexpr (requires { executor.slots(); }) {
+  if constexpr (slot_executor<Executor>) {
     slots = executor.slots();
     has_slots = true;
-  } else if constexpr (requires { executor.whole_slots(); }) {
+  } else if constexpr (slot_collecting_executor<Executor>) {
     if (collects) {
       executor.collect_slots(true);
       slots = executor.whole_slots();
@@ -118,7 +119,7 @@ template <class Program, class Executor>
 template <class Executor>
 void apply_loaded(Executor& executor, const model_view& loaded, double rate_before) {
   executor.parameters_changed();
-  if constexpr (requires { executor.slots(); })
+  if constexpr (slot_executor<Executor>)
     if (loaded.optimizer) {
       executor.set_step(loaded.optimizer->step);
       if (loaded.optimizer->learning_rate != rate_before) executor.set_learning_rate(loaded.optimizer->learning_rate);

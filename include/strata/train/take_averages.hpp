@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <strata/base/error.hpp>
+#include <strata/distribute/executor.hpp>
 #include <strata/optimizers/ema.hpp>
 #include <strata/train/model_view.hpp>
 #include <string_view>
@@ -34,9 +35,8 @@ void take_averages(Trainer& model) {
   static_assert(detail::averages<typename program::optimizer>,
                 "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
   auto& executor = model.executor();
-  static_assert(
-      requires { executor.slots(); } || requires { executor.whole_slots(); },
-      "take_averages: parameter servers keep the averages, and do not send them");
+  static_assert(slot_executor<decltype(executor)> || slot_collecting_executor<decltype(executor)>,
+                "take_averages: parameter servers keep the averages, and do not send them");
   detail::copy_averages(detail::view_of_training<program>(executor, true));
   executor.parameters_changed();
 }

@@ -283,16 +283,8 @@ class trainer {
   /// Throws strata::error; the file is complete or absent.
   template <class Path>
   void save_weights(const Path& path) const {
-    if constexpr (requires { executor_.announce_work(std::string()); }) {
-      const struct work {  // for which the others may have to wait
-        const executor_type& of;
-        explicit work(const executor_type& of) : of(of) { of.announce_work("saves weights"); }
-        ~work() { of.announce_work(""); }
-      } saves(executor_);
-      weights_file::template save<Program>(path, executor_);
-    } else {
-      weights_file::template save<Program>(path, executor_);
-    }
+    const announced_work saves(executor_.group(), "saves weights");
+    weights_file::template save<Program>(path, executor_);
   }
   /// Reads such a file. The state of the optimizer, where a file of Keras has it and it is that of the same optimizer, is read,
   /// too, with its learning rate. Throws strata::error naming the layer that differs; then nothing has changed.
@@ -336,7 +328,7 @@ class trainer {
 
  private:
   static constexpr bool averages_weights = std::string_view(Program::optimizer::name).starts_with("ema_");
-  static constexpr bool can_freeze = requires(executor_type& e, std::span<const bool> slots) { e.freeze(slots); };
+  static constexpr bool can_freeze = freezing_executor<executor_type>;
 
   template <class Source, bool NeedsLabels = true>
   using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
@@ -345,20 +337,17 @@ class trainer {
   /// again, they are told that, too.
   template <class F>
   void telling_errors(F&& f) {
-    if constexpr (requires { executor_.announce_error(std::string()); }) {
-      executor_.announce_error("");
-      STRATA_TRY { f(); }
-      STRATA_CATCH(const communication_error& known) { STRATA_THROW_AGAIN; }
-      STRATA_CATCH(const std::exception& failure) {
-        executor_.announce_error(failure.what());
-        STRATA_THROW_AGAIN;
-      }
-      STRATA_CATCH_ALL {
-        executor_.announce_error("an exception that is not a std::exception");
-        STRATA_THROW_AGAIN;
-      }
-    } else {
-      f();
+    auto& group = executor_.group();
+    group.announce_error("");
+    STRATA_TRY { f(); }
+    STRATA_CATCH(const communication_error& known) { STRATA_THROW_AGAIN; }
+    STRATA_CATCH(const std::exception& failure) {
+      group.announce_error(failure.what());
+      STRATA_THROW_AGAIN;
+    }
+    STRATA_CATCH_ALL {
+      group.announce_error("an exception that is not a std::exception");
+      STRATA_THROW_AGAIN;
     }
   }
 
@@ -369,7 +358,7 @@ class trainer {
 
   template <class Samples>
   auto batches_to_train(const Samples& samples, data::detail::slice part, const batch_size& size, const shuffle& order) {
-    if constexpr (requires { executor_.share_of_data(); })
+    if constexpr (data_sharing_executor<executor_type>)
       return detail::batches_to_train<T>(samples, part, size, order, seed_, executor_.share_of_data());
     else
       return detail::batches_to_train<T>(samples, part, size, order, seed_);
@@ -407,7 +396,7 @@ class trainer {
 
   /// Where the kernels of this program compute.
   static std::string_view notice_of_speed() {
-    if constexpr (requires { typename executor_type::backend; }) return detail::speed_notice();
+    if constexpr (executor_of_backend<executor_type>) return detail::speed_notice();
     return {};
   }
 

@@ -293,6 +293,19 @@ class module_executor : public executor_defaults,
     has_error_ = !what.empty();
     operations::announce_error(what);
   }
+  /// Where there are several processes, this executor: it has to know about errors, too.
+  auto& group() {
+    if constexpr (among_processes)
+      return *this;
+    else
+      return operations::group();
+  }
+  const auto& group() const {
+    if constexpr (among_processes)
+      return *this;
+    else
+      return operations::group();
+  }
 
   /// The sums of loss and metrics of a batch. Throws like train_step.
   metric_sums<Program> evaluate_step(const samples<T>& batch) {

@@ -13,6 +13,7 @@
 #include <strata/distribute/parameter_server/parameter_shards.hpp>
 #include <strata/distribute/parameter_server/parameter_store.hpp>
 #include <strata/program/initialize.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -67,10 +68,11 @@ struct pushed_gradient {
 ///   `pull_rows(rows, weights)`  rows of all tables, in ascending order, each once; not before the first pull
 ///   `push(gradient, weights)`   returns when this worker may go on, as pull does, but without tables; gradient.metric_sums
 ///                               become those of all leaves
+///   `announce_error(what)`      see process_group; workers that wait for this one get the text
 template <class C, class T>
 concept parameter_connection =
-    std::move_constructible<C> &&
-    requires(C c, T* weights, const T* assigned, pushed_gradient<T>& gradient, std::span<const std::uint32_t> rows) {
+    std::move_constructible<C> && requires(C c, T* weights, const T* assigned, pushed_gradient<T>& gradient,
+                                           std::span<const std::uint32_t> rows, const std::string& what) {
       { c.rank() } -> std::same_as<int>;
       { c.size() } -> std::same_as<int>;
       { c.is_synchronous() } -> std::same_as<bool>;
@@ -80,6 +82,7 @@ concept parameter_connection =
       { c.pull(weights, std::int64_t(0)) } -> std::same_as<long>;
       c.pull_rows(rows, weights);
       { c.push(gradient, weights) } -> std::same_as<long>;
+      c.announce_error(what);
     };
 
 /// `Connection<T>` is a parameter_connection.
@@ -98,8 +101,19 @@ class parameter_executor : detail::compiled<Program, Backend>,
   using computation = batch_gradient<Program, Backend>;
   static constexpr bool has_tables = travelling_tables<Program>::count > 0;
 
+  /// Workers agree on nothing: each is a group of its own. Its errors go to the servers, which tell the workers that wait for it.
+  class group_of_worker : public solo_group {
+    std::optional<connection>& servers_;
+
+   public:
+    group_of_worker(bool chief, std::optional<connection>& servers) : solo_group(chief), servers_(servers) {}
+    void announce_error(const std::string& what) {
+      if (servers_) servers_->announce_error(what);
+    }
+  };
+
   philox seed_;
-  solo_group group_;
+  group_of_worker group_;
   std::function<void()> serve_;  // empty in a worker
   bool has_served_ = false;
   // The weights are a copy of those of the servers, which is refreshed when they are read.
@@ -119,7 +133,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   parameter_executor(optimizer_type o, std::uint64_t seed, connection servers, typename computation::options options = {})
       : counted(std::move(o)),
         seed_{seed},
-        group_(servers.rank() == 0),
+        group_(servers.rank() == 0, servers_),
         servers_(std::move(servers)),
         local_(options, servers_->is_synchronous() ? servers_->size() : 0) {
     check(optimizer());
@@ -130,7 +144,10 @@ class parameter_executor : detail::compiled<Program, Backend>,
   }
   /// The executor of a process that keeps parameters: `serve` returns when the training is over.
   parameter_executor(optimizer_type o, std::function<void()> serve)
-      : counted(std::move(o)), seed_{0}, group_(false), serve_(std::move(serve)), local_({.threads = 1}, 0) {}
+      : counted(std::move(o)), seed_{0}, group_(false, servers_), serve_(std::move(serve)), local_({.threads = 1}, 0) {}
+
+  parameter_executor(const parameter_executor&) = delete;
+  parameter_executor& operator=(const parameter_executor&) = delete;
 
   static void check(const optimizer_type& o) {
     if (o.global_clipnorm > 0)
@@ -173,15 +190,8 @@ class parameter_executor : detail::compiled<Program, Backend>,
   }
   int threads() const { return local_.threads(); }
   void observe(kernel_observer* observer) { local_.observe(observer); }
-  /// Tells the servers about an error with which this program may end; empty: it goes on. Workers that wait for this one get it.
-  void announce_error(const std::string& what)
-    requires requires(connection c) { c.announce_error(std::string()); }
-  {
-    if (servers_) servers_->announce_error(what);
-  }
-  /// Workers agree on nothing: each is a group of its own.
-  solo_group& group() { return group_; }
-  const solo_group& group() const { return group_; }
+  group_of_worker& group() { return group_; }
+  const group_of_worker& group() const { return group_; }
   /// Workers of a synchronous training read the same batches, others each their own.
   data_share share_of_data() const {
     if (servers().is_synchronous()) return {};

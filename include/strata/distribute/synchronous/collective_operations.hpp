@@ -81,16 +81,12 @@ class collective_operations {
   }
 
   /// Tells the others about an error with which this program may end; empty: it goes on.
-  void announce_error(const std::string& what)
-    requires requires(Communicator c) { c.announce_error(std::string()); }
-  {
-    processes_.announce_error(what);
+  void announce_error([[maybe_unused]] const std::string& what) {
+    if constexpr (announcing_communicator<Communicator>) processes_.announce_error(what);
   }
   /// Tells the others about work for which they may have to wait, however long it takes; empty: it is done.
-  void announce_work(const std::string& what) const
-    requires requires(const Communicator& c) { c.announce_work(std::string()); }
-  {
-    processes_.announce_work(what);
+  void announce_work([[maybe_unused]] const std::string& what) const {
+    if constexpr (announcing_communicator<Communicator>) processes_.announce_work(what);
   }
 
   // The members of an elastic_group.

@@ -125,17 +125,6 @@ class stage_executor : detail::holds_group<C>,
   /// A process knows the gradients of its own stages only.
   void keep_gradient(bool) = delete;
 
-  void announce_error(const std::string& what)
-    requires requires(process_group_over<C> g) { g.announce_error(what); }
-  {
-    group_->announce_error(what);
-  }
-  void announce_work(const std::string& what) const
-    requires requires(const process_group_over<C> g) { g.announce_work(what); }
-  {
-    group_->announce_work(what);
-  }
-
  private:
   void refuse_parts_of_parameters() const {
     if (this->engine().are_parameters_divided()) detail::refuse_divided_parameters("stages in processes");

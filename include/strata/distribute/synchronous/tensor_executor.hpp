@@ -264,17 +264,6 @@ class tensor_executor : Places, public executor_defaults {
     whole_slots_ = {};
   }
 
-  void announce_error(const std::string& what)
-    requires requires(Places p) { p.trained_by().announce_error(what); }
-  {
-    group().announce_error(what);
-  }
-  void announce_work(const std::string& what) const
-    requires requires(const Places p) { p.trained_by().announce_work(what); }
-  {
-    group().announce_work(what);
-  }
-
  private:
   executor_of_one& first() { return ranks_.front()->executor; }
   const executor_of_one& first() const { return ranks_.front()->executor; }
