@@ -6,7 +6,7 @@
 #include <string>
 
 #include <strata/cpu/engine/team.hpp>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/optimizers/adadelta.hpp>
 #include <strata/optimizers/adagrad.hpp>

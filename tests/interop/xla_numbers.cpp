@@ -2,7 +2,7 @@
 // against the reference kernels. A line for each comparison.
 #include "xla_numbers.hpp"
 
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/optimizers/ema.hpp>
 #include <strata/program/pass.hpp>
 #include <strata/strata.hpp>

@@ -1,5 +1,5 @@
 // error: an optimizer with a parameterwise_rule or a factored_rule has .bool needs_norms.. const.
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/optimizers/adafactor.hpp>
 
 using namespace strata;

@@ -1,5 +1,5 @@
 // error: the rule of an optimizer is called with .V. weight, reduced_gradient<V>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/rule_loops.hpp>
 #include <tools/reduced.hpp>
 
 using namespace strata;

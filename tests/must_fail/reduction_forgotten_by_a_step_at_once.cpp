@@ -1,5 +1,5 @@
 // error: reduction_is_missing_between<strata::leaf_gradients<float, strata::host_device>, .*global_gradient<float, strata::host_device>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/optimizers/sgd.hpp>
 
 using namespace strata;

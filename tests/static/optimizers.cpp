@@ -1,6 +1,6 @@
 // Optimizers are aggregates with Keras' names and defaults; rules take a number or a vector, and a reduced gradient only.
 #include <strata/concepts/optimizer.hpp>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/optimizers/adadelta.hpp>
 #include <strata/optimizers/adafactor.hpp>
 #include <strata/optimizers/adagrad.hpp>

@@ -11,7 +11,7 @@
 #include <strata/base/arena.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/random.hpp>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/optimizers/adadelta.hpp>
 #include <strata/optimizers/adagrad.hpp>

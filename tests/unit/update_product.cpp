@@ -9,7 +9,7 @@
 #include <limits>
 #include <strata/base/arena.hpp>
 #include <strata/base/random.hpp>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/cpu/products/skipped_zeros.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/rmsprop.hpp>

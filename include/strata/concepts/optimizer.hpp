@@ -68,7 +68,7 @@ concept elementwise_rule = std::is_trivially_copyable_v<R> && requires {
 /// A rule of whole matrices, such as Muon's (https://keras.io/api/optimizers/muon), would be a third kind, with a step between
 /// the passes: when all directions are in place, each parameter of rank 2 or more is a matrix (product of all extents but the
 /// last, last extent) in one array, and an engine replaces it by what the rule makes of it with the products of its backend.
-/// `parameter_norms` are taken after that. The place is weight_update::run, between `propose` and `apply`.
+/// `parameter_norms` are taken after that. The place is weight_update::run_parts, between `propose` and `apply_directions`.
 template <class R, class V>
 concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
   requires R::slots >= 0;

@@ -28,7 +28,7 @@ struct engine_for {
 ///   `team(threads)`              has `size()` and `for_tasks(count, f)`, which calls f(task, thread) for each task
 ///   `scope`                      lives while arithmetic is done, so that denormals are flushed as in a step
 ///   `sum_leaves(to, arrays, count, begin, end)`  elements [begin, end) of the sum in the tree over arrays
-///   `update<T, Optimizer>`       the weight_update of cpu/engine/update.hpp, or one with its interface
+///   `update<T, Optimizer>`       the weight_update of cpu/engine/weight_update.hpp, or one with its interface
 template <class Backend>
 struct host_arithmetic;
 

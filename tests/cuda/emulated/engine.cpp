@@ -5,7 +5,7 @@
 
 #include <cmath>
 #include <cstring>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>

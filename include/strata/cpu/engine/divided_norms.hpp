@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 #include <strata/base/arena.hpp>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/sums_of_squares.hpp>
 #include <strata/kernel/rank_exchange.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/network/rank_messages.hpp>

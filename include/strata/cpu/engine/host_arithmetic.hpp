@@ -1,8 +1,9 @@
 // What the CPU backend does with arrays of the host, without an engine.
 #pragma once
 #include <strata/cpu/backend.hpp>
+#include <strata/cpu/engine/sum_leaves.hpp>
 #include <strata/cpu/engine/team.hpp>
-#include <strata/cpu/engine/update.hpp>
+#include <strata/cpu/engine/weight_update.hpp>
 #include <strata/program/engine_for.hpp>
 
 namespace strata {
