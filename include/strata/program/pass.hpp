@@ -1,126 +1,24 @@
 // One pass of a plan over a micro-batch: which kernels run, and their operands. It is the same on every device: an engine
 // provides the memory and the queue.
 #pragma once
-#include <algorithm>
 #include <memory>
 #include <span>
 #include <strata/base/no_callback.hpp>
-#include <strata/base/rounded.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/device.hpp>
 #include <strata/kernel/kernel_observer.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/program/compiled.hpp>
+#include <strata/program/leaf_sums.hpp>
+#include <strata/program/measure.hpp>
 #include <strata/program/metric_sums.hpp>
+#include <strata/program/step_context.hpp>
 #include <strata/program/trained_groups.hpp>
-#include <tuple>
+#include <strata/program/workspace.hpp>
 #include <vector>
 
 namespace strata {
-
-/// The inputs of a step that are the same for all leaves. Addresses are those of the device.
-template <class T, class Device>
-struct step_context {
-  const T* weights = nullptr;
-  const T* derived = nullptr;
-  double* statistics = nullptr;  // of the whole batch, reduced
-  double total = 0;              // samples in the global batch
-  philox random{};
-  [[no_unique_address]] typename Device::queue queue{};
-  kernel_observer* observer = nullptr;                    // of training
-  const Device* on = nullptr;                             // set with an observer, unless the device is the host
-  const number_reader* reader = nullptr;                  // for the observer
-  leaves_of_call leaves{};                                // of each pass
-  const philox* random_of_group = nullptr;                // in memory of a device whose kernels read it there
-  const trained_group* trained = nullptr;                 // which groups train while layers are frozen; null: those of the plan
-  const std::shared_ptr<const void>* prepared = nullptr;  // of each group, what pass::prepare made; null: no kernel prepares
-  rank_exchange<T>* ranks = nullptr;                      // that divide layers
-  /// Of a training step whose batch is not there yet: the forward of the first group, which makes it of `batch_from`.
-  void (*forward_of_first)(const typename Device::queue&, const operands<T>&, const void* batch_from) = nullptr;
-  const void* batch_from = nullptr;
-  const T* const* segments = nullptr;  // instead of `weights`, for the trained parameters of each segment of a plan that is cut
-};
-
-/// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
-template <class Program, class Backend, purpose Why>
-class workspace {
-  using T = typename Program::value_type;
-  using device = device_of<Backend>;
-  using buffer = typename device::template buffer<T>;
-  static constexpr const auto& plan = plan_of<Program, Backend, Why>;
-  buffer lasting_, passing_, scratch_;
-  int leaf_ = 0, micro_batch_ = 0;
-
- public:
-  /// Of all its memory, in elements.
-  static constexpr std::size_t size(int leaf, int micro_batch) {
-    return std::size_t(leaf) * std::size_t(plan.workspace) + std::size_t(micro_batch) * std::size_t(plan.passing) +
-           std::size_t(plan.scratch) + std::size_t(micro_batch) * std::size_t(plan.scratch_per_sample);
-  }
-  /// leaf: the number of samples whose activations are kept between passes, if the plan needs that.
-  void prepare(const device& on, int leaf, int micro_batch) {
-    leaf = std::max(leaf_, leaf), micro_batch = std::max(micro_batch_, micro_batch);
-    leaf_ = micro_batch_ = 0;  // until all of it is there
-    grow(on, lasting_, std::size_t(leaf) * std::size_t(plan.workspace));
-    grow(on, passing_, std::size_t(micro_batch) * std::size_t(plan.passing));
-    grow(on, scratch_, std::size_t(plan.scratch) + std::size_t(micro_batch) * std::size_t(plan.scratch_per_sample));
-    leaf_ = leaf, micro_batch_ = micro_batch;
-  }
-  /// Where a micro-batch begins in a buffer of `size` elements per sample. first: the index of its first sample in the leaf.
-  T* at(workspace_location where, int size, int first) {
-    if (where.offset < 0) return nullptr;
-    if (where.passes) return passing_.data() + std::size_t(where.offset) * std::size_t(micro_batch_);
-    return lasting_.data() + std::size_t(where.offset) * std::size_t(leaf_) + std::size_t(first) * std::size_t(size);
-  }
-  T* scratch() { return scratch_.data(); }
-  /// The predictions of the last forward or infer, for output k: (count, output shape).
-  const T* predictions(int k) { return at(plan.groups[plan.output_group[k]].output, 0, 0); }
-
- private:
-  static void grow(const device& on, buffer& memory, std::size_t size) {
-    if (size <= memory.size()) return;
-    if constexpr (!device::is_host) memory = {};  // it may not have room for both
-    memory = on.template allocate<T>(size);
-    if constexpr (device::is_host) detail::poison(memory.span());
-  }
-};
-
-/// The sums over the samples of a leaf: the gradient, and in `sums` statistics | (sum, count) of the loss of each output | of the
-/// metrics of each output. Strategies add up these and nothing else.
-template <class Program, class Backend>
-struct leaf_sums {
-  using T = typename Program::value_type;
-  static constexpr std::size_t statistics = std::size_t(plan_of<Program, Backend>.statistics),
-                               metric_count = detail::sum_counts<Program>::of_leaf,
-                               size = statistics + 2 * metric_count;  // without the gradient
-
-  T* gradient = nullptr;  // null: another process computes this leaf
-  double* sums = nullptr;
-
-  double* statistics_at(int offset) const { return sums + offset; }
-  double* loss_at(int output) const { return sums + statistics + 2 * output; }
-  double* metrics() const { return sums + statistics + 2 * detail::sum_counts<Program>::outputs; }
-};
-
-/// The metric sums over all leaves of the current batch. The loss includes the penalties of regularizers for each sample.
-template <class Engine>
-metric_sums<typename Engine::program> add_metric_sums(Engine& engine) {
-  using counts = detail::sum_counts<typename Engine::program>;
-  constexpr auto first = leaf_sums<typename Engine::program, typename Engine::backend>::statistics;
-  metric_sums<typename Engine::program> out;
-  const int leaves = engine.leaves();
-  const auto sum_of = [&](std::size_t i) { return sum_in_tree([&](int l) { return engine.sums(l)[first + i]; }, 0, leaves); };
-  constexpr std::size_t total = counts::reported - counts::of_leaf;
-  for (std::size_t k = 0; k < counts::of_leaf; ++k) out[total + k] = {sum_of(2 * k), sum_of(2 * k + 1)};
-  if constexpr (total > 0) {
-    out[0].count = out[1].count;
-    for (std::size_t k = 0; k < counts::outputs; ++k) out[0].sum += out[total + k].sum;
-  }
-  if constexpr (layout_of_program<typename Engine::program>.has_regularizers())
-    for (const double penalty : engine.penalties()) out[0].sum += detail::rounded(penalty * out[0].count);
-  return out;
-}
 
 namespace detail {
 
@@ -340,9 +238,9 @@ class pass : kernel_calls<Program, Backend, Why> {
   void run_forward(int g) {
     const operands<T> o = of(g, true);
     if constexpr (!device::is_host)
-      if (g == 0 && step_.forward_of_first)
+      if (g == 0 && step_.forward_from_stored)
         return this->observed(o, {g, pass_direction::forward, o.count, o.first_sample},
-                              [&] { step_.forward_of_first(step_.queue, o, step_.batch_from); });
+                              [&] { step_.forward_from_stored(step_.queue, o, step_.stored_batch); });
     run(code[std::size_t(g)].forward, o, g, pass_direction::forward);
   }
   template <class Passed>
@@ -405,63 +303,6 @@ class pass : kernel_calls<Program, Backend, Why> {
     operands<T> o = of(g);
     o.statistics = sums_.statistics_at(plan.groups[g].statistics);
     return o;
-  }
-};
-
-/// Adds what metric M says of one sample to its sums, and goes on to those of the next metric.
-template <class M, class T, class Truth>
-constexpr void measure_sample(std::span<const T> prediction, Truth truth, double*& sums) {
-  if constexpr (adds_several<M>) {
-    M::add(prediction, truth, std::span<double>(sums, std::size_t(M::sums(int(prediction.size())))));
-  } else {
-    sums[0] += double(M::measure(prediction, truth));
-    sums[1] += 1;
-  }
-  sums += 2 * pairs_of_sums<M>(int(prediction.size()));
-}
-
-/// Adds the metrics of one output, for each sample, to the sums at `to`.
-template <class Loss, class... M, class T>
-constexpr void measure_output(type_list<M...>, const T* predictions, std::size_t size, const truth_rows<T>& y, int count,
-                              double* to) {
-  for (int n = 0; n < count; ++n) {
-    const std::span<const T> one(predictions + std::size_t(n) * size, size);
-    [[maybe_unused]] double* sums = to;
-    if constexpr (Loss::labels == label_kind::sparse)
-      (measure_sample<M>(one, y.labels[n], sums), ...);
-    else
-      (measure_sample<M>(one, std::span<const T>(y.targets + std::size_t(n) * size, size), sums), ...);
-  }
-}
-
-/// The same for all outputs, one after the other.
-template <class Program, class T = typename Program::value_type>
-constexpr void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to) {
-  constexpr const end_sizes& ends = ends_of_program<Program>;
-  [&]<class... Output>(type_list<Output...>) {
-    [[maybe_unused]] int k = 0;
-    const auto next = [&]<class One>(std::type_identity<One>) {
-      measure_output<typename One::loss>(typename One::metrics{}, predictions.at[k], std::size_t(ends.outputs[k]),
-                                         batch.truths[k], batch.count, to);
-      to += 2 * pairs_of_metrics<Program>(std::size_t(k), typename One::metrics{});
-      ++k;
-    };
-    (next(std::type_identity<Output>{}), ...);
-  }(typename Program::outputs{});
-}
-
-/// What an engine of the host does with the predictions of a micro-batch. A backend whose ranks have a part of them specialises
-/// it.
-template <class Program, class Backend>
-struct use_of_predictions {
-  using T = typename Program::value_type;
-
-  static void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to, rank_exchange<T>*) {
-    detail::measure<Program>(predictions, batch, to);
-  }
-  /// Copies those of output k for `count` samples. to: null, where they are not wanted.
-  static void give(const T* predictions, int k, int count, T* to, rank_exchange<T>*) {
-    if (to) std::copy_n(predictions, count * ends_of_program<Program>.outputs[k], to);
   }
 };
 

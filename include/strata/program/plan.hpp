@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <strata/kernel/kernel.hpp>
 #include <strata/network/layout.hpp>
-#include <strata/program/workspace.hpp>
+#include <strata/program/place_buffers.hpp>
 
 namespace strata {
 

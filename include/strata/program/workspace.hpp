@@ -1,92 +1,55 @@
-// Places buffers with known lifetimes in one workspace.
+// The memory in which a plan is computed.
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <strata/base/arena.hpp>
+#include <strata/concepts/device.hpp>
+#include <strata/program/compiled.hpp>
 
 namespace strata {
 
-/// The place of a buffer, in elements per sample. A buffer that passes lives within one pass over a micro-batch: the next
-/// micro-batch uses the same memory, which is still in the cache.
-struct workspace_location {
-  int offset = -1;
-  bool passes = false;
-};
+/// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
+template <class Program, class Backend, purpose Why>
+class workspace {
+  using T = typename Program::value_type;
+  using device = device_of<Backend>;
+  using buffer = typename device::template buffer<T>;
+  static constexpr const auto& plan = plan_of<Program, Backend, Why>;
+  buffer lasting_, passing_, scratch_;
+  int leaf_ = 0, micro_batch_ = 0;
 
-/// A buffer that is alive over the steps [birth, death]: `elements` elements per sample, in a place for `size`.
-struct workspace_buffer {
-  int size = 0, elements = 0, birth = 0, death = 0;
-  workspace_location* at = nullptr;
-};
-
-/// A linear scan with a sorted list of holes, as in register allocation. Buffers come in order of birth. Few are looked at more
-/// than twice, because clang stops a constant expression after 2^20 steps. Returns the size of the workspace.
-///
-/// pass_of(step): within a pass the steps repeat for other samples of the same buffers. So until the pass has ended, the place of
-/// a dead buffer can only be taken by one whose samples lie at the same positions.
-template <int Max>
-constexpr int place_in_workspace(const workspace_buffer* buffers, int count, auto&& pass_of) {
-  struct hole {
-    int offset, size;
-  };
-  hole holes[Max + 1] = {};
-  int n = 0, top = 0, now = 0;
-  const workspace_buffer* resting[Max + 1] = {};
-  int resting_count = 0;
-  const auto remove = [&](int at) {
-    for (int i = at; i + 1 < n; ++i) holes[i] = holes[i + 1];
-    --n;
-  };
-  const auto merge_with_next = [&](int at) {
-    if (at < 0 || at + 1 >= n || holes[at].offset + holes[at].size != holes[at + 1].offset) return;
-    holes[at].size += holes[at + 1].size;
-    remove(at + 1);
-  };
-  const auto release = [&](const workspace_buffer& freed) {
-    int at = n++;
-    for (; at > 0 && holes[at - 1].offset > freed.at->offset; --at) holes[at] = holes[at - 1];
-    holes[at] = {freed.at->offset, freed.size};
-    merge_with_next(at);
-    merge_with_next(at - 1);
-  };
-  int dying[Max + 1] = {}, next[Max + 1] = {};  // per step: a list of buffers, numbered from 1
-  for (int b = 0; b < count; ++b) {
-    const workspace_buffer& wanted = buffers[b];
-    while (now < wanted.birth) {
-      const int old = dying[now];
-      if (old == 0) {
-        ++now;
-        continue;
-      }
-      dying[now] = next[old - 1];
-      resting[resting_count++] = &buffers[old - 1];
-    }
-    int same = -1, left = 0;
-    for (int i = 0; i < resting_count; ++i) {
-      const workspace_buffer& freed = *resting[i];
-      if (pass_of(freed.death) < pass_of(wanted.birth)) {
-        release(freed);
-      } else {
-        if (freed.elements == wanted.elements) same = left;
-        resting[left++] = &freed;
-      }
-    }
-    resting_count = left;
-    int best = -1;
-    for (int i = 0; i < n; ++i)
-      if (holes[i].size >= wanted.size && (best < 0 || holes[i].size < holes[best].size)) best = i;
-    if (same >= 0) {
-      wanted.at->offset = resting[same]->at->offset;
-      resting[same] = resting[--resting_count];
-    } else if (best >= 0) {
-      wanted.at->offset = holes[best].offset;
-      holes[best].offset += wanted.size;
-      if ((holes[best].size -= wanted.size) == 0) remove(best);
-    } else {
-      wanted.at->offset = top;
-      top += wanted.size;
-    }
-    next[b] = dying[wanted.death];
-    dying[wanted.death] = b + 1;
+ public:
+  /// Of all its memory, in elements.
+  static constexpr std::size_t size(int leaf, int micro_batch) {
+    return std::size_t(leaf) * std::size_t(plan.workspace) + std::size_t(micro_batch) * std::size_t(plan.passing) +
+           std::size_t(plan.scratch) + std::size_t(micro_batch) * std::size_t(plan.scratch_per_sample);
   }
-  return top;
-}
+  /// leaf: the number of samples whose activations are kept between passes, if the plan needs that.
+  void prepare(const device& on, int leaf, int micro_batch) {
+    leaf = std::max(leaf_, leaf), micro_batch = std::max(micro_batch_, micro_batch);
+    leaf_ = micro_batch_ = 0;  // until all of it is there
+    grow(on, lasting_, std::size_t(leaf) * std::size_t(plan.workspace));
+    grow(on, passing_, std::size_t(micro_batch) * std::size_t(plan.passing));
+    grow(on, scratch_, std::size_t(plan.scratch) + std::size_t(micro_batch) * std::size_t(plan.scratch_per_sample));
+    leaf_ = leaf, micro_batch_ = micro_batch;
+  }
+  /// Where a micro-batch begins in a buffer of `size` elements per sample. first: the index of its first sample in the leaf.
+  T* at(workspace_location where, int size, int first) {
+    if (where.offset < 0) return nullptr;
+    if (where.passes) return passing_.data() + std::size_t(where.offset) * std::size_t(micro_batch_);
+    return lasting_.data() + std::size_t(where.offset) * std::size_t(leaf_) + std::size_t(first) * std::size_t(size);
+  }
+  T* scratch() { return scratch_.data(); }
+  /// The predictions of the last forward or infer, for output k: (count, output shape).
+  const T* predictions(int k) { return at(plan.groups[plan.output_group[k]].output, 0, 0); }
+
+ private:
+  static void grow(const device& on, buffer& memory, std::size_t size) {
+    if (size <= memory.size()) return;
+    if constexpr (!device::is_host) memory = {};  // it may not have room for both
+    memory = on.template allocate<T>(size);
+    if constexpr (device::is_host) detail::poison(memory.span());
+  }
+};
 
 }  // namespace strata

@@ -5,7 +5,7 @@
 #include <strata/cpu/kernels/divided.hpp>
 #include <strata/cpu/kernels/losses.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
-#include <strata/program/pass.hpp>
+#include <strata/program/measure.hpp>
 
 namespace strata {
 

@@ -567,7 +567,7 @@ class cuda_engine {
     for (const auto& r : replicas_) {
       r->batches.send();
       if (r->own.size() == 0) continue;
-      r->context.forward_of_first = nullptr;
+      r->context.forward_from_stored = nullptr;
       if (!std::exchange(r->is_gathered, true)) gather(*r);
       pass<Why> each(r->context, (*r).*memory, sums_of(*r), r->batch, first_row(*r));
       f(*r, each);
@@ -580,8 +580,8 @@ class cuda_engine {
     r.stored = r.kept.batch(r.batch, ends.inputs[0], ends.outputs[0]);
     if constexpr (requires { requires first_kernel::makes_its_input; })
       if (!r.kept.mirrors()) {
-        r.context.batch_from = &r.stored;
-        r.context.forward_of_first = [](const machine::queue& q, const operands<T>& o, const void* from) {
+        r.context.stored_batch = &r.stored;
+        r.context.forward_from_stored = [](const machine::queue& q, const operands<T>& o, const void* from) {
           first_kernel::forward_of_stored(q, o, *static_cast<const machine::stored_batch<T>*>(from));
         };
         return;
