@@ -3,7 +3,7 @@
 #include <memory>
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 
 #include "formula.hpp"
 #include "some_optimizer.hpp"

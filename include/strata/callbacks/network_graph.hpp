@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <protozero/pbf_writer.hpp>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 #include <strata/train/model_view.hpp>
 #include <string>
 #include <vector>

@@ -10,7 +10,7 @@
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/executor.hpp>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 #include <strata/train/agreement.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fitted_model.hpp>

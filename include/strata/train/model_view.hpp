@@ -5,7 +5,7 @@
 #include <span>
 #include <strata/base/numbers_of.hpp>
 #include <strata/distribute/executor.hpp>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 #include <strata/optimizers/setting.hpp>
 #include <strata/program/program.hpp>
 #include <string>

@@ -5,7 +5,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 #include <string>
 #include <vector>
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <strata/base/text.hpp>
 #include <strata/io/safetensors.hpp>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/model_view.hpp>
 #include <strata/train/snapshot_file.hpp>

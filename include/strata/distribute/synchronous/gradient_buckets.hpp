@@ -6,7 +6,7 @@
 #include <span>
 #include <strata/base/text.hpp>
 #include <strata/distribute/synchronous/gradient_bucket.hpp>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 #include <strata/program/compiled.hpp>
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
-#include <strata/network/summary.hpp>
+#include <strata/network/layer_names.hpp>
 #include <strata/train/model_view.hpp>
 #include <string>
 #include <string_view>
