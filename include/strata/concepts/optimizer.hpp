@@ -126,6 +126,7 @@ struct takes_any_rule {
 ///   `settings()`      optional: its further settings as a range of optimizer_setting; they must be the same in all processes
 ///   `needs_norms()`   optional: true if the rule is a parameterwise_rule or a factored_rule
 ///   `needs_whole_matrices`  optional: a static constant, true if the rule is a factored_rule
+///   `averages_weights`  optional: a static constant, true if it keeps averages of the weights
 /// Clipping and decoupled weight decay come before the rule; the engine does them.
 template <class O>
 concept optimizer = std::copy_constructible<O> && requires(const O& o) {
@@ -191,6 +192,10 @@ template <class O>
 concept norm_optimizer = requires(const O& o) {
   { o.needs_norms() } -> std::same_as<bool>;
 };
+
+/// Whether the optimizer keeps averages of the weights, as ema does.
+template <class O>
+concept averaging_optimizer = requires { requires O::averages_weights; };
 
 /// Whether what the optimizer keeps for a matrix cannot be divided among processes.
 template <class O>

@@ -24,13 +24,15 @@ struct fused {};
 ///   `backward_into(const operands<T>&, const gradient_sink<T>&)`  backward that stores no weight gradients, optional
 ///   `infer(const operands<T>&)`           where inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
-///   `prepare(const operands<T>&, bool trains)`  makes `operands::prepared` for all calls with that many samples and leaves;
-///   called
-///     before the first of them, never within a step. trains: backward follows. Optional, for devices with a queue
-///   for whole-batch operations: `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`
-/// Losses and `collect` add to the sums of a leaf; where a call has all samples of its leaves, they may store them.
-/// Where the queue of the backend's device is not empty, each of them takes it as its first argument.
-/// and the constants of kernel_defaults. The type depends on operation and input shapes only, so that equal layers share code.
+///   `prepare(const operands<T>&, bool trains)`  makes `operands::prepared` for all calls with that many samples and leaves,
+///   before
+///                                         the first of them and never within a step. trains: backward follows. Optional, for
+///                                         devices with a queue
+///   `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`  of whole-batch operations
+///   and the constants of kernel_defaults
+/// Where the queue of the backend's device is not empty, each function takes it as its first argument. Losses and `collect` add
+/// to the sums of a leaf; where a call has all samples of its leaves, they may store them. The type depends on operation and
+/// input shapes only, so that equal layers share code.
 template <class Backend, class Operation, class Precision, shape... In>
 struct kernel;
 

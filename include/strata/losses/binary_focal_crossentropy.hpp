@@ -51,7 +51,7 @@ struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options.
       if constexpr (settings.label_smoothing.value() != 0)
         t = M::rounded(truth * T(1 - settings.label_smoothing.value())) + T(settings.label_smoothing.value() / 2);
       if constexpr (settings.from_logits) {
-        const V e = M::exp_of_negative(-detail::size_of<M>(x)), larger = one / (one + e), smaller = e * larger;
+        const V e = M::exp_of_negative(-detail::magnitude<M>(x)), larger = one / (one + e), smaller = e * larger;
         p = x > V{} ? larger : smaller;
         crossentropy = detail::at_least<M>(x, 0) - M::rounded(x * t) + M::log1p_of_fraction(e);
       } else {

@@ -13,7 +13,7 @@ struct log_cosh : detail::element_wise<log_cosh> {
   template <class M, class V = typename M::value>
   static constexpr V value_of(V p, V t) {
     using T = typename M::number;
-    const V size = detail::size_of<M>(p - t);
+    const V size = detail::magnitude<M>(p - t);
     return size + M::log1p_of_fraction(M::exp_of_negative(T(-2) * size)) - std::numbers::ln2_v<T>;
   }
   template <class M, class V = typename M::value>

@@ -11,7 +11,7 @@ struct mean_absolute_percentage_error : detail::element_wise<mean_absolute_perce
 
   template <class M, class V = typename M::value>
   static constexpr V value_of(V p, V t) {
-    return detail::size_of<M>(p - t) * percent_of<M>(t);
+    return detail::magnitude<M>(p - t) * percent_of<M>(t);
   }
   template <class M, class V = typename M::value>
   static constexpr V slope_of(V p, V t) {
@@ -22,7 +22,7 @@ struct mean_absolute_percentage_error : detail::element_wise<mean_absolute_perce
  private:
   template <class M, class V = typename M::value>
   static constexpr V percent_of(V t) {
-    return typename M::number(100) / detail::at_least<M>(detail::size_of<M>(t), 1e-7);
+    return typename M::number(100) / detail::at_least<M>(detail::magnitude<M>(t), 1e-7);
   }
 };
 

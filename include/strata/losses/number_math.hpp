@@ -27,7 +27,7 @@ constexpr typename M::value spread_over(double x) {
 }
 /// |x|. nan stays nan, as in the functions below.
 template <class M>
-constexpr typename M::value size_of(typename M::value x) {
+constexpr typename M::value magnitude(typename M::value x) {
   return x < typename M::number(0) ? -x : x;
 }
 template <class M>

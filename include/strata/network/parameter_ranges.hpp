@@ -8,7 +8,7 @@
 namespace strata {
 
 /// Slices of arenas begin and end at multiples of this number of elements.
-inline constexpr long slice_alignment = 16;
+inline constexpr long slice_alignment = parameter_alignment;
 
 /// Norms are sums over pieces of this number of elements, which are added in order: for any device and number of threads the bits
 /// are the same. Slices end where a piece ends.

@@ -102,7 +102,7 @@ constexpr std::size_t count_settings() {
 template <optimizer Optimizer>
 struct ema {
   static constexpr const char* name = detail::name_of_ema<Optimizer>.data();
-  static constexpr bool needs_whole_matrices = whole_matrix_optimizer<Optimizer>;
+  static constexpr bool needs_whole_matrices = whole_matrix_optimizer<Optimizer>, averages_weights = true;
 
   Optimizer of;
   double momentum;

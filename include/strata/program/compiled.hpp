@@ -172,9 +172,14 @@ inline constexpr bool infers_differently = [] {
 template <class Program, class Backend>
 inline constexpr bool has_two_plans = infers_differently<Program> || cuts_plans<Backend> || divides_parameters<Backend>;
 
+namespace detail {
+/// The purpose for which the plan of another one was made: that itself, or training where one plan serves both.
+template <class Program, class Backend, purpose Why>
+inline constexpr purpose purpose_of_plan = has_two_plans<Program, Backend> ? Why : purpose::training;
+}  // namespace detail
+
 template <class Program, class Backend, purpose Why = purpose::training>
-inline constexpr const auto &plan_of = detail::made_plan < Program,
-                            Backend, has_two_plans<Program, Backend> ? Why : purpose::training > ;
+inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, detail::purpose_of_plan<Program, Backend, Why>>;
 
 template <class Program, class Backend, int G, purpose Why = purpose::training>
 using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,
@@ -216,9 +221,6 @@ inline constexpr int first_without_kernel = [] {
     if (!p.groups[g].kernel.exists) return p.groups[g].first;
   return -1;
 }();
-
-template <class Program, class Backend>
-concept runs_on = first_without_kernel<Program, Backend> < 0;
 
 namespace detail {
 /// no_complaint, or what a backend says about a program besides.

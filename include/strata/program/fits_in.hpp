@@ -68,7 +68,8 @@ struct budgeted_work {
 /// Of that many samples at a time reading the weights takes as long as computing.
 template <class Program>
 inline constexpr int samples_for_weights = reuses_weights<typename Program::network> ? 0 : 16;
-/// About how long a step takes in which a third of the work is done again, or nothing; 12: one that reads no weights.
+/// About how long a step takes, in twelfths of one that reads no weights and computes nothing twice. With several pieces, about a
+/// third of the work is done again.
 template <class Program>
 constexpr long time_of(int pieces, int samples) {
   return (pieces > 1 ? 16 : 12) * (1024L + 1024 * samples_for_weights<Program> / samples) / 1024;

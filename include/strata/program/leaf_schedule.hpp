@@ -36,7 +36,7 @@ class leaf_schedule {
     if (why == purpose::training) most_ = most;
     return most;
   }
-  /// There was no memory for it after all: the next call of grow() has an answer again.
+  /// After grow(), where the memory that it asked for could not be had: the next call asks again.
   void forget() { prepared_for_[0] = prepared_for_[1] = 0; }
   /// The largest batch that was prepared for.
   int prepared_for(purpose why) const { return prepared_for_[int(why)]; }

@@ -11,11 +11,6 @@
 namespace strata {
 
 namespace detail {
-template <class Optimizer>
-inline constexpr bool averages = false;
-template <class Optimizer>
-inline constexpr bool averages<ema<Optimizer>> = true;
-
 /// The average is the last slot.
 inline void copy_averages(const model_view& model) {
   if (!model.optimizer || !std::string_view(model.optimizer->name).starts_with("ema_"))
@@ -32,7 +27,7 @@ inline void copy_averages(const model_view& model) {
 template <class Trainer>
 void take_averages(Trainer& model) {
   using program = typename Trainer::program_type;
-  static_assert(detail::averages<typename program::optimizer>,
+  static_assert(averaging_optimizer<typename program::optimizer>,
                 "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
   auto& executor = model.executor();
   static_assert(slot_executor<decltype(executor)> || slot_collecting_executor<decltype(executor)>,

@@ -327,7 +327,7 @@ class trainer {
   friend std::string summary(const trainer<P, S>& model);
 
  private:
-  static constexpr bool averages_weights = std::string_view(Program::optimizer::name).starts_with("ema_");
+  static constexpr bool averages_weights = averaging_optimizer<typename Program::optimizer>;
   static constexpr bool can_freeze = freezing_executor<executor_type>;
 
   template <class Source, bool NeedsLabels = true>

@@ -74,7 +74,7 @@ class thread_team {
 
   int size_;
   int spins_;  // pauses before a thread sleeps
-  void (*run_task_)(void* context, int task, int rank) = nullptr;
+  void (*run_task_)(void* context, int task, int thread) = nullptr;
   void* context_ = nullptr;
   detail::grown_array<share> shares_;
   detail::grown_array<std::thread> others_;
@@ -88,15 +88,15 @@ class thread_team {
   static int spins_for(std::chrono::microseconds time);
 
   /// Rounded up: if there are fewer tasks than threads, the caller, which is awake, has one.
-  int share_begin(int count, int rank) const { return int((std::int64_t(count) * rank + size_ - 1) / size_); }
+  int share_begin(int count, int thread) const { return int((std::int64_t(count) * thread + size_ - 1) / size_); }
 
   /// Takes tasks of a phase, its own first. Each look at the share of another thread costs a cache line, so a thread stops when
   /// the phase is over. A late thread may be wrong about that, but the caller is not, and takes the tasks that are left.
-  void help(int rank, unsigned phase);
+  void help(int thread, unsigned phase);
   /// Returns whether tasks of the phase may be left in other shares.
-  bool take(share& from, int rank, unsigned phase);
+  bool take(share& from, int thread, unsigned phase);
 
-  void work(int rank);
+  void work(int thread);
 
  public:
   /// Of a thread that waits in a loop.
@@ -115,18 +115,19 @@ class thread_team {
   /// Pauses in a loop before a thread that waits goes to sleep.
   int spins() const { return spins_; }
 
-  /// Calls f(task, rank) for tasks 0 ... count-1, each on one thread, and returns when all are done. There may be up to 2^24 - 1
-  /// tasks. f must not throw.
+  /// Calls f(task, thread) for tasks 0 ... count-1, each on one thread, and returns when all are done. There may be up to 2^24 -
+  /// 1 tasks. f must not throw.
   template <class F>
   void for_tasks(int count, F&& f) {
     for_tasks(
-        count, [](void* context, int task, int rank) { (*static_cast<std::remove_reference_t<F>*>(context))(task, rank); }, &f);
+        count, [](void* context, int task, int thread) { (*static_cast<std::remove_reference_t<F>*>(context))(task, thread); },
+        &f);
   }
 
  private:
   void end();
 
-  using task_function = void (*)(void* context, int task, int rank);
+  using task_function = void (*)(void* context, int task, int thread);
 
   void for_tasks(int count, task_function f, void* context);
 };

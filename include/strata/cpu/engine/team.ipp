@@ -15,27 +15,27 @@ STRATA_FUNCTION int thread_team::spins_for(std::chrono::microseconds time) {
   return static_cast<int>(std::clamp<std::int64_t>(some * (time / std::max(fastest, clock::duration(1))), 1'000, 1'000'000));
 }
 
-STRATA_STEP_FUNCTION void thread_team::help(int rank, unsigned phase) {
+STRATA_STEP_FUNCTION void thread_team::help(int thread, unsigned phase) {
   for (int i = 0; i < size_; ++i) {
-    const int other = rank + i < size_ ? rank + i : rank + i - size_;
-    if (!take(shares_[std::size_t(other)], rank, phase)) return;
+    const int other = thread + i < size_ ? thread + i : thread + i - size_;
+    if (!take(shares_[std::size_t(other)], thread, phase)) return;
   }
 }
 
-STRATA_STEP_FUNCTION bool thread_team::take(share& from, int rank, unsigned phase) {
+STRATA_STEP_FUNCTION bool thread_team::take(share& from, int thread, unsigned phase) {
   for (tickets seen = from.left.load(std::memory_order_relaxed);;) {
     if (!seen.are_of(phase)) return false;
     if (!seen.any()) return unfinished_.load(std::memory_order_relaxed) > 0;
     // Acquires what the caller wrote before it stored the tickets: run_task_, context_ and unfinished_.
     if (!from.left.compare_exchange_weak(seen, seen.rest(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
-    run_task_(context_, seen.next(), rank);
+    run_task_(context_, seen.next(), thread);
     // From here on the caller may return, and start the next phase.
     if (unfinished_.fetch_sub(1, std::memory_order_release) == 1) return false;
     seen = from.left.load(std::memory_order_relaxed);
   }
 }
 
-STRATA_STEP_FUNCTION void thread_team::work(int rank) {
+STRATA_STEP_FUNCTION void thread_team::work(int thread) {
   const flush_denormals scope;
   for (unsigned seen = 0;;) {
     bool waits = true;
@@ -46,7 +46,7 @@ STRATA_STEP_FUNCTION void thread_team::work(int rank) {
     if (waits) phase_.wait(seen, std::memory_order_acquire);  // waking a thread costs the caller a system call
     if (stop_.load(std::memory_order_relaxed)) return;
     seen = phase_.load(std::memory_order_acquire);
-    help(rank, seen);
+    help(thread, seen);
   }
 }
 
@@ -83,9 +83,9 @@ STRATA_FUNCTION void thread_team::end() {
   context_ = context;
   unfinished_.store(count, std::memory_order_relaxed);
   const unsigned phase = phase_.load(std::memory_order_relaxed) + 1;
-  for (int rank = 0; rank < size_; ++rank)
-    shares_[std::size_t(rank)].left.store(tickets::of(phase, share_begin(count, rank), share_begin(count, rank + 1)),
-                                          std::memory_order_release);
+  for (int thread = 0; thread < size_; ++thread)
+    shares_[std::size_t(thread)].left.store(tickets::of(phase, share_begin(count, thread), share_begin(count, thread + 1)),
+                                            std::memory_order_release);
   phase_.store(phase, std::memory_order_release);
   phase_.notify_all();
   help(0, phase);
