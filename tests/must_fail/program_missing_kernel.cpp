@@ -1,4 +1,4 @@
-// error: missing_kernel<.*at_node<2>.*by_layer<.*dense<4, .*twice>.*for_operation<.*twice>.*on_backend<.*cpu
+// error: missing_kernel<.*at_node<2>.*by_layer<.*dense<4, .*twice>.*for_operation<.*twice>.*on_backend<.*cpu>.*because<.*an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own
 // whole program
 #include <strata/strata.hpp>
 

@@ -223,6 +223,36 @@ TEST_CASE("no layer hides a nan pixel") {
     CHECK(text == "epoch 1, step 1: the loss is nan, because element 70 of the input of sample 7 is nan");
 }
 
+namespace {
+/// Its rule takes an array of state, which slots() does not count.
+struct forgetful {
+  static constexpr auto name = "forgetful";
+  learning_rate_schedule learning_rate = 1e-2;
+  double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
+
+  static int slots() { return 0; }
+  static void validate() {}
+  template <class T>
+  struct rule {
+    static constexpr int slots = 1;
+    template <class V>
+    void operator()(V& weight, reduced_gradient<V> gradient, V& speed) const {
+      speed = gradient.value();
+      weight -= speed;
+    }
+  };
+  template <class T>
+  static void with_rule(long, double, auto&& f) {
+    f(rule<T>{});
+  }
+};
+}  // namespace
+
+TEST_CASE("an optimizer whose rule takes other slots than it keeps is refused") {
+  CHECK(error_of([] { trainer bad{net{}, forgetful{}, sparse_categorical_crossentropy{}}; }) ==
+        "forgetful: slots() is 0, but its rule takes 1 arrays of state");
+}
+
 TEST_CASE("a learning rate that is too high is named") {
   const clouds data(48);
   trainer model{net{}, sgd{.learning_rate = 1e30}, sparse_categorical_crossentropy{}};

@@ -39,6 +39,17 @@ struct parameter {
   bool frozen = false;
 };
 
+namespace detail {
+template <class Op>
+inline constexpr bool has_parameters_in_an_array = true;
+template <class Op>
+  requires requires(shape in) { Op::parameters(in); }
+inline constexpr bool has_parameters_in_an_array<Op> = requires(shape in, parameter one) {
+  Op::parameters(in).size();
+  one = Op::parameters(in)[0];
+};
+}  // namespace detail
+
 /// Has one input or, for a join, several. Optional members:
 ///   `parameters(shape in)` -> std::array<parameter, N>
 ///   `static constexpr bool whole_batch = true`  it needs statistics of the whole global batch (batch normalisation)
@@ -58,12 +69,15 @@ struct parameter {
 template <class Op>
 concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
-} && (requires(shape one) { { Op::output_shape(one) } -> std::convertible_to<expected_shape>; } ||
+} && detail::has_parameters_in_an_array<Op> && (requires(shape one) { { Op::output_shape(one) } -> std::convertible_to<expected_shape>; } ||
       requires(std::span<const shape> many) { { Op::output_shape(many) } -> std::convertible_to<expected_shape>; });
 
 inline constexpr reason operations_have_a_name{"an operation has a static member name"};
 inline constexpr reason operations_have_output_shape_of_the_shape_of_their_input{
     "an operation has output_shape(shape), and a join output_shape(std::span<const shape>), which return an expected_shape"};
+
+inline constexpr reason operations_have_parameters_in_a_std_array{
+    "parameters(shape) of an operation returns a std::array of parameter"};
 
 namespace detail {
 template <class T>
@@ -76,6 +90,9 @@ template <class Op>
 inline constexpr const reason& lacking_of_operation = operations_have_a_name;
 template <named Op>
 inline constexpr const reason& lacking_of_operation<Op> = operations_have_output_shape_of_the_shape_of_their_input;
+template <named Op>
+  requires(!has_parameters_in_an_array<Op>)
+inline constexpr const reason& lacking_of_operation<Op> = operations_have_parameters_in_a_std_array;
 }  // namespace detail
 
 template <class Op>
@@ -150,17 +167,9 @@ constexpr auto multiply_adds_of() -> long (*)(shape) {
 template <class Op>
 constexpr int write_parameters_of(shape in, parameter* out) {
   const auto owned = parameters_of<Op>(in);
-  constexpr bool is_array = requires {
-    owned.size();
-    out[0] = owned[0];
-  };
-  static_assert(is_array, "parameters(shape) of an operation returns a std::array of parameter");
-  if constexpr (is_array) {
-    static_assert(owned.size() <= max_parameters);
-    for (int i = 0; i < int(owned.size()); ++i) out[i] = owned[std::size_t(i)];
-    return int(owned.size());
-  }
-  return 0;
+  static_assert(owned.size() <= max_parameters);
+  for (int i = 0; i < int(owned.size()); ++i) out[i] = owned[std::size_t(i)];
+  return int(owned.size());
 }
 }  // namespace detail
 

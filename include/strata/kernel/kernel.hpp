@@ -136,29 +136,29 @@ struct kernel_code {
   std::shared_ptr<const void> (*prepare)(Queue, const operands<T>&, bool) = nullptr;
 };
 
+/// Whether a kernel has the functions that it must have.
+template <class K, class T, class Queue>
+inline constexpr bool has_passes = K::only_infers || requires(kernel_code<T, Queue> c) {
+  c.forward = &K::forward;
+  c.backward = &K::backward;
+};
+template <class T, class Queue>
+inline constexpr bool has_passes<void, T, Queue> = true;
+
 template <class K, class T, class Queue>
 constexpr kernel_code<T, Queue> make_code() {
   kernel_code<T, Queue> c;
-  if constexpr (!std::is_void_v<K>) {  // void: `compiled` has reported the missing kernel
-    constexpr bool has_its_functions = K::only_infers || requires {
-      c.forward = &K::forward;
-      c.backward = &K::backward;
-    };
-    static_assert(
-        has_its_functions,
-        "a kernel has forward(const operands<T>&) and backward(const operands<T>&), which are static and return nothing");
-    if constexpr (has_its_functions) {
-      if constexpr (!K::only_infers) c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
-      if constexpr (requires { &K::infer; }) c.infer = &K::infer;
-      if constexpr (requires { &K::forward_backward; }) c.forward_backward = &K::forward_backward;
-      if constexpr (requires { &K::backward_into; }) c.backward_into = &K::backward_into;
-      if constexpr (requires { &K::derive; }) c.derive = &K::derive;
-      if constexpr (requires { &K::prepare; }) c.prepare = &K::prepare;
-      if constexpr (requires { &K::collect; }) {
-        c.collect = &K::collect;
-        c.collect_backward = &K::collect_backward;
-        c.update_state = &K::update_state;
-      }
+  if constexpr (!std::is_void_v<K> && has_passes<K, T, Queue>) {  // otherwise `compiled` has reported it
+    if constexpr (!K::only_infers) c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
+    if constexpr (requires { &K::infer; }) c.infer = &K::infer;
+    if constexpr (requires { &K::forward_backward; }) c.forward_backward = &K::forward_backward;
+    if constexpr (requires { &K::backward_into; }) c.backward_into = &K::backward_into;
+    if constexpr (requires { &K::derive; }) c.derive = &K::derive;
+    if constexpr (requires { &K::prepare; }) c.prepare = &K::prepare;
+    if constexpr (requires { &K::collect; }) {
+      c.collect = &K::collect;
+      c.collect_backward = &K::collect_backward;
+      c.update_state = &K::update_state;
     }
   }
   return c;

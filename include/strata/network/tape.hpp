@@ -179,7 +179,9 @@ inline constexpr bool is_on<on<Device, Items...>> = true;
 /// Why an item is none of these.
 template <class Item>
 constexpr const reason& why_no_layer() {
-  if constexpr (named<Item>)
+  if constexpr (!has_parameters_in_an_array<Item>)
+    return operations_have_parameters_in_a_std_array;
+  else if constexpr (named<Item>)
     return layers_have_operations_and_operations_have_output_shape;
   else if constexpr (requires { typename Item::operations; })
     return layers_have_a_name;

@@ -19,6 +19,8 @@ template <class Where, class Who, class What, class Backend, class... Why>
 struct missing_kernel;
 inline constexpr reason an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own{
     "an activation has the static members value, derivative, uses_input and uses_output, or a kernel of its own"};
+inline constexpr reason a_kernel_has_static_forward_and_backward_of_const_operands{
+    "a kernel has forward(const operands<T>&) and backward(const operands<T>&), which are static and return nothing"};
 inline constexpr reason an_element_wise_join_has_value_and_gradients_or_a_kernel_of_its_own{
     "an element-wise join has the static members value and gradients, or a kernel of its own"};
 
@@ -214,13 +216,30 @@ inline constexpr auto code_table = []<int... G>(std::integer_sequence<int, G...>
       code_of<typename detail::kernel_in_program<Program, Backend, G, Why>::type, T, queue>...};
 }(std::make_integer_sequence<int, plan_of<Program, Backend, Why>.group_count>{});
 
+namespace detail {
 template <class Program, class Backend>
-inline constexpr int first_without_kernel = [] {
+inline constexpr int first_missing_kernel = [] {
   const auto& p = plan_of<Program, Backend>;
   for (int g = 0; g < p.group_count; ++g)
     if (!p.groups[g].kernel.exists) return p.groups[g].first;
   return -1;
 }();
+template <class Program, class Backend>
+inline constexpr int first_half_kernel = []<int... G>(std::integer_sequence<int, G...>) {
+  using T = typename Program::value_type;
+  using queue = typename device_of<Backend>::queue;
+  constexpr bool is_whole[] = {has_passes<kernel_at<Program, Backend, G>, T, queue>...};
+  for (const int g : {G...})
+    if (!is_whole[g]) return plan_of<Program, Backend>.groups[g].first;
+  return -1;
+}(std::make_integer_sequence<int, plan_of<Program, Backend>.group_count>{});
+}  // namespace detail
+
+/// The first node without a kernel, or with one that lacks a function; -1: none.
+template <class Program, class Backend>
+inline constexpr int first_without_kernel =
+    detail::first_missing_kernel<Program, Backend> >= 0 ? detail::first_missing_kernel<Program, Backend>
+                                                        : detail::first_half_kernel<Program, Backend>;
 
 namespace detail {
 /// no_complaint, or what a backend says about a program besides.
@@ -229,9 +248,11 @@ struct backend_verdict {
   using type = no_complaint;
 };
 
-template <class Operation>
+template <class Operation, bool HasOne>
 constexpr auto what_makes_a_kernel() {
-  if constexpr (requires { typename Operation::is_activation; })
+  if constexpr (HasOne)
+    return type_list<because<a_kernel_has_static_forward_and_backward_of_const_operands>>{};
+  else if constexpr (requires { typename Operation::is_activation; })
     return type_list<because<an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own>>{};
   else if constexpr (requires { requires Operation::is_elementwise_join; })
     return type_list<because<an_element_wise_join_has_value_and_gradients_or_a_kernel_of_its_own>>{};
@@ -245,7 +266,7 @@ struct kernel_verdict {
   static missing_kernel<at_node<Node>, by_layer<typename failed::layer>, for_operation<typename failed::operation>,
                         on_backend<Backend>, Why...>
       with(type_list<Why...>);
-  using type = decltype(with(what_makes_a_kernel<typename failed::operation>()));
+  using type = decltype(with(what_makes_a_kernel<typename failed::operation, (first_missing_kernel<Program, Backend> < 0)>()));
 };
 template <class Program, class Backend>
 struct kernel_verdict<Program, Backend, -1> {
