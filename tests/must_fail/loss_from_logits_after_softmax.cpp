@@ -1,4 +1,4 @@
-// error: prediction_mismatch<.*the_network_ends_with<.*dense<10.*the_loss_is<.*sparse_categorical_crossentropy.*because<.*leave_out_the_activation_or_from_logits_or_allow_it_by_activation_linear>
+// error: prediction_mismatch<.*the_network_ends_with<.*dense<10.*the_loss_is<.*sparse_categorical_crossentropy.*because<.*applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear>
 // whole program
 #include <strata/strata.hpp>
 

@@ -85,14 +85,18 @@ concept named = requires {
   { T::name } -> std::convertible_to<const char*>;
 };
 
+template <class Op>
+constexpr const reason& why_no_operation() {
+  if constexpr (!named<Op>)
+    return operations_have_a_name;
+  else if constexpr (!has_parameters_in_an_array<Op>)
+    return operations_have_parameters_in_a_std_array;
+  else
+    return operations_have_output_shape_of_the_shape_of_their_input;
+}
 /// The member that an incomplete operation lacks.
 template <class Op>
-inline constexpr const reason& lacking_of_operation = operations_have_a_name;
-template <named Op>
-inline constexpr const reason& lacking_of_operation<Op> = operations_have_output_shape_of_the_shape_of_their_input;
-template <named Op>
-  requires(!has_parameters_in_an_array<Op>)
-inline constexpr const reason& lacking_of_operation<Op> = operations_have_parameters_in_a_std_array;
+inline constexpr const reason& lacking_of_operation = why_no_operation<Op>();
 }  // namespace detail
 
 template <class Op>
