@@ -15,6 +15,7 @@ struct connection {
   long pull(T*, std::int64_t) { return 0; }
   void pull_rows(std::span<const std::uint32_t>, T*) {}
   long push(pushed_gradient<T>&, T*) { return 0; }
+  void announce_error(const std::string&) {}
 };
 #ifdef TWIN
 using net = sequential<input<8>, dense<4>, layer_norm<>, activation<relu>, dense<3, softmax>>;

@@ -27,8 +27,8 @@ inline void copy_averages(const model_view& model) {
 template <class Trainer>
 void take_averages(Trainer& model) {
   using program = typename Trainer::program_type;
-  static_assert(averaging_optimizer<typename program::optimizer>,
-                "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
+  constexpr bool has_averages = averaging_optimizer<typename program::optimizer>;  // clang++ would explain a concept
+  static_assert(has_averages, "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
   auto& executor = model.executor();
   static_assert(slot_executor<decltype(executor)> || slot_collecting_executor<decltype(executor)>,
                 "take_averages: parameter servers keep the averages, and do not send them");
