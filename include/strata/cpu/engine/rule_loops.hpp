@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <strata/concepts/device.hpp>
 #include <strata/concepts/optimizer.hpp>
+#include <strata/cpu/engine/elementwise_of_vectors.hpp>
 #include <strata/cpu/engine/sum_leaves.hpp>
 #include <strata/cpu/simd/vector_math.hpp>
 #include <strata/kernel/gradient_sink.hpp>
@@ -14,26 +15,6 @@
 namespace strata {
 
 namespace detail {
-
-/// What rules of optimizers call, for vectors of T.
-template <class T>
-struct elementwise_of_vector {
-  using V = simd::vec<T>;
-  static V all_zeros() { return simd::broadcast(T(0)); }
-  static V square_root(V x) { return simd::sqrt<T>(x); }
-  static V rounded(V x) {
-    simd::keep(x);
-    return x;
-  }
-  template <class U>
-  static V power(V x, U exponent) {
-    return simd::exp<U>(exponent * simd::log<U>(x));
-  }
-};
-template <>
-struct elementwise<simd::vec<float>> : elementwise_of_vector<float> {};
-template <>
-struct elementwise<simd::vec<double>> : elementwise_of_vector<double> {};
 
 /// Other cores have just read the weights, so a store must wait until their copies of the cache line are invalidated. The update
 /// requests lines this many elements ahead.

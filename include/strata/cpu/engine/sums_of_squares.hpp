@@ -2,9 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <strata/cpu/engine/elementwise_of_vectors.hpp>
 #include <strata/cpu/simd/doubles.hpp>
 #include <strata/network/parameter_ranges.hpp>
-#include <strata/optimizers/elementwise.hpp>
 
 namespace strata {
 
