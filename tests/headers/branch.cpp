@@ -1,5 +1,6 @@
-// Goes into clang++ with LD_PRELOAD. Where the compiler looks for a file of the folder $STRATA_BRANCHES, it becomes two processes:
-// the new one finds the file, compiles on, and ends. If it has no error, the file is removed. The old one then does not find it.
+// Goes into clang++ with LD_PRELOAD. Where the compiler looks for a file of the folder $STRATA_BRANCHES, it becomes two
+// processes: the new one finds the file, compiles on, and ends. If it has no error, the file is removed. The old one then does
+// not find it.
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>

@@ -301,7 +301,7 @@ TEST_CASE("kernels, copies and waits of a training step") {
   using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
                          dense<64, relu>, dense<10, softmax>>;
   const auto of_cnn = counts_of_a_step<cnn>();
-  CHECK(of_cnn.kernels <= 8);
+  CHECK(of_cnn.kernels <= 10);  // two of them add up the parts of the gradients of kernels
   CHECK(of_cnn.waits == 1);
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("convolution: strides, dilations, padding") {
       shape{6, 6, 4}>();
 }
 
-TEST_CASE("gradients of kernels with many terms, for one leaf and for many") {
+TEST_CASE("gradients of kernels with many terms, for one leaf and for more than are computed at once") {
   using namespace strata::test;
   have_devices(1);
   const auto compare = []<class Op, shape In>() {

@@ -52,17 +52,14 @@ struct sliding {
   }
 };
 
-/// Threads of a block that computes gradients: two kernels are one launch.
-inline constexpr int threads_of_gradients = 512;
-
 /// What products have in common that make images out of others, a row for each pixel.
-template <class P, class From, class Store, int Columns, int Terms, int Threads>
+template <class P, class From, class Store, int Columns, int Terms>
 struct product_of_images {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
   static constexpr int columns = Columns;
-  using tile = tile_of_many_rows<Columns, Terms, Threads>;
+  using tile = tile_of_many_rows<Columns, Terms>;
   From from;
   const T* w;
   Store to;
@@ -74,8 +71,8 @@ struct product_of_images {
 };
 
 /// To each pixel of the small images: y = window * kernel. One group.
-template <class S, class P, class From, class Store, int Threads = 256>
-struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps * S::channels, Threads> {
+template <class S, class P, class From, class Store>
+struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps * S::channels> {
   using T = typename P::value_type;
   constexpr T a(long, int m, int k) const {
     const int pixel = S::under(m, k / S::channels);
@@ -84,8 +81,8 @@ struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps *
   constexpr T b(long, int k, int n) const { return this->w[k * S::filters + n]; }
 };
 /// To each pixel of the large images, from all windows that have it. One group.
-template <class S, class P, class From, class Store, int Threads = 256>
-struct to_large_images : product_of_images<P, From, Store, S::channels, S::taps * S::filters, Threads> {
+template <class S, class P, class From, class Store>
+struct to_large_images : product_of_images<P, From, Store, S::channels, S::taps * S::filters> {
   using T = typename P::value_type;
   constexpr T a(long, int m, int k) const {
     const int pixel = S::over(m, k / S::filters);
@@ -100,24 +97,30 @@ struct kernel_gradient {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = true;
-  static constexpr int kernel_rows = S::taps * S::channels, columns = S::filters;
-  using tile = tile_of_many_terms<kernel_rows + Bias>;
-  static_assert(tile::threads == threads_of_gradients);
+  static constexpr int kernel_rows = S::taps * S::channels, columns = S::filters, pixels_of_sample = S::small_pixels;
+  using tile = tile_of_many_terms<kernel_rows + Bias, columns>;
+  /// Elements for the sums of the parts of a leaf.
+  static constexpr long size_of_parts() {
+    const int parts = most_parts<kernel_gradient>(kernel_rows + Bias);
+    return parts == 1 ? 0 : long{parts} * (kernel_rows + Bias) * columns;
+  }
   Large large;
   Small small;
   gradient_place<T> dw, db;
   rows_of_leaves samples;
+  int first_leaf = 0;  // z is counted from here
 
   constexpr int rows() const { return kernel_rows + Bias; }
-  constexpr int terms(long leaf) const { return int(samples.size(leaf)) * S::small_pixels; }
-  constexpr int first_pixel(long leaf) const { return int(samples.begin(leaf)) * S::small_pixels; }
-  constexpr T a(long leaf, int m, int k) const {
+  constexpr int terms(long z) const { return int(samples.size(first_leaf + z)) * S::small_pixels; }
+  constexpr int first_pixel(long z) const { return int(samples.begin(first_leaf + z)) * S::small_pixels; }
+  constexpr T a(long z, int m, int k) const {
     if (m == kernel_rows) return T(1);
-    const int pixel = S::under(first_pixel(leaf) + k, m / S::channels);
+    const int pixel = S::under(first_pixel(z) + k, m / S::channels);
     return pixel < 0 ? T{} : large[long{pixel} * S::channels + m % S::channels];
   }
-  constexpr T b(long leaf, int k, int n) const { return small[long{first_pixel(leaf) + k} * S::filters + n]; }
-  constexpr void store(long leaf, int m, int n, T sum) const {
+  constexpr T b(long z, int k, int n) const { return small[long{first_pixel(z) + k} * S::filters + n]; }
+  constexpr void store(long z, int m, int n, T sum) const {
+    const long leaf = first_leaf + z;
     if (m == kernel_rows ? db.is_wanted() : dw.is_wanted())
       m == kernel_rows ? db.store(leaf, n, sum) : dw.store(leaf, m * S::filters + n, sum);
   }
@@ -204,11 +207,35 @@ void compute_large_images(const queue& q, From small, const T* w, Store to, int 
     for_each_index(q, long{S::pixels(count, S::large_pixels)} * S::channels,
                    to_large_images_in_groups<S, T, From, Store>{small, w, to});
 }
+/// Leaves whose parts scratch memory has room for; more of them are computed one group after the other.
+inline constexpr int leaves_in_parts = 16;
+
+template <class KernelGradient>
+inline constexpr int scratch_of_parts = int(leaves_in_parts * KernelGradient::size_of_parts());
+template <conv_settings S, class At, class P, class Dz>
+constexpr int scratch_of_convolution() {
+  if constexpr (S.groups == 1)
+    return scratch_of_parts<kernel_gradient<At, P, const typename P::value_type*, Dz, S.bias>>;
+  else
+    return 0;
+}
+
 /// The gradients of kernel and bias, leaf by leaf, and along with them those of the input.
-template <class Kernel, class Input>
-void compute_gradients(const queue& q, const Kernel& of_kernel, const Input& of_input) {
-  launch_together(q, products(of_kernel.dw.is_wanted() || of_kernel.db.is_wanted() ? of_kernel.samples.leaves : 0, of_kernel),
-                  products(of_input.to.is_wanted() ? 1 : 0, of_input));
+template <class KernelGradient, class InputGradient, class T>
+void compute_gradients(const queue& q, KernelGradient of_kernel, const InputGradient& of_input, T* scratch) {
+  const auto for_input = products(of_input.to.is_wanted() ? 1 : 0, of_input);
+  if (!of_kernel.dw.is_wanted() && !of_kernel.db.is_wanted()) return machine::launch(q, for_input);
+  const auto parts = parts_of(of_kernel, int(of_kernel.samples.capacity) * KernelGradient::pixels_of_sample);
+  const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : leaves_in_parts;
+  for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {
+    const int count = std::min(leaves - of_kernel.first_leaf, at_once);
+    const auto for_kernel = products(count, of_kernel, parts, scratch);
+    if (of_kernel.first_leaf == 0)
+      launch_together(q, for_kernel, for_input);
+    else
+      machine::launch(q, for_kernel);
+    add_parts(q, count, of_kernel, parts, scratch);
+  }
 }
 template <class S, class Large, class Small, class T>
 void compute_kernel_gradient_in_groups(const queue& q, Large large, Small small, gradient_place<T> dw, rows_of_leaves rows) {
@@ -224,9 +251,8 @@ void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
   const auto rows = rows_of_leaves::of(o);
   if constexpr (S.groups == 1) {
-    compute_gradients(
-        q, kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows},
-        to_large_images<At, P, Dz, place, threads_of_gradients>{{dz, o.w[0], dx, At::pixels(o.count, At::large_pixels)}});
+    compute_gradients(q, kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows},
+                      to_large_images<At, P, Dz, place>{{dz, o.w[0], dx, At::pixels(o.count, At::large_pixels)}}, o.scratch);
   } else {
     compute_kernel_gradient_in_groups<At>(q, o.x[0], dz, dw, rows);
     if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
@@ -240,6 +266,7 @@ struct convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = sliding<convolution<S>::vertical(In), convolution<S>::horizontal(In), In[2], S.filters, S.groups>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
+  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before<A, T>>();
 
   static void forward(queue q, const operands<T>& o) {
     compute_small_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
@@ -317,6 +344,7 @@ struct pooled_convolution_kernel : kernel_defaults {
   using windows = pooled_windows<at>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int saved = windows::count * S.filters;
+  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before_pooling<at, A, T>>();
 
   static void forward(queue q, const operands<T>& o) { run(q, o, o.saved); }
   static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }
@@ -347,7 +375,9 @@ struct transposed_convolution_kernel : kernel_defaults {
   static constexpr shape Out = S.output(In);
   using backwards = convolution<S.backwards(In)>;
   using at = sliding<backwards::vertical(Out), backwards::horizontal(Out), S.filters, In[2], 1>;
+  using kernel_sums = kernel_gradient<at, P, gradient_before<A, T>, const T*, false>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
+  static constexpr int scratch = scratch_of_parts<kernel_sums>;
 
   static void forward(queue q, const operands<T>& o) {
     compute_large_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
@@ -355,11 +385,10 @@ struct transposed_convolution_kernel : kernel_defaults {
   static void backward(queue q, const operands<T>& o) {
     using place = gradient_place<T>;
     const gradient_before<A, T> dz{o.dy, o.y};
-    compute_gradients(q,
-                      kernel_gradient<at, P, gradient_before<A, T>, const T*, false>{
-                          dz, o.x[0], place::of_weight(o, 0), {}, rows_of_leaves::of(o)},
-                      to_small_images<at, P, gradient_before<A, T>, place, threads_of_gradients>{
-                          {dz, o.w[0], place::of_input(o, 0), at::pixels(o.count, at::small_pixels)}});
+    compute_gradients(q, kernel_sums{dz, o.x[0], place::of_weight(o, 0), {}, rows_of_leaves::of(o)},
+                      to_small_images<at, P, gradient_before<A, T>, place>{
+                          {dz, o.w[0], place::of_input(o, 0), at::pixels(o.count, at::small_pixels)}},
+                      o.scratch);
     if constexpr (S.bias)
       store_bias_gradient(q, rows_of_leaves::of(o), dz, place::of_weight(o, 1), S.filters, int(at::large_pixels));
   }

@@ -88,7 +88,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
   static constexpr int at_gradient = padded(halves ? kernel_size / 2 : kernel_size), at_workspace = 2 * at_gradient;
   static constexpr int z_size = halves ? out_size / 2 : is_linear ? 0 : out_size, x_size = halves ? in_size / 2 : in_size;
   static constexpr int saved = halves ? x_size : 0;
-  static constexpr int scratch = at_workspace + floats_for_workspace(dnn_workspace);
+  static constexpr int scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::scratch);
   static constexpr int scratch_per_sample = z_size + x_size;
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {

@@ -2,7 +2,9 @@
 // factors in shared memory.
 // needs: boost_context
 #pragma once
+#include <algorithm>
 #include <bit>
+#include <limits>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
@@ -18,16 +20,25 @@ struct product_tile {
 };
 
 /// Of a product with very many rows.
-template <int Columns, int Terms, int Threads = 256>
+template <int Columns, int Terms>
 struct tile_of_many_rows_at {
   static constexpr int columns = Columns <= 16 ? 16 : Columns <= 32 ? 32 : 64;
-  using type = product_tile<(columns == 16 ? 64 : (Terms > 64 ? 2048 : 4096) / columns), columns, Threads>;
+  using type = product_tile<(columns == 16 ? 64 : (Terms > 64 ? 2048 : 4096) / columns), columns>;
 };
-template <int Columns, int Terms, int Threads = 256>
-using tile_of_many_rows = typename tile_of_many_rows_at<Columns, Terms, Threads>::type;
-/// Of a product with very many terms: small, so that many slices divide them, and of few rows there are many blocks.
-template <int Rows>
-using tile_of_many_terms = product_tile<(Rows <= 16 ? 4 : 32), (Rows <= 16 ? 8 : 16), 512>;
+template <int Columns, int Terms>
+using tile_of_many_rows = typename tile_of_many_rows_at<Columns, Terms>::type;
+/// Of a product with very many terms.
+template <int Rows, int Columns>
+using tile_of_many_terms = product_tile<(Rows <= 16    ? 16
+                                         : Rows <= 128 ? 32
+                                                       : 64),
+                                        (Columns <= 16 ? 16 : 32)>;
+
+/// How a product with many terms is cut into parts, which are added up in their order. A part has tiles of its own, so that more
+/// blocks compute the product.
+struct product_parts {
+  int count = 1, terms = std::numeric_limits<int>::max();  // the last part may have fewer
+};
 
 namespace detail {
 template <class Product>
@@ -38,11 +49,7 @@ struct tiled_code {
   /// Terms that a slice adds up between two barriers. A thread fetches at most 40 bytes meanwhile: with more, so many registers
   /// are necessary that a multiprocessor has room for one block only.
   static constexpr bool has_room_for(int terms) { return (rows + columns) * slices * terms * int(sizeof(value)) <= 40 * threads; }
-  static constexpr int depth_of_slice = has_room_for(16)  ? 16
-                                        : has_room_for(8) ? 8
-                                        : has_room_for(4) ? 4
-                                        : has_room_for(2) ? 2
-                                                          : 1;
+  static constexpr int depth_of_slice = has_room_for(16) ? 16 : has_room_for(8) ? 8 : 4;
   static constexpr int depth = depth_of_slice * slices;
   static constexpr int of_a = rows * depth / threads, of_b = columns * depth / threads;  // elements that a thread fetches
   static_assert(of_a * threads == rows * depth && of_b * threads == columns * depth);
@@ -55,6 +62,8 @@ struct tiled_code {
   };
   Product product;
   int row_tiles, column_tiles;
+  product_parts parts = {};
+  value* sums_of_parts = nullptr;  // where there are several: (product, part, row, column)
 
   /// Elements of the next tiles, on their way from memory while those of the last ones are multiplied.
   struct fetched {
@@ -65,29 +74,31 @@ struct tiled_code {
   static constexpr int row_of(int i) { return Product::rows_are_neighbours ? i % rows : i / depth; }
   static constexpr int term_of(int i) { return Product::rows_are_neighbours ? i / rows : i % depth; }
 
-  STRATA_DEVICE void fetch(fetched& next, int t, long z, int row, int column, int first, int terms) const {
+  STRATA_DEVICE void fetch(fetched& next, int t, long z, int row, int column, int first, int end) const {
     for (int j = 0; j < of_a; ++j) {
       const int i = t + j * threads, m = row + row_of(i), k = first + term_of(i);
-      next.a[j] = m < product.rows() && k < terms ? product.a(z, m, k) : value{};
+      next.a[j] = m < product.rows() && k < end ? product.a(z, m, k) : value{};
     }
     for (int j = 0; j < of_b; ++j) {
       const int i = t + j * threads, n = column + i % columns, k = first + i / columns;
-      next.b[j] = n < Product::columns && k < terms ? product.b(z, k, n) : value{};
+      next.b[j] = n < Product::columns && k < end ? product.b(z, k, n) : value{};
     }
   }
   static constexpr value rounded(value x) { return rounded_operand<typename Product::precision>(x); }
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
     const int tiles = row_tiles * column_tiles;
-    const long z = l.block() / tiles;
-    const int within = int(l.block() % tiles), row = within / column_tiles * rows, column = within % column_tiles * columns;
-    const int terms = product.terms(z);
+    const long z = l.block() / tiles / parts.count;
+    const int part = int(l.block() / tiles % parts.count), within = int(l.block() % tiles);
+    const int row = within / column_tiles * rows, column = within % column_tiles * columns;
+    const int terms = product.terms(z), begin = part * parts.terms;
+    const int end = terms - begin < parts.terms ? terms : begin + parts.terms;
     const int t = l.thread(), slice = t / tile::threads_of_slice, in_slice = t % tile::threads_of_slice;
     const int down = in_slice / (columns / 4) * 4, across = in_slice % (columns / 4) * 4;
     value sum[4][4] = {};
     fetched next;
-    if (terms > 0) fetch(next, t, z, row, column, 0, terms);
-    for (int k = 0; k < terms; k += depth) {
+    if (begin < end) fetch(next, t, z, row, column, begin, end);
+    for (int k = begin; k < end; k += depth) {
       for (int j = 0; j < of_a; ++j) {
         const int i = t + j * threads;
         memory.now.a[term_of(i)][row_of(i)] = rounded(next.a[j]);
@@ -97,7 +108,7 @@ struct tiled_code {
         memory.now.b[i / columns][i % columns] = rounded(next.b[j]);
       }
       l.barrier();
-      if (k + depth < terms) fetch(next, t, z, row, column, k + depth, terms);
+      if (k + depth < end) fetch(next, t, z, row, column, k + depth, end);
       for (int d = slice * depth_of_slice; d < (slice + 1) * depth_of_slice; ++d)
         for (int i = 0; i < 4; ++i)
           for (int j = 0; j < 4; ++j) sum[i][j] += memory.now.a[d][down + i] * memory.now.b[d][across + j];
@@ -116,19 +127,39 @@ struct tiled_code {
     if (slice == 0)
       for (int j = 0; j < 4; ++j) {
         const value of_column[4] = {sum[0][j], sum[1][j], sum[2][j], sum[3][j]};
-        store(z, row + down, column + across + j, of_column);
+        store(z, part, row + down, column + across + j, of_column);
       }
   }
 
  private:
   /// Four elements of a column.
-  STRATA_DEVICE void store(long z, int m, int n, const value (&sums)[4]) const {
+  STRATA_DEVICE void store(long z, int part, int m, int n, const value (&sums)[4]) const {
     if (m >= product.rows() || n >= Product::columns) return;
     if constexpr (requires { product.store_rows(z, m, n, sums); }) {
       product.store_rows(z, m, n, sums);
     } else {
-      for (int i = 0; i < 4 && m + i < product.rows(); ++i) product.store(z, m + i, n, sums[i]);
+      for (int i = 0; i < 4 && m + i < product.rows(); ++i)
+        if (parts.count == 1)
+          product.store(z, m + i, n, sums[i]);
+        else
+          sums_of_parts[((z * parts.count + part) * product.rows() + m + i) * Product::columns + n] = sums[i];
     }
+  }
+};
+
+/// Adds up the parts of products, in their order.
+template <class Product>
+struct sum_of_parts {
+  using value = typename Product::precision::value_type;
+  Product product;
+  const value* from;
+  int parts;
+
+  constexpr void operator()(long i) const {
+    const long size = long{product.rows()} * Product::columns, z = i / size, at = i % size;
+    value sum{};
+    for (int part = 0; part < parts; ++part) sum += from[(z * parts + part) * size + at];
+    product.store(z, int(at / Product::columns), int(at % Product::columns), sum);
   }
 };
 }  // namespace detail
@@ -152,6 +183,39 @@ auto products(long count, const Product& product) {
 template <class Product>
 void for_each_product(const queue& q, long count, const Product& product) {
   machine::launch(q, products(count, product));
+}
+
+/// At most so many parts has a product with so many rows at most: they have about 128 tiles.
+template <class Product>
+constexpr int most_parts(int rows) {
+  using tile = typename Product::tile;
+  const int tiles = (rows + tile::rows - 1) / tile::rows * ((Product::columns + tile::columns - 1) / tile::columns);
+  return std::max(128 / tiles, 1);
+}
+/// The parts of each product: all but the last have 512 terms or more. They follow from the tile and from `most_terms` of a
+/// product, not from the number of products.
+template <class Product>
+constexpr product_parts parts_of(const Product& product, int most_terms) {
+  constexpr int depth = detail::tiled_code<Product>::depth;
+  const int wanted = std::clamp(most_terms / 512, 1, most_parts<Product>(product.rows()));
+  const int terms = ((most_terms + wanted - 1) / wanted + depth - 1) / depth * depth;
+  return {std::max((most_terms + terms - 1) / terms, 1), terms};
+}
+/// The same products in parts, which add_parts has to follow. sums: of count * parts.count * rows * columns elements.
+template <class Product>
+auto products(long count, const Product& product, product_parts parts, typename Product::precision::value_type* sums) {
+  auto all = products(count, product);
+  if (parts.count > 1) {
+    all.code.parts = parts, all.code.sums_of_parts = sums;
+    all.blocks *= parts.count;
+  }
+  return all;
+}
+template <class Product>
+void add_parts(const queue& q, long count, const Product& product, product_parts parts,
+               const typename Product::precision::value_type* sums) {
+  if (parts.count > 1)
+    for_each_index(q, count * product.rows() * Product::columns, detail::sum_of_parts<Product>{product, sums, parts.count});
 }
 
 }  // namespace strata::machine
