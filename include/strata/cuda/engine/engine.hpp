@@ -10,12 +10,17 @@
 #include <optional>
 #include <span>
 #include <strata/concepts/engine.hpp>
-#include <strata/cuda/engine/batch_slots.hpp>
+#include <strata/cuda/engine/device_group.hpp>
 #include <strata/cuda/engine/device_numbers.hpp>
+#include <strata/cuda/engine/engine_device.hpp>
+#include <strata/cuda/engine/epoch_totals.hpp>
+#include <strata/cuda/engine/host_copy.hpp>
 #include <strata/cuda/engine/kept_samples.hpp>
+#include <strata/cuda/engine/memory_need.hpp>
 #include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/nccl_sums.hpp>
 #include <strata/cuda/engine/options.hpp>
+#include <strata/cuda/engine/prepared_kernels.hpp>
 #include <strata/cuda/engine/totals.hpp>
 #include <strata/cuda/engine/update.hpp>
 #include <strata/cuda/kernels/kernels.hpp>
@@ -45,14 +50,7 @@ class cuda_engine {
   template <purpose Why>
   using work = workspace<Program, cuda, Why>;
 
-  using totals_kernel = machine::add_totals<Program>;
-  using totals_grid = machine::grid<machine::detail::one_thread_each<totals_kernel>>;
-
-  /// What changes from step to step.
-  struct numbers {
-    update_numbers<T> update;
-    philox random[plan.group_count];  // of each group
-  };
+  using totals_grid = typename epoch_totals<Program>::grid;
 
   static constexpr std::size_t most_graphs = 32;
   static constexpr long most_together = 1024;  // steps
@@ -68,53 +66,36 @@ class cuda_engine {
     machine::graph work;
   };
 
-  /// One device: its arrays, and its part of the step at hand.
-  struct replica {
-    int number;  // among those of this process
-    cuda_device on;
-    machine::queue queue = on.make_queue();
-    buffer<T> weights, slots;
-    buffer<T> gradients;  // of its leaves, one after the other
-    buffer<T> others;     // copies of the gradients of other devices
-    buffer<double> statistics, sums;
+  /// One device: it computes some leaves of a batch.
+  struct replica : engine_device<Program, cuda> {
+    using base = engine_device<Program, cuda>;
+    using base::on, base::context, base::batch;
+
+    buffer<T> others;  // copies of the gradients of other devices
+    buffer<double> statistics;
     buffer<double> all_sums;  // copies of those of all devices, if there are several
-    cuda_update<T> update;
-    batch_slots<T, numbers> batches;
     work<purpose::training> training;
     work<inferring> inference;
-    step_context<T, cuda_device> context;
-
-    leaf_range own;    // leaves of the batch
-    samples<T> batch;  // those of its leaves, at addresses of the device
-
+    leaf_range own;                             // leaves of the batch
     std::unique_ptr<device_numbers<T>> reader;  // for an observer that reads numbers
-
     kept_samples kept;
     machine::stored_batch<T> stored;  // the batch, before it is gathered
     bool is_gathered = true;
-
-    /// What kernels have prepared for a number of samples and leaves.
-    struct prepared_kernels {
-      purpose why;
-      int samples, leaves, capacity;
-      std::vector<std::shared_ptr<const void>> groups;
-    };
-    std::vector<std::unique_ptr<prepared_kernels>> prepared;
+    prepared_kernels prepared;
 
     replica(int number, int index, int slot_count)
-        : number(number),
-          on(index),
-          weights(on.allocate<T>(std::size_t(layout.size))),
-          slots(on.allocate<T>(std::size_t(layout.trainable * slot_count))),
-          statistics(on.allocate<double>(sums_of_leaf::statistics)),
-          update(on, queue, trained.span()),
-          batches(on, queue, ends, truths_of_program<Program>) {}
+        : base(number, index, layout.size, layout.trainable * slot_count, trained.span()),
+          statistics(on.template allocate<double>(sums_of_leaf::statistics)) {}
+    void use_batch(const samples<T>& there) {
+      base::use_batch(there);
+      is_gathered = !there.stored;
+    }
   };
 
   leaf_schedule<T> leaves_;
-  std::vector<double> host_sums_, penalties_, host_totals_;
-  std::vector<std::unique_ptr<replica>> replicas_;  // after the arrays that their queues may still write to
-  buffer<double> totals_;                           // on the first device
+  host_copy sums_, penalties_;
+  epoch_totals<Program> totals_;    // on the first device
+  device_group<replica> replicas_;  // after the arrays that their queues may still write to
   std::vector<step_graph> graphs_;
   /// Of steps whose batches have the same size: what is done with the gradient.
   struct update_of_step {
@@ -126,7 +107,7 @@ class cuda_engine {
   bool is_staged_ = false;         // the step at hand is one of those
   std::optional<update_of_step> update_of_staged_;
   double kept_data_memory_;
-  bool uses_graphs_, sums_are_on_host_ = false, penalties_are_on_host_ = true;
+  bool uses_graphs_;
   kernel_observer* observer_ = nullptr;
   std::vector<trained_group> groups_;  // empty: no layer was ever frozen at run time
   bool sums_by_nccl_;
@@ -144,7 +125,6 @@ class cuda_engine {
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
       : leaves_(policy, ends),
         penalties_(std::size_t(trained.count)),
-        host_totals_(totals_kernel::size),
         kept_data_memory_(o.kept_data_memory),
         uses_graphs_(o.graphs),
         sums_by_nccl_(o.sums_by_nccl) {
@@ -152,14 +132,13 @@ class cuda_engine {
     if (!(o.kept_data_memory >= 0 && o.kept_data_memory <= 1))  // nor nan
       throw_error({"cuda_options::kept_data_memory is ", o.kept_data_memory, ": it is a part of the free memory, 0 to 1"});
     if (sums_by_nccl_) machine::need_nccl();
-    try {
-      for (const int index : o.devices) replicas_.push_back(std::make_unique<replica>(int(replicas_.size()), index, slots));
-    } catch (const out_of_device_memory& e) {
-      throw_exception(out_of_device_memory(e, detail::text_of({". A GPU needs ", arenas(slots)})));
-    }
-    for (const int from : o.devices)
-      for (const int to : o.devices) machine::enable_peer_access(from, to);
-    totals_ = first().on.template allocate<double>(totals_kernel::size);
+    detail::or_name_need(
+        [&] {
+          for (const int index : o.devices) replicas_.add(devices(), index, slots);
+        },
+        [&](int) { return ". A GPU needs " + arenas(slots); });
+    replicas_.enable_peer_access();
+    totals_.allocate(first().on);
   }
 
   /// Throws strata::error for an observer that reads numbers as if they were in host memory.
@@ -168,7 +147,7 @@ class cuda_engine {
     if (reads && !observer->reads_devices())
       throw_error("an observer that reads numbers of layers, but not by their number_reader, needs a strategy on the CPU");
     launch_staged();
-    for (const auto& r : replicas_) r->reader = reads ? std::make_unique<device_numbers<T>>(r->on, r->queue) : nullptr;
+    for (replica& r : replicas_) r.reader = reads ? std::make_unique<device_numbers<T>>(r.on, r.queue) : nullptr;
     observer_ = observer;
   }
   void freeze(std::span<const bool> slots) {
@@ -176,10 +155,10 @@ class cuda_engine {
     const auto ranges = trained_ranges(layout, slots);
     groups_ = trained_groups(plan, layout_of<typename Program::items>, slots);
     drop_graphs();
-    for (const auto& r : replicas_) {
-      r->update.set_ranges(ranges.span());
-      r->prepared.clear();      // other gradients are wanted
-      clear(*r, r->gradients);  // no kernel stores those of frozen parameters
+    for (replica& r : replicas_) {
+      r.update.set_ranges(ranges.span());
+      r.prepared.clear();    // other gradients are wanted
+      r.clear(r.gradients);  // no kernel stores those of frozen parameters
     }
   }
 
@@ -188,7 +167,7 @@ class cuda_engine {
   /// Joins the devices of this process to those of all: they are the ranks from `rank` on of `ranks`.
   void connect(const machine::nccl_id& group, int rank, int ranks, std::vector<gradient_bucket> buckets, nccl_watch watch) {
     std::vector<int> indices;
-    for (const auto& r : replicas_) indices.push_back(r->on.index());
+    for (replica& r : replicas_) indices.push_back(r.on.index());
     nccl_ = nullptr;
     nccl_ = std::make_unique<nccl_sums<T>>(indices, group, rank, ranks, std::move(buckets), layout.trainable, std::move(watch));
     begin_sums();  // a step may be under way
@@ -200,13 +179,13 @@ class cuda_engine {
     requires(ends.input_count == 1 && ends.output_count == 1)
   {
     release_samples();
-    for (const auto& r : replicas_) {
-      const int device = r->on.index();
-      const auto copies = std::ranges::count(replicas_, device, [](const auto& other) { return other->on.index(); });
+    for (replica& r : replicas_) {
+      const int device = r.on.index();
+      const auto copies = std::ranges::count(replicas_, device, [](const replica& other) { return other.on.index(); });
       if (double(copies) * double(set.bytes()) > kept_data_memory_ * double(machine::free_memory(device))) return false;
     }
     try {
-      for (const auto& r : replicas_) r->kept.keep(r->on, r->queue, set);
+      for (replica& r : replicas_) r.kept.keep(r.on, r.queue, set);
       grow_steps();
     } catch (const out_of_device_memory&) {
       release_samples();
@@ -216,10 +195,10 @@ class cuda_engine {
   }
   void release_samples() {
     launch_staged();
-    for (const auto& r : replicas_) {
-      if (r->kept.empty()) continue;
+    for (replica& r : replicas_) {
+      if (r.kept.empty()) continue;
       drop_graphs();
-      r->kept = {};
+      r.kept = {};
     }
   }
 
@@ -229,12 +208,12 @@ class cuda_engine {
   void read_parameters(std::span<T> to) { read(first().weights, to); }
   void write_parameters(std::span<const T> from) {
     launch_staged();
-    for (const auto& r : replicas_) r->on.copy_to_device(r->queue, from, r->weights.data());
+    for (replica& r : replicas_) r.write(from, r.weights.data());
   }
   void read_slots(std::span<T> to) { read(first().slots, to); }
   void write_slots(std::span<const T> from) {
     launch_staged();
-    for (const auto& r : replicas_) r->on.copy_to_device(r->queue, from, r->slots.data());
+    for (replica& r : replicas_) r.write(from, r.slots.data());
   }
 
   int prepare(int batch, purpose why, int processes) {
@@ -242,10 +221,8 @@ class cuda_engine {
     if (most.leaves == 0) return 0;
     launch_staged();
     try {
-      allocate(most, batch, why, processes);
-    } catch (const out_of_device_memory& e) {
-      leaves_.forget();
-      throw_exception(out_of_device_memory(e, needed(most, batch, why, processes)));
+      detail::or_name_need([&] { allocate(most, batch, why, processes); },
+                           [&](int) { return needed(most, batch, why, processes); });
     } catch (...) {
       leaves_.forget();
       throw;
@@ -257,12 +234,12 @@ class cuda_engine {
     const batch_division most = leaves_.most_of_one(processes);
     const int leaves = share(most.leaves), rows = rows_to_train(most);
     drop_graphs();
-    for (const auto& r : replicas_) {
-      grow(*r, r->gradients, std::size_t(leaves) * std::size_t(layout.trainable));
-      grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
-      if (replicas_.size() > 1) grow(*r, r->all_sums, std::size_t(most.leaves) * sums_of_leaf::size);
-      r->batches.grow(rows);
-      r->training.prepare(r->on, rows, rows);
+    for (replica& r : replicas_) {
+      r.grow(r.gradients, std::size_t(leaves) * std::size_t(layout.trainable));
+      r.grow(r.sums, std::size_t(leaves) * sums_of_leaf::size);
+      if (replicas_.size() > 1) r.grow(r.all_sums, std::size_t(most.leaves) * sums_of_leaf::size);
+      r.batches.grow(rows);
+      r.training.prepare(r.on, rows, rows);
     }
     grow_steps();
   }
@@ -271,18 +248,18 @@ class cuda_engine {
     is_staged_ = why == purpose::training && batch.stored && together_ > 1 && launches_graphs() && !observer_;
     if (!is_staged_ || batch.count != leaves_.batch().count) launch_staged();
     leaves_.begin(batch, rank, processes);
-    sums_are_on_host_ = false;
-    std::ranges::fill(host_sums_, 0.0);
-    for (const auto& r : replicas_) {
-      r->context = {r->weights.data(), nullptr, r->statistics.data(), double(batch.count), random, r->queue};
+    sums_.outdate();
+    sums_.set_to_zero();
+    for (replica& r : replicas_) {
+      r.context = {r.weights.data(), nullptr, r.statistics.data(), double(batch.count), random, r.queue};
       if (why == purpose::inference) continue;
-      r->context.observer = observer_, r->context.on = &r->on, r->context.reader = r->reader.get();
-      r->context.trained = groups_.empty() ? nullptr : groups_.data();
+      r.context.observer = observer_, r.context.on = &r.on, r.context.reader = r.reader.get();
+      r.context.trained = groups_.empty() ? nullptr : groups_.data();
     }
     share_leaves(leaves_.own());
     if (why == purpose::training) place_gradients();
-    for (const auto& r : replicas_) prepare_kernels(*r, why);
-    penalties_are_on_host_ = !layout.has_regularizers();
+    for (replica& r : replicas_) prepare_kernels(r, why);
+    if (layout.has_regularizers()) penalties_.outdate();
   }
   int leaves() const { return leaves_.leaves(); }
 
@@ -316,29 +293,27 @@ class cuda_engine {
 
   double* sums(int l) {
     launch_staged();
-    if (!std::exchange(sums_are_on_host_, true)) {
+    const auto copy = [&](std::span<double> to) {
       if (nccl_)
-        for (const auto& r : replicas_) nccl_->wait(r->queue);  // a copy would wait without end for a process that has ended
-      for (const auto& r : replicas_)
-        r->on.copy_to_host(
-            r->queue, static_cast<const double*>(r->sums.data()),
-            std::span(host_sums_)
-                .subspan(std::size_t(r->own.begin) * sums_of_leaf::size, std::size_t(r->own.size()) * sums_of_leaf::size));
-      for (const auto& r : replicas_) nccl_ ? nccl_->wait(r->queue) : r->on.wait(r->queue);
-    }
-    return host_sums_.data() + std::size_t(l) * sums_of_leaf::size;
+        for (replica& r : replicas_) nccl_->wait(r.queue);  // a copy would wait without end for a process that has ended
+      for (replica& r : replicas_)
+        r.read(r.sums.data(),
+               to.subspan(std::size_t(r.own.begin) * sums_of_leaf::size, std::size_t(r.own.size()) * sums_of_leaf::size));
+      for (replica& r : replicas_) wait_for(r);
+    };
+    return sums_.get(copy).data() + std::size_t(l) * sums_of_leaf::size;
   }
   /// Between two segments, if one process has the whole batch: adds up the statistics of all leaves on the devices.
   void add_statistics(int segment, int direction) {
     const kernel_group& g = plan.groups[plan.first_of_segment[segment]];
     const int first = g.statistics + direction * g.kernel.statistics;
-    if (replicas_.size() > 1) wait_for_each_other();
-    for (const auto& r : replicas_)
-      machine::for_each_index(r->queue, g.kernel.statistics,
-                              machine::sum_statistics{sums_of_all_leaves(*r, first), r->statistics.data() + first});
+    if (replicas_.size() > 1) replicas_.wait_for_each_other();
+    for (replica& r : replicas_)
+      machine::for_each_index(r.queue, g.kernel.statistics,
+                              machine::sum_statistics{sums_of_all_leaves(r, first), r.statistics.data() + first});
   }
   void set_statistics(int first, std::span<const double> values) {
-    for (const auto& r : replicas_) r->on.copy_to_device(r->queue, values, r->statistics.data() + first);
+    for (replica& r : replicas_) r.write(values, r.statistics.data() + first);
   }
   /// With NCCL: the sum over all leaves of all processes.
   leaf_gradients<T, cuda_device> gradients() const {
@@ -346,27 +321,26 @@ class cuda_engine {
     return leaves_.template gradients<cuda_device>();
   }
   std::span<const double> penalties() {
-    if (!std::exchange(penalties_are_on_host_, true)) {
-      first().update.read_penalties(penalties_);
-      first().on.wait(first().queue);
-    }
-    return penalties_;
+    return penalties_.get([&](std::span<double> to) {
+      first().update.read_penalties(to);
+      first().wait();
+    });
   }
 
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient) {
-    wait_for_each_other();  // the reduction may have written on the queue of the first
+    replicas_.wait_for_each_other();  // the reduction may have written on the queue of the first
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
-    for (const auto& r : replicas_) r->update.tell_numbers(now);
+    for (replica& r : replicas_) r.update.tell_numbers(now);
     const auto arrays = all_arrays(gradient);
     copy_gradients(gradient, arrays);
-    for (std::size_t i = 0; i < replicas_.size(); ++i)
-      update(*replicas_[i], rules, replicas_[i]->update.told_numbers(), gradient.at(arrays[i].data()), totals_grid{});
+    for (replica& r : replicas_)
+      update(r, rules, r.update.told_numbers(), gradient.at(arrays[std::size_t(r.number)].data()), totals_grid{});
   }
   void update_state() {
-    for (const auto& r : replicas_)
+    for (replica& r : replicas_)
       for (int k = 1; k < plan.segment_count; ++k)
-        pass<purpose::training>(r->context, r->training, sums_of(*r), r->batch, 0)
-            .update_state(plan.first_of_segment[k], r->weights.data());
+        pass<purpose::training>(r.context, r.training, sums_of(r), r.batch, 0)
+            .update_state(plan.first_of_segment[k], r.weights.data());
   }
 
   /// Whether train_at_once can compute the step: unless an observer wants to see each kernel.
@@ -376,8 +350,8 @@ class cuda_engine {
   void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
     const auto gradient = reduction.reduce(gradients(), leaves_.batch().count);
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
-    for (const auto& r : replicas_) r->batches.numbers().update = now;
-    sums_are_on_host_ = false;
+    for (replica& r : replicas_) r.batches.numbers().update = now;
+    sums_.outdate();
     if (!is_staged_) return launch_step({&rules, gradient, all_arrays(gradient)});
     if (staged_ == 0) update_of_staged_ = {&rules, gradient, all_arrays(gradient)};
     if (++staged_ == together_) launch_staged();
@@ -391,17 +365,12 @@ class cuda_engine {
   /// From now on the metric sums of each train_at_once are added to these, as the trainer would add them.
   void begin_totals(const metric_sums<Program>& so_far) {
     launch_staged();
-    std::ranges::fill(host_totals_, 0.0);
-    for (std::size_t k = 0; k < so_far.size(); ++k)
-      host_totals_[2 * k] = so_far[k].sum, host_totals_[2 * k + 1] = so_far[k].count;
-    first().on.copy_to_device(first().queue, std::span<const double>(host_totals_), totals_.data());
+    totals_.begin(first(), so_far);
   }
   totals_of_steps<Program> totals() {
     launch_staged();
     if (nccl_) nccl_->wait(first().queue);  // see sums()
-    first().on.copy_to_host(first().queue, static_cast<const double*>(totals_.data()), std::span(host_totals_));
-    nccl_ ? nccl_->wait(first().queue) : first().on.wait(first().queue);
-    return totals_kernel::read(host_totals_);
+    return totals_.read(first(), [&] { wait_for(first()); });
   }
 
   void measure() {
@@ -412,20 +381,20 @@ class cuda_engine {
     const leaf_range all{0, leaves_.leaves()};
     if (leaves_.own() != all) {  // else begin() has done it
       share_leaves(all);
-      for (const auto& r : replicas_) prepare_kernels(*r, purpose::inference);
+      for (replica& r : replicas_) prepare_kernels(r, purpose::inference);
     }
     for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.predict(); });
     for_each_replica(&replica::inference, [&](replica& r, auto& pass) {  // a copy to pageable memory waits for its queue
       const output_rows<const T> predictions = pass.predictions();
       for (int k = 0; k < ends.output_count; ++k)
-        r.on.copy_to_host(r.queue, predictions.at[k],
-                          std::span(out.at[k] + first_row(r) * ends.outputs[k], std::size_t(r.batch.count * ends.outputs[k])));
+        r.read(predictions.at[k], {out.at[k] + first_row(r) * ends.outputs[k], std::size_t(r.batch.count * ends.outputs[k])});
     });
-    for (const auto& r : replicas_) r->on.wait(r->queue);
+    replicas_.wait();
   }
 
  private:
-  replica& first() const { return *replicas_.front(); }
+  replica& first() { return replicas_[0]; }
+  const replica& first() const { return replicas_[0]; }
   int share(int leaves) const { return (leaves + int(replicas_.size()) - 1) / int(replicas_.size()); }
   long first_row(const replica& r) const { return std::min(leaves_.first_of(r.own.begin), long{leaves_.batch().count}); }
 
@@ -437,25 +406,15 @@ class cuda_engine {
     const int rows = rows_to_train(leaves_.most_of_one(1));
     if (together_ == 1 || first().kept.empty() || !launches_graphs() || first().batches.has_steps(together_, rows)) return;
     drop_graphs();
-    for (const auto& r : replicas_) r->batches.grow_steps(together_, rows);
+    for (replica& r : replicas_) r.batches.grow_steps(together_, rows);
   }
 
   void read(const buffer<T>& from, std::span<T> to) {
     launch_staged();
-    first().on.copy_to_host(first().queue, static_cast<const T*>(from.data()), to);
-    first().on.wait(first().queue);
+    first().read(from.data(), to);
+    first().wait();
   }
-  template <class V>
-  static void clear(replica& r, const buffer<V>& memory) {
-    machine::for_each_index(r.queue, long(memory.size()), machine::fill_with_zeros<V>{memory.data()});
-  }
-  /// Frees the memory first: a device may not have room for both.
-  template <class V>
-  static void grow(replica& r, buffer<V>& memory, std::size_t size) {
-    if (size <= memory.size()) return;
-    memory = {};
-    memory = r.on.template allocate<V>(size);
-  }
+  void wait_for(const replica& r) { nccl_ ? nccl_->wait(r.queue) : r.wait(); }
   /// In words: the arenas that every GPU has.
   static std::string arenas(long slot_count) {
     return detail::text_of({long(sizeof(T)) * layout.size, " bytes for weights, ",
@@ -477,14 +436,13 @@ class cuda_engine {
                                                     ": cuda_options{.kept_data_memory = 0} leaves it on the host"}));
   }
   void allocate(batch_division most, int batch, purpose why, int processes) {
-    if (std::size_t(most.leaves) * sums_of_leaf::size > host_sums_.size())
-      host_sums_.resize(std::size_t(most.leaves) * sums_of_leaf::size);
+    sums_.grow(std::size_t(most.leaves) * sums_of_leaf::size);
     const int leaves = share(most.leaves), rows = std::min(batch, leaves * most.capacity);
     drop_graphs();
-    for (const auto& r : replicas_) {
-      r->batches.grow(rows);
-      grow(*r, r->sums, std::size_t(leaves) * sums_of_leaf::size);
-      if (why == purpose::inference) r->inference.prepare(r->on, rows, rows);
+    for (replica& r : replicas_) {
+      r.batches.grow(rows);
+      r.grow(r.sums, std::size_t(leaves) * sums_of_leaf::size);
+      if (why == purpose::inference) r.inference.prepare(r.on, rows, rows);
     }
     if (why != purpose::training) return;
     share_among(processes);
@@ -494,83 +452,64 @@ class cuda_engine {
 
   /// Gives each device its part of some leaves, and their samples.
   void share_leaves(leaf_range all) {
-    const int count = int(replicas_.size());
-    for (int i = 0; i < count; ++i) {
-      replica& r = *replicas_[std::size_t(i)];
-      const leaf_range part = share_of(all.size(), i, count);
+    for (replica& r : replicas_) {
+      const leaf_range part = share_of(all.size(), r.number, devices());
       r.own = {all.begin + part.begin, all.begin + part.end};
       const int capacity = int(leaves_.first_of(1));
       r.context.leaves = {r.own.size(), capacity, layout.trainable, long(sums_of_leaf::size)};
       const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
-      use_batch(r, is_staged_ ? r.batches.fill_step(rows, staged_) : r.batches.fill(rows));
-      for (int g = 0; g < plan.group_count; ++g)
-        r.batches.numbers().random[g] = r.context.random.fork(std::uint64_t(plan.groups[g].first));
+      r.use_batch(is_staged_ ? r.batches.fill_step(rows, staged_) : r.batches.fill(rows));
+      r.bring_random_numbers();
     }
   }
-  /// there: at addresses of the device, in the places that r.batches has now.
-  static void use_batch(replica& r, const samples<T>& there) {
-    r.batch = there;
-    r.is_gathered = !there.stored;
-    r.context.random_of_group = r.batches.numbers_on_device()->random;
-  }
-  /// Before the first pass over so many samples and leaves; what kernels choose then holds for all that follow.
   void prepare_kernels(replica& r, purpose why) {
     if constexpr (pass<purpose::training>::prepares || pass<inferring>::prepares) {
       if (r.own.size() == 0) return;
-      const leaves_of_call& leaves = r.context.leaves;
-      const auto found = std::ranges::find_if(r.prepared, [&](const auto& each) {
-        return each->why == why && each->samples == r.batch.count && each->leaves == leaves.count &&
-               each->capacity == leaves.capacity;
-      });
-      r.context.prepared = nullptr;
-      if (found == r.prepared.end()) {
-        const auto groups = why == purpose::training
-                                ? pass<purpose::training>(r.context, r.training, sums_of(r), r.batch, 0).prepare(true)
-                                : pass<inferring>(r.context, r.inference, sums_of(r), r.batch, 0).prepare(false);
-        r.prepared.push_back(std::make_unique<typename replica::prepared_kernels>(
-            typename replica::prepared_kernels{why, r.batch.count, leaves.count, leaves.capacity, groups}));
-        r.context.prepared = r.prepared.back()->groups.data();
-      } else {
-        r.context.prepared = (*found)->groups.data();
-      }
+      const prepared_kernels::pass_size size{why, r.batch.count, r.context.leaves.count, r.context.leaves.capacity};
+      r.context.prepared = r.prepared.find(size);
+      if (r.context.prepared) return;
+      r.prepared.add(size, why == purpose::training
+                               ? pass<purpose::training>(r.context, r.training, sums_of(r), r.batch, 0).prepare(true)
+                               : pass<inferring>(r.context, r.inference, sums_of(r), r.batch, 0).prepare(false));
+      r.context.prepared = r.prepared.find(size);
     }
   }
   void place_gradients() {
     std::size_t leaves = 0;
-    for (const auto& r : replicas_) leaves += std::size_t(r->own.size());
+    for (replica& r : replicas_) leaves += std::size_t(r.own.size());
     auto& places = leaves_.gradient_places();
     places.grow(leaves);
     T** place = places.data();
-    for (const auto& r : replicas_)
-      for (int l = 0; l < r->own.size(); ++l) *place++ = r->gradients.data() + long{l} * layout.trainable;
+    for (replica& r : replicas_)
+      for (int l = 0; l < r.own.size(); ++l) *place++ = r.gradients.data() + long{l} * layout.trainable;
     if (nccl_) begin_sums();
   }
   void begin_sums() {
-    for (const auto& r : replicas_) nccl_->begin(r->number, r->gradients.data());
+    for (replica& r : replicas_) nccl_->begin(r.number, r.gradients.data());
     sum_[0] = first().gradients.data();
   }
   void end_backward(int segment) {
     if (nccl_) {
-      for (const auto& r : replicas_)
-        if (r->own.size() == 0) nccl_->passed(r->number, r->queue, 0, plan.first_of_segment[segment] + (segment > 0));
+      for (replica& r : replicas_)
+        if (r.own.size() == 0) nccl_->passed(r.number, r.queue, 0, plan.first_of_segment[segment] + (segment > 0));
       if (segment == 0)
-        for (const auto& r : replicas_) nccl_->order_before(r->number, r->queue);
+        for (replica& r : replicas_) nccl_->order_before(r.number, r.queue);
     }
-    wait_for_each_other();
+    replicas_.wait_for_each_other();
   }
 
   sums_of_leaf sums_of(replica& r) const { return {r.gradients.data(), r.sums.data()}; }
   /// memory: of training or of inference, which may have the same plan.
   template <purpose Why, class F>
   void for_each_replica(work<Why> replica::* memory, F&& f) {
-    sums_are_on_host_ = false;
-    for (const auto& r : replicas_) {
-      r->batches.send();
-      if (r->own.size() == 0) continue;
-      r->context.forward_from_stored = nullptr;
-      if (!std::exchange(r->is_gathered, true)) gather(*r);
-      pass<Why> each(r->context, (*r).*memory, sums_of(*r), r->batch, first_row(*r));
-      f(*r, each);
+    sums_.outdate();
+    for (replica& r : replicas_) {
+      r.batches.send();
+      if (r.own.size() == 0) continue;
+      r.context.forward_from_stored = nullptr;
+      if (!std::exchange(r.is_gathered, true)) gather(r);
+      pass<Why> each(r.context, r.*memory, sums_of(r), r.batch, first_row(r));
+      f(r, each);
     }
   }
 
@@ -593,7 +532,7 @@ class cuda_engine {
   /// They have addresses of memory that will be freed, or are too many.
   void drop_graphs() {
     if (graphs_.empty()) return;
-    first().on.wait(first().queue);
+    first().wait();
     graphs_.clear();
   }
 
@@ -601,9 +540,9 @@ class cuda_engine {
   machine::leaf_doubles sums_of_all_leaves(replica& r, long first) {
     constexpr long size = long(sums_of_leaf::size);
     if (replicas_.size() == 1) return {r.sums.data() + first, size, leaves_.leaves()};
-    for (const auto& each : replicas_)
-      machine::copy_between(r.queue, r.all_sums.data() + each->own.begin * size, each->sums.data(),
-                            std::size_t(each->own.size() * size) * sizeof(double));
+    for (const replica& each : replicas_)
+      machine::copy_between(r.queue, r.all_sums.data() + each.own.begin * size, each.sums.data(),
+                            std::size_t(each.own.size() * size) * sizeof(double));
     return {r.all_sums.data() + first, size, leaves_.leaves()};
   }
 
@@ -620,19 +559,19 @@ class cuda_engine {
     auto graph = std::ranges::find(graphs_, what, &step_graph::what);
     if (graph == graphs_.end()) {
       const auto on_all_queues = [&] {
-        first_goes_first();
+        replicas_.first_goes_first();
         enqueue();
-        first_goes_last();
+        replicas_.first_goes_last();
       };
       graph = graphs_.insert(graph, {what, machine::capture(first().queue, on_all_queues)});
     }
-    first_goes_last();
+    replicas_.first_goes_last();
     graph->work.launch(first().queue);
-    first_goes_first();
+    replicas_.first_goes_first();
   }
   /// The step at hand, by itself.
   void launch_step(const update_of_step& update) {
-    for (const auto& r : replicas_) r->batches.send();
+    for (replica& r : replicas_) r.batches.send();
     const auto enqueue = [&] { enqueue_step(update); };
     if (!launches_graphs()) return enqueue();
     std::uint32_t weighted = 0;
@@ -645,18 +584,18 @@ class cuda_engine {
     if (steps == 0) return;
     if (steps < together_) {
       for (int s = 0; s < steps; ++s) {
-        for (const auto& r : replicas_) {
-          use_batch(*r, r->batches.fill(r->batches.indices_of_step(slot, s, r->batch.count)));
-          r->batches.numbers() = r->batches.numbers_of_step(slot, s);
+        for (replica& r : replicas_) {
+          r.use_batch(r.batches.fill(r.batches.indices_of_step(slot, s, r.batch.count)));
+          r.batches.numbers() = r.batches.numbers_of_step(slot, s);
         }
         launch_step(*update_of_staged_);
       }
       return;
     }
-    for (const auto& r : replicas_) r->batches.send_steps(steps);
+    for (replica& r : replicas_) r.batches.send_steps(steps);
     launch_graph({leaves_.batch().count, slot, steps, 0, true}, [&] {
       for (int s = 0; s < steps; ++s) {
-        for (const auto& r : replicas_) use_batch(*r, r->batches.at_step(s, r->batch.count));
+        for (replica& r : replicas_) r.use_batch(r.batches.at_step(s, r.batch.count));
         enqueue_step(*update_of_staged_);
       }
     });
@@ -675,15 +614,11 @@ class cuda_engine {
       backward(k - 1);
     }
     const totals_grid totals =
-        machine::indices(2 * totals_kernel::reported,
-                         totals_kernel{sums_of_all_leaves(first(), long(sums_of_leaf::statistics)), first().update.penalties(),
-                                       layout.has_regularizers() ? trained.count : 0, totals_.data()});
+        totals_.add(sums_of_all_leaves(first(), long(sums_of_leaf::statistics)), first().update.penalties());
     copy_gradients(with.gradient, with.arrays);
-    for (std::size_t i = 0; i < replicas_.size(); ++i) {
-      replica& r = *replicas_[i];
-      update(r, *with.rules, &r.batches.numbers_on_device()->update, with.gradient.at(with.arrays[i].data()),
-             i == 0 ? totals : totals_grid{});
-    }
+    for (replica& r : replicas_)
+      update(r, *with.rules, &r.batches.numbers_on_device()->update, with.gradient.at(with.arrays[std::size_t(r.number)].data()),
+             r.number == 0 ? totals : totals_grid{});
     if constexpr (last > 0) update_state();
   }
   void update(replica& r, const optimizer_type& rules, const update_numbers<T>* now,
@@ -691,22 +626,6 @@ class cuda_engine {
     r.update.run(rules, now, gradient, r.weights.data(), r.slots.data(), layout.trainable, also);
   }
 
-  /// What other devices are asked for from now on begins when the first has done what it was asked for before.
-  void first_goes_first() {
-    for (const auto& r : replicas_)
-      if (r->number > 0) machine::order(first().queue, r->queue);
-  }
-  /// What the first device is asked for from now on begins when all have done what they were asked for before.
-  void first_goes_last() {
-    for (const auto& r : replicas_)
-      if (r->number > 0) machine::order(r->queue, first().queue);
-  }
-  /// What any device is asked for from now on begins when all have done what they were asked for before.
-  void wait_for_each_other() {
-    for (const auto& a : replicas_)
-      for (const auto& b : replicas_)
-        if (a != b) machine::order(a->queue, b->queue);
-  }
   static bool is_own(const replica& r, const T* p) {
     const std::less<const T*> before;
     return !before(p, r.gradients.data()) && before(p, r.gradients.data() + r.gradients.size());
@@ -714,30 +633,30 @@ class cuda_engine {
   /// The arrays of a gradient for each device: its own, and places for copies of the others.
   std::vector<std::vector<T*>> all_arrays(const global_gradient<T, cuda_device>& gradient) {
     std::vector<std::vector<T*>> all;
-    for (const auto& r : replicas_) {
+    for (replica& r : replicas_) {
       std::vector<T*>& arrays = all.emplace_back(gradient.arrays(), gradient.arrays() + gradient.count());
       if (nccl_) {
-        arrays = {r->gradients.data()};
+        arrays = {r.gradients.data()};
       } else if (replicas_.size() > 1) {
-        const auto foreign = std::size_t(std::ranges::count_if(arrays, [&](const T* p) { return !is_own(*r, p); }));
-        if (foreign * std::size_t(layout.trainable) > r->others.size()) drop_graphs();
-        grow(*r, r->others, foreign * std::size_t(layout.trainable));
-        T* to = r->others.data();
+        const auto foreign = std::size_t(std::ranges::count_if(arrays, [&](const T* p) { return !is_own(r, p); }));
+        if (foreign * std::size_t(layout.trainable) > r.others.size()) drop_graphs();
+        r.grow(r.others, foreign * std::size_t(layout.trainable));
+        T* to = r.others.data();
         for (T*& each : arrays)
-          if (!is_own(*r, each)) each = std::exchange(to, to + layout.trainable);
+          if (!is_own(r, each)) each = std::exchange(to, to + layout.trainable);
       }
-      r->update.tell_arrays(arrays);
+      r.update.tell_arrays(arrays);
     }
     return all;
   }
   void copy_gradients(const global_gradient<T, cuda_device>& gradient, const std::vector<std::vector<T*>>& arrays) {
     if (replicas_.size() == 1) return;
-    wait_for_each_other();
-    for (std::size_t i = 0; i < replicas_.size() && !nccl_; ++i)
+    replicas_.wait_for_each_other();
+    for (int i = 0; i < devices() && !nccl_; ++i)
       for (int k = 0; k < gradient.count(); ++k)
-        if (T* const to = arrays[i][std::size_t(k)]; to != gradient.arrays()[k])
-          machine::copy_between(replicas_[i]->queue, to, gradient.arrays()[k], std::size_t(layout.trainable) * sizeof(T));
-    wait_for_each_other();  // before the first array of any device is overwritten
+        if (T* const to = arrays[std::size_t(i)][std::size_t(k)]; to != gradient.arrays()[k])
+          machine::copy_between(replicas_[i].queue, to, gradient.arrays()[k], std::size_t(layout.trainable) * sizeof(T));
+    replicas_.wait_for_each_other();  // before the first array of any device is overwritten
   }
 };
 

@@ -5,13 +5,16 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <span>
 #include <strata/concepts/engine.hpp>
-#include <strata/cuda/engine/batch_slots.hpp>
+#include <strata/cuda/engine/device_group.hpp>
+#include <strata/cuda/engine/engine_device.hpp>
+#include <strata/cuda/engine/epoch_totals.hpp>
+#include <strata/cuda/engine/host_copy.hpp>
+#include <strata/cuda/engine/memory_need.hpp>
 #include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/options.hpp>
-#include <strata/cuda/engine/totals.hpp>
+#include <strata/cuda/engine/prepared_kernels.hpp>
 #include <strata/cuda/engine/update.hpp>
 #include <strata/cuda/kernels/kernels.hpp>
 #include <strata/program/engine_for.hpp>
@@ -69,15 +72,8 @@ class cuda_split_engine {
                 "places would wait for each other for ever");
   template <class V>
   using buffer = cuda_device::buffer<V>;
-  using totals_kernel = machine::add_totals<Program>;
-  using totals_grid = machine::grid<machine::detail::one_thread_each<totals_kernel>>;
+  using totals_grid = typename epoch_totals<Program>::grid;
   using stage_memory = detail::stage_memory<T, cuda_device>;
-
-  /// What changes from step to step.
-  struct numbers {
-    update_numbers<T> update;
-    philox random[plan.group_count];  // of each group
-  };
 
   /// Of each parameter that trains, in the order of the layout: its number if those of place 0 come first, and so on.
   struct parameter_order {
@@ -112,35 +108,24 @@ class cuda_split_engine {
     int first, count;  // samples
   };
 
-  /// One GPU: its arrays, and its part of the step at hand.
-  struct place {
-    int number;
-    cuda_device on;
-    machine::queue queue = on.make_queue();
+  /// One GPU: it computes some layers for all leaves.
+  struct place : engine_device<Program, Backend> {
+    using base = engine_device<Program, Backend>;
+    using base::number, base::on, base::queue;
+
     std::vector<parameter_range> ranges;  // of its trained parameters, in its arena
-    buffer<T> weights, slots;
-    buffer<T> gradients;  // of all leaves, one after the other
     buffer<T> scratch;
-    buffer<double> sums;     // of all leaves
     buffer<double> foreign;  // copies of numbers of all places, then the same in the order of the layout
     buffer<int> order_of_parameters;
-    cuda_update<T> update;
-    batch_slots<T, numbers> batches;
-    step_context<T, cuda_device> context;
-    samples<T> batch;  // at addresses of the device
     std::vector<T*> leaf_gradients;
 
     place(int number, int index, int slot_count)
-        : number(number),
-          on(index),
+        : base(number, index, arenas.size[number], arenas.trainable[number] * slot_count, own_ranges(number, trained),
+               own_begins(number)),
           ranges(own_ranges(number, trained)),
-          weights(on.allocate<T>(std::size_t(arenas.size[number]))),
-          slots(on.allocate<T>(std::size_t(arenas.trainable[number] * slot_count))),
-          foreign(on.allocate<double>(2 * std::size_t(trained.count))),
-          order_of_parameters(on.allocate<int>(std::size_t(trained.count))),
-          update(on, queue, ranges, own_begins(number)),
-          batches(on, queue, ends, truths_of_program<Program>) {
-      on.copy_to_device(queue, std::span(order.at).first(std::size_t(trained.count)), order_of_parameters.data());
+          foreign(on.template allocate<double>(2 * std::size_t(trained.count))),
+          order_of_parameters(on.template allocate<int>(std::size_t(trained.count))) {
+      this->write(std::span(order.at).first(std::size_t(trained.count)), order_of_parameters.data());
     }
     long stride() const { return arenas.trainable[number]; }
     double* numbers_of_all() const { return foreign.data() + trained.count; }
@@ -149,24 +134,18 @@ class cuda_split_engine {
   leaf_policy policy_;
   leaf_schedule<T> leaves_;
   int slot_count_;
-  std::vector<double> host_sums_, penalties_, host_totals_;
-  std::vector<std::unique_ptr<place>> places_;  // after the arrays that their queues may still write to
-  stage_memory memory_[2][stage_count];         // of inference, of training
-  buffer<double> totals_, sums_of_others_;      // on the GPU of the first output
-  buffer<int> place_of_column_;                 // of the sums of a leaf
-  std::vector<micro_batch> micro_batches_;      // of the step at hand
+  host_copy sums_, penalties_;
+  epoch_totals<Program> totals_;            // on the GPU of the first output
+  device_group<place> places_;              // after the arrays that their queues may still write to
+  stage_memory memory_[2][stage_count];     // of inference, of training
+  buffer<double> sums_of_others_;           // on the GPU of the first output
+  buffer<int> place_of_column_;             // of the sums of a leaf
+  std::vector<micro_batch> micro_batches_;  // of the step at hand
   std::vector<machine::event> sent_events_, released_events_;
   int sent_[training_stages.transfer_count + 1] = {}, released_[stage_count] = {};  // what has been enqueued
 
-  /// What kernels have prepared for a number of samples and leaves, group by group.
-  struct prepared_kernels {
-    bool trains;
-    int samples, leaves, capacity;
-    std::vector<std::shared_ptr<const void>> groups;
-  };
-  std::vector<std::unique_ptr<prepared_kernels>> prepared_;
+  prepared_kernels prepared_;
 
-  bool sums_are_on_host_ = false, penalties_are_on_host_ = true;
   kernel_observer* observer_ = nullptr;
   std::vector<trained_group> groups_;  // empty: no layer was ever frozen at run time
 
@@ -179,25 +158,16 @@ class cuda_split_engine {
 
   /// options.devices: one for each place. Throws strata::error if these are not as many as places, or if there is no such device.
   cuda_split_engine(const cuda_options& o, leaf_policy policy, int slots)
-      : policy_(policy),
-        leaves_(policy, ends),
-        slot_count_(slots),
-        penalties_(std::size_t(trained.count)),
-        host_totals_(totals_kernel::size) {
+      : policy_(policy), leaves_(policy, ends), slot_count_(slots), penalties_(std::size_t(trained.count)) {
     if (int(o.devices.size()) != places)
       throw_error({places, " ", split::place, places == 1 ? "" : "s", " of a network need as many GPUs, but there ",
                    o.devices.size() == 1 ? "is " : "are ", o.devices.size()});
     if (o.sums_by_nccl) throw_error("fastest{} adds gradients of several GPUs, but each layer is on one GPU here");
-    for (int p = 0; p < places; ++p) {
-      try {
-        places_.push_back(std::make_unique<place>(p, o.devices[std::size_t(p)], slots));
-      } catch (const out_of_device_memory& e) {
-        throw_exception(out_of_device_memory(e, ". " + own_arenas(p, e.device)));
-      }
-    }
-    for (const int from : o.devices)
-      for (const int to : o.devices) machine::enable_peer_access(from, to);
-    totals_ = home().on.template allocate<double>(totals_kernel::size);
+    for (int p = 0; p < places; ++p)
+      detail::or_name_need([&] { places_.add(p, o.devices[std::size_t(p)], slots); },
+                           [&](int device) { return ". " + own_arenas(p, device); });
+    places_.enable_peer_access();
+    totals_.allocate(home().on);
     if constexpr (has_outputs_at_several_places) tell_places_of_columns();
     sent_events_.resize(std::size_t(training_stages.transfer_count) * ring);
     released_events_.resize(std::size_t(stage_count) * ring);
@@ -212,10 +182,10 @@ class cuda_split_engine {
     const auto ranges = trained_ranges(layout, slots);
     groups_ = trained_groups(plan, layout_of<typename Program::items>, slots);
     prepared_.clear();  // other gradients are wanted
-    for (const auto& p : places_) {
-      p->ranges = own_ranges(p->number, ranges);
-      p->update.set_ranges(p->ranges);
-      clear(*p, p->gradients);  // no kernel stores those of frozen parameters
+    for (place& p : places_) {
+      p.ranges = own_ranges(p.number, ranges);
+      p.update.set_ranges(p.ranges);
+      p.clear(p.gradients);  // no kernel stores those of frozen parameters
     }
   }
 
@@ -224,43 +194,42 @@ class cuda_split_engine {
 
   void read_parameters(std::span<T> to) const {
     for (int s = 0; s < layout.count; ++s)
-      read(owner(s), owner(s).weights.data() + arenas.offset[s], part(to, layout.slots[s].offset, s));
-    wait_for_all();
+      owner(s).read(owner(s).weights.data() + arenas.offset[s], part(to, layout.slots[s].offset, s));
+    places_.wait();
   }
   void write_parameters(std::span<const T> from) {
     for (int s = 0; s < layout.count; ++s)
-      write(owner(s), part(from, layout.slots[s].offset, s), owner(s).weights.data() + arenas.offset[s]);
+      owner(s).write(part(from, layout.slots[s].offset, s), owner(s).weights.data() + arenas.offset[s]);
   }
   void read_slots(std::span<T> to) const {
     for (int k = 0; k < slot_count_; ++k)
       for (int s = 0; s < layout.count; ++s)
-        if (layout.slots[s].what.trainable)
-          read(owner(s), slot(k, s), part(to, k * layout.trainable + layout.slots[s].offset, s));
-    wait_for_all();
+        if (layout.slots[s].what.trainable) owner(s).read(slot(k, s), part(to, k * layout.trainable + layout.slots[s].offset, s));
+    places_.wait();
   }
   void write_slots(std::span<const T> from) {
     for (int k = 0; k < slot_count_; ++k)
       for (int s = 0; s < layout.count; ++s)
         if (layout.slots[s].what.trainable)
-          write(owner(s), part(from, k * layout.trainable + layout.slots[s].offset, s), slot(k, s));
+          owner(s).write(part(from, k * layout.trainable + layout.slots[s].offset, s), slot(k, s));
   }
   /// to: the mean of each element, at the places of the layout.
   void read_gradient(const global_gradient<T, cuda_device>& from, std::span<T> to) const {
     using host = host_arithmetic<typename host_backend_of<Backend>::type>;
-    for (const auto& p : places_) {
-      const auto size = std::size_t(p->stride());
+    for (const place& p : places_) {
+      const auto size = std::size_t(p.stride());
       std::vector<arena<T>> copies;
       std::vector<const T*> at;
       for (int l = 0; l < from.count(); ++l) {
         copies.emplace_back(size);
-        read(*p, p->leaf_gradients[std::size_t(l)], copies.back().span());
+        p.read(p.leaf_gradients[std::size_t(l)], copies.back().span());
         at.push_back(copies.back().data());
       }
-      p->on.wait(p->queue);
+      p.wait();
       arena<T> sum(size);
       host::sum_leaves(sum.data(), at.data(), from.count(), 0, long(size));
       for (int s = 0; s < layout.count; ++s)
-        if (layout.slots[s].what.trainable && arenas.place[s] == p->number)
+        if (layout.slots[s].what.trainable && arenas.place[s] == p.number)
           for (long i = 0; i < padded_size(s); ++i)
             to[std::size_t(layout.slots[s].offset + i)] = from.mean().of(sum.data()[arenas.offset[s] + i]).value();
     }
@@ -273,10 +242,7 @@ class cuda_split_engine {
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
     try {
-      allocate(most.leaves, batch, why);
-    } catch (const out_of_device_memory& e) {
-      leaves_.forget();
-      throw_exception(out_of_device_memory(e, needed(most.leaves, batch, why)));
+      detail::or_name_need([&] { allocate(most.leaves, batch, why); }, [&](int) { return needed(most.leaves, batch, why); });
     } catch (...) {
       leaves_.forget();
       throw;
@@ -289,29 +255,27 @@ class cuda_split_engine {
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
     leaves_.begin(batch, rank, processes);
-    sums_are_on_host_ = false;
+    sums_.outdate();
     const bool trains = why == purpose::training;
     cut();
     const int capacity = int(leaves_.first_of(1));
-    for (const auto& p : places_) {
-      p->batch = p->batches.fill(read_by(p->number, leaves_.batch()));
-      p->context = {p->weights.data(), nullptr, nullptr, double(batch.count), random, p->queue};
-      p->context.leaves = {0, capacity, p->stride(), long(sums_of_leaf::size)};
-      p->context.random_of_group = p->batches.numbers_on_device()->random;
-      for (int g = 0; g < plan.group_count; ++g)
-        p->batches.numbers().random[g] = random.fork(std::uint64_t(plan.groups[g].first));
+    for (place& p : places_) {
+      p.context = {p.weights.data(), nullptr, nullptr, double(batch.count), random, p.queue};
+      p.context.leaves = {0, capacity, p.stride(), long(sums_of_leaf::size)};
+      p.use_batch(p.batches.fill(read_by(p.number, leaves_.batch())));
+      p.bring_random_numbers();
       if (!trains) continue;
-      p->context.observer = observer_, p->context.on = &p->on;
-      p->context.trained = groups_.empty() ? nullptr : groups_.data();
-      p->leaf_gradients.clear();
-      for (int l = 0; l < leaves_.leaves(); ++l) p->leaf_gradients.push_back(p->gradients.data() + l * p->stride());
+      p.context.observer = observer_, p.context.on = &p.on;
+      p.context.trained = groups_.empty() ? nullptr : groups_.data();
+      p.leaf_gradients.clear();
+      for (int l = 0; l < leaves_.leaves(); ++l) p.leaf_gradients.push_back(p.gradients.data() + l * p.stride());
     }
     if (trains) {
       leaves_.gradient_places().grow(home().leaf_gradients.size());
       std::ranges::copy(home().leaf_gradients, leaves_.gradient_places().data());
     }
     trains ? prepare_kernels<purpose::training, true>() : prepare_kernels<inferring, false>();
-    penalties_are_on_host_ = !layout.has_regularizers();
+    if (layout.has_regularizers()) penalties_.outdate();
   }
   int leaves() const { return leaves_.leaves(); }
 
@@ -325,28 +289,26 @@ class cuda_split_engine {
   void backward(int) {}
 
   double* sums(int l) {
-    if (!std::exchange(sums_are_on_host_, true)) {
+    const auto copy = [&](std::span<double> to) {
       join_sums();
-      home().on.copy_to_host(home().queue, static_cast<const double*>(home().sums.data()),
-                             std::span(host_sums_).first(std::size_t(leaves_.leaves()) * sums_of_leaf::size));
-      home().on.wait(home().queue);
-    }
-    return host_sums_.data() + std::size_t(l) * sums_of_leaf::size;
+      home().read(home().sums.data(), to.first(std::size_t(leaves_.leaves()) * sums_of_leaf::size));
+      home().wait();
+    };
+    return sums_.get(copy).data() + std::size_t(l) * sums_of_leaf::size;
   }
   void set_statistics(int, std::span<const double>) {}
   /// Those of the place with the first output; other places have their own for the same leaves.
   leaf_gradients<T, cuda_device> gradients() const { return leaves_.template gradients<cuda_device>(); }
   std::span<const double> penalties() {
-    if (!std::exchange(penalties_are_on_host_, true)) {
-      home().on.copy_to_host(home().queue, static_cast<const double*>(penalties_of_all()), std::span(penalties_));
-      home().on.wait(home().queue);
-    }
-    return penalties_;
+    return penalties_.get([&](std::span<double> to) {
+      home().read(penalties_of_all(), to);
+      home().wait();
+    });
   }
 
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient) {
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
-    for (const auto& p : places_) p->update.tell_numbers(now);
+    for (place& p : places_) p.update.tell_numbers(now);
     update_places(rules, gradient, [](const place& p) { return p.update.told_numbers(); }, totals_grid{});
   }
   void update_state() {}
@@ -358,35 +320,25 @@ class cuda_split_engine {
   void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
     const auto gradient = reduction.reduce(gradients(), leaves_.batch().count);
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
-    for (const auto& p : places_) p->batches.numbers().update = now;
+    for (place& p : places_) p.batches.numbers().update = now;
     run<purpose::training, true>(true, {});
     join_sums();
-    const totals_grid totals = machine::indices(
-        2 * totals_kernel::reported,
-        totals_kernel{{home().sums.data() + sums_of_leaf::statistics, long(sums_of_leaf::size), leaves_.leaves()},
-                      layout.has_regularizers() ? penalties_of_all() : nullptr,
-                      layout.has_regularizers() ? trained.count : 0,
-                      totals_.data()});
+    const totals_grid totals =
+        totals_.add({home().sums.data() + sums_of_leaf::statistics, long(sums_of_leaf::size), leaves_.leaves()},
+                    layout.has_regularizers() ? penalties_of_all() : nullptr);
     machine::launch(home().queue, totals.blocks, totals.code);
     update_places(rules, gradient, [](const place& p) { return &p.batches.numbers_on_device()->update; }, totals_grid{});
   }
   /// See cuda_engine.
-  void begin_totals(const metric_sums<Program>& so_far) {
-    std::ranges::fill(host_totals_, 0.0);
-    for (std::size_t k = 0; k < so_far.size(); ++k)
-      host_totals_[2 * k] = so_far[k].sum, host_totals_[2 * k + 1] = so_far[k].count;
-    home().on.copy_to_device(home().queue, std::span<const double>(host_totals_), totals_.data());
-  }
+  void begin_totals(const metric_sums<Program>& so_far) { totals_.begin(home(), so_far); }
   totals_of_steps<Program> totals() {
-    home().on.copy_to_host(home().queue, static_cast<const double*>(totals_.data()), std::span(host_totals_));
-    home().on.wait(home().queue);
-    return totals_kernel::read(host_totals_);
+    return totals_.read(home(), [&] { home().wait(); });
   }
 
   void measure() { run<inferring, false>(true, {}); }
   void predict(const output_rows<T>& out) {
     run<inferring, false>(false, out);
-    wait_for_all();
+    places_.wait();
   }
 
  private:
@@ -396,8 +348,9 @@ class cuda_split_engine {
     return most + 1;
   }();
 
-  place& home() const { return *places_[home_number]; }
-  place& place_of(int stage) const { return *places_[std::size_t(table_type::place_of(stage))]; }
+  place& home() { return places_[home_number]; }
+  const place& home() const { return places_[home_number]; }
+  place& place_of(int stage) { return places_[table_type::place_of(stage)]; }
   static long padded_size(int s) { return detail::aligned_elements(layout.slots[s].what.extents.size()); }
   /// Where the trained parameters of a place begin in the arena of the whole network.
   static std::vector<long> own_begins(int number) {
@@ -420,26 +373,11 @@ class cuda_split_engine {
   }
 
   // Of slot s of the layout: a parameter.
-  place& owner(int s) const { return *places_[std::size_t(arenas.place[s])]; }
+  const place& owner(int s) const { return places_[arenas.place[s]]; }
   T* slot(int k, int s) const { return owner(s).slots.data() + k * owner(s).stride() + arenas.offset[s]; }
   template <class V>
   static std::span<V> part(std::span<V> whole, long begin, int s) {
     return whole.subspan(std::size_t(begin), std::size_t(padded_size(s)));
-  }
-  static void read(const place& p, const T* from, std::span<T> to) { p.on.copy_to_host(p.queue, from, to); }
-  static void write(const place& p, std::span<const T> from, T* to) { p.on.copy_to_device(p.queue, from, to); }
-  void wait_for_all() const {
-    for (const auto& p : places_) p->on.wait(p->queue);
-  }
-  template <class V>
-  static void clear(place& p, const buffer<V>& memory) {
-    machine::for_each_index(p.queue, long(memory.size()), machine::fill_with_zeros<V>{memory.data()});
-  }
-  template <class V>
-  static void grow(place& p, buffer<V>& memory, std::size_t size) {
-    if (size <= memory.size()) return;
-    memory = {};  // a device may not have room for both
-    memory = p.on.template allocate<V>(size);
   }
 
   void refuse_few_leaves(int batch) const {
@@ -481,35 +419,35 @@ class cuda_split_engine {
     const auto scratch_of = [&](const auto& of) { return long(of.scratch) + long(samples) * long(of.scratch_per_sample); };
     const long scratch = trains ? scratch_of(plan) : scratch_of(plan_of<Program, Backend, inferring>);
     std::string all = detail::text_of({trains ? ". To train with batches of " : ". For batches of ", batch});
-    for (const auto& p : places_) {
+    for (const place& p : places_) {
       long activations = scratch;
       const auto add_stages = [&](const auto& stages) {
         for (int s = 0; s < stage_count; ++s)
-          if (table_type::place_of(s) == p->number)
+          if (table_type::place_of(s) == p.number)
             activations += stage_memory::elements(stages.own[s], stages.received[s], trains ? table.in_flight(s) : 1, samples);
       };
       trains ? add_stages(training_stages) : add_stages(stage_plan_of<Program, Backend, inferring>);
-      all += (p->number == 0 ? ", " : "; ") + own_arenas(p->number, p->on.index()) +
-             detail::text_of({", ", trains ? leaves * p->stride() * long(sizeof(T)) : 0L, " for gradients of ",
+      all += (p.number == 0 ? ", " : "; ") + own_arenas(p.number, p.on.index()) +
+             detail::text_of({", ", trains ? leaves * p.stride() * long(sizeof(T)) : 0L, " for gradients of ",
                               trains ? leaves : 0, " leaves, ", activations * long(sizeof(T)), " for activations and ",
-                              p->batches.bytes(batch), " for the batch"});
+                              p.batches.bytes(batch), " for the batch"});
     }
     return all;
   }
   void allocate(int leaves, int batch, purpose why) {
     const bool trains = why == purpose::training;
     const int samples = samples_of_micro_batch(batch);
-    host_sums_.resize(std::max(host_sums_.size(), std::size_t(leaves) * sums_of_leaf::size));
-    for (const auto& p : places_) {
-      p->batches.grow(batch);
-      grow(*p, p->sums, std::size_t(leaves) * sums_of_leaf::size);
+    sums_.grow(std::size_t(leaves) * sums_of_leaf::size);
+    for (place& p : places_) {
+      p.batches.grow(batch);
+      p.grow(p.sums, std::size_t(leaves) * sums_of_leaf::size);
       const auto scratch_of = [&](const auto& of) {
         return std::size_t(of.scratch) + std::size_t(samples) * std::size_t(of.scratch_per_sample);
       };
-      grow(*p, p->scratch, trains ? scratch_of(plan) : scratch_of(plan_of<Program, Backend, inferring>));
-      if (trains) grow(*p, p->gradients, std::size_t(leaves) * std::size_t(p->stride()));
+      p.grow(p.scratch, trains ? scratch_of(plan) : scratch_of(plan_of<Program, Backend, inferring>));
+      if (trains) p.grow(p.gradients, std::size_t(leaves) * std::size_t(p.stride()));
     }
-    if constexpr (has_outputs_at_several_places) grow(home(), sums_of_others_, std::size_t(leaves) * sums_of_leaf::size);
+    if constexpr (has_outputs_at_several_places) home().grow(sums_of_others_, std::size_t(leaves) * sums_of_leaf::size);
     const auto prepare_stages = [&](const auto& stages) {
       for (int s = 0; s < stage_count; ++s)
         memory_[trains][s].prepare(place_of(s).on, stages.own[s], stages.received[s], trains ? table.in_flight(s) : 1, samples);
@@ -550,33 +488,27 @@ class cuda_split_engine {
     const samples<T> some = p.batch.rows(m.first, m.count, ends);
     step_context<T, cuda_device> context = p.context;
     context.leaves.count = m.leaves;
-    if (const prepared_kernels* const made = prepared_for<Trains>(m)) context.prepared = made->groups.data();
+    context.prepared = prepared_.find(size_of<Trains>(m));
     const sums_of_leaf sums{Trains ? p.gradients.data() + m.leaf * p.stride() : nullptr,
                             p.sums.data() + std::size_t(m.leaf) * sums_of_leaf::size};
     f(detail::stage_pass<Program, Backend, Why>(context, memory_[Trains][stage], p.scratch.data(), sums, some, m.first, number));
   }
   template <bool Trains>
-  const prepared_kernels* prepared_for(const micro_batch& m) const {
-    const int capacity = int(leaves_.first_of(1));
-    const auto found = std::ranges::find_if(prepared_, [&](const auto& each) {
-      return each->trains == Trains && each->samples == m.count && each->leaves == m.leaves && each->capacity == capacity;
-    });
-    return found == prepared_.end() ? nullptr : found->get();
+  prepared_kernels::pass_size size_of(const micro_batch& m) const {
+    return {Trains ? purpose::training : purpose::inference, m.count, m.leaves, int(leaves_.first_of(1))};
   }
-  /// Before the first pass over so many samples and leaves; what kernels choose then holds for all that follow.
   template <purpose Why, bool Trains>
   void prepare_kernels() {
     if constexpr (detail::stage_pass<Program, Backend, Why>::prepares) {
       constexpr const auto& of = plan_of<Program, Backend, Why>;
       for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
         const micro_batch& m = micro_batches_[i];
-        if (prepared_for<Trains>(m)) continue;
-        std::vector<std::shared_ptr<const void>> groups(std::size_t(of.group_count));
+        if (prepared_.find(size_of<Trains>(m))) continue;
+        prepared_kernels::groups groups(std::size_t(of.group_count));
         for (int g = 0; g < of.group_count; ++g)
           with_pass<Why, Trains>(stage_plan_of<Program, Backend, Why>.stage_of[g], int(i),
                                  [&](auto&& pass) { groups[std::size_t(g)] = pass.prepare(g, Trains); });
-        prepared_.push_back(std::make_unique<prepared_kernels>(
-            prepared_kernels{Trains, m.count, m.leaves, int(leaves_.first_of(1)), std::move(groups)}));
+        prepared_.add(size_of<Trains>(m), std::move(groups));
       }
     }
   }
@@ -584,12 +516,12 @@ class cuda_split_engine {
   /// Enqueues the turns of all places. is_measured: there are labels; else predictions are copied to `out`.
   template <purpose Why, bool Trains>
   void run(bool is_measured, const output_rows<T>& out) {
-    sums_are_on_host_ = false;
-    wait_for_each_other();  // a place may still read what was sent to it in the step before
+    sums_.outdate();
+    places_.wait_for_each_other();  // a place may still read what was sent to it in the step before
     if (is_measured) penalize();
     std::ranges::fill(sent_, 0);
     std::ranges::fill(released_, 0);
-    for (const auto& p : places_) p->batches.send();
+    for (place& p : places_) p.batches.send();
     position at[places];
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
@@ -666,36 +598,28 @@ class cuda_split_engine {
     const micro_batch& m = micro_batches_[std::size_t(number)];
     for (int k = 0; k < plan.output_count; ++k) {
       if (plan_of<Program, Backend, Why>.output_group[k] != g || !out.at[k]) continue;
-      const place& p = *places_[std::size_t(place_of_output(k))];
-      p.on.copy_to_host(p.queue, pass.predictions(k),
-                        std::span(out.at[k] + long{m.first} * ends.outputs[k], std::size_t(m.count * ends.outputs[k])));
+      places_[place_of_output(k)].read(pass.predictions(k),
+                                       {out.at[k] + long{m.first} * ends.outputs[k], std::size_t(m.count * ends.outputs[k])});
     }
-  }
-
-  /// What any place is asked for from now on begins when all have done what they were asked for before.
-  void wait_for_each_other() const {
-    for (const auto& a : places_)
-      for (const auto& b : places_)
-        if (a != b) machine::order(a->queue, b->queue);
   }
 
   void penalize() {
     if constexpr (layout.has_regularizers())
-      for (const auto& p : places_) p->update.penalize(p->weights.data());
+      for (place& p : places_) p.update.penalize(p.weights.data());
   }
   /// The numbers of all parameters in the order of the layout, on the GPU of a place. numbers_of: those of a place.
   template <class NumbersOf>
-  const double* collect(place& to, NumbersOf&& numbers_of) const {
-    for (const auto& p : places_)
-      if (const int first = order.first[p->number], count = order.first[p->number + 1] - first; count > 0)
-        machine::copy_between(to.queue, to.foreign.data() + first, numbers_of(*p), std::size_t(count) * sizeof(double));
+  const double* collect(const place& to, NumbersOf&& numbers_of) const {
+    for (const place& p : places_)
+      if (const int first = order.first[p.number], count = order.first[p.number + 1] - first; count > 0)
+        machine::copy_between(to.queue, to.foreign.data() + first, numbers_of(p), std::size_t(count) * sizeof(double));
     machine::for_each_index(to.queue, trained.count,
                             machine::reorder{to.foreign.data(), to.order_of_parameters.data(), to.numbers_of_all()});
     return to.numbers_of_all();
   }
   /// On the GPU with the first output.
   const double* penalties_of_all() const {
-    wait_for_each_other();
+    places_.wait_for_each_other();
     return collect(home(), [](const place& p) { return p.update.penalties(); });
   }
 
@@ -703,10 +627,10 @@ class cuda_split_engine {
   void join_sums() {
     if constexpr (has_outputs_at_several_places) {
       const std::size_t size = std::size_t(leaves_.leaves()) * sums_of_leaf::size;
-      wait_for_each_other();
+      places_.wait_for_each_other();
       for (int p = 0; p < places; ++p) {
         if (p == home_number) continue;
-        machine::copy_between(home().queue, sums_of_others_.data(), places_[std::size_t(p)]->sums.data(), size * sizeof(double));
+        machine::copy_between(home().queue, sums_of_others_.data(), places_[p].sums.data(), size * sizeof(double));
         machine::for_each_index(home().queue, long(size),
                                 machine::take_columns{sums_of_others_.data(), place_of_column_.data(), p,
                                                       long(sums_of_leaf::size), home().sums.data()});
@@ -727,25 +651,24 @@ class cuda_split_engine {
       (next(std::type_identity<Output>{}), ...);
     }(typename Program::outputs{});
     place_of_column_ = home().on.template allocate<int>(of.size());
-    home().on.copy_to_device(home().queue, std::span<const int>(of), place_of_column_.data());
+    home().write(of, place_of_column_.data());
   }
 
   /// Each place updates its parameters. Norms of the whole gradient are those of the parameters of all places.
   template <class Now>
   void update_places(const optimizer_type& rules, const global_gradient<T, cuda_device>& gradient, Now&& now,
                      const totals_grid& also) {
-    for (const auto& p : places_) p->update.tell_arrays(p->leaf_gradients);
+    for (place& p : places_) p.update.tell_arrays(p.leaf_gradients);
     const bool takes_global_norm = rules.global_clipnorm > 0;
     if (takes_global_norm) {
-      for (const auto& p : places_)
-        p->update.take_norms(rules, now(*p), gradient.at(p->leaf_gradients.data()), p->weights.data());
-      wait_for_each_other();
+      for (place& p : places_) p.update.take_norms(rules, now(p), gradient.at(p.leaf_gradients.data()), p.weights.data());
+      places_.wait_for_each_other();
     }
-    for (const auto& p : places_) {
+    for (place& p : places_) {
       const double* norms = nullptr;
-      if (takes_global_norm) norms = collect(*p, [](const place& of) { return of.update.norms(); });
-      p->update.run(rules, now(*p), gradient.at(p->leaf_gradients.data()), p->weights.data(), p->slots.data(), p->stride(), also,
-                    {norms, trained.count});
+      if (takes_global_norm) norms = collect(p, [](const place& of) { return of.update.norms(); });
+      p.update.run(rules, now(p), gradient.at(p.leaf_gradients.data()), p.weights.data(), p.slots.data(), p.stride(), also,
+                   {norms, trained.count});
     }
   }
 };

@@ -1,0 +1,55 @@
+// The GPUs of an engine, and the order of the work on their queues.
+// needs: boost_context
+#pragma once
+#include <cstddef>
+#include <deque>
+#include <strata/cuda/machine/device.hpp>
+#include <utility>
+
+namespace strata {
+
+/// Device: derives from engine_device. Their addresses do not change.
+template <class Device>
+class device_group {
+  std::deque<Device> all_;
+
+ public:
+  template <class... Arguments>
+  void add(Arguments&&... arguments) {
+    all_.emplace_back(std::forward<Arguments>(arguments)...);
+  }
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+  std::size_t size() const { return all_.size(); }
+  Device& operator[](int i) { return all_[std::size_t(i)]; }
+  const Device& operator[](int i) const { return all_[std::size_t(i)]; }
+
+  void enable_peer_access() const {
+    for (const Device& from : all_)
+      for (const Device& to : all_) machine::enable_peer_access(from.on.index(), to.on.index());
+  }
+  /// The host waits for all of them.
+  void wait() const {
+    for (const Device& each : all_) each.wait();
+  }
+  /// What any device is asked for from now on begins when all have done what they were asked for before.
+  void wait_for_each_other() const {
+    for (const Device& a : all_)
+      for (const Device& b : all_)
+        if (&a != &b) machine::order(a.queue, b.queue);
+  }
+  /// What other devices are asked for from now on begins when the first has done what it was asked for before.
+  void first_goes_first() const {
+    for (const Device& each : all_)
+      if (each.number > 0) machine::order(all_.front().queue, each.queue);
+  }
+  /// What the first device is asked for from now on begins when all have done what they were asked for before.
+  void first_goes_last() const {
+    for (const Device& each : all_)
+      if (each.number > 0) machine::order(each.queue, all_.front().queue);
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,29 @@
+// Numbers of GPUs that the host copies when it first asks for them.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+class host_copy {
+  std::vector<double> numbers_;
+  bool is_current_ = true;
+
+ public:
+  explicit host_copy(std::size_t size = 0) : numbers_(size) {}
+  void grow(std::size_t size) { numbers_.resize(std::max(numbers_.size(), size)); }
+  void set_to_zero() { std::ranges::fill(numbers_, 0.0); }
+  /// The devices compute others.
+  void outdate() { is_current_ = false; }
+  /// copy(numbers): copies them from the devices, and waits for that. It is called if they have changed.
+  template <class Copy>
+  std::span<double> get(Copy&& copy) {
+    if (!std::exchange(is_current_, true)) copy(std::span<double>(numbers_));
+    return numbers_;
+  }
+};
+
+}  // namespace strata
