@@ -11,22 +11,18 @@
 #include <span>
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/device_group.hpp>
-#include <strata/cuda/engine/device_numbers.hpp>
-#include <strata/cuda/engine/engine_device.hpp>
 #include <strata/cuda/engine/epoch_totals.hpp>
+#include <strata/cuda/engine/gradient_copies.hpp>
 #include <strata/cuda/engine/host_copy.hpp>
-#include <strata/cuda/engine/kept_samples.hpp>
 #include <strata/cuda/engine/memory_need.hpp>
-#include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/nccl_sums.hpp>
 #include <strata/cuda/engine/options.hpp>
-#include <strata/cuda/engine/prepared_kernels.hpp>
+#include <strata/cuda/engine/replica.hpp>
+#include <strata/cuda/engine/step_graphs.hpp>
 #include <strata/cuda/engine/totals.hpp>
-#include <strata/cuda/engine/update.hpp>
-#include <strata/cuda/kernels/kernels.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/leaf_schedule.hpp>
-#include <strata/program/pass.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,67 +37,22 @@ class cuda_engine {
   static constexpr const auto& plan = plan_of<Program, cuda>;
   static constexpr const auto& ends = ends_of_program<Program>;
   static constexpr auto trained = trained_ranges(layout);
-  static constexpr purpose inferring = infers_differently<Program> ? purpose::inference : purpose::training;
   static_assert(plan.derived == 0, "the kernels of CUDA derive nothing from weights");
-  template <class V>
-  using buffer = cuda_device::buffer<V>;
-  template <purpose Why>
-  using pass = detail::pass<Program, cuda, Why>;
-  template <purpose Why>
-  using work = workspace<Program, cuda, Why>;
-
+  using replica = cuda_replica<Program>;
   using totals_grid = typename epoch_totals<Program>::grid;
-
-  static constexpr std::size_t most_graphs = 32;
   static constexpr long most_together = 1024;  // steps
-  /// A step for batches of `count` samples in one of the slots, or several steps.
-  struct kind_of_step {
-    int count, slot, steps;
-    std::uint32_t weighted;  // a bit for each output whose samples have weights: they have places in the slot
-    bool by_index;           // the device gathers the batch
-    bool operator==(const kind_of_step&) const = default;
-  };
-  struct step_graph {
-    kind_of_step what;
-    machine::graph work;
-  };
-
-  /// One device: it computes some leaves of a batch.
-  struct replica : engine_device<Program, cuda> {
-    using base = engine_device<Program, cuda>;
-    using base::on, base::context, base::batch;
-
-    buffer<T> others;  // copies of the gradients of other devices
-    buffer<double> statistics;
-    buffer<double> all_sums;  // copies of those of all devices, if there are several
-    work<purpose::training> training;
-    work<inferring> inference;
-    leaf_range own;                             // leaves of the batch
-    std::unique_ptr<device_numbers<T>> reader;  // for an observer that reads numbers
-    kept_samples kept;
-    machine::stored_batch<T> stored;  // the batch, before it is gathered
-    bool is_gathered = true;
-    prepared_kernels prepared;
-
-    replica(int number, int index, int slot_count)
-        : base(number, index, layout.size, layout.trainable * slot_count, trained.span()),
-          statistics(on.template allocate<double>(sums_of_leaf::statistics)) {}
-    void use_batch(const samples<T>& there) {
-      base::use_batch(there);
-      is_gathered = !there.stored;
-    }
-  };
 
   leaf_schedule<T> leaves_;
   host_copy sums_, penalties_;
   epoch_totals<Program> totals_;    // on the first device
   device_group<replica> replicas_;  // after the arrays that their queues may still write to
-  std::vector<step_graph> graphs_;
+  gradient_copies<T> copies_{layout.trainable};
+  step_graphs graphs_;
   /// Of steps whose batches have the same size: what is done with the gradient.
   struct update_of_step {
     const optimizer_type* rules;
     global_gradient<T, cuda_device> gradient;
-    std::vector<std::vector<T*>> arrays;  // of each device
+    typename gradient_copies<T>::arrays arrays;
   };
   int together_ = 1, staged_ = 0;  // steps of a launch, and those that the slot has
   bool is_staged_ = false;         // the step at hand is one of those
@@ -136,7 +87,7 @@ class cuda_engine {
         [&] {
           for (const int index : o.devices) replicas_.add(devices(), index, slots);
         },
-        [&](int) { return ". A GPU needs " + arenas(slots); });
+        [&](int) { return ". A GPU needs " + replica::arenas(slots); });
     replicas_.enable_peer_access();
     totals_.allocate(first().on);
   }
@@ -154,7 +105,7 @@ class cuda_engine {
     launch_staged();
     const auto ranges = trained_ranges(layout, slots);
     groups_ = trained_groups(plan, layout_of<typename Program::items>, slots);
-    drop_graphs();
+    graphs_.drop(replicas_);
     for (replica& r : replicas_) {
       r.update.set_ranges(ranges.span());
       r.prepared.clear();    // other gradients are wanted
@@ -197,7 +148,7 @@ class cuda_engine {
     launch_staged();
     for (replica& r : replicas_) {
       if (r.kept.empty()) continue;
-      drop_graphs();
+      graphs_.drop(replicas_);
       r.kept = {};
     }
   }
@@ -233,7 +184,7 @@ class cuda_engine {
     launch_staged();
     const batch_division most = leaves_.most_of_one(processes);
     const int leaves = share(most.leaves), rows = rows_to_train(most);
-    drop_graphs();
+    graphs_.drop(replicas_);
     for (replica& r : replicas_) {
       r.grow(r.gradients, std::size_t(leaves) * std::size_t(layout.trainable));
       r.grow(r.sums, std::size_t(leaves) * sums_of_leaf::size);
@@ -258,7 +209,7 @@ class cuda_engine {
     }
     share_leaves(leaves_.own());
     if (why == purpose::training) place_gradients();
-    for (replica& r : replicas_) prepare_kernels(r, why);
+    for (replica& r : replicas_) r.prepare_kernels(why);
     if (layout.has_regularizers()) penalties_.outdate();
   }
   int leaves() const { return leaves_.leaves(); }
@@ -309,8 +260,9 @@ class cuda_engine {
     const int first = g.statistics + direction * g.kernel.statistics;
     if (replicas_.size() > 1) replicas_.wait_for_each_other();
     for (replica& r : replicas_)
-      machine::for_each_index(r.queue, g.kernel.statistics,
-                              machine::sum_statistics{sums_of_all_leaves(r, first), r.statistics.data() + first});
+      machine::for_each_index(
+          r.queue, g.kernel.statistics,
+          machine::sum_statistics{r.sums_of_all(replicas_, first, leaves_.leaves()), r.statistics.data() + first});
   }
   void set_statistics(int first, std::span<const double> values) {
     for (replica& r : replicas_) r.write(values, r.statistics.data() + first);
@@ -334,13 +286,11 @@ class cuda_engine {
     const auto arrays = all_arrays(gradient);
     copy_gradients(gradient, arrays);
     for (replica& r : replicas_)
-      update(r, rules, r.update.told_numbers(), gradient.at(arrays[std::size_t(r.number)].data()), totals_grid{});
+      r.update_weights(rules, r.update.told_numbers(), gradient.at(arrays[std::size_t(r.number)].data()), totals_grid{});
   }
   void update_state() {
     for (replica& r : replicas_)
-      for (int k = 1; k < plan.segment_count; ++k)
-        pass<purpose::training>(r.context, r.training, sums_of(r), r.batch, 0)
-            .update_state(plan.first_of_segment[k], r.weights.data());
+      for (int k = 1; k < plan.segment_count; ++k) r.pass_in(r.training).update_state(plan.first_of_segment[k], r.weights.data());
   }
 
   /// Whether train_at_once can compute the step: unless an observer wants to see each kernel.
@@ -381,7 +331,7 @@ class cuda_engine {
     const leaf_range all{0, leaves_.leaves()};
     if (leaves_.own() != all) {  // else begin() has done it
       share_leaves(all);
-      for (replica& r : replicas_) prepare_kernels(r, purpose::inference);
+      for (replica& r : replicas_) r.prepare_kernels(purpose::inference);
     }
     for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.predict(); });
     for_each_replica(&replica::inference, [&](replica& r, auto& pass) {  // a copy to pageable memory waits for its queue
@@ -405,40 +355,25 @@ class cuda_engine {
   void grow_steps() {
     const int rows = rows_to_train(leaves_.most_of_one(1));
     if (together_ == 1 || first().kept.empty() || !launches_graphs() || first().batches.has_steps(together_, rows)) return;
-    drop_graphs();
+    graphs_.drop(replicas_);
     for (replica& r : replicas_) r.batches.grow_steps(together_, rows);
   }
 
-  void read(const buffer<T>& from, std::span<T> to) {
+  void read(const cuda_device::buffer<T>& from, std::span<T> to) {
     launch_staged();
     first().read(from.data(), to);
     first().wait();
   }
   void wait_for(const replica& r) { nccl_ ? nccl_->wait(r.queue) : r.wait(); }
-  /// In words: the arenas that every GPU has.
-  static std::string arenas(long slot_count) {
-    return detail::text_of({long(sizeof(T)) * layout.size, " bytes for weights, ",
-                            long(sizeof(T)) * layout.trainable * slot_count, " for slots of the optimizer"});
-  }
   [[gnu::cold]] std::string needed(batch_division most, int batch, purpose why, int processes) const {
     const int of_one = why == purpose::training ? leaves_.most_of_one(processes).leaves : most.leaves;
-    const long leaves = share(of_one), rows = std::min(long{batch}, leaves * most.capacity);
-    const bool trains = why == purpose::training;
-    const std::size_t activations =
-        trains ? work<purpose::training>::size(int(rows), int(rows)) : work<inferring>::size(int(rows), int(rows));
-    return detail::text_of({trains ? ". To train with batches of " : ". For batches of ", batch, ", a GPU needs ",
-                            arenas(long(first().slots.size()) / std::max(1L, layout.trainable)), ", ",
-                            trains ? leaves * layout.trainable * long(sizeof(T)) : 0L, " for gradients of ", trains ? leaves : 0L,
-                            " leaves, ", activations * sizeof(T), " for activations and ", first().batches.bytes(int(rows)),
-                            " for the batch"}) +
-           (first().kept.empty() ? ""
-                                 : detail::text_of({". The data set that stays on it takes ", first().kept.bytes(),
-                                                    ": cuda_options{.kept_data_memory = 0} leaves it on the host"}));
+    const long leaves = share(of_one);
+    return first().needed(why, batch, leaves, int(std::min(long{batch}, leaves * most.capacity)));
   }
   void allocate(batch_division most, int batch, purpose why, int processes) {
     sums_.grow(std::size_t(most.leaves) * sums_of_leaf::size);
     const int leaves = share(most.leaves), rows = std::min(batch, leaves * most.capacity);
-    drop_graphs();
+    graphs_.drop(replicas_);
     for (replica& r : replicas_) {
       r.batches.grow(rows);
       r.grow(r.sums, std::size_t(leaves) * sums_of_leaf::size);
@@ -460,18 +395,6 @@ class cuda_engine {
       const samples<T> rows = leaves_.batch().rows(r.own.begin * capacity, r.own.size() * capacity, ends);
       r.use_batch(is_staged_ ? r.batches.fill_step(rows, staged_) : r.batches.fill(rows));
       r.bring_random_numbers();
-    }
-  }
-  void prepare_kernels(replica& r, purpose why) {
-    if constexpr (pass<purpose::training>::prepares || pass<inferring>::prepares) {
-      if (r.own.size() == 0) return;
-      const prepared_kernels::pass_size size{why, r.batch.count, r.context.leaves.count, r.context.leaves.capacity};
-      r.context.prepared = r.prepared.find(size);
-      if (r.context.prepared) return;
-      r.prepared.add(size, why == purpose::training
-                               ? pass<purpose::training>(r.context, r.training, sums_of(r), r.batch, 0).prepare(true)
-                               : pass<inferring>(r.context, r.inference, sums_of(r), r.batch, 0).prepare(false));
-      r.context.prepared = r.prepared.find(size);
     }
   }
   void place_gradients() {
@@ -498,52 +421,17 @@ class cuda_engine {
     replicas_.wait_for_each_other();
   }
 
-  sums_of_leaf sums_of(replica& r) const { return {r.gradients.data(), r.sums.data()}; }
-  /// memory: of training or of inference, which may have the same plan.
-  template <purpose Why, class F>
-  void for_each_replica(work<Why> replica::* memory, F&& f) {
+  /// memory: see cuda_replica::pass_in.
+  template <class Work, class F>
+  void for_each_replica(Work replica::* memory, F&& f) {
     sums_.outdate();
     for (replica& r : replicas_) {
       r.batches.send();
       if (r.own.size() == 0) continue;
-      r.context.forward_from_stored = nullptr;
-      if (!std::exchange(r.is_gathered, true)) gather(r);
-      pass<Why> each(r.context, r.*memory, sums_of(r), r.batch, first_row(r));
+      r.gather();
+      auto each = r.pass_in(r.*memory, first_row(r));
       f(r, each);
     }
-  }
-
-  /// Makes the batch of the samples that the device keeps, or leaves that to the first kernel.
-  void gather(replica& r) {
-    using first_kernel = typename detail::kernel_in_program<Program, cuda, 0, purpose::training>::type;
-    r.stored = r.kept.batch(r.batch, ends.inputs[0], ends.outputs[0]);
-    if constexpr (requires { requires first_kernel::makes_its_input; })
-      if (!r.kept.mirrors()) {
-        r.context.stored_batch = &r.stored;
-        r.context.forward_from_stored = [](const machine::queue& q, const operands<T>& o, const void* from) {
-          first_kernel::forward_of_stored(q, o, *static_cast<const machine::stored_batch<T>*>(from));
-        };
-        return;
-      }
-    constexpr int threads = machine::threads_for_row(ends.inputs[0]);
-    machine::launch(r.queue, r.batch.count, machine::gather_samples<T, threads>{r.stored});
-  }
-
-  /// They have addresses of memory that will be freed, or are too many.
-  void drop_graphs() {
-    if (graphs_.empty()) return;
-    first().wait();
-    graphs_.clear();
-  }
-
-  /// On the queue of a device: the sums of all leaves, from number `first` of each on. The devices have waited for each other.
-  machine::leaf_doubles sums_of_all_leaves(replica& r, long first) {
-    constexpr long size = long(sums_of_leaf::size);
-    if (replicas_.size() == 1) return {r.sums.data() + first, size, leaves_.leaves()};
-    for (const replica& each : replicas_)
-      machine::copy_between(r.queue, r.all_sums.data() + each.own.begin * size, each.sums.data(),
-                            std::size_t(each.own.size() * size) * sizeof(double));
-    return {r.all_sums.data() + first, size, leaves_.leaves()};
   }
 
   /// The penalties of the weights before the update.
@@ -552,23 +440,6 @@ class cuda_engine {
   }
 
   bool launches_graphs() const { return uses_graphs_ && !nccl_; }
-  /// Launches what enqueue() enqueues on all queues, as a graph of the first that is captured once.
-  template <class Enqueue>
-  void launch_graph(const kind_of_step& what, Enqueue&& enqueue) {
-    if (graphs_.size() == most_graphs) drop_graphs();
-    auto graph = std::ranges::find(graphs_, what, &step_graph::what);
-    if (graph == graphs_.end()) {
-      const auto on_all_queues = [&] {
-        replicas_.first_goes_first();
-        enqueue();
-        replicas_.first_goes_last();
-      };
-      graph = graphs_.insert(graph, {what, machine::capture(first().queue, on_all_queues)});
-    }
-    replicas_.first_goes_last();
-    graph->work.launch(first().queue);
-    replicas_.first_goes_first();
-  }
   /// The step at hand, by itself.
   void launch_step(const update_of_step& update) {
     for (replica& r : replicas_) r.batches.send();
@@ -576,7 +447,8 @@ class cuda_engine {
     if (!launches_graphs()) return enqueue();
     std::uint32_t weighted = 0;
     for (int k = 0; k < ends.output_count; ++k) weighted |= std::uint32_t{first().batch.truths[k].weights != nullptr} << k;
-    launch_graph({leaves_.batch().count, first().batches.index(), 1, weighted, leaves_.batch().stored != nullptr}, enqueue);
+    graphs_.launch(replicas_, {leaves_.batch().count, first().batches.index(), 1, weighted, leaves_.batch().stored != nullptr},
+                   enqueue);
   }
   /// The steps that wait for others: in one launch, or one after the other if they are too few for it.
   void launch_staged() {
@@ -593,7 +465,7 @@ class cuda_engine {
       return;
     }
     for (replica& r : replicas_) r.batches.send_steps(steps);
-    launch_graph({leaves_.batch().count, slot, steps, 0, true}, [&] {
+    graphs_.launch(replicas_, {leaves_.batch().count, slot, steps, 0, true}, [&] {
       for (int s = 0; s < steps; ++s) {
         for (replica& r : replicas_) r.use_batch(r.batches.at_step(s, r.batch.count));
         enqueue_step(*update_of_staged_);
@@ -614,48 +486,27 @@ class cuda_engine {
       backward(k - 1);
     }
     const totals_grid totals =
-        totals_.add(sums_of_all_leaves(first(), long(sums_of_leaf::statistics)), first().update.penalties());
+        totals_.add(first().sums_of_all(replicas_, long(sums_of_leaf::statistics), leaves_.leaves()), first().update.penalties());
     copy_gradients(with.gradient, with.arrays);
     for (replica& r : replicas_)
-      update(r, *with.rules, &r.batches.numbers_on_device()->update, with.gradient.at(with.arrays[std::size_t(r.number)].data()),
-             r.number == 0 ? totals : totals_grid{});
+      r.update_weights(*with.rules, &r.batches.numbers_on_device()->update,
+                       with.gradient.at(with.arrays[std::size_t(r.number)].data()), r.number == 0 ? totals : totals_grid{});
     if constexpr (last > 0) update_state();
   }
-  void update(replica& r, const optimizer_type& rules, const update_numbers<T>* now,
-              const global_gradient<T, cuda_device>& gradient, const totals_grid& also) {
-    r.update.run(rules, now, gradient, r.weights.data(), r.slots.data(), layout.trainable, also);
-  }
-
-  static bool is_own(const replica& r, const T* p) {
-    const std::less<const T*> before;
-    return !before(p, r.gradients.data()) && before(p, r.gradients.data() + r.gradients.size());
-  }
-  /// The arrays of a gradient for each device: its own, and places for copies of the others.
-  std::vector<std::vector<T*>> all_arrays(const global_gradient<T, cuda_device>& gradient) {
-    std::vector<std::vector<T*>> all;
-    for (replica& r : replicas_) {
-      std::vector<T*>& arrays = all.emplace_back(gradient.arrays(), gradient.arrays() + gradient.count());
-      if (nccl_) {
-        arrays = {r.gradients.data()};
-      } else if (replicas_.size() > 1) {
-        const auto foreign = std::size_t(std::ranges::count_if(arrays, [&](const T* p) { return !is_own(r, p); }));
-        if (foreign * std::size_t(layout.trainable) > r.others.size()) drop_graphs();
-        r.grow(r.others, foreign * std::size_t(layout.trainable));
-        T* to = r.others.data();
-        for (T*& each : arrays)
-          if (!is_own(r, each)) each = std::exchange(to, to + layout.trainable);
-      }
-      r.update.tell_arrays(arrays);
-    }
+  /// The arrays of a gradient on each device.
+  typename gradient_copies<T>::arrays all_arrays(const global_gradient<T, cuda_device>& gradient) {
+    typename gradient_copies<T>::arrays all;
+    if (nccl_)
+      for (replica& r : replicas_) all.push_back({r.gradients.data()});
+    else
+      all = copies_.places(replicas_, gradient, [&] { graphs_.drop(replicas_); });
+    for (replica& r : replicas_) r.update.tell_arrays(all[std::size_t(r.number)]);
     return all;
   }
-  void copy_gradients(const global_gradient<T, cuda_device>& gradient, const std::vector<std::vector<T*>>& arrays) {
+  void copy_gradients(const global_gradient<T, cuda_device>& gradient, const typename gradient_copies<T>::arrays& arrays) {
     if (replicas_.size() == 1) return;
     replicas_.wait_for_each_other();
-    for (int i = 0; i < devices() && !nccl_; ++i)
-      for (int k = 0; k < gradient.count(); ++k)
-        if (T* const to = arrays[std::size_t(i)][std::size_t(k)]; to != gradient.arrays()[k])
-          machine::copy_between(replicas_[i].queue, to, gradient.arrays()[k], std::size_t(layout.trainable) * sizeof(T));
+    if (!nccl_) copies_.copy(replicas_, gradient, arrays);
     replicas_.wait_for_each_other();  // before the first array of any device is overwritten
   }
 };

@@ -1,0 +1,59 @@
+// Copies of the gradients of other GPUs, with which each GPU adds up those of all leaves by itself.
+// needs: boost_context
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <strata/cuda/engine/device_group.hpp>
+#include <strata/cuda/machine/device.hpp>
+#include <strata/optimizers/gradient.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata {
+
+/// T: of the elements.
+template <class T>
+class gradient_copies {
+  long elements_;                               // of a gradient
+  std::vector<cuda_device::buffer<T>> memory_;  // of each device
+
+ public:
+  using arrays = std::vector<std::vector<T*>>;  // of a gradient, on each device
+
+  explicit gradient_copies(long elements) : elements_(elements) {}
+
+  /// On each device its own arrays, and places for copies of the others. free_graphs(): called before former places are freed.
+  template <class Device, class FreeGraphs>
+  arrays places(const device_group<Device>& devices, const global_gradient<T, cuda_device>& gradient, FreeGraphs&& free_graphs) {
+    memory_.resize(devices.size());
+    arrays all;
+    for (const Device& d : devices) {
+      std::vector<T*>& places = all.emplace_back(gradient.arrays(), gradient.arrays() + gradient.count());
+      if (devices.size() == 1) break;
+      auto& memory = memory_[std::size_t(d.number)];
+      const auto size = std::size_t(std::ranges::count_if(places, [&](const T* p) { return !is_own(d, p); }) * elements_);
+      if (size > memory.size()) free_graphs();
+      d.grow(memory, size);
+      T* to = memory.data();
+      for (T*& each : places)
+        if (!is_own(d, each)) each = std::exchange(to, to + elements_);
+    }
+    return all;
+  }
+  template <class Device>
+  void copy(const device_group<Device>& devices, const global_gradient<T, cuda_device>& gradient, const arrays& places) const {
+    for (const Device& d : devices)
+      for (int k = 0; k < gradient.count(); ++k)
+        if (T* const to = places[std::size_t(d.number)][std::size_t(k)]; to != gradient.arrays()[k])
+          machine::copy_between(d.queue, to, gradient.arrays()[k], std::size_t(elements_) * sizeof(T));
+  }
+
+ private:
+  static bool is_own(const auto& device, const T* p) {
+    const std::less<const T*> before;
+    return !before(p, device.gradients.data()) && before(p, device.gradients.data() + device.gradients.size());
+  }
+};
+
+}  // namespace strata

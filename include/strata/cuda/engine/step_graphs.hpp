@@ -1,0 +1,57 @@
+// Steps that were captured as graphs on the queues of all GPUs of an engine, to be launched again.
+// needs: boost_context
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <strata/cuda/engine/device_group.hpp>
+#include <strata/cuda/machine/machine.hpp>
+#include <vector>
+
+namespace strata {
+
+class step_graphs {
+ public:
+  /// A step for batches of `count` samples in one of the slots, or several steps.
+  struct kind {
+    int count, slot, steps;
+    std::uint32_t weighted;  // a bit for each output whose samples have weights: they have places in the slot
+    bool by_index;           // the device gathers the batch
+    bool operator==(const kind&) const = default;
+  };
+
+  /// Launches what enqueue() enqueues on all queues, as a graph of the first that is captured once.
+  template <class Device, class Enqueue>
+  void launch(const device_group<Device>& devices, const kind& what, Enqueue&& enqueue) {
+    if (all_.size() == most) drop(devices);
+    auto graph = std::ranges::find(all_, what, &step_graph::what);
+    if (graph == all_.end()) {
+      const auto on_all_queues = [&] {
+        devices.first_goes_first();
+        enqueue();
+        devices.first_goes_last();
+      };
+      graph = all_.insert(graph, {what, machine::capture(devices[0].queue, on_all_queues)});
+    }
+    devices.first_goes_last();
+    graph->work.launch(devices[0].queue);
+    devices.first_goes_first();
+  }
+  /// Where they have addresses of memory that will be freed. Waits until the last one is done.
+  template <class Device>
+  void drop(const device_group<Device>& devices) {
+    if (all_.empty()) return;
+    devices[0].wait();
+    all_.clear();
+  }
+
+ private:
+  static constexpr std::size_t most = 32;
+  struct step_graph {
+    kind what;
+    machine::graph work;
+  };
+  std::vector<step_graph> all_;
+};
+
+}  // namespace strata
