@@ -1,0 +1,40 @@
+// One GPU of an engine whose GPUs have some layers each: it computes them for all leaves.
+// needs: boost_context
+#pragma once
+#include <strata/base/text.hpp>
+#include <strata/cuda/engine/engine_device.hpp>
+#include <strata/cuda/engine/parameter_numbers.hpp>
+#include <strata/cuda/engine/place_contents.hpp>
+#include <string>
+#include <vector>
+
+namespace strata {
+
+template <class Program, class Backend>
+struct cuda_place : engine_device<Program, Backend> {
+  using base = engine_device<Program, Backend>;
+  using base::number, base::on, base::queue;
+  using typename base::T;
+  using contents = place_contents<Program, Backend>;
+  static constexpr auto trained = trained_ranges(contents::layout);
+
+  cuda_device::buffer<T> scratch;
+  parameter_numbers<Program, Backend> numbers_of_all;
+  std::vector<T*> leaf_gradients;
+
+  cuda_place(int number, int index, int slot_count)
+      : base(number, index, contents::arenas.size[number], contents::arenas.trainable[number] * slot_count,
+             contents::ranges(number, trained), contents::begins(number)),
+        numbers_of_all(on, queue) {}
+  /// The elements of the gradient of a leaf.
+  long stride() const { return contents::arenas.trainable[number]; }
+  /// In words: the arenas of a place on gpu(index).
+  static std::string own_arenas(int number, int index, int slot_count) {
+    return detail::text_of({"gpu(", index, ") needs ", long(sizeof(T)) * contents::arenas.size[number], " bytes for weights, ",
+                            long(sizeof(T)) * contents::arenas.trainable[number] * slot_count, " for slots of the optimizer"});
+  }
+  /// of_all: trained_ranges of the whole network.
+  void set_ranges(const auto& of_all) { this->update.set_ranges(contents::ranges(number, of_all)); }
+};
+
+}  // namespace strata
