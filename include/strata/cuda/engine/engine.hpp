@@ -42,18 +42,19 @@ class cuda_engine {
   using totals_grid = typename epoch_totals<Program>::grid;
   static constexpr long most_together = 1024;  // steps
 
-  leaf_schedule<T> leaves_;
-  host_copy sums_, penalties_;
-  epoch_totals<Program> totals_;    // on the first device
-  device_group<replica> replicas_;  // after the arrays that their queues may still write to
-  gradient_copies<T> copies_{layout.trainable};
-  step_graphs graphs_;
   /// Of steps whose batches have the same size: what is done with the gradient.
   struct update_of_step {
     const optimizer_type* rules;
     global_gradient<T, cuda_device> gradient;
     typename gradient_copies<T>::arrays arrays;
   };
+
+  leaf_schedule<T> leaves_;
+  host_copy sums_, penalties_;
+  epoch_totals<Program> totals_;    // on the first device
+  device_group<replica> replicas_;  // after the arrays that their queues may still write to
+  gradient_copies<T> copies_{layout.trainable};
+  step_graphs graphs_;
   int together_ = 1, staged_ = 0;  // steps of a launch, and those that the slot has
   bool is_staged_ = false;         // the step at hand is one of those
   std::optional<update_of_step> update_of_staged_;

@@ -29,14 +29,14 @@ class gradient_copies {
     memory_.resize(devices.size());
     arrays all;
     for (const Device& d : devices) {
-      std::vector<T*>& places = all.emplace_back(gradient.arrays(), gradient.arrays() + gradient.count());
+      std::vector<T*>& own = all.emplace_back(gradient.arrays(), gradient.arrays() + gradient.count());
       if (devices.size() == 1) break;
       auto& memory = memory_[std::size_t(d.number)];
-      const auto size = std::size_t(std::ranges::count_if(places, [&](const T* p) { return !is_own(d, p); }) * elements_);
+      const auto size = std::size_t(std::ranges::count_if(own, [&](const T* p) { return !is_own(d, p); }) * elements_);
       if (size > memory.size()) free_graphs();
       d.grow(memory, size);
       T* to = memory.data();
-      for (T*& each : places)
+      for (T*& each : own)
         if (!is_own(d, each)) each = std::exchange(to, to + elements_);
     }
     return all;

@@ -2,7 +2,6 @@
 // needs: boost_context
 #pragma once
 #include <cstddef>
-#include <span>
 #include <strata/cuda/engine/device_group.hpp>
 #include <strata/cuda/engine/place_contents.hpp>
 #include <strata/cuda/machine/device.hpp>

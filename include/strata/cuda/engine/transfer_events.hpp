@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <strata/cuda/machine/machine.hpp>
 #include <strata/program/stage_plan.hpp>
+#include <type_traits>
 #include <vector>
 
 namespace strata {
