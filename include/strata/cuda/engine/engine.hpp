@@ -14,6 +14,7 @@
 #include <strata/cuda/engine/epoch_totals.hpp>
 #include <strata/cuda/engine/gradient_copies.hpp>
 #include <strata/cuda/engine/host_copy.hpp>
+#include <strata/cuda/engine/kept_samples.hpp>
 #include <strata/cuda/engine/memory_need.hpp>
 #include <strata/cuda/engine/nccl_sums.hpp>
 #include <strata/cuda/engine/options.hpp>
@@ -131,11 +132,7 @@ class cuda_engine {
     requires(ends.input_count == 1 && ends.output_count == 1)
   {
     release_samples();
-    for (replica& r : replicas_) {
-      const int device = r.on.index();
-      const auto copies = std::ranges::count(replicas_, device, [](const replica& other) { return other.on.index(); });
-      if (double(copies) * double(set.bytes()) > kept_data_memory_ * double(machine::free_memory(device))) return false;
-    }
+    if (!has_room_for_copies(replicas_, set, kept_data_memory_)) return false;
     try {
       for (replica& r : replicas_) r.kept.keep(r.on, r.queue, set);
       grow_steps();
@@ -172,13 +169,8 @@ class cuda_engine {
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
     launch_staged();
-    try {
-      detail::or_name_need([&] { allocate(most, batch, why, processes); },
-                           [&](int) { return needed(most, batch, why, processes); });
-    } catch (...) {
-      leaves_.forget();
-      throw;
-    }
+    detail::or_forget(
+        leaves_, [&] { allocate(most, batch, why, processes); }, [&](int) { return needed(most, batch, why, processes); });
     return most.leaves;
   }
   void share_among(int processes) {

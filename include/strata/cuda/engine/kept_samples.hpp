@@ -1,10 +1,12 @@
 // A data set in the memory of a GPU, which makes batches of it by the indices of their samples.
 // needs: boost_context
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <strata/concepts/stored_samples.hpp>
+#include <strata/cuda/engine/device_group.hpp>
 #include <strata/cuda/kernels/stored_batch.hpp>
 #include <strata/cuda/machine/device.hpp>
 
@@ -38,5 +40,16 @@ class kept_samples {
         x_size, target_size};
   }
 };
+
+/// Whether each device has room for the copies that all of these would keep there, in `part` of the memory that is free now.
+template <class Device>
+bool has_room_for_copies(const device_group<Device>& devices, const stored_samples& set, double part) {
+  for (const Device& each : devices) {
+    const int device = each.on.index();
+    const auto copies = std::ranges::count(devices, device, [](const Device& other) { return other.on.index(); });
+    if (double(copies) * double(set.bytes()) > part * double(machine::free_memory(device))) return false;
+  }
+  return true;
+}
 
 }  // namespace strata

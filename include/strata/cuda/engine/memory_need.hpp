@@ -3,6 +3,7 @@
 #pragma once
 #include <strata/base/error.hpp>
 #include <strata/cuda/machine/device.hpp>
+#include <strata/program/leaf_schedule.hpp>
 #include <utility>
 
 namespace strata::detail {
@@ -14,6 +15,17 @@ void or_name_need(F&& f, Need&& need) {
     std::forward<F>(f)();
   } catch (const out_of_device_memory& e) {
     throw_exception(out_of_device_memory(e, need(e.device)));
+  }
+}
+
+/// The same where leaves.grow() has asked for the memory: after any error the next one asks again.
+template <class T, class F, class Need>
+void or_forget(leaf_schedule<T>& leaves, F&& f, Need&& need) {
+  try {
+    or_name_need(std::forward<F>(f), std::forward<Need>(need));
+  } catch (...) {
+    leaves.forget();
+    throw;
   }
 }
 

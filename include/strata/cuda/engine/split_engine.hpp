@@ -162,12 +162,7 @@ class cuda_split_engine {
     if (why == purpose::training && batch > leaves_.prepared_for(why)) micro_batches_.refuse_few_leaves(batch, places);
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
-    try {
-      detail::or_name_need([&] { allocate(most.leaves, batch, why); }, [&](int) { return needed(most.leaves, batch, why); });
-    } catch (...) {
-      leaves_.forget();
-      throw;
-    }
+    detail::or_forget(leaves_, [&] { allocate(most.leaves, batch, why); }, [&](int) { return needed(most.leaves, batch, why); });
     return most.leaves;
   }
   void share_among(int) {}
