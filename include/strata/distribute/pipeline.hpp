@@ -4,7 +4,8 @@
 #include <strata/distribute/one_device.hpp>
 #include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/synchronous.hpp>
-#include <strata/program/split.hpp>
+#include <strata/program/pipelined.hpp>
+#include <strata/program/split_backend.hpp>
 #include <utility>
 
 namespace strata {

@@ -5,7 +5,9 @@
 #include <strata/distribute/one_device.hpp>
 #include <strata/distribute/refused_arguments.hpp>
 #include <strata/distribute/synchronous/stage_executor.hpp>
-#include <strata/program/split.hpp>
+#include <strata/program/by_device.hpp>
+#include <strata/program/pipelined.hpp>
+#include <strata/program/split_backend.hpp>
 #include <utility>
 
 namespace strata {

@@ -1,6 +1,6 @@
 // Pipelines of ranks that divide layers: each rank computes its part of the layers in stages.
 #pragma once
-#include <strata/program/split.hpp>
+#include <strata/program/split_backend.hpp>
 #include <strata/program/tensor_backend.hpp>
 #include <type_traits>
 

@@ -9,7 +9,7 @@
 #include <strata/cpu/engine/progress_counter.hpp>
 #include <strata/program/micro_batch.hpp>
 #include <strata/program/print_stages.hpp>
-#include <strata/program/split.hpp>
+#include <strata/program/split_backend.hpp>
 #include <strata/program/stage_pass.hpp>
 #include <utility>
 #include <vector>

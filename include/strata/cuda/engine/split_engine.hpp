@@ -21,7 +21,7 @@
 #include <strata/cuda/kernels/kernels.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/leaf_schedule.hpp>
-#include <strata/program/split.hpp>
+#include <strata/program/split_backend.hpp>
 #include <strata/program/stage_pass.hpp>
 #include <utility>
 #include <vector>

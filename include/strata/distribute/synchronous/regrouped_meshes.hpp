@@ -8,7 +8,7 @@
 #include <strata/distribute/synchronous/stage_executor.hpp>
 #include <strata/distribute/synchronous/tensor_executor.hpp>
 #include <strata/program/kernel_list.hpp>
-#include <strata/program/split.hpp>
+#include <strata/program/split_backend.hpp>
 #include <strata/program/split_ranks.hpp>
 #include <type_traits>
 #include <utility>
