@@ -4,6 +4,7 @@
 #include <strata/layers/residual.hpp>
 #include <strata/network/layout.hpp>
 #include <strata/network/layout_map.hpp>
+#include <strata/network/network_of_rank.hpp>
 
 using namespace strata;
 

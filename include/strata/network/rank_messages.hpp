@@ -1,7 +1,7 @@
 // How much ranks that divide layers send each other at a time.
 #pragma once
 #include <algorithm>
-#include <strata/network/layout_map.hpp>
+#include <strata/network/network_of_rank.hpp>
 #include <strata/network/parameter_ranges.hpp>
 
 namespace strata::detail {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <strata/network/layout.hpp>
-#include <strata/network/layout_map.hpp>
+#include <strata/network/network_of_rank.hpp>
 
 namespace strata::detail {
 

@@ -7,7 +7,7 @@ namespace strata {
 
 namespace detail {
 template <class Items, class Map, int Ranks>
-struct divided;  // network/layout_map.hpp
+struct divided;  // network/network_of_rank.hpp
 
 /// The layers of a program in a row: first nodes and costs. What stands in a sequential, a branch, `frozen` or `on` counts by
 /// itself; a join and its branches are one layer.

@@ -3,7 +3,7 @@
 #include <span>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text_table.hpp>
-#include <strata/network/layout_map.hpp>
+#include <strata/network/network_of_rank.hpp>
 #include <strata/network/summary.hpp>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // The backend of a rank that has a part of the layers' parameters.
 #pragma once
 #include <strata/concepts/device.hpp>
-#include <strata/network/layout_map.hpp>
+#include <strata/network/network_of_rank.hpp>
 #include <strata/program/compute_options.hpp>
 #include <strata/program/program.hpp>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <strata/distribute/synchronous/agreed_values.hpp>
 #include <strata/distribute/synchronous/process_group_over.hpp>
 #include <strata/distribute/synchronous/ranks_of_process.hpp>
-#include <strata/network/layout_map.hpp>
+#include <strata/network/network_of_rank.hpp>
 #include <strata/network/tape.hpp>
 #include <strata/program/compute_options.hpp>
 #include <string>

@@ -8,6 +8,8 @@
 #include <strata/losses/categorical_crossentropy.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 #include <strata/network/layout_map.hpp>
+#include <strata/network/layout_verdict.hpp>
+#include <strata/network/network_of_rank.hpp>
 #include <strata/network/tape.hpp>
 #include <type_traits>
 
