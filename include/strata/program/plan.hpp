@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <strata/kernel/kernel.hpp>
 #include <strata/network/layout.hpp>
+#include <strata/program/last_reads.hpp>
 #include <strata/program/place_buffers.hpp>
+#include <utility>
 
 namespace strata {
 
@@ -240,24 +242,15 @@ struct passes {
 template <int N>
 constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   const bool trains = why == purpose::training;
-  const int G = p.group_count, never = 2 * G;
-  const auto back = [&](int g) { return 2 * G - 1 - g; };
-  int last_read[N + 1] = {}, first_write[N + 1] = {};
-  for (int g = 0; g < G; ++g) last_read[g] = g, first_write[g] = never;
-  for (int k = 0; k < p.output_count; ++k) last_read[p.output_group[k]] = G;  // metrics read predictions before backward
-  for (int g = G - 1; g >= 0; --g) {
-    kernel_group& it = p.groups[g];
-    if (trains && it.trains && it.kernel.reads_output) last_read[g] = back(g);
-    for (int k = 0; k < it.arity; ++k) {
-      const int from = it.input[k];
-      if (from < 0) continue;
-      const int read = trains && it.trains && it.kernel.reads_input ? back(g) : g;
-      if (read > last_read[from]) last_read[from] = read;
-      if (!it.wants_dx[k]) continue;
-      it.adds_dx[k] = first_write[from] != never;
-      if (!it.adds_dx[k]) first_write[from] = back(g);
-    }
-  }
+  const int G = p.group_count;
+  const auto forward = [](int g) { return g; };
+  const auto back = [&](int g) { return trains ? 2 * G - 1 - g : g; };
+  int last_read[N + 1] = {};
+  find_last_reads(p, forward, back, [](int, int) { return true; }, last_read);
+  bool has_gradient[N + 1] = {};
+  for (int g = G - 1; g >= 0; --g)
+    for (int k = 0; k < p.groups[g].arity; ++k)
+      if (p.groups[g].wants_dx[k]) p.groups[g].adds_dx[k] = std::exchange(has_gradient[p.groups[g].input[k]], true);
   const passes<N> pass(p);
   workspace_buffer lasting[3 * N + 1], passing[3 * N + 1];
   int lasting_count = 0, passing_count = 0;

@@ -1,7 +1,7 @@
 // A plan in pieces: only what later pieces read is kept in the forward pass, and a piece computes its activations again before
 // its backward pass.
 #pragma once
-#include <algorithm>
+#include <strata/program/last_reads.hpp>
 #include <strata/program/plan.hpp>
 
 namespace strata::detail {
@@ -44,19 +44,11 @@ constexpr void recompute_in_pieces(plan<N>& p, int wanted) {
 
   // The last steps that read an output: of the forward pass, and at all.
   int first_death[N + 1] = {}, death[N + 1] = {};
-  for (int g = 0; g < G; ++g) first_death[g] = g, death[g] = p.groups[g].runs_again ? again[g] : g;
-  for (int k = 0; k < p.output_count; ++k) death[p.output_group[k]] = std::max(death[p.output_group[k]], G);
-  for (int g = 0; g < G; ++g) {
-    const kernel_group& it = p.groups[g];
-    if (it.trains && it.kernel.reads_output) death[g] = std::max(death[g], back[g]);
-    for (int k = 0; k < it.arity; ++k) {
-      const int from = it.input[k];
-      if (from < 0) continue;
-      first_death[from] = std::max(first_death[from], g);
-      const int read = it.trains && it.kernel.reads_input ? back[g] : it.runs_again ? again[g] : g;
-      death[from] = std::max(death[from], read);
-    }
-  }
+  const auto at_first = [](int g) { return g; };
+  const auto at_last = [&](int g) { return p.groups[g].runs_again ? again[g] : g; };
+  const auto all = [](int, int) { return true; };
+  find_last_reads(p, at_first, at_first, all, first_death);
+  find_last_reads(p, at_last, [&](int g) { return back[g]; }, all, death);
 
   workspace_buffer buffers[5 * N + 1];
   int count = 0;

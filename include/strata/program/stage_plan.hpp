@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <strata/program/compiled.hpp>
+#include <strata/program/last_reads.hpp>
 #include <strata/program/timetable.hpp>
 
 namespace strata {
@@ -110,16 +111,7 @@ constexpr stage_plan<N, Readings, Stages> make_stage_plan(const plan<N>& p, cons
 
   // The other buffers of each stage, with their lifetimes.
   int last_read[N + 1] = {};
-  for (int g = 0; g < G; ++g) last_read[g] = p.groups[g].trains && p.groups[g].kernel.reads_output ? back(g) : g;
-  for (int k = 0; k < p.output_count; ++k)
-    if (last_read[p.output_group[k]] < G) last_read[p.output_group[k]] = G;
-  for (int g = 0; g < G; ++g)
-    for (int k = 0; k < p.groups[g].arity; ++k) {
-      const int from = p.groups[g].input[k];
-      if (from < 0 || is_sent(runs[run_of[g][k]])) continue;
-      const int read = p.groups[g].trains && p.groups[g].kernel.reads_input ? back(g) : g;
-      if (read > last_read[from]) last_read[from] = read;
-    }
+  find_last_reads(p, [](int g) { return g; }, back, [&](int g, int k) { return !is_sent(runs[run_of[g][k]]); }, last_read);
   for (int stage = 0; stage < Stages; ++stage) {
     workspace_buffer buffers[3 * N + Readings + 1];
     workspace_location placed[3 * N + Readings + 1];
