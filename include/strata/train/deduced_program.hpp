@@ -7,7 +7,8 @@
 #include <strata/network/sequential.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/program.hpp>
-#include <strata/train/trainer_arguments.hpp>
+#include <strata/train/metric_verdict.hpp>
+#include <strata/train/trainer_extras.hpp>
 #include <type_traits>
 
 namespace strata {

@@ -1,0 +1,162 @@
+// The sentences about data that do not fit a network and its loss.
+#pragma once
+#include <strata/base/meta.hpp>
+#include <strata/base/reason.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/closure.hpp>
+#include <strata/data/core/sample_view.hpp>
+#include <strata/network/sequential.hpp>
+#include <strata/train/arrays.hpp>
+#include <strata/train/fit_options.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace strata {
+
+// The words of the sentences. None is ever defined: the error is the name.
+template <int... Extents>
+struct the_network_takes;
+template <int... Extents>
+struct the_data_set_yields;
+template <int... Extents>
+struct the_network_predicts;
+template <int... Extents>
+struct the_targets_have;
+template <class T>
+struct the_network_computes_in;
+template <class T>
+struct the_batches_hold;
+template <class Taken, class Yielded, class Why>
+struct data_mismatch;
+template <class Loss, label_kind Wanted>
+struct the_loss_takes_labels;
+template <label_kind Given>
+struct the_data_set_has_labels;
+
+inline constexpr reason input_of_the_network_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
+inline constexpr reason begin_with_input_of_the_shape_of_the_data_then_flatten{
+    "the data have as many numbers in another shape: begin with input<their extents> and flatten"};
+inline constexpr reason begin_with_input_of_the_shape_of_the_data_then_reshape{
+    "the data have as many numbers in another shape: begin with input<their extents> and reshape<...>"};
+inline constexpr reason samples_in_a_flat_vector_need_a_shape_write_data_array{
+    "a vector of numbers has samples of one number: data::array<float, shape{4}>(values) has samples of four"};
+inline constexpr reason the_targets_have_the_shape_of_the_predictions{"the last layer has as many units as a target has numbers"};
+inline constexpr reason use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch{
+    "the loss takes one-hot rows: take sparse_categorical_crossentropy, or put data::one_hot<classes> before batch"};
+inline constexpr reason this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float{
+    "the loss takes targets: a range of float or double instead of integers"};
+inline constexpr reason use_categorical_crossentropy_or_leave_out_one_hot{
+    "the loss takes class numbers: take categorical_crossentropy, or leave out one_hot"};
+inline constexpr reason class_numbers_are_integers_make_the_labels_a_vector_of_int{
+    "the loss takes class numbers: a range of int instead of float"};
+inline constexpr reason the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y{
+    "the loss compares with labels: data::from_tensor_slices(x, y)"};
+inline constexpr reason leave_out_double_in_batch{"the network computes in float: write batch<N> without double"};
+inline constexpr reason fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set{
+    "fit and evaluate take arrays of numbers, x and y, or batches: data::from_tensor_slices(x, y) | data::batch<64>"};
+inline constexpr reason predict_takes_an_array_of_numbers_or_batches_of_a_data_set{
+    "predict takes an array of numbers, or batches: data::from_tensor_slices(x) | data::batch<64>"};
+inline constexpr reason x_and_y_are_contiguous_numbers_such_as_a_vector_of_float{
+    "arrays have their numbers one after the other in memory: a vector or span of float, not a vector of vectors"};
+inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
+    "the data have as many numbers in another shape: data::array<float, shape{28, 28, 1}>(values) has the network's"};
+inline constexpr reason the_data_must_come_in_batches_put_batch_after_it{"fit and evaluate take batches: data | data::batch<64>"};
+
+namespace detail {
+
+/// Whether a source has what a program needs: no_complaint, or the sentence.
+template <class Program, class Source, bool NeedsLabels>
+struct data_verdict {
+  using network = typename Program::network;
+  using loss = typename Program::loss;
+  using T = typename Program::value_type;
+  using held = typename Source::value_type::value_type;
+  static constexpr shape taken = network::input_shape, yielded = Source::sample_shape, predicted = network::output_shape;
+
+  static constexpr const reason& why_other_shape() {
+    if (yielded == shape{1}) return samples_in_a_flat_vector_need_a_shape_write_data_array;
+    if (yielded.size() != taken.size()) return input_of_the_network_has_the_shape_of_one_sample;
+    if (!NeedsLabels) return data_of_another_shape_get_it_from_data_array_or_data_map_to;  // the network is trained already
+    return taken.rank() == 1 ? begin_with_input_of_the_shape_of_the_data_then_flatten
+                             : begin_with_input_of_the_shape_of_the_data_then_reshape;
+  }
+  static constexpr const reason& why_other_labels() {
+    if (Source::labels == label_kind::none) return the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y;
+    if (loss::labels == label_kind::dense)
+      return takes_classes<loss> ? use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch
+                                 : this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float;
+    return Source::target_shape.size() == 1 ? class_numbers_are_integers_make_the_labels_a_vector_of_int
+                                            : use_categorical_crossentropy_or_leave_out_one_hot;
+  }
+
+  static auto sentence() {
+    if constexpr (yielded != taken)
+      return std::type_identity<
+          data_mismatch<typename spelled<the_network_takes, taken>::type, typename spelled<the_data_set_yields, yielded>::type,
+                        because<why_other_shape()>>>{};
+    else if constexpr (NeedsLabels && Source::labels != loss::labels)
+      return std::type_identity<data_mismatch<the_loss_takes_labels<loss, loss::labels>, the_data_set_has_labels<Source::labels>,
+                                              because<why_other_labels()>>>{};
+    else if constexpr (NeedsLabels && loss::labels == label_kind::dense && Source::target_shape != predicted)
+      return std::type_identity<data_mismatch<typename spelled<the_network_predicts, predicted>::type,
+                                              typename spelled<the_targets_have, Source::target_shape>::type,
+                                              because<the_targets_have_the_shape_of_the_predictions>>>{};
+    else if constexpr (sizeof(held) > sizeof(T))
+      return std::type_identity<
+          data_mismatch<the_network_computes_in<T>, the_batches_hold<held>, because<leave_out_double_in_batch>>>{};
+    else
+      return std::type_identity<no_complaint>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+template <class Program, class Source, bool NeedsLabels>
+  requires(!batch_source<Source>)
+struct data_verdict<Program, Source, NeedsLabels> {
+  static constexpr bool is_view = data::detail::is_element_view<Source>;
+  using type = wrong_argument<Source, because<(is_view       ? the_data_must_come_in_batches_put_batch_after_it
+                                               : NeedsLabels ? fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set
+                                                             : predict_takes_an_array_of_numbers_or_batches_of_a_data_set)>>;
+};
+template <class Program, bool NeedsLabels>
+struct data_verdict<Program, data::refused_view, NeedsLabels> {
+  using type = told;
+};
+
+/// Two arrays, in the place of a source.
+template <class X, class Y>
+struct arrays {};
+template <class Program, class X, class Y>
+struct data_verdict<Program, arrays<X, Y>, true> {
+  static auto sentence() {
+    if constexpr (!array_traits<X>::valid)
+      return std::type_identity<wrong_argument<X, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+    else if constexpr (!array_traits<Y>::valid)
+      return std::type_identity<wrong_argument<Y, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+    else
+      return data_verdict<Program,
+                          decltype(batches_in_order<typename Program::value_type>(
+                              std::declval<samples_of_arrays_t<Program, X, Y>>(), {}, batch_size(1))),
+                          true>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+/// One array, in the place of a source of samples without labels.
+template <class Program, class X>
+struct data_verdict<Program, arrays<X, void>, false> {
+  using network = typename Program::network;
+  static auto sentence() {
+    if constexpr (!array_traits<X>::valid)
+      return std::type_identity<wrong_argument<X, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+    else
+      return data_verdict<Program,
+                          decltype(batches_in_order<typename Program::value_type>(std::declval<samples_of_array_t<Program, X>>(),
+                                                                                  {}, batch_size(1))),
+                          false>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+}  // namespace detail
+
+}  // namespace strata

@@ -1,0 +1,253 @@
+// What fit, evaluate and predict take besides the data, and the sentences about arguments that do not fit.
+#pragma once
+#include <concepts>
+#include <strata/base/meta.hpp>
+#include <strata/base/reason.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/callback.hpp>
+#include <strata/train/argument_verdict.hpp>
+#include <strata/train/arrays.hpp>
+#include <strata/train/data_verdict.hpp>
+#include <strata/train/fit_options.hpp>
+#include <strata/train/progress.hpp>
+#include <type_traits>
+
+namespace strata {
+
+// The words of the sentences. None is ever defined: the error is the name.
+template <int Size>
+struct samples_in_a_batch;
+template <class Batch, class Into, class Why>
+struct batch_cannot_be_cut;
+template <int Count>
+struct micro_batches;  // program/timetable.hpp
+template <int Groups, int MicroBatches>
+struct groups_of_micro_batches;
+
+inline constexpr reason the_number_of_micro_batches_divides_the_batch{"the number of micro-batches divides the size of a batch"};
+inline constexpr reason the_number_of_groups_times_that_of_micro_batches_divides_the_batch{
+    "the number of groups times the number of micro-batches of each divides the size of a batch"};
+inline constexpr reason batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle{
+    "batch_size and shuffle are for arrays x and y; a data set is shuffled and batched by data::shuffle and data::batch"};
+inline constexpr reason validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset{
+    "validation_split is for arrays x and y; data::split_dataset divides a data set"};
+inline constexpr reason sample_weight_goes_with_arrays_x_and_y{
+    "sample_weight is for arrays x and y: fit(x, y, sample_weight(w)); a data set takes data::sample_weight(w) before batch"};
+inline constexpr reason sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample{
+    "sample_weight takes a vector or span of float, a number for each sample"};
+inline constexpr reason sample_weight_and_class_weight_exclude_each_other{
+    "samples have weights of their own or those of their classes, not both: multiply them and give sample_weight"};
+inline constexpr reason evaluate_takes_batch_size_sample_weight_and_callbacks{
+    "evaluate(x, y) takes batch_size, sample_weight and callbacks, too"};
+inline constexpr reason predict_takes_callbacks_after_the_data{"after the data, predict takes callbacks"};
+inline constexpr reason validation_and_validation_split_exclude_each_other{
+    "validation data are given by validation(...) or taken from x and y by validation_split, not both"};
+inline constexpr reason fit_takes_options_and_callbacks{
+    "fit takes epochs, steps_per_epoch, steps_per_execution, batch_size, shuffle, sample_weight, class_weight, validation, "
+    "validation_split, "
+    "validation_freq, validation_steps, verbosity and callbacks"};
+inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
+    "each hook of a callback takes a training_state&, or that and a fitted_model&"};
+inline constexpr reason the_hooks_of_evaluate_and_predict_take_a_pass_state{
+    "each on_test_ and on_predict_ hook of a callback takes a pass_state&, or that and a fitted_model&"};
+inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
+    "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
+inline constexpr reason a_callback_that_changes_in_fit_cannot_be_const{
+    "a callback whose hooks are not const, such as early_stopping, changes during fit: it cannot be const"};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_validation = false;
+template <class... Parts>
+inline constexpr bool is_validation<validation<Parts...>> = true;
+template <class Option>
+struct is_sample_weights : std::bool_constant<is_sample_weight<Option>> {};
+template <class Option>
+struct is_class_weight : std::is_same<Option, class_weight> {};
+template <class>
+inline constexpr bool has_numbers = false;
+template <class W>
+  requires(array_traits<W>::flat && array_traits<W>::valid)
+inline constexpr bool has_numbers<sample_weight<W>> = true;
+template <class Option>
+struct is_sample_weight_without_numbers : std::bool_constant<is_sample_weight<Option> && !has_numbers<Option>> {};
+}  // namespace detail
+
+/// What fit takes besides the data: options and callbacks, in any order.
+template <class O>
+concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
+                     std::same_as<O, steps_per_execution> || std::same_as<O, batch_size> || std::same_as<O, shuffle> ||
+                     std::same_as<O, verbosity> || std::same_as<O, validation_split> || std::same_as<O, validation_freq> ||
+                     std::same_as<O, validation_steps> || detail::is_sample_weight<O> || std::same_as<O, class_weight> ||
+                     detail::is_validation<O> || callback<O> || session_callback<O>;
+
+namespace detail {
+
+template <class T>
+struct is_no_fit_option : std::bool_constant<!fit_option<T>> {};
+
+/// Options that say how arrays become batches.
+template <class T>
+struct is_option_of_arrays : std::bool_constant<std::same_as<T, batch_size> || std::same_as<T, shuffle>> {};
+template <class T>
+struct is_validation_split : std::is_same<T, validation_split> {};
+template <class T>
+struct is_validation_data : std::bool_constant<is_validation<T>> {};
+template <class Source>
+inline constexpr bool is_arrays = false;
+template <class X, class Y>
+inline constexpr bool is_arrays<arrays<X, Y>> = true;
+
+template <class Verdict>
+struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>> {};
+
+/// What fit, evaluate and predict say about an option that they do not know; `Known` says what they know.
+template <class Refused, const reason& Known>
+struct option_verdict : argument_verdict<Refused, Known> {};
+template <class First, class... More, const reason& Known>
+  requires hooks::any<First>
+struct option_verdict<type_list<First, More...>, Known>
+    : argument_verdict<type_list<First>, the_hooks_of_a_callback_take_a_training_state> {};
+template <class First, class... More, const reason& Known>
+  requires(hooks::any<First> && hooks::of_fit::fit<First>)
+struct option_verdict<type_list<First, More...>, Known>
+    : argument_verdict<type_list<First>, the_hooks_of_evaluate_and_predict_take_a_pass_state> {};
+template <class First, class... More, const reason& Known>
+  requires(hooks::names_session<First> && !hooks::any<First>)
+struct option_verdict<type_list<First, More...>, Known>
+    : lacks<First, session_callbacks_have_restore_after_step_after_epoch_and_after_training> {};
+
+/// Of an option without its reference: a callback whose hooks cannot be called because it is const.
+template <class Option>
+struct is_const_but_changes
+    : std::bool_constant<std::is_const_v<Option> && (session_callback<std::remove_const_t<Option>> ||
+                                                     (callback<std::remove_const_t<Option>> && !callback<Option>))> {};
+
+/// What fit says about its arguments: the first sentence.
+template <class Program, class Source, class... Options>
+struct fit_verdict {
+  template <class Option>
+  struct on_validation {
+    using type = no_complaint;
+  };
+  template <class Validation>
+  struct on_validation<validation<Validation>> : data_verdict<Program, Validation, true> {};
+  template <class X, class Y, class W>
+    requires(!std::is_void_v<Y>)
+  struct on_validation<validation<X, Y, W>> : data_verdict<Program, arrays<X, Y>, true> {};
+  template <template <class> class Is>
+  using those = filter_t<Is, std::remove_cvref_t<Options>...>;
+
+  static auto sentence() {
+    using data = typename data_verdict<Program, Source, true>::type;
+    using refused = filter_t<is_no_fit_option, std::remove_cvref_t<Options>...>;
+    using of_arrays = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
+    using split = filter_t<is_validation_split, std::remove_cvref_t<Options>...>;
+    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
+    using validations = filter_t<is_complaint, typename on_validation<std::remove_cvref_t<Options>>::type...>;
+    if constexpr (!std::is_same_v<data, no_complaint>)
+      return std::type_identity<data>{};
+    else if constexpr (!std::is_same_v<refused, type_list<>>)
+      return option_verdict<refused, fit_takes_options_and_callbacks>{};
+    else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<of_arrays, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
+    else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<those<is_sample_weights>, sample_weight_goes_with_arrays_x_and_y>{};
+    else if constexpr (!std::is_same_v<those<is_sample_weight_without_numbers>, type_list<>>)
+      return argument_verdict<those<is_sample_weight_without_numbers>,
+                              sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample>{};
+    else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> &&
+                       !std::is_same_v<those<is_class_weight>, type_list<>>)
+      return argument_verdict<those<is_class_weight>, sample_weight_and_class_weight_exclude_each_other>{};
+    else if constexpr (!std::is_same_v<split, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<split, validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset>{};
+    else if constexpr (!std::is_same_v<split, type_list<>> &&
+                       !std::is_same_v<filter_t<is_validation_data, std::remove_cvref_t<Options>...>, type_list<>>)
+      return argument_verdict<split, validation_and_validation_split_exclude_each_other>{};
+    else if constexpr (!std::is_same_v<constant, type_list<>>)
+      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
+    else if constexpr (!std::is_same_v<validations, type_list<>>)
+      return std::type_identity<at_t<0, validations>>{};
+    else
+      return std::type_identity<no_complaint>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+/// Whether a strategy that cuts batches can cut those of a source, as far as its type tells.
+template <class Strategy, class Source>
+struct micro_batch_verdict {
+  using type = no_complaint;
+};
+template <class Strategy, class Source>
+  requires(has_batch_size_in_type<Source> && Source::batch_size % Strategy::backend::split::table.micro_batches != 0)
+struct micro_batch_verdict<Strategy, Source> {
+  using type =
+      batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>, micro_batches<Strategy::backend::split::table.micro_batches>,
+                          because<the_number_of_micro_batches_divides_the_batch>>;
+};
+template <class Strategy, class Source>
+  requires(has_batch_size_in_type<Source> &&
+           Source::batch_size % (Strategy::groups_that_cut * Strategy::split::table.micro_batches) != 0)
+struct micro_batch_verdict<Strategy, Source> {
+  using type = batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>,
+                                   groups_of_micro_batches<Strategy::groups_that_cut, Strategy::split::table.micro_batches>,
+                                   because<the_number_of_groups_times_that_of_micro_batches_divides_the_batch>>;
+};
+
+/// The first sentence of fit with a strategy.
+template <class Strategy, class Program, class Source, class... Options>
+struct fit_verdict_with {
+  using arguments = typename fit_verdict<Program, Source, Options...>::type;
+  using type = std::conditional_t<std::is_same_v<arguments, no_complaint>, typename micro_batch_verdict<Strategy, Source>::type,
+                                  arguments>;
+};
+
+/// The same of evaluate; a Source of arrays<X, Y> stands for x and y.
+template <class T>
+struct is_no_evaluate_option
+    : std::bool_constant<!std::same_as<T, batch_size> && !(is_sample_weight<T> && has_numbers<T>) && !callback<T>> {};
+template <class Program, class Source, class... Options>
+struct evaluate_verdict {
+  static auto sentence() {
+    using data = typename data_verdict<Program, Source, true>::type;
+    using refused = filter_t<is_no_evaluate_option, std::remove_cvref_t<Options>...>;
+    using sizes = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
+    using weights = filter_t<is_sample_weights, std::remove_cvref_t<Options>...>;
+    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
+    if constexpr (!std::is_same_v<data, no_complaint>)
+      return std::type_identity<data>{};
+    else if constexpr (!std::is_same_v<refused, type_list<>>)
+      return option_verdict<refused, evaluate_takes_batch_size_sample_weight_and_callbacks>{};
+    else if constexpr (!std::is_same_v<sizes, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<sizes, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
+    else if constexpr (!std::is_same_v<weights, type_list<>> && !is_arrays<Source>)
+      return argument_verdict<weights, sample_weight_goes_with_arrays_x_and_y>{};
+    else
+      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+/// And of predict.
+template <class T>
+struct is_no_callback : std::bool_constant<!callback<T>> {};
+template <class Program, class Source, class... Options>
+struct predict_verdict {
+  static auto sentence() {
+    using data = typename data_verdict<Program, Source, false>::type;
+    using refused = filter_t<is_no_callback, std::remove_cvref_t<Options>...>;
+    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
+    if constexpr (!std::is_same_v<data, no_complaint>)
+      return std::type_identity<data>{};
+    else if constexpr (!std::is_same_v<refused, type_list<>>)
+      return option_verdict<refused, predict_takes_callbacks_after_the_data>{};
+    else
+      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
+
+}  // namespace detail
+
+}  // namespace strata

@@ -1,0 +1,61 @@
+// The sentences about metrics that do not fit a loss or a network.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <strata/base/meta.hpp>
+#include <strata/base/reason.hpp>
+#include <strata/concepts/metric.hpp>
+#include <strata/concepts/operation.hpp>
+#include <type_traits>
+
+namespace strata {
+
+// The words of the sentences. None is ever defined: the error is the name.
+template <class Metric, label_kind Kind>
+struct metric_does_not_go_with_labels;
+
+namespace detail {
+
+template <label_kind Kind>
+struct unfit_for {
+  template <class M>
+  struct predicate : std::bool_constant<!measures<M, Kind>> {};
+};
+template <label_kind Kind, class Unfit>
+struct metric_verdict {
+  using type = no_complaint;
+};
+template <label_kind Kind, class First, class... More>
+struct metric_verdict<Kind, type_list<First, More...>> {
+  using type = metric_does_not_go_with_labels<First, Kind>;
+};
+template <label_kind Kind, class First, class... More>
+  requires(!metric<First>)
+struct metric_verdict<Kind, type_list<First, More...>>
+    : lacks<First, named<First> ? metrics_have_measure_of_a_prediction_and_its_label : metrics_have_a_name> {};
+template <label_kind Kind, class... M>
+auto metrics_unfit_for(type_list<M...>) -> filter_t<unfit_for<Kind>::template predicate, M...>;
+
+/// Metrics whose settings make no sense for so many predictions: `refusal(predictions)` says why, or is null.
+template <int Predictions>
+struct refused_for {
+  template <class M>
+  struct predicate : std::false_type {};
+  template <class M>
+    requires requires { M::refusal(Predictions); }
+  struct predicate<M> : std::bool_constant<M::refusal(Predictions) != nullptr> {};
+};
+template <int Predictions, class Refused>
+struct metric_refusal {
+  using type = no_complaint;
+};
+template <int Predictions, class First, class... More>
+struct metric_refusal<Predictions, type_list<First, More...>> {
+  using type = wrong_argument<First, because<*First::refusal(Predictions)>>;
+};
+template <int Predictions, class... M>
+auto metrics_refused_for(type_list<M...>) -> filter_t<refused_for<Predictions>::template predicate, M...>;
+
+}  // namespace detail
+
+}  // namespace strata

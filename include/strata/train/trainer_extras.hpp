@@ -1,0 +1,110 @@
+// What a trainer takes besides network, optimizer and loss, in any order, and the sentences about what does not fit.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <strata/base/meta.hpp>
+#include <strata/base/precision.hpp>
+#include <strata/base/reason.hpp>
+#include <strata/concepts/metric.hpp>
+#include <strata/concepts/strategy.hpp>
+#include <strata/distribute/one_device.hpp>
+#include <strata/train/argument_verdict.hpp>
+#include <strata/train/fit_verdict.hpp>
+#include <tuple>
+#include <type_traits>
+
+namespace strata {
+
+inline constexpr reason a_trainer_takes_one_strategy_one_precision_and_one_seed{
+    "a trainer has one strategy, one precision and one seed, and several metrics"};
+inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
+    "after network, optimizer and loss come metrics, a strategy, a precision and a seed"};
+inline constexpr reason options_and_callbacks_go_to_fit_after_the_data{
+    "options such as epochs and steps_per_execution, and callbacks, go to fit, after the data: model.fit(data, epochs(2))"};
+inline constexpr reason it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor{
+    "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
+
+/// What a trainer takes besides network, optimizer and loss.
+template <class E>
+concept trainer_extra = metric<E> || strategy<E> || precision_policy<E> || std::same_as<E, seed>;
+
+namespace detail {
+
+template <class T>
+struct is_metric : std::bool_constant<metric<T>> {};
+template <class T>
+struct is_strategy : std::bool_constant<strategy<T>> {};
+template <class T>
+struct is_precision : std::bool_constant<precision_policy<T>> {};
+
+/// The extra arguments of a trainer by kind, with the defaults of those left out.
+template <class... Extra>
+struct sorted_extras {
+  using metrics = filter_t<is_metric, Extra...>;
+  using strategy = at_t<0, join_t<filter_t<is_strategy, Extra...>, type_list<one_device<>>>>;
+  using precision = at_t<0, join_t<filter_t<is_precision, Extra...>, type_list<precision::f32>>>;
+};
+
+/// The argument of type T, or `otherwise`.
+template <class T, class... Args>
+constexpr T pick(T otherwise, const Args&... args) {
+  if constexpr ((std::same_as<T, Args> || ...))
+    return std::get<const T&>(std::tie(args...));
+  else
+    return otherwise;
+}
+/// The argument of type T, or a default-constructed one.
+template <class T, class... Args>
+constexpr T pick_or_make(const Args&... args) {
+  if constexpr ((std::same_as<T, Args> || ...))
+    return std::get<const T&>(std::tie(args...));
+  else
+    return T{};
+}
+
+template <class T>
+struct is_no_trainer_extra : std::bool_constant<!trainer_extra<T>> {};
+
+template <class Alike>
+struct second_of {
+  using type = type_list<>;
+};
+template <class First, class Second, class... More>
+struct second_of<type_list<First, Second, More...>> {
+  using type = type_list<Second>;
+};
+template <class T>
+struct is_seed : std::is_same<T, seed> {};
+/// Of the extra arguments of a trainer those of which there may be one only, where there is another before.
+template <class... Extra>
+using repeated_extras =
+    join_t<typename second_of<filter_t<is_strategy, Extra...>>::type, typename second_of<filter_t<is_precision, Extra...>>::type,
+           typename second_of<filter_t<is_seed, Extra...>>::type>;
+
+template <class Refused>
+struct extra_verdict : argument_verdict<Refused, a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed> {};
+template <class First, class... More>
+  requires fit_option<First>
+struct extra_verdict<type_list<First, More...>>
+    : argument_verdict<type_list<First>, options_and_callbacks_go_to_fit_after_the_data> {};
+template <class First, class... More>
+  requires has_executor<First>
+struct extra_verdict<type_list<First, More...>> : lacks<First, a_strategy_is_copyable_and_has_a_name> {};
+template <class First, class... More>
+  requires(has_measure<First, std::int32_t> || has_measure<First, std::span<const double>>)
+struct extra_verdict<type_list<First, More...>> : lacks<First, metrics_have_a_name> {};
+template <class First, class... More>
+  requires names_backend<First>
+struct extra_verdict<type_list<First, More...>>
+    : argument_verdict<type_list<First>, a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets> {};
+/// Probably a metric, or a strategy without options: it has a name, and nothing but static members.
+template <class First, class... More>
+  requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First> &&
+           !names_backend<First>)
+struct extra_verdict<type_list<First, More...>>
+    : lacks<First, it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor> {};
+
+}  // namespace detail
+
+}  // namespace strata
