@@ -4,10 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <span>
@@ -25,30 +23,20 @@
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/program.hpp>
 #include <strata/xla/choose_devices.hpp>
+#include <strata/xla/compiled_modules.hpp>
 #include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/copies_to_host.hpp>
-#include <strata/xla/pjrt/executable_cache.hpp>
 #include <strata/xla/running_module.hpp>
+#include <strata/xla/state_places.hpp>
 #include <strata/xla/unread_sums.hpp>
 #include <string>
 #include <thread>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace strata {
-
-/// Where the modules of a program come from: of the emitter, or in tests of the test itself.
-///   `training(optimizer, options)`, `evaluation(options)`, `prediction(options)`   return a stablehlo::module_text
-///   `step_scalars(optimizer, step, rate)`   a std::vector<T>: the argument step_scalars of a step
-template <class M, class Program>
-concept module_source = requires(const typename Program::optimizer& optimizer, const stablehlo::module_options& options) {
-  { M::training(optimizer, options) } -> std::same_as<stablehlo::module_text>;
-  { M::evaluation(options) } -> std::same_as<stablehlo::module_text>;
-  { M::prediction(options) } -> std::same_as<stablehlo::module_text>;
-  { M::step_scalars(optimizer, 0L, 0.1) } -> std::same_as<std::vector<typename Program::value_type>>;
-};
 
 /// Parameters and the optimizer's state lie on the devices, a copy on each; the host has copies of them when they are read. A
 /// batch is cut into as many parts of equal size as there are replicas; where it is shorter than the batches that were prepared,
@@ -66,22 +54,16 @@ template <class Program, class Modules, communicator Communicator = detail::alon
 class module_executor : public executor_defaults,
                         public counted_optimizer<typename Program::optimizer>,
                         public collective_operations<module_executor<Program, Modules, Communicator>, Communicator> {
-  static_assert(module_source<Modules, Program>);
   using operations = collective_operations<module_executor, Communicator>;
   friend operations;
   using operations::among_processes, operations::processes_;
+  using group_type = std::remove_cvref_t<decltype(std::declval<operations&>().group())>;
   using counted = counted_optimizer<typename Program::optimizer>;
   using T = typename Program::value_type;
   using running_module = detail::running_module;
+  using kind = detail::module_kind;
+  using places = detail::state_places<Program>;
   static constexpr const auto& layout = layout_of_program<Program>;
-  static constexpr std::size_t places = std::size_t(layout.count);
-
-  enum class kind { training, evaluation, prediction };
-  struct made_module {
-    kind what;
-    stablehlo::module_options options;
-    std::unique_ptr<running_module> module;
-  };
   static constexpr std::size_t max_unread = 256;  // calls
   static constexpr long max_together = 1024;      // steps
   static constexpr std::chrono::microseconds max_pause{1000};
@@ -94,16 +76,12 @@ class module_executor : public executor_defaults,
   module_devices on_;
   mutable typename operations::connections watched_;  // the same connections as processes_
   philox seed_;
-  pjrt::executable_cache cache_;
   mutable detail::device_state state_;
   mutable copy parameters_, slots_;
-  mutable std::vector<pjrt::event> reading_;            // copies to the host
-  std::vector<stablehlo::tensor_type> types_of_slots_;  // [arena][slot of the layout]; known with the first training module
-  std::vector<made_module> modules_;
-  std::vector<int> rows_[3];  // of replicas, that have been prepared: for each kind
+  mutable std::vector<pjrt::event> reading_;  // copies to the host
+  detail::compiled_modules<Program, Modules, group_type> modules_;
   std::vector<T> step_scalars_;
-  arena<T> gradient_;   // see keep_gradient
-  std::string frozen_;  // see module_options
+  arena<T> gradient_;  // see keep_gradient
 
   mutable detail::module_call calls_[2];  // the last ones, which may not have ended
   unsigned begun_ = 0;
@@ -134,10 +112,10 @@ class module_executor : public executor_defaults,
         on_(std::move(on)),
         watched_(processes_),
         seed_{seed},
-        cache_(on_.cache),
-        state_(places * std::size_t(1 + optimizer().slots()), own_replicas()),
+        state_(places::count(optimizer().slots()), own_replicas()),
         parameters_{arena<T>(std::size_t(layout.size))},
-        slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(optimizer().slots()))} {
+        slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(optimizer().slots()))},
+        modules_(optimizer(), on_, operations::group(), own_replicas()) {
     initialize_parameters(layout, parameters_.values.span(), seed);
   }
 
@@ -185,13 +163,12 @@ class module_executor : public executor_defaults,
   [[gnu::cold]] void keep_gradient(bool keep) {
     launch();
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
+    modules_.keep_gradient(gradient_.size() > 0);
   }
   /// For each slot of the layout whether it is frozen from the next step on. Each set of frozen slots is a module of its own.
   [[gnu::cold]] void freeze(std::span<const bool> slots) {
     launch();
-    frozen_.clear();
-    for (const bool is_frozen : slots) frozen_ += is_frozen ? '1' : '0';
-    if (frozen_.find('1') == frozen_.npos) frozen_.clear();
+    modules_.freeze(slots);
   }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
@@ -204,14 +181,7 @@ class module_executor : public executor_defaults,
   }
 
   /// Compiles the training module of this batch size, if it is new.
-  void prepare(int batch, purpose why) {
-    if (why == purpose::training) {
-      module(kind::training, prepare_rows(kind::training, batch), batch, false);
-    } else {
-      prepare_rows(kind::evaluation, batch);
-      prepare_rows(kind::prediction, batch);
-    }
-  }
+  void prepare(int batch, purpose why) { modules_.prepare(batch, why); }
 
   /// A training step with the global batch. Returns its sums, or between begin_totals and end_totals none. Throws
   /// pjrt::plugin_error, communication_error if another process is lost, and strata::error where weights or steps were lost
@@ -361,7 +331,7 @@ class module_executor : public executor_defaults,
     STRATA_TRY {
       write_state();
       if (steps > 1 && steps == together_) {
-        begin(*loop_of_staged(), from, 0, steps);
+        begin(modules_.loop_of(*staged_for_, together_), from, 0, steps);
         begun = steps;
       }
       for (; begun < steps; ++begun) begin(*staged_for_, from, begun, 1);
@@ -377,15 +347,6 @@ class module_executor : public executor_defaults,
     }
     from.clear();
     ++launches_;
-  }
-  /// Computes as many steps in a call as are staged.
-  running_module* loop_of_staged() {
-    const auto one = std::ranges::find_if(modules_, [this](const made_module& m) { return m.module.get() == staged_for_; });
-    stablehlo::module_options options = one->options;
-    options.steps = together_;
-    for (const made_module& m : modules_)
-      if (m.what == kind::training && m.options == options) return m.module.get();
-    return &make_module(kind::training, options);
   }
   /// A call of a training module, after the one before the last has ended.
   void begin(running_module& m, detail::staged_steps& from, int first, int steps) {
@@ -497,75 +458,16 @@ class module_executor : public executor_defaults,
     wait_for(inference_call_);
   }
 
-  /// The module for a batch of this size: of the smallest size that was prepared and is large enough.
   running_module& module_for(kind what, const samples<T>& batch) {
-    std::vector<int>& known = rows_[int(what)];
-    const int least = rows_of(what, batch.count);
-    if (known.empty() || known.back() < least) prepare_rows(what, batch.count);
-    // Among processes the rows of each of them depend on the size of the batch alone: see own_rows.
-    const int rows = among_processes ? least : *std::lower_bound(known.begin(), known.end(), least);
     bool has_weights = false;
     for (int k = 0; k < ends_of_program<Program>.output_count; ++k) has_weights |= batch.truths[k].weights != nullptr;
-    return module(what, rows, batch.count, has_weights);
+    return modules_.module_for(what, batch.count, has_weights);
   }
-  /// Each process predicts by itself.
-  int replicas_of(kind what) const { return what == kind::prediction ? own_replicas() : on_.replicas; }
   int own_replicas() const { return among_processes ? on_.client->devices() : on_.replicas; }
-  int rows_of(kind what, int count) const { return stablehlo::rows_of_replica(count, replicas_of(what)); }
-  /// In an evaluation, frozen parameters are those whose penalties do not count.
-  static bool needs_frozen(kind what) {
-    return what == kind::training || (what == kind::evaluation && layout.has_regularizers());
-  }
-  int prepare_rows(kind what, int count) {
-    const int rows = rows_of(what, count);
-    std::vector<int>& known = rows_[int(what)];
-    if (const auto at = std::lower_bound(known.begin(), known.end(), rows); at == known.end() || *at != rows)
-      known.insert(at, rows);
-    return rows;
-  }
-  running_module& module(kind what, int rows, int count, bool has_weights) {
-    const bool predicts = what == kind::prediction;
-    const stablehlo::module_options options{.rows = rows,
-                                            .replicas = replicas_of(what),
-                                            .is_padded = !predicts && count < std::int64_t{rows} * on_.replicas,
-                                            .has_weights = !predicts && has_weights,
-                                            .keeps_gradient = what == kind::training && gradient_.size() > 0,
-                                            .frozen = needs_frozen(what) ? frozen_ : std::string(),
-                                            .platform = on_.traits};
-    for (const made_module& m : modules_)
-      if (m.what == what && m.options == options) return *m.module;
-    return make_module(what, options);
-  }
-  [[gnu::cold, gnu::noinline]] running_module& make_module(kind what, const stablehlo::module_options& options) {
-    stablehlo::module_text text = what == kind::training     ? Modules::training(optimizer(), options)
-                                  : what == kind::evaluation ? Modules::evaluation(options)
-                                                             : Modules::prediction(options);
-    if (what == kind::training && types_of_slots_.empty()) {
-      types_of_slots_.resize(places * std::size_t(optimizer().slots()));
-      stablehlo::module_options all = options;
-      all.frozen.clear();
-      const auto arguments = options.frozen.empty() ? text.arguments : Modules::training(optimizer(), all).arguments;
-      for (const stablehlo::argument& a : arguments)
-        if (a.what == stablehlo::role::slot) types_of_slots_[std::size_t(a.arena) * places + std::size_t(a.index)] = a.type;
-    }
-    if constexpr (among_processes) this->announce_work("compiles a module");
-    pjrt::executable code = cache_.compile(*on_.client, text);
-    if constexpr (among_processes) this->announce_work("");
-    modules_.push_back(
-        {what, options, std::make_unique<running_module>(on_.client, std::move(code), std::move(text), options.rows, place_of)});
-    return *modules_.back().module;
-  }
-
-  /// The number in the state of what stays there: parameters, then the slots of the optimizer, arena after arena.
-  static std::size_t place_of(const stablehlo::argument& a) {
-    if (a.what == stablehlo::role::parameter) return std::size_t(a.index);
-    if (a.what == stablehlo::role::slot) return std::size_t(1 + a.arena) * places + std::size_t(a.index);
-    return running_module::no_state;
-  }
 
   /// f(number in the state, type, elements of the copy on the host)
   void each_parameter(const auto& f) const {
-    for (std::size_t i = 0; i < places; ++i) {
+    for (std::size_t i = 0; i < places::of_arena; ++i) {
       const parameter_slot& p = layout.slots[i];
       stablehlo::tensor_type type{stablehlo::element_of<T>, {}};
       for (int d = 0; d < p.what.extents.rank(); ++d) type.extents.push_back(p.what.extents[d]);
@@ -573,9 +475,10 @@ class module_executor : public executor_defaults,
     }
   }
   void each_slot(const auto& f) const {
-    for (std::size_t i = 0; i < types_of_slots_.size(); ++i)
-      if (const parameter_slot& p = layout.slots[i % places]; p.what.trainable)
-        f(places + i, types_of_slots_[i], slots_.values.data() + long(i / places) * layout.trainable + p.offset);
+    const std::span<const stablehlo::tensor_type> types = modules_.slot_types();
+    for (std::size_t i = 0; i < types.size(); ++i)
+      if (const parameter_slot& p = layout.slots[i % places::of_arena]; p.what.trainable)
+        f(places::of_arena + i, types[i], slots_.values.data() + long(i / places::of_arena) * layout.trainable + p.offset);
   }
 
   std::span<T> read(copy& to, const auto& each) const {
@@ -601,7 +504,7 @@ class module_executor : public executor_defaults,
   void write_state() {
     refuse_lost_state();
     write(parameters_, [this](const auto& f) { this->each_parameter(f); });
-    if (!types_of_slots_.empty()) write(slots_, [this](const auto& f) { this->each_slot(f); });
+    if (!modules_.slot_types().empty()) write(slots_, [this](const auto& f) { this->each_slot(f); });
   }
   void write(copy& from, const auto& each) {
     if (!from.is_written) return;
@@ -628,7 +531,7 @@ class module_executor : public executor_defaults,
   }
 
   [[gnu::cold, gnu::noinline]] void read_gradient(const running_module& m) {
-    if (!frozen_.empty()) std::ranges::fill(gradient_.span(), T(0));  // frozen parameters have no result
+    if (modules_.has_frozen()) std::ranges::fill(gradient_.span(), T(0));  // frozen parameters have no result
     detail::module_call& last = calls_[(begun_ + 1) % 2];
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& result = m.results()[i]; result.what == stablehlo::role::gradient) {
