@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include <strata/program/initialize.hpp>
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/program.hpp>
+#include <strata/xla/calls_in_flight.hpp>
 #include <strata/xla/choose_devices.hpp>
 #include <strata/xla/compiled_modules.hpp>
 #include <strata/xla/module.hpp>
@@ -31,7 +31,6 @@
 #include <strata/xla/state_places.hpp>
 #include <strata/xla/unread_sums.hpp>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -66,7 +65,6 @@ class module_executor : public executor_defaults,
   static constexpr const auto& layout = layout_of_program<Program>;
   static constexpr std::size_t max_unread = 256;  // calls
   static constexpr long max_together = 1024;      // steps
-  static constexpr std::chrono::microseconds max_pause{1000};
   struct copy {
     arena<T> values;
     bool is_valid = true;    // equal to what the devices have
@@ -74,31 +72,21 @@ class module_executor : public executor_defaults,
   };
 
   module_devices on_;
-  mutable typename operations::connections watched_;  // the same connections as processes_
   philox seed_;
-  mutable detail::device_state state_;
-  mutable copy parameters_, slots_;
-  mutable std::vector<pjrt::event> reading_;  // copies to the host
+  detail::device_state state_;
+  copy parameters_, slots_;
+  std::vector<pjrt::event> reading_;  // copies to the host
   detail::compiled_modules<Program, Modules, group_type> modules_;
-  std::vector<T> step_scalars_;
   arena<T> gradient_;  // see keep_gradient
 
-  mutable detail::module_call calls_[2];  // the last ones, which may not have ended
-  unsigned begun_ = 0;
-  mutable detail::staged_steps staged_[2];  // of the next launch, and of the one before, which may still be sent
-  unsigned launches_ = 0;
-  running_module* staged_for_ = nullptr;  // the module of the staged steps
-  int staged_samples_ = 0;                // of the last staged step
-  shared_call last_shared_{};             // that has begun
-  detail::unread_sums<Program> unread_;   // of the calls that totals_ lacks
+  detail::calls_in_flight<typename operations::connections> calls_;
+  detail::unread_sums<Program> unread_;  // of the calls that totals_ lacks
   bool keeps_totals_ = false;
   totals_of_steps<Program> totals_;
   long steps_of_totals_ = 0;
   int together_ = 1;              // steps of a call; see read_totals_every
   int exceptions_at_totals_ = 0;  // that were on their way at begin_totals
   bool has_error_ = false;        // see announce_error
-  mutable detail::module_call inference_call_;
-  mutable detail::staged_steps inference_batch_;
   detail::unread_sums<Program> evaluated_;
   detail::lost_steps lost_steps_;  // see end_totals
 
@@ -110,18 +98,19 @@ class module_executor : public executor_defaults,
       : counted(std::move(o)),
         operations(std::move(processes)),
         on_(std::move(on)),
-        watched_(processes_),
         seed_{seed},
         state_(places::count(optimizer().slots()), own_replicas()),
         parameters_{arena<T>(std::size_t(layout.size))},
         slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(optimizer().slots()))},
-        modules_(optimizer(), on_, operations::group(), own_replicas()) {
+        modules_(optimizer(), on_, operations::group(), own_replicas()),
+        calls_(state_, processes_) {
     initialize_parameters(layout, parameters_.values.span(), seed);
   }
 
   module_executor(module_executor&&) = delete;
   ~module_executor() {
-    if constexpr (among_processes) end_calls();
+    if constexpr (among_processes)
+      if (processes_.size() > 1) calls_.end(!has_error_ && std::uncaught_exceptions() == 0);
   }
 
   /// The plugin's devices.
@@ -145,8 +134,7 @@ class module_executor : public executor_defaults,
     return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
   }
   std::span<const T> parameters() const {
-    const_cast<module_executor*>(this)->launch();  // no executor is a const object
-    return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
+    return const_cast<module_executor*>(this)->parameters();  // no executor is a const object
   }
   /// What the optimizer keeps: one array of the layout's trainable size after the other.
   std::span<T> slots() {
@@ -190,22 +178,19 @@ class module_executor : public executor_defaults,
     lost_steps_.report();
     if (!keeps_totals_) unread_.clear();  // of a step whose sums could not be read
     running_module& step_module = module_for(kind::training, batch);
-    if (staged_for_ != &step_module) launch();
-    if (staged().steps() == 0) await_sends(staged());
-    step_scalars_ = Modules::step_scalars(optimizer(), step(), learning_rate());
+    if (calls_.staged_for() != &step_module) launch();
+    const std::vector<T> step_scalars = Modules::step_scalars(optimizer(), step(), learning_rate());
     detail::host_arguments from = arguments_of(batch);
-    from.step_scalars = std::as_bytes(std::span(step_scalars_));
+    from.step_scalars = std::as_bytes(std::span(step_scalars));
     from.random_key = seed_.fork(std::uint64_t(step()) + (1ull << 32)).key;
-    staged().add(step_module, from);
-    staged_for_ = &step_module;
-    staged_samples_ = batch.count;
+    calls_.stage(step_module, from);
     set_step(step() + 1);
     const bool keeps_gradient = gradient_.size() > 0;
-    if (keeps_totals_ && !keeps_gradient && staged().steps() < together_) return {};
+    if (keeps_totals_ && !keeps_gradient && calls_.staged() < together_) return {};
     launch();
     if constexpr (among_processes) this->exchange_votes();
     if (keeps_totals_ && !keeps_gradient) return {};
-    await_calls();
+    calls_.await();
     if (keeps_gradient) [[unlikely]]
       read_gradient(step_module);
     if (keeps_totals_) return {};
@@ -239,7 +224,7 @@ class module_executor : public executor_defaults,
   /// Waits for the steps so far.
   totals_of_steps<Program> totals() {
     launch();
-    await_calls();
+    calls_.await();
     add_to_totals(unread_.size());
     return totals_;
   }
@@ -248,8 +233,8 @@ class module_executor : public executor_defaults,
   /// first, throws that error, once.
   void end_totals() {
     if (among_processes && std::uncaught_exceptions() > exceptions_at_totals_) {
-      set_step(step() - staged().steps());
-      staged().clear();
+      set_step(step() - calls_.staged());
+      calls_.clear_staged();
     }
     lost_steps_.keep_error_of([this] { launch(); });
     keeps_totals_ = false;
@@ -280,12 +265,12 @@ class module_executor : public executor_defaults,
   /// The sums of loss and metrics of a batch. Throws like train_step.
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     running_module& m = module_for(kind::evaluation, batch);
-    run(kind::evaluation, m, batch);
+    detail::module_call& call = run(m, batch, "an evaluation");
     metric_sums<Program> sums{};
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums) {
         evaluated_.clear();
-        evaluated_.add(std::move(inference_call_.result(i, 0)), r.type);
+        evaluated_.add(std::move(call.result(i, 0)), r.type);
         evaluated_.read(1, [&](const metric_sums<Program>& of_batch) { sums = of_batch; });
       }
     return sums;
@@ -294,7 +279,7 @@ class module_executor : public executor_defaults,
   /// For each output the predictions of each sample, row after row. Labels are not needed.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     running_module& m = module_for(kind::prediction, batch);
-    run(kind::prediction, m, batch);
+    detail::module_call& call = run(m, batch, nullptr);
     std::vector<std::byte> rows;
     for (std::size_t i = 0; i < m.results().size(); ++i) {
       const stablehlo::argument& result = m.results()[i];
@@ -305,7 +290,7 @@ class module_executor : public executor_defaults,
         const std::size_t own = std::size_t(std::min(left, m.rows())) * of_row;
         if (own < bytes) rows.resize(bytes);
         pjrt::copies_to_host copies(reading_);
-        copies.begin(inference_call_.result(i, r), result.type, own < bytes ? std::span(rows) : std::span(to, bytes));
+        copies.begin(call.result(i, r), result.type, own < bytes ? std::span(rows) : std::span(to, bytes));
         copies.wait("read the predictions");
         if (own < bytes) std::copy_n(rows.data(), own, to);
         to += own;
@@ -320,142 +305,43 @@ class module_executor : public executor_defaults,
   static void after_admission() {}
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
 
-  detail::staged_steps& staged() { return staged_[launches_ % 2]; }
   /// Begins the steps that are staged. If a call cannot begin, they are as if they had not been asked for.
   void launch() {
     lost_steps_.report();
-    detail::staged_steps& from = staged();
-    const int steps = from.steps();
+    const int steps = calls_.staged();
     if (steps == 0) return;
     int begun = 0;
     STRATA_TRY {
       write_state();
       if (steps > 1 && steps == together_) {
-        begin(modules_.loop_of(*staged_for_, together_), from, 0, steps);
+        begin(modules_.loop_of(*calls_.staged_for(), together_), 0, steps);
         begun = steps;
       }
-      for (; begun < steps; ++begun) begin(*staged_for_, from, begun, 1);
+      for (; begun < steps; ++begun) begin(*calls_.staged_for(), begun, 1);
     }
     STRATA_CATCH_ALL {
       set_step(step() - (steps - begun));
-      from.clear();
-      await_sends(from);
-      from.forget();
-      refuse_lost_processes();
-      await_calls();  // an error of a call before is the cause
+      calls_.fail_launch();
       STRATA_THROW_AGAIN;
     }
-    from.clear();
-    ++launches_;
+    calls_.end_launch();
   }
-  /// A call of a training module, after the one before the last has ended.
-  void begin(running_module& m, detail::staged_steps& from, int first, int steps) {
-    detail::module_call& call = calls_[begun_ % 2];
-    wait_for(call);
+  /// A call of a training module with staged steps, after the one before the last has ended.
+  void begin(running_module& m, int first, int steps) {
+    calls_.await_all_but_last();
     if (unread_.size() == max_unread) add_to_totals(max_unread - 1);  // all of them have ended but one
-    m.begin(state_, from, first, steps, call);
-    has_begun(call, steps > 1 ? "a loop of training steps" : "a training step", staged_samples_);
-    ++begun_;
+    detail::module_call& call = calls_.begin(m, first, steps);
     parameters_.is_valid = slots_.is_valid = false;
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums)
         unread_.add(std::move(call.result(i, 0)), r.type);
   }
-  /// Returns when all calls have ended. Throws the error of the first one that failed.
-  void await_calls() const {
-    wait_for(calls_[begun_ % 2]);
-    wait_for(calls_[(begun_ + 1) % 2]);
-  }
-  /// Throws communication_error if another process is lost meanwhile; then no call is waited for any longer.
-  void wait_for(detail::module_call& call) const {
-    if constexpr (among_processes) {
-      STRATA_TRY {
-        call.wait(state_, [&](const pjrt::event& e) { await(e, call.shared); });
-      }
-      STRATA_CATCH(const communication_error& failure) {
-        give_up();
-        STRATA_THROW_AGAIN;
-      }
-      STRATA_CATCH(const pjrt::plugin_error& failure) {
-        refuse_lost_processes();
-        STRATA_THROW_AGAIN;
-      }
-    } else {
-      call.wait(state_);
-    }
-  }
-  /// Among processes returns when nothing reads these steps. Throws communication_error like wait_for.
-  void await_sends(const detail::staged_steps& from) const {
-    if constexpr (among_processes) {
-      STRATA_TRY {
-        for (const pjrt::event& e : from.sent()) await(e, last_shared_);
-      }
-      STRATA_CATCH(const communication_error& failure) {
-        give_up();
-        STRATA_THROW_AGAIN;
-      }
-    }
-  }
-  /// While all processes are alive and will begin the call, a step may take however long it takes.
-  void await(const pjrt::event& e, const shared_call& call) const {
-    if (e.is_ready()) return;
-    const auto began = std::chrono::steady_clock::now();
-    const auto waits = watched_.await_call(call);
-    for (auto pause = std::chrono::microseconds(20); !e.is_ready(); pause = std::min(2 * pause, max_pause)) {
-      std::this_thread::sleep_for(pause);
-      watched_.check_call(call, began);
-    }
-  }
-  /// Among processes: the next one that all of them begin.
-  void has_begun(detail::module_call& call, const char* what, int samples) {
-    if constexpr (among_processes) {
-      call.shared = last_shared_ = {last_shared_.number + 1, what, samples};
-      watched_.has_begun(last_shared_);
-    }
-  }
-  /// Stops waiting for calls and transfers, and leaves their memory to the devices.
-  void give_up() const {
-    for (detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_}) each->give_up();
-    for (detail::staged_steps* each : {&staged_[0], &staged_[1], &inference_batch_}) each->give_up();
-  }
-  /// Before the executor is destroyed. After an error the calls that run are given up; without one they are waited for as long
-  /// as for a message.
-  void end_calls() noexcept {
-    if (processes_.size() == 1) return;
-    STRATA_TRY {
-      const auto has_ended = [this] {
-        const auto is_ready = [](const pjrt::event& e) { return e.is_ready(); };
-        for (const detail::module_call* each : {&calls_[0], &calls_[1], &inference_call_})
-          if (!each->has_ended()) return false;
-        for (const detail::staged_steps* each : {&staged_[0], &staged_[1], &inference_batch_})
-          if (!std::ranges::all_of(each->sent(), is_ready)) return false;
-        return true;
-      };
-      const bool may_wait = !has_error_ && std::uncaught_exceptions() == 0;
-      STRATA_TRY {
-        for (const auto began = watched_.time(); may_wait && !has_ended(); std::this_thread::sleep_for(max_pause))
-          watched_.check("the last steps on the devices", began);
-      }
-      STRATA_CATCH(const communication_error& failure) {}
-      if (!has_ended()) give_up();
-    }
-    STRATA_CATCH_ALL {}  // of the plugin or of memory: what could not be given up is waited for
-  }
-  /// Throws communication_error if another process is lost, which may be why a plugin fails.
-  void refuse_lost_processes() const {
-    if constexpr (among_processes) watched_.check("a step on the devices", watched_.time());
-  }
-  /// A call of another module, to its end.
-  void run(kind what, running_module& m, const samples<T>& batch) {
+  /// A call of another module, to its end; see calls_in_flight.
+  detail::module_call& run(running_module& m, const samples<T>& batch, const char* what) {
     launch();
-    await_calls();
+    calls_.await();
     write_state();
-    inference_batch_.clear();
-    inference_batch_.add(m, arguments_of(batch));
-    m.begin(state_, inference_batch_, 0, 1, inference_call_);
-    inference_call_.shared = {};
-    if (what == kind::evaluation) has_begun(inference_call_, "an evaluation", batch.count);
-    wait_for(inference_call_);
+    return calls_.run(m, arguments_of(batch), what);
   }
 
   running_module& module_for(kind what, const samples<T>& batch) {
@@ -466,7 +352,7 @@ class module_executor : public executor_defaults,
   int own_replicas() const { return among_processes ? on_.client->devices() : on_.replicas; }
 
   /// f(number in the state, type, elements of the copy on the host)
-  void each_parameter(const auto& f) const {
+  void each_parameter(const auto& f) {
     for (std::size_t i = 0; i < places::of_arena; ++i) {
       const parameter_slot& p = layout.slots[i];
       stablehlo::tensor_type type{stablehlo::element_of<T>, {}};
@@ -474,16 +360,16 @@ class module_executor : public executor_defaults,
       f(i, type, parameters_.values.data() + p.offset);
     }
   }
-  void each_slot(const auto& f) const {
+  void each_slot(const auto& f) {
     const std::span<const stablehlo::tensor_type> types = modules_.slot_types();
     for (std::size_t i = 0; i < types.size(); ++i)
       if (const parameter_slot& p = layout.slots[i % places::of_arena]; p.what.trainable)
         f(places::of_arena + i, types[i], slots_.values.data() + long(i / places::of_arena) * layout.trainable + p.offset);
   }
 
-  std::span<T> read(copy& to, const auto& each) const {
+  std::span<T> read(copy& to, const auto& each) {
     if (!to.is_valid) {
-      await_calls();
+      calls_.await();
       refuse_lost_state();
       pjrt::copies_to_host copies(reading_);
       each([&](std::size_t place, const stablehlo::tensor_type& type, T* values) {
@@ -508,7 +394,7 @@ class module_executor : public executor_defaults,
   }
   void write(copy& from, const auto& each) {
     if (!from.is_written) return;
-    await_calls();
+    calls_.await();
     each([&](std::size_t place, const stablehlo::tensor_type& type, const T* values) {
       for (int r = 0; r < own_replicas(); ++r)
         state_.at(place, std::size_t(r)) =
@@ -532,12 +418,11 @@ class module_executor : public executor_defaults,
 
   [[gnu::cold, gnu::noinline]] void read_gradient(const running_module& m) {
     if (modules_.has_frozen()) std::ranges::fill(gradient_.span(), T(0));  // frozen parameters have no result
-    detail::module_call& last = calls_[(begun_ + 1) % 2];
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& result = m.results()[i]; result.what == stablehlo::role::gradient) {
         T* const to = gradient_.data() + layout.slots[result.index].offset;
         pjrt::copies_to_host copies(reading_);
-        copies.begin(last.result(i, 0), result.type, {reinterpret_cast<std::byte*>(to), result.type.bytes()});
+        copies.begin(calls_.last().result(i, 0), result.type, {reinterpret_cast<std::byte*>(to), result.type.bytes()});
         copies.wait("read the gradient");
       }
   }
