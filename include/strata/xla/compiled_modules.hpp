@@ -102,8 +102,7 @@ class compiled_modules {
     return find_or_compile(kind::training, options);
   }
 
-  /// Of the optimizer's slots, at their places in the state after the parameters. Empty before the first training module; frozen
-  /// slots have their types, too.
+  /// Of the optimizer's slots, frozen ones included, in the order of state_places. Empty before the first training module.
   std::span<const stablehlo::tensor_type> slot_types() const { return slot_types_; }
 
  private:

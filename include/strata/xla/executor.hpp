@@ -2,11 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <span>
 #include <strata/base/arena.hpp>
 #include <strata/base/error.hpp>
@@ -24,12 +22,13 @@
 #include <strata/xla/calls_in_flight.hpp>
 #include <strata/xla/choose_devices.hpp>
 #include <strata/xla/compiled_modules.hpp>
+#include <strata/xla/host_copies.hpp>
 #include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/client.hpp>
-#include <strata/xla/pjrt/copies_to_host.hpp>
+#include <strata/xla/result_reader.hpp>
 #include <strata/xla/running_module.hpp>
 #include <strata/xla/state_places.hpp>
-#include <strata/xla/unread_sums.hpp>
+#include <strata/xla/training_sums.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -57,37 +56,28 @@ class module_executor : public executor_defaults,
   friend operations;
   using operations::among_processes, operations::processes_;
   using group_type = std::remove_cvref_t<decltype(std::declval<operations&>().group())>;
+  using connections = typename operations::connections;
   using counted = counted_optimizer<typename Program::optimizer>;
   using T = typename Program::value_type;
   using running_module = detail::running_module;
   using kind = detail::module_kind;
-  using places = detail::state_places<Program>;
   static constexpr const auto& layout = layout_of_program<Program>;
-  static constexpr std::size_t max_unread = 256;  // calls
-  static constexpr long max_together = 1024;      // steps
-  struct copy {
-    arena<T> values;
-    bool is_valid = true;    // equal to what the devices have
-    bool is_written = true;  // the devices do not have it yet
-  };
+  static constexpr long max_together = 1024;  // steps
 
   module_devices on_;
   philox seed_;
   detail::device_state state_;
-  copy parameters_, slots_;
-  std::vector<pjrt::event> reading_;  // copies to the host
   detail::compiled_modules<Program, Modules, group_type> modules_;
+  detail::calls_in_flight<connections> calls_;
+  detail::host_copies<Program, connections> copies_;
+  detail::training_sums<Program> sums_;
+  detail::result_reader<Program> results_;
   arena<T> gradient_;  // see keep_gradient
 
-  detail::calls_in_flight<typename operations::connections> calls_;
-  detail::unread_sums<Program> unread_;  // of the calls that totals_ lacks
   bool keeps_totals_ = false;
-  totals_of_steps<Program> totals_;
-  long steps_of_totals_ = 0;
-  int together_ = 1;              // steps of a call; see read_totals_every
-  int exceptions_at_totals_ = 0;  // that were on their way at begin_totals
-  bool has_error_ = false;        // see announce_error
-  detail::unread_sums<Program> evaluated_;
+  int together_ = 1;               // steps of a call; see read_totals_every
+  int exceptions_at_totals_ = 0;   // that were on their way at begin_totals
+  bool has_error_ = false;         // see announce_error
   detail::lost_steps lost_steps_;  // see end_totals
 
  public:
@@ -99,12 +89,11 @@ class module_executor : public executor_defaults,
         operations(std::move(processes)),
         on_(std::move(on)),
         seed_{seed},
-        state_(places::count(optimizer().slots()), own_replicas()),
-        parameters_{arena<T>(std::size_t(layout.size))},
-        slots_{arena<T>(std::size_t(layout.trainable) * std::size_t(optimizer().slots()))},
+        state_(detail::state_places<Program>::count(optimizer().slots()), own_replicas()),
         modules_(optimizer(), on_, operations::group(), own_replicas()),
-        calls_(state_, processes_) {
-    initialize_parameters(layout, parameters_.values.span(), seed);
+        calls_(state_, processes_),
+        copies_(*on_.client, state_, calls_, optimizer().slots()) {
+    initialize_parameters(layout, copies_.parameters(), seed);
   }
 
   module_executor(module_executor&&) = delete;
@@ -131,7 +120,7 @@ class module_executor : public executor_defaults,
 
   std::span<T> parameters() {
     launch();
-    return read(parameters_, [this](const auto& f) { this->each_parameter(f); });
+    return copies_.parameters();
   }
   std::span<const T> parameters() const {
     return const_cast<module_executor*>(this)->parameters();  // no executor is a const object
@@ -139,13 +128,10 @@ class module_executor : public executor_defaults,
   /// What the optimizer keeps: one array of the layout's trainable size after the other.
   std::span<T> slots() {
     launch();
-    return read(slots_, [this](const auto& f) { this->each_slot(f); });
+    return copies_.slots(modules_.slot_types());
   }
   /// The spans that were read may have been written to.
-  void parameters_changed() {
-    parameters_.is_written = parameters_.is_valid;
-    slots_.is_written = slots_.is_valid;
-  }
+  void parameters_changed() { copies_.were_written(); }
   static void drop_rounding_errors() {}
   /// Whether gradient() is kept from the next step on: train_step then waits for the devices, also after begin_totals.
   [[gnu::cold]] void keep_gradient(bool keep) {
@@ -176,7 +162,7 @@ class module_executor : public executor_defaults,
   /// before.
   metric_sums<Program> train_step(const samples<T>& batch) {
     lost_steps_.report();
-    if (!keeps_totals_) unread_.clear();  // of a step whose sums could not be read
+    if (!keeps_totals_) sums_.clear();  // of a step whose sums could not be read
     running_module& step_module = module_for(kind::training, batch);
     if (calls_.staged_for() != &step_module) launch();
     const std::vector<T> step_scalars = Modules::step_scalars(optimizer(), step(), learning_rate());
@@ -193,10 +179,7 @@ class module_executor : public executor_defaults,
     calls_.await();
     if (keeps_gradient) [[unlikely]]
       read_gradient(step_module);
-    if (keeps_totals_) return {};
-    metric_sums<Program> sums{};
-    unread_.read(unread_.size(), [&](const metric_sums<Program>& of_step) { sums = of_step; });
-    return sums;
+    return keeps_totals_ ? metric_sums<Program>{} : sums_.of_last_step();
   }
 
   /// The same also between begin_totals and end_totals. Its sums do not belong to the totals.
@@ -215,9 +198,7 @@ class module_executor : public executor_defaults,
   /// From now on train_step returns no sums, and does not wait for the devices, until end_totals(). Returns false where the
   /// gradient is kept, which is that of each step.
   bool begin_totals(const metric_sums<Program>& so_far) {
-    totals_ = {.sums = so_far};
-    steps_of_totals_ = 0;
-    unread_.clear();
+    sums_.begin_totals(so_far);
     exceptions_at_totals_ = std::uncaught_exceptions();
     return keeps_totals_ = gradient_.size() == 0;
   }
@@ -225,8 +206,7 @@ class module_executor : public executor_defaults,
   totals_of_steps<Program> totals() {
     launch();
     calls_.await();
-    add_to_totals(unread_.size());
-    return totals_;
+    return sums_.totals();
   }
   /// Steps whose call has not begun are begun; but where an exception ends an epoch of several processes, they are as if they had
   /// not been asked for: the others may never begin them. If a call cannot begin, the next step, or what asks for the state
@@ -238,7 +218,7 @@ class module_executor : public executor_defaults,
     }
     lost_steps_.keep_error_of([this] { launch(); });
     keeps_totals_ = false;
-    unread_.clear();
+    sums_.clear();
   }
 
   /// Tells the others about an error with which this program may end; empty: it goes on.
@@ -266,36 +246,14 @@ class module_executor : public executor_defaults,
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     running_module& m = module_for(kind::evaluation, batch);
     detail::module_call& call = run(m, batch, "an evaluation");
-    metric_sums<Program> sums{};
-    for (std::size_t i = 0; i < m.results().size(); ++i)
-      if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums) {
-        evaluated_.clear();
-        evaluated_.add(std::move(call.result(i, 0)), r.type);
-        evaluated_.read(1, [&](const metric_sums<Program>& of_batch) { sums = of_batch; });
-      }
-    return sums;
+    return results_.sums(m, call);
   }
 
   /// For each output the predictions of each sample, row after row. Labels are not needed.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     running_module& m = module_for(kind::prediction, batch);
     detail::module_call& call = run(m, batch, nullptr);
-    std::vector<std::byte> rows;
-    for (std::size_t i = 0; i < m.results().size(); ++i) {
-      const stablehlo::argument& result = m.results()[i];
-      if (result.what != stablehlo::role::prediction) continue;
-      const std::size_t bytes = result.type.bytes(), of_row = bytes / std::size_t(m.rows());
-      std::byte* to = reinterpret_cast<std::byte*>(out.at[result.index]);
-      for (int r = 0, left = batch.count; left > 0; ++r, left -= m.rows()) {
-        const std::size_t own = std::size_t(std::min(left, m.rows())) * of_row;
-        if (own < bytes) rows.resize(bytes);
-        pjrt::copies_to_host copies(reading_);
-        copies.begin(call.result(i, r), result.type, own < bytes ? std::span(rows) : std::span(to, bytes));
-        copies.wait("read the predictions");
-        if (own < bytes) std::copy_n(rows.data(), own, to);
-        to += own;
-      }
-    }
+    results_.predictions(m, call, batch.count, out);
   }
 
  private:  // what collective_operations needs of an elastic executor; this one never is
@@ -312,7 +270,7 @@ class module_executor : public executor_defaults,
     if (steps == 0) return;
     int begun = 0;
     STRATA_TRY {
-      write_state();
+      copies_.send(modules_.slot_types());
       if (steps > 1 && steps == together_) {
         begin(modules_.loop_of(*calls_.staged_for(), together_), 0, steps);
         begun = steps;
@@ -329,18 +287,16 @@ class module_executor : public executor_defaults,
   /// A call of a training module with staged steps, after the one before the last has ended.
   void begin(running_module& m, int first, int steps) {
     calls_.await_all_but_last();
-    if (unread_.size() == max_unread) add_to_totals(max_unread - 1);  // all of them have ended but one
+    sums_.make_room();
     detail::module_call& call = calls_.begin(m, first, steps);
-    parameters_.is_valid = slots_.is_valid = false;
-    for (std::size_t i = 0; i < m.results().size(); ++i)
-      if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums)
-        unread_.add(std::move(call.result(i, 0)), r.type);
+    copies_.are_outdated();
+    sums_.add(m, call);
   }
   /// A call of another module, to its end; see calls_in_flight.
   detail::module_call& run(running_module& m, const samples<T>& batch, const char* what) {
     launch();
     calls_.await();
-    write_state();
+    copies_.send(modules_.slot_types());
     return calls_.run(m, arguments_of(batch), what);
   }
 
@@ -351,59 +307,7 @@ class module_executor : public executor_defaults,
   }
   int own_replicas() const { return among_processes ? on_.client->devices() : on_.replicas; }
 
-  /// f(number in the state, type, elements of the copy on the host)
-  void each_parameter(const auto& f) {
-    for (std::size_t i = 0; i < places::of_arena; ++i) {
-      const parameter_slot& p = layout.slots[i];
-      stablehlo::tensor_type type{stablehlo::element_of<T>, {}};
-      for (int d = 0; d < p.what.extents.rank(); ++d) type.extents.push_back(p.what.extents[d]);
-      f(i, type, parameters_.values.data() + p.offset);
-    }
-  }
-  void each_slot(const auto& f) {
-    const std::span<const stablehlo::tensor_type> types = modules_.slot_types();
-    for (std::size_t i = 0; i < types.size(); ++i)
-      if (const parameter_slot& p = layout.slots[i % places::of_arena]; p.what.trainable)
-        f(places::of_arena + i, types[i], slots_.values.data() + long(i / places::of_arena) * layout.trainable + p.offset);
-  }
-
-  std::span<T> read(copy& to, const auto& each) {
-    if (!to.is_valid) {
-      calls_.await();
-      refuse_lost_state();
-      pjrt::copies_to_host copies(reading_);
-      each([&](std::size_t place, const stablehlo::tensor_type& type, T* values) {
-        copies.begin(state_.at(place, 0), type, {reinterpret_cast<std::byte*>(values), type.bytes()});
-      });
-      copies.wait("read the weights");
-      to.is_valid = true;
-    }
-    return to.values.span();
-  }
-
-  void refuse_lost_state() const {
-    if (state_.is_lost)
-      throw_error(
-          "the weights are lost: the last training step failed on the device while it changed them. Make a new trainer, and "
-          "load what was saved");
-  }
-  void write_state() {
-    refuse_lost_state();
-    write(parameters_, [this](const auto& f) { this->each_parameter(f); });
-    if (!modules_.slot_types().empty()) write(slots_, [this](const auto& f) { this->each_slot(f); });
-  }
-  void write(copy& from, const auto& each) {
-    if (!from.is_written) return;
-    calls_.await();
-    each([&](std::size_t place, const stablehlo::tensor_type& type, const T* values) {
-      for (int r = 0; r < own_replicas(); ++r)
-        state_.at(place, std::size_t(r)) =
-            on_.client->upload({reinterpret_cast<const std::byte*>(values), type.bytes()}, type, r);
-    });
-    from.is_written = false;  // after an error the next call sends all of them again
-  }
-
-  detail::host_arguments arguments_of(const samples<T>& batch) const {
+  static detail::host_arguments arguments_of(const samples<T>& batch) {
     static constexpr const end_sizes& ends = ends_of_program<Program>;
     detail::host_arguments from;
     from.count = batch.count;
@@ -418,22 +322,7 @@ class module_executor : public executor_defaults,
 
   [[gnu::cold, gnu::noinline]] void read_gradient(const running_module& m) {
     if (modules_.has_frozen()) std::ranges::fill(gradient_.span(), T(0));  // frozen parameters have no result
-    for (std::size_t i = 0; i < m.results().size(); ++i)
-      if (const stablehlo::argument& result = m.results()[i]; result.what == stablehlo::role::gradient) {
-        T* const to = gradient_.data() + layout.slots[result.index].offset;
-        pjrt::copies_to_host copies(reading_);
-        copies.begin(calls_.last().result(i, 0), result.type, {reinterpret_cast<std::byte*>(to), result.type.bytes()});
-        copies.wait("read the gradient");
-      }
-  }
-
-  void add_to_totals(std::size_t calls) {
-    unread_.read(calls, [this](const metric_sums<Program>& of_step) {
-      for (std::size_t k = 0; k < of_step.size(); ++k) totals_.sums[k] += of_step[k];
-      ++steps_of_totals_;
-      totals_.last_loss = of_step[0].mean();
-      if (totals_.first_bad_step == 0 && !std::isfinite(totals_.last_loss)) totals_.first_bad_step = steps_of_totals_;
-    });
+    results_.gradient(m, calls_.last(), gradient_.span());
   }
 };
 

@@ -33,6 +33,7 @@ class device_state {
 
  public:
   device_state(std::size_t arrays, int replicas) : arrays_(arrays * std::size_t(replicas)), replicas_(std::size_t(replicas)) {}
+  int replicas() const { return int(replicas_); }
   pjrt::buffer& at(std::size_t array, std::size_t replica) { return arrays_[array * replicas_ + replica]; }
 
   /// Whether a module that takes over the arrays has not ended well: they are then neither the old nor the new ones.

@@ -8,7 +8,9 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/program/metric_sums.hpp>
+#include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/copies_to_host.hpp>
+#include <strata/xla/running_module.hpp>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -31,7 +33,12 @@ class unread_sums {
   /// Calls.
   std::size_t size() const { return calls_.size(); }
   void clear() { calls_.clear(); }
-  void add(pjrt::buffer values, const stablehlo::tensor_type& type) { calls_.push_back({std::move(values), type}); }
+  /// Those of a call of this module, which no longer has them.
+  void add(const running_module& m, module_call& call) {
+    for (std::size_t i = 0; i < m.results().size(); ++i)
+      if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums)
+        calls_.push_back({std::move(call.result(i, 0)), r.type});
+  }
 
   /// Takes the first calls out: f(sums) for each of their steps. Waits until they have been computed; throws plugin_error.
   template <class F>
