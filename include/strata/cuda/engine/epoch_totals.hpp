@@ -13,7 +13,7 @@
 
 namespace strata {
 
-/// Device: a engine_device, always the same.
+/// Device: an engine_device, always the same.
 template <class Program>
 class epoch_totals {
   using kernel = machine::add_totals<Program>;
