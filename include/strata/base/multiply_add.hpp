@@ -1,5 +1,6 @@
 // Fuses a product with the sum that it goes into.
 #pragma once
+#include <strata/base/link_checks.hpp>
 
 namespace strata::detail {
 

@@ -1,5 +1,6 @@
 // Keeps compilers from fusing a product with the sum that it goes into.
 #pragma once
+#include <strata/base/link_checks.hpp>
 #include <type_traits>
 
 namespace strata::detail {

@@ -1,5 +1,6 @@
 // How a layout_map divides each node of a network, or why it cannot.
 #pragma once
+#include <cstddef>
 #include <strata/base/reason.hpp>
 #include <strata/network/divided_operations.hpp>
 #include <strata/network/layout_map.hpp>

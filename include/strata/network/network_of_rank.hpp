@@ -1,5 +1,6 @@
 // The network of one of the ranks that divide layers.
 #pragma once
+#include <cstddef>
 #include <span>
 #include <strata/network/divide_nodes.hpp>
 #include <strata/network/divided_operations.hpp>

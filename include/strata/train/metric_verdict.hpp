@@ -1,7 +1,5 @@
 // The sentences about metrics that do not fit a loss or a network.
 #pragma once
-#include <cstdint>
-#include <span>
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>
 #include <strata/concepts/metric.hpp>

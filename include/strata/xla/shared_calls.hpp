@@ -11,7 +11,7 @@
 
 namespace strata::detail {
 
-/// Connections: a copy of those of the executor, with which the time of waiting for devices does not count as communication.
+/// Connections: copied from the executor, so that waiting for devices does not count as communication.
 template <class Connections>
 class shared_calls {
   static constexpr std::chrono::microseconds max_pause{1000};

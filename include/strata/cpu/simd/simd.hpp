@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <strata/base/link_checks.hpp>
 #include <type_traits>
 #include <utility>
 #if defined(__AVX__)
@@ -58,29 +59,6 @@ inline constexpr int vector_bytes = 16, registers = 32;
 inline constexpr int vector_bytes = 16, registers = 16;
 #endif
 
-}  // namespace strata::simd
-
-// Inline functions have other bodies with other target flags, and the linker keeps one of each. So a program, or a shared
-// library, of files with different flags does not link: linkers refuse a name that is thread-local in one file only.
-namespace strata {
-#if defined(STRATA_AVX512)
-[[gnu::used, gnu::visibility("hidden")]] inline thread_local int files_with_and_without_avx512_do_not_link = 0;
-#else
-[[gnu::used, gnu::visibility("hidden")]] inline int files_with_and_without_avx512_do_not_link = 0;
-#endif
-#if defined(__AVX__)
-[[gnu::used, gnu::visibility("hidden")]] inline thread_local int files_with_and_without_avx_do_not_link = 0;
-#else
-[[gnu::used, gnu::visibility("hidden")]] inline int files_with_and_without_avx_do_not_link = 0;
-#endif
-#if defined(__FMA__)
-[[gnu::used, gnu::visibility("hidden")]] inline thread_local int files_with_and_without_fma_do_not_link = 0;
-#else
-[[gnu::used, gnu::visibility("hidden")]] inline int files_with_and_without_fma_do_not_link = 0;
-#endif
-}  // namespace strata
-
-namespace strata::simd {
 #ifdef STRATA_COMPILED
 // Vectors of the library have to be those of the program: otherwise linking fails, and names what the program was compiled for.
 #if defined(STRATA_AVX512)

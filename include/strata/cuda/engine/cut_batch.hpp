@@ -14,14 +14,15 @@ struct micro_batch {
   int first, count;  // samples
 };
 
-/// Those of the step at hand. If the last batch of an epoch has fewer leaves than there are micro-batches, each leaf is one.
+/// The micro-batches of the step at hand. If the last batch of an epoch has fewer leaves than there are micro-batches, each leaf
+/// is one.
 class cut_batch {
   leaf_policy policy_;
   int most_;
   std::vector<micro_batch> all_;
 
  public:
-  /// most: of a step.
+  /// most: the most micro-batches of a step.
   cut_batch(leaf_policy policy, int most) : policy_(policy), most_(most) {}
 
   int size() const { return int(all_.size()); }
@@ -39,7 +40,7 @@ class cut_batch {
       all_.push_back({share.begin, end - share.begin, first, std::min(samples, share.end * capacity) - first});
     }
   }
-  /// The most samples of one, for batches of up to `batch`.
+  /// The most samples of a micro-batch, for batches of up to `batch`.
   int most_samples(int batch) const {
     int samples = 0;
     for (int count = 1; count <= batch; ++count) {
@@ -65,7 +66,7 @@ class cut_batch {
  private:
   /// How many leaves so many samples occupy.
   static int leaves_for(int samples, int capacity) { return (samples + capacity - 1) / capacity; }
-  /// Of one.
+  /// The most leaves of a micro-batch.
   int most_leaves(int occupied) const {
     const int count = std::min(most_, occupied);
     return (occupied + count - 1) / count;

@@ -5,6 +5,7 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -85,7 +86,7 @@ class cuda_engine {
     if (!(o.kept_data_memory >= 0 && o.kept_data_memory <= 1))  // nor nan
       throw_error({"cuda_options::kept_data_memory is ", o.kept_data_memory, ": it is a part of the free memory, 0 to 1"});
     if (sums_by_nccl_) machine::need_nccl();
-    detail::or_name_need(
+    detail::name_need_on_failure(
         [&] {
           for (const int index : o.devices) replicas_.add(devices(), index, slots);
         },
@@ -169,7 +170,7 @@ class cuda_engine {
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
     launch_staged();
-    detail::or_forget(
+    detail::forget_on_failure(
         leaves_, [&] { allocate(most, batch, why, processes); }, [&](int) { return needed(most, batch, why, processes); });
     return most.leaves;
   }

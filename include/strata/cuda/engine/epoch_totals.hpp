@@ -3,7 +3,6 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <strata/cuda/engine/totals.hpp>
 #include <strata/cuda/machine/device.hpp>
 #include <strata/cuda/machine/loops.hpp>

@@ -1,5 +1,4 @@
 // Kernels of a rule that keeps moments of rows and columns: a factored_rule, such as that of adafactor.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/engine/update_numbers.hpp>
 #include <strata/network/parameter_ranges.hpp>

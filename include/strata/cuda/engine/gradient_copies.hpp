@@ -30,7 +30,7 @@ class gradient_copies {
     arrays all;
     for (const Device& d : devices) {
       std::vector<T*>& own = all.emplace_back(gradient.arrays(), gradient.arrays() + gradient.count());
-      if (devices.size() == 1) break;
+      if (devices.size() == 1) break;  // there is nothing to copy
       auto& memory = memory_[std::size_t(d.number)];
       const auto size = std::size_t(std::ranges::count_if(own, [&](const T* p) { return !is_own(d, p); }) * elements_);
       if (size > memory.size()) free_graphs();

@@ -8,6 +8,7 @@
 
 namespace strata {
 
+/// Numbers on the host that are copied again after the devices have changed theirs.
 class host_copy {
   std::vector<double> numbers_;
   bool is_current_ = true;

@@ -10,7 +10,7 @@ namespace strata::detail {
 
 /// Calls f(). If it throws out_of_device_memory, need(index of the device) is added to the text.
 template <class F, class Need>
-void or_name_need(F&& f, Need&& need) {
+void name_need_on_failure(F&& f, Need&& need) {
   try {
     std::forward<F>(f)();
   } catch (const out_of_device_memory& e) {
@@ -20,9 +20,9 @@ void or_name_need(F&& f, Need&& need) {
 
 /// The same where leaves.grow() has asked for the memory: after any error the next one asks again.
 template <class T, class F, class Need>
-void or_forget(leaf_schedule<T>& leaves, F&& f, Need&& need) {
+void forget_on_failure(leaf_schedule<T>& leaves, F&& f, Need&& need) {
   try {
-    or_name_need(std::forward<F>(f), std::forward<Need>(need));
+    name_need_on_failure(std::forward<F>(f), std::forward<Need>(need));
   } catch (...) {
     leaves.forget();
     throw;

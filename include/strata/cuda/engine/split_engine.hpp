@@ -4,6 +4,7 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <span>
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/cut_batch.hpp>
@@ -23,6 +24,8 @@
 #include <strata/program/leaf_schedule.hpp>
 #include <strata/program/split_backend.hpp>
 #include <strata/program/stage_pass.hpp>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -88,8 +91,8 @@ class cuda_split_engine {
                    o.devices.size() == 1 ? "is " : "are ", o.devices.size()});
     if (o.sums_by_nccl) throw_error("fastest{} adds gradients of several GPUs, but each layer is on one GPU here");
     for (int p = 0; p < places; ++p)
-      detail::or_name_need([&] { places_.add(p, o.devices[std::size_t(p)], slots); },
-                           [&](int device) { return ". " + place::own_arenas(p, device, slots); });
+      detail::name_need_on_failure([&] { places_.add(p, o.devices[std::size_t(p)], slots); },
+                                   [&](int device) { return ". " + place::own_arenas(p, device, slots); });
     places_.enable_peer_access();
     totals_.allocate(home().on);
     sums_of_outputs_.prepare(home());
@@ -162,7 +165,8 @@ class cuda_split_engine {
     if (why == purpose::training && batch > leaves_.prepared_for(why)) micro_batches_.refuse_few_leaves(batch, places);
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
-    detail::or_forget(leaves_, [&] { allocate(most.leaves, batch, why); }, [&](int) { return needed(most.leaves, batch, why); });
+    detail::forget_on_failure(
+        leaves_, [&] { allocate(most.leaves, batch, why); }, [&](int) { return needed(most.leaves, batch, why); });
     return most.leaves;
   }
   void share_among(int) {}
@@ -402,16 +406,16 @@ class cuda_split_engine {
     }
     const stage_transfer& it = stage_plan_of<Program, Backend, Why>.transfers[step.which];
     place &from = place_of(it.from), &to = place_of(it.to);
-    const bool to_other_place = from.number != to.number;
-    if (step.does == detail::stage_action::wait) return transfers_.receive(step.which, number, to.queue, to_other_place);
+    const bool between_places = from.number != to.number;
+    if (step.does == detail::stage_action::wait) return transfers_.receive(step.which, number, to.queue, between_places);
     const int first_in_flight = number - in_flight<Trains>(it.to);  // the receiving stage has to be done with those before
-    if (!transfers_.wait_for_release(it.to, first_in_flight, from.queue, to_other_place)) return false;
+    if (!transfers_.wait_for_release(it.to, first_in_flight, from.queue, between_places)) return false;
     const bool is_needed = !it.of_gradient || groups_.empty() || groups_[std::size_t(it.group)].trains;
     if (is_needed)
       machine::copy_between(from.queue, memory_[Trains][it.to].at(it.target, number),
                             memory_[Trains][it.from].at(it.source, number),
                             std::size_t(micro_batches_[number].count) * std::size_t(it.size) * sizeof(T));
-    transfers_.sent(step.which, number, from.queue, to_other_place);
+    transfers_.sent(step.which, number, from.queue, between_places);
     return true;
   }
   template <purpose Why>

@@ -10,7 +10,8 @@
 
 namespace strata {
 
-/// A micro-batch is given by its number. Stages of one place have one queue, which does not wait for itself.
+/// A micro-batch is given by its number. Stages of one place have one queue, which does not wait for itself: between_places is
+/// false there.
 template <class Program, class Backend>
 class transfer_events {
   static constexpr const auto& table = Backend::split::table;
@@ -39,14 +40,14 @@ class transfer_events {
     std::ranges::fill(released_, 0);
   }
   /// What `from` has been asked for by now sends a micro-batch.
-  void sent(int transfer, int number, const machine::queue& from, bool to_other_place) {
-    if (to_other_place) sent_events_.at(transfer, number).record(from);
+  void sent(int transfer, int number, const machine::queue& from, bool between_places) {
+    if (between_places) sent_events_.at(transfer, number).record(from);
     ++sent_[transfer];
   }
-  /// Makes `to` wait until a micro-batch has come. False: nothing has been enqueued that sends it.
-  bool receive(int transfer, int number, const machine::queue& to, bool from_other_place) {
+  /// Makes `to` wait until a micro-batch has come. False: the work that sends it has not been enqueued.
+  bool receive(int transfer, int number, const machine::queue& to, bool between_places) {
     if (sent_[transfer] <= number) return false;
-    if (from_other_place) sent_events_.at(transfer, number).hold(to);
+    if (between_places) sent_events_.at(transfer, number).hold(to);
     return true;
   }
   /// When `on` has done what it has been asked for by now, a stage is done with a micro-batch.
@@ -54,11 +55,11 @@ class transfer_events {
     released_events_.at(stage, number).record(on);
     ++released_[stage];
   }
-  /// Makes `from` wait until a stage is done with the first `count` micro-batches. False: nothing has been enqueued after which
-  /// it is.
-  bool wait_for_release(int stage, int count, const machine::queue& from, bool of_other_place) {
+  /// Makes `from` wait until a stage is done with the first `count` micro-batches. False: the work that ends its use of them has
+  /// not been enqueued.
+  bool wait_for_release(int stage, int count, const machine::queue& from, bool between_places) {
     if (released_[stage] < count) return false;
-    if (count > 0 && of_other_place) released_events_.at(stage, count - 1).hold(from);
+    if (count > 0 && between_places) released_events_.at(stage, count - 1).hold(from);
     return true;
   }
 };

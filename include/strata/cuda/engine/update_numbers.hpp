@@ -1,5 +1,4 @@
 // The numbers of an update that change from step to step.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <cstring>

@@ -225,7 +225,7 @@ template <class KernelGradient, class InputGradient, class T>
 void compute_gradients(const queue& q, KernelGradient of_kernel, const InputGradient& of_input, T* scratch) {
   const auto for_input = products(of_input.to.is_wanted() ? 1 : 0, of_input);
   if (!of_kernel.dw.is_wanted() && !of_kernel.db.is_wanted()) return machine::launch(q, for_input);
-  const auto parts = parts_of(of_kernel, int(of_kernel.samples.capacity) * KernelGradient::pixels_of_sample);
+  const auto parts = parts_of(of_kernel, of_kernel.samples.capacity * KernelGradient::pixels_of_sample);
   const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : leaves_in_parts;
   for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {
     const int count = std::min(leaves - of_kernel.first_leaf, at_once);

@@ -185,25 +185,29 @@ void for_each_product(const queue& q, long count, const Product& product) {
   machine::launch(q, products(count, product));
 }
 
-/// At most so many parts has a product with so many rows at most: they have about 128 tiles.
+/// The largest number of parts into which a product with at most `rows` rows is cut. Together they have up to 128 tiles, or more
+/// where one part has more.
 template <class Product>
 constexpr int most_parts(int rows) {
   using tile = typename Product::tile;
   const int tiles = (rows + tile::rows - 1) / tile::rows * ((Product::columns + tile::columns - 1) / tile::columns);
   return std::max(128 / tiles, 1);
 }
-/// The parts of each product: all but the last have 512 terms or more. They follow from the tile and from `most_terms` of a
-/// product, not from the number of products.
+/// The parts of each product: all but the last have 512 terms or more. They follow from the tile, the rows and columns, and
+/// `most_terms`, the terms of a whole leaf; so they do not depend on the number of leaves or devices.
 template <class Product>
-constexpr product_parts parts_of(const Product& product, int most_terms) {
-  constexpr int depth = detail::tiled_code<Product>::depth;
-  const int wanted = std::clamp(most_terms / 512, 1, most_parts<Product>(product.rows()));
-  const int terms = ((most_terms + wanted - 1) / wanted + depth - 1) / depth * depth;
-  return {std::max((most_terms + terms - 1) / terms, 1), terms};
+constexpr product_parts parts_of(const Product& product, long most_terms) {
+  constexpr long depth = detail::tiled_code<Product>::depth;
+  const long wanted = std::clamp(most_terms / 512, 1L, long{most_parts<Product>(product.rows())});
+  const long terms = std::max(((most_terms + wanted - 1) / wanted + depth - 1) / depth, 1L) * depth;
+  if (terms > std::numeric_limits<int>::max()) return {};  // the leaves that are computed have fewer terms
+  return {int(std::max((most_terms + terms - 1) / terms, 1L)), int(terms)};
 }
-/// The same products in parts, which add_parts has to follow. sums: of count * parts.count * rows * columns elements.
+/// The same products in parts: add_parts must be called after them. sums: count * parts.count * rows * columns elements.
 template <class Product>
 auto products(long count, const Product& product, product_parts parts, typename Product::precision::value_type* sums) {
+  using value = typename Product::precision::value_type;
+  static_assert(!requires(const value(&four)[4]) { product.store_rows(0L, 0, 0, four); }, "sums of parts are stored one by one");
   auto all = products(count, product);
   if (parts.count > 1) {
     all.code.parts = parts, all.code.sums_of_parts = sums;
