@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <strata/distribute/synchronous/regrouped_meshes.hpp>
+#include <strata/program/pipelined.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/late_workers.hpp>
