@@ -46,7 +46,6 @@ concept parts_of_pipeline = requires {
 template <class Cut, class MicroBatches, class Schedule>
 concept possible_parts_of_pipeline = parts_of_pipeline<Cut, MicroBatches, Schedule> && Cut::count >= 1 &&
                                      MicroBatches::count >= 1 && Schedule::stages_of_a_place >= 1;
-
 }  // namespace detail
 
 /// Of wrong parts: it has the sentence only.

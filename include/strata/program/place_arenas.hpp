@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <strata/concepts/device.hpp>
+#include <strata/network/parameter_ranges.hpp>
 #include <strata/program/plan.hpp>
 #include <utility>
 
@@ -29,6 +30,21 @@ struct place_arenas {
   long trainable[Places] = {}, size[Places] = {};
   long largest_slice = 0;  // of trained parameters of one place that follow each other in the whole arena
 };
+
+/// Calls f(range, k) for each trained parameter of a place: the range of the parameter in the arena of the place, and its number
+/// among the trained parameters of the network. all: trained_ranges of the network.
+template <int Slots, int Places, int Count>
+constexpr void for_ranges_of_place(const place_arenas<Slots, Places>& arenas, const parameter_layout<Count>& l, const auto& all,
+                                   int place, auto&& f) {
+  for (int k = 0, s = 0; s < Count; ++s) {
+    if (!l.slots[s].what.trainable) continue;
+    parameter_range range = all.ranges[k++];
+    if (arenas.place[s] != place) continue;
+    range.end += arenas.offset[s] - range.begin;
+    range.begin = arenas.offset[s];
+    f(range, k - 1);
+  }
+}
 
 /// stage_of_node: of each node of the tape.
 template <class Table, int N, int Count>

@@ -60,7 +60,7 @@ class host_copies {
   /// A call that changes the state on the devices has begun.
   void are_outdated() { parameters_.is_valid = slots_.is_valid = false; }
 
-  /// To all devices. Slots are sent once their types are known; no module takes them before.
+  /// Sends copies that were written to all devices. Slots are sent once their types are known; no module takes them before.
   void send(std::span<const stablehlo::tensor_type> slot_types) {
     refuse_lost_state();
     send(parameters_, [this](const auto& f) { this->each_parameter(f); });

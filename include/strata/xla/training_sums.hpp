@@ -23,21 +23,21 @@ class training_sums {
     steps_ = 0;
     unread_.clear();
   }
-  /// Drops those that have not been read.
+  /// Drops the sums that have not been read.
   void clear() { unread_.clear(); }
   /// Before a call begins, when all calls before it have ended but the last one: reads those that have ended, if there are many.
   void make_room() {
     if (unread_.size() == max_unread) read_totals(max_unread - 1);
   }
-  /// Adds those of a call that has begun.
+  /// Adds the sums of a call that has begun.
   void add(const running_module& m, module_call& call) { unread_.add(m, call); }
 
-  /// Of all calls.
+  /// The totals, with the sums of all calls.
   const totals_of_steps<Program>& totals() {
     read_totals(unread_.size());
     return totals_;
   }
-  /// Of the last step, without the totals.
+  /// The sums of the last step alone.
   metric_sums<Program> of_last_step() {
     metric_sums<Program> sums{};
     unread_.read(unread_.size(), [&](const metric_sums<Program>& of_step) { sums = of_step; });

@@ -7,6 +7,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/cpu/engine/split_engine.hpp>
 #include <strata/distribute/synchronous/refused_divisions.hpp>
+#include <strata/program/place_arenas.hpp>
 #include <vector>
 
 namespace strata {
@@ -90,15 +91,10 @@ class process_split_engine : public split_engine<Program, Backend> {
         trained_(pipeline_, slices(true), trained.span(), true),
         state_(pipeline_, slices(false), {}, false) {
     telling_.prepare(group_->processes(), told, group_->size());
-    for (int k = 0, s = 0; s < layout.count; ++s) {
-      if (!layout.slots[s].what.trainable) continue;
-      parameter_range it = trained.ranges[k++];
-      if (arenas.place[s] != place_) continue;
-      it.end += arenas.offset[s] - it.begin;
-      it.begin = arenas.offset[s];
-      own_ranges_.push_back(it);
-      own_parameters_.push_back(k - 1);
-    }
+    detail::for_ranges_of_place(arenas, layout, trained, place_, [this](const parameter_range& range, int k) {
+      own_ranges_.push_back(range);
+      own_parameters_.push_back(k);
+    });
     this->keep_slices(trained_.own(pipeline_), slots);
   }
 

@@ -3,6 +3,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/program/compiled.hpp>
+#include <strata/program/place_arenas.hpp>
 #include <strata/program/stage_plan.hpp>
 #include <type_traits>
 #include <vector>
@@ -27,27 +28,20 @@ struct place_contents {
     return false;
   }();
 
-  /// Where its trained parameters begin in the arena of the whole network.
+  /// Where the trained parameters of a place begin in the arena of the whole network.
   static std::vector<long> begins(int place) {
     std::vector<long> own;
     for (int s = 0; s < layout.count; ++s)
       if (layout.slots[s].what.trainable && arenas.place[s] == place) own.push_back(layout.slots[s].offset);
     return own;
   }
-  /// Where its trained parameters are in its arena. all: trained_ranges of the whole network.
+  /// The ranges of the trained parameters of a place in its arena. all: trained_ranges of the whole network.
   static std::vector<parameter_range> ranges(int place, const auto& all) {
     std::vector<parameter_range> own;
-    for (int k = 0, s = 0; s < layout.count; ++s) {
-      if (!layout.slots[s].what.trainable) continue;
-      parameter_range it = all.ranges[k++];
-      if (arenas.place[s] != place) continue;
-      it.end += arenas.offset[s] - it.begin;
-      it.begin = arenas.offset[s];
-      own.push_back(it);
-    }
+    detail::for_ranges_of_place(arenas, layout, all, place, [&](const parameter_range& range, int) { own.push_back(range); });
     return own;
   }
-  /// The parts of a batch that it reads.
+  /// The inputs and truths of a batch that a place reads.
   static samples<T> parts_of(int place, const samples<T>& batch) {
     samples<T> own;
     own.count = batch.count;

@@ -108,7 +108,7 @@ struct kernel_gradient {
   Small small;
   gradient_place<T> dw, db;
   rows_of_leaves samples;
-  int first_leaf = 0;  // z is counted from here
+  int first_leaf = 0;  // product z is that of leaf first_leaf + z
 
   constexpr int rows() const { return kernel_rows + Bias; }
   constexpr int terms(long z) const { return int(samples.size(first_leaf + z)) * S::small_pixels; }
@@ -207,7 +207,7 @@ void compute_large_images(const queue& q, From small, const T* w, Store to, int 
     for_each_index(q, long{S::pixels(count, S::large_pixels)} * S::channels,
                    to_large_images_in_groups<S, T, From, Store>{small, w, to});
 }
-/// Leaves whose parts scratch memory has room for; more of them are computed one group after the other.
+/// Scratch memory has room for the parts of so many leaves. More leaves are computed one group after the other.
 inline constexpr int leaves_in_parts = 16;
 
 template <class KernelGradient>

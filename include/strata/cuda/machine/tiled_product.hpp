@@ -19,7 +19,7 @@ struct product_tile {
   static_assert(Rows % 4 == 0 && Columns % 4 == 0 && Threads % threads_of_slice == 0 && std::has_single_bit(unsigned(slices)));
 };
 
-/// Of a product with very many rows.
+/// The tile of a product with very many rows.
 template <int Columns, int Terms>
 struct tile_of_many_rows_at {
   static constexpr int columns = Columns <= 16 ? 16 : Columns <= 32 ? 32 : 64;
@@ -27,7 +27,7 @@ struct tile_of_many_rows_at {
 };
 template <int Columns, int Terms>
 using tile_of_many_rows = typename tile_of_many_rows_at<Columns, Terms>::type;
-/// Of a product with very many terms.
+/// The tile of a product with very many terms.
 template <int Rows, int Columns>
 using tile_of_many_terms = product_tile<(Rows <= 16    ? 16
                                          : Rows <= 128 ? 32
