@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "repetitions.hpp"
 using namespace strata;
 using namespace strata::test;
 
@@ -208,6 +209,18 @@ TEST_CASE("views with threads are copied and moved while idle") {
 TEST_CASE("parallel(0) is refused") {
   CHECK_THROWS_WITH_AS(data::parallel(0), "parallel: 0 threads, it must be at least 1", error);
   CHECK_THROWS_WITH_AS(data::parallel(-3), "parallel: -3 threads, it must be at least 1", error);
+}
+
+TEST_CASE("a team of data may end at any moment after its last batch") {
+  std::atomic<std::size_t> parts = 0;
+  std::size_t expected = 0;
+  for (int i = 0; i < repetitions(4'000, 300); ++i) {
+    data::detail::gather_team team;
+    for (int batch = 0; batch < 1 + i % 3; ++batch)
+      team.for_parts(5, 8, [&](std::size_t begin, std::size_t end) { parts += end - begin; });
+    expected += 5 * static_cast<std::size_t>(1 + i % 3);
+  }
+  CHECK(parts == expected);
 }
 
 TEST_CASE("a team does each part once, whatever its size is and was") {

@@ -5,7 +5,10 @@
 #include <strata/cpu/engine/team.hpp>
 #include <thread>
 #include <vector>
+
+#include "repetitions.hpp"
 using namespace strata;
+using strata::test::repetitions;
 
 TEST_CASE("every task is done once, by a thread of the team, whatever their numbers are") {
   for (int size : {1, 2, 3, 7}) {
@@ -52,6 +55,17 @@ TEST_CASE("phases follow each other more often than tickets can count") {
     tasks += done;
   }
   CHECK(tasks == 3 * 70'000);
+}
+
+TEST_CASE("a team may end at any moment after its last phase") {
+  std::atomic<int> tasks = 0;
+  int expected = 0;
+  for (int i = 0; i < repetitions(8'000, 500); ++i) {
+    thread_team team(3);
+    for (int phase = 0; phase < i % 3; ++phase) team.for_tasks(3, [&](int, int) { ++tasks; });
+    expected += 3 * (i % 3);
+  }
+  CHECK(tasks == expected);
 }
 
 TEST_CASE("the only task is the caller's") {

@@ -13,7 +13,9 @@ class alignas(64) progress_counter {
   void reset() { value_.store(0, std::memory_order_relaxed); }
   /// What this thread has written before is seen by those that have waited.
   void raise() {
-    value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    // A read-modify-write, not a store: notify_all of libstdc++ 12 loads the number of waiting threads, and an x86 processor may
+    // do so before other processors see a plain store. A thread that begins to wait in between would sleep forever.
+    value_.fetch_add(1, std::memory_order_release);
     value_.notify_all();
   }
   /// Returns when the number is at least `least`. Pauses `spins` times, then sleeps.

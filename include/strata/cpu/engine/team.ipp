@@ -44,8 +44,8 @@ STRATA_STEP_FUNCTION void thread_team::work(int thread) {
       waits = phase_.load(std::memory_order_acquire) == seen;
     }
     if (waits) phase_.wait(seen, std::memory_order_acquire);  // waking a thread costs the caller a system call
-    if (stop_.load(std::memory_order_relaxed)) return;
     seen = phase_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed)) return;  // after the phase, which end() raises last: else a stop may be missed
     help(thread, seen);
   }
 }

@@ -5,7 +5,7 @@ namespace strata::data::detail {
 
 STRATA_FUNCTION gather_team::~gather_team() {
   stops_.store(true, std::memory_order_relaxed);
-  members_.store(std::numeric_limits<int>::max(), std::memory_order_release);
+  members_.exchange(std::numeric_limits<int>::max(), std::memory_order_release);  // not stored, see progress_counter::raise
   members_.notify_all();
   phase_.fetch_add(1, std::memory_order_release);
   phase_.notify_all();
@@ -35,13 +35,14 @@ STRATA_FUNCTION void gather_team::resize(int threads) {
 }
 
 STRATA_STEP_FUNCTION void gather_team::work(int rank) {
-  for (std::uint32_t seen = 0;; seen = phase_.load(std::memory_order_acquire)) {
+  for (std::uint32_t seen = 0;;) {
     help();
     phase_.wait(seen, std::memory_order_acquire);
     for (int members = members_.load(std::memory_order_acquire); members <= rank;
          members = members_.load(std::memory_order_acquire))
       members_.wait(members, std::memory_order_acquire);
-    if (stops_.load(std::memory_order_relaxed)) return;
+    seen = phase_.load(std::memory_order_acquire);
+    if (stops_.load(std::memory_order_relaxed)) return;  // after the phase, which the destructor raises last: else it is missed
   }
 }
 

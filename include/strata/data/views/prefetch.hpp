@@ -206,7 +206,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
           if (writing == buffers) writing = 0;
         }
         s.next = writing;
-        made_.store(++made, std::memory_order_release);
+        ++made;
+        made_.fetch_add(1, std::memory_order_release);  // not stored, see progress_counter::raise
         made_.notify_one();
       }
     }
