@@ -4,8 +4,8 @@
 
 namespace strata::detail {
 
-inline constexpr double largest_float = std::numeric_limits<float>::max();
-inline constexpr double smallest_float = std::numeric_limits<float>::min();  // of those above 0 that are no denormals
+inline constexpr double largest_float = double(std::numeric_limits<float>::max());
+inline constexpr double smallest_float = double(std::numeric_limits<float>::min());  // of those above 0 that are no denormals
 
 /// Whether x is at least 0 and finite as float. False for nan.
 constexpr bool is_float_from_0(double x) { return x >= 0 && x <= largest_float; }

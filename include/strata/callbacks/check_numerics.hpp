@@ -21,7 +21,7 @@ namespace strata {
 /// throws strata::error after the first step with a number that is not finite. The error names the layer, the sample of the batch
 /// and the element. The weights are then those after that update. It reads every output and gradient once more; without it, a
 /// step does nothing for it.  https://www.tensorflow.org/api_docs/python/tf/debugging/enable_check_numerics
-class check_numerics : kernel_observer {
+class check_numerics final : kernel_observer {
   enum class place { input, output, input_gradient, parameter_gradient };
 
   /// One number that is not finite. The first one of the first step is the smallest.

@@ -40,7 +40,7 @@ struct kernel_time {
 /// of each process; then all processes that train together have to pass the callback. With a parameter server each worker sees
 /// itself only. It takes less than 2 % of the time of a step; without it, nothing is measured.
 /// Throws strata::error if the trace cannot be written.
-class profiler : kernel_observer {
+class profiler final : kernel_observer {
   using clock = std::chrono::steady_clock;
 
   /// What one thread has measured. Only that thread writes to it.

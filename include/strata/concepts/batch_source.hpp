@@ -45,10 +45,10 @@ struct samples {
 
   constexpr samples() = default;
   /// Of a network with one input and one output.
-  constexpr samples(const T* x, int count) : inputs{x}, count(count) {}
-  constexpr samples(const T* x, truth_rows<T> y, int count) : inputs{x}, truths{y}, count(count) {}
-  constexpr samples(const T* x, const std::int32_t* labels, int count) : samples(x, {labels, nullptr, nullptr}, count) {}
-  constexpr samples(const T* x, const T* targets, int count) : samples(x, {nullptr, targets, nullptr}, count) {}
+  constexpr samples(const T* x, int n) : inputs{x}, count(n) {}
+  constexpr samples(const T* x, truth_rows<T> y, int n) : inputs{x}, truths{y}, count(n) {}
+  constexpr samples(const T* x, const std::int32_t* labels, int n) : samples(x, {labels, nullptr, nullptr}, n) {}
+  constexpr samples(const T* x, const T* targets, int n) : samples(x, {nullptr, targets, nullptr}, n) {}
 
   /// The only input, and the truth at the only output.
   constexpr const T* x() const { return inputs[0]; }

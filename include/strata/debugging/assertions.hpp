@@ -82,7 +82,8 @@ struct tolerance {
   double atol = 10 * double(std::numeric_limits<float>::epsilon());
 };
 inline void assert_near(const numbers& x, const numbers& y, const tolerance& allowed = {}, std::string_view message = {}) {
-  const auto bound = [&](long double b) { return allowed.atol + allowed.rtol * std::fabs(b); };
+  const auto rtol = static_cast<long double>(allowed.rtol), atol = static_cast<long double>(allowed.atol);
+  const auto bound = [&](long double b) { return atol + rtol * std::fabs(b); };
   detail::each_pair(
       message, "assert_near", x, y,
       [&](long double a, long double b) { return a == b || (std::isfinite(b) && std::fabs(a - b) <= bound(b)); },

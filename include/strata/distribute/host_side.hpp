@@ -89,10 +89,10 @@ class host_side<Engine> {
     std::vector<arena<T>> copies(std::size_t(from.count()));
     std::vector<const T*> at;
     for (int i = 0; i < from.count(); ++i) {
-      arena<T>& copy = copies[std::size_t(i)];
-      copy.grow(to.size());
-      e.on().copy_to_host(e.queue(), static_cast<const T*>(from.arrays()[i]), copy.span());
-      at.push_back(copy.data());
+      arena<T>& leaf = copies[std::size_t(i)];
+      leaf.grow(to.size());
+      e.on().copy_to_host(e.queue(), static_cast<const T*>(from.arrays()[i]), leaf.span());
+      at.push_back(leaf.data());
     }
     e.on().wait(e.queue());
     host_arithmetic_of<Engine>::sum_leaves(to.data(), at.data(), from.count(), 0, long(to.size()));

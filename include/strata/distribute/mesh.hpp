@@ -180,8 +180,8 @@ struct mesh_among<C, data_parallel<Groups>, tensor_parallel<Ranks, Map, Backend>
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(processes, optimizer, seed, options);
-    return {std::move(optimizer), seed, options, std::move(ranks)};
+    auto agreed = detail::agreed_ranks<Program, Map, Ranks, Groups>(processes, optimizer, seed, options);
+    return {std::move(optimizer), seed, options, std::move(agreed)};
   }
 };
 
@@ -211,9 +211,9 @@ struct mesh_among<C, data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    auto ranks =
+    auto agreed =
         detail::agreed_ranks<Program, Map, Ranks, Groups>(processes, optimizer, seed, options, Groups, split::table.places);
-    return {std::move(optimizer), seed, options, std::move(ranks)};
+    return {std::move(optimizer), seed, options, std::move(agreed)};
   }
 };
 

@@ -85,7 +85,7 @@ template <class Given, const reason& Why>
 struct mirrored<detail::refused_arguments<Given, Why>> : detail::refusing<mirrored<>> {
   static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
   using detail::refusing<mirrored<>>::refusing;
-  mirrored(const auto& devices, const compute_options&, const auto&...) : detail::refusing<mirrored<>>(devices) {}
+  mirrored(const auto& given, const compute_options&, const auto&...) : detail::refusing<mirrored<>>(given) {}
 };
 namespace detail {
 template <class D, class... Options>

@@ -109,9 +109,9 @@ struct ema {
   learning_rate_schedule learning_rate;
   double weight_decay, clipnorm, clipvalue, global_clipnorm;
 
-  ema(Optimizer optimizer, double momentum = 0.99)  // NOLINT: ema{adam{}} is meant
+  ema(Optimizer optimizer, double momentum_of_average = 0.99)  // NOLINT: ema{adam{}} is meant
       : of(std::move(optimizer)),
-        momentum(momentum),
+        momentum(momentum_of_average),
         learning_rate(of.learning_rate),
         weight_decay(of.weight_decay),
         clipnorm(of.clipnorm),

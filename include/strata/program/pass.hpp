@@ -127,10 +127,10 @@ class pass : kernel_calls<Program, Backend, Why> {
     return false;
   }();
   /// What kernels have to know before the first pass over so many samples and leaves, group by group.
-  std::vector<std::shared_ptr<const void>> prepare(bool trains) {
+  std::vector<std::shared_ptr<const void>> prepare(bool for_training) {
     std::vector<std::shared_ptr<const void>> all(code.size());
     for (std::size_t g = 0; g < code.size(); ++g)
-      if (code[g].prepare) all[g] = code[g].prepare(step_.queue, of(int(g)), trains);
+      if (code[g].prepare) all[g] = code[g].prepare(step_.queue, of(int(g)), for_training);
     return all;
   }
 

@@ -76,9 +76,9 @@ class stage_pass : kernel_calls<Program, Backend, Why> {
       if (each.prepare) return true;
     return false;
   }();
-  std::shared_ptr<const void> prepare(int g, bool trains) {
+  std::shared_ptr<const void> prepare(int g, bool for_training) {
     const auto make = code[std::size_t(g)].prepare;
-    return make ? make(step_.queue, of(g), trains) : nullptr;
+    return make ? make(step_.queue, of(g), for_training) : nullptr;
   }
 
   /// Of output k, which this stage computes.

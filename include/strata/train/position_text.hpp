@@ -165,13 +165,13 @@ inline training_position position_of(const texts& given, const std::string& file
   std::optional<int> epoch;
   for (const std::string& line : lines_of(text("history"))) {
     const std::size_t first = line.find(' '), second = first == line.npos ? first : line.find(' ', first + 1);
-    int number = 0;
+    int of_line = 0;
     double value = 0;
-    if (second == line.npos || !read_exact(std::string_view(line).substr(0, first), number) ||
+    if (second == line.npos || !read_exact(std::string_view(line).substr(0, first), of_line) ||
         !read_exact(std::string_view(line).substr(first + 1, second - first - 1), value))
       refuse("history");
-    if (epoch && number != *epoch) at.past.add(*epoch, std::exchange(of_epoch, {}));
-    epoch = number;
+    if (epoch && of_line != *epoch) at.past.add(*epoch, std::exchange(of_epoch, {}));
+    epoch = of_line;
     // Each name is compared with those before it.
     if (of_epoch.size() == most_names) refuse("history");
     of_epoch.set(line.substr(second + 1), value);

@@ -72,25 +72,25 @@ struct convolution_kernel : kernel_defaults {
   static constexpr int for_tiles = winograd ? by_tiles.weights(C, F) : 0;
   static constexpr int derived = winograd ? for_tiles + back_by_tiles.weights(F, C) : at::weights;
 
-  static void derive(const T* const* w, T* derived) {
+  static void derive(const T* const* w, T* to) {
     if constexpr (winograd) {
-      winograd_panel_weights<tile>(w[0], C, F, derived);
-      winograd_turned_weights<back_tile>(w[0], C, F, derived + for_tiles);
+      winograd_panel_weights<tile>(w[0], C, F, to);
+      winograd_turned_weights<back_tile>(w[0], C, F, to + for_tiles);
     } else if constexpr (by_lanes::input_pays) {
-      by_lanes::derive(w[0], derived);
+      by_lanes::derive(w[0], to);
     } else {
       for (int f = 0; f < at::phases; ++f)
         for (int g = 0; g < at::groups; ++g)
-          for (int i = at::phase.first[f]; i < at::phase.first[f + 1]; ++i, derived += Fg * Cg)
-            transpose(w[0] + at::phase.tap[i] * Cg * F + g * Fg, F, derived, Cg, Cg, Fg);
+          for (int i = at::phase.first[f]; i < at::phase.first[f + 1]; ++i, to += Fg * Cg)
+            transpose(w[0] + at::phase.tap[i] * Cg * F + g * Fg, F, to, Cg, Cg, Fg);
     }
   }
 
   /// Images in their frames, one after the other.
-  static const T* framed(const T* x, int count, T* scratch) {
+  static const T* framed(const T* x, int count, T* buffer) {
     if constexpr (!at::x.needed()) return x;
-    for (int n = 0; n < count; ++n) put_into_frame(x + n * at::in_size, at::x, C, scratch + n * at::x_size);
-    return scratch;
+    for (int n = 0; n < count; ++n) put_into_frame(x + n * at::in_size, at::x, C, buffer + n * at::x_size);
+    return buffer;
   }
 
   static void forward(const operands<T>& o) {
@@ -182,10 +182,10 @@ struct convolution_kernel : kernel_defaults {
     }
   }
 
-  static const T* framed_dz(const T* dz, int count, T* scratch) {
+  static const T* framed_dz(const T* dz, int count, T* buffer) {
     if constexpr (!at::dz.needed()) return dz;
-    for (int n = 0; n < count; ++n) put_into_frame(dz + n * at::out_size, at::dz, F, scratch + n * at::dz_size);
-    return scratch;
+    for (int n = 0; n < count; ++n) put_into_frame(dz + n * at::out_size, at::dz, F, buffer + n * at::dz_size);
+    return buffer;
   }
 
   /// The gradient of the sums before the activation.
@@ -197,7 +197,7 @@ struct convolution_kernel : kernel_defaults {
 
   /// The weight gradient of `lines` lines of outputs.
   static void weight_gradient(const T* x, int line, int lines, const T* dz, T* dw, bool add) {
-    const auto rows = [&](int rows, const T* a, image_grid a_rows, const T* b, T* c) {
+    const auto product = [&](int rows, const T* a, image_grid a_rows, const T* b, T* c) {
       return image_product<T>{.rows = rows,
                               .a = a,
                               .a_rows = a_rows,
@@ -212,11 +212,11 @@ struct convolution_kernel : kernel_defaults {
                               .add = add};
     };
     if constexpr (at::joined)
-      multiply_images<F>(rows(at::taps * C, x, {1, at::KW * C, at::DH * at::x_row}, dz, dw));
+      multiply_images<F>(product(at::taps * C, x, {1, at::KW * C, at::DH * at::x_row}, dz, dw));
     else
       for (int g = 0; g < at::groups; ++g)
         for (int t = 0; t < at::taps; ++t)
-          multiply_images<Fg>(rows(Cg, x + at::tap_at.at[t] + g * Cg, {1}, dz + g * Fg, dw + t * Cg * F + g * Fg));
+          multiply_images<Fg>(product(Cg, x + at::tap_at.at[t] + g * Cg, {1}, dz + g * Fg, dw + t * Cg * F + g * Fg));
   }
 
   static void input_gradient(const T* dz, int count, const T* w, T* dx, bool add) {

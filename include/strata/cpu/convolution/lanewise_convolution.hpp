@@ -21,32 +21,32 @@ struct lanewise_convolution {
   static constexpr int scratch = aligned_size<T>(std::max(forward_pays ? for_x : 0, input_pays ? for_dz : 0));
 
   /// A kernel row is computed as a whole if its taps are neighbours and few; otherwise tap by tap.
-  static constexpr bool whole_rows(int width, int stride) { return width <= 7 && at::DW == 1 && stride <= 2; }
+  static constexpr bool whole_rows(int taps, int step) { return taps <= 7 && at::DW == 1 && step <= 2; }
 
   /// Calls compute(x, elements of a pixel of x, first output channel, channels, first line, lines) for all output channels and
-  /// all lines, in strips whose frames stay in the cache. A line of outputs reads `reach` lines of the frame; the next one begins
-  /// `stride` lines further down.
+  /// all lines, in strips whose frames stay in the cache. A line of outputs reads `lines_read` lines of the frame; the next one
+  /// begins `step` lines further down.
   template <int From, int Depth, int Many, class Compute>
-  static void each_part(const T* image, const frame& f, int lines, int stride, int reach, T* scratch, Compute&& compute) {
+  static void each_part(const T* image, const frame& f, int lines, int step, int lines_read, T* buffer, Compute&& compute) {
     constexpr int to = From / Depth * Many, pixel = depthwise ? From : Depth * L;
     if (depthwise && !f.needed()) return compute(image, pixel, 0, to, 0, lines);
     const int fitting = 96 * 1024 / int(sizeof(T)) / (f.outer_width * pixel),
-              limit = std::max((fitting - reach) / stride + 1, 2 * reach), strips = (lines + limit - 1) / limit,
+              limit = std::max((fitting - lines_read) / step + 1, 2 * lines_read), strips = (lines + limit - 1) / limit,
               most = (lines + strips - 1) / strips;
     for (int first = 0; first < (depthwise ? 1 : to); first += L)
       for (int line = 0; line < lines; line += most) {
         const int count = std::min(most, lines - line), used = depthwise ? to : std::min(L, to - first);
-        const int begin = std::max(0, line * stride - f.top),
-                  end = std::min(f.height, (line + count - 1) * stride + reach - f.top);
-        const frame part{end - begin,  f.width, std::max(0, f.top - line * stride), f.left, (count - 1) * stride + reach,
+        const int begin = std::max(0, line * step - f.top),
+                  end = std::min(f.height, (line + count - 1) * step + lines_read - f.top);
+        const frame part{end - begin,  f.width, std::max(0, f.top - line * step), f.left, (count - 1) * step + lines_read,
                          f.outer_width};
         if (end <= begin)
-          std::memset(scratch, 0, sizeof(T) * static_cast<std::size_t>(part.pixels() * pixel));
+          std::memset(buffer, 0, sizeof(T) * static_cast<std::size_t>(part.pixels() * pixel));
         else if constexpr (depthwise)
-          put_into_frame(image + std::ptrdiff_t(begin) * f.width * From, part, From, scratch);
+          put_into_frame(image + std::ptrdiff_t(begin) * f.width * From, part, From, buffer);
         else
-          spread(image + std::ptrdiff_t(begin) * f.width * From, part, From, first, used, Many, Depth, scratch);
-        compute(scratch, pixel, first, used, line, count);
+          spread(image + std::ptrdiff_t(begin) * f.width * From, part, From, first, used, Many, Depth, buffer);
+        compute(buffer, pixel, first, used, line, count);
       }
   }
 
@@ -77,8 +77,8 @@ struct lanewise_convolution {
   }
 
   template <class Activation>
-  static void forward(const T* x, const T* w, const T* bias, T* y, T* scratch) {
-    each_part<C, Cg, Fg>(x, at::x, at::OH, at::SH, reach, scratch,
+  static void forward(const T* x, const T* w, const T* bias, T* y, T* buffer) {
+    each_part<C, Cg, Fg>(x, at::x, at::OH, at::SH, reach, buffer,
                          [&](const T* part, int pixel, int first, int used, int line, int lines) {
                            int run_at[at::taps];
                            lanewise<T> p = geometry(part, pixel, first, line, lines, const_cast<T*>(w), y, run_at);
@@ -87,8 +87,8 @@ struct lanewise_convolution {
                          });
   }
 
-  static void weight_gradient(const T* x, const T* dz, T* dw, bool add, T* scratch) {
-    each_part<C, Cg, Fg>(x, at::x, at::OH, at::SH, reach, scratch,
+  static void weight_gradient(const T* x, const T* dz, T* dw, bool add, T* buffer) {
+    each_part<C, Cg, Fg>(x, at::x, at::OH, at::SH, reach, buffer,
                          [&](const T* part, int pixel, int first, int used, int line, int lines) {
                            int run_at[at::taps];
                            lanewise<T> p = geometry(part, pixel, first, line, lines, dw, const_cast<T*>(dz), run_at);
@@ -135,8 +135,8 @@ struct lanewise_convolution {
       for (const phase_taps t = taps_of(f); const int at : t.row_at) most = std::max(most, at + 1);
     return most;
   }();
-  static void input_gradient(const T* dz, const T* w, T* dx, bool add, T* scratch) {
-    each_part<F, Fg, Cg>(dz, at::dz, at::lines(at::H, 0, at::SH), 1, input_reach, scratch,
+  static void input_gradient(const T* dz, const T* w, T* dx, bool add, T* buffer) {
+    each_part<F, Fg, Cg>(dz, at::dz, at::lines(at::H, 0, at::SH), 1, input_reach, buffer,
                          [&](const T* part, int pixel, int first, int used, int line, int lines) {
                            const T* weights = w;
                            unroll<at::phases>([&](auto f) {

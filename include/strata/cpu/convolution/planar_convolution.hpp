@@ -58,21 +58,21 @@ struct planar_convolution {
   }
 
   template <class Activation>
-  static void forward(const T* image, const T* w, const T* bias, T* y, T* scratch) {
-    T* const out = scratch + for_x;
-    to_planes(image, x, scratch);
-    planar_product<T> p = geometry(scratch, w, out);
+  static void forward(const T* image, const T* w, const T* bias, T* y, T* buffer) {
+    T* const out = buffer + for_x;
+    to_planes(image, x, buffer);
+    planar_product<T> p = geometry(buffer, w, out);
     p.bias = bias;
     planar_multiply<F, Activation>(p);
     from_planes<T>(out, out_row, x.width, F, at::OH, at::OW, y, F, at::OW * F, false, nullptr);
   }
 
-  static void weight_gradient(const T* image, const T* gradient, T* dw, bool add, T* scratch) {
+  static void weight_gradient(const T* image, const T* gradient, T* dw, bool add, T* buffer) {
     constexpr planar_layout like_x = {{at::OH, at::OW, 0, 0, at::OH, x.width}, F, 1, 1, at::OH, x.width, out_row};
-    T* const planes = scratch + for_x;
-    to_planes(image, x, scratch);
+    T* const planes = buffer + for_x;
+    to_planes(image, x, buffer);
     to_planes(gradient, like_x, planes);
-    planar_weight_gradient<F>(geometry(scratch, nullptr, planes), dw, add);
+    planar_weight_gradient<F>(geometry(buffer, nullptr, planes), dw, add);
   }
 
   static constexpr auto phase_taps = [] {
@@ -85,14 +85,14 @@ struct planar_convolution {
   }();
 
   /// w: [tap of each phase][filter][channel]
-  static void input_gradient(const T* gradient, const T* w, T* dx, bool add, T* scratch) {
-    T *const out = scratch + for_dz, *const line = out + C * dx_row;
-    to_planes(gradient, dz, scratch);
+  static void input_gradient(const T* gradient, const T* w, T* dx, bool add, T* buffer) {
+    T *const out = buffer + for_dz, *const line = out + C * dx_row;
+    to_planes(gradient, dz, buffer);
     for (int f = 0; f < at::phases; ++f) {
       const int row = f / at::SW, column = f % at::SW, first = at::phase.first[f], count = at::phase.first[f + 1] - first;
       const int lines = at::lines(at::H, row, at::SH), columns = at::lines(at::W, column, at::SW);
       if (lines * columns > 0 && (count > 0 || !add)) {
-        const planar_product<T> p{.x = scratch,
+        const planar_product<T> p{.x = buffer,
                                   .run_at = phase_taps.begin() + first,
                                   .runs = count,
                                   .planes = F,

@@ -79,27 +79,27 @@ struct samples_as_vectors {
 
   /// For at most `vectors` vectors of samples at a time: less code where the caller has no more.
   template <int vectors = most_vectors>
-  [[gnu::noinline]] static void input_gradient(const T* dz, int count, const T* w, int K, T* dx, bool add, T* scratch) {
-    T* const tile = scratch + N * most;
+  [[gnu::noinline]] static void input_gradient(const T* dz, int count, const T* w, int K, T* dx, bool add, T* buffer) {
+    T* const tile = buffer + N * most;
     for (int first = 0; first < count; first += most, dz += most * N, dx += most * std::ptrdiff_t(K)) {
       const int samples = std::min(most, count - first), width = padded<T>(samples);
-      transpose(dz, N, scratch, width, samples, N, true);
+      transpose(dz, N, buffer, width, samples, N, true);
       for (int k = 0; k < K; k += tile_rows) {
         const int rows = std::min(tile_rows, K - k);
         const T* const from = w + std::ptrdiff_t(k) * N;
         if (add) transpose(dx + k, K, tile, width, samples, rows, true);
         switch (width / L) {
           case 1:
-            one_vector(from, rows, scratch, tile, add);
+            one_vector(from, rows, buffer, tile, add);
             break;
           case 2:
-            some_vectors<std::min(2, vectors)>(from, rows, scratch, tile, add);
+            some_vectors<std::min(2, vectors)>(from, rows, buffer, tile, add);
             break;
           case 3:
-            some_vectors<std::min(3, vectors)>(from, rows, scratch, tile, add);
+            some_vectors<std::min(3, vectors)>(from, rows, buffer, tile, add);
             break;
           default:
-            some_vectors<vectors>(from, rows, scratch, tile, add);
+            some_vectors<vectors>(from, rows, buffer, tile, add);
         }
         transpose(tile, width, dx + k, K, rows, samples);
       }
@@ -174,32 +174,32 @@ struct dense_products {
   static constexpr int most = detail::spread_over_few_sets<T>(N) ? std::min(2, most_vectors) : most_vectors;
 
   template <class Activation>
-  static void forward(const T* x, const T* w, const T* bias, T* y, int count, T* scratch) {
+  static void forward(const T* x, const T* w, const T* bias, T* y, int count, T* buffer) {
     using epilogue = std::conditional_t<looks_for_zeros, of_unsigned_zeros<Activation>, Activation>;
     const product<T> p{
         .rows = count, .a = x, .a_rows = {K}, .length = K, .b = w, .b_stride = N, .c = y, .c_rows = {N}, .bias = bias};
     if constexpr (looks_for_zeros)
-      if (skips(x, count)) return multiply_skipping<N, epilogue>(p, scratch);
+      if (skips(x, count)) return multiply_skipping<N, epilogue>(p, buffer);
     if constexpr (large)
-      if (count >= 32) return multiply_packed<N, 0, epilogue>(p, storage::plain, scratch);
+      if (count >= 32) return multiply_packed<N, 0, epilogue>(p, storage::plain, buffer);
     if (most < most_vectors && count >= 8) return multiply<N, 0, epilogue, most>(p);
     multiply<N, 0, epilogue>(p);
   }
 
-  static void weight_gradient(const T* x, const T* dz, T* dw, int count, bool add, T* scratch) {
-    gradient_of_rows<K>(x, K, dz, count, dw, add, skips(x, count), scratch);
+  static void weight_gradient(const T* x, const T* dz, T* dw, int count, bool add, T* buffer) {
+    gradient_of_rows<K>(x, K, dz, count, dw, add, skips(x, count), buffer);
   }
 
   /// Hands over the two factors, or pieces that are still in the first-level cache, or, if rows are too long for such pieces, the
   /// whole gradient.
-  static void weight_gradient_into(const T* x, const T* dz, int count, T* dw, T* scratch, const gradient_sink<T>& take) {
+  static void weight_gradient_into(const T* x, const T* dz, int count, T* dw, T* buffer, const gradient_sink<T>& take) {
     if (take.wants_product(count, N)) return take.take_product(take.context, 0, x, dz, count, K, N);
     if constexpr (N > piece_columns) {
-      weight_gradient(x, dz, dw, count, false, scratch);
+      weight_gradient(x, dz, dw, count, false, buffer);
       take.take(take.context, 0, 0, long(K) * N, dw);
     } else {
       static_assert(skipping_gradient_scratch<T, N> == 0);
-      T* const piece = scratch;
+      T* const piece = buffer;
       const bool skipping = skips(x, count);
       for (int k = 0; k < K; k += piece_rows) {
         const int rows = std::min(piece_rows, K - k), size = rows * N;
@@ -210,16 +210,16 @@ struct dense_products {
     }
   }
 
-  static void input_gradient(const T* dz, const T* w, T* dx, int count, bool add, T* scratch) {
+  static void input_gradient(const T* dz, const T* w, T* dx, int count, bool add, T* buffer) {
     if (count <= L / 2) return few_samples<T>::input_gradient(dz, count, w, K, N, dx, add);
     // Transposes the smaller one: dz and dx, or W.
     if constexpr (few_vectors > 0)
       if (padded<T>(count) <= few_vectors * L)
         return samples_as_vectors<T, N>::template input_gradient<std::min(few_vectors, most_vectors)>(dz, count, w, K, dx, add,
-                                                                                                      scratch);
+                                                                                                      buffer);
     const product<T> p{
         .rows = count, .a = dz, .a_rows = {N}, .length = N, .b = w, .b_stride = N, .c = dx, .c_rows = {K}, .add = add};
-    multiply_packed<K, 0>(p, storage::transposed, scratch);
+    multiply_packed<K, 0>(p, storage::transposed, buffer);
   }
 
  private:
@@ -227,9 +227,9 @@ struct dense_products {
 
   /// Rows: as in multiply.
   template <int Rows>
-  static void gradient_of_rows(const T* x, int rows, const T* dz, int count, T* dw, bool add, bool skipping, T* scratch) {
+  static void gradient_of_rows(const T* x, int rows, const T* dz, int count, T* dw, bool add, bool skipping, T* buffer) {
     if constexpr (looks_for_zeros)
-      if (skipping) return weight_gradient_skipping<N>(x, K, rows, dz, count, dw, add, scratch);
+      if (skipping) return weight_gradient_skipping<N>(x, K, rows, dz, count, dw, add, buffer);
     using epilogue = of_unsigned_zeros<linear>;  // as in apply_rule_to_product
     multiply<N, Rows, epilogue>(product<T>{.rows = rows,
                                            .a = x,

@@ -66,9 +66,9 @@ struct two_kernels : kernel_defaults {
   };
 
   template <class T>
-  static void derive_both(const T* const* of_first_kernel, const T* const* of_second, T* derived) {
-    if constexpr (requires { First::derive(of_first_kernel, derived); }) First::derive(of_first_kernel, derived);
-    if constexpr (requires { Second::derive(of_second, derived); }) Second::derive(of_second, derived + of_first);
+  static void derive_both(const T* const* of_first_kernel, const T* const* of_second, T* to) {
+    if constexpr (requires { First::derive(of_first_kernel, to); }) First::derive(of_first_kernel, to);
+    if constexpr (requires { Second::derive(of_second, to); }) Second::derive(of_second, to + of_first);
   }
 };
 

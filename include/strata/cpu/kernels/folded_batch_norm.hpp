@@ -58,16 +58,16 @@ struct folded_kernel : kernel_defaults {
   static constexpr bool had_bias = with_bias<Operation>::had_bias;
   static constexpr int gamma = 1 + had_bias, beta = gamma + N.scale, mean = beta + N.center, variance = mean + 1;
 
-  static void derive(const T* const* w, T* derived) {
-    T* const bias = derived + weights;
+  static void derive(const T* const* w, T* to) {
+    T* const bias = to + weights;
     for (int f = 0; f < F; ++f) {
       const double scale = (N.scale ? double(w[gamma][f]) : 1) / std::sqrt(double(w[variance][f]) + N.epsilon.value());
-      for (int k = 0; k < rows; ++k) derived[k * F + f] = T(double(w[0][k * F + f]) * scale);
+      for (int k = 0; k < rows; ++k) to[k * F + f] = T(double(w[0][k * F + f]) * scale);
       const double before = (had_bias ? double(w[1][f]) : 0) - double(w[mean][f]);
       bias[f] = T(strata::detail::multiply_add(before, scale, N.center ? double(w[beta][f]) : 0));
     }
-    const T* const both[] = {derived, bias};
-    if constexpr (requires { &layer::derive; }) layer::derive(both, derived + folded);
+    const T* const both[] = {to, bias};
+    if constexpr (requires { &layer::derive; }) layer::derive(both, to + folded);
   }
 
   static void infer(const operands<T>& o) {

@@ -39,10 +39,10 @@ struct kernel<cpu, normalization, P, In> : kernel_defaults {
   static constexpr bool reads_input = false;
   static constexpr int C = In.last(), width = simd::row_width(C), derived = 2 * width;
 
-  static void derive(const T* const* w, T* derived) {
+  static void derive(const T* const* w, T* to) {
     for (int j = 0; j < width; ++j) {
-      derived[j] = w[0][j % C];
-      derived[width + j] = T(1 / std::sqrt(std::max(double(w[1][j % C]), normalization::least_variance)));
+      to[j] = w[0][j % C];
+      to[width + j] = T(1 / std::sqrt(std::max(double(w[1][j % C]), normalization::least_variance)));
     }
   }
   static void forward(const operands<T>& o) {

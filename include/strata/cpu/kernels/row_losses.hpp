@@ -128,7 +128,7 @@ struct row_loss<categorical_focal_crossentropy<Options...>> {
     const T* probabilities;
     vec<T> inverse_sum{}, top{}, log_sum{};
 
-    STRATA_INLINE row(const T* x, int N, T* scratch) : x(x), probabilities(scratch) {
+    STRATA_INLINE row(const T* of, int N, T* scratch) : x(of), probabilities(scratch) {
       if constexpr (logits) {
         const softmax_sum<T> s = softmax_of(x, N, scratch);
         top = broadcast(s.largest), log_sum = broadcast(T(std::log(s.sum)));

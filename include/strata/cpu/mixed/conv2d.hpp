@@ -121,11 +121,11 @@ struct mixed_winograd_convolution : kernel<cpu, convolution_operation<S, Activat
   static constexpr int forth = mixed_tiles::weights(C, F), back = mixed_tiles::weights(F, C),
                        derived = forth + back + at::weights;
 
-  static void derive(const float* const* w, float* derived) {
-    mixed_winograd_weights<B>(w[0], C, F, reinterpret_cast<bf16_pair*>(derived));
-    float* const turned = derived + forth + back;
+  static void derive(const float* const* w, float* to) {
+    mixed_winograd_weights<B>(w[0], C, F, reinterpret_cast<bf16_pair*>(to));
+    float* const turned = to + forth + back;
     for (int t = 0; t < 9; ++t) transpose(w[0] + t * C * F, F, turned + (8 - t) * C * F, C, C, F);
-    mixed_winograd_weights<B>(turned, F, C, reinterpret_cast<bf16_pair*>(derived + forth));
+    mixed_winograd_weights<B>(turned, F, C, reinterpret_cast<bf16_pair*>(to + forth));
   }
 
   static void forward(const operands<float>& o) {
@@ -156,7 +156,7 @@ struct mixed_pointwise : kernel_defaults {
   static constexpr bool reads_output = dense::reads_output;
   static constexpr int scratch = dense::scratch + pixels * dense::scratch_per_sample, derived = dense::derived;
 
-  static void derive(const float* const* w, float* derived) { dense::derive(w, derived); }
+  static void derive(const float* const* w, float* to) { dense::derive(w, to); }
   static void each_image(const operands<float>& o, void (*f)(const operands<float>&)) {
     operands<float> one = o;
     one.count = pixels;

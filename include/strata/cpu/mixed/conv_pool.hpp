@@ -69,13 +69,13 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
   static constexpr int transformed = winograd ? 16 * pairs * m_row : 0;
   static constexpr int derived = base_derived + transformed + (for_input ? halves(input_weights) + F * group : 0);
 
-  static void derive(const float* const* w, float* derived) {
-    if constexpr (base_derived > 0) base::derive(w, derived);
-    derived += base_derived;
-    if constexpr (winograd) mixed_winograd_weights<B>(w[0], C, F, reinterpret_cast<bf16_pair*>(derived));
-    derived += transformed;
+  static void derive(const float* const* w, float* to) {
+    if constexpr (base_derived > 0) base::derive(w, to);
+    to += base_derived;
+    if constexpr (winograd) mixed_winograd_weights<B>(w[0], C, F, reinterpret_cast<bf16_pair*>(to));
+    to += transformed;
     if constexpr (for_input)
-      mixed_pooled_input_weights<B>(w[0], taps, C, F, reinterpret_cast<std::uint16_t*>(derived), derived + halves(input_weights));
+      mixed_pooled_input_weights<B>(w[0], taps, C, F, reinterpret_cast<std::uint16_t*>(to), to + halves(input_weights));
   }
 
   static std::int8_t* winners(const operands<float>& o, int n) {
@@ -98,9 +98,9 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
   }
 
   static void forward_winograd(const float* x, const bf16_pair* u, const float* bias, float* y, std::int8_t* winner,
-                               float* scratch) {
-    auto* const v = reinterpret_cast<bf16_pair*>(scratch);
-    float* const m = scratch + 16 * tiles * v_row;
+                               float* buffer) {
+    auto* const v = reinterpret_cast<bf16_pair*>(buffer);
+    float* const m = buffer + 16 * tiles * v_row;
     for (int first = 0; first < windows; first += tiles) {
       for (int t = 0; t < tiles; ++t)
         mixed_winograd_input<B>(x + corners.at[std::min(first + t, windows - 1)], at::x_row, C, v + t * v_row, tiles * v_row);

@@ -25,9 +25,9 @@ struct mixed_dense : kernel_defaults {
   static constexpr int scratch = wide_x + wide_dz,
                        scratch_per_sample = wide_x + 2 * wide_dz + (activated ? aligned_size<float>(N) : 0);
 
-  static void derive(const float* const* w, float* derived) {
-    pair_rows<B>(w[0], K, N, reinterpret_cast<bf16_pair*>(derived), wide_dz);
-    pair_columns<B>(w[0], K, N, reinterpret_cast<bf16_pair*>(derived) + by_input, wide_x);
+  static void derive(const float* const* w, float* to) {
+    pair_rows<B>(w[0], K, N, reinterpret_cast<bf16_pair*>(to), wide_dz);
+    pair_columns<B>(w[0], K, N, reinterpret_cast<bf16_pair*>(to) + by_input, wide_x);
   }
 
   static void forward(const operands<float>& o) {

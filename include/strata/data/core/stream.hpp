@@ -31,22 +31,22 @@ class element_pool {
       free_.reserve(slots_.size());  // so that release does not allocate
       return static_cast<std::uint32_t>(slots_.size() - 1);
     }
-    const std::uint32_t slot = free_.back();
+    const std::uint32_t place = free_.back();
     free_.pop_back();
-    return slot;
+    return place;
   }
   std::uint32_t put(const E& e) {
-    const std::uint32_t slot = acquire();
-    element(slot) = e;
-    return slot;
+    const std::uint32_t place = acquire();
+    element(place) = e;
+    return place;
   }
-  void release(std::uint32_t slot) { free_.push_back(slot); }
+  void release(std::uint32_t place) { free_.push_back(place); }
   void release_all() {
     free_.clear();
-    for (std::size_t slot = slots_.size(); slot > 0; --slot) free_.push_back(static_cast<std::uint32_t>(slot - 1));
+    for (std::size_t place = slots_.size(); place > 0; --place) free_.push_back(static_cast<std::uint32_t>(place - 1));
   }
-  E& element(std::uint32_t slot) { return slots_[slot].element; }
-  std::size_t& ordinal(std::uint32_t slot) { return slots_[slot].ordinal; }
+  E& element(std::uint32_t place) { return slots_[place].element; }
+  std::size_t& ordinal(std::uint32_t place) { return slots_[place].ordinal; }
 
  private:
   struct slot {

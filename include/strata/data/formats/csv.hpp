@@ -96,7 +96,8 @@ csv_number parse_csv_number(std::string_view text, T& to) {
         if (exponent == text.npos || exponent + 1 == text.size() || text[exponent + 1] != '-') return csv_number::too_large;
         wide = 0;
       }
-      if (wide > std::numeric_limits<T>::max() || wide < std::numeric_limits<T>::lowest()) return csv_number::too_large;
+      constexpr auto largest = static_cast<long double>(std::numeric_limits<T>::max());
+      if (wide > largest || wide < -largest) return csv_number::too_large;
       to = static_cast<T>(wide);
       return csv_number::good;
     }

@@ -310,9 +310,9 @@ class parameter_store {
 
  private:
   struct request : detail::waiting_request {
-    request(detail::waiting_request of, const void* key, responder respond, bool is_partial = false,
-            std::vector<element_run> runs = {})
-        : waiting_request(of), key(key), respond(std::move(respond)), is_partial(is_partial), runs(std::move(runs)) {}
+    request(detail::waiting_request of, const void* its_key, responder responds, bool partial = false,
+            std::vector<element_run> wanted = {})
+        : waiting_request(of), key(its_key), respond(std::move(responds)), is_partial(partial), runs(std::move(wanted)) {}
     const void* key;
     responder respond;
     bool is_partial;  // wants `runs`, not all

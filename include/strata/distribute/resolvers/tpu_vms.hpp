@@ -80,8 +80,8 @@ struct tpu_vms {
   cluster operator()() const {
     return detail::resolved_by("tpu_vms", [&] {
       const auto named = detail::variables(environment).text("GCE_METADATA_IP");
-      const std::string host = named.value_or("metadata.google.internal");
-      const endpoint server = host.find(':') == host.npos ? endpoint{host, 80} : parse_endpoint(host);
+      const std::string at = named.value_or("metadata.google.internal");
+      const endpoint server = at.find(':') == at.npos ? endpoint{at, 80} : parse_endpoint(at);
       cluster_spec spec;
       // "unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3". An address of IPv6 would have more colons.
       constexpr std::string_view digits = "0123456789",

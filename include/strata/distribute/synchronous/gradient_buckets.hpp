@@ -20,9 +20,9 @@ namespace detail {
 /// The same text, which lives until the program ends.
 inline const char* lasting(const std::string& text) {
   static std::mutex mutex;
-  static std::set<std::string> texts;
+  static std::set<std::string> kept;
   const std::lock_guard lock(mutex);
-  return texts.insert(text).first->c_str();
+  return kept.insert(text).first->c_str();
 }
 
 [[gnu::cold]] inline std::vector<gradient_bucket> gradient_buckets(std::span<const kernel_group> groups,

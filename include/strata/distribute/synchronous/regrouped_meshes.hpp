@@ -32,9 +32,9 @@ struct groups_of_tensor_ranks {
   using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, one_rank_per_process<C>, Split>;
   template <communicator C>
   static std::unique_ptr<executor<C>> make(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
-                                           const compute_options& compute, int groups) {
+                                           const compute_options& compute, int groups_now) {
     auto ranks =
-        agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, compute, groups, places_of_rank);
+        agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, compute, groups_now, places_of_rank);
     return std::make_unique<executor<C>>(optimizer, seed, compute, std::move(ranks));
   }
 

@@ -71,9 +71,9 @@ class regrouping_executor : public Mesh,
   kernel_observer* observer_ = nullptr;
 
  public:
-  regrouping_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& compute, C processes)
-      : counted(std::move(optimizer)), operations(std::move(processes)), seed_(seed), compute_(compute) {
-    if (Mesh::divides_layers && this->is_elastic() && needs_norms(this->optimizer()))
+  regrouping_executor(typename Program::optimizer rule, std::uint64_t seed, const compute_options& compute, C processes)
+      : counted(std::move(rule)), operations(std::move(processes)), seed_(seed), compute_(compute) {
+    if (Mesh::divides_layers && this->is_elastic() && needs_norms(optimizer()))
       throw_error({Program::optimizer::name,
                    " takes norms of whole parameters while it updates, and several processes have parts of them, so that some "
                    "could update and others not: take another optimizer, or leave out elastic_options"});
@@ -88,9 +88,9 @@ class regrouping_executor : public Mesh,
 
   using counted::learning_rate, counted::optimizer, counted::step;
   using operations::communicating, operations::waiting;
-  void set_step(long step) {
-    counted::set_step(step);
-    if (inner_) inner_->set_step(step);
+  void set_step(long number) {
+    counted::set_step(number);
+    if (inner_) inner_->set_step(number);
   }
   void set_learning_rate(double rate) {
     counted::set_learning_rate(rate);
