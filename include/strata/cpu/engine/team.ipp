@@ -86,7 +86,8 @@ STRATA_FUNCTION void thread_team::end() {
   for (int thread = 0; thread < size_; ++thread)
     shares_[std::size_t(thread)].left.store(tickets::of(phase, share_begin(count, thread), share_begin(count, thread + 1)),
                                             std::memory_order_release);
-  phase_.store(phase, std::memory_order_release);
+  // Not stored, see progress_counter::raise: tasks may wait for each other, so that each needs a thread of its own.
+  phase_.exchange(phase, std::memory_order_release);
   phase_.notify_all();
   help(0, phase);
   while (unfinished_.load(std::memory_order_acquire) > 0) pause();
