@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "repetitions.hpp"
 using namespace strata;
 using detail::stream_progress, detail::tls_stream;
 using strata::test::contains;
@@ -349,4 +350,15 @@ TEST_CASE("a relay carries any number of connections both ways, and ends both si
     std::this_thread::yield();
   CHECK(here.size() == 2);
   CHECK(there.size() == 2);
+}
+
+TEST_CASE("a relay may end right after it was given a connection") {
+  for (int i = 0; i < strata::test::repetitions(3'000, 100); ++i) {
+    detail::tls_relay relay;
+    // Nothing happens on a connection that is closed, so only the destructor wakes the thread.
+    const io::file_descriptor near(
+        relay.add(std::make_unique<tls_stream>(two_ends().first, detail::tls_identity(key_of(7)), true)));
+    for (const auto until = steady_clock::now() + std::chrono::microseconds(37 * i % 200); steady_clock::now() < until;) {
+    }
+  }
 }

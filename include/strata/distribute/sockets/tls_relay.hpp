@@ -100,7 +100,6 @@ class tls_relay {
     for (bool ends = false; !ends || (!links_.empty() && clock::now() < last);) {
       const int pause = !busy_.empty() ? 0 : ends ? 10 : -1;
       const int count = ::epoll_wait(events_.number(), happened.data(), int(happened.size()), pause);
-      if (!ends && stops_) ends = true, last = clock::now() + time_to_end, take_added();
       for (int i = 0; i < count; ++i) {
         const int file = happened[std::size_t(i)].data.fd;
         if (file == wake_.number())
@@ -108,6 +107,8 @@ class tls_relay {
         else if (const auto found = by_file_.find(file); found != by_file_.end())
           serve(*found->second);
       }
+      // After take_added, which may have read what the destructor wrote to wake this thread.
+      if (!ends && stops_) ends = true, last = clock::now() + time_to_end, take_added();
       for (link* l : std::exchange(busy_, {}))
         if (links_.contains(l)) l->is_busy = false, serve(*l);
     }
