@@ -383,6 +383,34 @@ TEST_CASE("a member that ends because of an error says why before: the others ar
   }
 }
 
+namespace {
+/// Answers every call with bytes that are no message.
+struct confused_coordinator : grpc::CallbackGenericService {
+  struct call : grpc::ServerGenericBidiReactor {
+    grpc::ByteBuffer asked, answer;
+    call() { StartRead(&asked); }
+    void OnReadDone(bool) override {
+      const grpc::Slice nonsense("nonsense");
+      answer = grpc::ByteBuffer(&nonsense, 1);
+      StartWriteAndFinish(&answer, {}, grpc::Status::OK);
+    }
+    void OnDone() override { delete this; }
+  };
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
+};
+}  // namespace
+
+TEST_CASE("a heartbeat whose answer is not understood interrupts its process, and does not end it") {
+  confused_coordinator service;
+  const endpoint where = free_endpoint();
+  const detail::guarded_server server(where, "the coordinator", service, control_options{}, detail::server_limits{},
+                                      std::make_shared<detail::callers>());
+  coordinator_client client(where, "run", quick());
+  listener heard;
+  const heartbeat beats(client, std::make_shared<wait_state>(), heard.hears());
+  CHECK(contains(heard.heard(60s), "sent a malformed message"));
+}
+
 TEST_CASE("a member without a heartbeat is named to the others, and refused from then on") {
   pair_of_members p;
   listener heard;

@@ -66,7 +66,12 @@ class heartbeat {
     if (!has_ended()) client_.announce(said_);
   }
   void beat_on() {
-    std::string why = run();
+    std::string why;
+    try {
+      why = run();
+    } catch (const std::exception& e) {  // an answer that is not understood, or no memory: nobody else would catch it
+      why = e.what();
+    }
     ended_at_ = clock::now();
     ended_ = true;
     if (!why.empty()) report_failure(why);

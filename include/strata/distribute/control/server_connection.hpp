@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <strata/base/text.hpp>
@@ -65,7 +66,7 @@ class server_connection {
       return {stub_, {}};
     } catch (const not_admitted& e) {
       why_ = {grpc::StatusCode::UNAUTHENTICATED, e.what()};
-    } catch (const error& e) {
+    } catch (const std::exception& e) {  // also of the system, which may start no thread for a relay
       why_ = {grpc::StatusCode::UNAVAILABLE, e.what()};
     }
     const auto now = clock::now();
