@@ -550,3 +550,38 @@ TEST_CASE("a chief that is out of reach after longer than start_timeout is waite
         }).starts_with("run_tasks: chief 0 at " + address + " does not answer: "));
   CHECK(told == std::vector<std::string>{"run_tasks waits for chief 0 at " + address + ": 2 s of 3 s"});
 }
+
+namespace {
+/// Ends each call as if the network did.
+struct fleeting_service : grpc::CallbackGenericService {
+  struct call : grpc::ServerGenericBidiReactor {
+    call() { Finish({grpc::StatusCode::UNAVAILABLE, "the network"}); }
+    void OnDone() override { delete this; }
+  };
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
+};
+}  // namespace
+
+TEST_CASE("who is told that it waits may throw: the call has ended then") {
+  fleeting_service service;
+  const endpoint where = free_endpoint();
+  const std::string address = to_string(where);
+  // A call does not begin, unless it comes before what the server says of streams.
+  const detail::guarded_server server(where, "the server", service, control_options{}, detail::server_limits{.streams = 0},
+                                      std::make_shared<detail::callers>());
+  const detail::waiting_notice::listener impatient = [](const std::string&) { throw error("impatient"); };
+  std::thread joins([&] {
+    detail::server_connection connection(where, {}, 1 << 16);
+    std::string why;
+    for (int i = 0; i < 1000 && why != "impatient"; ++i) {
+      detail::server_session session("ps 0", connection, {}, {}, 1s);
+      why = error_of([&] { session.join(10s, impatient); });
+    }
+    CHECK(why == "impatient");
+  });
+  run_tasks_options options;
+  options.control.on_waiting = impatient;
+  const cluster members = explicit_cluster{.chief = {address}, .worker = {"127.0.0.1:1"}, .task = {role::worker, 0}}();
+  CHECK(error_of([&] { run_tasks(members, options, nothing{}); }) == "impatient");
+  joins.join();
+}

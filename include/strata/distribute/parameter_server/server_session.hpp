@@ -90,12 +90,20 @@ class server_session {
     bool done(waiting_notice& notice, const std::string& what) {
       void* tag = nullptr;
       bool ok = false;
+      const auto give_up = [&] {
+        context.TryCancel();
+        queue.Next(&tag, &ok);
+      };
       do {
         if (queue.AsyncNext(&tag, &ok, detail::deadline_in(notice.pause())) == grpc::CompletionQueue::GOT_EVENT) return ok;
-        notice.tell(what);
+        try {
+          notice.tell(what);
+        } catch (...) {  // gRPC uses this object until the operation has ended
+          give_up();
+          throw;
+        }
       } while (notice.left() > std::chrono::milliseconds(0));
-      context.TryCancel();
-      queue.Next(&tag, &ok);
+      give_up();
       return false;
     }
     bool done() {

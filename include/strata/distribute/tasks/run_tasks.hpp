@@ -51,7 +51,13 @@ class task_session final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
         return;
       }
       lock.unlock();  // the listener may take its time
-      notice.tell(what);
+      try {
+        notice.tell(what);
+      } catch (...) {  // gRPC uses this object until the call has ended
+        context_.TryCancel();
+        finish();
+        throw;
+      }
       lock.lock();
     }
   }
