@@ -50,7 +50,7 @@ class wait_state {
     scope(wait_state& of, const char* what, int on) : of_(of), began_(clock::now()) {
       of_.since_.store(began_.time_since_epoch().count(), std::memory_order_relaxed);
       of_.what_.store(what, std::memory_order_relaxed);
-      of_.on_.store(on, std::memory_order_relaxed);
+      of_.on_.store(on, std::memory_order_release);  // last: who reads it reads since when
     }
     ~scope() {
       of_.on_.store(-1, std::memory_order_relaxed);
@@ -131,7 +131,7 @@ class wait_state {
   }
 
   report now() const {
-    report r{.on = on_.load(std::memory_order_relaxed)};
+    report r{.on = on_.load(std::memory_order_acquire)};
     std::int64_t altogether = altogether_.load(std::memory_order_relaxed);
     if (r.on >= 0) {
       const std::int64_t waited = clock::now().time_since_epoch().count() - since_.load(std::memory_order_relaxed);
