@@ -1,0 +1,39 @@
+// Allocates and releases memory of emulated devices.
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <strata/base/error.hpp>
+#include <strata/cuda/machine/emulated/machine_state.hpp>
+#include <strata/cuda/machine/errors.hpp>
+
+namespace strata::machine {
+
+/// Bytes.
+inline std::size_t free_memory(int device) {
+  auto& all = detail::machine_state::the();
+  const auto locked = all.lock();
+  return all.memory(device).free();
+}
+
+/// Zeroed. Throws out_of_device_memory or device_lost.
+inline void* allocate(int device, std::size_t bytes) {
+  auto& all = detail::machine_state::the();
+  const auto locked = all.lock();
+  all.refuse_lost(device, "an allocation of memory");
+  all.refuse_while_captured("memory is allocated");
+  auto& memory = all.memory(device);
+  void* const made = memory.allocate(bytes);
+  if (!made) throw_exception(out_of_device_memory(device, bytes, memory.free(), memory.capacity()));
+  const detail::machine_state::open_memory open(all);
+  std::memset(made, 0, bytes);
+  return made;
+}
+inline void release(int device, void* memory) noexcept {
+  auto& all = detail::machine_state::the();
+  const auto locked = all.lock();
+  if (!memory || device >= all.devices()) return;
+  all.work_off_device(device);
+  all.memory(device).release(memory);
+}
+
+}  // namespace strata::machine

@@ -1,0 +1,38 @@
+// Captures the work of queues as a graph.
+#pragma once
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/cuda/machine/emulated/graph.hpp>
+#include <strata/cuda/machine/emulated/machine_state.hpp>
+#include <strata/cuda/machine/emulated/queue.hpp>
+#include <strata/cuda/machine/emulated/queue_state.hpp>
+#include <strata/cuda/machine/emulated/recorded_work.hpp>
+#include <strata/cuda/machine/emulated/work_counts.hpp>
+
+namespace strata::machine {
+
+/// What f() enqueues on the queue becomes a graph and is not done now. So does what it enqueues on other queues, of any device,
+/// that wait for this one (order); this one waits for them before f() returns. Meanwhile nothing is allocated, and the host does
+/// not wait. Addresses and all other arguments of kernels are the same in each launch.
+template <class F>
+graph capture(const queue& q, F&& f) {
+  auto& all = detail::machine_state::the();
+  all.refuse_while_captured("a capture");
+  all.begin_capture();
+  detail::count(q, &work_counts::captures, "a capture");
+  struct recording {
+    std::shared_ptr<detail::recorded_work> work = std::make_shared<detail::recorded_work>();
+    explicit recording(detail::queue_state& on) {
+      work->branches.push_back({on.device});
+      on.recorded = work, on.branch = 0;
+    }
+    recording(const recording&) = delete;
+    recording& operator=(const recording&) = delete;
+    ~recording() { detail::machine_state::the().end_capture(work); }
+  } now(q.state());
+  f();
+  if (!now.work->is_joined()) throw_error("a queue that is captured does not wait for another queue of the graph");
+  return graph(now.work);
+}
+
+}  // namespace strata::machine

@@ -1,0 +1,58 @@
+// Events: places in the work of a queue, for which other queues and the host can wait.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/cuda/machine/emulated/machine_state.hpp>
+#include <strata/cuda/machine/emulated/queue.hpp>
+#include <strata/cuda/machine/emulated/recorded_work.hpp>
+#include <strata/cuda/machine/emulated/work_counts.hpp>
+#include <thread>
+
+namespace strata::machine {
+
+/// A place in the work of a queue, for which other queues and the host can wait.
+class event {
+  struct place {
+    queue on;
+    bool done = false;
+    std::shared_ptr<detail::recorded_work> graph{};  // of which it is a part
+    int number = -1;
+  };
+  std::shared_ptr<place> place_;  // null: it was never recorded, and nothing waits for it
+
+ public:
+  /// After all work that is on the queue now.
+  void record(const queue& q) {
+    place_ = std::make_shared<place>(place{q});
+    if (const auto& graph = q.state().recorded) {
+      place_->graph = graph, place_->number = graph->events++;
+      graph->branches[q.state().branch].all.push_back({.records = place_->number});
+      return;
+    }
+    detail::machine_state::the().enqueue(q.state(), {{}, [at = place_] { at->done = true; }, true});
+  }
+  /// Work that is enqueued from now on begins after it.
+  void hold(const queue& later) const {
+    if (place_ && place_->graph) return detail::machine_state::the().join(later.state(), place_->graph, place_->number);
+    if (place_) detail::machine_state::the().enqueue(later.state(), {[at = place_] { return at->done; }, {}});
+  }
+  void wait() const {
+    if (!place_) return;
+    if (place_->graph) throw_error("the host waits for an event of a graph");
+    detail::machine_state::refuse_in_graph(place_->on.state(), "a wait of the host");
+    detail::count(place_->on, &work_counts::event_waits, "the work of a step");
+    while (!detail::machine_state::the().work_off(place_->on.state(), [at = place_.get()] { return at->done; }))
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    detail::machine_state::the().refuse_lost(place_->on.device(), "the work of a step");
+  }
+};
+
+/// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
+inline void order(const queue& earlier, const queue& later) {
+  event done;
+  done.record(earlier);
+  done.hold(later);
+}
+
+}  // namespace strata::machine

@@ -1,0 +1,24 @@
+// Whole numbers from environment variables.
+#pragma once
+#include <charconv>
+#include <cstdlib>
+#include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <string_view>
+#include <system_error>
+
+namespace strata::machine::detail {
+
+/// Throws strata::error for anything but a whole number of at least `least`.
+inline long from_environment(const char* name, long otherwise, long least) {
+  const char* const text = std::getenv(name);
+  if (!text) return otherwise;
+  long value = 0;
+  const std::string_view all(text);
+  const auto [end, code] = std::from_chars(all.data(), all.data() + all.size(), value);
+  if (code != std::errc() || end != all.data() + all.size() || value < least)
+    throw_error({name, " is '", all, "', but must be a whole number of at least ", least});
+  return value;
+}
+
+}  // namespace strata::machine::detail

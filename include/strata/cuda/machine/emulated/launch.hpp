@@ -1,0 +1,62 @@
+// Launches a kernel on an emulated device: each thread is a function call or, where threads wait for each other, a fiber.
+// needs: boost_context
+#pragma once
+#include <boost/context/fiber.hpp>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/cuda/machine/emulated/fiber_stacks.hpp>
+#include <strata/cuda/machine/emulated/lane.hpp>
+#include <strata/cuda/machine/emulated/queue.hpp>
+#include <strata/cuda/machine/emulated/work_counts.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata::machine {
+
+namespace detail {
+/// All threads of one block, in rounds from barrier to barrier. The order of threads in a round is not that of their numbers.
+template <class Code, class Shared>
+void run_block(long block, const Code& code, Shared& shared) {
+  namespace context = boost::context;
+  constexpr std::size_t threads = std::size_t(Code::threads);
+  std::memset(static_cast<void*>(&shared), 0xcd, sizeof shared);  // nothing is zero by luck
+  block_of_threads all{std::vector<context::fiber>(threads), std::vector<context::fiber>(threads)};
+  for (std::size_t t = 0; t < threads; ++t)
+    all.fibers[t] = context::fiber(std::allocator_arg, fiber_stacks::of_this_thread{}, [&, t](context::fiber&& main) {
+      all.back[t] = std::move(main);
+      code(lane(int(t), block, &all), shared);
+      return std::move(all.back[t]);
+    });
+  for (bool backwards = block % 2 == 1, goes_on = true; goes_on; backwards = !backwards) {
+    std::size_t waiting = 0;
+    for (std::size_t i = 0; i < threads; ++i) {
+      context::fiber& next = all.fibers[backwards ? threads - 1 - i : i];
+      if (!next) continue;
+      next = std::move(next).resume();
+      waiting += bool(next);
+    }
+    if (waiting != 0 && waiting != threads) throw_error("some threads of a block wait at a barrier that others never reach");
+    goes_on = waiting != 0;
+  }
+}
+}  // namespace detail
+
+/// Runs `code` on `blocks` blocks of Code::threads threads: code(lane), or code(lane, memory) with Code::shared for each block.
+template <class Code>
+void launch(const queue& q, long blocks, const Code& code) {
+  if (blocks <= 0) return;
+  detail::count(q, &work_counts::kernels, "a kernel");
+  detail::enqueue(q, [blocks, code] {
+    if constexpr (requires { typename Code::shared; }) {
+      const auto memory = std::make_unique<typename Code::shared>();
+      for (long b = 0; b < blocks; ++b) detail::run_block(b, code, *memory);
+    } else {
+      for (long b = blocks - 1; b >= 0; --b)
+        for (int t = 0; t < Code::threads; ++t) code(lane(t, b, nullptr));
+    }
+  });
+}
+
+}  // namespace strata::machine

@@ -1,0 +1,208 @@
+// The state of all emulated devices, and the loop that does the work of their queues.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <strata/base/error.hpp>
+#include <strata/base/random.hpp>
+#include <strata/base/text.hpp>
+#include <strata/cuda/machine/emulated/device_memory.hpp>
+#include <strata/cuda/machine/emulated/from_environment.hpp>
+#include <strata/cuda/machine/emulated/queue_state.hpp>
+#include <strata/cuda/machine/emulated/recorded_work.hpp>
+#include <strata/cuda/machine/emulated/touched_pages.hpp>
+#include <strata/cuda/machine/emulated/work_counts.hpp>
+#include <strata/cuda/machine/errors.hpp>
+#include <utility>
+#include <vector>
+
+namespace strata::machine::detail {
+
+/// All devices and the work on their queues. One thread at a time makes the devices work.
+class machine_state {
+  std::vector<std::unique_ptr<device_memory>> memories_;
+  std::vector<work_counts> counts_;
+  bool capture_fails_ = false;    // the next one
+  std::vector<long> works_left_;  // of each device until it is lost; negative: it is never lost
+  std::vector<std::weak_ptr<queue_state>> queues_;
+  philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
+  std::uint64_t choices_ = 0;
+  std::unique_ptr<touched_pages> pages_;  // if bytes are counted
+  mutable std::recursive_mutex mutex_;
+
+  machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0, 0)), std::size_t(memory_from_environment())); }
+  static long memory_from_environment() { return from_environment("STRATA_EMULATED_GPU_MEMORY", long{1} << 30, 1); }
+
+ public:
+  static machine_state& the() {
+    static machine_state one;
+    return one;
+  }
+  std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
+
+  /// Other devices from now on. Throws strata::error while memory of those before is in use.
+  void reset(int devices, std::size_t bytes_of_each) {
+    const auto locked = lock();
+    if (devices < 0) throw_error({"emulate_devices(", devices, "): a number of devices is at least 0"});
+    for (const auto& each : memories_)
+      if (each->is_used()) throw_error("emulate_devices: a trainer or a buffer still has memory of an emulated device");
+    memories_.clear();
+    pages_.reset();
+    for (int i = 0; i < devices; ++i) memories_.push_back(std::make_unique<device_memory>(bytes_of_each));
+    counts_.assign(std::size_t(devices), {});
+    works_left_.assign(std::size_t(devices), -1);
+  }
+  void count_bytes() {
+    const auto locked = lock();
+    pages_ = std::make_unique<touched_pages>();
+    for (const auto& each : memories_) {
+      if (each->is_used()) throw_error("count_bytes: a trainer or a buffer already has memory of an emulated device");
+      each->begin_arrays_at_pages();
+      pages_->add(each->begin(), each->capacity());
+    }
+  }
+  /// One kernel or copy of a device.
+  void run(int device, const std::function<void()>& work) {
+    if (!pages_) return work();
+    pages_->bytes_read = pages_->bytes_written = 0;
+    pages_->during(work);
+    counts(device).bytes_read += pages_->bytes_read;
+    counts(device).bytes_written += pages_->bytes_written;
+  }
+  void lose(int device, long after) {
+    const auto locked = lock();
+    counts(device);  // or throws
+    works_left_[std::size_t(device)] = after;
+  }
+  bool is_lost(int device) const { return device < devices() && works_left_[std::size_t(device)] == 0; }
+  void refuse_lost(int device, const char* during) const {
+    const auto locked = lock();
+    if (is_lost(device)) throw_exception(device_lost(device, during, "unspecified launch failure"));
+  }
+  void fail_next_capture() {
+    const auto locked = lock();
+    capture_fails_ = true;
+  }
+  void begin_capture() {
+    const auto locked = lock();
+    if (std::exchange(capture_fails_, false)) throw_error("CUDA: a graph of a step: out of memory");
+  }
+  void set_seed(std::uint64_t seed) {
+    const auto locked = lock();
+    order_ = philox{seed}, choices_ = 0;
+  }
+  int devices() const { return int(memories_.size()); }
+  device_memory& memory(int device) { return *memories_[std::size_t(device)]; }
+  bool holds(int device, const void* from, std::size_t bytes) const {
+    const auto locked = lock();
+    return memories_[std::size_t(device)]->holds(from, bytes);
+  }
+  work_counts& counts(int device) {
+    if (device < 0 || device >= devices()) throw_error({"there are ", devices(), " emulated devices, but not number ", device});
+    return counts_[std::size_t(device)];
+  }
+  /// A number below `count`.
+  std::size_t choice(std::size_t count) { return std::size_t(order_.uniform(choices_++) * double(count)); }
+
+  std::shared_ptr<queue_state> make_queue(int device) {
+    const auto locked = lock();
+    std::erase_if(queues_, [](const auto& each) { return each.expired(); });
+    auto made = std::make_shared<queue_state>(queue_state{device});
+    queues_.push_back(made);
+    return made;
+  }
+  void enqueue(queue_state& on, work w) {
+    const auto locked = lock();
+    if (!on.recorded) return on.waiting.push_back(std::move(w));
+    if (w.is_ready) throw_error("a queue that is captured waits for an event that is not part of the graph");
+    on.recorded->branches[on.branch].all.push_back({std::move(w.run)});
+  }
+  /// What begins after an event of a graph is part of it.
+  void join(queue_state& later, const std::shared_ptr<recorded_work>& graph, int event) {
+    const auto locked = lock();
+    if (graph->is_over) throw_error("a queue waits for an event of a graph");
+    if (!later.recorded) {
+      later.recorded = graph, later.branch = graph->branches.size();
+      graph->branches.push_back({later.device});
+    }
+    graph->branches[later.branch].all.push_back({.awaits = event});
+  }
+  void end_capture(const std::shared_ptr<recorded_work>& graph) {
+    const auto locked = lock();
+    for (const auto& each : queues_)
+      if (const auto q = each.lock(); q && q->recorded == graph) q->recorded = nullptr;
+    graph->is_over = true;
+  }
+  /// What a GPU refuses while a queue is captured, on any queue of the program.
+  void refuse_while_captured(const char* what) const {
+    const auto locked = lock();
+    for (const auto& each : queues_)
+      if (const auto q = each.lock(); q && q->recorded) throw_error({what, " while a queue is captured"});
+  }
+  static void refuse_in_graph(const queue_state& q, const char* what) {
+    if (q.recorded) throw_error({what, " cannot be part of a graph"});
+  }
+  /// Works until the queue is empty; other queues may go on meanwhile, or not. Returns false if first another process has to do
+  /// something.
+  bool work_off(queue_state& until) {
+    return work_off(until, [] { return false; });
+  }
+  /// The same until `done()`, if that is earlier.
+  template <class Done>
+  bool work_off(queue_state& until, Done&& done) {
+    const auto locked = lock();
+    if (until.waiting.empty() || done()) return true;
+    const open_memory open(*this, true);
+    while (!until.waiting.empty() && !done()) {
+      std::vector<std::shared_ptr<queue_state>> ready;
+      for (const auto& each : queues_)
+        if (auto q = each.lock(); q && !q->waiting.empty() && (!q->waiting.front().is_ready || q->waiting.front().is_ready()))
+          ready.push_back(std::move(q));
+      if (ready.empty()) {
+        for (const auto& each : queues_)
+          if (const auto q = each.lock(); q && !q->waiting.empty() && q->waiting.front().waits_for_others) return false;
+        throw_error("emulated devices: each queue waits for another one");
+      }
+      queue_state& chosen = *ready[choice(ready.size())];
+      const work next = std::move(chosen.waiting.front());
+      chosen.waiting.pop_front();
+      if (next.run && (next.is_signal || is_working(chosen.device))) run(chosen.device, next.run);
+    }
+    return true;
+  }
+  /// Whether a device does one more work.
+  bool is_working(int device) {
+    long& left = works_left_[std::size_t(device)];
+    if (left <= 0) return left < 0;
+    --left;
+    return true;
+  }
+  /// All work of a device. What cannot be done is forgotten: whoever waited for it has got the error.
+  void work_off_device(int device) noexcept {
+    const auto locked = lock();
+    for (const auto& each : queues_)
+      if (const auto q = each.lock(); q && q->device == device) try {
+          if (!work_off(*q)) q->waiting.clear();
+        } catch (...) {
+          q->waiting.clear();
+        }
+  }
+
+  /// While it lives, kernels and copies may read and write.
+  struct open_memory {
+    machine_state& all;
+    /// by_page: if bytes are counted, each kernel opens its pages.
+    explicit open_memory(machine_state& m, bool by_page = false) : all(m) {
+      for (const auto& each : all.memories_) each->protect(by_page && all.pages_);
+    }
+    open_memory(const open_memory&) = delete;
+    open_memory& operator=(const open_memory&) = delete;
+    ~open_memory() {
+      for (const auto& each : all.memories_) each->protect(true);
+    }
+  };
+};
+
+}  // namespace strata::machine::detail
