@@ -1,7 +1,7 @@
-// CUDA devices without CUDA, for tests: each thread of a kernel is a function call or, where threads wait for each other, a
-// fiber. Work on a queue is done late and in an order that a seed chooses. The host cannot read or write the memory of a device,
-// so code that does crashes; a queue that does not wait for another one gives wrong results with some seed. hardware.cuh has the
-// same names for nvcc.
+// CUDA devices without CUDA, for tests. Each thread of a kernel is a function call or, where threads wait for each other, a
+// fiber. Work on a queue is done when the host waits, in an order that a seed chooses: where a queue should wait for another
+// one and does not, results are wrong with some seed. The host cannot read or write the memory of a device: code that does so
+// crashes. hardware.cuh has the same names for nvcc.
 // needs: boost_context
 #pragma once
 #include <strata/cuda/machine/emulated/allocation.hpp>

@@ -8,14 +8,15 @@
 
 namespace strata::machine {
 
-/// Bytes.
+/// Returns the number of free bytes of a device, which must exist. They may lie in several ranges.
 inline std::size_t free_memory(int device) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
   return all.memory(device).free();
 }
 
-/// Zeroed. Throws out_of_device_memory or device_lost.
+/// Returns the address of `bytes` zeroed bytes of a device, which must exist. Throws out_of_device_memory if no free range is
+/// large enough, device_lost if the device is lost, and strata::error if a queue is captured.
 inline void* allocate(int device, std::size_t bytes) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
@@ -28,6 +29,8 @@ inline void* allocate(int device, std::size_t bytes) {
   std::memset(made, 0, bytes);
   return made;
 }
+/// Frees what `allocate` returned for the same device, after all work on queues of this device. Does nothing for null, or if
+/// there is no such device. Aborts the program for any other address.
 inline void release(int device, void* memory) noexcept {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();

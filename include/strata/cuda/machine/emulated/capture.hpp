@@ -1,4 +1,4 @@
-// Captures the work of queues as a graph.
+// Captures work of queues: records it as a graph instead of doing it.
 #pragma once
 #include <memory>
 #include <strata/base/error.hpp>
@@ -11,9 +11,11 @@
 
 namespace strata::machine {
 
-/// What f() enqueues on the queue becomes a graph and is not done now. So does what it enqueues on other queues, of any device,
-/// that wait for this one (order); this one waits for them before f() returns. Meanwhile nothing is allocated, and the host does
-/// not wait. Addresses and all other arguments of kernels are the same in each launch.
+/// Calls f() and returns the work that f() enqueues on `q` as a graph, without doing it. Work on other queues, of any device,
+/// is part of the graph if these queues wait for `q` (see order); `q` must wait for them before f() returns. f() must not
+/// allocate memory, and the host must not wait in it. Addresses and all other arguments of kernels are the same in each launch.
+/// Throws strata::error if one of these rules is broken or if another queue is captured, device_lost if the device is lost, and
+/// what f() throws. The capture ends in any case.
 template <class F>
 graph capture(const queue& q, F&& f) {
   auto& all = detail::machine_state::the();

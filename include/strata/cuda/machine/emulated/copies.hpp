@@ -1,4 +1,4 @@
-// Copies between the host and emulated devices, and between devices.
+// Copies between the host and emulated devices, and between devices. Each is work on a queue.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -9,13 +9,15 @@
 
 namespace strata::machine {
 
-/// The values are read when the copy is done: until then they stay as they are.
+/// Enqueues a copy of `bytes` bytes from pinned memory of the host to the device of the queue. The caller must not change them
+/// until the copy is done. Throws device_lost if the device is lost.
 inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* from, std::size_t bytes) {
   detail::count(q, &work_counts::copies_to_device, "a copy to the device");
   detail::count(q, &work_counts::bytes_to_device, "a copy to the device", long(bytes));
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
-/// The values are read now.
+/// Enqueues a copy of `bytes` bytes from the host to the device of the queue. The bytes are read before this function returns,
+/// so the caller may change them at once. Throws device_lost if the device is lost, and strata::error if the queue is captured.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::machine_state::refuse_in_graph(q.state(), "a copy of memory that is not pinned");
   detail::count(q, &work_counts::copies_to_device, "a copy to the device");
@@ -24,14 +26,18 @@ inline void copy_to_device(const queue& q, void* to, const void* from, std::size
   detail::enqueue(q,
                   [to, values = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, values.data(), values.size()); });
 }
+/// Enqueues a copy of `bytes` bytes from the device of the queue to the host. They are there when the host has waited for the
+/// copy. Throws device_lost if the device is lost, and strata::error if the queue is captured.
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::machine_state::refuse_in_graph(q.state(), "a copy to memory that is not pinned");
   detail::count(q, &work_counts::copies_to_host, "a copy to the host");
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
-/// Copies between the memory of two devices need not go through that of the host, where the hardware can do so.
+/// Does nothing. Where nvcc compiles, it lets a device copy to and from the memory of another one without the host, if both
+/// can.
 inline void enable_peer_access(int, int) {}
-/// Between addresses of any devices.
+/// Enqueues a copy of `bytes` bytes between addresses of any two devices. Throws device_lost if the device of the queue is
+/// lost.
 inline void copy_between(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::count(q, &work_counts::copies_between, "a copy between devices");
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });

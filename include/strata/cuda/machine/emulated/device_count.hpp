@@ -1,11 +1,13 @@
-// How many devices are emulated.
+// The number of emulated devices.
 #pragma once
 #include <strata/cuda/machine/emulated/machine_state.hpp>
 
 namespace strata::machine {
 
+/// Returns the number of devices. Throws strata::error if an environment variable of the emulation is not a number that it
+/// allows.
 inline int device_count() { return detail::machine_state::the().devices(); }
-/// Where device_count() is 0.
+/// Says why there is no device, where device_count() is 0.
 inline const char* why_no_device() { return "nvcc has not compiled this program, and it has no emulated GPU"; }
 
 }  // namespace strata::machine

@@ -15,14 +15,14 @@ namespace strata::machine {
 class event {
   struct place {
     queue on;
-    bool done = false;
-    std::shared_ptr<detail::recorded_work> graph{};  // of which it is a part
-    int number = -1;
+    bool done = false;                               // whether the work before it is done
+    std::shared_ptr<detail::recorded_work> graph{};  // the capture that it is a part of, or null
+    int number = -1;                                 // its number in that capture
   };
   std::shared_ptr<place> place_;  // null: it was never recorded, and nothing waits for it
 
  public:
-  /// After all work that is on the queue now.
+  /// Sets the place: after all work that is on the queue now. It replaces the place of an earlier call.
   void record(const queue& q) {
     place_ = std::make_shared<place>(place{q});
     if (const auto& graph = q.state().recorded) {
@@ -32,11 +32,15 @@ class event {
     }
     detail::machine_state::the().enqueue(q.state(), {{}, [at = place_] { at->done = true; }, true});
   }
-  /// Work that is enqueued from now on begins after it.
+  /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
+  /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
+  /// `later` is captured and the place is not.
   void hold(const queue& later) const {
     if (place_ && place_->graph) return detail::machine_state::the().join(later.state(), place_->graph, place_->number);
     if (place_) detail::machine_state::the().enqueue(later.state(), {[at = place_] { return at->done; }, {}});
   }
+  /// Waits until the work before this place is done. Throws device_lost if the device is lost, strata::error if the place or
+  /// its queue is captured or if each queue waits for another one, and what the work throws.
   void wait() const {
     if (!place_) return;
     if (place_->graph) throw_error("the host waits for an event of a graph");
@@ -48,7 +52,8 @@ class event {
   }
 };
 
-/// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
+/// Makes work that is enqueued on `later` from now on begin after all work that is on `earlier` now. Throws as event::hold
+/// does.
 inline void order(const queue& earlier, const queue& later) {
   event done;
   done.record(earlier);

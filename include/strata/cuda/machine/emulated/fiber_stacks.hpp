@@ -1,4 +1,4 @@
-// Stacks of the fibers that are the threads of a kernel.
+// Stacks for fibers. A fiber is one thread of an emulated kernel whose threads wait for each other.
 // needs: boost_context
 #pragma once
 #include <boost/context/stack_context.hpp>
@@ -9,7 +9,7 @@
 
 namespace strata::machine::detail {
 
-/// Stacks for fibers, which are used again.
+/// A pool of stacks, 64 KiB each. A stack that a fiber no longer needs serves the next fiber. Not safe for several threads.
 class fiber_stacks {
   static constexpr std::size_t size = std::size_t{64} << 10;
   std::vector<void*> free_;
@@ -21,6 +21,7 @@ class fiber_stacks {
   ~fiber_stacks() {
     for (void* each : free_) std::free(each);
   }
+  /// Returns a stack of the pool, or a new one if the pool is empty. Throws std::bad_alloc.
   boost::context::stack_context allocate() {
     void* bottom = nullptr;
     if (free_.empty()) {
@@ -35,9 +36,10 @@ class fiber_stacks {
     stack.sp = static_cast<std::byte*>(bottom) + size;
     return stack;
   }
+  /// Gives a stack back to the pool.
   void deallocate(const boost::context::stack_context& stack) { free_.push_back(static_cast<std::byte*>(stack.sp) - size); }
 
-  /// Of one thread of the program.
+  /// Allocates stacks for boost::context::fiber from the pool of the calling thread of the program.
   struct of_this_thread {
     static fiber_stacks& all() {
       thread_local fiber_stacks stacks;

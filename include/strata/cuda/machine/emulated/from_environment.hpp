@@ -1,4 +1,4 @@
-// Whole numbers from environment variables.
+// Reads a whole number from an environment variable.
 #pragma once
 #include <charconv>
 #include <cstdlib>
@@ -9,7 +9,8 @@
 
 namespace strata::machine::detail {
 
-/// Throws strata::error for anything but a whole number of at least `least`.
+/// Returns the whole number in the environment variable `name`, or `otherwise` if the variable is not set. Throws strata::error
+/// if its text is not a whole number or is less than `least`.
 inline long from_environment(const char* name, long otherwise, long least) {
   const char* const text = std::getenv(name);
   if (!text) return otherwise;

@@ -1,4 +1,4 @@
-// Graphs: work that was recorded once and is launched as one.
+// A graph: work of queues that was recorded once and is launched as a whole.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,15 +13,20 @@
 
 namespace strata::machine {
 
-/// Work of one queue, and of those that wait for it, that was recorded once and is launched as one.
+/// Work of one queue, and of queues that wait for it, that was recorded once (see capture) and is launched as a whole.
 class graph {
   std::shared_ptr<const detail::recorded_work> work_;
 
  public:
+  /// Makes an empty graph, which cannot be launched.
   graph() = default;
+  /// Makes the graph of a capture that has ended.
   explicit graph(std::shared_ptr<const detail::recorded_work> work) : work_(std::move(work)) {}
+  /// Whether it is not empty.
   explicit operator bool() const { return work_ != nullptr; }
-  /// The work of other queues is not on these: each branch is a queue of its own.
+  /// Enqueues its work on `q`. Work that was recorded on other queues is not put on these: each branch gets a new queue, and
+  /// later work on `q` begins when all branches are done. Throws device_lost if the device of `q` is lost, and strata::error if
+  /// `q` is captured.
   void launch(const queue& q) const {
     detail::machine_state::refuse_in_graph(q.state(), "a launch of another graph");
     detail::count(q, &work_counts::graphs, "a graph");
@@ -45,7 +50,7 @@ class graph {
     const auto are_empty = [others] {
       return std::ranges::all_of(others, [](const auto& each) { return each->waiting.empty(); });
     };
-    if (!others.empty()) all.enqueue(q.state(), {are_empty, {}});  // they live until then
+    if (!others.empty()) all.enqueue(q.state(), {are_empty, {}});  // which also keeps these queues until then
   }
 };
 

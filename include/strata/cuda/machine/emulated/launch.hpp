@@ -16,12 +16,14 @@
 namespace strata::machine {
 
 namespace detail {
-/// All threads of one block, in rounds from barrier to barrier. The order of threads in a round is not that of their numbers.
+/// Runs all threads of one block, in rounds: in each round every thread runs up to its next barrier or to its end. Threads run
+/// in ascending order in one round and in descending order in the next, so that code which lacks a barrier gives wrong results.
+/// Throws strata::error if some threads wait at a barrier and others have ended.
 template <class Code, class Shared>
 void run_block(long block, const Code& code, Shared& shared) {
   namespace context = boost::context;
   constexpr std::size_t threads = std::size_t(Code::threads);
-  std::memset(static_cast<void*>(&shared), 0xcd, sizeof shared);  // nothing is zero by luck
+  std::memset(static_cast<void*>(&shared), 0xcd, sizeof shared);  // so that code which relies on zeros gives wrong results
   block_of_threads all{std::vector<context::fiber>(threads), std::vector<context::fiber>(threads)};
   for (std::size_t t = 0; t < threads; ++t)
     all.fibers[t] = context::fiber(std::allocator_arg, fiber_stacks::of_this_thread{}, [&, t](context::fiber&& main) {
@@ -43,7 +45,9 @@ void run_block(long block, const Code& code, Shared& shared) {
 }
 }  // namespace detail
 
-/// Runs `code` on `blocks` blocks of Code::threads threads: code(lane), or code(lane, memory) with Code::shared for each block.
+/// Enqueues a kernel of `blocks` blocks of Code::threads threads, or nothing if `blocks` is not positive. Each thread calls
+/// code(lane) or, if there is a type Code::shared, code(lane, memory), where `memory` is one Code::shared for each block.
+/// Throws device_lost if the device is lost.
 template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;

@@ -20,29 +20,36 @@
 
 namespace strata::machine::detail {
 
-/// All devices and the work on their queues. One thread at a time makes the devices work.
+/// All emulated devices, and the work on their queues. Devices have no threads of their own: a thread of the host that waits
+/// for a queue does the work (see work_off), one thread at a time.
 class machine_state {
   std::vector<std::unique_ptr<device_memory>> memories_;
   std::vector<work_counts> counts_;
-  bool capture_fails_ = false;    // the next one
-  std::vector<long> works_left_;  // of each device until it is lost; negative: it is never lost
+  bool capture_fails_ = false;    // whether the next capture fails
+  std::vector<long> works_left_;  // how many works each device does before it is lost; negative: it is never lost
   std::vector<std::weak_ptr<queue_state>> queues_;
+  // The random numbers that choose which queue works next.
   philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
-  std::uint64_t choices_ = 0;
-  std::unique_ptr<touched_pages> pages_;  // if bytes are counted
+  std::uint64_t choices_ = 0;             // how many of these numbers were used
+  std::unique_ptr<touched_pages> pages_;  // null unless bytes are counted
   mutable std::recursive_mutex mutex_;
 
   machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0, 0)), std::size_t(memory_from_environment())); }
   static long memory_from_environment() { return from_environment("STRATA_EMULATED_GPU_MEMORY", long{1} << 30, 1); }
 
  public:
+  /// The one state of the program. The first call makes as many devices as the environment variable STRATA_EMULATED_GPUS says
+  /// (none, if it is not set), with STRATA_EMULATED_GPU_MEMORY bytes each (1 GiB, if it is not set). Throws strata::error if a
+  /// variable is not such a number.
   static machine_state& the() {
     static machine_state one;
     return one;
   }
+  /// Locks the state until the result is destroyed. A thread may lock it several times.
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
 
-  /// Other devices from now on. Throws strata::error while memory of those before is in use.
+  /// Replaces all devices by `devices` new ones, with counts of 0; bytes are no longer counted. Throws strata::error if the
+  /// number is negative, or if memory of the present devices is in use.
   void reset(int devices, std::size_t bytes_of_each) {
     const auto locked = lock();
     if (devices < 0) throw_error({"emulate_devices(", devices, "): a number of devices is at least 0"});
@@ -54,6 +61,7 @@ class machine_state {
     counts_.assign(std::size_t(devices), {});
     works_left_.assign(std::size_t(devices), -1);
   }
+  /// See machine::count_bytes. Throws strata::error if memory of a device is in use.
   void count_bytes() {
     const auto locked = lock();
     pages_ = std::make_unique<touched_pages>();
@@ -63,7 +71,7 @@ class machine_state {
       pages_->add(each->begin(), each->capacity());
     }
   }
-  /// One kernel or copy of a device.
+  /// Runs one kernel or copy of a device. If bytes are counted, adds those that it touches to the counts of the device.
   void run(int device, const std::function<void()>& work) {
     if (!pages_) return work();
     pages_->bytes_read = pages_->bytes_written = 0;
@@ -71,41 +79,52 @@ class machine_state {
     counts(device).bytes_read += pages_->bytes_read;
     counts(device).bytes_written += pages_->bytes_written;
   }
+  /// See lose_device. Throws strata::error if there is no such device.
   void lose(int device, long after) {
     const auto locked = lock();
-    counts(device);  // or throws
+    counts(device);  // throws if there is no such device
     works_left_[std::size_t(device)] = after;
   }
+  /// Whether a device is lost. False if `device` is at least devices().
   bool is_lost(int device) const { return device < devices() && works_left_[std::size_t(device)] == 0; }
+  /// Throws device_lost if the device is lost. `during` names in the text what the caller was about to do, or has just done.
   void refuse_lost(int device, const char* during) const {
     const auto locked = lock();
     if (is_lost(device)) throw_exception(device_lost(device, during, "unspecified launch failure"));
   }
+  /// See machine::fail_next_capture.
   void fail_next_capture() {
     const auto locked = lock();
     capture_fails_ = true;
   }
+  /// Throws strata::error if fail_next_capture asked for it.
   void begin_capture() {
     const auto locked = lock();
     if (std::exchange(capture_fails_, false)) throw_error("CUDA: a graph of a step: out of memory");
   }
+  /// See emulate_order.
   void set_seed(std::uint64_t seed) {
     const auto locked = lock();
     order_ = philox{seed}, choices_ = 0;
   }
+  /// The number of devices.
   int devices() const { return int(memories_.size()); }
+  /// The memory of a device, which must exist.
   device_memory& memory(int device) { return *memories_[std::size_t(device)]; }
+  /// Whether the `bytes` bytes at `from` lie within one allocation of a device, which must exist.
   bool holds(int device, const void* from, std::size_t bytes) const {
     const auto locked = lock();
     return memories_[std::size_t(device)]->holds(from, bytes);
   }
+  /// The counts of a device. Throws strata::error if there is no such device.
   work_counts& counts(int device) {
     if (device < 0 || device >= devices()) throw_error({"there are ", devices(), " emulated devices, but not number ", device});
     return counts_[std::size_t(device)];
   }
-  /// A number below `count`.
+  /// Draws a number from 0 to count - 1 from the seed.
   std::size_t choice(std::size_t count) { return std::size_t(order_.uniform(choices_++) * double(count)); }
 
+  /// Returns the state of a new queue. Its work is done as long as the caller keeps the pointer.
   std::shared_ptr<queue_state> make_queue(int device) {
     const auto locked = lock();
     std::erase_if(queues_, [](const auto& each) { return each.expired(); });
@@ -113,13 +132,16 @@ class machine_state {
     queues_.push_back(made);
     return made;
   }
+  /// Puts work on a queue or, if the queue is captured, adds it to the capture. Throws strata::error if the queue is captured
+  /// and the work is a wait: only join adds a wait to a capture.
   void enqueue(queue_state& on, work w) {
     const auto locked = lock();
     if (!on.recorded) return on.waiting.push_back(std::move(w));
     if (w.is_ready) throw_error("a queue that is captured waits for an event that is not part of the graph");
     on.recorded->branches[on.branch].all.push_back({std::move(w.run)});
   }
-  /// What begins after an event of a graph is part of it.
+  /// Makes a queue wait for the event of that number in a capture. If the queue is not captured yet, it becomes a branch of
+  /// that capture. Throws strata::error if the capture has ended.
   void join(queue_state& later, const std::shared_ptr<recorded_work>& graph, int event) {
     const auto locked = lock();
     if (graph->is_over) throw_error("a queue waits for an event of a graph");
@@ -129,27 +151,30 @@ class machine_state {
     }
     graph->branches[later.branch].all.push_back({.awaits = event});
   }
+  /// Ends a capture: its queues do their work again, instead of recording it.
   void end_capture(const std::shared_ptr<recorded_work>& graph) {
     const auto locked = lock();
     for (const auto& each : queues_)
       if (const auto q = each.lock(); q && q->recorded == graph) q->recorded = nullptr;
     graph->is_over = true;
   }
-  /// What a GPU refuses while a queue is captured, on any queue of the program.
+  /// Throws strata::error if any queue of the program is captured. `what` names in the text what a GPU refuses then.
   void refuse_while_captured(const char* what) const {
     const auto locked = lock();
     for (const auto& each : queues_)
       if (const auto q = each.lock(); q && q->recorded) throw_error({what, " while a queue is captured"});
   }
+  /// Throws strata::error if this queue is captured. `what` names in the text what cannot be part of a graph.
   static void refuse_in_graph(const queue_state& q, const char* what) {
     if (q.recorded) throw_error({what, " cannot be part of a graph"});
   }
-  /// Works until the queue is empty; other queues may go on meanwhile, or not. Returns false if first another process has to do
-  /// something.
+  /// Does work until no work waits on the queue. Each time the seed chooses one of the queues whose first work may run, so work
+  /// of other queues may be done, too. Returns false if no work may run before another process does something. Throws
+  /// strata::error if each queue waits for another one, and what the work throws.
   bool work_off(queue_state& until) {
     return work_off(until, [] { return false; });
   }
-  /// The same until `done()`, if that is earlier.
+  /// As above, but also returns true as soon as done() is true.
   template <class Done>
   bool work_off(queue_state& until, Done&& done) {
     const auto locked = lock();
@@ -172,14 +197,15 @@ class machine_state {
     }
     return true;
   }
-  /// Whether a device does one more work.
+  /// Whether a device is not lost, so that it does one more work. Counts that work for lose_device.
   bool is_working(int device) {
     long& left = works_left_[std::size_t(device)];
     if (left <= 0) return left < 0;
     --left;
     return true;
   }
-  /// All work of a device. What cannot be done is forgotten: whoever waited for it has got the error.
+  /// Does the work on all queues of a device, for release, which cannot throw. Where this fails or depends on another process,
+  /// the rest of the work of that queue is dropped.
   void work_off_device(int device) noexcept {
     const auto locked = lock();
     for (const auto& each : queues_)
@@ -190,10 +216,10 @@ class machine_state {
         }
   }
 
-  /// While it lives, kernels and copies may read and write.
+  /// Opens the memory of all devices for kernels and copies. The destructor closes it.
   struct open_memory {
     machine_state& all;
-    /// by_page: if bytes are counted, each kernel opens its pages.
+    /// by_page: if bytes are counted, the memory stays closed, and each kernel opens the pages that it touches.
     explicit open_memory(machine_state& m, bool by_page = false) : all(m) {
       for (const auto& each : all.memories_) each->protect(by_page && all.pages_);
     }

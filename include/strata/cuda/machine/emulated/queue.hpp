@@ -11,17 +11,24 @@
 
 namespace strata::machine {
 
+/// Work that a device does in order. Copies of a queue are the same queue.
 class queue {
   std::shared_ptr<detail::queue_state> state_;
 
  public:
+  /// Makes an object without a queue, which may only be copied, assigned and destroyed.
   queue() = default;
+  /// Makes a queue of the device with that index.
   explicit queue(int device) : state_(detail::machine_state::the().make_queue(device)) {}
+  /// The index of its device.
   int device() const { return state_->device; }
+  /// The state of the queue. Only the emulation has it.
   detail::queue_state& state() const { return *state_; }
 };
 
 namespace detail {
+/// Adds `how_many` to one of the counts of the queue's device or, if the queue is captured, of its branch. Throws device_lost
+/// if the device is lost; `during` is for its text. Throws strata::error if there is no such device.
 inline void count(const queue& q, long work_counts::* what, const char* during, long how_many = 1) {
   const auto locked = machine_state::the().lock();
   machine_state::the().refuse_lost(q.device(), during);
@@ -29,16 +36,20 @@ inline void count(const queue& q, long work_counts::* what, const char* during, 
   work_counts& to = state.recorded ? state.recorded->branches[state.branch].counts : machine_state::the().counts(q.device());
   to.*what += how_many;
 }
+/// Puts a kernel or a copy on a queue.
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
 }  // namespace detail
 
+/// Waits until all work of the queue is done. Throws device_lost if the device is lost, strata::error if the queue is captured
+/// or if each queue waits for another one, and what the work throws.
 inline void wait(const queue& q) {
   detail::machine_state::refuse_in_graph(q.state(), "a wait of the host");
   detail::count(q, &work_counts::waits, "the work of a step");
   while (!detail::machine_state::the().work_off(q.state())) std::this_thread::sleep_for(std::chrono::microseconds(20));
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
 }
-/// Whether all work is done. Does not wait for other processes.
+/// Does the work of the queue as far as it does not depend on other processes. Returns whether all of it is done. Throws
+/// device_lost if the device is lost, strata::error if each queue waits for another one, and what the work throws.
 inline bool is_done(const queue& q) {
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
   const bool done = detail::machine_state::the().work_off(q.state());

@@ -1,4 +1,4 @@
-// Work that was recorded instead of being done: the content of a graph.
+// Work that was recorded while queues were captured: the content of a graph.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -7,22 +7,26 @@
 
 namespace strata::machine::detail {
 
-/// What captured queues were asked to do: the first one, and those that wait for an event of the graph.
+/// Work that was recorded in one capture. The first branch is that of the queue that capture() was called for. Another queue
+/// gets a branch when it waits for an event that was recorded in the same capture.
 struct recorded_work {
+  /// One of three things: a kernel or a copy to run, an event to record, or an event to wait for.
   struct item {
-    std::function<void()> run{};    // or
-    int records = -1, awaits = -1;  // the number of an event
+    std::function<void()> run{};
+    int records = -1, awaits = -1;  // the number of that event in this capture, or -1
   };
+  /// What one queue was asked to do, in order.
   struct branch {
     int device;
     std::vector<item> all{};
-    work_counts counts{};
+    work_counts counts{};  // what a launch of the graph adds to the counts of the device
   };
   std::vector<branch> branches;
-  int events = 0;
-  bool is_over = false;  // nothing can be added
+  int events = 0;        // the number of events that were recorded; they are numbered from 0
+  bool is_over = false;  // the capture has ended: no work may be added
 
-  /// Whether the first queue waits, also by others, for all that is on the others.
+  /// Whether the first branch waits, directly or through other branches, for all work of all branches. CUDA requires it at the
+  /// end of a capture.
   bool is_joined() const {
     struct place {
       std::size_t branch, end;
@@ -31,7 +35,7 @@ struct recorded_work {
     for (std::size_t b = 0; b < branches.size(); ++b)
       for (std::size_t i = 0; i < branches[b].all.size(); ++i)
         if (const int e = branches[b].all[i].records; e >= 0) recorded[std::size_t(e)] = {b, i + 1};
-    std::vector<std::size_t> awaited(branches.size());
+    std::vector<std::size_t> awaited(branches.size());  // how many items of each branch the first branch waits for
     awaited[0] = branches[0].all.size();
     for (bool changes = true; changes;) {
       changes = false;

@@ -8,21 +8,25 @@
 
 namespace strata::machine {
 
-/// For tests: `count` devices with so many bytes each, in place of those that the environment asks for. Throws
-/// strata::error while a trainer or a buffer has memory of a device.
+/// Emulates `count` devices with `bytes_of_each` bytes of memory each, in place of the present devices. Throws strata::error if
+/// `count` is negative, or if a trainer or a buffer has memory of a device.
 inline void emulate_devices(int count, std::size_t bytes_of_each = std::size_t{1} << 30) {
   detail::machine_state::the().reset(count, bytes_of_each);
 }
-/// For tests: a device does so many works more, and then none.
+/// Makes a device fail after `after` more works: kernels, copies and sums. Calls that use it then throw device_lost. With a
+/// negative number it never fails. Throws strata::error if there is no such device.
 inline void lose_device(int device, long after = 0) { detail::machine_state::the().lose(device, after); }
-/// For tests: the next graph that is recorded, on any device, is an error.
+/// Makes the next capture, on any device, throw strata::error.
 inline void fail_next_capture() { detail::machine_state::the().fail_next_capture(); }
-/// From now on counts what kernels and copies read and write, in pages of 4,096 bytes: each page that a kernel reads, and each
-/// that it writes, however often. Until emulate_devices is called again.
+/// Begins to count the bytes that kernels and copies read and write, see work_counts. For each kernel or copy, a page of 4,096
+/// bytes that it reads counts once, and a page that it writes counts once, however often it does so. emulate_devices ends the
+/// counting. Throws strata::error if a trainer or a buffer has memory of a device.
 inline void count_bytes() { detail::machine_state::the().count_bytes(); }
-/// In which order queues work.
+/// Chooses the order in which queues work: the same seed gives the same order. Without a call, the seed is the number in the
+/// environment variable STRATA_EMULATION_SEED, or 1.
 inline void emulate_order(std::uint64_t seed) { detail::machine_state::the().set_seed(seed); }
-/// What a device was asked to do since the last call.
+/// Returns the counts of the work of a device since the last call, and sets them to 0. Throws strata::error if there is no such
+/// device.
 inline work_counts take_counts(int device) { return std::exchange(detail::machine_state::the().counts(device), {}); }
 
 }  // namespace strata::machine

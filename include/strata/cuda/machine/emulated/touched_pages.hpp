@@ -12,30 +12,32 @@
 
 namespace strata::machine::detail {
 
-/// Of some ranges of pages. A page that a kernel reads counts once, one that it writes once more.
+/// Counts how many bytes of some ranges of memory are touched, in pages. For each kernel, a page counts once as read if the
+/// kernel reads it before it writes it, and once as written if the kernel writes it.
 class touched_pages {
   enum access : std::uint8_t { none, read, written };
   struct range {
     std::byte* begin;
     std::vector<access> pages;
   };
-  static inline touched_pages* now_ = nullptr;  // for the handler of the signal
-  static inline struct sigaction before_{};
+  static inline touched_pages* now_ = nullptr;  // what the handler of the signal counts for; null: outside of during()
+  static inline struct sigaction before_{};     // the handler that during() replaces
 
   std::vector<range> ranges_;
-  std::vector<std::pair<std::size_t, std::size_t>> touched_;  // range, page
+  std::vector<std::pair<std::size_t, std::size_t>> touched_;  // the index of the range, and of the page in it
 
   static bool is_write([[maybe_unused]] const void* context) {
 #if defined(__x86_64__)
     return (static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
 #else
-    return false;  // a page that is only written counts as one that is read, too
+    return false;  // not known here: a page that is only written counts as read, too
 #endif
   }
   static void handle(int number, siginfo_t* info, void* context) {
     if (!now_ || !now_->open(static_cast<std::byte*>(info->si_addr), is_write(context))) ::sigaction(number, &before_, nullptr);
   }
-  /// Whether it was one of these pages. Returning from the signal repeats the access.
+  /// Counts an access and opens the page for it; the program repeats the access when the handler returns. Returns false if the
+  /// address lies in no range, or if its page was open.
   bool open(const std::byte* at, bool writes) {
     for (std::size_t r = 0; r < ranges_.size(); ++r) {
       range& in = ranges_[r];
@@ -54,13 +56,14 @@ class touched_pages {
   }
 
  public:
-  static constexpr std::size_t page = 4096;
-  long bytes_read = 0, bytes_written = 0;  // since the caller set them to 0
+  static constexpr std::size_t page = 4096;  // bytes
+  long bytes_read = 0, bytes_written = 0;    // since the caller set them to 0
 
-  touched_pages() { touched_.reserve(1 << 16); }  // the handler allocates nothing
+  touched_pages() { touched_.reserve(1 << 16); }  // so that the handler need not allocate memory
+  /// Adds a range of `size` bytes, which begins at a page and is closed.
   void add(std::byte* begin, std::size_t size) { ranges_.push_back({begin, std::vector<access>(size / page)}); }
 
-  /// f() may read and write these pages.
+  /// Calls f(), which may read and write the ranges, and counts what it touches. Closes the ranges afterwards.
   template <class F>
   void during(F&& f) {
     struct sigaction ours{};
