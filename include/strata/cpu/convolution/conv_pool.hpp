@@ -5,7 +5,11 @@
 #include <bit>
 #include <cstring>
 #include <strata/cpu/convolution/conv2d.hpp>
+#include <strata/cpu/convolution/one_channel_forward.hpp>
+#include <strata/cpu/convolution/pooled_image.hpp>
 #include <strata/cpu/convolution/pooled_masks.hpp>
+#include <strata/cpu/convolution/pooled_product.hpp>
+#include <strata/cpu/convolution/window_maximum.hpp>
 #include <strata/cpu/convolution/winograd_convolution.hpp>
 #include <strata/cpu/products/gemm.hpp>
 #include <strata/layers/max_pool2d.hpp>
@@ -13,174 +17,6 @@
 namespace strata {
 
 namespace simd {
-
-/// relu(max of the window) and its winner. Of equal elements the first one wins; nan wins over all, so that no layer hides it.
-/// MayBeNan: whether to look for nan, which doubles the comparisons.
-template <class T, bool MayBeNan = true>
-STRATA_INLINE inline void best_of_window(const vec<T> (&pixel)[4], vec<T>& top, integers<T>& id) {
-  const auto larger = [](vec<T> a, vec<T> b) STRATA_INLINE {
-    if constexpr (MayBeNan)
-      return integers<T>((b > a) | (b != b));
-    else
-      return integers<T>(b > a);
-  };
-  const integers<T> upper_right = larger(pixel[0], pixel[1]), lower_right = larger(pixel[2], pixel[3]);
-  const vec<T> upper = upper_right ? pixel[1] : pixel[0], lower = lower_right ? pixel[3] : pixel[2];
-  const integers<T> below = larger(upper, lower);
-  top = below ? lower : upper;
-  if constexpr (MayBeNan)
-    top = top <= vec<T>{} ? vec<T>{} : top;
-  else
-    top = top > vec<T>{} ? top : vec<T>{};
-  id = below ? (lower_right ? broadcast_integer<T>(3) : broadcast_integer<T>(2))
-             : (upper_right ? broadcast_integer<T>(1) : broadcast_integer<T>(0));
-  id = top > vec<T>{} ? id : broadcast_integer<T>(dead);
-}
-
-/// The same, stored for n filters.
-template <class T, bool Whole = true, bool MayBeNan = true>
-STRATA_INLINE inline void store_window(const vec<T> (&pixel)[4], T* y, std::int8_t* winner, int n = lanes<T>) {
-  vec<T> top;
-  integers<T> id;
-  best_of_window<T, MayBeNan>(pixel, top, id);
-  if constexpr (Whole) {
-    store(y, top);
-    store_bytes<T>(winner, id);
-  } else {
-    store_first(y, top, n);
-    std::int8_t bytes[lanes<T>];
-    store_bytes<T>(bytes, id);
-    std::memcpy(winner, bytes, static_cast<std::size_t>(n));
-  }
-}
-
-/// Few filters: the lanes are windows. The four pixels of each window lie in four consecutive planes. The first plane becomes
-/// relu(max), the second the winner.
-template <class T>
-[[gnu::noinline]] void pool_planes(T* planes, std::ptrdiff_t plane, int windows) {
-  for (int i = 0; i < windows; i += lanes<T>, planes += lanes<T>) {
-    const vec<T> pixel[4] = {load(planes), load(planes + plane), load(planes + 2 * plane), load(planes + 3 * plane)};
-    vec<T> top;
-    integers<T> id;
-    best_of_window<T>(pixel, top, id);
-    store(planes, top), store(planes + plane, __builtin_convertvector(id, vec<T>));
-  }
-}
-
-/// What the kernels below know of a sample: its windows, `across` of them in a row, its filters and channels, and the row stride
-/// of x.
-/// It is passed by value: a reference could alias the winners, which are bytes, so each store would force another load.
-struct pooled_image {
-  int windows, across, filters, channels;
-  std::ptrdiff_t x_row;
-
-  constexpr row_grid window_grid() const { return {2 * channels, across, 2 * x_row}; }
-};
-
-/// Direct forward of a column panel. Each row of `product` is a window; its four pixels are rows of the register block.
-template <class T, int Windows, int V, int Last>
-[[gnu::noinline]] void pooled_panel(const product<T>& p, const pooled_image& image, std::int8_t* winner, int column) {
-  constexpr int L = lanes<T>, R = 4 * Windows;
-  const std::ptrdiff_t right = image.channels, down = image.x_row;
-  const T* const bias = p.bias ? p.bias + column : detail::zeros<T>;
-  detail::row_walk walk{p.a_rows};
-  for (int window = 0; window < p.rows; window += Windows) {
-    const T* corner[Windows];
-    const T* a[R];
-    detail::next_rows(corner, p.a, walk, p.rows - window);
-    STRATA_UNROLL
-    for (int r = 0; r < R; ++r) a[r] = corner[r / 4] + (r % 4 / 2 == 1 ? down : 0) + (r % 2 == 1 ? right : 0);
-    vec<T> sum[R][V];
-    STRATA_UNROLL
-    for (int i = 0; i < R * V; ++i) sum[i / V][i % V] = load_end<Last>(i % V + 1 == V, bias + i % V * L);
-    detail::accumulate<R, V, Last>(sum, a, p, p.b + column);
-    unroll<Windows * V>([&](auto i) STRATA_INLINE {
-      constexpr int w = i / V, v = i % V;
-      if (window + w < p.rows) {
-        const std::ptrdiff_t to = std::ptrdiff_t(window + w) * image.filters + column + v * L;
-        const vec<T> pixel[4] = {sum[4 * w][v], sum[4 * w + 1][v], sum[4 * w + 2][v], sum[4 * w + 3][v]};
-        store_window<T, (v + 1 < V || Last == L)>(pixel, p.c + to, winner + to, Last);
-      }
-    });
-  }
-}
-constexpr int windows_of(int vectors) { return std::max(1, std::min(2, ((registers - 1) / vectors - 1) / 4)); }
-
-template <int F, class T>
-void pooled_product(const product<T>& p, const pooled_image& image, std::int8_t* winner) {
-  using cut = panels<T, F>;
-  constexpr int L = lanes<T>, each = cut::each, rest = cut::rest;
-  for (int i = 0; i + 1 < cut::count; ++i) pooled_panel<T, windows_of(each), each, L>(p, image, winner, i * each * L);
-  pooled_panel<T, windows_of(rest), rest, cut::last_lanes>(p, image, winner, (cut::count - 1) * each * L);
-}
-
-/// One input channel: the weights stay in registers. Each pixel of the (KH + 1) x (KW + 1) patch under a window is broadcast once
-/// for all its (pixel, tap) pairs. Returns whether no sum is nan; without MayBeNan, only then are the results valid. (Infinities
-/// of both signs count as nan here.)
-template <class T, int KH, int KW, int V, int Last, bool MayBeNan>
-[[gnu::noinline]] bool one_channel_forward(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, pooled_image image) {
-  constexpr int L = lanes<T>, taps = KH * KW, width = KW + 1;
-  constexpr bool resident = taps * V + 4 * V + 1 <= registers;
-  const auto weight = [&](int t, int v) STRATA_INLINE { return load_end<Last>(v + 1 == V, w + t * image.filters + v * L); };
-  vec<T> held[resident ? taps : 1][V], b[V];
-  if constexpr (resident) {
-    STRATA_UNROLL
-    for (int t = 0; t < taps; ++t) {
-      STRATA_UNROLL
-      for (int v = 0; v < V; ++v) {
-        held[t][v] = weight(t, v);
-        keep(held[t][v]);
-      }
-    }
-  }
-  STRATA_UNROLL
-  for (int v = 0; v < V; ++v) {
-    b[v] = bias ? load_end<Last>(v + 1 == V, bias + v * L) : vec<T>{};
-  }
-  vec<T> all{};
-  for (int top = 0, window = 0; window < image.windows; ++top)
-    for (int column = 0; column < image.across; ++column, ++window) {
-      const T* const corner = x + 2 * top * image.x_row + 2 * column;
-      const T* line[KH + 1];
-      STRATA_UNROLL
-      for (int i = 0; i < KH + 1; ++i) line[i] = corner + i * image.x_row;
-      vec<T> sum[V][4];
-      STRATA_UNROLL
-      for (int i = 0; i < 4 * V; ++i) sum[i / 4][i % 4] = b[i / 4];
-      // Taps are the outermost loop, so that each sum has the order of all other kernels.
-      STRATA_UNROLL
-      for (int i = 0; i < (KH + 1) * width; ++i) {
-        vec<T> pixel = broadcast(line[i / width][i % width]);
-        keep(pixel);
-        STRATA_UNROLL
-        for (int q = 0; q < 4; ++q) {
-          const int kh = i / width - q / 2, kw = i % width - q % 2;
-          if (kh >= 0 && kh < KH && kw >= 0 && kw < KW) {
-            STRATA_UNROLL
-            for (int v = 0; v < V; ++v) {
-              if constexpr (resident)
-                sum[v][q] = multiply_add(pixel, held[kh * KW + kw][v], sum[v][q]);
-              else
-                sum[v][q] = multiply_add(pixel, weight(kh * KW + kw, v), sum[v][q]);
-            }
-          }
-        }
-      }
-      STRATA_UNROLL
-      for (int v = 0; v < V; ++v) {
-        const std::ptrdiff_t to = std::ptrdiff_t(window) * image.filters + v * L;
-        all += (sum[v][0] + sum[v][1]) + (sum[v][2] + sum[v][3]);
-        if (Last == L || v + 1 < V)
-          store_window<T, true, MayBeNan>(sum[v], y + to, winner + to, Last);
-        else
-          store_window<T, Last == L, MayBeNan>(sum[v], y + to, winner + to, Last);
-      }
-    }
-  const integers<T> nan = all != all;
-  bool found = false;
-  for (int i = 0; i < L; ++i) found |= nan[i] != 0;
-  return !found;
-}
 
 #if defined(__AVX2__)
 /// The 4x4 pixels under a window of a 3x3 convolution. Each lane picks the pixels that its winner sees.
