@@ -6,6 +6,7 @@
 
 #include <strata/base/precision.hpp>
 #include <strata/base/random.hpp>
+#include <strata/cpu/convolution/conv2d.hpp>
 #include <strata/cpu/convolution/conv_pool.hpp>
 
 #include "machine.hpp"

@@ -2,9 +2,12 @@
 // follows the winners that relu left alive.
 #pragma once
 #include <algorithm>
-#include <strata/cpu/convolution/conv2d.hpp>
+#include <cstdint>
+#include <strata/cpu/backend.hpp>
+#include <strata/cpu/convolution/geometry.hpp>
 #include <strata/cpu/convolution/one_channel_forward.hpp>
 #include <strata/cpu/convolution/one_channel_weights.hpp>
+#include <strata/cpu/convolution/planar_convolution.hpp>
 #include <strata/cpu/convolution/pooled_image.hpp>
 #include <strata/cpu/convolution/pooled_input.hpp>
 #include <strata/cpu/convolution/pooled_masks.hpp>
@@ -12,14 +15,15 @@
 #include <strata/cpu/convolution/pooled_weights.hpp>
 #include <strata/cpu/convolution/window_maximum.hpp>
 #include <strata/cpu/convolution/winograd_convolution.hpp>
-#include <strata/cpu/products/gemm.hpp>
+#include <strata/cpu/products/image_product.hpp>
+#include <strata/kernel/kernel.hpp>
 #include <strata/layers/max_pool2d.hpp>
 
 namespace strata {
 
 namespace simd {
 
-/// The fusion covers what nearly all such networks use: no strides, dilation or groups, and pooling of 2x2 windows in steps of 2.
+/// The fusion covers what nearly all such networks use: no strides, dilation or groups, and 2x2 windows in steps of 2.
 template <conv_settings S, pool_settings Pool>
 concept pools_in_registers =
     S.stride_height == 1 && S.stride_width == 1 && S.dilation_height == 1 && S.dilation_width == 1 && S.groups == 1 &&
@@ -28,8 +32,8 @@ concept pools_in_registers =
 
 }  // namespace simd
 
-/// x, dx: (count, H, W, C); kernel: (KH, KW, C, F); bias: (F); y, dy: (count, OH / 2, OW / 2, F). saved: the winner of each
-/// window as one byte.
+/// x, dx: (count, H, W, C); kernel: (KH, KW, C, F); bias: (F); y, dy: (count, OH / 2, OW / 2, F). saved: for each sample its
+/// winners, (OH / 2, OW / 2, F) bytes.
 template <conv_settings S, pool_settings Pool, class P, shape In>
   requires simd::pools_in_registers<S, Pool>
 struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kernel_defaults {
@@ -41,15 +45,18 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   static constexpr simd::pooled_image image{
       .windows = windows, .across = windows_across, .filters = F, .channels = C, .x_row = at::x_row};
 
+  /// Elements of type T that have room for so many bytes.
   static constexpr int numbers(int bytes) { return simd::aligned_size<T>((bytes + int(sizeof(T)) - 1) / int(sizeof(T))); }
   static constexpr int saved = (out_size + int(sizeof(T)) - 1) / int(sizeof(T));
 
-  // The shape alone decides, so that every target computes the same bits.
+  // The shape alone decides on the algorithm, so that every target computes the same bits.
   static constexpr bool one_channel = C == 1 && KH <= 5 && KW <= 5;
   static constexpr bool winograd = KH == 3 && KW == 3 && C >= 16 && F >= 16;
 
-  /// Few filters: the lanes are windows. Their four pixels come from planes of even and odd lines and columns.
+  /// With few filters, the lanes of a vector are windows. x is divided into planes of even and odd lines and columns: there the
+  /// pixels that a tap reads for neighbouring windows are neighbours.
   static constexpr auto planes = simd::planar_layout::of<T>(at::x, C, 2, 2);
+  /// The pieces of 16 pixels x 16 channels of x that are converted to planes.
   static constexpr int turned = C == 1 ? 0 : at::H * 2 * ((at::W / 2 + 15) / 16) * ((C + 15) / 16);
   static constexpr bool planar =
       !winograd &&
@@ -57,9 +64,10 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
                           windows_across, planes.width);
   static constexpr int plane_row = simd::planar_row(windows_down * planes.width),
                        plane_windows = (windows_down - 1) * planes.width + windows_across;
+  /// With one channel, the lanes of the weight gradient are filters, and each one follows its own winners.
   static constexpr bool lanes_follow_winners = C == 1 && taps + 7 <= simd::registers;
 
-  /// Winograd: rows of tiles are stored in a band of whole windows, which is pooled when it is complete.
+  /// Winograd's algorithm stores one or two rows of tiles in a band of whole windows, which is pooled when it is complete.
   static constexpr int tile = simd::winograd_tile(C, F, 2 * windows_down, 2 * windows_across), band_rows = tile % 2 + 1;
   static constexpr bool whole = C % L == 0 && F % L == 0;
   static constexpr simd::winograd_convolution<T, tile, simd::winograd_panels::widths_of<T>(F), whole> by_tiles{
@@ -69,7 +77,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
       .out_width = 2 * windows_across,
       .image = {at::H, at::W, at::top, at::left}};
   static constexpr int band_line = 2 * windows_across * F, band = simd::aligned_size<T>(band_rows * tile * band_line);
-  // The transposed weight gradient, [filter][kernel row][row_size], where windows are sparse.
+  // The sparse weight gradient has the shape (F, KH, row_size) until all samples are added.
   static constexpr int row = KW * C, row_size = simd::padded<T>(row), filter_size = KH * row_size;
 
   static constexpr int for_x = at::x.needed() ? simd::aligned_size<T>(at::x.pixels() * C) : 0;
@@ -90,9 +98,11 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     if constexpr (winograd) simd::winograd_panel_weights<tile>(w[0], C, F, derived + input_weights);
   }
 
+  /// The winners of sample n: (windows, F).
   static std::int8_t* winners(const operands<T>& o, int n) {
     return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * saved);
   }
+  /// x of sample n, in a frame if one is needed.
   static const T* framed(const operands<T>& o, int n) {
     const T* x = o.x[0] + std::ptrdiff_t(n) * at::in_size;
     if constexpr (!at::x.needed()) return x;
@@ -130,6 +140,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     }
   }
 
+  /// The taps of the four pixels of a window: (4, taps).
   static constexpr auto plane_taps = [] {
     typename at::template offsets<4 * taps> o{};
     for (int i = 0; i < 4 * taps; ++i) o.at[i] = planes.tap(i / taps / 2 + i % taps / KW, i / taps % 2 + i % taps % KW);
@@ -173,6 +184,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     some(std::integral_constant<int, (last + L - 1) / L>{}, std::integral_constant<int, (last - 1) % L + 1>{}, F - last);
   }
 
+  /// Stores n tiles of some filters, and pools each band that is complete.
   static void winograd_windows(const operands<T>& o, const T* m, int element, int m_row, int n, simd::tile_walk& walk,
                                const T* bias, int first, int filters) {
     T* const lines = o.scratch + first;
@@ -190,7 +202,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     }
   }
 
-  /// Some rows of windows, from lines of outputs.
+  /// Pools some rows of windows of a band for some filters.
   [[gnu::noinline]] static void pool_band(const T* lines, int rows, int filters, T* y, std::int8_t* winner) {
     for (int i = 0; i < rows; ++i, lines += band_line)
       for (int j = 0; j < windows_across; ++j, lines += 2 * F, y += F, winner += F) {
@@ -206,6 +218,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
       }
   }
 
+  /// Calls f(the filters of a vector, its first filter).
   static void each_vector_of_filters(auto&& f) {
     for (int i = 0; i + L <= F; i += L) f(std::integral_constant<int, L>{}, i);
     if constexpr (F % L != 0) f(std::integral_constant<int, F % L>{}, F - F % L);
@@ -239,7 +252,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     }
   }
 
-  // The register block of the sparse weight gradient: as many kernel rows as fit, or a part of one.
+  // A register block of the sparse weight gradient has as many kernel rows as fit, or `part` vectors of one.
   static constexpr int row_vectors = row_size / L;
   static constexpr int block_rows() {
     for (int r = KH; r > 1; --r)
@@ -248,6 +261,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   }
   static constexpr int row_parts = (row_vectors + simd::registers - 4) / (simd::registers - 3),
                        part = (row_vectors + row_parts - 1) / row_parts;
+  /// The position of each window in x.
   static constexpr auto corners = [] {
     typename at::template offsets<windows> c{};
     for (int p = 0; p < windows; ++p) c.at[p] = (p / windows_across * at::x_row + p % windows_across * C) * 2;
@@ -281,9 +295,9 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     for (int k = 0; k < KH; ++k) simd::transpose(transposed + k * row_size, filter_size, o.dw[0] + k * row * F, F, F, row);
   }
 
-  /// One vector of channels at a time, for all samples: its weights stay in the first-level cache. It is summed in dx itself if
-  /// all taps and the vectors of every target lie within the image, otherwise in a frame of pixels x lanes: what is added to dx
-  /// is added in another order.
+  /// Computes one vector of channels at a time, for all samples, so that its weights stay in the first-level cache. The sums
+  /// are formed in dx itself if all taps lie within the image and the vectors of every target are whole. Otherwise they are
+  /// formed in a frame of pixels x lanes and added to dx afterwards. The two orders differ, so the shape alone decides.
   static void input_gradient(const operands<T>& o) {
     constexpr bool in_place = !at::x.needed() && C == simd::aligned_size<T>(C);
     T* const frame = o.scratch + for_x;

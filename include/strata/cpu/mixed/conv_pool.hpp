@@ -2,6 +2,8 @@
 #pragma once
 #include <strata/base/precision.hpp>
 #include <strata/cpu/convolution/conv_pool.hpp>
+#include <strata/cpu/convolution/pooled_weights.hpp>
+#include <strata/cpu/convolution/window_maximum.hpp>
 #include <strata/cpu/mixed/pooled_gradients.hpp>
 #include <strata/cpu/mixed/winograd.hpp>
 

@@ -1,7 +1,11 @@
 // The sparse gradients of convolution + relu + max pooling with bfloat16 products: two living outputs form a pair.
 #pragma once
 #include <bit>
-#include <strata/cpu/convolution/conv_pool.hpp>
+#include <cstdint>
+#include <strata/cpu/convolution/frame.hpp>
+#include <strata/cpu/convolution/pooled_image.hpp>
+#include <strata/cpu/convolution/pooled_masks.hpp>
+#include <strata/cpu/products/image_product.hpp>
 #include <strata/cpu/simd/bf16.hpp>
 
 namespace strata::simd {
