@@ -50,7 +50,7 @@ class wait_state {
     scope(wait_state& of, const char* what, int on) : of_(of), began_(clock::now()) {
       of_.since_.store(began_.time_since_epoch().count(), std::memory_order_relaxed);
       of_.what_.store(what, std::memory_order_relaxed);
-      of_.on_.store(on, std::memory_order_release);  // last: who reads it reads since when
+      of_.on_.store(on, std::memory_order_release);  // last, so that a thread that reads it also sees since_
     }
     ~scope() {
       of_.on_.store(-1, std::memory_order_relaxed);

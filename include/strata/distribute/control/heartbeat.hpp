@@ -69,7 +69,7 @@ class heartbeat {
     std::string why;
     try {
       why = run();
-    } catch (const std::exception& e) {  // an answer that is not understood, or no memory: nobody else would catch it
+    } catch (const std::exception& e) {  // for example an answer that is not understood; out of the thread it ends the program
       why = e.what();
     }
     ended_at_ = clock::now();
