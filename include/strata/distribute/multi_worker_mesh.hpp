@@ -61,8 +61,8 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, tensor_parallel<Ranks,
     if constexpr (Groups > 1) {
       return {std::move(optimizer), seed, options.compute, std::move(processes)};
     } else {
-      auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, options.compute);
-      return {std::move(optimizer), seed, options.compute, std::move(ranks)};
+      auto agreed = detail::agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, options.compute);
+      return {std::move(optimizer), seed, options.compute, std::move(agreed)};
     }
   }
 };
@@ -109,9 +109,9 @@ struct multi_worker_mesh<Resolver, data_parallel<Groups>, pipeline<Cut, MicroBat
     if constexpr (Groups > 1) {
       return {std::move(optimizer), seed, options.compute, std::move(processes)};
     } else {
-      auto ranks = detail::agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, options.compute,
-                                                                     Groups, places);
-      return {std::move(optimizer), seed, options.compute, std::move(ranks)};
+      auto agreed = detail::agreed_ranks<Program, Map, Ranks, Groups>(std::move(processes), optimizer, seed, options.compute,
+                                                                      Groups, places);
+      return {std::move(optimizer), seed, options.compute, std::move(agreed)};
     }
   }
 };

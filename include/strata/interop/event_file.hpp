@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <protozero/pbf_writer.hpp>
 #include <span>
@@ -38,7 +39,7 @@ namespace detail {
 /// https://www.tensorflow.org/api_docs/python/tf/summary/histogram
 inline std::vector<std::array<double, 3>> histogram_of(std::span<const double> values) {
   constexpr std::size_t buckets = 30;
-  double low = INFINITY, high = -INFINITY;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const double v : values)
     if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
   if (low > high) return {};

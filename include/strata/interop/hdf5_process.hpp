@@ -129,8 +129,8 @@ class hdf5_server {
         case hdf5_question::has_attribute:
           return says(file_.has_attribute(path, attribute.c_str()));
         case hdf5_question::texts: {
-          const auto texts = file_.texts(path, attribute.c_str());
-          return texts ? says(true) && lists_more(*texts) : says(false);
+          const auto values = file_.texts(path, attribute.c_str());
+          return values ? says(true) && lists_more(*values) : says(false);
         }
         case hdf5_question::read:
           switch (r.type) {
@@ -150,10 +150,10 @@ class hdf5_server {
   }
   bool succeeds() const { return link_.put_value(std::uint8_t{1}); }
   bool says(bool value) const { return succeeds() && link_.put_value(std::uint8_t(value)); }
-  bool lists(const std::vector<std::string>& texts) const { return succeeds() && lists_more(texts); }
-  bool lists_more(const std::vector<std::string>& texts) const {
-    bool sent = link_.put_value(std::uint64_t(texts.size()));
-    for (const std::string& text : texts) sent = sent && link_.put_text(text);
+  bool lists(const std::vector<std::string>& values) const { return succeeds() && lists_more(values); }
+  bool lists_more(const std::vector<std::string>& values) const {
+    bool sent = link_.put_value(std::uint64_t(values.size()));
+    for (const std::string& text : values) sent = sent && link_.put_text(text);
     return sent;
   }
   bool describes(const std::optional<hdf5_array>& array) const {

@@ -41,7 +41,7 @@ class late_workers {
   static constexpr int most_attempts = 4;
 
   static void send_state(resumable_fit& fit, any_membership& members) {
-    detail::texts values = detail::texts_of(fit.position());
+    detail::named_texts values = detail::texts_of(fit.position());
     values[description] = detail::joined_lines(description_of(fit, members));
     std::string text = detail::packed(values);
     std::uint64_t size = text.size();
@@ -54,7 +54,7 @@ class late_workers {
     members.broadcast_to_newcomers(std::as_writable_bytes(std::span(&size, 1)));
     std::string text(std::size_t(size), ' ');
     members.broadcast_to_newcomers(std::as_writable_bytes(std::span(text)));
-    detail::texts values = detail::unpacked(text);
+    detail::named_texts values = detail::unpacked(text);
     const std::string difference = detail::difference_of(detail::lines_of(values[description]), description_of(fit, members));
     if (!difference.empty()) throw_error({"the training that is under way is another one: ", difference});
     for (const resumable_fit::array& a : fit.arrays()) members.broadcast_to_newcomers(a.bytes);

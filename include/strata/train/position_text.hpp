@@ -55,18 +55,18 @@ bool read_exact(std::string_view text, Number& value) {
 }
 
 /// Values by name.
-using texts = std::map<std::string, std::string>;
+using named_texts = std::map<std::string, std::string>;
 
-inline texts texts_of(const training_position& at) {
-  texts out{{"step", exact_text(at.step)},
-            {"epoch", exact_text(at.epoch)},
-            {"in_epoch", exact_text(int(at.in_epoch))},
-            {"steps_of_epoch", exact_text(at.steps_of_epoch)},
-            {"samples_of_epoch", exact_text(at.samples_of_epoch)},
-            {"next_pass", exact_text(at.next_pass)},
-            {"in_pass", exact_text(int(at.in_pass))},
-            {"batches_of_pass", exact_text(at.batches_of_pass)},
-            {"stop_training", exact_text(int(at.stop_training))}};
+inline named_texts texts_of(const training_position& at) {
+  named_texts out{{"step", exact_text(at.step)},
+                  {"epoch", exact_text(at.epoch)},
+                  {"in_epoch", exact_text(int(at.in_epoch))},
+                  {"steps_of_epoch", exact_text(at.steps_of_epoch)},
+                  {"samples_of_epoch", exact_text(at.samples_of_epoch)},
+                  {"next_pass", exact_text(at.next_pass)},
+                  {"in_pass", exact_text(int(at.in_pass))},
+                  {"batches_of_pass", exact_text(at.batches_of_pass)},
+                  {"stop_training", exact_text(int(at.stop_training))}};
   if (at.data) {
     out["data_epoch"] = exact_text(at.data->epoch);
     out["data_samples"] = exact_text(at.data->samples);
@@ -87,14 +87,14 @@ inline texts texts_of(const training_position& at) {
 }
 
 /// One text of all names and values, for other processes: before each stand its bytes and a colon.
-inline std::string packed(const texts& all) {
+inline std::string packed(const named_texts& all) {
   std::string out;
   for (const auto& [name, value] : all)
     for (const std::string& each : {name, value}) out += exact_text(each.size()) + ':' + each;
   return out;
 }
 /// Throws strata::error if it is not such a text.
-inline texts unpacked(std::string_view all) {
+inline named_texts unpacked(std::string_view all) {
   const auto next = [&] {
     const std::size_t colon = std::min(all.find(':'), all.size());
     std::size_t size = 0;
@@ -104,7 +104,7 @@ inline texts unpacked(std::string_view all) {
     all.remove_prefix(colon + 1 + size);
     return std::string(text);
   };
-  texts out;
+  named_texts out;
   while (!all.empty()) {
     std::string name = next();
     out[std::move(name)] = next();
@@ -115,7 +115,7 @@ inline texts unpacked(std::string_view all) {
 inline constexpr std::size_t most_names = 1'000;  // of the values of an epoch
 
 /// Throws strata::error if a value is missing or malformed. `file` names the origin in messages.
-inline training_position position_of(const texts& given, const std::string& file) {
+inline training_position position_of(const named_texts& given, const std::string& file) {
   const auto refuse = [&](const std::string& key) { throw_error(file + ": '" + key + "' is missing, or not what it should be"); };
   const auto text = [&](const char* key) -> const std::string& {
     const auto at = given.find(key);

@@ -93,9 +93,9 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   static constexpr int input_weights = simd::aligned_size<T>(simd::padded<T>(C) * F * taps),
                        derived = input_weights + (winograd ? by_tiles.weights(C, F) : 0);
 
-  static void derive(const T* const* w, T* derived) {
-    simd::pooled_input_weights(w[0], taps, C, F, derived);
-    if constexpr (winograd) simd::winograd_panel_weights<tile>(w[0], C, F, derived + input_weights);
+  static void derive(const T* const* w, T* to) {
+    simd::pooled_input_weights(w[0], taps, C, F, to);
+    if constexpr (winograd) simd::winograd_panel_weights<tile>(w[0], C, F, to + input_weights);
   }
 
   /// The winners of sample n: (windows, F).
@@ -147,11 +147,11 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     return o;
   }();
 
-  static void forward_planar(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, T* scratch) {
-    T *const out = scratch + simd::aligned_size<T>(planes.size()), *const line = out + 4 * F * plane_row;
-    simd::to_planes(x, planes, scratch);
+  static void forward_planar(const T* x, const T* w, const T* bias, T* y, std::int8_t* winner, T* buffer) {
+    T *const out = buffer + simd::aligned_size<T>(planes.size()), *const line = out + 4 * F * plane_row;
+    simd::to_planes(x, planes, buffer);
     for (int q = 0; q < 4; ++q)
-      simd::planar_multiply<F, linear>(simd::planar_product<T>{.x = scratch,
+      simd::planar_multiply<F, linear>(simd::planar_product<T>{.x = buffer,
                                                                .run_at = plane_taps.begin() + q * taps,
                                                                .runs = taps,
                                                                .planes = C,
@@ -189,13 +189,13 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
                                const T* bias, int first, int filters) {
     T* const lines = o.scratch + first;
     for (int t = 0; t < n; ++t, m += m_row, walk.skip(1)) {
-      const int row = walk.row % band_rows,  // in the band
-          rows = by_tiles.out_height - tile * walk.row, columns = by_tiles.out_width - tile * walk.column;
+      const int row_of_band = walk.row % band_rows, rows = by_tiles.out_height - tile * walk.row,
+                columns = by_tiles.out_width - tile * walk.column;
       simd::winograd_store_tile<tile, linear, whole>(m, element, filters, bias ? bias + first : nullptr,
-                                                     lines + tile * (row * band_line + walk.column * F), F, band_line, rows,
-                                                     columns, false);
-      if (walk.column + 1 == walk.across && (row + 1 == band_rows || walk.row + 1 == walk.down)) {
-        const int begin = (walk.row - row) * tile / 2, end = std::min(begin + band_rows * tile / 2, windows_down);
+                                                     lines + tile * (row_of_band * band_line + walk.column * F), F, band_line,
+                                                     rows, columns, false);
+      if (walk.column + 1 == walk.across && (row_of_band + 1 == band_rows || walk.row + 1 == walk.down)) {
+        const int begin = (walk.row - row_of_band) * tile / 2, end = std::min(begin + band_rows * tile / 2, windows_down);
         const std::ptrdiff_t to = std::ptrdiff_t(begin) * windows_across * F + first;
         pool_band(lines, end - begin, filters, o.y + std::ptrdiff_t(walk.image) * out_size + to, winners(o, walk.image) + to);
       }

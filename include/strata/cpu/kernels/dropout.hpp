@@ -31,7 +31,7 @@ template <class T>
     alignas(vector_bytes) std::uint32_t words[words_at_a_time];
     philox_words(generator, std::uint32_t(first / 4), std::uint64_t(sample), words);
     const auto vector = [&](int i, auto lane) STRATA_INLINE {
-      const integers<T> stays = reinterpret_cast<integers<T>>(load_words<T>(words + i) >= limit);
+      const integers<T> stays = (integers<T>)(load_words<T>(words + i) >= limit);
       lane.store(y + first + i, lane.load(x + first + i) * (stays ? broadcast(scale) : broadcast(T(0))));
       store_indices<T>(kept + first + i, stays & 1, lane);
     };

@@ -91,14 +91,14 @@ struct winner_of {
     if constexpr (Bytes)
       return load_indices<T>(p, lane);
     else
-      return reinterpret_cast<integers<T>>(lane.load(reinterpret_cast<const T*>(p)));
+      return (integers<T>)lane.load(reinterpret_cast<const T*>(p));
   }
   template <class Lanes>
   STRATA_INLINE static void store(element* p, integers<T> v, Lanes lane) {
     if constexpr (Bytes)
       store_indices<T>(p, v, lane);
     else
-      lane.store(reinterpret_cast<T*>(p), reinterpret_cast<vec<T>>(v));
+      lane.store(reinterpret_cast<T*>(p), (vec<T>)v);
   }
 };
 

@@ -112,14 +112,13 @@ template <class B>
         STRATA_UNROLL
         for (int k = 0; k < L; ++k) {
           const float* const row = corner + k * std::ptrdiff_t(columns);
-          r[k] = reinterpret_cast<vec<float>>(B::row(load(row), load(row + L)));
+          r[k] = (vec<float>)B::row(load(row), load(row + L));
         }
       } else {
         STRATA_UNROLL
         for (int k = 0; k < L; ++k) {
           const float* const row = corner + k * std::ptrdiff_t(columns);
-          r[k] = k < height ? reinterpret_cast<vec<float>>(
-                                  B::row(load_first(row, low), high > 0 ? load_first(row + L, high) : vec<float>{}))
+          r[k] = k < height ? (vec<float>)B::row(load_first(row, low), high > 0 ? load_first(row + L, high) : vec<float>{})
                             : vec<float>{};
         }
       }
@@ -128,7 +127,7 @@ template <class B>
       bf16_pair* const corner_to = to + j / 2 * to_row + i;
       STRATA_UNROLL
       for (int k = 0; k < L; ++k)
-        if (k < pairs) store_pairs(corner_to + k * to_row, reinterpret_cast<bf16_pairs>(r[k]));
+        if (k < pairs) store_pairs(corner_to + k * to_row, (bf16_pairs)r[k]);
     }
 }
 

@@ -13,7 +13,7 @@ using bf16_pairs = integers<float>;
 struct bf16_by_software {
   /// Rounds each float to bfloat16, to nearest, ties to even. A nan stays nan.
   STRATA_INLINE static bf16_pairs upper(vec<float> x) {
-    const bf16_pairs bits = reinterpret_cast<bf16_pairs>(x), even = bits >> 16 & 1;
+    const bf16_pairs bits = (bf16_pairs)x, even = bits >> 16 & 1;
     const bf16_pairs size = bits & 0x7fff'ffff, nan = size > 0x7f80'0000, denormal = size < 0x0080'0000;
     const bf16_pairs rounded = (bits + 0x7fff + even) & ~0xffff;
     return nan ? (bits | 0x0040'0000) & ~0xffff : denormal ? bits & ~0x7fff'ffff : rounded;
@@ -37,8 +37,8 @@ struct bf16_by_software {
   /// sum + a.second * b.second, then + a.first * b.first, each rounded once. Without fused operations, results differ only where
   /// a product is too large or too small for a float.
   STRATA_INLINE static vec<float> dot(vec<float> sum, bf16_pairs a, bf16_pairs b) {
-    sum = multiply_add(reinterpret_cast<vec<float>>(a & ~0xffff), reinterpret_cast<vec<float>>(b & ~0xffff), sum);
-    return multiply_add(reinterpret_cast<vec<float>>(a << 16), reinterpret_cast<vec<float>>(b << 16), sum);
+    sum = multiply_add((vec<float>)(a & ~0xffff), (vec<float>)(b & ~0xffff), sum);
+    return multiply_add((vec<float>)(a << 16), (vec<float>)(b << 16), sum);
   }
   /// Combines 2 * lanes<float> elements of two rows a and b to pairs (of a, of b), in the order that `place` returns.
   STRATA_INLINE static void interleave(bf16_pairs a, bf16_pairs b, bf16_pairs& low, bf16_pairs& high) {
@@ -80,12 +80,8 @@ template <class B>
 STRATA_INLINE inline bf16_pairs make_pairs(vec<float> first, vec<float> second) {
   return B::lower(first) | B::upper(second);
 }
-STRATA_INLINE inline bf16_pairs load_pairs(const bf16_pair* p) {
-  return reinterpret_cast<bf16_pairs>(load(reinterpret_cast<const float*>(p)));
-}
-STRATA_INLINE inline void store_pairs(bf16_pair* p, bf16_pairs v) {
-  store(reinterpret_cast<float*>(p), reinterpret_cast<vec<float>>(v));
-}
+STRATA_INLINE inline bf16_pairs load_pairs(const bf16_pair* p) { return (bf16_pairs)load(reinterpret_cast<const float*>(p)); }
+STRATA_INLINE inline void store_pairs(bf16_pair* p, bf16_pairs v) { store(reinterpret_cast<float*>(p), (vec<float>)v); }
 STRATA_INLINE inline bf16_pairs broadcast_pair(bf16_pair p) { return broadcast_integer<float>(static_cast<std::int32_t>(p)); }
 
 /// sum[r][v] += the dot product of pair a[r][at] and vector v of the row of pairs at b: one step of a product in R x V registers.

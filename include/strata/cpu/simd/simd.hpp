@@ -360,7 +360,7 @@ STRATA_INLINE inline vec<T> exp(vec<T> x) {
     p = multiply_add(p, r, broadcast(c));
   });
   const I half = n >> 1, rest = n - half;
-  return p * reinterpret_cast<vec<T>>((half + bias) << mantissa_bits) * reinterpret_cast<vec<T>>((rest + bias) << mantissa_bits);
+  return p * (vec<T>)((half + bias) << mantissa_bits) * (vec<T>)((rest + bias) << mantissa_bits);
 }
 
 template <class T>

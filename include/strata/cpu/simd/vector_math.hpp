@@ -38,7 +38,7 @@ STRATA_INLINE inline vec<T> expm1_of_negative(vec<T> x) {
   const I n = __builtin_convertvector(multiply_add(x, broadcast(log2_e), broadcast(T(-0.5))), I);
   const vec<T> whole = __builtin_convertvector(n, vec<T>);
   const vec<T> r = multiply_add(whole, broadcast(-ln2_low), multiply_add(whole, broadcast(-ln2_high), x));
-  const vec<T> power = reinterpret_cast<vec<T>>((n + bias) << mantissa_bits);
+  const vec<T> power = (vec<T>)((n + bias) << mantissa_bits);
   const vec<T> m = r * detail::polynomial<terms, T>(r, [](auto k) STRATA_INLINE {
                      double c = 1;
                      for (int i = 2; i <= k + 1; ++i) c /= i;
@@ -61,10 +61,9 @@ STRATA_INLINE inline vec<T> log(vec<T> x) {
   constexpr int mantissa_bits = single ? 23 : 52, bias = single ? 127 : 1023;
   constexpr T ln2_high = single ? T(0.693145751953125) : T(6.93147180369123816490e-01),
               ln2_low = single ? T(1.42860682030941723212e-6) : T(1.90821492927058770002e-10), root2 = T(1.41421356237309504880);
-  const I bits = reinterpret_cast<I>(x);
+  const I bits = (I)x;
   const vec<T> exponent = __builtin_convertvector((bits >> mantissa_bits) - bias, vec<T>);
-  const vec<T> m =
-      reinterpret_cast<vec<T>>(bits - ((bits >> mantissa_bits) << mantissa_bits) + reinterpret_cast<I>(broadcast(T(1))));
+  const vec<T> m = (vec<T>)(bits - ((bits >> mantissa_bits) << mantissa_bits) + (I)broadcast(T(1)));
   const I large = m > root2;
   const vec<T> near = large ? m * T(0.5) : m, n = large ? exponent + T(1) : exponent;
   const vec<T> rest = detail::log_of_quotient<single ? 5 : 11, T>((near - T(1)) / (near + T(1)));

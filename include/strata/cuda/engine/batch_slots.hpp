@@ -125,13 +125,13 @@ class batch_slots {
     return gathered(count);
   }
   /// What fill_step() has put into a slot, on the host.
-  samples<T> indices_of_step(int slot, int step, int count) {
+  samples<T> indices_of_step(int which, int step, int count) {
     samples<T> batch;
     batch.count = count;
-    batch.stored = reinterpret_cast<const sample_index*>(host_of_step(slot, step) + end(sizeof(Numbers)));
+    batch.stored = reinterpret_cast<const sample_index*>(host_of_step(which, step) + end(sizeof(Numbers)));
     return batch;
   }
-  const Numbers& numbers_of_step(int slot, int step) { return *reinterpret_cast<Numbers*>(host_of_step(slot, step)); }
+  const Numbers& numbers_of_step(int which, int step) { return *reinterpret_cast<Numbers*>(host_of_step(which, step)); }
   /// The numbers of the step, to be written between fill() and send(); and where they are on the device.
   Numbers& numbers() { return *reinterpret_cast<Numbers*>(host()); }
   const Numbers* numbers_on_device() const { return reinterpret_cast<const Numbers*>(device()); }
@@ -162,7 +162,7 @@ class batch_slots {
     it.copied.record(copies_);
     it.copied.hold(queue_);
   }
-  std::byte* host_of_step(int slot, int step) { return slots_[slot].host_of_steps.data() + std::size_t(step) * size_of_step_; }
+  std::byte* host_of_step(int which, int step) { return slots_[which].host_of_steps.data() + std::size_t(step) * size_of_step_; }
   std::byte* host() { return step_ < 0 ? slots_[at_].host.data() : host_of_step(at_, step_); }
   const std::byte* device() const {
     const slot& it = slots_[at_];

@@ -41,9 +41,9 @@ struct engine_device {
   samples<T> batch;  // at addresses of the device
 
   /// elements: of the weights; slot_elements: of all slots. ranges, begins: see cuda_update.
-  engine_device(int number, int index, long elements, long slot_elements, std::span<const parameter_range> ranges,
+  engine_device(int replica, int index, long elements, long slot_elements, std::span<const parameter_range> ranges,
                 std::span<const long> begins = {})
-      : number(number),
+      : number(replica),
         on(index),
         weights(on.allocate<T>(std::size_t(elements))),
         slots(on.allocate<T>(std::size_t(slot_elements))),

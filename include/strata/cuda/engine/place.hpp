@@ -22,9 +22,9 @@ struct cuda_place : engine_device<Program, Backend> {
   parameter_numbers<Program, Backend> numbers_of_all;
   std::vector<T*> leaf_gradients;
 
-  cuda_place(int number, int index, int slot_count)
-      : base(number, index, contents::arenas.size[number], contents::arenas.trainable[number] * slot_count,
-             contents::ranges(number, trained), contents::begins(number)),
+  cuda_place(int which, int index, int slot_count)
+      : base(which, index, contents::arenas.size[which], contents::arenas.trainable[which] * slot_count,
+             contents::ranges(which, trained), contents::begins(which)),
         numbers_of_all(on, queue) {}
   /// The elements of the gradient of a leaf.
   long stride() const { return contents::arenas.trainable[number]; }

@@ -92,7 +92,7 @@ class cuda_split_engine {
     if (o.sums_by_nccl) throw_error("fastest{} adds gradients of several GPUs, but each layer is on one GPU here");
     for (int p = 0; p < places; ++p)
       detail::name_need_on_failure([&] { places_.add(p, o.devices[std::size_t(p)], slots); },
-                                   [&](int device) { return ". " + place::own_arenas(p, device, slots); });
+                                   [&](int failed) { return ". " + place::own_arenas(p, failed, slots); });
     places_.enable_peer_access();
     totals_.allocate(home().on);
     sums_of_outputs_.prepare(home());

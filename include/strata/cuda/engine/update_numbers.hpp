@@ -18,9 +18,9 @@ struct update_numbers {
   static update_numbers of(const Optimizer& rules, long step, double rate) {
     update_numbers now{};
     now.weight_decay = T(rules.weight_decay * rate);
-    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& rule) {
+    rules.template with_rule<T>(step, rate, [&]<class Rule>(const Rule& its_rule) {
       static_assert(std::is_trivially_copyable_v<Rule> && sizeof(Rule) <= sizeof now.rule, "a rule is a few numbers");
-      std::memcpy(now.rule, &rule, sizeof rule);
+      std::memcpy(now.rule, &its_rule, sizeof its_rule);
     });
     return now;
   }

@@ -12,13 +12,13 @@ struct out_of_device_memory : error {
   int device;
   std::size_t needed, free, total;  // bytes
 
-  out_of_device_memory(int device, std::size_t needed, std::size_t free, std::size_t total)
-      : error(detail::text_of(
-            {"gpu(", device, "): out of memory: ", needed, " bytes are needed, ", free, " of ", total, " are free"})),
-        device(device),
-        needed(needed),
-        free(free),
-        total(total) {}
+  out_of_device_memory(int of_device, std::size_t bytes_needed, std::size_t bytes_free, std::size_t bytes_in_all)
+      : error(detail::text_of({"gpu(", of_device, "): out of memory: ", bytes_needed, " bytes are needed, ", bytes_free, " of ",
+                               bytes_in_all, " are free"})),
+        device(of_device),
+        needed(bytes_needed),
+        free(bytes_free),
+        total(bytes_in_all) {}
   /// The same with a sentence about what needs memory.
   out_of_device_memory(const out_of_device_memory& e, const std::string& what_for)
       : error(detail::text_of({e.what(), what_for})), device(e.device), needed(e.needed), free(e.free), total(e.total) {}
@@ -30,10 +30,10 @@ struct device_lost : error {
   int device;
 
   /// during: the work that has failed, or that came after it. why: in the words of CUDA.
-  device_lost(int device, const char* during, const char* why)
+  device_lost(int which, const char* during, const char* why)
       : error(detail::text_of(
-            {"gpu(", device, ") is lost: ", why, ", noticed in ", during, "; this process cannot use it any more"})),
-        device(device) {}
+            {"gpu(", which, ") is lost: ", why, ", noticed in ", during, "; this process cannot use it any more"})),
+        device(which) {}
 };
 
 }  // namespace strata

@@ -329,8 +329,8 @@ class shared_memory_communicator {
     return inbox_of(rank()).from(e.from)->posted.load(std::memory_order_acquire) != state_->peers[std::size_t(e.from)].taken;
   }
   void take_what_is_there() {
-    auto& expected = state_->under_way;
-    while (!expected.empty() && is_there(expected.front())) take(expected.front(), "a message");
+    auto& under_way = state_->under_way;
+    while (!under_way.empty() && is_there(under_way.front())) take(under_way.front(), "a message");
   }
   void take(const expected& e, const char* what) {
     peer& p = state_->peers[std::size_t(e.from)];

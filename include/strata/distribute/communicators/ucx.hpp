@@ -54,8 +54,8 @@ class ucx_communicator {
     std::uint64_t receives = 0;         // begun so far
     std::uint64_t receives_before = 0;  // of those, the ones before under_way
 
-    state(int rank, int size, ucx_options o, std::shared_ptr<wait_state> w)
-        : rank(rank), size(size), options(o), waits(std::move(w)), peers(std::size_t(size)) {}
+    state(int r, int n, ucx_options o, std::shared_ptr<wait_state> w)
+        : rank(r), size(n), options(o), waits(std::move(w)), peers(std::size_t(n)) {}
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state() {

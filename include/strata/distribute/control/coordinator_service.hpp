@@ -213,7 +213,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     wait(c, out, now + timeout);
     if (!members().is_complete()) return;
     const join_answer all = joined();
-    for (call* w : take_waiting([](const call& w) { return w.method == methods::join; })) out.add(*w, all);
+    for (call* w : take_waiting([](const call& waiting) { return waiting.method == methods::join; })) out.add(*w, all);
   }
   /// Whether a process asks to take part after the first generation was complete, and is not in it.
   bool is_late(const call& c) const {

@@ -45,8 +45,8 @@ class shared_answer {
     auto all = std::make_unique<counted_text>(counted_text{std::move(text), under_way_});
     *under_way_ += all->text.size();
     const auto end = [](void* ended) {
-      const std::unique_ptr<counted_text> all(static_cast<counted_text*>(ended));
-      *all->under_way -= all->text.size();
+      const std::unique_ptr<counted_text> sent(static_cast<counted_text*>(ended));
+      *sent->under_way -= sent->text.size();
     };
     counted_text* const raw = all.release();
     return grpc::Slice(raw->text.data(), raw->text.size(), end, raw);

@@ -216,7 +216,7 @@ class worker_connections {
     std::unique_ptr<between_processes> processes;
     std::unique_ptr<heartbeat> alive;  // is destroyed first
 
-    generation(int rank, int size) : rank(rank), size(size) {}
+    generation(int r, int n) : rank(r), size(n) {}
 
     void begin(std::unique_ptr<between_processes> connected) {
       const std::lock_guard lock(mutex);

@@ -65,7 +65,7 @@ class graph {
   std::string add(const char* operation, const std::string& name, const std::vector<std::string>& inputs,
                   const std::vector<attribute>& attributes = {}) {
     const std::string made = unique(name);
-    protozero::pbf_writer graph(nodes_), node(graph, 1);
+    protozero::pbf_writer nodes(nodes_), node(nodes, 1);
     for (const std::string& input : inputs) node.add_string(1, input);
     node.add_string(2, made);
     node.add_string(3, made);
@@ -93,16 +93,16 @@ class graph {
 
   /// The bytes of the file. `operator_set`: the version of ONNX' operators that the graph is written for.
   std::string file(std::string_view name, int operator_set) const {
-    std::string graph = nodes_;
-    protozero::pbf_writer(graph).add_string(2, name.data(), name.size());
-    graph += initializers_;
-    graph += inputs_;
-    graph += outputs_;
+    std::string whole = nodes_;
+    protozero::pbf_writer(whole).add_string(2, name.data(), name.size());
+    whole += initializers_;
+    whole += inputs_;
+    whole += outputs_;
     std::string bytes;
     protozero::pbf_writer model(bytes);
     model.add_int64(1, 9);  // the version of the format that came with this operator set
     model.add_string(2, "strata");
-    model.add_message(7, graph);
+    model.add_message(7, whole);
     protozero::pbf_writer set(model, 8);
     set.add_string(1, "");
     set.add_int64(2, operator_set);
@@ -113,7 +113,7 @@ class graph {
  private:
   static void add_value(std::string& to, protozero::pbf_tag_type tag, const std::string& name,
                         std::span<const std::int64_t> extents) {
-    protozero::pbf_writer graph(to), value(graph, tag);
+    protozero::pbf_writer all(to), value(all, tag);
     value.add_string(1, name);
     protozero::pbf_writer type(value, 2), array(type, 1);
     array.add_enum(1, float32);
@@ -129,7 +129,7 @@ class graph {
   std::string add_constant(const std::string& name, const std::vector<std::int64_t>& extents, element_type type,
                            std::span<const std::byte> bytes) {
     const std::string made = unique(name);
-    protozero::pbf_writer graph(initializers_), array(graph, 5);
+    protozero::pbf_writer all(initializers_), array(all, 5);
     for (const std::int64_t extent : extents) array.add_int64(1, extent);
     array.add_enum(2, type);
     array.add_string(8, made);

@@ -12,7 +12,7 @@ struct philox_key {
   tensor low, high;
 
   explicit philox_key(tensor key);  // ui64
-  philox_key(tensor low, tensor high) : low(low), high(high) {}
+  philox_key(tensor low_word, tensor high_word) : low(low_word), high(high_word) {}
   /// The four words for each counter, whose words c[0] to c[3] are of one type, ui32.
   std::array<tensor, 4> operator()(std::array<tensor, 4> c) const;
   /// philox::fork

@@ -113,11 +113,11 @@ STRATA_FUNCTION tensor graph::operation(const char* name, std::initializer_list<
   return operation(name, std::span<const tensor>(operands.begin(), operands.size()), std::span<const tensor_type>(&result, 1),
                    std::move(attributes), std::move(region))[0];
 }
-STRATA_FUNCTION tensor graph::constant(const std::string& value, tensor_type type) {
-  return operation("constant", {}, type, detail::text_of({"value = dense<", value, "> : ", type.text()}));
+STRATA_FUNCTION tensor graph::constant(const std::string& number, tensor_type type) {
+  return operation("constant", {}, type, detail::text_of({"value = dense<", number, "> : ", type.text()}));
 }
-STRATA_FUNCTION tensor graph::constant(double value, tensor_type type) {
-  return constant(number_text(value, type.of), std::move(type));
+STRATA_FUNCTION tensor graph::constant(double number, tensor_type type) {
+  return constant(number_text(number, type.of), std::move(type));
 }
 
 STRATA_FUNCTION std::string graph::text(std::span<const tensor> results, std::span<const int> donated,

@@ -14,9 +14,9 @@ STRATA_FUNCTION extents program_emission::extents_of(int node) const {
   return out;
 }
 
-STRATA_FUNCTION program_emission::program_emission(const program_code& program, const module_options& options, int replicas)
-    : program(program),
-      options(options),
+STRATA_FUNCTION program_emission::program_emission(const program_code& code, const module_options& how, int replicas)
+    : program(code),
+      options(how),
       step{.in = &in,
            .number = program.number,
            .mixed_bf16 = program.mixed_bf16,

@@ -43,10 +43,10 @@ struct plugin_error : error {
   status code;
   std::string message;  // the plugin's own words
 
-  plugin_error(std::string_view action, std::string_view plugin, status code, std::string message, std::string_view more = "")
-      : error({action, ": the plugin ", plugin, " says (", name_of(code), ", code ", int(code), "): ", message, more}),
-        code(code),
-        message(std::move(message)) {}
+  plugin_error(std::string_view action, std::string_view plugin, status its_code, std::string words, std::string_view more = "")
+      : error({action, ": the plugin ", plugin, " says (", name_of(its_code), ", code ", int(its_code), "): ", words, more}),
+        code(its_code),
+        message(std::move(words)) {}
 };
 
 namespace detail {
