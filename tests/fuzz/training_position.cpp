@@ -19,9 +19,9 @@ std::vector<std::string> seeds() {
 }
 
 void read(std::string_view input) {
-  const detail::texts values = detail::unpacked(input);
+  const detail::named_texts values = detail::unpacked(input);
   fuzz::accepted([&] { fuzz::check(detail::unpacked(detail::packed(values)) == values); });
-  const detail::texts position = detail::texts_of(detail::position_of(values, "the chief"));
+  const detail::named_texts position = detail::texts_of(detail::position_of(values, "the chief"));
   fuzz::accepted([&] { fuzz::check(detail::texts_of(detail::position_of(position, "again")) == position); });
 }
 

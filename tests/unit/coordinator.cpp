@@ -1,13 +1,17 @@
 // needs: grpc protozero
 // The control plane between threads of one process: what it keeps, whom it refuses, and how waiting ends.
 #include <doctest/doctest.h>
+#include <grpcpp/generic/async_generic_service.h>
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <strata/distribute/control/callers.hpp>
 #include <strata/distribute/control/coordinator.hpp>
 #include <strata/distribute/control/coordinator_client.hpp>
+#include <strata/distribute/control/guarded_server.hpp>
 #include <strata/distribute/control/heartbeat.hpp>
 #include <string>
 #include <string_view>

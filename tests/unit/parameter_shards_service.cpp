@@ -3,6 +3,7 @@
 // And a worker whose chief is out of reach.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -12,9 +13,12 @@
 #include <cstring>
 #include <random>
 #include <strata/cpu/engine/host_arithmetic.hpp>
+#include <strata/distribute/control/callers.hpp>
+#include <strata/distribute/control/guarded_server.hpp>
 #include <strata/distribute/parameter_server/parameter_client.hpp>
 #include <strata/distribute/parameter_server/parameter_service.hpp>
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
+#include <strata/distribute/parameter_server/server_session.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
 #include <strata/distribute/tasks/run_tasks.hpp>
 #include <strata/io/file_descriptor.hpp>
@@ -562,7 +566,7 @@ struct fleeting_service : grpc::CallbackGenericService {
 };
 }  // namespace
 
-TEST_CASE("who is told that it waits may throw: the call has ended then") {
+TEST_CASE("a listener of waits may throw: the call has ended before the exception leaves") {
   fleeting_service service;
   const endpoint where = free_endpoint();
   const std::string address = to_string(where);

@@ -2,6 +2,7 @@
 // follows the winners that relu left alive.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <strata/cpu/backend.hpp>
 #include <strata/cpu/convolution/geometry.hpp>
@@ -18,6 +19,7 @@
 #include <strata/cpu/products/image_product.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/max_pool2d.hpp>
+#include <type_traits>
 
 namespace strata {
 

@@ -1,5 +1,7 @@
 // The weight gradient of convolution + relu + max pooling where x has one channel.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <strata/cpu/convolution/pooled_image.hpp>
 #include <strata/cpu/convolution/pooled_masks.hpp>
 #include <strata/cpu/convolution/window_patch.hpp>

@@ -1,5 +1,6 @@
 // The sizes of one sample of a convolution whose outputs are pooled in 2x2 windows.
 #pragma once
+#include <cstddef>
 #include <strata/cpu/products/gemm.hpp>
 
 namespace strata::simd {

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <strata/cpu/convolution/frame.hpp>
 #include <strata/cpu/convolution/pooled_image.hpp>

@@ -1,6 +1,8 @@
 // The direct forward pass of convolution + relu + max pooling: a product whose rows are windows.
 #pragma once
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <strata/cpu/convolution/pooled_image.hpp>
 #include <strata/cpu/convolution/window_maximum.hpp>
 #include <strata/cpu/products/gemm.hpp>

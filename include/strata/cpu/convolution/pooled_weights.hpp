@@ -1,6 +1,7 @@
 // The sparse weight gradient and the bias gradient of convolution + relu + max pooling.
 #pragma once
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <strata/cpu/convolution/pooled_image.hpp>

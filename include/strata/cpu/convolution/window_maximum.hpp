@@ -1,5 +1,7 @@
 // The maximum of a 2x2 window after relu, and its winner.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <strata/cpu/convolution/pooled_masks.hpp>
 #include <strata/cpu/simd/simd.hpp>

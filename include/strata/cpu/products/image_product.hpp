@@ -2,6 +2,7 @@
 // register block is a type, so all layers of a program share a few compiled loops.
 #pragma once
 #include <strata/cpu/products/gemm.hpp>
+#include <strata/cpu/simd/simd.hpp>
 
 namespace strata::simd {
 

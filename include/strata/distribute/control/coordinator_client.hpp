@@ -272,6 +272,16 @@ class coordinator_client final : public key_value_store {
     }
   }
 
+  /// Ends the use of beating_, also when an exception ends the call.
+  struct forgets_beat {
+    coordinator_client& of;
+    const bool beats;
+    ~forgets_beat() {
+      if (!beats) return;
+      const std::lock_guard lock(of.mutex_);
+      of.beating_ = nullptr;
+    }
+  };
   std::pair<grpc::Status, grpc::ByteBuffer> attempt(const char* method, const grpc::ByteBuffer& message,
                                                     clock::time_point deadline) {
     grpc::ClientContext context;
@@ -282,15 +292,12 @@ class coordinator_client final : public key_value_store {
       if (stopped_) return {grpc::Status::CANCELLED, {}};
       beating_ = &context;
     }
+    const forgets_beat ends{*this, beats};
     grpc::ByteBuffer answer;
     const auto [stub, why] = connection_->open(deadline);
     if (stub) was_there_ = true, connected_ = clock::now();
     const grpc::Status status = stub ? detail::unary_call(*stub, context, method, message, answer) : why;
     if (stub && status.error_code() == grpc::StatusCode::UNAVAILABLE) connection_->drop(stub);
-    if (beats) {
-      const std::lock_guard lock(mutex_);
-      beating_ = nullptr;
-    }
     return {status, answer};
   }
   static milliseconds left(clock::time_point deadline) {

@@ -69,7 +69,8 @@ class heartbeat {
     std::string why;
     try {
       why = run();
-    } catch (const std::exception& e) {  // for example an answer that is not understood; out of the thread it ends the program
+    } catch (const std::exception& e) {
+      // For example, an answer is not understood. An exception that leaves the thread ends the program.
       why = e.what();
     }
     ended_at_ = clock::now();

@@ -66,7 +66,7 @@ class server_connection {
       return {stub_, {}};
     } catch (const not_admitted& e) {
       why_ = {grpc::StatusCode::UNAUTHENTICATED, e.what()};
-    } catch (const std::exception& e) {  // also of the system, which may start no thread for a relay
+    } catch (const std::exception& e) {  // also std::system_error, where the system starts no thread for a relay
       why_ = {grpc::StatusCode::UNAVAILABLE, e.what()};
     }
     const auto now = clock::now();

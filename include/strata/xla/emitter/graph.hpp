@@ -61,7 +61,7 @@ class graph {
                                 std::string attributes = {}, std::string region = {});
   tensor constant(double number, tensor_type type);
   /// A constant as it is written in the text, such as `[1.0, 2.0]`.
-  tensor constant(const std::string& number, tensor_type type);
+  tensor constant(const std::string& written, tensor_type type);
   const tensor_type& type(tensor t) const { return values_[std::size_t(t.id_)].type; }
 
   /// The function @main from the arguments to these results. arguments: in the order in which they were made; donated: for each

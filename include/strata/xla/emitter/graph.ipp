@@ -113,8 +113,8 @@ STRATA_FUNCTION tensor graph::operation(const char* name, std::initializer_list<
   return operation(name, std::span<const tensor>(operands.begin(), operands.size()), std::span<const tensor_type>(&result, 1),
                    std::move(attributes), std::move(region))[0];
 }
-STRATA_FUNCTION tensor graph::constant(const std::string& number, tensor_type type) {
-  return operation("constant", {}, type, detail::text_of({"value = dense<", number, "> : ", type.text()}));
+STRATA_FUNCTION tensor graph::constant(const std::string& written, tensor_type type) {
+  return operation("constant", {}, type, detail::text_of({"value = dense<", written, "> : ", type.text()}));
 }
 STRATA_FUNCTION tensor graph::constant(double number, tensor_type type) {
   return constant(number_text(number, type.of), std::move(type));

@@ -31,7 +31,7 @@ struct program_code {
 /// A module of a program as it is written.
 class program_emission {
  public:
-  program_emission(const program_code& program, const module_options& options, int replicas);
+  program_emission(const program_code& code, const module_options& how, int replicas);
   program_emission(const program_emission&) = delete;
 
   tensor add_argument(argument what);

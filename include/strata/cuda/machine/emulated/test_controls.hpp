@@ -19,8 +19,8 @@ inline void lose_device(int device, long after = 0) { detail::machine_state::the
 /// Makes the next capture, on any device, throw strata::error.
 inline void fail_next_capture() { detail::machine_state::the().fail_next_capture(); }
 /// Begins to count the bytes that kernels and copies read and write, see work_counts. For each kernel or copy, a page of 4,096
-/// bytes that it reads counts once, and a page that it writes counts once, however often it does so. emulate_devices ends the
-/// counting. Throws strata::error if a trainer or a buffer has memory of a device.
+/// bytes that it reads before it writes to it counts once, and a page that it writes counts once, however often it does so.
+/// emulate_devices ends the counting. Throws strata::error if a trainer or a buffer has memory of a device.
 inline void count_bytes() { detail::machine_state::the().count_bytes(); }
 /// Chooses the order in which queues work: the same seed gives the same order. Without a call, the seed is the number in the
 /// environment variable STRATA_EMULATION_SEED, or 1.

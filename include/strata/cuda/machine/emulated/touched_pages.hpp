@@ -37,7 +37,7 @@ class touched_pages {
     if (!now_ || !now_->open(static_cast<std::byte*>(info->si_addr), is_write(context))) ::sigaction(number, &before_, nullptr);
   }
   /// Counts an access and opens the page for it; the program repeats the access when the handler returns. Returns false if the
-  /// address lies in no range, or if its page was open.
+  /// address lies in no range, or if its page was already open for writing.
   bool open(const std::byte* at, bool writes) {
     for (std::size_t r = 0; r < ranges_.size(); ++r) {
       range& in = ranges_[r];
