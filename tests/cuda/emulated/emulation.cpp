@@ -105,8 +105,26 @@ TEST_CASE("out of memory: what was asked for, what is free; freed memory is used
         "gpu(1): out of memory: 1048576 bytes are needed, 524288 of 1048576 are free");
   CHECK_THROWS_AS((void)on.allocate<float>(1 << 18), out_of_device_memory);
   half = {};
+  CHECK_THROWS_AS((void)machine::allocate(1, std::numeric_limits<std::size_t>::max()), out_of_device_memory);
   const auto all = on.allocate<float>(1 << 18);
   CHECK(all.size() == 1 << 18);
+#endif
+}
+
+TEST_CASE("bytes that cannot be counted, because memory is in use, do not disturb the work") {
+#if !defined(__CUDACC__)
+  machine::emulate_devices(1, 1 << 20);
+  const cuda_device on(0);
+  const machine::queue q = on.make_queue();
+  const auto memory = on.allocate<float>(100);
+  CHECK(error_of([] { machine::count_bytes(); }) ==
+        "count_bytes: a trainer or a buffer already has memory of an emulated device");
+  const std::vector<float> sent(100, 2.f);
+  std::vector<float> read(100);
+  on.copy_to_device(q, std::span(sent), memory.data());
+  on.copy_to_host(q, static_cast<const float*>(memory.data()), std::span(read));
+  on.wait(q);
+  CHECK(read == sent);
 #endif
 }
 

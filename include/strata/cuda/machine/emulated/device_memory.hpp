@@ -55,6 +55,7 @@ class device_memory {
   }
   /// Returns the address of `bytes` bytes that are not zeroed, or null if no free range is large enough.
   void* allocate(std::size_t bytes) {
+    if (bytes > capacity_) return nullptr;  // also where the sum in taken_for would overflow
     const std::size_t size = taken_for(bytes);
     const auto hole = std::ranges::find_if(holes_, [&](const auto& each) { return each.second >= size; });
     if (hole == holes_.end()) return nullptr;

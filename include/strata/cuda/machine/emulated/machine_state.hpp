@@ -64,9 +64,10 @@ class machine_state {
   /// See machine::count_bytes. Throws strata::error if memory of a device is in use.
   void count_bytes() {
     const auto locked = lock();
+    for (const auto& each : memories_)
+      if (each->is_used()) throw_error("count_bytes: a trainer or a buffer already has memory of an emulated device");
     pages_ = std::make_unique<touched_pages>();
     for (const auto& each : memories_) {
-      if (each->is_used()) throw_error("count_bytes: a trainer or a buffer already has memory of an emulated device");
       each->begin_arrays_at_pages();
       pages_->add(each->begin(), each->capacity());
     }
