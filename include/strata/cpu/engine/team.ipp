@@ -45,7 +45,8 @@ STRATA_STEP_FUNCTION void thread_team::work(int thread) {
     }
     if (waits) phase_.wait(seen, std::memory_order_acquire);  // waking a thread costs the caller a system call
     seen = phase_.load(std::memory_order_acquire);
-    if (stop_.load(std::memory_order_relaxed)) return;  // after the phase, which end() raises last: else a stop may be missed
+    // Read after the phase, which end() raises last. Read before it, a stop could be missed.
+    if (stop_.load(std::memory_order_relaxed)) return;
     help(thread, seen);
   }
 }
@@ -86,7 +87,7 @@ STRATA_FUNCTION void thread_team::end() {
   for (int thread = 0; thread < size_; ++thread)
     shares_[std::size_t(thread)].left.store(tickets::of(phase, share_begin(count, thread), share_begin(count, thread + 1)),
                                             std::memory_order_release);
-  // Not stored, see progress_counter::raise: tasks may wait for each other, so that each needs a thread of its own.
+  // A read-modify-write, see progress_counter::raise. Tasks may wait for each other, so no thread may sleep through the phase.
   phase_.exchange(phase, std::memory_order_release);
   phase_.notify_all();
   help(0, phase);

@@ -98,7 +98,7 @@ STRATA_INLINE inline void accumulate_row(vec<T> (&sum)[R][V], const T* const (&a
     w[v] = load_last_lanes<Whole>(v + 1 == V, b + v * lanes<T>, last);
     keep(w[v]);
   }
-  // With a loop, g++ 12 takes an index for the rows instead of pointers: up to 4 % slower in short runs.
+  // In a loop, g++ 12 addresses the rows by an index instead of pointers, which is up to 4 % slower for short runs.
   unroll<R>([&](auto r) STRATA_INLINE {
     vec<T> x = broadcast(a[r][at]);
     if constexpr (V > 1) keep(x);

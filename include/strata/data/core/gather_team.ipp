@@ -5,7 +5,8 @@ namespace strata::data::detail {
 
 STRATA_FUNCTION gather_team::~gather_team() {
   stops_.store(true, std::memory_order_relaxed);
-  members_.exchange(std::numeric_limits<int>::max(), std::memory_order_release);  // not stored, see progress_counter::raise
+  // A read-modify-write, see progress_counter::raise.
+  members_.exchange(std::numeric_limits<int>::max(), std::memory_order_release);
   members_.notify_all();
   phase_.fetch_add(1, std::memory_order_release);
   phase_.notify_all();
@@ -42,7 +43,8 @@ STRATA_STEP_FUNCTION void gather_team::work(int rank) {
          members = members_.load(std::memory_order_acquire))
       members_.wait(members, std::memory_order_acquire);
     seen = phase_.load(std::memory_order_acquire);
-    if (stops_.load(std::memory_order_relaxed)) return;  // after the phase, which the destructor raises last: else it is missed
+    // Read after the phase, which the destructor raises last. Read before it, a stop could be missed.
+    if (stops_.load(std::memory_order_relaxed)) return;
   }
 }
 

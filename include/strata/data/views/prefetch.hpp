@@ -206,8 +206,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
           if (writing == buffers) writing = 0;
         }
         s.next = writing;
-        ++made;
-        made_.fetch_add(1, std::memory_order_release);  // not stored, see progress_counter::raise
+        made = made_.fetch_add(1, std::memory_order_release) + 1;  // a read-modify-write, see progress_counter::raise
         made_.notify_one();
       }
     }

@@ -272,7 +272,7 @@ class coordinator_client final : public key_value_store {
     }
   }
 
-  /// Ends the use of beating_, also when an exception ends the call.
+  /// Clears beating_ when the call has ended, also if it ended by an exception.
   struct forgets_beat {
     coordinator_client& of;
     const bool beats;
