@@ -37,15 +37,16 @@ def check_program(source, architectures, arguments, least_kernels, what):
 
 
 check_program("trains.cu", (80, 90, 100), [], 30, "training programs for sm_80, sm_90 and sm_100")
-with tempfile.TemporaryDirectory() as folder:
-    command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=sm_90", "-ptx", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-diag-suppress=186",
-               "-x", "cu", ROOT / "tests/cuda/emulated/kernels.cpp", "-o", f"{folder}/kernels.ptx"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    check(done.returncode == 0, "nvcc compiles the tests of all kernels", done.stdout + done.stderr)
-    # What nvcc makes of code that needs the address of an object of the host, without a warning.
-    entries = pathlib.Path(f"{folder}/kernels.ptx").read_text().split(".entry ")[1:] if done.returncode == 0 else []
-    traps = [entry.partition("(")[0] for entry in entries if re.search(r"^\s*trap;", entry, re.MULTILINE)]
-    check(len(entries) > 250 and not traps, f"none of {len(entries)} kernels stops with a trap", "\n".join(traps))
+for tests, least_kernels in (("kernels", 250), ("losses", 250)):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=sm_90", "-ptx", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-diag-suppress=186",
+                   "-x", "cu", ROOT / f"tests/cuda/emulated/{tests}.cpp", "-o", f"{folder}/{tests}.ptx"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        check(done.returncode == 0, f"nvcc compiles the tests of all {tests}", done.stdout + done.stderr)
+        # What nvcc makes of code that needs the address of an object of the host, without a warning.
+        entries = pathlib.Path(f"{folder}/{tests}.ptx").read_text().split(".entry ")[1:] if done.returncode == 0 else []
+        traps = [entry.partition("(")[0] for entry in entries if re.search(r"^\s*trap;", entry, re.MULTILINE)]
+        check(len(entries) > least_kernels and not traps, f"none of {len(entries)} kernels stops with a trap", "\n".join(traps))
 done = subprocess.run([nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=sm_90", "-ptx", f"-I{ROOT}/include", ROOT / "tests/cuda/steps.cu",
                        "-o", os.devnull], capture_output=True, text=True)
 check(done.returncode == 0, "nvcc compiles train_step on the CPU", done.stdout + done.stderr)

@@ -33,6 +33,7 @@ template <class T>
 struct softmax_sum {
   T largest, sum{};
 
+  constexpr softmax_sum(T largest_logit, T sum_of_exponentials) : largest(largest_logit), sum(sum_of_exponentials) {}
   constexpr explicit softmax_sum(std::span<const T> logits) : largest(logits[0]) {
     for (T z : logits) largest = z > largest ? z : largest;
     for (T z : logits) sum += std::exp(z - largest);

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "unit/larger.hpp"
+
 namespace strata::test {
 
 /// Devices for a test, unless it runs on real ones.
@@ -33,14 +35,13 @@ inline std::vector<double> numbers(std::uint64_t stream, std::size_t count) {
   return all;
 }
 
-/// The largest difference, relative to the largest expected number.
+/// The largest difference, relative to the largest expected number; nan if any is nan.
 template <class T>
 double difference(const std::vector<T>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   double most = 0, size = 1e-30;
   for (std::size_t i = 0; i < b.size(); ++i) {
-    const double d = std::abs(double(a[i]) - b[i]);
-    most = d <= most ? most : d;  // a NaN gets through
+    most = larger(most, std::abs(double(a[i]) - b[i]));
     size = std::max(size, std::abs(b[i]));
   }
   return most / size;

@@ -31,9 +31,20 @@ struct metrics_of_output {
       return row(targets, n);
   }
 
-  constexpr void measure([[maybe_unused]] long n, [[maybe_unused]] double* sums) const {
+  template <class Row>
+  STRATA_DEVICE void measure(const Row& by, [[maybe_unused]] long n, [[maybe_unused]] double* sums) const {
+    constexpr bool finds_place = is_long_row(int(N)) && (strata::detail::measures_places<M> || ...);
+    [[maybe_unused]] place_of_class place;
+    if constexpr (finds_place) place = place_of(by, row(predictions, n), class_of(by, n));
     [[maybe_unused]] const auto next = [&]<class One>(std::type_identity<One>) {
-      if constexpr (!strata::detail::adds_several<One>) *sums++ += double(One::measure(row(predictions, n), truth(n)));
+      if constexpr (strata::detail::adds_several<One>)
+        return;
+      else if constexpr (finds_place && strata::detail::measures_places<One>)
+        *sums++ += double(One::measure_place(place));
+      else if constexpr (is_loss_of_elements<One>)
+        *sums++ += double(value_of_elements<One, int(N)>(by, predictions + n * N, targets + n * N));
+      else
+        *sums++ += by.is_first() ? double(One::measure(row(predictions, n), truth(n))) : 0;
     };
     (next(std::type_identity<M>{}), ...);
   }
@@ -57,6 +68,25 @@ struct metrics_of_output {
       at += size;
     };
     (next(std::type_identity<M>{}), ...);
+  }
+
+ private:
+  /// The class of sample n: of dense labels, the first of the largest ones.
+  template <class Row>
+  STRATA_DEVICE int class_of(const Row& by, long n) const {
+    if constexpr (Loss::labels == label_kind::sparse) {
+      return labels[n];
+    } else {
+      const T* const of = targets + n * N;
+      const T largest = by.largest(row(targets, n));
+      return by.first_where(int(N), [&](int i) { return of[i] == largest; });
+    }
+  }
+  template <class Row>
+  static STRATA_DEVICE place_of_class place_of(const Row& by, std::span<const T> predictions, int label) {
+    const auto at = [&](int i) { return predictions[std::size_t(i)]; };
+    return {by.template sum<long>(int(N), [&](int i) { return long{at(i) > at(label)}; }),
+            by.template sum<long>(label, [&](int i) { return long{!(at(i) < at(label))}; })};
   }
 };
 

@@ -1,12 +1,13 @@
-// Losses on a GPU: one kernel for all, and joint kernels that compute from the logits before softmax or sigmoid. Loss and metrics
-// of a leaf are added up by one block, the gradient of a sample is computed by one thread. A small dense layer before softmax and
-// a crossentropy is one kernel with them, forward and backward.
+// Losses on a GPU: one kernel for all, and joint kernels that compute from the logits before softmax or sigmoid. A small dense
+// layer before softmax and a crossentropy is one kernel with them, forward and backward.
 // needs: boost_context
 #pragma once
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/loss.hpp>
 #include <strata/cuda/kernels/dense.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/kernels/loss_rows.hpp>
+#include <strata/losses/element_wise.hpp>
 #include <strata/reference/losses.hpp>
 #include <type_traits>
 
@@ -14,144 +15,139 @@ namespace strata {
 
 namespace machine {
 
-/// y of each sample, without a loss.
-template <class Loss>
-struct predict_rows {
-  Loss loss;
-  constexpr void operator()(long n) const { loss.predict(n); }
-};
+/// Whether a loss is a crossentropy of classes that takes the softmax of its predictions.
+template <class L>
+inline constexpr bool is_crossentropy_of_logits = false;
+template <class... Options>
+inline constexpr bool is_crossentropy_of_logits<sparse_categorical_crossentropy<Options...>> =
+    sparse_categorical_crossentropy<Options...>::settings.from_logits;
+template <class... Options>
+inline constexpr bool is_crossentropy_of_logits<categorical_crossentropy<Options...>> =
+    categorical_crossentropy<Options...>::settings.from_logits;
 
-/// The metrics that a kernel computes along with a loss: none. cuda/engine/metrics.hpp has those of a program.
-struct no_metrics {
-  /// How many metrics are means over samples.
-  static constexpr int means = 0;
-  /// Adds what each of them says of sample n, whose prediction has been stored, to sums[0], sums[1]...
-  constexpr void measure(long, double*) const {}
-  /// Stores these sums, over `count` samples.
-  constexpr void store(long /*leaf*/, long /*count*/, const double*) const {}
-  /// Metrics that are no means: one thread adds up the samples [begin, begin + count), and stores the result.
-  static constexpr bool has_others = false;
-  constexpr void store_others(long /*leaf*/, long /*begin*/, long /*count*/) const {}
-};
+/// Whether the loss of a sample is a sum or a mean over its elements, each of which can be computed by itself.
+template <class L>
+inline constexpr bool is_loss_of_elements =
+    loss_function<L> && (std::is_base_of_v<strata::detail::any_element_wise, L> || requires { requires L::is_mean_of_elements; });
 
-/// Where (sum, count) of the loss and the metrics of each leaf go: a call has all samples of its leaves.
-template <class Metrics>
-struct sums_of_leaves {
-  using totals = double[1 + Metrics::means];
-  double* loss;
-  long stride;
-  Metrics metrics;
-
-  /// All threads of a block call it, each with its own part of the sums.
-  template <int Threads>
-  STRATA_DEVICE void store(const lane& l, double (&part)[Threads], long leaf, long begin, long count, totals& mine) const {
-    for (double& each : mine) each = sum_of_block(l, part, each);
-    if (l.thread() != 0) return;
-    loss[leaf * stride] = mine[0];
-    loss[leaf * stride + 1] = double(count);
-    metrics.store(leaf, count, mine + 1);
-    if constexpr (Metrics::has_others) metrics.store_others(leaf, begin, count);
-  }
-};
-
-/// Loss: `predict(n)` stores y of a sample, `value(n)` is its loss, weighted.
-template <class Loss, class Metrics>
-struct loss_and_metrics {
-  static constexpr int threads = 128;
-  struct shared {
-    double part[threads];
-  };
-  Loss loss;
-  rows_of_leaves rows;
-  sums_of_leaves<Metrics> to;
-
-  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
-    const long leaf = l.block(), begin = rows.begin(leaf), size = rows.size(leaf);
-    typename sums_of_leaves<Metrics>::totals sums = {};
-    for (long n = begin + l.thread(); n < begin + size; n += threads) {
-      const auto value = loss.value(n);  // first: y may be where x is
-      loss.predict(n);
-      sums[0] += double(strata::detail::rounded(value));
-      to.metrics.measure(n, sums + 1);
-    }
-    to.store(l, memory.part, leaf, begin, size, sums);
-  }
-};
-
-template <class Loss>
-struct loss_gradient {
-  Loss loss;
-  gradient_place<typename Loss::T> dx;
-  constexpr void operator()(long n) const { loss.gradient(n, dx); }
-};
-
-template <class Loss, class T, class Metrics>
-void compute_loss(const queue& q, const operands<T>& o, const Loss& loss, const Metrics& metrics) {
-  const auto rows = rows_of_leaves::of(o);
-  if (o.loss)
-    machine::launch(q, rows.leaves, loss_and_metrics<Loss, Metrics>{loss, rows, {o.loss, o.leaves.sums_stride, metrics}});
+/// What the sum over its elements is divided by.
+template <class L, class T>
+constexpr T divisor_of_elements(int count) {
+  if constexpr (std::is_base_of_v<strata::detail::any_element_wise, L>)
+    return L::template divisor<T>(std::size_t(count));
   else
-    for_each_index(q, o.count, predict_rows<Loss>{loss});
+    return T(count);
 }
-template <class Loss, class T>
-void compute_loss_gradient(const queue& q, const operands<T>& o, const Loss& loss) {
-  const auto dx = gradient_place<T>::of_input(o, 0);
-  if (dx.is_wanted()) for_each_index(q, o.count, loss_gradient<Loss>{loss, dx});
+
+/// The value of such a loss for a sample of N elements.
+template <class L, int N, class T, class Row>
+STRATA_DEVICE T value_of_elements(const Row& row, const T* prediction, const T* truth) {
+  const T sum = row.template sum<T>(
+      N, [&](int i) { return L::value(std::span<const T>(prediction + i, 1), std::span<const T>(truth + i, 1)); });
+  return sum / divisor_of_elements<L, T>(N);
 }
 
 /// y = x.
 template <class L, class V, int N>
 struct any_loss {
   using T = V;
+  static constexpr int row_size = N;
   operands<T> o;
 
-  static constexpr std::span<const T> row(const T* rows, long n) { return {rows + n * N, std::size_t(N)}; }
-  constexpr void predict(long n) const {
-    for (int i = 0; i < N; ++i) o.y[n * N + i] = o.x[0][n * N + i];
+  static constexpr std::span<const T> row_of(const T* rows, long n) { return {rows + n * N, std::size_t(N)}; }
+  static constexpr std::span<const T> only(const T& element) { return {&element, 1}; }
+
+  template <class Row>
+  STRATA_DEVICE T forward(const Row& row, long n) const {
+    const T* const x = o.x[0] + n * N;
+    T value{};
+    if (o.loss) {
+      if constexpr (is_loss_of_elements<L>)
+        value = value_of_elements<L, N>(row, x, o.targets + n * N);
+      else if (row.is_first())
+        value = L::value(row_of(o.x[0], n), strata::detail::truth_of<L>(o, int(n), N));
+      value *= strata::detail::weight_of(o, int(n));
+    }
+    row.for_each(N, [&](int i) { o.y[n * N + i] = x[i]; });
+    return value;
   }
-  constexpr T value(long n) const {
-    return L::value(row(o.x[0], n), strata::detail::truth_of<L>(o, int(n), N)) * strata::detail::weight_of(o, int(n));
-  }
-  constexpr void gradient(long n, gradient_place<T> dx) const {
-    T* const own = o.scratch + n * N;
-    L::gradient(row(o.y, n), strata::detail::truth_of<L>(o, int(n), N), std::span<T>(own, std::size_t(N)));
-    for (int i = 0; i < N; ++i) dx.store(n * N + i, own[i] * strata::detail::weight_of(o, int(n)));
+  template <class Row>
+  STRATA_DEVICE void gradient(const Row& row, long n, gradient_place<T> dx) const {
+    const T weight = strata::detail::weight_of(o, int(n));
+    if constexpr (is_loss_of_elements<L>) {
+      row.for_each(N, [&](int i) {
+        T slope;
+        L::gradient(only(o.y[n * N + i]), only(o.targets[n * N + i]), std::span<T>(&slope, 1));
+        dx.store(n * N + i, slope / divisor_of_elements<L, T>(N) * weight);
+      });
+    } else {
+      T* const own = o.scratch + n * N;
+      if (row.is_first())
+        L::gradient(row_of(o.y, n), strata::detail::truth_of<L>(o, int(n), N), std::span<T>(own, std::size_t(N)));
+      row.wait_for_all();
+      row.for_each(N, [&](int i) { dx.store(n * N + i, own[i] * weight); });
+    }
   }
 };
 
-/// y = softmax(x). dx = y * sum(truth) - truth, which stays exact where a probability rounds to 0 or 1, so nothing is clamped.
-template <class L, class V, int N>
+/// A crossentropy of classes of p = softmax(x). y = p or, where the network ends with logits, y = x. dx = p * sum(truth) - truth,
+/// which stays exact where a probability rounds to 0 or 1, so nothing is clamped.
+template <class L, class V, int N, bool KeepsLogits = false>
 struct loss_of_softmax {
   using T = V;
+  static constexpr int row_size = N;
+  static constexpr bool is_sparse = L::labels == label_kind::sparse;
   operands<T> o;
 
-  constexpr strata::detail::softmax_sum<T> sum(long n) const {
-    return strata::detail::softmax_sum<T>(std::span<const T>(o.x[0] + n * N, std::size_t(N)));
+  template <class Row>
+  static STRATA_DEVICE strata::detail::softmax_sum<T> softmax_of(const Row& row, const T* logits) {
+    const T largest = row.largest(std::span<const T>(logits, std::size_t(N)));
+    return {largest, row.template sum<T>(N, [&](int i) { return std::exp(logits[i] - largest); })};
   }
   constexpr auto target(long n) const {
-    if constexpr (L::labels == label_kind::sparse)
+    if constexpr (is_sparse)
       return strata::detail::one_hot<T>(o.labels[n]);
     else
       return L::target(strata::detail::truth_of<L>(o, int(n), N));
   }
-  constexpr void predict(long n) const {
-    const auto s = sum(n);
-    for (int i = 0; i < N; ++i) o.y[n * N + i] = s.probability(o.x[0][n * N + i]);
-  }
-  constexpr T value(long n) const {
-    const auto s = sum(n);
-    const auto truth = target(n);
+
+  template <class Row>
+  STRATA_DEVICE T forward(const Row& row, long n) const {
+    const T* const x = o.x[0] + n * N;
+    T* const y = o.y + n * N;
     T loss{};
-    for (int i = 0; i < N; ++i)
-      if (const T t = truth(std::size_t(i)); t != 0) loss += t * s.negative_log_probability(o.x[0][n * N + i]);
-    return loss * strata::detail::weight_of(o, int(n));
+    if (o.loss || !KeepsLogits) {
+      const T logit = is_sparse && o.loss ? x[o.labels[n]] : T{};  // before y, which may be where x is
+      const auto softmax = softmax_of(row, x);
+      if constexpr (is_sparse) {
+        if (o.loss) loss = softmax.negative_log_probability(logit);
+      } else if (o.loss) {
+        const auto truth = target(n);
+        loss = row.template sum<T>(N, [&](int i) {
+          const T t = truth(std::size_t(i));
+          return t != 0 ? t * softmax.negative_log_probability(x[i]) : T{};
+        });
+      }
+      if constexpr (!KeepsLogits) row.for_each(N, [&](int i) { y[i] = softmax.probability(x[i]); });
+    }
+    if constexpr (KeepsLogits) row.for_each(N, [&](int i) { y[i] = x[i]; });
+    return o.loss ? loss * strata::detail::weight_of(o, int(n)) : loss;
   }
-  constexpr void gradient(long n, gradient_place<T> dx) const {
+  template <class Row>
+  STRATA_DEVICE void gradient(const Row& row, long n, gradient_place<T> dx) const {
+    const T* const y = o.y + n * N;
     const auto truth = target(n);
-    T all{};
-    for (int i = 0; i < N; ++i) all += truth(std::size_t(i));
     const T weight = strata::detail::weight_of(o, int(n));
-    for (int i = 0; i < N; ++i) dx.store(n * N + i, (o.y[n * N + i] * all - truth(std::size_t(i))) * weight);
+    const T all = is_sparse ? T(1) : row.template sum<T>(N, [&](int i) { return truth(std::size_t(i)); });
+    const auto store = [&](const auto& probability) {
+      row.for_each(N, [&](int i) { dx.store(n * N + i, (probability(i) * all - truth(std::size_t(i))) * weight); });
+    };
+    if constexpr (KeepsLogits) {
+      const auto softmax = softmax_of(row, y);
+      store([&](int i) { return softmax.probability(y[i]); });
+    } else {
+      store([&](int i) { return y[i]; });
+    }
   }
 };
 
@@ -159,19 +155,23 @@ struct loss_of_softmax {
 template <class L, class V, int N>
 struct loss_of_sigmoid {
   using T = V;
+  static constexpr int row_size = N;
   operands<T> o;
 
-  constexpr void predict(long n) const {
-    for (int i = 0; i < N; ++i) o.y[n * N + i] = L::sigmoid_of(o.x[0][n * N + i]);
-  }
-  constexpr T value(long n) const {
+  template <class Row>
+  STRATA_DEVICE T forward(const Row& row, long n) const {
+    const T* const x = o.x[0] + n * N;
     T loss{};
-    for (int i = 0; i < N; ++i) loss += L::value_of_logit(o.x[0][n * N + i], L::target(o.targets[n * N + i]));
-    return loss / T(N) * strata::detail::weight_of(o, int(n));
+    if (o.loss)
+      loss = row.template sum<T>(N, [&](int i) { return L::value_of_logit(x[i], L::target(o.targets[n * N + i])); }) / T(N) *
+             strata::detail::weight_of(o, int(n));
+    row.for_each(N, [&](int i) { o.y[n * N + i] = L::sigmoid_of(x[i]); });
+    return loss;
   }
-  constexpr void gradient(long n, gradient_place<T> dx) const {
-    for (int i = 0; i < N; ++i)
-      dx.store(n * N + i, (o.y[n * N + i] - L::target(o.targets[n * N + i])) * (strata::detail::weight_of(o, int(n)) / T(N)));
+  template <class Row>
+  STRATA_DEVICE void gradient(const Row& row, long n, gradient_place<T> dx) const {
+    const T weight = strata::detail::weight_of(o, int(n)) / T(N);
+    row.for_each(N, [&](int i) { dx.store(n * N + i, (o.y[n * N + i] - L::target(o.targets[n * N + i])) * weight); });
   }
 };
 
@@ -226,7 +226,7 @@ struct dense_softmax_loss {
           o.y[n * N + j] = p;
           logits[j] = (p - T(o.labels[n] == j)) * weight;
         }
-        to.metrics.measure(n, sums + 1);
+        to.metrics.measure(row_by_thread{}, n, sums + 1);
       }
       l.barrier();
       for (int i = l.thread(); dx.is_wanted() && i < count * K; i += threads) {
@@ -258,6 +258,7 @@ struct dense_loss_kernel : kernel_defaults {
   /// Beyond that, and for larger leaves, more blocks are faster.
   static constexpr bool is_small = long{K} * N <= 4096 && N <= 64;
   static constexpr long most_rows = 256;
+  static constexpr int scratch_per_sample = scratch_of_row<T>(N);
   template <class Otherwise>
   using tile = std::conditional_t<is_small, product_tile<64, 64>, Otherwise>;
 
@@ -291,6 +292,7 @@ template <class Loss, class P>
 struct loss_kernel : kernel_defaults {
   using T = typename P::value_type;
   static constexpr bool reads_input = false, reads_output = true;
+  static constexpr int scratch_per_sample = scratch_of_row<T>(Loss::row_size);
 
   static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
   template <class Metrics>
@@ -305,8 +307,13 @@ struct loss_kernel : kernel_defaults {
 /// x, y: (count, shape of the predictions). targets: the same shape; labels: (count).
 template <loss_function L, class P, shape In>
 struct kernel<cuda, L, P, In> : machine::loss_kernel<machine::any_loss<L, typename P::value_type, In.size()>, P> {
-  static constexpr int scratch_per_sample = In.size();
+  static constexpr int scratch_per_sample =
+      std::max(machine::is_loss_of_elements<L> ? 0 : In.size(), machine::scratch_of_row<typename P::value_type>(In.size()));
 };
+
+template <loss_function L, class P, shape In>
+  requires machine::is_crossentropy_of_logits<L>
+struct kernel<cuda, L, P, In> : machine::loss_kernel<machine::loss_of_softmax<L, typename P::value_type, In.size(), true>, P> {};
 
 template <class L, class P, shape In>
   requires detail::takes_softmax<L> && (In.rank() == 1)

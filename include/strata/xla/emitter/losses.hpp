@@ -148,14 +148,6 @@ template <loss_function L>
   requires(L::is_mean_of_elements && !std::is_base_of_v<detail::any_element_wise, L>)
 struct loss_emission<L> : detail::mean_of_elements<L> {};
 
-template <>
-struct loss_emission<mean_squared_error> : detail::mean_of_elements<mean_squared_error> {};
-template <>
-struct loss_emission<mean_absolute_error> : detail::mean_of_elements<mean_absolute_error> {};
-template <decimal Delta>
-struct loss_emission<huber<Delta>> : detail::mean_of_elements<huber<Delta>> {};
-template <class... Options>
-struct loss_emission<binary_crossentropy<Options...>> : detail::mean_of_elements<binary_crossentropy<Options...>> {};
 /// From the logits before the sigmoid.
 template <class... Options>
   requires(!binary_crossentropy<Options...>::settings.from_logits)

@@ -1,0 +1,148 @@
+// Computes losses row by row. Short rows are computed by one thread each, and one block adds up those of a leaf. Long rows are
+// computed by one block each, whose threads read neighbouring numbers, and another kernel adds up their losses.
+// needs: boost_context
+#pragma once
+#include <algorithm>
+#include <strata/base/rounded.hpp>
+#include <strata/cuda/kernels/loss_sums.hpp>
+#include <strata/cuda/kernels/row_threads.hpp>
+
+namespace strata::machine {
+
+/// Whether a row of N predictions is long: one thread would read it number by number, at addresses far from those of others.
+constexpr bool is_long_row(int N) { return N > 64; }
+
+/// Elements of scratch memory for each sample: the losses and metrics of long rows, up to `most_sums_of_row` numbers.
+inline constexpr int most_sums_of_row = 8;
+template <class T>
+constexpr int scratch_of_row(int N) {
+  return is_long_row(N) ? most_sums_of_row * int(sizeof(double) / sizeof(T)) : 0;
+}
+
+/// y of each sample, without a loss.
+template <class Loss>
+struct predict_short_rows {
+  Loss loss;
+  STRATA_DEVICE void operator()(long n) const { loss.forward(row_by_thread{}, n); }
+};
+template <class Loss>
+struct predict_long_rows {
+  static constexpr int threads = threads_for_row(Loss::row_size);
+  using row = row_by_block<typename Loss::T, threads>;
+  using shared = typename row::memory;
+  Loss loss;
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const { loss.forward(row(l, memory), l.block()); }
+};
+
+/// y of each sample, and the sums of each leaf, of which a block computes one.
+template <class Loss, class Metrics>
+struct loss_of_short_rows {
+  static constexpr int threads = 128;
+  struct shared {
+    double part[threads];
+  };
+  Loss loss;
+  rows_of_leaves rows;
+  sums_of_leaves<Metrics> to;
+
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const long leaf = l.block(), begin = rows.begin(leaf), size = rows.size(leaf);
+    typename sums_of_leaves<Metrics>::totals sums = {};
+    for (long n = begin + l.thread(); n < begin + size; n += threads) {
+      sums[0] += double(strata::detail::rounded(loss.forward(row_by_thread{}, n)));
+      to.metrics.measure(row_by_thread{}, n, sums + 1);
+    }
+    to.store(l, memory.part, leaf, begin, size, sums);
+  }
+};
+
+/// y of each sample, its loss and its metrics.
+template <class Loss, class Metrics>
+struct loss_of_long_rows {
+  static constexpr int threads = threads_for_row(Loss::row_size), size = sums_of_leaves<Metrics>::size;
+  using row = row_by_block<typename Loss::T, threads>;
+  using shared = typename row::memory;
+  Loss loss;
+  Metrics metrics;
+  double* to;  // (sample, size)
+
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const row by(l, memory);
+    const long n = l.block();
+    double sums[size] = {double(strata::detail::rounded(loss.forward(by, n)))};
+    by.wait_for_all();  // for the predictions that other threads have stored
+    metrics.measure(by, n, sums + 1);
+    if (!by.is_first()) return;
+    for (int i = 0; i < size; ++i) to[n * size + i] = sums[i];
+  }
+};
+template <class Metrics>
+struct add_long_rows {
+  static constexpr int threads = 128, size = sums_of_leaves<Metrics>::size;
+  struct shared {
+    double part[threads];
+  };
+  const double* from;  // (sample, size)
+  rows_of_leaves rows;
+  sums_of_leaves<Metrics> to;
+
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const long leaf = l.block(), begin = rows.begin(leaf), count = rows.size(leaf);
+    typename sums_of_leaves<Metrics>::totals sums = {};
+    for (long n = begin + l.thread(); n < begin + count; n += threads)
+      for (int i = 0; i < size; ++i) sums[i] += from[n * size + i];
+    to.store(l, memory.part, leaf, begin, count, sums);
+  }
+};
+
+template <class Loss>
+struct gradient_of_short_rows {
+  Loss loss;
+  gradient_place<typename Loss::T> dx;
+  STRATA_DEVICE void operator()(long n) const { loss.gradient(row_by_thread{}, n, dx); }
+};
+template <class Loss>
+struct gradient_of_long_rows {
+  static constexpr int threads = threads_for_row(Loss::row_size);
+  using row = row_by_block<typename Loss::T, threads>;
+  using shared = typename row::memory;
+  Loss loss;
+  gradient_place<typename Loss::T> dx;
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const { loss.gradient(row(l, memory), l.block(), dx); }
+};
+
+/// y and, unless o.loss is null, the sums of the leaves. Members of Loss:
+///   `T`, `row_size`              the type of a number, and how many a sample has
+///   `forward(row, n)`            stores y of sample n and returns its loss, weighted; y may be where x is. The first thread of
+///   the
+///                                row gets the loss.
+///   `gradient(row, n, dx)`       stores the gradient of sample n
+template <class Loss, class T, class Metrics>
+void compute_loss(const queue& q, const operands<T>& o, const Loss& loss, const Metrics& metrics) {
+  const auto rows = rows_of_leaves::of(o);
+  const sums_of_leaves<Metrics> to{o.loss, o.leaves.sums_stride, metrics};
+  constexpr bool is_long = is_long_row(Loss::row_size);
+  if constexpr (is_long) {
+    if (!o.loss) return machine::launch(q, o.count, predict_long_rows<Loss>{loss});
+    if constexpr (sums_of_leaves<Metrics>::size <= most_sums_of_row) {
+      auto* const sums = reinterpret_cast<double*>(o.scratch);
+      machine::launch(q, o.count, loss_of_long_rows<Loss, Metrics>{loss, metrics, sums});
+      return machine::launch(q, rows.leaves, add_long_rows<Metrics>{sums, rows, to});
+    }
+  }
+  if (o.loss)
+    machine::launch(q, rows.leaves, loss_of_short_rows<Loss, Metrics>{loss, rows, to});
+  else
+    for_each_index(q, o.count, predict_short_rows<Loss>{loss});
+}
+template <class Loss, class T>
+void compute_loss_gradient(const queue& q, const operands<T>& o, const Loss& loss) {
+  const auto dx = gradient_place<T>::of_input(o, 0);
+  if (!dx.is_wanted()) return;
+  if constexpr (is_long_row(Loss::row_size))
+    machine::launch(q, o.count, gradient_of_long_rows<Loss>{loss, dx});
+  else
+    for_each_index(q, o.count, gradient_of_short_rows<Loss>{loss, dx});
+}
+
+}  // namespace strata::machine
