@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "unit/larger.hpp"
+
 namespace xla_numbers {
 using namespace strata;
 
@@ -94,8 +96,7 @@ inline void report(const std::string& what, const numbers& got, const numbers& e
   double worst = got.size() == expected.size() ? 0 : 1e9, scale = 1e-3;
   for (double e : expected) scale = std::max(scale, std::abs(e));
   for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    const double error = std::abs(got[i] - expected[i]) / scale;
-    if (!(error <= worst)) worst = error;  // nan counts
+    worst = strata::test::larger(worst, std::abs(got[i] - expected[i]) / scale);
   }
   std::printf("%s %s: error %.1e of %.1e allowed\n", worst <= tolerance ? "good" : "BAD", what.c_str(), worst, tolerance);
   std::fflush(stdout);

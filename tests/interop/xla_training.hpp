@@ -10,6 +10,8 @@
 #include <strata/xla/xla.hpp>
 #include <vector>
 
+#include "unit/larger.hpp"
+
 namespace xla_training {
 
 using namespace strata;
@@ -41,7 +43,7 @@ inline void tell(const char* what, int replicas, const outcome& one, const outco
   const auto largest = [](const std::vector<double>& a, const std::vector<double>& b, auto difference) {
     double worst = a.empty() || a.size() != b.size() ? std::numeric_limits<double>::infinity() : 0;
     for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
-      if (const double d = std::abs(difference(a[i], b[i])); !(d <= worst)) worst = d;  // also if d is nan, which then stays
+      worst = strata::test::larger(worst, std::abs(difference(a[i], b[i])));
     return worst;
   };
   const double loss = largest(one.losses, other.losses, [](double a, double b) { return a / b - 1; });

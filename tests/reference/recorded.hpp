@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "unit/larger.hpp"
+
 namespace strata::test {
 
 /// A recorded file. It remembers which tensors were asked for, so that a test can see that it left none out.
@@ -77,8 +79,7 @@ template <class T>
 double deviation(std::span<const T> got, const std::vector<double>& expected) {
   double largest = 0, largest_element = 1e-30;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double d = std::abs(double(got[i]) - expected[i]);
-    if (!(d <= largest)) largest = d;  // a nan gets through
+    largest = larger(largest, std::abs(double(got[i]) - expected[i]));
     largest_element = std::max(largest_element, std::abs(expected[i]));
   }
   return largest / largest_element;

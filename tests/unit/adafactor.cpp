@@ -19,6 +19,7 @@
 
 #include "error_of.hpp"
 #include "gradient_check.hpp"
+#include "larger.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -152,8 +153,7 @@ void check(const adafactor& o, int leaf_count) {
     model<T> m(leaf_count);
     double worst = 0;
     for (int t = 0; t < 5; ++t) m.step(o, t);
-    for (long i = 0; i < size; ++i)
-      worst = std::max(worst, std::abs(double(m.weights[std::size_t(i)]) - expected[std::size_t(i)]));
+    for (long i = 0; i < size; ++i) worst = larger(worst, std::abs(double(m.weights[std::size_t(i)]) - expected[std::size_t(i)]));
     return worst;
   };
   CHECK(worst(double{}) < 1e-12);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aligned_vector.hpp"
+#include "larger.hpp"
 
 /// Aligned memory of exactly n elements.
 template <class T>
@@ -88,8 +89,7 @@ template <class T>
 double difference(const T* a, const std::vector<double>& b) {
   double most = 0, size = 1e-30;
   for (std::size_t i = 0; i < b.size(); ++i) {
-    const double d = std::abs(double(a[i]) - b[i]);
-    most = d <= most ? most : d;  // a NaN gets through
+    most = test::larger(most, std::abs(double(a[i]) - b[i]));
     size = std::max(size, std::abs(b[i]));
   }
   return most / size;

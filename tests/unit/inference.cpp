@@ -6,6 +6,7 @@
 #include <strata/strata.hpp>
 
 #include "gradient_check.hpp"
+#include "larger.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -31,7 +32,7 @@ std::vector<double> predicted(auto& executor, const random_batch<P>& batch) {
 /// Largest difference.
 double apart(const std::vector<double>& a, const std::vector<double>& b) {
   double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  for (std::size_t i = 0; i < a.size(); ++i) most = larger(most, std::abs(a[i] - b[i]));
   return most;
 }
 

@@ -12,6 +12,8 @@
 #include <strata/initializers/random.hpp>
 #include <vector>
 
+#include "larger.hpp"
+
 using namespace strata;
 
 namespace {
@@ -125,7 +127,7 @@ TEST_CASE("orthogonal") {
         double dot = 0;
         for (std::size_t i = 0; i < std::max(rows, columns); ++i)
           dot += rows < columns ? v[a * columns + i] * v[b * columns + i] : v[i * columns + a] * v[i * columns + b];
-        worst = std::max(worst, std::abs(dot - (a == b ? gain * gain : 0)));
+        worst = test::larger(worst, std::abs(dot - (a == b ? gain * gain : 0)));
       }
     CHECK(worst < 1e-13);
   };

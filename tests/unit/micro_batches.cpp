@@ -6,6 +6,7 @@
 #include <strata/strata.hpp>
 
 #include "gradient_check.hpp"
+#include "larger.hpp"
 #include "repetitions.hpp"
 
 using namespace strata;
@@ -42,7 +43,7 @@ std::vector<float> stepped(int leaves, int steps = 1) {
 
 double apart(const std::vector<float>& a, const std::vector<float>& b) {
   double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a[i]) - double(b[i])));
+  for (std::size_t i = 0; i < a.size(); ++i) most = larger(most, std::abs(double(a[i]) - double(b[i])));
   return most;
 }
 

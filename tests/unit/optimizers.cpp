@@ -29,6 +29,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "larger.hpp"
+
 using namespace strata;
 
 namespace {
@@ -126,7 +128,7 @@ void check(const O& o, Rule rule, int leaf_count = 4, bool regularized = false, 
     small_model<T> m(leaf_count, regularized);
     for (int t = 0; t < steps; ++t) m.step(o, t, 3);
     double worst = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, std::abs(double(m.weights[i]) - expected[i]));
+    for (std::size_t i = 0; i < expected.size(); ++i) worst = test::larger(worst, std::abs(double(m.weights[i]) - expected[i]));
     return worst;
   };
   CHECK(worst(double{}) < 1e-12);

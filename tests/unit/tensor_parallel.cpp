@@ -17,6 +17,7 @@
 
 #include "error_of.hpp"
 #include "gradient_check.hpp"
+#include "larger.hpp"
 #include "scratch_folder.hpp"
 
 using namespace strata;
@@ -61,10 +62,10 @@ struct outcome {
 };
 double distance(const outcome& a, const outcome& b) {
   double most = 0;
-  for (std::size_t i = 0; i < a.weights.size(); ++i) most = std::max(most, std::abs(double(a.weights[i]) - double(b.weights[i])));
-  for (std::size_t i = 0; i < a.sums.size(); ++i) most = std::max(most, std::abs(a.sums[i] - b.sums[i]) / (1 + a.sums[i]));
+  for (std::size_t i = 0; i < a.weights.size(); ++i) most = larger(most, std::abs(double(a.weights[i]) - double(b.weights[i])));
+  for (std::size_t i = 0; i < a.sums.size(); ++i) most = larger(most, std::abs(a.sums[i] - b.sums[i]) / (1 + a.sums[i]));
   for (std::size_t i = 0; i < a.predictions.size(); ++i)
-    most = std::max(most, std::abs(double(a.predictions[i]) - double(b.predictions[i])));
+    most = larger(most, std::abs(double(a.predictions[i]) - double(b.predictions[i])));
   return most;
 }
 

@@ -14,6 +14,7 @@
 #include "count_allocations.hpp"
 #include "error_of.hpp"
 #include "fake_machines.hpp"
+#include "larger.hpp"
 using namespace strata;
 using strata::test::among_machines;
 using strata::test::contains;
@@ -199,7 +200,7 @@ TEST_CASE("rounded to bfloat16: half the bytes, the same bits everywhere, and wh
         for (std::size_t i = 0; i < std::size_t(size); ++i) {
           double terms = 0;
           for (const float* leaf : leaves.at) terms += std::abs(double(leaf[i]));
-          worst = std::max(worst, std::abs(double(total[0][i]) - double(expected[i])) / terms);
+          worst = test::larger(worst, std::abs(double(total[0][i]) - double(expected[i])) / terms);
         }
         CHECK(worst < 0.05 / steps);
       }
