@@ -10,6 +10,8 @@ template <window_axis Axis>
 struct constant_axis {
   static constexpr int in = Axis.in, kernel = Axis.kernel, stride = Axis.stride, dilation = Axis.dilation, out = Axis.out(),
                        padding = Axis.padding();
+  /// Whether no window reaches over an edge.
+  static constexpr bool stays_inside = padding == 0 && (out - 1) * stride + (kernel - 1) * dilation < in;
   /// The element under the first tap of window i; negative in the padding.
   static constexpr int begin(int i) { return i * stride - padding; }
   /// The windows [first_over, end_over) reach over an element, if their taps are neighbours.

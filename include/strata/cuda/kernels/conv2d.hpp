@@ -15,6 +15,46 @@ namespace strata {
 
 namespace machine {
 
+/// Of numbers that are not negative, which a GPU divides faster than others.
+template <int Divisor>
+constexpr int quotient(int n) {
+  return int(unsigned(n) / unsigned(Divisor));
+}
+template <int Divisor>
+constexpr int remainder(int n) {
+  return int(unsigned(n) % unsigned(Divisor));
+}
+
+/// A pixel of some images of Rows x Columns pixels.
+template <int Rows, int Columns>
+struct pixel {
+  int image, row, column;
+
+  /// Pixel number n of all images.
+  static constexpr pixel number(int n) {
+    const int in_image = remainder<Rows * Columns>(n);
+    return {quotient<Rows * Columns>(n), quotient<Columns>(in_image), remainder<Columns>(in_image)};
+  }
+  constexpr int number() const { return image * (Rows * Columns) + row * Columns + column; }
+  constexpr bool is_inside() const { return row >= 0 && row < Rows && column >= 0 && column < Columns; }
+};
+
+/// An element of images with so many channels: of an array or, where `from` has a function at(pixel, channel), what it says.
+template <int Channels, class From, class Pixel>
+constexpr auto element_of(const From& from, Pixel at, int channel) {
+  if constexpr (requires { from.at(at, channel); })
+    return from.at(at, channel);
+  else
+    return from[long{at.number()} * Channels + channel];
+}
+/// The same, but 0 for a pixel that is not inside. A pixel is read in any case: without a branch around it, a thread need not
+/// wait for one element before it asks for the next.
+template <int Channels, class From, class Pixel>
+constexpr auto element_or_zero(const From& from, Pixel at, bool is_inside, int channel) {
+  const auto element = element_of<Channels>(from, is_inside ? at : Pixel{}, channel);
+  return is_inside ? element : decltype(element){};
+}
+
 /// How a window slides over a large image (H, W, C) and makes a small one (OH, OW, F). A convolution goes from the large to the
 /// small image, a transposed one back. The kernel is (KH, KW, C / groups, F).
 template <window_axis Vertical, window_axis Horizontal, int C, int F, int Groups>
@@ -32,23 +72,26 @@ struct sliding {
     return int(count) * of_an_image;
   }
 
-  /// The pixel of all large images under a tap of the window at a pixel of all small images; -1 in the padding.
-  static constexpr int under(int small, int tap) {
-    const int n = small / small_pixels, pixel = small % small_pixels;
-    const int row = down::begin(pixel / across::out) + tap / across::kernel * down::dilation;
-    const int column = across::begin(pixel % across::out) + tap % across::kernel * across::dilation;
-    if (row < 0 || row >= down::in || column < 0 || column >= across::in) return -1;
-    return n * large_pixels + row * across::in + column;
+  using large_pixel = pixel<down::in, across::in>;
+  using small_pixel = pixel<down::out, across::out>;
+
+  /// The pixel of the large images under a tap of the window at a pixel of the small images. In the padding it is not inside.
+  static constexpr large_pixel under(small_pixel at, int tap) {
+    return {at.image, down::begin(at.row) + quotient<across::kernel>(tap) * down::dilation,
+            across::begin(at.column) + remainder<across::kernel>(tap) * across::dilation};
   }
-  /// The pixel of all small images whose window has that tap over a pixel of all large images; -1 if there is none.
-  static constexpr int over(int large, int tap) {
-    const int n = large / large_pixels, pixel = large % large_pixels;
-    const int row = pixel / across::in - tap / across::kernel * down::dilation + down::padding;
-    const int column = pixel % across::in - tap % across::kernel * across::dilation + across::padding;
-    if (row < 0 || row % down::stride != 0 || column < 0 || column % across::stride != 0) return -1;
-    const int i = row / down::stride, j = column / across::stride;
-    if (i >= down::out || j >= across::out) return -1;
-    return n * small_pixels + i * across::out + j;
+  static constexpr bool is_inside(large_pixel at) { return (down::stays_inside && across::stays_inside) || at.is_inside(); }
+  /// The pixel of the small images whose window has that tap over a pixel of the large images, if there is one.
+  struct window_over {
+    small_pixel at;
+    bool exists;
+  };
+  static constexpr window_over over(large_pixel at, int tap) {
+    const int row = at.row - quotient<across::kernel>(tap) * down::dilation + down::padding;
+    const int column = at.column - remainder<across::kernel>(tap) * across::dilation + across::padding;
+    const small_pixel small{at.image, row / down::stride, column / across::stride};
+    const bool is_first = row >= 0 && row % down::stride == 0 && column >= 0 && column % across::stride == 0;
+    return {small, is_first && small.is_inside()};
   }
 };
 
@@ -65,6 +108,7 @@ struct product_of_images {
   Store to;
   int pixels;
 
+  static constexpr int all_terms = Terms;
   constexpr int rows() const { return pixels; }
   constexpr int terms(long) const { return Terms; }
   constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * Columns + n, sum); }
@@ -74,9 +118,11 @@ struct product_of_images {
 template <class S, class P, class From, class Store>
 struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps * S::channels> {
   using T = typename P::value_type;
-  constexpr T a(long, int m, int k) const {
-    const int pixel = S::under(m, k / S::channels);
-    return pixel < 0 ? T{} : this->from[long{pixel} * S::channels + k % S::channels];
+  static constexpr bool columns_are_neighbours = true;
+  template <class Term>
+  constexpr T a(long, int m, Term k) const {
+    const auto pixel = S::under(S::small_pixel::number(m), k.template quotient<S::channels>());
+    return element_or_zero<S::channels>(this->from, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
   }
   constexpr T b(long, int k, int n) const { return this->w[k * S::filters + n]; }
 };
@@ -84,11 +130,16 @@ struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps *
 template <class S, class P, class From, class Store>
 struct to_large_images : product_of_images<P, From, Store, S::channels, S::taps * S::filters> {
   using T = typename P::value_type;
-  constexpr T a(long, int m, int k) const {
-    const int pixel = S::over(m, k / S::filters);
-    return pixel < 0 ? T{} : this->from[long{pixel} * S::filters + k % S::filters];
+  static constexpr bool columns_are_neighbours = false;
+  template <class Term>
+  constexpr T a(long, int m, Term k) const {
+    const auto window = S::over(S::large_pixel::number(m), k.template quotient<S::filters>());
+    return element_or_zero<S::filters>(this->from, window.at, window.exists, k.template remainder<S::filters>());
   }
-  constexpr T b(long, int k, int n) const { return this->w[(k / S::filters * S::channels + n) * S::filters + k % S::filters]; }
+  template <class Term>
+  constexpr T b(long, Term k, int n) const {
+    return this->w[(k.template quotient<S::filters>() * S::channels + n) * S::filters + k.template remainder<S::filters>()];
+  }
 };
 
 /// The gradient of the kernel, leaf by leaf, and of the bias as one more row of the product: its input is 1. One group.
@@ -96,7 +147,7 @@ template <class S, class P, class Large, class Small, bool Bias>
 struct kernel_gradient {
   using precision = P;
   using T = typename P::value_type;
-  static constexpr bool rows_are_neighbours = true;
+  static constexpr bool rows_are_neighbours = true, columns_are_neighbours = true;
   static constexpr int kernel_rows = S::taps * S::channels, columns = S::filters, pixels_of_sample = S::small_pixels;
   using tile = tile_of_many_terms<kernel_rows + Bias, columns>;
   /// Elements for the sums of the parts of a leaf.
@@ -114,11 +165,14 @@ struct kernel_gradient {
   constexpr int terms(long z) const { return int(samples.size(first_leaf + z)) * S::small_pixels; }
   constexpr int first_pixel(long z) const { return int(samples.begin(first_leaf + z)) * S::small_pixels; }
   constexpr T a(long z, int m, int k) const {
-    if (m == kernel_rows) return T(1);
-    const int pixel = S::under(first_pixel(z) + k, m / S::channels);
-    return pixel < 0 ? T{} : large[long{pixel} * S::channels + m % S::channels];
+    const int row = std::min(m, kernel_rows - 1);
+    const auto pixel = S::under(S::small_pixel::number(first_pixel(z) + k), quotient<S::channels>(row));
+    const T element = element_or_zero<S::channels>(large, pixel, S::is_inside(pixel), remainder<S::channels>(row));
+    return m == kernel_rows ? T(1) : element;
   }
-  constexpr T b(long z, int k, int n) const { return small[long{first_pixel(z) + k} * S::filters + n]; }
+  constexpr T b(long z, int k, int n) const {
+    return element_of<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), n);
+  }
   constexpr void store(long z, int m, int n, T sum) const {
     const long leaf = first_leaf + z;
     if (m == kernel_rows ? db.is_wanted() : dw.is_wanted())
@@ -135,11 +189,12 @@ struct to_small_images_in_groups {
 
   constexpr void operator()(long i) const {
     const int f = int(i % S::filters), first = f / S::group_filters * S::group_channels;
+    const auto at = S::small_pixel::number(int(i / S::filters));
     T sum{};
     for (int tap = 0; tap < S::taps; ++tap)
-      if (const long pixel = S::under(int(i / S::filters), tap); pixel >= 0)
+      if (const auto pixel = S::under(at, tap); S::is_inside(pixel))
         for (int c = 0; c < S::group_channels; ++c)
-          sum += large[pixel * S::channels + first + c] * w[(long(tap) * S::group_channels + c) * S::filters + f];
+          sum += element_of<S::channels>(large, pixel, first + c) * w[(long(tap) * S::group_channels + c) * S::filters + f];
     to.store(i, sum);
   }
 };
@@ -152,11 +207,12 @@ struct to_large_images_in_groups {
   constexpr void operator()(long i) const {
     const int channel = int(i % S::channels), c = channel % S::group_channels,
               first = channel / S::group_channels * S::group_filters;
+    const auto at = S::large_pixel::number(int(i / S::channels));
     T sum{};
     for (int tap = 0; tap < S::taps; ++tap)
-      if (const long pixel = S::over(int(i / S::channels), tap); pixel >= 0)
+      if (const auto window = S::over(at, tap); window.exists)
         for (int f = first; f < first + S::group_filters; ++f)
-          sum += small[pixel * S::filters + f] * w[(long(tap) * S::group_channels + c) * S::filters + f];
+          sum += element_of<S::filters>(small, window.at, f) * w[(long(tap) * S::group_channels + c) * S::filters + f];
     to.store(i, sum);
   }
 };
@@ -172,13 +228,14 @@ struct kernel_gradient_in_groups {
 
   constexpr long terms(long sum) const { return samples.size(sum / size) * S::small_pixels; }
   constexpr T term(long sum, long i) const {
-    const long at = sum % size, small_pixel = samples.begin(sum / size) * S::small_pixels + i;
+    const long at = sum % size;
     const int f = int(at % S::filters), c = int(at / S::filters % S::group_channels),
               tap = int(at / S::filters / S::group_channels);
-    const long pixel = S::under(int(small_pixel), tap);
-    return pixel < 0
-               ? T{}
-               : large[pixel * S::channels + f / S::group_filters * S::group_channels + c] * small[small_pixel * S::filters + f];
+    const auto window = S::small_pixel::number(int(samples.begin(sum / size)) * S::small_pixels + int(i));
+    const auto pixel = S::under(window, tap);
+    if (!S::is_inside(pixel)) return T{};
+    return element_of<S::channels>(large, pixel, f / S::group_filters * S::group_channels + c) *
+           element_of<S::filters>(small, window, f);
   }
   constexpr void store(long sum, T v) const { dw.store(sum / size, sum % size, v); }
 };
@@ -230,10 +287,10 @@ void compute_gradients(const queue& q, KernelGradient of_kernel, const InputGrad
   for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {
     const int count = std::min(leaves - of_kernel.first_leaf, at_once);
     const auto for_kernel = products(count, of_kernel, parts, scratch);
-    if (of_kernel.first_leaf == 0)
+    if (of_kernel.first_leaf == 0 && for_input.blocks > 0)
       launch_together(q, for_kernel, for_input);
     else
-      machine::launch(q, for_kernel);
+      machine::launch(q, for_kernel);  // alone it needs fewer registers
     add_parts(q, count, of_kernel, parts, scratch);
   }
 }
@@ -278,10 +335,10 @@ struct convolution_kernel : kernel_defaults {
 template <class S>
 struct pooled_windows {
   static constexpr int rows = S::down::out / 2, columns = S::across::out / 2, count = rows * columns;
-  /// The pixel of all small images that is number `which` of a window.
-  static constexpr int pixel(int window, int which) {
-    const int at = window % count, row = at / columns * 2 + which / 2, column = at % columns * 2 + which % 2;
-    return window / count * S::small_pixels + row * S::across::out + column;
+  /// Pixel number `which` of a window of the small images.
+  static constexpr typename S::small_pixel pixel_of(int window, int which) {
+    const auto at = pixel<rows, columns>::number(window);
+    return {at.image, at.row * 2 + which / 2, at.column * 2 + which % 2};
   }
 };
 
@@ -292,18 +349,20 @@ struct to_pooled_images {
   using precision = P;
   using T = typename P::value_type;
   using windows = pooled_windows<S>;
-  static constexpr bool rows_are_neighbours = false;
+  static constexpr bool rows_are_neighbours = false, columns_are_neighbours = true;
   static constexpr int columns = S::filters;
   using tile = tile_of_many_rows<columns, S::taps * S::channels>;
   const T *x, *w, *bias;
   T *y, *winners;  // winners: null in inference
   int pixels;
 
+  static constexpr int all_terms = S::taps * S::channels;
   constexpr int rows() const { return pixels; }
-  constexpr int terms(long) const { return S::taps * S::channels; }
-  constexpr T a(long, int m, int k) const {
-    const int pixel = S::under(windows::pixel(m / 4, m % 4), k / S::channels);
-    return pixel < 0 ? T{} : x[long{pixel} * S::channels + k % S::channels];
+  constexpr int terms(long) const { return all_terms; }
+  template <class Term>
+  constexpr T a(long, int m, Term k) const {
+    const auto pixel = S::under(windows::pixel_of(quotient<4>(m), remainder<4>(m)), k.template quotient<S::channels>());
+    return element_or_zero<S::channels>(x, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
   }
   constexpr T b(long, int k, int n) const { return w[k * S::filters + n]; }
   constexpr void store_rows(long, int m, int n, const T (&sums)[4]) const {
@@ -326,13 +385,14 @@ struct gradient_before_pooling {
   gradient_before<A, T> dz;
   const T* winners;
 
-  constexpr T operator[](long i) const {
-    const int pixel = int(i / S::filters), at = pixel % S::small_pixels, row = at / S::across::out, column = at % S::across::out;
-    if (row / 2 >= windows::rows || column / 2 >= windows::columns) return T{};
-    const int window = pixel / S::small_pixels * windows::count + row / 2 * windows::columns + column / 2;
-    const long to = long{window} * S::filters + i % S::filters;
+  constexpr T operator[](long i) const { return at(S::small_pixel::number(int(i / S::filters)), int(i % S::filters)); }
+  constexpr T at(typename S::small_pixel of, int filter) const {
+    constexpr int rows = windows::rows, columns = windows::columns;
+    const bool has_window = (S::down::out % 2 == 0 || of.row < 2 * rows) && (S::across::out % 2 == 0 || of.column < 2 * columns);
+    const pixel<rows, columns> window{of.image, of.row / 2, of.column / 2};
+    const long to = long{has_window ? window.number() : 0} * S::filters + filter;
     const T gradient = dz[to];  // read in any case: it need not wait for the winner
-    return winners[to] == T(row % 2 * 2 + column % 2) ? gradient : T{};
+    return has_window && winners[to] == T(of.row % 2 * 2 + of.column % 2) ? gradient : T{};
   }
 };
 

@@ -33,13 +33,14 @@ template <class A, class P, int K, int N, class Tile = tile_of_outputs<N>>
 struct dense_forward {
   using precision = P;
   using T = typename P::value_type;
-  static constexpr bool rows_are_neighbours = false;
+  static constexpr bool rows_are_neighbours = false, columns_are_neighbours = true;
   static constexpr int columns = N;
   using tile = Tile;
   const T *x, *w, *bias;
   T* y;
   int count;
 
+  static constexpr int all_terms = K;
   constexpr int rows() const { return count; }
   constexpr int terms(long) const { return K; }
   constexpr T a(long, int m, int k) const { return x[long{m} * K + k]; }
@@ -66,7 +67,7 @@ template <class Dz, class P, int K, int N, class Tile>
 struct dense_input_gradient {
   using precision = P;
   using T = typename P::value_type;
-  static constexpr bool rows_are_neighbours = false;
+  static constexpr bool rows_are_neighbours = false, columns_are_neighbours = false;
   static constexpr int columns = K;
   using tile = Tile;
   Dz dz;
@@ -74,6 +75,7 @@ struct dense_input_gradient {
   gradient_place<T> dx;
   int count;
 
+  static constexpr int all_terms = N;
   constexpr int rows() const { return count; }
   constexpr int terms(long) const { return N; }
   constexpr T a(long, int m, int k) const { return dz[long{m} * N + k]; }
@@ -86,7 +88,7 @@ template <class Dz, class P, int K, int N, bool Bias, class Tile>
 struct dense_weight_gradient {
   using precision = P;
   using T = typename P::value_type;
-  static constexpr bool rows_are_neighbours = true;
+  static constexpr bool rows_are_neighbours = true, columns_are_neighbours = true;
   static constexpr int columns = N;
   using tile = Tile;
   const T* x;

@@ -21,9 +21,8 @@ struct bfloat16 {
 
 /// To nearest, ties away from zero, as the instruction cvt.rna.tf32.f32 does. A nan stays nan, and an infinity itself.
 constexpr float nearest_tf32(float x) {
-  const auto all = std::bit_cast<std::uint32_t>(x);
-  if ((all & 0x7f80'0000) == 0x7f80'0000) return x;
-  return std::bit_cast<float>((all + 0x1000) & ~std::uint32_t{0x1fff});
+  if (x != x) return x;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~std::uint32_t{0x1fff});
 }
 
 /// An element of a factor as the policy P multiplies it.

@@ -40,7 +40,51 @@ struct product_parts {
   int count = 1, terms = std::numeric_limits<int>::max();  // the last part may have fewer
 };
 
+/// Number first + within of the terms of a product. `first` is a multiple of Depth and the same for all threads of a block.
+template <int Depth>
+struct term_index {
+  int first, within;
+
+  constexpr operator int() const { return first + within; }
+  /// This number divided by D. Where D is a multiple of Depth, it is the same for all threads, and so is what follows from it.
+  template <int D>
+  constexpr int quotient() const {
+    return D % Depth == 0 ? int(unsigned(first) / D) : int(unsigned(first + within) / D);
+  }
+  template <int D>
+  constexpr int remainder() const {
+    return D % Depth == 0 ? int(unsigned(first) % D) + within : int(unsigned(first + within) % D);
+  }
+};
+
 namespace detail {
+/// Which elements of a tile with `Extent` rows or columns and `Depth` terms each thread fetches. Neighbours in memory, which are
+/// terms, or rows or columns, are fetched by neighbouring threads. Otherwise the elements of a thread differ in as little as
+/// possible, so that little has to be computed for each.
+template <int Extent, int Depth, int Threads, bool TermsAreNeighbours>
+struct elements_of_tile {
+  /// Elements of a thread.
+  static constexpr int count = Extent * Depth / Threads;
+  static_assert(count * Threads == Extent * Depth);
+  /// The tile is cut into groups of some rows and all their terms. In a group, `terms_at_once` neighbouring threads have one row
+  /// each, or `rows_at_once` of them one term each.
+  static constexpr int terms_at_once = TermsAreNeighbours ? std::min(Depth, 8) : 1;
+  static constexpr int rows_at_once = TermsAreNeighbours ? 4 : std::min(Extent, std::max(8, Threads / Depth));
+  static constexpr int at_once = terms_at_once * rows_at_once, group = rows_at_once * Depth;
+  /// How many elements of a group a thread has, and how many groups all threads have at once; one of both is 1.
+  static constexpr int steps = std::max(group / Threads, 1), groups = std::max(Threads / group, 1);
+  static_assert(steps * Threads == groups * group && Threads % at_once == 0 && Extent % rows_at_once == 0 &&
+                Depth % terms_at_once == 0);
+
+  /// Of element j of thread t.
+  static constexpr int row(int t, int j) {
+    return t / terms_at_once % rows_at_once + (t / group + j / steps * groups) * rows_at_once;
+  }
+  static constexpr int term(int t, int j) {
+    return t % terms_at_once + (t % group / at_once + j % steps * (Threads / at_once)) * terms_at_once;
+  }
+};
+
 template <class Product>
 struct tiled_code {
   using value = typename Product::precision::value_type;
@@ -51,10 +95,15 @@ struct tiled_code {
   static constexpr bool has_room_for(int terms) { return (rows + columns) * slices * terms * int(sizeof(value)) <= 40 * threads; }
   static constexpr int depth_of_slice = has_room_for(16) ? 16 : has_room_for(8) ? 8 : 4;
   static constexpr int depth = depth_of_slice * slices;
-  static constexpr int of_a = rows * depth / threads, of_b = columns * depth / threads;  // elements that a thread fetches
-  static_assert(of_a * threads == rows * depth && of_b * threads == columns * depth);
+  using of_a = elements_of_tile<rows, depth, threads, !Product::rows_are_neighbours>;
+  using of_b = elements_of_tile<columns, depth, threads, !Product::columns_are_neighbours>;
+  /// Four elements side by side, which a thread loads at once.
+  struct alignas(16) four {
+    value at[4];
+  };
+  /// Threads that store neighbouring terms would use the same banks without one more four in each row.
   struct factors {
-    value a[depth][rows], b[depth][columns];
+    four a[depth][rows / 4 + !Product::rows_are_neighbours], b[depth][columns / 4 + !Product::columns_are_neighbours];
   };
   union shared {
     factors now;
@@ -67,21 +116,42 @@ struct tiled_code {
 
   /// Elements of the next tiles, on their way from memory while those of the last ones are multiplied.
   struct fetched {
-    value a[of_a], b[of_b];
+    value a[of_a::count], b[of_b::count];
   };
-  /// Element i that a thread fetches of a or b: its place along the rows or columns, and along the terms. Neighbours in memory
-  /// are fetched by neighbouring threads.
-  static constexpr int row_of(int i) { return Product::rows_are_neighbours ? i % rows : i / depth; }
-  static constexpr int term_of(int i) { return Product::rows_are_neighbours ? i / rows : i % depth; }
+  /// Whether each depth has all its terms, and each tile all its columns.
+  static constexpr bool has_all_terms = [] {
+    if constexpr (requires { Product::all_terms; })
+      return Product::all_terms % depth == 0;
+    else
+      return false;
+  }();
+  static constexpr bool has_all_columns = Product::columns % columns == 0;
 
+  /// Elements outside of the product are 0. A thread reads the last one inside in place of them: so there are no branches around
+  /// indices, and what several elements of a thread have in common is computed once.
   STRATA_DEVICE void fetch(fetched& next, int t, long z, int row, int column, int first, int end) const {
-    for (int j = 0; j < of_a; ++j) {
-      const int i = t + j * threads, m = row + row_of(i), k = first + term_of(i);
-      next.a[j] = m < product.rows() && k < end ? product.a(z, m, k) : value{};
+    const auto term_inside = [&](int within) {
+      return term_index<depth>{first, has_all_terms ? within : std::min(within, end - first - 1)};
+    };
+    for (int j = 0; j < of_a::count; ++j) {
+      const int within = of_a::term(t, j), m = row + of_a::row(t, j), last = product.rows() - 1;
+      const value element = product.a(z, std::min(m, last), term_inside(within));
+      next.a[j] = m <= last && (has_all_terms || first + within < end) ? element : value{};
     }
-    for (int j = 0; j < of_b; ++j) {
-      const int i = t + j * threads, n = column + i % columns, k = first + i / columns;
-      next.b[j] = n < Product::columns && k < end ? product.b(z, k, n) : value{};
+    for (int j = 0; j < of_b::count; ++j) {
+      const int within = of_b::term(t, j), n = column + of_b::row(t, j), last = Product::columns - 1;
+      const value element = product.b(z, term_inside(within), has_all_columns ? n : std::min(n, last));
+      next.b[j] = (has_all_columns || n <= last) && (has_all_terms || first + within < end) ? element : value{};
+    }
+  }
+  STRATA_DEVICE void keep(factors& tiles, const fetched& next, int t) const {
+    for (int j = 0; j < of_a::count; ++j) {
+      const int m = of_a::row(t, j);
+      tiles.a[of_a::term(t, j)][m / 4].at[m % 4] = rounded(next.a[j]);
+    }
+    for (int j = 0; j < of_b::count; ++j) {
+      const int n = of_b::row(t, j);
+      tiles.b[of_b::term(t, j)][n / 4].at[n % 4] = rounded(next.b[j]);
     }
   }
   static constexpr value rounded(value x) { return rounded_operand<typename Product::precision>(x); }
@@ -94,24 +164,19 @@ struct tiled_code {
     const int terms = product.terms(z), begin = part * parts.terms;
     const int end = terms - begin < parts.terms ? terms : begin + parts.terms;
     const int t = l.thread(), slice = t / tile::threads_of_slice, in_slice = t % tile::threads_of_slice;
-    const int down = in_slice / (columns / 4) * 4, across = in_slice % (columns / 4) * 4;
+    const int down = in_slice / (columns / 4), across = in_slice % (columns / 4);  // in fours
     value sum[4][4] = {};
     fetched next;
     if (begin < end) fetch(next, t, z, row, column, begin, end);
     for (int k = begin; k < end; k += depth) {
-      for (int j = 0; j < of_a; ++j) {
-        const int i = t + j * threads;
-        memory.now.a[term_of(i)][row_of(i)] = rounded(next.a[j]);
-      }
-      for (int j = 0; j < of_b; ++j) {
-        const int i = t + j * threads;
-        memory.now.b[i / columns][i % columns] = rounded(next.b[j]);
-      }
+      keep(memory.now, next, t);
       l.barrier();
       if (k + depth < end) fetch(next, t, z, row, column, k + depth, end);
-      for (int d = slice * depth_of_slice; d < (slice + 1) * depth_of_slice; ++d)
+      for (int d = slice * depth_of_slice; d < (slice + 1) * depth_of_slice; ++d) {
+        const four a = memory.now.a[d][down], b = memory.now.b[d][across];
         for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) sum[i][j] += memory.now.a[d][down + i] * memory.now.b[d][across + j];
+          for (int j = 0; j < 4; ++j) sum[i][j] += a.at[i] * b.at[j];
+      }
       l.barrier();
     }
     for (int half = slices / 2; half > 0; half /= 2) {
@@ -127,7 +192,7 @@ struct tiled_code {
     if (slice == 0)
       for (int j = 0; j < 4; ++j) {
         const value of_column[4] = {sum[0][j], sum[1][j], sum[2][j], sum[3][j]};
-        store(z, part, row + down, column + across + j, of_column);
+        store(z, part, row + 4 * down, column + 4 * across + j, of_column);
       }
   }
 
@@ -170,9 +235,12 @@ struct sum_of_parts {
 ///   `precision`  the policy by which elements of a and b are rounded; its value_type is that of a sum
 ///   `tile`       a product_tile
 ///   `columns`    a constant
-///   `rows()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`: m, n and k are int
+///   `rows()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`: m, n and k are int; k may also be a term_index
 ///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() is a multiple of 4
-///   `rows_are_neighbours`  whether elements of a that lie side by side in memory differ in m, not in k
+///   `all_terms`  terms(z), if it is a constant and the product is not cut into parts
+///   `rows_are_neighbours`, `columns_are_neighbours`  whether elements of a, or of b, that lie side by side in memory differ in
+///   m,
+///                                                    or in n; not in k
 template <class Product>
 auto products(long count, const Product& product) {
   using code = detail::tiled_code<Product>;
