@@ -7,13 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <strata/callbacks/check_numerics.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/program/least_bytes.hpp>
 #include <strata/strata.hpp>
 #include <string>
+#include <thread>
 
 #include "unit/error_of.hpp"
 
@@ -182,6 +186,42 @@ TEST_CASE("a lost device is one error that names it; the CPU and other devices g
     auto on_the_cpu = make(one_device{{.threads = 1}});
     on_the_cpu.train_step(batch);
   }
+}
+#endif
+
+#if !defined(__CUDACC__)
+TEST_CASE("two threads that capture one queue: one of them is refused; they may capture two queues at once") {
+  have_devices(1);
+  const cuda_device on(0);
+  const machine::queue queues[] = {on.make_queue(), on.make_queue()};
+  constexpr int rounds = 200;
+  std::atomic<int> inside = 0, together = 0;
+  const auto capture_in_two_threads = [&](const machine::queue& first, const machine::queue& second) {
+    std::atomic<int> come = 0, captures = 0, refused = 0;
+    const auto capture_often = [&](const machine::queue& q) {
+      for (int round = 0; round < rounds; ++round) {
+        ++come;
+        while (come < 2 * (round + 1)) std::this_thread::yield();
+        const std::string said = error_of([&] {
+          machine::capture(q, [&] {
+            together += inside++ > 0;
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            --inside;
+          });
+        });
+        captures += said == "no error", refused += said == "a capture of a queue that another thread captures";
+      }
+    };
+    std::thread other([&] { capture_often(second); });
+    capture_often(first);
+    other.join();
+    CHECK(captures + refused == 2 * rounds);
+    return captures.load();
+  };
+  CHECK(capture_in_two_threads(queues[0], queues[0]) >= rounds);
+  CHECK(together.load() == 0);
+  CHECK(capture_in_two_threads(queues[0], queues[1]) == 2 * rounds);
+  CHECK(machine::take_counts(0).captures >= 3 * rounds);
 }
 #endif
 

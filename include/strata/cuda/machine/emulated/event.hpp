@@ -24,13 +24,10 @@ class event {
  public:
   /// Sets the place: after all work that is on the queue now. It replaces the place of an earlier call.
   void record(const queue& q) {
-    place_ = std::make_shared<place>(place{q});
-    if (const auto& graph = q.state().recorded) {
-      place_->graph = graph, place_->number = graph->events++;
-      graph->branches[q.state().branch].all.push_back({.records = place_->number});
-      return;
-    }
-    detail::machine_state::the().enqueue(q.state(), {{}, [at = place_] { at->done = true; }, true});
+    auto& all = detail::machine_state::the();
+    const auto locked = all.lock();
+    place_ = std::make_shared<place>(place{.on = q, .graph = q.state().recorded, .number = all.record(q.state())});
+    if (!place_->graph) all.enqueue(q.state(), {{}, [at = place_] { at->done = true; }, true});
   }
   /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
   /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
@@ -44,7 +41,7 @@ class event {
   void wait() const {
     if (!place_) return;
     if (place_->graph) throw_error("the host waits for an event of a graph");
-    detail::machine_state::refuse_in_graph(place_->on.state(), "a wait of the host");
+    detail::machine_state::the().refuse_in_graph(place_->on.state(), "a wait of the host");
     detail::count(place_->on, &work_counts::event_waits, "the work of a step");
     while (!detail::machine_state::the().work_off(place_->on.state(), [at = place_.get()] { return at->done; }))
       std::this_thread::sleep_for(std::chrono::microseconds(20));

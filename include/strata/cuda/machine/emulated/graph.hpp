@@ -28,7 +28,7 @@ class graph {
   /// later work on `q` begins when all branches are done. Throws device_lost if the device of `q` is lost, and strata::error if
   /// `q` is captured.
   void launch(const queue& q) const {
-    detail::machine_state::refuse_in_graph(q.state(), "a launch of another graph");
+    detail::machine_state::the().refuse_in_graph(q.state(), "a launch of another graph");
     detail::count(q, &work_counts::graphs, "a graph");
     auto& all = detail::machine_state::the();
     const auto locked = all.lock();

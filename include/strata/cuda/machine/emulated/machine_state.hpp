@@ -15,6 +15,7 @@
 #include <strata/cuda/machine/emulated/touched_pages.hpp>
 #include <strata/cuda/machine/emulated/work_counts.hpp>
 #include <strata/cuda/machine/errors.hpp>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,8 @@ namespace strata::machine::detail {
 class machine_state {
   std::vector<std::unique_ptr<device_memory>> memories_;
   std::vector<work_counts> counts_;
-  bool capture_fails_ = false;    // whether the next capture fails
+  std::vector<std::shared_ptr<recorded_work>> captures_;  // those that have not ended
+  bool capture_fails_ = false;                            // whether the next capture fails
   std::vector<long> works_left_;  // how many works each device does before it is lost; negative: it is never lost
   std::vector<std::weak_ptr<queue_state>> queues_;
   // The random numbers that choose which queue works next.
@@ -98,11 +100,6 @@ class machine_state {
     const auto locked = lock();
     capture_fails_ = true;
   }
-  /// Throws strata::error if fail_next_capture asked for it.
-  void begin_capture() {
-    const auto locked = lock();
-    if (std::exchange(capture_fails_, false)) throw_error("CUDA: a graph of a step: out of memory");
-  }
   /// See emulate_order.
   void set_seed(std::uint64_t seed) {
     const auto locked = lock();
@@ -133,6 +130,22 @@ class machine_state {
     queues_.push_back(made);
     return made;
   }
+  /// Begins a capture of a queue by this thread, and counts it: from now on its work is recorded. Throws device_lost if the
+  /// device is lost, and strata::error if this thread captures already, if another one captures this queue, or if
+  /// fail_next_capture asked for it.
+  std::shared_ptr<recorded_work> begin_capture(queue_state& on) {
+    const auto locked = lock();
+    refuse_while_captured("a capture");
+    if (on.recorded) throw_error("a capture of a queue that another thread captures");
+    if (std::exchange(capture_fails_, false)) throw_error("CUDA: a graph of a step: out of memory");
+    refuse_lost(on.device, "a capture");
+    auto made = std::make_shared<recorded_work>();
+    made->branches.push_back({on.device});
+    captures_.push_back(made);
+    ++counts(on.device).captures;
+    on.recorded = made, on.branch = 0;
+    return made;
+  }
   /// Puts work on a queue or, if the queue is captured, adds it to the capture. Throws strata::error if the queue is captured
   /// and the work is a wait: only join adds a wait to a capture.
   void enqueue(queue_state& on, work w) {
@@ -141,11 +154,20 @@ class machine_state {
     if (w.is_ready) throw_error("a queue that is captured waits for an event that is not part of the graph");
     on.recorded->branches[on.branch].all.push_back({std::move(w.run)});
   }
+  /// Sets the place of an event after all work of a queue that is captured. Returns the number of the event in that capture, or
+  /// -1 if the queue is not captured.
+  int record(const queue_state& on) {
+    const auto locked = lock();
+    if (!on.recorded) return -1;
+    on.recorded->branches[on.branch].all.push_back({.records = on.recorded->events});
+    return on.recorded->events++;
+  }
   /// Makes a queue wait for the event of that number in a capture. If the queue is not captured yet, it becomes a branch of
-  /// that capture. Throws strata::error if the capture has ended.
+  /// that capture. Throws strata::error if the capture has ended, or if the queue is captured by another one.
   void join(queue_state& later, const std::shared_ptr<recorded_work>& graph, int event) {
     const auto locked = lock();
     if (graph->is_over) throw_error("a queue waits for an event of a graph");
+    if (later.recorded && later.recorded != graph) throw_error("a queue that is captured waits for an event of another graph");
     if (!later.recorded) {
       later.recorded = graph, later.branch = graph->branches.size();
       graph->branches.push_back({later.device});
@@ -158,15 +180,23 @@ class machine_state {
     for (const auto& each : queues_)
       if (const auto q = each.lock(); q && q->recorded == graph) q->recorded = nullptr;
     graph->is_over = true;
+    std::erase(captures_, graph);
   }
-  /// Throws strata::error if any queue of the program is captured. `what` names in the text what a GPU refuses then.
+  /// Throws strata::error unless the first queue of a capture waits for all others.
+  void refuse_failed(const recorded_work& graph) const {
+    const auto locked = lock();
+    if (!graph.is_joined()) throw_error("a queue that is captured does not wait for another queue of the graph");
+  }
+  /// Throws strata::error if this thread captures a queue. `what` names in the text what a GPU refuses then. Other threads may
+  /// do it, as with the mode cudaStreamCaptureModeThreadLocal of hardware.cuh.
   void refuse_while_captured(const char* what) const {
     const auto locked = lock();
-    for (const auto& each : queues_)
-      if (const auto q = each.lock(); q && q->recorded) throw_error({what, " while a queue is captured"});
+    for (const auto& each : captures_)
+      if (each->thread == std::this_thread::get_id()) throw_error({what, " while a queue is captured"});
   }
   /// Throws strata::error if this queue is captured. `what` names in the text what cannot be part of a graph.
-  static void refuse_in_graph(const queue_state& q, const char* what) {
+  void refuse_in_graph(const queue_state& q, const char* what) const {
+    const auto locked = lock();
     if (q.recorded) throw_error({what, " cannot be part of a graph"});
   }
   /// Does work until no work waits on the queue. Each time the seed chooses one of the queues whose first work may run, so work

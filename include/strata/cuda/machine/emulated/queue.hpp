@@ -43,7 +43,7 @@ inline void enqueue(const queue& q, std::function<void()> run) { machine_state::
 /// Waits until all work of the queue is done. Throws device_lost if the device is lost, strata::error if the queue is captured
 /// or if each queue waits for another one, and what the work throws.
 inline void wait(const queue& q) {
-  detail::machine_state::refuse_in_graph(q.state(), "a wait of the host");
+  detail::machine_state::the().refuse_in_graph(q.state(), "a wait of the host");
   detail::count(q, &work_counts::waits, "the work of a step");
   while (!detail::machine_state::the().work_off(q.state())) std::this_thread::sleep_for(std::chrono::microseconds(20));
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");

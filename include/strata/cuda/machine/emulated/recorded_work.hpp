@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <strata/cuda/machine/emulated/work_counts.hpp>
+#include <thread>
 #include <vector>
 
 namespace strata::machine::detail {
@@ -22,8 +23,9 @@ struct recorded_work {
     work_counts counts{};  // what a launch of the graph adds to the counts of the device
   };
   std::vector<branch> branches;
-  int events = 0;        // the number of events that were recorded; they are numbered from 0
-  bool is_over = false;  // the capture has ended: no work may be added
+  std::thread::id thread = std::this_thread::get_id();  // the thread that called capture()
+  int events = 0;                                       // the number of events that were recorded; they are numbered from 0
+  bool is_over = false;                                 // the capture has ended: no work may be added
 
   /// Whether the first branch waits, directly or through other branches, for all work of all branches. CUDA requires it at the
   /// end of a capture.

@@ -27,6 +27,10 @@ inline void count_bytes() { detail::machine_state::the().count_bytes(); }
 inline void emulate_order(std::uint64_t seed) { detail::machine_state::the().set_seed(seed); }
 /// Returns the counts of the work of a device since the last call, and sets them to 0. Throws strata::error if there is no such
 /// device.
-inline work_counts take_counts(int device) { return std::exchange(detail::machine_state::the().counts(device), {}); }
+inline work_counts take_counts(int device) {
+  auto& all = detail::machine_state::the();
+  const auto locked = all.lock();
+  return std::exchange(all.counts(device), {});
+}
 
 }  // namespace strata::machine
