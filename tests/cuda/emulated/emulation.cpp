@@ -187,9 +187,7 @@ TEST_CASE("a lost device is one error that names it; the CPU and other devices g
     on_the_cpu.train_step(batch);
   }
 }
-#endif
 
-#if !defined(__CUDACC__)
 TEST_CASE("two threads that capture one queue: one of them is refused; they may capture two queues at once") {
   have_devices(1);
   const cuda_device on(0);
@@ -222,6 +220,71 @@ TEST_CASE("two threads that capture one queue: one of them is refused; they may 
   CHECK(together.load() == 0);
   CHECK(capture_in_two_threads(queues[0], queues[1]) == 2 * rounds);
   CHECK(machine::take_counts(0).captures >= 3 * rounds);
+}
+
+TEST_CASE("the work of a queue that is gone is done, and nothing of it is left") {
+  have_devices(1);
+  const cuda_device on(0);
+  const machine::queue other = on.make_queue();
+  const auto memory = on.allocate<float>(1);
+  float result = 0;
+  const auto read = [&] {
+    on.copy_to_host(other, static_cast<const float*>(memory.data()), std::span(&result, 1));
+    on.wait(other);
+    return result;
+  };
+  const auto owned = std::make_shared<int>();
+  const auto enqueue = [&](const machine::queue& q) {
+    machine::detail::enqueue(q, [owned] {});
+    machine::for_each_index(q, 1, add_one{memory.data()});
+  };
+  enqueue(on.make_queue());
+  CHECK(owned.use_count() == 1);
+  CHECK(read() == 1);
+  {
+    const machine::queue gone = on.make_queue();
+    enqueue(gone);
+    machine::event recorded;
+    recorded.record(gone);
+  }
+  CHECK(owned.use_count() == 1);
+  CHECK(read() == 2);
+  {
+    const machine::queue gone = on.make_queue(), also_gone = on.make_queue();
+    machine::event first, second;
+    enqueue(gone);
+    first.record(gone);
+    first.hold(also_gone);
+    enqueue(also_gone);
+    second.record(also_gone);
+    second.hold(gone);
+  }
+  CHECK(owned.use_count() == 1);
+  CHECK(read() == 4);
+  machine::event outlives;
+  {
+    const machine::queue gone = on.make_queue();
+    enqueue(gone);
+    outlives.record(gone);
+  }
+  outlives.hold(other);
+  CHECK(read() == 5);
+  outlives.wait();
+  outlives = {};
+  enqueue(other);
+  machine::order(other, on.make_queue());  // a queue whose last work is a wait
+  CHECK(read() == 6);
+  CHECK(owned.use_count() == 1);
+}
+
+TEST_CASE("work that was enqueued before other devices are emulated is dropped") {
+  have_devices(2);
+  const machine::queue q = cuda_device(1).make_queue();
+  const auto owned = std::make_shared<int>();
+  machine::detail::enqueue(q, [owned] {});
+  have_devices(2);
+  CHECK(owned.use_count() == 1);
+  CHECK(machine::is_done(q));
 }
 #endif
 

@@ -35,7 +35,7 @@ inline void release(int device, void* memory) noexcept {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
   if (!memory || device >= all.devices()) return;
-  all.work_off_device(device);
+  all.finish_device(device);
   all.memory(device).release(memory);
 }
 

@@ -15,7 +15,8 @@ namespace strata::machine {
 class event {
   struct place {
     queue on;
-    bool done = false;                               // whether the work before it is done
+    // Whether the work before it is done. Work on queues shares this flag only, not the place: a queue would own itself.
+    std::shared_ptr<bool> done = std::make_shared<bool>(false);
     std::shared_ptr<detail::recorded_work> graph{};  // the capture that it is a part of, or null
     int number = -1;                                 // its number in that capture
   };
@@ -27,14 +28,14 @@ class event {
     auto& all = detail::machine_state::the();
     const auto locked = all.lock();
     place_ = std::make_shared<place>(place{.on = q, .graph = q.state().recorded, .number = all.record(q.state())});
-    if (!place_->graph) all.enqueue(q.state(), {{}, [at = place_] { at->done = true; }, true});
+    if (!place_->graph) all.enqueue(q.state(), {{}, [done = place_->done] { *done = true; }, true});
   }
   /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
   /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
   /// `later` is captured and the place is not.
   void hold(const queue& later) const {
     if (place_ && place_->graph) return detail::machine_state::the().join(later.state(), place_->graph, place_->number);
-    if (place_) detail::machine_state::the().enqueue(later.state(), {[at = place_] { return at->done; }, {}});
+    if (place_) detail::machine_state::the().enqueue(later.state(), {[done = place_->done] { return *done; }, {}});
   }
   /// Waits until the work before this place is done. Throws device_lost if the device is lost, strata::error if the place or
   /// its queue is captured or if each queue waits for another one, and what the work throws.
@@ -43,7 +44,7 @@ class event {
     if (place_->graph) throw_error("the host waits for an event of a graph");
     detail::machine_state::the().refuse_in_graph(place_->on.state(), "a wait of the host");
     detail::count(place_->on, &work_counts::event_waits, "the work of a step");
-    while (!detail::machine_state::the().work_off(place_->on.state(), [at = place_.get()] { return at->done; }))
+    while (!detail::machine_state::the().work_off(place_->on.state(), [done = place_->done] { return *done; }))
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     detail::machine_state::the().refuse_lost(place_->on.device(), "the work of a step");
   }

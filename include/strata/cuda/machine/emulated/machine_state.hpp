@@ -50,13 +50,15 @@ class machine_state {
   /// Locks the state until the result is destroyed. A thread may lock it several times.
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
 
-  /// Replaces all devices by `devices` new ones, with counts of 0; bytes are no longer counted. Throws strata::error if the
-  /// number is negative, or if memory of the present devices is in use.
+  /// Replaces all devices by `devices` new ones, with counts of 0; bytes are no longer counted, and work that waits on queues is
+  /// dropped. Throws strata::error if the number is negative, or if memory of the present devices is in use.
   void reset(int devices, std::size_t bytes_of_each) {
     const auto locked = lock();
     if (devices < 0) throw_error({"emulate_devices(", devices, "): a number of devices is at least 0"});
     for (const auto& each : memories_)
       if (each->is_used()) throw_error("emulate_devices: a trainer or a buffer still has memory of an emulated device");
+    for (const auto& each : queues_)
+      if (const auto q = each.lock()) q->waiting.clear();
     memories_.clear();
     pages_.reset();
     for (int i = 0; i < devices; ++i) memories_.push_back(std::make_unique<device_memory>(bytes_of_each));
@@ -235,16 +237,21 @@ class machine_state {
     --left;
     return true;
   }
-  /// Does the work on all queues of a device, for release, which cannot throw. Where this fails or depends on another process,
-  /// the rest of the work of that queue is dropped.
-  void work_off_device(int device) noexcept {
+  /// Does the work on a queue that nobody can wait for any more. Where this fails or depends on another process, the rest of the
+  /// work is dropped.
+  void finish(queue_state& q) noexcept {
+    const auto locked = lock();
+    try {
+      if (work_off(q)) return;
+    } catch (...) {
+    }
+    q.waiting.clear();
+  }
+  /// Finishes all queues of a device, for release, which cannot throw.
+  void finish_device(int device) noexcept {
     const auto locked = lock();
     for (const auto& each : queues_)
-      if (const auto q = each.lock(); q && q->device == device) try {
-          if (!work_off(*q)) q->waiting.clear();
-        } catch (...) {
-          q->waiting.clear();
-        }
+      if (const auto q = each.lock(); q && q->device == device) finish(*q);
   }
 
   /// Opens the memory of all devices for kernels and copies. The destructor closes it.

@@ -11,19 +11,27 @@
 
 namespace strata::machine {
 
-/// Work that a device does in order. Copies of a queue are the same queue.
+/// Work that a device does in order. Copies of a queue are the same queue. When the last of them is gone, the device does the
+/// work that is left, see machine_state::finish.
 class queue {
-  std::shared_ptr<detail::queue_state> state_;
+  struct owner {
+    std::shared_ptr<detail::queue_state> state;
+    explicit owner(int device) : state(detail::machine_state::the().make_queue(device)) {}
+    owner(const owner&) = delete;
+    owner& operator=(const owner&) = delete;
+    ~owner() { detail::machine_state::the().finish(*state); }
+  };
+  std::shared_ptr<const owner> owner_;
 
  public:
   /// Makes an object without a queue, which may only be copied, assigned and destroyed.
   queue() = default;
   /// Makes a queue of the device with that index.
-  explicit queue(int device) : state_(detail::machine_state::the().make_queue(device)) {}
+  explicit queue(int device) : owner_(std::make_shared<const owner>(device)) {}
   /// The index of its device.
-  int device() const { return state_->device; }
+  int device() const { return owner_->state->device; }
   /// The state of the queue. Only the emulation has it.
-  detail::queue_state& state() const { return *state_; }
+  detail::queue_state& state() const { return *owner_->state; }
 };
 
 namespace detail {
