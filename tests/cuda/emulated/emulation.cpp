@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -285,6 +286,17 @@ TEST_CASE("work that was enqueued before other devices are emulated is dropped")
   have_devices(2);
   CHECK(owned.use_count() == 1);
   CHECK(machine::is_done(q));
+}
+
+TEST_CASE("pinned memory begins with garbage, and copies of it are the same memory") {
+  machine::pinned_memory memory(100);
+  CHECK(memory.size() == 100);
+  CHECK(std::ranges::count(std::span(memory.data(), 100), std::byte{0xcd}) == 100);
+  machine::pinned_memory same = memory;
+  CHECK(same.data() == memory.data());
+  memory = {};
+  CHECK(memory.size() == 0);
+  CHECK(same.data()[99] == std::byte{0xcd});
 }
 #endif
 
