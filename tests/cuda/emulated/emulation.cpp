@@ -15,6 +15,7 @@
 #include <memory>
 #include <strata/callbacks/check_numerics.hpp>
 #include <strata/cuda/cuda.hpp>
+#include <strata/cuda/machine/nccl.hpp>
 #include <strata/program/least_bytes.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -298,6 +299,41 @@ TEST_CASE("pinned memory begins with garbage, and copies of it are the same memo
   CHECK(memory.size() == 0);
   CHECK(same.data()[99] == std::byte{0xcd});
 }
+
+TEST_CASE("whatever is asked of a device that does not exist is refused") {
+  have_devices(2);
+  const machine::queue q = cuda_device(1).make_queue();
+  const machine::graph work = machine::capture(q, [&] { machine::detail::enqueue(q, [] {}); });
+  for (const int device : {-1, 2, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
+    const std::string refused = "gpu(" + std::to_string(device) + ") does not exist: the number of emulated devices is 2";
+    CHECK(error_of([&] { machine::queue made(device); }) == refused);
+    CHECK(error_of([&] { (void)machine::allocate(device, 4); }) == refused);
+    CHECK(error_of([&] { (void)machine::free_memory(device); }) == refused);
+    CHECK(error_of([&] { machine::lose_device(device); }) == refused);
+    CHECK(error_of([&] { machine::take_counts(device); }) == refused);
+    CHECK(error_of([&] { machine::nccl_communicator(device, machine::make_nccl_id(), 0, 1); }) == refused);
+    float memory = 0;
+    machine::release(device, &memory);  // cannot throw
+  }
+  have_devices(1);  // the device of the queue is gone
+  const std::string gone = "gpu(1) does not exist: the number of emulated devices is 1";
+  float numbers[2] = {};
+  std::byte* const bytes = reinterpret_cast<std::byte*>(numbers);
+  CHECK(error_of([&] { machine::copy_to_device(q, numbers, numbers + 1, 4); }) == gone);
+  CHECK(error_of([&] { machine::copy_to_host(q, numbers, numbers + 1, 4); }) == gone);
+  CHECK(error_of([&] { machine::copy_between(q, numbers, numbers + 1, 4); }) == gone);
+  CHECK(error_of([&] { machine::copy_pinned_to_device(q, numbers, bytes, 4); }) == gone);
+  CHECK(error_of([&] { machine::for_each_index(q, 1, add_one{numbers}); }) == gone);
+  CHECK(error_of([&] { machine::capture(q, [] {}); }) == gone);
+  CHECK(error_of([&] { machine::wait(q); }) == gone);
+  CHECK(error_of([&] { (void)machine::is_done(q); }) == gone);
+  CHECK(error_of([&] { machine::event().record(q); }) == gone);
+  CHECK(error_of([&] { machine::order(machine::queue(0), q); }) == gone);
+  CHECK(error_of([&] { work.launch(q); }) == gone);
+  CHECK(error_of([&] { work.launch(machine::queue(0)); }) == gone);
+  CHECK(machine::take_counts(0).graphs == 0);
+  CHECK(numbers[0] == 0);
+}
 #endif
 
 TEST_CASE("an observer that reads numbers as if the host had them is refused") {
@@ -376,7 +412,7 @@ TEST_CASE("devices do not vanish while they are used") {
   const auto memory = cuda_device(0).allocate<float>(1);
   CHECK(error_of([] { machine::emulate_devices(2); }) ==
         "emulate_devices: a trainer or a buffer still has memory of an emulated device");
-  CHECK(error_of([] { machine::take_counts(1); }) == "there are 1 emulated devices, but not number 1");
+  CHECK(error_of([] { machine::take_counts(1); }) == "gpu(1) does not exist: the number of emulated devices is 1");
 }
 
 TEST_CASE("devices that do not exist") {

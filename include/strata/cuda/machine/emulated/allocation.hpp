@@ -8,15 +8,15 @@
 
 namespace strata::machine {
 
-/// Returns the number of free bytes of a device, which must exist. They may lie in several ranges.
+/// Returns the number of free bytes of a device. They may lie in several ranges. Throws strata::error if there is no such device.
 inline std::size_t free_memory(int device) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
   return all.memory(device).free();
 }
 
-/// Returns the address of `bytes` zeroed bytes of a device, which must exist. Throws out_of_device_memory if no free range is
-/// large enough, device_lost if the device is lost, and strata::error if a queue is captured.
+/// Returns the address of `bytes` zeroed bytes of a device. Throws out_of_device_memory if no free range is large enough,
+/// device_lost if the device is lost, and strata::error if there is no such device, or if the calling thread captures a queue.
 inline void* allocate(int device, std::size_t bytes) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
@@ -34,7 +34,7 @@ inline void* allocate(int device, std::size_t bytes) {
 inline void release(int device, void* memory) noexcept {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
-  if (!memory || device >= all.devices()) return;
+  if (!memory || device < 0 || device >= all.devices()) return;
   all.finish_device(device);
   all.memory(device).release(memory);
 }

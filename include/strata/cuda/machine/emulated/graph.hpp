@@ -26,12 +26,13 @@ class graph {
   explicit operator bool() const { return work_ != nullptr; }
   /// Enqueues its work on `q`. Work that was recorded on other queues is not put on these: each branch gets a new queue, and
   /// later work on `q` begins when all branches are done. Throws device_lost if the device of `q` is lost, and strata::error if
-  /// `q` is captured.
+  /// `q` is captured or if a device of the graph does not exist any more.
   void launch(const queue& q) const {
     detail::machine_state::the().refuse_in_graph(q.state(), "a launch of another graph");
-    detail::count(q, &work_counts::graphs, "a graph");
     auto& all = detail::machine_state::the();
     const auto locked = all.lock();
+    for (const auto& branch : work_->branches) all.need_device(branch.device);
+    detail::count(q, &work_counts::graphs, "a graph");
     const auto has_passed = std::make_shared<std::vector<char>>(std::size_t(work_->events));
     std::vector<std::shared_ptr<detail::queue_state>> others;
     for (const auto& branch : work_->branches) {

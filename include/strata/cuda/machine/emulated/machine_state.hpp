@@ -87,15 +87,21 @@ class machine_state {
   /// See lose_device. Throws strata::error if there is no such device.
   void lose(int device, long after) {
     const auto locked = lock();
-    counts(device);  // throws if there is no such device
+    need_device(device);
     works_left_[std::size_t(device)] = after;
   }
-  /// Whether a device is lost. False if `device` is at least devices().
-  bool is_lost(int device) const { return device < devices() && works_left_[std::size_t(device)] == 0; }
-  /// Throws device_lost if the device is lost. `during` names in the text what the caller was about to do, or has just done.
+  /// Throws strata::error if there is no such device.
+  void need_device(int device) const {
+    const auto locked = lock();
+    if (device < 0 || device >= devices())
+      throw_error({"gpu(", device, ") does not exist: the number of emulated devices is ", devices()});
+  }
+  /// Throws device_lost if the device is lost, and strata::error if there is no such device. `during` names in the text what the
+  /// caller was about to do, or has just done.
   void refuse_lost(int device, const char* during) const {
     const auto locked = lock();
-    if (is_lost(device)) throw_exception(device_lost(device, during, "unspecified launch failure"));
+    need_device(device);
+    if (works_left_[std::size_t(device)] == 0) throw_exception(device_lost(device, during, "unspecified launch failure"));
   }
   /// See machine::fail_next_capture.
   void fail_next_capture() {
@@ -108,25 +114,34 @@ class machine_state {
     order_ = philox{seed}, choices_ = 0;
   }
   /// The number of devices.
-  int devices() const { return int(memories_.size()); }
-  /// The memory of a device, which must exist.
-  device_memory& memory(int device) { return *memories_[std::size_t(device)]; }
-  /// Whether the `bytes` bytes at `from` lie within one allocation of a device, which must exist.
+  int devices() const {
+    const auto locked = lock();
+    return int(memories_.size());
+  }
+  /// The memory of a device. Throws strata::error if there is no such device.
+  device_memory& memory(int device) {
+    need_device(device);
+    return *memories_[std::size_t(device)];
+  }
+  /// Whether the `bytes` bytes at `from` lie within one allocation of a device. Throws strata::error if there is no such device.
   bool holds(int device, const void* from, std::size_t bytes) const {
     const auto locked = lock();
+    need_device(device);
     return memories_[std::size_t(device)]->holds(from, bytes);
   }
   /// The counts of a device. Throws strata::error if there is no such device.
   work_counts& counts(int device) {
-    if (device < 0 || device >= devices()) throw_error({"there are ", devices(), " emulated devices, but not number ", device});
+    need_device(device);
     return counts_[std::size_t(device)];
   }
   /// Draws a number from 0 to count - 1 from the seed.
   std::size_t choice(std::size_t count) { return std::size_t(order_.uniform(choices_++) * double(count)); }
 
-  /// Returns the state of a new queue. Its work is done as long as the caller keeps the pointer.
+  /// Returns the state of a new queue. Its work is done as long as the caller keeps the pointer. Throws strata::error if there is
+  /// no such device.
   std::shared_ptr<queue_state> make_queue(int device) {
     const auto locked = lock();
+    need_device(device);
     std::erase_if(queues_, [](const auto& each) { return each.expired(); });
     auto made = std::make_shared<queue_state>(queue_state{device});
     queues_.push_back(made);
@@ -149,9 +164,10 @@ class machine_state {
     return made;
   }
   /// Puts work on a queue or, if the queue is captured, adds it to the capture. Throws strata::error if the queue is captured
-  /// and the work is a wait: only join adds a wait to a capture.
+  /// and the work is a wait, because only join adds a wait to a capture, or if the device of the queue does not exist any more.
   void enqueue(queue_state& on, work w) {
     const auto locked = lock();
+    need_device(on.device);
     if (!on.recorded) return on.waiting.push_back(std::move(w));
     if (w.is_ready) throw_error("a queue that is captured waits for an event that is not part of the graph");
     on.recorded->branches[on.branch].all.push_back({std::move(w.run)});

@@ -26,7 +26,7 @@ class queue {
  public:
   /// Makes an object without a queue, which may only be copied, assigned and destroyed.
   queue() = default;
-  /// Makes a queue of the device with that index.
+  /// Makes a queue of the device with that index. Throws strata::error if there is no such device.
   explicit queue(int device) : owner_(std::make_shared<const owner>(device)) {}
   /// The index of its device.
   int device() const { return owner_->state->device; }
