@@ -334,6 +334,82 @@ TEST_CASE("whatever is asked of a device that does not exist is refused") {
   CHECK(machine::take_counts(0).graphs == 0);
   CHECK(numbers[0] == 0);
 }
+
+TEST_CASE("what a GPU refuses during a capture: waits and queries of the host, memory that comes or goes") {
+  have_devices(2);
+  const cuda_device on(0);
+  const machine::queue q = on.make_queue(), joined = on.make_queue(), other = cuda_device(1).make_queue();
+  machine::event before, inside;
+  before.record(other);
+  // Also if what is captured catches the error: the capture is then invalid. Afterwards the queue works again.
+  const auto refused = [&](const std::string& error, auto&& f) {
+    CHECK(error_of([&] { machine::capture(q, f); }) == error);
+    CHECK(error_of([&] { machine::capture(q, [&] { (void)error_of(f); }); }) == error);
+    CHECK(machine::is_done(q));
+  };
+  refused("a query of the host cannot be part of a graph", [&] { (void)machine::is_done(q); });
+  refused("a query of the host cannot be part of a graph", [&] {
+    machine::order(q, joined);
+    (void)machine::is_done(joined);
+  });
+  refused("a query of the host while a queue is captured", [&] { (void)machine::is_done(other); });
+  refused("a wait of the host while a queue is captured", [&] { machine::wait(other); });
+  refused("a wait of the host while a queue is captured", [&] { before.wait(); });
+  refused("a wait of the host cannot be part of a graph", [&] { machine::wait(q); });
+  refused("the host waits for an event of a graph", [&] {
+    inside.record(q);
+    inside.wait();
+  });
+  refused("a queue that is captured waits for an event that is not part of the graph", [&] { before.hold(q); });
+  refused("memory is allocated while a queue is captured", [&] { (void)on.allocate<float>(1); });
+  refused("pinned memory is allocated while a queue is captured", [&] { machine::pinned_memory made(1); });
+  // These two throw nothing themselves.
+  auto freed = on.allocate<float>(1);
+  CHECK(error_of([&] { machine::capture(q, [&] { freed = {}; }); }) == "memory is released while a queue is captured");
+  machine::pinned_memory pinned(1);
+  CHECK(error_of([&] { machine::capture(q, [&] { pinned = {}; }); }) == "pinned memory is released while a queue is captured");
+  const auto memory = on.allocate<float>(1);
+  CHECK(memory.size() == 1);
+}
+
+TEST_CASE("what other threads do, and what they may not do, while a thread captures") {
+  have_devices(1);
+  const cuda_device on(0);
+  const machine::queue q = on.make_queue(), other = on.make_queue();
+  const auto in_another_thread = [&](auto&& f) {
+    std::string said;
+    std::thread([&] { said = error_of(f); }).join();
+    return said;
+  };
+  std::string said;
+  machine::capture(q, [&] {
+    said = in_another_thread([&] {
+      const auto memory = on.allocate<float>(1);
+      const machine::pinned_memory pinned(1);
+      machine::event done;
+      done.record(other);
+      done.wait();
+      machine::wait(other);
+      CHECK(machine::is_done(other));
+    });
+  });
+  CHECK(said == "no error");
+
+  const std::string query =
+      error_of([&] { machine::capture(q, [&] { said = in_another_thread([&] { (void)machine::is_done(q); }); }); });
+  CHECK(query == "a query of the host cannot be part of a graph");
+  CHECK(said == query);
+
+  const std::string merged = error_of([&] {
+    machine::event inside;
+    machine::capture(q, [&] {
+      inside.record(q);
+      said = in_another_thread([&] { machine::capture(other, [&] { inside.hold(other); }); });
+    });
+  });
+  CHECK(merged == "a queue that is captured waits for an event of another graph");
+  CHECK(said == merged);
+}
 #endif
 
 TEST_CASE("an observer that reads numbers as if the host had them is refused") {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <strata/base/error.hpp>
+#include <strata/cuda/machine/emulated/capture_rules.hpp>
 #include <strata/cuda/machine/emulated/machine_state.hpp>
 #include <strata/cuda/machine/errors.hpp>
 
@@ -21,7 +22,7 @@ inline void* allocate(int device, std::size_t bytes) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
   all.refuse_lost(device, "an allocation of memory");
-  all.refuse_while_captured("memory is allocated");
+  detail::refuse_while_captured("memory is allocated");
   auto& memory = all.memory(device);
   void* const made = memory.allocate(bytes);
   if (!made) throw_exception(out_of_device_memory(device, bytes, memory.free(), memory.capacity()));
@@ -30,11 +31,12 @@ inline void* allocate(int device, std::size_t bytes) {
   return made;
 }
 /// Frees what `allocate` returned for the same device, after all work on queues of this device. Does nothing for null, or if
-/// there is no such device. Aborts the program for any other address.
+/// there is no such device. Aborts the program for any other address. If the calling thread captures a queue, the capture fails.
 inline void release(int device, void* memory) noexcept {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
   if (!memory || device < 0 || device >= all.devices()) return;
+  detail::spoil_capture("memory is released");
   all.finish_device(device);
   all.memory(device).release(memory);
 }

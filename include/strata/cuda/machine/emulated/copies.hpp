@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
+#include <strata/cuda/machine/emulated/capture_rules.hpp>
 #include <strata/cuda/machine/emulated/machine_state.hpp>
 #include <strata/cuda/machine/emulated/queue.hpp>
 #include <strata/cuda/machine/emulated/work_counts.hpp>
@@ -19,7 +20,7 @@ inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* fro
 /// Enqueues a copy of `bytes` bytes from the host to the device of the queue. The bytes are read before this function returns,
 /// so the caller may change them at once. Throws device_lost if the device is lost, and strata::error if the queue is captured.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::machine_state::the().refuse_in_graph(q.state(), "a copy of memory that is not pinned");
+  detail::refuse_in_graph(q.state(), "a copy of memory that is not pinned");
   detail::count(q, &work_counts::copies_to_device, "a copy to the device");
   detail::count(q, &work_counts::bytes_to_device, "a copy to the device", long(bytes));
   const auto* const first = static_cast<const std::byte*>(from);
@@ -29,7 +30,7 @@ inline void copy_to_device(const queue& q, void* to, const void* from, std::size
 /// Enqueues a copy of `bytes` bytes from the device of the queue to the host. They are there when the host has waited for the
 /// copy. Throws device_lost if the device is lost, and strata::error if the queue is captured.
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
-  detail::machine_state::the().refuse_in_graph(q.state(), "a copy to memory that is not pinned");
+  detail::refuse_in_graph(q.state(), "a copy to memory that is not pinned");
   detail::count(q, &work_counts::copies_to_host, "a copy to the host");
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <memory>
 #include <strata/base/error.hpp>
+#include <strata/cuda/machine/emulated/capture_rules.hpp>
 #include <strata/cuda/machine/emulated/machine_state.hpp>
 #include <strata/cuda/machine/emulated/queue.hpp>
 #include <strata/cuda/machine/emulated/recorded_work.hpp>
 #include <strata/cuda/machine/emulated/work_counts.hpp>
 #include <thread>
+#include <utility>
 
 namespace strata::machine {
 
@@ -27,8 +29,9 @@ class event {
   void record(const queue& q) {
     auto& all = detail::machine_state::the();
     const auto locked = all.lock();
-    place_ = std::make_shared<place>(place{.on = q, .graph = q.state().recorded, .number = all.record(q.state())});
-    if (!place_->graph) all.enqueue(q.state(), {{}, [done = place_->done] { *done = true; }, true});
+    auto now = std::make_shared<place>(place{.on = q, .graph = q.state().recorded, .number = all.record(q.state())});
+    if (!now->graph) all.enqueue(q.state(), {{}, [done = now->done] { *done = true; }, true});
+    place_ = std::move(now);
   }
   /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
   /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
@@ -38,11 +41,16 @@ class event {
     if (place_) detail::machine_state::the().enqueue(later.state(), {[done = place_->done] { return *done; }, {}});
   }
   /// Waits until the work before this place is done. Throws device_lost if the device is lost, strata::error if the place or
-  /// its queue is captured or if each queue waits for another one, and what the work throws.
+  /// its queue is captured, if the calling thread captures another one or if each queue waits for another one, and what the work
+  /// throws.
   void wait() const {
     if (!place_) return;
-    if (place_->graph) throw_error("the host waits for an event of a graph");
-    detail::machine_state::the().refuse_in_graph(place_->on.state(), "a wait of the host");
+    if (place_->graph) {
+      const auto locked = detail::machine_state::the().lock();
+      place_->graph->fail("the host waits for an event of a graph");
+    }
+    detail::refuse_in_graph(place_->on.state(), "a wait of the host");
+    detail::refuse_while_captured("a wait of the host");
     detail::count(place_->on, &work_counts::event_waits, "the work of a step");
     while (!detail::machine_state::the().work_off(place_->on.state(), [done = place_->done] { return *done; }))
       std::this_thread::sleep_for(std::chrono::microseconds(20));

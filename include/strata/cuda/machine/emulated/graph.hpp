@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <strata/cuda/machine/emulated/capture_rules.hpp>
 #include <strata/cuda/machine/emulated/machine_state.hpp>
 #include <strata/cuda/machine/emulated/queue.hpp>
 #include <strata/cuda/machine/emulated/queue_state.hpp>
@@ -28,7 +29,7 @@ class graph {
   /// later work on `q` begins when all branches are done. Throws device_lost if the device of `q` is lost, and strata::error if
   /// `q` is captured or if a device of the graph does not exist any more.
   void launch(const queue& q) const {
-    detail::machine_state::the().refuse_in_graph(q.state(), "a launch of another graph");
+    detail::refuse_in_graph(q.state(), "a launch of another graph");
     auto& all = detail::machine_state::the();
     const auto locked = all.lock();
     for (const auto& branch : work_->branches) all.need_device(branch.device);

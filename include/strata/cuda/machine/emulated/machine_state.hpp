@@ -1,5 +1,6 @@
 // The state of all emulated devices, and the loop that does the work of their queues.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -147,21 +148,23 @@ class machine_state {
     queues_.push_back(made);
     return made;
   }
-  /// Begins a capture of a queue by this thread, and counts it: from now on its work is recorded. Throws device_lost if the
-  /// device is lost, and strata::error if this thread captures already, if another one captures this queue, or if
-  /// fail_next_capture asked for it.
+  /// Begins a capture of a queue by this thread: from now on its work is recorded. Throws strata::error if the queue is captured
+  /// already, or if fail_next_capture asked for it.
   std::shared_ptr<recorded_work> begin_capture(queue_state& on) {
     const auto locked = lock();
-    refuse_while_captured("a capture");
     if (on.recorded) throw_error("a capture of a queue that another thread captures");
     if (std::exchange(capture_fails_, false)) throw_error("CUDA: a graph of a step: out of memory");
-    refuse_lost(on.device, "a capture");
     auto made = std::make_shared<recorded_work>();
     made->branches.push_back({on.device});
     captures_.push_back(made);
-    ++counts(on.device).captures;
     on.recorded = made, on.branch = 0;
     return made;
+  }
+  /// The capture that this thread has begun and not ended, or null.
+  std::shared_ptr<recorded_work> capture_of_this_thread() const {
+    const auto locked = lock();
+    const auto own = std::ranges::find(captures_, std::this_thread::get_id(), &recorded_work::thread);
+    return own == captures_.end() ? nullptr : *own;
   }
   /// Puts work on a queue or, if the queue is captured, adds it to the capture. Throws strata::error if the queue is captured
   /// and the work is a wait, because only join adds a wait to a capture, or if the device of the queue does not exist any more.
@@ -169,7 +172,7 @@ class machine_state {
     const auto locked = lock();
     need_device(on.device);
     if (!on.recorded) return on.waiting.push_back(std::move(w));
-    if (w.is_ready) throw_error("a queue that is captured waits for an event that is not part of the graph");
+    if (w.is_ready) on.recorded->fail("a queue that is captured waits for an event that is not part of the graph");
     on.recorded->branches[on.branch].all.push_back({std::move(w.run)});
   }
   /// Sets the place of an event after all work of a queue that is captured. Returns the number of the event in that capture, or
@@ -185,7 +188,11 @@ class machine_state {
   void join(queue_state& later, const std::shared_ptr<recorded_work>& graph, int event) {
     const auto locked = lock();
     if (graph->is_over) throw_error("a queue waits for an event of a graph");
-    if (later.recorded && later.recorded != graph) throw_error("a queue that is captured waits for an event of another graph");
+    if (later.recorded && later.recorded != graph) {
+      constexpr const char* why = "a queue that is captured waits for an event of another graph";
+      graph->failure = why;
+      later.recorded->fail(why);
+    }
     if (!later.recorded) {
       later.recorded = graph, later.branch = graph->branches.size();
       graph->branches.push_back({later.device});
@@ -199,23 +206,6 @@ class machine_state {
       if (const auto q = each.lock(); q && q->recorded == graph) q->recorded = nullptr;
     graph->is_over = true;
     std::erase(captures_, graph);
-  }
-  /// Throws strata::error unless the first queue of a capture waits for all others.
-  void refuse_failed(const recorded_work& graph) const {
-    const auto locked = lock();
-    if (!graph.is_joined()) throw_error("a queue that is captured does not wait for another queue of the graph");
-  }
-  /// Throws strata::error if this thread captures a queue. `what` names in the text what a GPU refuses then. Other threads may
-  /// do it, as with the mode cudaStreamCaptureModeThreadLocal of hardware.cuh.
-  void refuse_while_captured(const char* what) const {
-    const auto locked = lock();
-    for (const auto& each : captures_)
-      if (each->thread == std::this_thread::get_id()) throw_error({what, " while a queue is captured"});
-  }
-  /// Throws strata::error if this queue is captured. `what` names in the text what cannot be part of a graph.
-  void refuse_in_graph(const queue_state& q, const char* what) const {
-    const auto locked = lock();
-    if (q.recorded) throw_error({what, " cannot be part of a graph"});
   }
   /// Does work until no work waits on the queue. Each time the seed chooses one of the queues whose first work may run, so work
   /// of other queues may be done, too. Returns false if no work may run before another process does something. Throws

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <strata/cuda/machine/emulated/capture_rules.hpp>
 #include <strata/cuda/machine/emulated/machine_state.hpp>
 #include <strata/cuda/machine/emulated/queue_state.hpp>
 #include <strata/cuda/machine/emulated/work_counts.hpp>
@@ -48,17 +49,21 @@ inline void count(const queue& q, long work_counts::* what, const char* during, 
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
 }  // namespace detail
 
-/// Waits until all work of the queue is done. Throws device_lost if the device is lost, strata::error if the queue is captured
-/// or if each queue waits for another one, and what the work throws.
+/// Waits until all work of the queue is done. Throws device_lost if the device is lost, strata::error if the queue is captured,
+/// if the calling thread captures another one or if each queue waits for another one, and what the work throws.
 inline void wait(const queue& q) {
-  detail::machine_state::the().refuse_in_graph(q.state(), "a wait of the host");
+  detail::refuse_in_graph(q.state(), "a wait of the host");
+  detail::refuse_while_captured("a wait of the host");
   detail::count(q, &work_counts::waits, "the work of a step");
   while (!detail::machine_state::the().work_off(q.state())) std::this_thread::sleep_for(std::chrono::microseconds(20));
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
 }
 /// Does the work of the queue as far as it does not depend on other processes. Returns whether all of it is done. Throws
-/// device_lost if the device is lost, strata::error if each queue waits for another one, and what the work throws.
+/// device_lost if the device is lost, strata::error if the queue is captured, if the calling thread captures another one or if
+/// each queue waits for another one, and what the work throws.
 inline bool is_done(const queue& q) {
+  detail::refuse_in_graph(q.state(), "a query of the host");
+  detail::refuse_while_captured("a query of the host");
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
   const bool done = detail::machine_state::the().work_off(q.state());
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");

@@ -2,8 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <strata/base/error.hpp>
 #include <strata/cuda/machine/emulated/work_counts.hpp>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace strata::machine::detail {
@@ -26,6 +29,14 @@ struct recorded_work {
   std::thread::id thread = std::this_thread::get_id();  // the thread that called capture()
   int events = 0;                                       // the number of events that were recorded; they are numbered from 0
   bool is_over = false;                                 // the capture has ended: no work may be added
+  std::string failure{};                                // why the capture fails when it ends; empty if it does not
+
+  /// Throws strata::error, and lets the capture fail even if the caller catches this error: what a GPU refuses makes the whole
+  /// capture invalid.
+  [[noreturn]] void fail(std::string why) {
+    failure = std::move(why);
+    throw_error(failure);
+  }
 
   /// Whether the first branch waits, directly or through other branches, for all work of all branches. CUDA requires it at the
   /// end of a capture.
