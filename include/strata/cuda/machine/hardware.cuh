@@ -14,25 +14,28 @@
 
 namespace strata::machine {
 
-/// One thread of a kernel. A kernel is a function object: see launch.
+/// One thread of a kernel. A kernel is a function object that is called with a lane: see launch.
 class lane {
   long first_block_ = 0;
 
  public:
+  /// The index of this thread in its block.
   STRATA_DEVICE int thread() const { return int(threadIdx.x); }
+  /// The index of its block in the kernel.
   STRATA_DEVICE long block() const { return long(blockIdx.x) - first_block_; }
-  /// The same thread of a kernel whose first block is that one.
+  /// The same thread, with blocks counted from block `first`: its block() is less by `first`.
   STRATA_DEVICE lane from_block(long first) const {
     lane other = *this;
     other.first_block_ += first;
     return other;
   }
-  /// Returns when all threads of the block have called it.
+  /// Returns when all threads of the block have called it. Only kernels with Code::shared may call it.
   STRATA_DEVICE void barrier() const { __syncthreads(); }
 };
 
 namespace detail {
-/// An error that stays is that of a lost device; others concern one call.
+/// Throws device_lost if the device reports an error again when the host waits for it, as a lost device does, and strata::error
+/// if only one call has failed. `code` is the error of that call, and `during` names in the text what it was for.
 [[noreturn, gnu::cold]] inline void fail(int device, cudaError_t code, const char* during) {
   (void)cudaGetLastError();  // or the next call would report it again
   (void)cudaSetDevice(device);
@@ -41,12 +44,14 @@ namespace detail {
   if (now != cudaSuccess && !is_captured) throw_exception(device_lost(device, during, cudaGetErrorString(code)));
   throw_error({"gpu(", device, "): ", cudaGetErrorString(code), " in ", during});
 }
+/// Does nothing if `code` is cudaSuccess, and else calls fail.
 inline void check(int device, cudaError_t code, const char* during) {
   if (code != cudaSuccess) [[unlikely]]
     fail(device, code, during);
 }
 
-/// 1: at least one block at a time, so that no kernel is held to so few registers that it spills.
+/// The function that runs on the device when a kernel is launched. Its bound of 1 block asks that a multiprocessor can hold one
+/// block at least, not more, so that the compiler need not hold a kernel to so few registers that it spills.
 template <class Code>
 __global__ void __launch_bounds__(Code::threads, 1) run(const Code code) {
   if constexpr (requires { typename Code::shared; }) {
@@ -58,13 +63,13 @@ __global__ void __launch_bounds__(Code::threads, 1) run(const Code code) {
 }
 }  // namespace detail
 
-/// 0 also where there is no driver.
+/// Returns the number of devices, which is 0 also where there is no driver.
 inline int device_count() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-/// Where device_count() is 0, in the words of CUDA.
+/// Says in the words of CUDA why there is no device, where device_count() is 0.
 inline const char* why_no_device() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
@@ -76,7 +81,7 @@ class queue {
   struct stream {
     int device;
     cudaStream_t handle = nullptr;
-    cudaEvent_t reached = nullptr;  // see order; recorded again in each step
+    cudaEvent_t reached = nullptr;  // the event that record() records again each time; null before the first call
     explicit stream(int d) : device(d) {
       detail::check(d, cudaSetDevice(d), "cudaSetDevice");
       detail::check(d, cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -91,14 +96,19 @@ class queue {
   std::shared_ptr<stream> stream_;
 
  public:
+  /// Makes an object without a queue, which may only be copied, assigned and destroyed.
   queue() = default;
+  /// Makes a queue of the device with that index. Throws strata::error if there is no such device.
   explicit queue(int device) : stream_(std::make_shared<stream>(device)) {}
+  /// The index of its device.
   int device() const { return stream_->device; }
+  /// Returns the stream of CUDA, and makes its device the current one of the calling thread.
   cudaStream_t handle() const {
     detail::check(stream_->device, cudaSetDevice(stream_->device), "cudaSetDevice");
     return stream_->handle;
   }
-  /// Records that all work up to now is done. A wait for it holds until then, also if it is recorded again in the meantime.
+  /// Records an event of the queue, which passes when all work that is on the queue now is done, and returns it. A queue that
+  /// was told to wait for the event waits until then, also if the event is recorded again in the meantime.
   cudaEvent_t record() const {
     const cudaStream_t on = handle();
     if (!stream_->reached)
@@ -108,7 +118,9 @@ class queue {
   }
 };
 
-/// Runs `code` on `blocks` blocks of Code::threads threads: code(lane), or code(lane, memory) with Code::shared for each block.
+/// Enqueues a kernel of `blocks` blocks of Code::threads threads, or nothing if `blocks` is not positive. Each thread calls
+/// code(lane) or, if there is a type Code::shared, code(lane, memory), where `memory` is one Code::shared for each block, which
+/// begins with garbage. Throws strata::error if there are more blocks than CUDA allows.
 template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
@@ -117,9 +129,12 @@ void launch(const queue& q, long blocks, const Code& code) {
   detail::check(q.device(), cudaGetLastError(), "a kernel");
 }
 
+/// Waits until all work of the queue is done. Throws device_lost if the device is lost, and strata::error if the queue is
+/// captured.
 inline void wait(const queue& q) { detail::check(q.device(), cudaStreamSynchronize(q.handle()), "the work of a step"); }
 
-/// Whether all work is done.
+/// Returns whether all work of the queue is done. Throws device_lost if the device is lost, and strata::error if the queue is
+/// captured.
 inline bool is_done(const queue& q) {
   const cudaError_t code = cudaStreamQuery(q.handle());
   if (code == cudaErrorNotReady) {
@@ -136,7 +151,8 @@ class event {
   int device_ = 0;
 
  public:
-  /// After all work that is on the queue now. Always of the same device.
+  /// Sets the place: after all work that is on the queue now. It replaces the place of an earlier call, whose queue must be of
+  /// the same device.
   void record(const queue& q) {
     const cudaStream_t stream = q.handle();
     if (!handle_) {
@@ -147,38 +163,50 @@ class event {
     }
     detail::check(device_, cudaEventRecord(handle_.get(), stream), "cudaEventRecord");
   }
-  /// Work that is enqueued from now on begins after it.
+  /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
+  /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
+  /// `later` is captured and the place is not.
   void hold(const queue& later) const {
     if (handle_) detail::check(later.device(), cudaStreamWaitEvent(later.handle(), handle_.get(), 0), "cudaStreamWaitEvent");
   }
+  /// Waits until the work before this place is done. Throws device_lost if the device is lost, and strata::error if the place
+  /// is captured or the calling thread captures a queue.
   void wait() const {
     if (handle_) detail::check(device_, cudaEventSynchronize(handle_.get()), "the work of a step");
   }
 };
 
-/// Work that is enqueued on `later` from now on begins after all that is on `earlier` now.
+/// Makes work that is enqueued on `later` from now on begin after all work that is on `earlier` now. Throws as event::hold
+/// does.
 inline void order(const queue& earlier, const queue& later) {
   const cudaEvent_t reached = earlier.record();
   detail::check(later.device(), cudaStreamWaitEvent(later.handle(), reached, 0), "cudaStreamWaitEvent");
 }
 
-/// Work of one queue, and of those that wait for it, that was recorded once and is launched as one.
+/// Work of one queue, and of queues that wait for it, that was recorded once (see capture) and is launched as a whole.
 class graph {
   std::shared_ptr<CUgraphExec_st> handle_;
 
  public:
+  /// Makes an empty graph, which cannot be launched.
   graph() = default;
+  /// Makes the owner of a graph of CUDA.
   explicit graph(cudaGraphExec_t made) : handle_(made, [](cudaGraphExec_t e) { cudaGraphExecDestroy(e); }) {}
+  /// Whether it is not empty.
   explicit operator bool() const { return handle_ != nullptr; }
+  /// Enqueues its work on `q`. Work that was recorded on other queues is not put on these; later work on `q` begins when all of
+  /// the graph is done.
   void launch(const queue& q) const { detail::check(q.device(), cudaGraphLaunch(handle_.get(), q.handle()), "a graph"); }
 };
 
-/// What f() enqueues on the queue becomes a graph and is not done now. So does what it enqueues on other queues, of any device,
-/// that wait for this one (order); this one waits for them before f() returns. Meanwhile nothing is allocated, and the host does
-/// not wait. Addresses and all other arguments of kernels are the same in each launch.
+/// Calls f() and returns the work that f() enqueues on `q` as a graph, without doing it. Work on other queues, of any device,
+/// is part of the graph if these queues wait for `q` (see order); `q` must wait for them before f() returns. f() must not
+/// allocate or release memory, pinned memory included, and the host must not wait or ask whether a queue is done in it.
+/// Addresses and all other arguments of kernels are the same in each launch. Throws strata::error if CUDA refuses something of
+/// this, device_lost if the device is lost, and what f() throws. The capture ends in any case.
 template <class F>
 graph capture(const queue& q, F&& f) {
-  /// If f throws, the capture ends, too.
+  // The destructor ends the capture if f() throws.
   struct recording {
     cudaStream_t on;
     cudaGraph_t made = nullptr;
@@ -200,7 +228,7 @@ graph capture(const queue& q, F&& f) {
   return graph(made);
 }
 
-/// How long a device takes for what work() puts on a queue. Waits for it.
+/// Returns how many milliseconds a device takes for what work() enqueues on `q`. Waits until it is done.
 template <class Work>
 float milliseconds_of(const queue& q, Work&& work) {
   struct event {
@@ -221,7 +249,8 @@ float milliseconds_of(const queue& q, Work&& work) {
   return time;
 }
 
-/// Bytes; 0 if the device does not say.
+/// Returns the number of free bytes of a device, or 0 if the device does not say how many there are. Throws strata::error if
+/// there is no such device.
 inline std::size_t free_memory(int device) {
   std::size_t free = 0, total = 0;
   detail::check(device, cudaSetDevice(device), "cudaSetDevice");
@@ -230,7 +259,8 @@ inline std::size_t free_memory(int device) {
   return 0;
 }
 
-/// Zeroed. Throws out_of_device_memory or device_lost.
+/// Returns the address of `bytes` zeroed bytes of a device. Throws out_of_device_memory if it has no room for them, device_lost
+/// if the device is lost, and strata::error if there is no such device, or if the calling thread captures a queue.
 inline void* allocate(int device, std::size_t bytes) {
   detail::check(device, cudaSetDevice(device), "cudaSetDevice");
   void* memory = nullptr;
@@ -245,17 +275,23 @@ inline void* allocate(int device, std::size_t bytes) {
   detail::check(device, cudaStreamSynchronize(nullptr), "cudaMemset");  // queues do not wait for the stream on which this is done
   return memory;
 }
+/// Frees what `allocate` returned for the same device, after all work on queues of this device. Does nothing for null, or if
+/// the device cannot be used. If the calling thread captures a queue, the memory is not freed, and the capture fails.
 inline void release(int device, void* memory) noexcept {
   if (memory && cudaSetDevice(device) == cudaSuccess) cudaFree(memory);
 }
 
-/// Memory of the host that devices read by themselves, while the program goes on.
+/// Memory of the host that devices read by themselves, while the program goes on: copy_pinned_to_device copies from it. Copies
+/// of an object are the same memory.
 class pinned_memory {
   std::shared_ptr<std::byte> data_;
   std::size_t size_ = 0;
 
  public:
+  /// Makes an object without memory.
   pinned_memory() = default;
+  /// Allocates `size` bytes, which may have any values. Throws strata::error if CUDA refuses, as it does if the calling thread
+  /// captures a queue.
   explicit pinned_memory(std::size_t size) : size_(size) {
     void* made = nullptr;
     if (const cudaError_t code = cudaHostAlloc(&made, size, cudaHostAllocPortable); code != cudaSuccess) {
@@ -264,27 +300,35 @@ class pinned_memory {
     }
     data_ = {static_cast<std::byte*>(made), [](std::byte* memory) { cudaFreeHost(memory); }};
   }
+  /// The address of the first byte.
   std::byte* data() { return data_.get(); }
+  /// The number of bytes.
   std::size_t size() const { return size_; }
 };
-/// The values are read when the copy is done: until then they stay as they are.
+/// Enqueues a copy of `bytes` bytes from pinned memory of the host to the device of the queue. The caller must not change them
+/// until the copy is done.
 inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* from, std::size_t bytes) {
   detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
 }
+/// Enqueues a copy of `bytes` bytes from the host to the device of the queue. The bytes are read before this function returns,
+/// so the caller may change them at once. The queue must not be captured.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
 }
+/// Enqueues a copy of `bytes` bytes from the device of the queue to the host. They are there when the host has waited for the
+/// copy. The queue must not be captured.
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.handle()), "a copy to the host");
 }
-/// Copies between the memory of two devices need not go through that of the host, where the hardware can do so.
+/// Lets device `from` copy to and from the memory of device `to` without the host, if both can. Does nothing if they cannot, or
+/// if there is no such device.
 inline void enable_peer_access(int from, int to) {
   int can = 0;
   if (from == to || cudaSetDevice(from) != cudaSuccess || cudaDeviceCanAccessPeer(&can, from, to) != cudaSuccess || !can) return;
   (void)cudaDeviceEnablePeerAccess(to, 0);
   (void)cudaGetLastError();  // it may have been enabled before
 }
-/// Between addresses of any devices.
+/// Enqueues a copy of `bytes` bytes between addresses of any two devices.
 inline void copy_between(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.handle()), "a copy between devices");
 }
