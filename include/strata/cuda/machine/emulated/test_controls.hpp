@@ -8,9 +8,8 @@
 
 namespace strata::machine {
 
-/// Emulates `count` devices with `bytes_of_each` bytes of memory each, in place of the present devices. Work that
-/// waits on queues is dropped. Throws strata::error if
-/// `count` is negative, or if a trainer or a buffer has memory of a device.
+/// Emulates `count` devices with `bytes_of_each` bytes of memory each, in place of the present devices. Work that waits
+/// on queues is dropped. Throws strata::error if `count` is negative, or if a trainer or a buffer has memory of a device.
 inline void emulate_devices(int count, std::size_t bytes_of_each = std::size_t{1} << 30) {
   detail::machine_state::the().reset(count, bytes_of_each);
 }
