@@ -165,7 +165,7 @@ class event {
   }
   /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
   /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
-  /// `later` is captured and the place is not.
+  /// `later` is captured and the place is not part of the same capture.
   void hold(const queue& later) const {
     if (handle_) detail::check(later.device(), cudaStreamWaitEvent(later.handle(), handle_.get(), 0), "cudaStreamWaitEvent");
   }

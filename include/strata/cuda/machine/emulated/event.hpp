@@ -2,7 +2,6 @@
 #pragma once
 #include <chrono>
 #include <memory>
-#include <strata/base/error.hpp>
 #include <strata/cuda/machine/emulated/capture_rules.hpp>
 #include <strata/cuda/machine/emulated/machine_state.hpp>
 #include <strata/cuda/machine/emulated/queue.hpp>
@@ -35,7 +34,7 @@ class event {
   }
   /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
   /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
-  /// `later` is captured and the place is not.
+  /// `later` is captured and the place is not part of the same capture.
   void hold(const queue& later) const {
     if (place_ && place_->graph) return detail::machine_state::the().join(later.state(), place_->graph, place_->number);
     if (place_) detail::machine_state::the().enqueue(later.state(), {[done = place_->done] { return *done; }, {}});
