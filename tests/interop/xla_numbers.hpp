@@ -12,8 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "unit/larger.hpp"
-
 namespace xla_numbers {
 using namespace strata;
 
@@ -96,7 +94,8 @@ inline void report(const std::string& what, const numbers& got, const numbers& e
   double worst = got.size() == expected.size() ? 0 : 1e9, scale = 1e-3;
   for (double e : expected) scale = std::max(scale, std::abs(e));
   for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    worst = strata::test::larger(worst, std::abs(got[i] - expected[i]) / scale);
+    const double error = std::abs(got[i] - expected[i]) / scale;
+    worst = std::isnan(error) ? 1e9 : std::max(worst, error);
   }
   std::printf("%s %s: error %.1e of %.1e allowed\n", worst <= tolerance ? "good" : "BAD", what.c_str(), worst, tolerance);
   std::fflush(stdout);

@@ -550,6 +550,31 @@ TEST_CASE("kernels, copies and waits of a training step") {
   CHECK(of_cnn.waits == 1);
 }
 
+/// The most bytes for each thread of a kernel of a step.
+template <class Network>
+long most_bytes_of_thread(int count, int leaves) {
+  have_devices(1);
+  machine::count_bytes();
+  std::vector<float> x(std::size_t(count) * std::size_t(Network::input_shape.size()), 0.5f);
+  std::vector<std::int32_t> y(std::size_t(count), 1);
+  cuda_options options;
+  options.leaves = leaves;
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{options}};
+  const samples<float> batch{x.data(), y.data(), count};
+  model.train_step(batch);
+  machine::take_counts(0);
+  model.train_step(batch);
+  return machine::take_counts(0).most_bytes_of_thread;
+}
+
+TEST_CASE("no kernel leaves to few threads what many could do") {
+  using wide = sequential<input<300>, dense<300, relu>, dense<300, softmax>>;
+  using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
+                         dense<10, softmax>>;
+  CHECK(most_bytes_of_thread<wide>(128, 1) < 100);
+  CHECK(most_bytes_of_thread<cnn>(128, 2) < 300);
+}
+
 /// What a step reads and writes, as a share of the least that the plan needs.
 template <class Network>
 double share_of_least_bytes() {

@@ -97,6 +97,12 @@ void check(const Optimizer& optimizer = {}, const std::string& frozen = "", doub
 }
 }  // namespace
 
+TEST_CASE("a thread adds up leaves in the tree over them") {
+  const auto value = [](int l) { return 1 / (l + 1.3) + l % 7 * 1e-3; };
+  for (int leaves = 1; leaves <= 100; ++leaves)
+    CHECK(machine::sum_over_leaves<double>(leaves, value) == sum_in_tree(value, 0, leaves));
+}
+
 TEST_CASE("networks train on emulated devices as the reference does") {
   check<mlp>();
   check<normalized>(adam{}, "", 1e-3);

@@ -53,6 +53,7 @@ void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
   detail::count(q, &work_counts::kernels, "a kernel");
   detail::enqueue(q, [blocks, code] {
+    detail::machine_state::the().tell_threads(blocks * Code::threads);
     if constexpr (requires { typename Code::shared; }) {
       const auto memory = std::make_unique<typename Code::shared>();
       for (long b = 0; b < blocks; ++b) detail::run_block(b, code, *memory);

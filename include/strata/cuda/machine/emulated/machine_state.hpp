@@ -35,6 +35,7 @@ class machine_state {
   philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
   std::uint64_t choices_ = 0;             // how many of these numbers were used
   std::unique_ptr<touched_pages> pages_;  // null unless bytes are counted
+  long threads_ = 0;                      // of the kernel that runs; 0: it is something else
   mutable std::recursive_mutex mutex_;
 
   machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0, 0)), std::size_t(memory_from_environment())); }
@@ -81,10 +82,15 @@ class machine_state {
   void run(int device, const std::function<void()>& work) {
     if (!pages_) return work();
     pages_->bytes_read = pages_->bytes_written = 0;
+    threads_ = 0;
     pages_->during(work);
-    counts(device).bytes_read += pages_->bytes_read;
-    counts(device).bytes_written += pages_->bytes_written;
+    work_counts more;
+    more.bytes_read = pages_->bytes_read, more.bytes_written = pages_->bytes_written;
+    if (threads_ > 0) more.most_bytes_of_thread = (more.bytes_read + more.bytes_written) / threads_;
+    counts(device) += more;
   }
+  /// A kernel that runs tells how many threads it has.
+  void tell_threads(long threads) { threads_ = threads; }
   /// See lose_device. Throws strata::error if there is no such device.
   void lose(int device, long after) {
     const auto locked = lock();
