@@ -5,6 +5,7 @@
 #include <strata/cuda/kernels/conv2d.hpp>
 #include <strata/cuda/kernels/dense.hpp>
 #include <strata/cuda/kernels/elementwise.hpp>
+#include <strata/cuda/kernels/embedding.hpp>
 #include <strata/cuda/kernels/library_conv2d.hpp>
 #include <strata/cuda/kernels/library_dense.hpp>
 #include <strata/cuda/kernels/losses.hpp>
