@@ -2,14 +2,54 @@
 // needs: boost_context
 #include "compare.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <strata/layers/add.hpp>
 #include <strata/layers/average.hpp>
 #include <strata/layers/maximum.hpp>
 #include <strata/layers/multiply.hpp>
 #include <strata/layers/subtract.hpp>
+#include <type_traits>
+#include <vector>
 
 using namespace strata;
+
+namespace {
+
+/// The gradient of a table has the bits of sums that a loop adds up for each leaf, sample after sample: from zero, and then from
+/// what is there. The last of the leaves has no samples. index(i): number i of the batch.
+template <class T, int Rows, int Width, int Indices, class F>
+void check_gradient_of_table(int count, int capacity, const F& index) {
+  using namespace strata::test;
+  using P = std::conditional_t<std::is_same_v<T, float>, precision::f32, precision::f64>;
+  have_devices(1);
+  constexpr std::size_t size = std::size_t(Rows) * Width;
+  const int leaves = (count + capacity - 1) / capacity + 1;
+  const long stride = long(size) + 3;
+  std::vector<double> indices(std::size_t(count) * Indices);
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = double(index(int(i)));
+  const std::vector<double> dy = numbers(10, indices.size() * Width);
+  const machine::queue q = cuda_device(0).make_queue();
+  const device_array<T> x(q, indices), from(q, dy), dw(q, std::size_t(stride * leaves), T(5));
+  operands<T> o;
+  o.count = count, o.leaves = {leaves, capacity, stride, 0};
+  o.x[0] = x.data(), o.dy = from.data(), o.dw[0] = dw.data();
+  std::vector<T> expected = dw.values();
+  for (long leaf = 0; leaf < leaves; ++leaf) std::fill_n(expected.begin() + leaf * stride, size, T{});
+  for (const bool adds : {false, true}) {
+    CAPTURE(adds);
+    o.adds_dw = adds;
+    kernel<cuda, lookup<embedding_settings{.rows = Rows, .width = Width}>, P, shape{Indices}>::backward(q, o);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      T* const row = expected.data() + long(i) / Indices / capacity * stride + long(indices[i]) * Width;
+      for (std::size_t j = 0; j < std::size_t(Width); ++j) row[j] += T(dy[i * Width + j]);
+    }
+    CHECK(std::ranges::equal(dw.values(), expected));
+  }
+}
+
+}  // namespace
 
 TEST_CASE_TEMPLATE("elementwise activations", A, relu, relu6, leaky_relu<0.2_r>, elu<>, selu, sigmoid, tanh_activation, softplus,
                    softsign, silu, gelu, gelu_approximate) {
@@ -144,6 +184,30 @@ TEST_CASE("embedding, dropout, normalization") {
   compare_with_reference<type_list<lookup<embedding_settings{.rows = 9, .width = 5}>>, shape{6}>();
   compare_with_reference<type_list<dropout<0.3_r>>, shape{4, 5}>();
   compare_with_reference<type_list<normalization>, shape{3, 4}>();
+}
+
+TEST_CASE_TEMPLATE("the gradient of an embedding has the bits of sums in the order of the samples", T, float, double) {
+  const auto any = [](int rows) { return [rows](int i) { return int(std::abs(test::number(1, std::size_t(i))) * rows); }; };
+  SUBCASE("blocks that own several rows, many of which no index names") {
+    check_gradient_of_table<T, 1100, 3, 7>(5, 2, any(1100));
+    check_gradient_of_table<T, 1100, 64, 3>(5, 2, any(1100));
+  }
+  SUBCASE("more indices than a block scans at a time, of rows that come again and again") {
+    check_gradient_of_table<T, 9, 5, 300>(9, 8, any(9));
+    check_gradient_of_table<T, 40, 33, 150>(17, 8, [](int i) { return i % 7 == 0 ? i % 40 : 3; });
+  }
+  SUBCASE("one row only") {
+    check_gradient_of_table<T, 3, 20, 110>(21, 10, [](int) { return 2; });
+  }
+  SUBCASE("all indices name rows of one block, in turn") {
+    check_gradient_of_table<T, 2100, 16, 50>(5, 2, [](int i) { return 5 + 1024 * (i * i % 5 % 3); });
+    check_gradient_of_table<T, 2100, 100, 50>(5, 2, [](int i) { return 7 + 512 * (i * i % 5 % 3); });
+  }
+  SUBCASE("more columns than threads, and one column") {
+    check_gradient_of_table<T, 6, 300, 20>(7, 3, any(6));
+    check_gradient_of_table<T, 6, 1, 20>(7, 3, any(6));
+    check_gradient_of_table<T, 1, 1, 1>(1, 1, any(1));
+  }
 }
 
 TEST_CASE("padding and enlarging") {
