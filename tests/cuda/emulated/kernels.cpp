@@ -17,6 +17,22 @@ using namespace strata;
 
 namespace {
 
+/// Several sums, one after the other in the same shared memory.
+template <int Threads>
+struct prefix_sums {
+  static constexpr int threads = Threads, times = 3;
+  struct shared {
+    long part[2][threads];
+  };
+  machine::prefix_sum<long>* to;
+
+  STRATA_DEVICE void operator()(const machine::lane& l, shared& memory) const {
+    for (int i = 0; i < times; ++i)
+      to[(l.block() * times + i) * threads + l.thread()] =
+          machine::prefix_sum_of_block(l, memory.part, l.thread() + i + l.block());
+  }
+};
+
 /// The gradient of a table has the bits of sums that a loop adds up for each leaf, sample after sample: from zero, and then from
 /// what is there. The last of the leaves has no samples. index(i): number i of the batch.
 template <class T, int Rows, int Width, int Indices, class F>
@@ -29,7 +45,8 @@ void check_gradient_of_table(int count, int capacity, const F& index) {
   const long stride = long(size) + 3;
   std::vector<double> indices(std::size_t(count) * Indices);
   for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = double(index(int(i)));
-  const std::vector<double> dy = numbers(10, indices.size() * Width);
+  std::vector<double> dy = numbers(10, indices.size() * Width);
+  for (double& each : dy) each /= 3;  // doubles whose sums are rounded
   const machine::queue q = cuda_device(0).make_queue();
   const device_array<T> x(q, indices), from(q, dy), dw(q, std::size_t(stride * leaves), T(5));
   operands<T> o;
@@ -50,6 +67,25 @@ void check_gradient_of_table(int count, int capacity, const F& index) {
 }
 
 }  // namespace
+
+TEST_CASE_TEMPLATE("sums over the threads of a block up to each of them", Code, prefix_sums<1>, prefix_sums<64>,
+                   prefix_sums<128>) {
+  test::have_devices(1);
+  constexpr int blocks = 2;
+  const machine::queue q = cuda_device(0).make_queue();
+  const test::device_array<machine::prefix_sum<long>> found(q, blocks * Code::times * Code::threads, {-1, -1});
+  machine::launch(q, blocks, Code{found.data()});
+  const auto sums = found.values();
+  std::size_t at = 0;
+  for (long block = 0; block < blocks; ++block)
+    for (int i = 0; i < Code::times; ++i) {
+      const auto up_to = [&](long threads) { return threads * (threads - 1) / 2 + threads * (i + block); };
+      for (long t = 0; t < Code::threads; ++t, ++at) {
+        CHECK(sums[at].up_to == up_to(t + 1));
+        CHECK(sums[at].all == up_to(Code::threads));
+      }
+    }
+}
 
 TEST_CASE_TEMPLATE("elementwise activations", A, relu, relu6, leaky_relu<0.2_r>, elu<>, selu, sigmoid, tanh_activation, softplus,
                    softsign, silu, gelu, gelu_approximate) {

@@ -20,6 +20,28 @@ STRATA_DEVICE V sum_of_block(const lane& l, V (&part)[Threads], V mine) {
   return sum;
 }
 
+template <class V>
+struct prefix_sum {
+  V up_to, all;
+};
+/// The sums over the threads of a block up to and with this thread, and over all threads. `part`: shared memory, two elements per
+/// thread. All threads have to call it.
+template <int Threads, class V>
+STRATA_DEVICE prefix_sum<V> prefix_sum_of_block(const lane& l, V (&part)[2][Threads], V mine) {
+  int now = 0;
+  part[now][l.thread()] = mine;
+  for (int distance = 1; distance < Threads; distance *= 2) {
+    l.barrier();
+    if (l.thread() >= distance) mine += part[now][l.thread() - distance];
+    now = 1 - now;  // others still read the other half
+    part[now][l.thread()] = mine;
+  }
+  l.barrier();
+  const V all = part[now][Threads - 1];
+  l.barrier();
+  return {mine, all};
+}
+
 /// Threads for a block that computes a row.
 constexpr int threads_for_row(long size) { return size <= 32 ? 32 : size <= 64 ? 64 : 128; }
 
