@@ -141,10 +141,11 @@ TEST_CASE("norms of large parameters, by several blocks, have the bits of the CP
   have_devices(1);
   const cuda_device on(0);
   const machine::queue q = on.make_queue();
-  // The second begins within a piece and ends in another; the third is frozen; padding is not read.
-  std::vector<parameter_range> ranges(4);
+  // The second begins within a piece and ends in another; the third is frozen; padding is not read. The last one has more pieces
+  // than a block fetches at a time.
+  std::vector<parameter_range> ranges(5);
   long at = 0;
-  for (std::size_t k = 0; const long elements : {9, 5003, 2048, 1024}) {
+  for (std::size_t k = 0; const long elements : {9L, 5003L, 2048L, 1024L, 2 * norm_piece * machine::add_pieces::at_once + 5003}) {
     ranges[k].begin = at, ranges[k].elements = elements, ranges[k].frozen = k == 2;
     ranges[k].end = at = (at + elements + 15) / 16 * 16;
     ++k;

@@ -64,17 +64,32 @@ struct squares_of_pieces {
   }
 };
 
-/// The sum over the pieces of each parameter, for one array after the other.
+/// The sum over the pieces of each parameter, for one array after the other. A block adds up a parameter: its threads fetch
+/// pieces side by side, and one of them adds these in the order of the CPU. docs/decisions/optimizers/rules_with_norms.md
 struct add_pieces {
+  static constexpr int threads = 128, at_once = 8 * threads, unrolled = 16;
+  struct shared {
+    double pieces[at_once];
+  };
   norm_pieces pieces;
   double* to[2];
 
-  constexpr void operator()(long i) const {
-    const long array = i / pieces.ranges.count, k = i % pieces.ranges.count;
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const long array = l.block() / pieces.ranges.count, k = l.block() % pieces.ranges.count;
     const double* const sums = pieces.sums + array * pieces.count();
     double sum = 0;
-    for (long piece = pieces.first[k]; piece < pieces.first[k + 1]; ++piece) sum += sums[piece];
-    to[array][k] = sum;
+    for (long first = pieces.first[k], end = pieces.first[k + 1]; first < end; first += at_once) {
+      const int count = int(end - first < at_once ? end - first : at_once);
+      // Zeros behind the last piece change no sum.
+      for (int i = l.thread(); i < count + unrolled - 1 && i < at_once; i += threads)
+        memory.pieces[i] = i < count ? sums[first + i] : 0.;
+      l.barrier();
+      if (l.thread() == 0)
+        for (int i = 0; i < count; i += unrolled)
+          for (int j = 0; j < unrolled; ++j) sum += memory.pieces[i + j];
+      l.barrier();
+    }
+    if (l.thread() == 0) to[array][k] = sum;
   }
 };
 

@@ -168,8 +168,8 @@ class cuda_update {
     const machine::norm_pieces pieces{ranges(), first_pieces_.data(), into_pieces_.data(), squares_of_pieces_.data()};
     const long arrays = second ? 2 : 1, blocks = (pieces_ + squares::at_once - 1) / squares::at_once;
     machine::launch(queue_, arrays * blocks, squares{pieces, {first, second}, pieces_, blocks});
-    machine::for_each_index(queue_, arrays * long(ranges_.size()),
-                            machine::add_pieces{pieces, {numbers(which), second ? numbers(which + 1) : nullptr}});
+    machine::launch(queue_, arrays * long(ranges_.size()),
+                    machine::add_pieces{pieces, {numbers(which), second ? numbers(which + 1) : nullptr}});
   }
   /// The first array holds the mean itself.
   void use_first_array(machine::update_terms<T>& terms) {
