@@ -151,7 +151,7 @@ TEST_CASE("norms of large parameters, by several blocks, have the bits of the CP
     ++k;
   }
   std::vector<float> values(static_cast<std::size_t>(at));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(number(4, i));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(number(5, i));
   std::vector<double> expected;
   for (const parameter_range& p : ranges) {
     double sum = 0;
