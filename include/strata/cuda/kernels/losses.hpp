@@ -192,26 +192,29 @@ template <class P, int K, int N, bool Bias, class Metrics>
 struct dense_softmax_loss {
   using T = typename P::value_type;
   static constexpr int threads = 256, at_once = 32;
+  /// The weights, with the biases as their last row, and how many of them a thread has.
+  static constexpr int weights = (K + Bias) * N, of_thread = (weights + threads - 1) / threads;
   struct shared {
-    T values[at_once * N];  // logits, then their gradient
+    T values[at_once * N];  // logits, then their gradient, rounded as an operand
     double part[threads];
   };
   operands<T> o;
   rows_of_leaves rows;
   sums_of_leaves<Metrics> to;
 
-  static constexpr T product(T a, T b) { return rounded_operand<P>(a) * rounded_operand<P>(b); }
+  static constexpr T rounded(T x) { return rounded_operand<P>(x); }
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
     const auto dx = gradient_place<T>::of_input(o, 0);
     const long leaf = l.block(), begin = rows.begin(leaf), size = rows.size(leaf);
     typename sums_of_leaves<Metrics>::totals sums = {};
+    T gradients[of_thread] = {};
     for (long done = 0; done < size; done += at_once) {
       const long first = begin + done;
       const int count = int(size - done < at_once ? size - done : at_once);
       for (int i = l.thread(); i < count * N; i += threads) {
         const T* const x = o.x[0] + (first + i / N) * K;
         T sum{};
-        for (int k = 0; k < K; ++k) sum += product(x[k], o.w[0][k * N + i % N]);
+        for (int k = 0; k < K; ++k) sum += rounded(x[k]) * rounded(o.w[0][k * N + i % N]);
         memory.values[i] = Bias ? o.w[1][i % N] + sum : sum;
       }
       l.barrier();
@@ -224,27 +227,26 @@ struct dense_softmax_loss {
         for (int j = 0; j < N; ++j) {
           const T p = s.probability(logits[j]);
           o.y[n * N + j] = p;
-          logits[j] = (p - T(o.labels[n] == j)) * weight;
+          logits[j] = rounded((p - T(o.labels[n] == j)) * weight);
         }
         to.metrics.measure(row_by_thread{}, n, sums + 1);
       }
       l.barrier();
       for (int i = l.thread(); dx.is_wanted() && i < count * K; i += threads) {
         T sum{};
-        for (int j = 0; j < N; ++j) sum += product(memory.values[i / K * N + j], o.w[0][i % K * N + j]);
+        for (int j = 0; j < N; ++j) sum += memory.values[i / K * N + j] * rounded(o.w[0][i % K * N + j]);
         dx.store(first * K + i, sum);
       }
+      for (int u = 0; u < of_thread; ++u)
+        if (const int i = l.thread() + u * threads, k = i / N; i < weights)
+          for (int r = 0; r < count; ++r)
+            gradients[u] += rounded(k == K ? T(1) : o.x[0][(first + r) * K + k]) * memory.values[r * N + i % N];
       l.barrier();
     }
-    const gradient_before_softmax<T, N> dz{o.y, o.weights, o.labels};
-    for (int i = l.thread(); i < (K + Bias) * N; i += threads) {
-      const int k = i / N, j = i % N;
-      const auto dw = gradient_place<T>::of_weight(o, k == K);
-      if (!dw.is_wanted()) continue;
-      T sum{};
-      for (long n = begin; n < begin + size; ++n) sum += product(k == K ? T(1) : o.x[0][n * K + k], dz[n * N + j]);
-      dw.store(leaf, k == K ? j : i, sum);
-    }
+    for (int u = 0; u < of_thread; ++u)
+      if (const int i = l.thread() + u * threads; i < weights)
+        if (const auto dw = gradient_place<T>::of_weight(o, i / N == K); dw.is_wanted())
+          dw.store(leaf, i / N == K ? i % N : i, gradients[u]);
     to.store(l, memory.part, leaf, begin, size, sums);
   }
 };
