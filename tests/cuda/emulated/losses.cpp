@@ -80,7 +80,7 @@ void compare_size() {
   }
   expected::backward(o);
 
-  const device_array<double> given(q, x), rows(q, truth.rows), weights(q, truth.weights),
+  const device_array<double> rows(q, truth.rows), weights(q, truth.weights),
       scratch_memory(q, std::size_t(K::scratch) + std::size_t(count) * std::size_t(K::scratch_per_sample) + 1, NAN);
   const device_array<std::int32_t> labels(q, std::vector<double>(truth.labels.begin(), truth.labels.end()));
   const auto run = [&](bool in_place, bool adds) {
@@ -122,7 +122,69 @@ void compare_loss() {
   compare_size<Op, Loss, 5, Metrics...>();
   compare_size<Op, Loss, 300, Metrics...>();
 }
+
+/// A loss that lets any label pass.
+struct lenient {
+  static constexpr auto name = "lenient";
+  static constexpr label_kind labels = label_kind::sparse;
+  static constexpr expected_shape output_shape(shape in) { return in; }
+  template <class T>
+  static constexpr T value(std::span<const T>, std::int32_t label) {
+    return T(label);
+  }
+  template <class T>
+  static constexpr void gradient(std::span<const T>, std::int32_t, std::span<T> dx) {
+    for (T& each : dx) each = 0;
+  }
+};
+/// A mean over elements as a loss, and something else as a metric.
+struct its_own_measure : mean_squared_error {
+  template <class Prediction, class Truth>
+  static constexpr double measure(Prediction, Truth) {
+    return 2;
+  }
+};
+/// The sum of a metric over one leaf with rows of 70.
+template <class Loss, class Metric>
+double measured_on_device(const std::vector<double>& predictions, const std::vector<double>& labels,
+                          const std::vector<double>& rows) {
+  constexpr int N = 70;
+  have_devices(1);
+  const machine::queue q = cuda_device(0).make_queue();
+  device_array<double> x(q, predictions), y(q, predictions.size(), NAN), targets(q, rows), sums(q, 4, NAN),
+      scratch(q, predictions.size() + 8 * N, NAN);
+  device_array<std::int32_t> truth(q, labels);
+  operands<double> o;
+  o.count = int(predictions.size() / N), o.leaves = {1, o.count, 0, 4};
+  o.x[0] = x.data(), o.y = y.data(), o.loss = sums.data(), o.scratch = scratch.data();
+  o.labels = truth.data(), o.targets = targets.data();
+  kernel<cuda, Loss, precision::f64, shape{N}>::forward_with(
+      q, o, machine::metrics_of_output<Loss, double, N, Metric>{y.data(), truth.data(), targets.data(), sums.data() + 2, 4});
+  return sums.values()[2];
+}
 }  // namespace
+
+TEST_CASE("nan, and labels that are no class: what the metric says of a row, a block says of a long one") {
+  constexpr std::size_t N = 70;
+  std::vector<double> given = numbers(1, N);
+  given[69] = 3;
+  for (const std::size_t nan_at : {std::size_t{0}, std::size_t{3}, std::size_t{69}, N})
+    for (const int label : {0, 3, 69, -1, 70}) {
+      std::vector<double> row = given;
+      if (nan_at < N) row[nan_at] = NAN;
+      CAPTURE(nan_at);
+      CAPTURE(label);
+      CHECK(measured_on_device<lenient, sparse_categorical_accuracy>(row, {double(label)}, row) ==
+            sparse_categorical_accuracy::measure(std::span<const double>(row), label));
+      CHECK(measured_on_device<mean_squared_error, categorical_accuracy>(given, {double(label)}, row) ==
+            categorical_accuracy::measure(std::span<const double>(given), std::span<const double>(row)));
+    }
+}
+
+TEST_CASE("a metric that measures in its own way is not taken for the mean of a loss over elements") {
+  const std::vector<double> row = numbers(1, 70);
+  CHECK(measured_on_device<mean_squared_error, its_own_measure>(row, {0}, row) == 2);
+}
 
 TEST_CASE("crossentropies of labels") {
   using of_probabilities = sparse_categorical_crossentropy<>;

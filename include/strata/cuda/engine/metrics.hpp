@@ -1,11 +1,13 @@
 // Metrics on a GPU: the kernel of a loss computes those of its output, too.
 // needs: boost_context
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <strata/cuda/kernels/losses.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/metric_sums.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -41,7 +43,7 @@ struct metrics_of_output {
         return;
       else if constexpr (finds_place && strata::detail::measures_places<One>)
         *sums++ += double(One::measure_place(place));
-      else if constexpr (is_loss_of_elements<One>)
+      else if constexpr (is_loss_of_elements<One> && std::is_base_of_v<strata::detail::measured<One>, One>)
         *sums++ += double(value_of_elements<One, int(N)>(by, predictions + n * N, targets + n * N));
       else
         *sums++ += by.is_first() ? double(One::measure(row(predictions, n), truth(n))) : 0;
@@ -79,14 +81,19 @@ struct metrics_of_output {
     } else {
       const T* const of = targets + n * N;
       const T largest = by.largest(row(targets, n));
-      return by.first_where(int(N), [&](int i) { return of[i] == largest; });
+      const int first = by.first_where(int(N), [&](int i) { return of[i] == largest; });
+      return first < N ? first : 0;  // the largest is nan
     }
   }
   template <class Row>
   static STRATA_DEVICE place_of_class place_of(const Row& by, std::span<const T> predictions, int label) {
+    if (label < 0 || label >= N) return {N, N};  // a label that is no class: only a loss of the user's may let it pass
     const auto at = [&](int i) { return predictions[std::size_t(i)]; };
+    const auto is_nan = [&](int i) { return at(i) != at(i); };
+    // As if the first of the largest were searched, where a nan is passed over unless it is the first prediction.
+    const auto comes_before = [&](int i) { return at(i) >= at(label) || is_nan(label) || (i == 0 && is_nan(0)); };
     return {by.template sum<long>(int(N), [&](int i) { return long{at(i) > at(label)}; }),
-            by.template sum<long>(label, [&](int i) { return long{!(at(i) < at(label))}; })};
+            by.template sum<long>(label, [&](int i) { return long{comes_before(i)}; })};
   }
 };
 

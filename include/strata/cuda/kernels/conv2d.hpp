@@ -15,11 +15,12 @@ namespace strata {
 
 namespace machine {
 
-/// Of numbers that are not negative, which a GPU divides faster than others.
+/// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.
 template <int Divisor>
 constexpr int quotient(int n) {
   return int(unsigned(n) / unsigned(Divisor));
 }
+/// n % Divisor, likewise.
 template <int Divisor>
 constexpr int remainder(int n) {
   return int(unsigned(n) % unsigned(Divisor));
@@ -385,7 +386,6 @@ struct gradient_before_pooling {
   gradient_before<A, T> dz;
   const T* winners;
 
-  constexpr T operator[](long i) const { return at(S::small_pixel::number(int(i / S::filters)), int(i % S::filters)); }
   constexpr T at(typename S::small_pixel of, int filter) const {
     constexpr int rows = windows::rows, columns = windows::columns;
     const bool has_window = (S::down::out % 2 == 0 || of.row < 2 * rows) && (S::across::out % 2 == 0 || of.column < 2 * columns);

@@ -55,11 +55,10 @@ struct dense_forward_of_stored : dense_forward<A, P, K, N> {
   using T = typename P::value_type;
   stored_batch<T> batch;
 
-  constexpr T a(long, int m, int k) const {
-    const T value = batch.number(m, k);
+  constexpr T a(long, int m, int k) const { return batch.number(m, k); }
+  constexpr void keep_a(int m, int k, T value) const {
     batch.x[long{m} * K + k] = value;
     if (k == 0) batch.store_truth(m, 0, 1);
-    return value;
   }
 };
 

@@ -2,8 +2,8 @@
 // computed by one block each, whose threads read neighbouring numbers, and another kernel adds up their losses.
 // needs: boost_context
 #pragma once
-#include <algorithm>
 #include <strata/base/rounded.hpp>
+#include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/loss_sums.hpp>
 #include <strata/cuda/kernels/row_threads.hpp>
 
@@ -12,8 +12,12 @@ namespace strata::machine {
 /// Whether a row of N predictions is long: one thread would read it number by number, at addresses far from those of others.
 constexpr bool is_long_row(int N) { return N > 64; }
 
-/// Elements of scratch memory for each sample: the losses and metrics of long rows, up to `most_sums_of_row` numbers.
+/// The threads of a block that computes such a row.
+inline constexpr int threads_of_long_row = 128;
+/// How many numbers a long row may have for its leaf: its loss, and its metrics that are means. With more, rows are computed as
+/// short ones.
 inline constexpr int most_sums_of_row = 8;
+/// Elements of scratch memory for each sample, for these numbers.
 template <class T>
 constexpr int scratch_of_row(int N) {
   return is_long_row(N) ? most_sums_of_row * int(sizeof(double) / sizeof(T)) : 0;
@@ -27,7 +31,7 @@ struct predict_short_rows {
 };
 template <class Loss>
 struct predict_long_rows {
-  static constexpr int threads = threads_for_row(Loss::row_size);
+  static constexpr int threads = threads_of_long_row;
   using row = row_by_block<typename Loss::T, threads>;
   using shared = typename row::memory;
   Loss loss;
@@ -59,7 +63,7 @@ struct loss_of_short_rows {
 /// y of each sample, its loss and its metrics.
 template <class Loss, class Metrics>
 struct loss_of_long_rows {
-  static constexpr int threads = threads_for_row(Loss::row_size), size = sums_of_leaves<Metrics>::size;
+  static constexpr int threads = threads_of_long_row, size = sums_of_leaves<Metrics>::size;
   using row = row_by_block<typename Loss::T, threads>;
   using shared = typename row::memory;
   Loss loss;
@@ -76,6 +80,7 @@ struct loss_of_long_rows {
     for (int i = 0; i < size; ++i) to[n * size + i] = sums[i];
   }
 };
+/// Adds up what loss_of_long_rows has stored; a block computes a leaf.
 template <class Metrics>
 struct add_long_rows {
   static constexpr int threads = 128, size = sums_of_leaves<Metrics>::size;
@@ -95,6 +100,7 @@ struct add_long_rows {
   }
 };
 
+/// The gradient of each sample, by a thread, or by a block.
 template <class Loss>
 struct gradient_of_short_rows {
   Loss loss;
@@ -103,7 +109,7 @@ struct gradient_of_short_rows {
 };
 template <class Loss>
 struct gradient_of_long_rows {
-  static constexpr int threads = threads_for_row(Loss::row_size);
+  static constexpr int threads = threads_of_long_row;
   using row = row_by_block<typename Loss::T, threads>;
   using shared = typename row::memory;
   Loss loss;
@@ -112,29 +118,28 @@ struct gradient_of_long_rows {
 };
 
 /// y and, unless o.loss is null, the sums of the leaves. Members of Loss:
-///   `T`, `row_size`              the type of a number, and how many a sample has
-///   `forward(row, n)`            stores y of sample n and returns its loss, weighted; y may be where x is. The first thread of
-///   the
-///                                row gets the loss.
-///   `gradient(row, n, dx)`       stores the gradient of sample n
+///   `T`, `row_size`         the type of a number, and how many a sample has
+///   `forward(row, n)`       stores y of sample n, which may be where x is; returns its loss, weighted, to the first thread of
+///   the row `gradient(row, n, dx)`  stores the gradient of sample n
 template <class Loss, class T, class Metrics>
 void compute_loss(const queue& q, const operands<T>& o, const Loss& loss, const Metrics& metrics) {
   const auto rows = rows_of_leaves::of(o);
   const sums_of_leaves<Metrics> to{o.loss, o.leaves.sums_stride, metrics};
   constexpr bool is_long = is_long_row(Loss::row_size);
-  if constexpr (is_long) {
-    if (!o.loss) return machine::launch(q, o.count, predict_long_rows<Loss>{loss});
-    if constexpr (sums_of_leaves<Metrics>::size <= most_sums_of_row) {
-      auto* const sums = reinterpret_cast<double*>(o.scratch);
-      machine::launch(q, o.count, loss_of_long_rows<Loss, Metrics>{loss, metrics, sums});
-      return machine::launch(q, rows.leaves, add_long_rows<Metrics>{sums, rows, to});
-    }
-  }
-  if (o.loss)
+  if (!o.loss) {
+    if constexpr (is_long)
+      machine::launch(q, o.count, predict_long_rows<Loss>{loss});
+    else
+      for_each_index(q, o.count, predict_short_rows<Loss>{loss});
+  } else if constexpr (is_long && sums_of_leaves<Metrics>::size <= most_sums_of_row) {
+    auto* const sums = reinterpret_cast<double*>(o.scratch);
+    machine::launch(q, o.count, loss_of_long_rows<Loss, Metrics>{loss, metrics, sums});
+    machine::launch(q, rows.leaves, add_long_rows<Metrics>{sums, rows, to});
+  } else {
     machine::launch(q, rows.leaves, loss_of_short_rows<Loss, Metrics>{loss, rows, to});
-  else
-    for_each_index(q, o.count, predict_short_rows<Loss>{loss});
+  }
 }
+/// The gradient of the input, if it is wanted.
 template <class Loss, class T>
 void compute_loss_gradient(const queue& q, const operands<T>& o, const Loss& loss) {
   const auto dx = gradient_place<T>::of_input(o, 0);

@@ -1,7 +1,7 @@
 // The sums of the loss and the metrics of each leaf.
 // needs: boost_context
 #pragma once
-#include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/machine/loops.hpp>
 
 namespace strata::machine {
 

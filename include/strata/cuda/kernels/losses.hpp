@@ -2,6 +2,10 @@
 // layer before softmax and a crossentropy is one kernel with them, forward and backward.
 // needs: boost_context
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
 #include <strata/base/rounded.hpp>
 #include <strata/concepts/loss.hpp>
 #include <strata/cuda/kernels/dense.hpp>
@@ -25,10 +29,12 @@ template <class... Options>
 inline constexpr bool is_crossentropy_of_logits<categorical_crossentropy<Options...>> =
     categorical_crossentropy<Options...>::settings.from_logits;
 
-/// Whether the loss of a sample is a sum or a mean over its elements, each of which can be computed by itself.
+/// Whether the loss of a sample is a sum or a mean over its elements. Then each element is computed by itself, as a sample of one
+/// element.
 template <class L>
-inline constexpr bool is_loss_of_elements =
-    loss_function<L> && (std::is_base_of_v<strata::detail::any_element_wise, L> || requires { requires L::is_mean_of_elements; });
+inline constexpr bool is_loss_of_elements = loss_function<L> && requires {
+  requires L::labels == label_kind::dense;
+} && (std::is_base_of_v<strata::detail::any_element_wise, L> || requires { requires L::is_mean_of_elements; });
 
 /// What the sum over its elements is divided by.
 template <class L, class T>

@@ -66,15 +66,18 @@ struct elements_of_tile {
   /// Elements of a thread.
   static constexpr int count = Extent * Depth / Threads;
   static_assert(count * Threads == Extent * Depth);
-  /// The tile is cut into groups of some rows and all their terms. In a group, `terms_at_once` neighbouring threads have one row
-  /// each, or `rows_at_once` of them one term each.
+  /// The tile is cut into groups of some rows and all their terms. In a group, `terms_at_once` neighbouring threads share a row
+  /// and have neighbouring terms; or `rows_at_once` of them share a term and have neighbouring rows.
   static constexpr int terms_at_once = TermsAreNeighbours ? std::min(Depth, 8) : 1;
   static constexpr int rows_at_once = TermsAreNeighbours ? 4 : std::min(Extent, std::max(8, Threads / Depth));
   static constexpr int at_once = terms_at_once * rows_at_once, group = rows_at_once * Depth;
-  /// How many elements of a group a thread has, and how many groups all threads have at once; one of both is 1.
+  /// How many elements of a group a thread has, and how many groups all threads have at once; at least one of the two is 1.
   static constexpr int steps = std::max(group / Threads, 1), groups = std::max(Threads / group, 1);
   static_assert(steps * Threads == groups * group && Threads % at_once == 0 && Extent % rows_at_once == 0 &&
                 Depth % terms_at_once == 0);
+
+  /// Elements that are added to each row of the tile in shared memory, so that no two threads of a warp store to one bank.
+  static constexpr int padding = Extent % (2 * rows_at_once) == 0 ? rows_at_once : 0;
 
   /// Of element j of thread t.
   static constexpr int row(int t, int j) {
@@ -90,8 +93,8 @@ struct tiled_code {
   using value = typename Product::precision::value_type;
   using tile = typename Product::tile;
   static constexpr int threads = tile::threads, rows = tile::rows, columns = tile::columns, slices = tile::slices;
-  /// Terms that a slice adds up between two barriers. A thread fetches at most 40 bytes meanwhile: with more, so many registers
-  /// are necessary that a multiprocessor has room for one block only.
+  /// Terms that a slice adds up between two barriers. A thread fetches at most 40 bytes meanwhile where it can: with more, so
+  /// many registers are necessary that a multiprocessor has room for one block only.
   static constexpr bool has_room_for(int terms) { return (rows + columns) * slices * terms * int(sizeof(value)) <= 40 * threads; }
   static constexpr int depth_of_slice = has_room_for(16) ? 16 : has_room_for(8) ? 8 : 4;
   static constexpr int depth = depth_of_slice * slices;
@@ -101,9 +104,8 @@ struct tiled_code {
   struct alignas(16) four {
     value at[4];
   };
-  /// Threads that store neighbouring terms would use the same banks without one more four in each row.
   struct factors {
-    four a[depth][rows / 4 + !Product::rows_are_neighbours], b[depth][columns / 4 + !Product::columns_are_neighbours];
+    four a[depth][(rows + of_a::padding) / 4], b[depth][(columns + of_b::padding) / 4];
   };
   union shared {
     factors now;
@@ -136,7 +138,10 @@ struct tiled_code {
     for (int j = 0; j < of_a::count; ++j) {
       const int within = of_a::term(t, j), m = row + of_a::row(t, j), last = product.rows() - 1;
       const value element = product.a(z, std::min(m, last), term_inside(within));
-      next.a[j] = m <= last && (has_all_terms || first + within < end) ? element : value{};
+      const bool is_inside = m <= last && (has_all_terms || first + within < end);
+      if constexpr (requires { product.keep_a(m, within, element); })
+        if (is_inside) product.keep_a(m, first + within, element);
+      next.a[j] = is_inside ? element : value{};
     }
     for (int j = 0; j < of_b::count; ++j) {
       const int within = of_b::term(t, j), n = column + of_b::row(t, j), last = Product::columns - 1;
@@ -238,9 +243,9 @@ struct sum_of_parts {
 ///   `rows()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`: m, n and k are int; k may also be a term_index
 ///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() is a multiple of 4
 ///   `all_terms`  terms(z), if it is a constant and the product is not cut into parts
-///   `rows_are_neighbours`, `columns_are_neighbours`  whether elements of a, or of b, that lie side by side in memory differ in
-///   m,
-///                                                    or in n; not in k
+///   `rows_are_neighbours`     whether elements of a that lie side by side in memory differ in m, not in k
+///   `columns_are_neighbours`  whether elements of b that lie side by side in memory differ in n, not in k
+///   and perhaps `keep_a(m, k, element)`, which gets each element of a that a block has once; a itself may be called more often
 template <class Product>
 auto products(long count, const Product& product) {
   using code = detail::tiled_code<Product>;

@@ -5,7 +5,7 @@
 namespace strata::machine {
 
 /// Counts of the work of one device since the last call of take_counts. Work is counted when it is enqueued, except for
-/// bytes. Work of a graph is counted at each launch of the graph.
+/// bytes_read, bytes_written and most_bytes_of_thread. Work of a graph is counted at each launch of the graph.
 struct work_counts {
   long kernels = 0, copies_to_device = 0, copies_to_host = 0, copies_between = 0;
   long sums = 0;                           // sums of NCCL
