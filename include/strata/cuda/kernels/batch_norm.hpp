@@ -14,7 +14,7 @@ namespace machine {
 template <class T, int C, int Size>
 struct collect_sums {
   using value = sum_pair<double>;
-  static constexpr int threads = 128;
+  static constexpr int threads = 128, neighbours = neighbours_among(C);
   rows_of_leaves rows;
   const T *first, *second;
   double* statistics;
@@ -118,7 +118,7 @@ struct frozen_gradient {
 template <class T, int C, int Size>
 struct scale_and_shift_gradients {
   using value = sum_pair<T>;
-  static constexpr int threads = 128;
+  static constexpr int threads = 128, neighbours = neighbours_among(C);
   rows_of_leaves rows;
   const T *x, *dy;
   const channel_terms<T>* of;

@@ -220,7 +220,7 @@ struct to_large_images_in_groups {
 template <class S, class T, class Large, class Small>
 struct kernel_gradient_in_groups {
   using value = T;
-  static constexpr int threads = 128;
+  static constexpr int threads = 128, neighbours = neighbours_among(S::filters);
   static constexpr long size = long(S::taps) * S::group_channels * S::filters;
   Large large;
   Small small;

@@ -70,7 +70,7 @@ struct gradient_before {
 template <class Dz, class T>
 struct bias_gradient {
   using value = T;
-  static constexpr int threads = 128;
+  static constexpr int threads = 128, neighbours = 8;
   rows_of_leaves rows;
   Dz dz;
   gradient_place<T> db;

@@ -113,7 +113,7 @@ struct layer_norm_gradient_rows {
 template <class T, int C, int Rows>
 struct layer_norm_weight_gradients {
   using value = sum_pair<T>;
-  static constexpr int threads = 128;
+  static constexpr int threads = 128, neighbours = neighbours_among(C);
   rows_of_leaves samples;
   const T *x, *dy;
   const row_moments<T>* saved;

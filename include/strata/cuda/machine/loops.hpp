@@ -6,16 +6,17 @@
 namespace strata::machine {
 
 /// The sum over all threads of a block, a power of two, in a fixed tree. `part`: shared memory, an element per thread. Each
-/// thread gets the sum; all have to call it.
-template <int Threads, class V>
+/// thread gets the sum; all have to call it. With Neighbours, a power of two, there are so many sums: thread t is a part of
+/// number t % Neighbours, and gets that one.
+template <int Neighbours = 1, int Threads, class V>
 STRATA_DEVICE V sum_of_block(const lane& l, V (&part)[Threads], V mine) {
   part[l.thread()] = mine;
-  for (int half = Threads / 2; half > 0; half /= 2) {
+  for (int half = Threads / 2; half >= Neighbours; half /= 2) {
     l.barrier();
     if (l.thread() < half) part[l.thread()] += part[l.thread() + half];
   }
   l.barrier();
-  const V sum = part[0];
+  const V sum = part[l.thread() % Neighbours];
   l.barrier();
   return sum;
 }
@@ -59,20 +60,29 @@ struct one_thread_each {
 };
 
 template <class Sums>
+constexpr int neighbours_of() {
+  if constexpr (requires { Sums::neighbours; })
+    return Sums::neighbours;
+  else
+    return 1;
+}
+/// A block adds up one sum or, so that its threads read side by side, some neighbouring ones.
+template <class Sums>
 struct one_block_each {
-  static constexpr int threads = Sums::threads;
+  static constexpr int at_once = neighbours_of<Sums>(), threads = Sums::threads * at_once;
   using value = typename Sums::value;
   struct shared {
     value part[threads];
   };
   Sums sums;
+  long count;
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
-    const long sum = l.block(), terms = sums.terms(sum);
+    const long sum = l.block() * at_once + l.thread() % at_once, terms = sum < count ? sums.terms(sum) : 0;
     value mine{};
-    for (long i = l.thread(); i < terms; i += threads) mine += sums.term(sum, i);
-    mine = sum_of_block(l, memory.part, mine);
-    if (l.thread() == 0) sums.store(sum, mine);
+    for (long i = l.thread() / at_once; i < terms; i += Sums::threads) mine += sums.term(sum, i);
+    mine = sum_of_block<at_once>(l, memory.part, mine);
+    if (l.thread() < at_once && sum < count) sums.store(sum, mine);
   }
 };
 
@@ -141,13 +151,18 @@ struct fill_with_zeros {
   constexpr void operator()(long i) const { to[i] = T{}; }
 };
 
+/// How many neighbouring channels a block adds up where pixels have so many.
+constexpr int neighbours_among(int channels) { return channels >= 8 ? 8 : channels >= 4 ? 4 : channels >= 2 ? 2 : 1; }
+
 /// `count` sums, each in an order that depends on its number of terms only. Members of Sums:
 ///   `value`          the type of a sum; value{} is zero
 ///   `threads`        of a block, a power of two
 ///   `terms(sum)`, `term(sum, i)`, `store(sum, value)`
+///   and perhaps `neighbours`, up to 8: in memory, the terms i of so many neighbouring sums lie side by side
 template <class Sums>
 void for_each_sum(const queue& q, long count, const Sums& sums) {
-  machine::launch(q, count, detail::one_block_each<Sums>{sums});
+  using code = detail::one_block_each<Sums>;
+  machine::launch(q, (count + code::at_once - 1) / code::at_once, code{sums, count});
 }
 
 /// Two sums of the same loop.
