@@ -523,13 +523,17 @@ TEST_CASE("fit, evaluate and predict on emulated GPUs") {
 }
 
 // Held to what they are now.
+/// The second step of a training. leaves: 0 for those of the options.
 template <class Network>
-machine::work_counts counts_of_a_step() {
+machine::work_counts counts_of_a_step(bool counts_bytes = false, int count = 64, int leaves = 0) {
   have_devices(1);
-  std::vector<float> x(64 * std::size_t(Network::input_shape.size()), 0.5f);
-  std::vector<std::int32_t> y(64);
-  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{gpu(0)}};
-  const samples<float> batch{x.data(), y.data(), 64};
+  if (counts_bytes) machine::count_bytes();
+  std::vector<float> x(std::size_t(count) * std::size_t(Network::input_shape.size()), 0.5f);
+  std::vector<std::int32_t> y(std::size_t(count), 0);
+  cuda_options options(gpu(0));
+  if (leaves > 0) options.leaves = leaves;
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{options}};
+  const samples<float> batch{x.data(), y.data(), count};
   model.train_step(batch);
   machine::take_counts(0);
   model.train_step(batch);
@@ -550,50 +554,23 @@ TEST_CASE("kernels, copies and waits of a training step") {
   CHECK(of_cnn.waits == 1);
 }
 
-/// The most bytes for each thread of a kernel of a step.
-template <class Network>
-long most_bytes_of_thread(int count, int leaves) {
-  have_devices(1);
-  machine::count_bytes();
-  std::vector<float> x(std::size_t(count) * std::size_t(Network::input_shape.size()), 0.5f);
-  std::vector<std::int32_t> y(std::size_t(count), 1);
-  cuda_options options;
-  options.leaves = leaves;
-  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{options}};
-  const samples<float> batch{x.data(), y.data(), count};
-  model.train_step(batch);
-  machine::take_counts(0);
-  model.train_step(batch);
-  return machine::take_counts(0).most_bytes_of_thread;
-}
-
 TEST_CASE("no kernel leaves to few threads what many could do") {
   using wide = sequential<input<300>, dense<300, relu>, dense<300, softmax>>;
   using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
                          dense<10, softmax>>;
-  CHECK(most_bytes_of_thread<wide>(128, 1) < 100);
-  CHECK(most_bytes_of_thread<cnn>(128, 2) < 300);
+  CHECK(counts_of_a_step<wide>(true, 128, 1).most_bytes_of_thread < 100);
+  CHECK(counts_of_a_step<cnn>(true, 128, 2).most_bytes_of_thread < 300);
 }
 
 /// What a step reads and writes, as a share of the least that the plan needs.
 template <class Network>
 double share_of_least_bytes() {
-  have_devices(1);
-  machine::count_bytes();
   constexpr int count = 64;
-  std::vector<float> x(count * std::size_t(Network::input_shape.size()), 0.5f);
-  std::vector<std::int32_t> y(count);
-  const auto strategy = one_device{gpu(0)};
-  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy};
-  const samples<float> batch{x.data(), y.data(), count};
-  model.train_step(batch);
-  machine::take_counts(0);
-  model.train_step(batch);
-  const machine::work_counts counts = machine::take_counts(0);
-  using program = typename decltype(model)::program_type;
-  const batch_division division = leaf_policy_of<program>(0, 1)(count);
+  const machine::work_counts counts = counts_of_a_step<Network>(true, count);
+  using program_type = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
+  const batch_division division = leaf_policy_of<program_type>(0, 1)(count);
   return double(counts.bytes_read + counts.bytes_written) /
-         double(least_bytes_of_step<program, cuda>(count, division.leaves, adam{}.slots()));
+         double(least_bytes_of_step<program_type, cuda>(count, division.leaves, adam{}.slots()));
 }
 
 TEST_CASE("what a training step reads and writes") {

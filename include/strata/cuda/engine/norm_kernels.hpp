@@ -80,7 +80,7 @@ struct add_pieces {
     double sum = 0;
     for (long first = pieces.first[k], end = pieces.first[k + 1]; first < end; first += at_once) {
       const int count = int(end - first < at_once ? end - first : at_once);
-      // Zeros behind the last piece change no sum.
+      // Zeros after the last piece change no sum.
       for (int i = l.thread(); i < count + unrolled - 1 && i < at_once; i += threads)
         memory.pieces[i] = i < count ? sums[first + i] : 0.;
       l.barrier();

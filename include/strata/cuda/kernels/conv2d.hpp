@@ -15,17 +15,6 @@ namespace strata {
 
 namespace machine {
 
-/// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.
-template <int Divisor>
-constexpr int quotient(int n) {
-  return int(unsigned(n) / unsigned(Divisor));
-}
-/// n % Divisor, likewise.
-template <int Divisor>
-constexpr int remainder(int n) {
-  return int(unsigned(n) % unsigned(Divisor));
-}
-
 /// A pixel of some images of Rows x Columns pixels.
 template <int Rows, int Columns>
 struct pixel {
@@ -111,7 +100,6 @@ struct product_of_images {
 
   static constexpr int all_terms = Terms;
   constexpr int rows() const { return pixels; }
-  constexpr int terms(long) const { return Terms; }
   constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * Columns + n, sum); }
 };
 
@@ -359,7 +347,6 @@ struct to_pooled_images {
 
   static constexpr int all_terms = S::taps * S::channels;
   constexpr int rows() const { return pixels; }
-  constexpr int terms(long) const { return all_terms; }
   template <class Term>
   constexpr T a(long, int m, Term k) const {
     const auto pixel = S::under(windows::pixel_of(quotient<4>(m), remainder<4>(m)), k.template quotient<S::channels>());

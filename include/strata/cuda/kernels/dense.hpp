@@ -42,7 +42,6 @@ struct dense_forward {
 
   static constexpr int all_terms = K;
   constexpr int rows() const { return count; }
-  constexpr int terms(long) const { return K; }
   constexpr T a(long, int m, int k) const { return x[long{m} * K + k]; }
   constexpr T b(long, int k, int n) const { return w[long{k} * N + n]; }
   constexpr void store(long, int m, int n, T sum) const { y[long{m} * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
@@ -76,7 +75,6 @@ struct dense_input_gradient {
 
   static constexpr int all_terms = N;
   constexpr int rows() const { return count; }
-  constexpr int terms(long) const { return N; }
   constexpr T a(long, int m, int k) const { return dz[long{m} * N + k]; }
   constexpr T b(long, int k, int n) const { return w[long{n} * N + k]; }
   constexpr void store(long, int m, int n, T sum) const { dx.store(long{m} * K + n, sum); }

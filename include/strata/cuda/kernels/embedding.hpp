@@ -54,7 +54,7 @@ struct look_up_gradient {
     const int own = int(l.block() % blocks_of_part), group = l.thread() / columns;
     const long part = l.block() / blocks_of_part, leaf = part / parts;
     const int column = int(part % parts) * columns + l.thread() % columns;
-    // Row r of the block; the column may lie behind the last one.
+    // Row r of the block; the column may come after the last one.
     const auto place_of = [&](int r) { return leaf * dw.stride + (long{r} << shift | own) * Width + column; };
     if (!dw.adds && column < Width)
       for (int r = group; (long{r} << shift | own) < rows; r += groups) dw.to[place_of(r)] = T{};

@@ -9,11 +9,6 @@
 
 namespace strata::machine {
 
-/// Whether a row of N predictions is long: one thread would read it number by number, at addresses far from those of others.
-constexpr bool is_long_row(int N) { return N > 64; }
-
-/// The threads of a block that computes such a row.
-inline constexpr int threads_of_long_row = 128;
 /// How many numbers a long row may have for its leaf: its loss, and its metrics that are means. With more, rows are computed as
 /// short ones.
 inline constexpr int most_sums_of_row = 8;
@@ -25,17 +20,12 @@ constexpr int scratch_of_row(int N) {
 
 /// y of each sample, without a loss.
 template <class Loss>
-struct predict_short_rows {
+struct predict_row {
   Loss loss;
-  STRATA_DEVICE void operator()(long n) const { loss.forward(row_by_thread{}, n); }
-};
-template <class Loss>
-struct predict_long_rows {
-  static constexpr int threads = threads_of_long_row;
-  using row = row_by_block<typename Loss::T, threads>;
-  using shared = typename row::memory;
-  Loss loss;
-  STRATA_DEVICE void operator()(const lane& l, shared& memory) const { loss.forward(row(l, memory), l.block()); }
+  template <class Row>
+  STRATA_DEVICE void operator()(const Row& row, long n) const {
+    loss.forward(row, n);
+  }
 };
 
 /// y of each sample, and the sums of each leaf, of which a block computes one.
@@ -62,25 +52,22 @@ struct loss_of_short_rows {
 
 /// y of each sample, its loss and its metrics.
 template <class Loss, class Metrics>
-struct loss_of_long_rows {
-  static constexpr int threads = threads_of_long_row, size = sums_of_leaves<Metrics>::size;
-  using row = row_by_block<typename Loss::T, threads>;
-  using shared = typename row::memory;
+struct loss_of_long_row {
+  static constexpr int size = sums_of_leaves<Metrics>::size;
   Loss loss;
   Metrics metrics;
   double* to;  // (sample, size)
 
-  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
-    const row by(l, memory);
-    const long n = l.block();
-    double sums[size] = {double(strata::detail::rounded(loss.forward(by, n)))};
-    by.wait_for_all();  // for the predictions that other threads have stored
-    metrics.measure(by, n, sums + 1);
-    if (!by.is_first()) return;
+  template <class Row>
+  STRATA_DEVICE void operator()(const Row& row, long n) const {
+    double sums[size] = {double(strata::detail::rounded(loss.forward(row, n)))};
+    row.wait_for_all();  // for the predictions that other threads have stored
+    metrics.measure(row, n, sums + 1);
+    if (!row.is_first()) return;
     for (int i = 0; i < size; ++i) to[n * size + i] = sums[i];
   }
 };
-/// Adds up what loss_of_long_rows has stored; a block computes a leaf.
+/// Adds up what loss_of_long_row has stored; a block computes a leaf.
 template <class Metrics>
 struct add_long_rows {
   static constexpr int threads = 128, size = sums_of_leaves<Metrics>::size;
@@ -100,21 +87,14 @@ struct add_long_rows {
   }
 };
 
-/// The gradient of each sample, by a thread, or by a block.
 template <class Loss>
-struct gradient_of_short_rows {
+struct gradient_of_row {
   Loss loss;
   gradient_place<typename Loss::T> dx;
-  STRATA_DEVICE void operator()(long n) const { loss.gradient(row_by_thread{}, n, dx); }
-};
-template <class Loss>
-struct gradient_of_long_rows {
-  static constexpr int threads = threads_of_long_row;
-  using row = row_by_block<typename Loss::T, threads>;
-  using shared = typename row::memory;
-  Loss loss;
-  gradient_place<typename Loss::T> dx;
-  STRATA_DEVICE void operator()(const lane& l, shared& memory) const { loss.gradient(row(l, memory), l.block(), dx); }
+  template <class Row>
+  STRATA_DEVICE void operator()(const Row& row, long n) const {
+    loss.gradient(row, n, dx);
+  }
 };
 
 /// y and, unless o.loss is null, the sums of the leaves. Members of Loss:
@@ -125,15 +105,12 @@ template <class Loss, class T, class Metrics>
 void compute_loss(const queue& q, const operands<T>& o, const Loss& loss, const Metrics& metrics) {
   const auto rows = rows_of_leaves::of(o);
   const sums_of_leaves<Metrics> to{o.loss, o.leaves.sums_stride, metrics};
-  constexpr bool is_long = is_long_row(Loss::row_size);
+  constexpr int N = Loss::row_size;
   if (!o.loss) {
-    if constexpr (is_long)
-      machine::launch(q, o.count, predict_long_rows<Loss>{loss});
-    else
-      for_each_index(q, o.count, predict_short_rows<Loss>{loss});
-  } else if constexpr (is_long && sums_of_leaves<Metrics>::size <= most_sums_of_row) {
+    for_each_row<T, N>(q, o.count, predict_row<Loss>{loss});
+  } else if constexpr (is_long_row(N) && sums_of_leaves<Metrics>::size <= most_sums_of_row) {
     auto* const sums = reinterpret_cast<double*>(o.scratch);
-    machine::launch(q, o.count, loss_of_long_rows<Loss, Metrics>{loss, metrics, sums});
+    for_each_row<T, N>(q, o.count, loss_of_long_row<Loss, Metrics>{loss, metrics, sums});
     machine::launch(q, rows.leaves, add_long_rows<Metrics>{sums, rows, to});
   } else {
     machine::launch(q, rows.leaves, loss_of_short_rows<Loss, Metrics>{loss, rows, to});
@@ -143,11 +120,7 @@ void compute_loss(const queue& q, const operands<T>& o, const Loss& loss, const 
 template <class Loss, class T>
 void compute_loss_gradient(const queue& q, const operands<T>& o, const Loss& loss) {
   const auto dx = gradient_place<T>::of_input(o, 0);
-  if (!dx.is_wanted()) return;
-  if constexpr (is_long_row(Loss::row_size))
-    machine::launch(q, o.count, gradient_of_long_rows<Loss>{loss, dx});
-  else
-    for_each_index(q, o.count, gradient_of_short_rows<Loss>{loss, dx});
+  if (dx.is_wanted()) for_each_row<T, Loss::row_size>(q, o.count, gradient_of_row<Loss>{loss, dx});
 }
 
 }  // namespace strata::machine

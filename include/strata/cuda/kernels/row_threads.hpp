@@ -99,4 +99,32 @@ class row_by_block {
   }
 };
 
+/// Whether a row of N numbers is long: one thread would read it number by number, at addresses far from those of others.
+constexpr bool is_long_row(int N) { return N > 64; }
+
+namespace detail {
+template <class Item>
+struct rows_by_threads {
+  Item item;
+  STRATA_DEVICE void operator()(long n) const { item(row_by_thread{}, n); }
+};
+template <class T, class Item>
+struct rows_by_blocks {
+  static constexpr int threads = 128;
+  using row = row_by_block<T, threads>;
+  using shared = typename row::memory;
+  Item item;
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const { item(row(l, memory), l.block()); }
+};
+}  // namespace detail
+
+/// Calls item(row, n) for each row n below `count` of N numbers, each of which has a thread or, if it is long, a block.
+template <class T, int N, class Item>
+void for_each_row(const queue& q, long count, const Item& item) {
+  if constexpr (is_long_row(N))
+    machine::launch(q, count, detail::rows_by_blocks<T, Item>{item});
+  else
+    for_each_index(q, count, detail::rows_by_threads<Item>{item});
+}
+
 }  // namespace strata::machine

@@ -2,7 +2,10 @@
 // needs: boost_context
 #pragma once
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/kernels/row_threads.hpp>
 #include <strata/layers/activations.hpp>
 #include <strata/layers/layer_norm.hpp>
 
@@ -13,47 +16,34 @@ namespace machine {
 template <class T, int C>
 struct softmax_rows {
   static constexpr int threads = threads_for_row(C);
-  struct shared {
-    T part[threads];
-    T largest[threads];
-  };
+  using row = row_by_block<T, threads>;
+  using shared = typename row::memory;
   const T* x;
   T* y;
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const row by(l, memory);
     const T* const from = x + l.block() * C;
     T* const to = y + l.block() * C;
-    T top = from[0];
-    for (int i = l.thread(); i < C; i += threads) top = from[i] > top ? from[i] : top;
-    memory.largest[l.thread()] = top;
-    for (int half = threads / 2; half > 0; half /= 2) {
-      l.barrier();
-      if (l.thread() < half && memory.largest[l.thread() + half] > memory.largest[l.thread()])
-        memory.largest[l.thread()] = memory.largest[l.thread() + half];
-    }
-    l.barrier();
-    T sum{};
-    for (int i = l.thread(); i < C; i += threads) sum += to[i] = std::exp(from[i] - memory.largest[0]);
-    sum = sum_of_block(l, memory.part, sum);
-    for (int i = l.thread(); i < C; i += threads) to[i] /= sum;
+    const T largest = by.largest(std::span<const T>(from, std::size_t(C)));
+    const T sum = by.template sum<T>(C, [&](int i) { return to[i] = std::exp(from[i] - largest); });
+    by.for_each(C, [&](int i) { to[i] /= sum; });
   }
 };
 
 template <class T, int C>
 struct softmax_gradient_rows {
   static constexpr int threads = threads_for_row(C);
-  struct shared {
-    T part[threads];
-  };
+  using row = row_by_block<T, threads>;
+  using shared = typename row::memory;
   const T *y, *dy;
   gradient_place<T> dx;
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const row by(l, memory);
     const long first = l.block() * C;
-    T dot{};
-    for (int i = l.thread(); i < C; i += threads) dot += y[first + i] * dy[first + i];
-    dot = sum_of_block(l, memory.part, dot);
-    for (int i = l.thread(); i < C; i += threads) dx.store(first + i, y[first + i] * (dy[first + i] - dot));
+    const T dot = by.template sum<T>(C, [&](int i) { return y[first + i] * dy[first + i]; });
+    by.for_each(C, [&](int i) { dx.store(first + i, y[first + i] * (dy[first + i] - dot)); });
   }
 };
 

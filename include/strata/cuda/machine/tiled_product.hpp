@@ -40,6 +40,17 @@ struct product_parts {
   int count = 1, terms = std::numeric_limits<int>::max();  // the last part may have fewer
 };
 
+/// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.
+template <int Divisor>
+constexpr int quotient(int n) {
+  return int(unsigned(n) / unsigned(Divisor));
+}
+/// n % Divisor, likewise.
+template <int Divisor>
+constexpr int remainder(int n) {
+  return int(unsigned(n) % unsigned(Divisor));
+}
+
 /// Number first + within of the terms of a product. `first` is a multiple of Depth and the same for all threads of a block.
 template <int Depth>
 struct term_index {
@@ -49,11 +60,11 @@ struct term_index {
   /// This number divided by D. Where D is a multiple of Depth, it is the same for all threads, and so is what follows from it.
   template <int D>
   constexpr int quotient() const {
-    return D % Depth == 0 ? int(unsigned(first) / D) : int(unsigned(first + within) / D);
+    return machine::quotient<D>(D % Depth == 0 ? first : first + within);
   }
   template <int D>
   constexpr int remainder() const {
-    return D % Depth == 0 ? int(unsigned(first) % D) + within : int(unsigned(first + within) % D);
+    return D % Depth == 0 ? machine::remainder<D>(first) + within : machine::remainder<D>(first + within);
   }
 };
 
@@ -120,13 +131,21 @@ struct tiled_code {
   struct fetched {
     value a[of_a::count], b[of_b::count];
   };
-  /// Whether each depth has all its terms, and each tile all its columns.
-  static constexpr bool has_all_terms = [] {
+  /// The terms of each product, if they are a constant; else 0.
+  static constexpr int all_terms = [] {
     if constexpr (requires { Product::all_terms; })
-      return Product::all_terms % depth == 0;
+      return Product::all_terms;
     else
-      return false;
+      return 0;
   }();
+  STRATA_DEVICE int terms_of(long z) const {
+    if constexpr (all_terms > 0)
+      return all_terms;
+    else
+      return product.terms(z);
+  }
+  /// Whether each depth has all its terms, and each tile all its columns.
+  static constexpr bool has_all_terms = all_terms > 0 && all_terms % depth == 0;
   static constexpr bool has_all_columns = Product::columns % columns == 0;
 
   /// Elements outside of the product are 0. A thread reads the last one inside in place of them: so there are no branches around
@@ -166,7 +185,7 @@ struct tiled_code {
     const long z = l.block() / tiles / parts.count;
     const int part = int(l.block() / tiles % parts.count), within = int(l.block() % tiles);
     const int row = within / column_tiles * rows, column = within % column_tiles * columns;
-    const int terms = product.terms(z), begin = part * parts.terms;
+    const int terms = terms_of(z), begin = part * parts.terms;
     const int end = terms - begin < parts.terms ? terms : begin + parts.terms;
     const int t = l.thread(), slice = t / tile::threads_of_slice, in_slice = t % tile::threads_of_slice;
     const int down = in_slice / (columns / 4), across = in_slice % (columns / 4);  // in fours
@@ -242,7 +261,7 @@ struct sum_of_parts {
 ///   `columns`    a constant
 ///   `rows()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`: m, n and k are int; k may also be a term_index
 ///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() is a multiple of 4
-///   `all_terms`  terms(z), if it is a constant and the product is not cut into parts
+///   or, in place of terms: `all_terms`, if it is a constant and the product is not cut into parts
 ///   `rows_are_neighbours`     whether elements of a that lie side by side in memory differ in m, not in k
 ///   `columns_are_neighbours`  whether elements of b that lie side by side in memory differ in n, not in k
 ///   and perhaps `keep_a(m, k, element)`, which gets each element of a that a block has once; a itself may be called more often

@@ -249,7 +249,7 @@ class machine_state {
     --left;
     return true;
   }
-  /// Does the work on a queue that nobody can wait for any more. Where this fails or depends on another process, the rest of the
+  /// Does the work on a queue for a caller that cannot throw. Where this fails or depends on another process, the rest of the
   /// work is dropped.
   void finish(queue_state& q) noexcept {
     const auto locked = lock();
