@@ -2,7 +2,7 @@
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, start_crowd, to_coordinator
-from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers, wait_until,
+from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, read_line, start, start_workers, wait_until,
                      strategies)
 
 ENDLESS = 1000000  # epochs
@@ -10,7 +10,7 @@ ENDLESS = 1000000  # epochs
 
 def under_way(processes):
     for p in processes:
-        line = p.stdout.readline()
+        line = read_line(p)
         check(line.startswith('epoch'), line)
     return processes
 

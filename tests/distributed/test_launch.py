@@ -23,9 +23,9 @@ def check(passed, what):
 
 
 def start(options, script, *arguments, **more):
-    """The launcher on a Python script, with pipes."""
+    """The launcher on a Python script, with pipes. Unbuffered, since communicate does not see what readline has read ahead."""
     command = [LAUNCH, *options, "--", sys.executable, "-u", "-c", script, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    return subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
 def launch(options, script, *arguments, **more):

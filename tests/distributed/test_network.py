@@ -5,7 +5,7 @@
 Where the namespaces of network.py are not permitted the test is skipped."""
 import json, os, re, subprocess, sys, tempfile, time
 from network import become_router, host, nothing_from, nothing_to, proxy, rule
-from workers import case, check, check_took, digest, expected, finish, finish_tests, line_of, start
+from workers import case, check, check_took, digest, expected, finish, finish_tests, line_of, read_line, start
 
 ENDLESS = 1000000  # epochs
 CONTROL = 2222     # the coordinator's port
@@ -34,7 +34,7 @@ def start_on(places, arguments, **more):
 
 def under_way(processes):
     for p in processes:
-        line = p.stdout.readline()
+        line = read_line(p)
         check(line.startswith('epoch'), line)
     return processes
 

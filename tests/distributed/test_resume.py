@@ -1,7 +1,7 @@
 # needs: grpc protozero
 """Trainings that are killed, terminated and started again, by one process or several, end with the bits of one that was left alone."""
 import itertools, json, os, random, re, signal, struct, sys, tempfile, time
-from workers import case, check, finish, finish_tests, free_ports, start as start_process
+from workers import case, check, finish, finish_tests, free_ports, read_line, start as start_process
 
 LEAVES = 4
 SEED = random.randrange(10**6)
@@ -55,7 +55,7 @@ def train_with_kills(strategy, count, kills, folder):
     begins = []
     for _ in range(kills):
         processes = start(folder, strategy, count, chance.choice([1, 2]), PAUSE)
-        heard = [p.stdout.readline() for p in processes if count > 1]
+        heard = [read_line(p) for p in processes if count > 1]
         time.sleep(chance.uniform(0, 1.5 * LASTS))
         for p in chance.choice([processes, [chance.choice(processes)]]):
             p.kill()
@@ -124,7 +124,7 @@ def train_with_terminations(strategy, count, times, folder, ask=signal.SIGTERM):
     """The signal to some of the processes: all end after the same step."""
     for _ in range(times):
         processes = start(folder, strategy, count, pause=PAUSE)
-        heard = [p.stdout.readline() for p in processes]
+        heard = [read_line(p) for p in processes]
         check(all(line.startswith('under way') for line in heard), heard)
         time.sleep(chance.uniform(0, LASTS))
         for p in chance.sample(processes, chance.randrange(1, count + 1)):
@@ -159,7 +159,7 @@ def _():
 def _():
     folder = next(folders)
     processes = start(folder, 'one_device', pause=200)
-    processes[0].stdout.readline()
+    read_line(processes[0])
     time.sleep(0.5)
     processes[0].send_signal(signal.SIGTERM)
     out = finish(processes)[0]
@@ -183,7 +183,7 @@ def crc32c(data):
 def _():
     folder = next(folders)
     processes = start(folder, 'one_device', pause=200)
-    processes[0].stdout.readline()
+    read_line(processes[0])
     time.sleep(0.5)
     processes[0].terminate()
     finish(processes)
@@ -206,7 +206,7 @@ def _():
 def _():
     folder = next(folders)
     processes = start(folder, 'one_device', pause=200)
-    processes[0].stdout.readline()
+    read_line(processes[0])
     while not os.path.exists(os.path.join(folder, 'snapshot.previous.safetensors')):
         time.sleep(0.01)
     processes[0].terminate()
