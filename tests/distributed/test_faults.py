@@ -2,8 +2,8 @@
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, start_crowd, to_coordinator
-from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, read_line, start, start_workers, wait_until,
-                     strategies)
+from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, read_line, start, start_workers,
+                     wait_until, strategies)
 
 ENDLESS = 1000000  # epochs
 

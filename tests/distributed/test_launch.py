@@ -23,7 +23,7 @@ def check(passed, what):
 
 
 def start(options, script, *arguments, **more):
-    """The launcher on a Python script, with pipes. Unbuffered, since communicate does not see what readline has read ahead."""
+    """The launcher on a Python script. Its pipes have no buffer, since communicate does not see what readline has read ahead."""
     command = [LAUNCH, *options, "--", sys.executable, "-u", "-c", script, *map(str, arguments)]
     return subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 

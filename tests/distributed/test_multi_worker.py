@@ -128,7 +128,8 @@ def _():
 
 @case('a slow worker is named by the chief, after half a minute, and lives')
 def _():
-    processes = start_workers(3, ['mlp', 'multi_worker', 1, 4, 1000000], more_of={1: {'SLOW': '3000'}})  # much longer than an epoch on a busy machine
+    # A pause is much longer than an epoch, also on a busy machine: the slow worker waits for the others during their epochs.
+    processes = start_workers(3, ['mlp', 'multi_worker', 1, 4, 1000000], more_of={1: {'SLOW': '3000'}})
     killer = threading.Timer(PATIENCE, processes[0].kill)
     killer.start()
     said = next((line for line in processes[0].stdout if 'is slow' in line), '')
