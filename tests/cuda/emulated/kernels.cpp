@@ -116,6 +116,44 @@ TEST_CASE("products of rounded operands") {
                                  shape{4, 5, 2}>();
 }
 
+TEST_CASE("convolutions on tensor cores: less than a tile, more than one, padding, strides, parts") {
+  // A tile has 64 rows, and 32 or 64 columns. Taps with terms that fill its depth, and with fewer.
+  using small = convolution<conv_settings{.filters = 20, .kernel_height = 2, .kernel_width = 3, .bias = false}>;
+  compare_with_rounded_reference<type_list<small>, shape{4, 5, 16}>();
+  compare_with_rounded_reference<type_list<small, relu>, shape{4, 5, 36}>();
+  using large = convolution<conv_settings{.filters = 68, .kernel_height = 3, .kernel_width = 3, .same = true}>;
+  compare_with_rounded_reference<type_list<large>, shape{5, 4, 32}>();
+  compare_with_rounded_reference<type_list<large, relu, max_pooling<pool_settings{2, 2}>>, shape{5, 4, 32}>();
+  compare_with_rounded_reference<
+      type_list<convolution<conv_settings{
+                    .filters = 32, .kernel_height = 3, .kernel_width = 2, .stride_height = 2, .stride_width = 2, .same = true}>,
+                relu>,
+      shape{5, 6, 16}>();
+  compare_with_rounded_reference<
+      type_list<convolution<conv_settings{.filters = 16, .kernel_height = 2, .kernel_width = 2, .dilation_width = 3}>>,
+      shape{3, 6, 16}>();
+  compare_with_rounded_reference<type_list<transposed_convolution<transposed_conv_settings{.filters = 32,
+                                                                                           .kernel_height = 3,
+                                                                                           .kernel_width = 2,
+                                                                                           .stride_height = 2,
+                                                                                           .stride_width = 2,
+                                                                                           .same = true,
+                                                                                           .bias = false}>,
+                                           relu>,
+                                 shape{4, 3, 40}>();
+}
+
+TEST_CASE("dense layers on tensor cores: leaves of 64 samples, and smaller ones, which have another kernel") {
+  using namespace strata::test;
+  have_devices(1);
+  const auto compare = []<class P, shape In, class... Ops>(type_list<Ops...> chain) {
+    compare_kernel<kernel<cuda, typename operation_of<Ops...>::type, P, In>, P, In>(chain, 2e-5, {{64, 64}, {131, 65}, {6, 4}});
+  };
+  compare.operator()<precision::tf32, shape{68}>(type_list<affine<dense_settings{.units = 36}>, relu>{});
+  compare.operator()<precision::mixed_bf16, shape{100}>(type_list<affine<dense_settings{.units = 72}>>{});
+  compare.operator()<precision::mixed_bf16, shape{64}>(type_list<affine<dense_settings{.units = 32, .bias = false}>>{});
+}
+
 TEST_CASE("rounding to bfloat16 and to TF32") {
   using machine::bfloat16, machine::nearest_tf32;
   static_assert(float(bfloat16::nearest(1 + 0x1p-8f)) == 1);                // a tie goes to even

@@ -6,10 +6,11 @@
 #include <strata/cuda/kernels/constant_axis.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
-#include <strata/cuda/machine/tiled_product.hpp>
+#include <strata/cuda/machine/products.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
 #include <strata/layers/max_pool2d.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -26,23 +27,42 @@ struct pixel {
     return {quotient<Rows * Columns>(n), quotient<Columns>(in_image), remainder<Columns>(in_image)};
   }
   constexpr int number() const { return image * (Rows * Columns) + row * Columns + column; }
-  constexpr bool is_inside() const { return row >= 0 && row < Rows && column >= 0 && column < Columns; }
+  constexpr bool is_inside() const { return unsigned(row) < unsigned(Rows) && unsigned(column) < unsigned(Columns); }
 };
 
-/// An element of images with so many channels: of an array or, where `from` has a function at(pixel, channel), what it says.
-template <int Channels, class From, class Pixel>
-constexpr auto element_of(const From& from, Pixel at, int channel) {
-  if constexpr (requires { from.at(at, channel); })
-    return from.at(at, channel);
-  else
-    return from[long{at.number()} * Channels + channel];
-}
-/// The same, but 0 for a pixel that is not inside. A pixel is read in any case: without a branch around it, a thread need not
-/// wait for one element before it asks for the next.
+/// An element of images with so many channels, or 0 for a pixel that is not inside: of an array or, where `from` has a function
+/// at(pixel, is_inside, channel), what it says. An element is read in any case: without a branch around it, a thread need not
+/// wait for one before it asks for the next.
 template <int Channels, class From, class Pixel>
 constexpr auto element_or_zero(const From& from, Pixel at, bool is_inside, int channel) {
-  const auto element = element_of<Channels>(from, is_inside ? at : Pixel{}, channel);
-  return is_inside ? element : decltype(element){};
+  if constexpr (requires { from.at(at, is_inside, channel); }) {
+    return from.at(at, is_inside, channel);
+  } else {
+    const auto element = from[long{is_inside ? at.number() : 0} * Channels + channel];
+    return is_inside ? element : decltype(element + element){};
+  }
+}
+template <int Channels, class From, class Pixel>
+constexpr auto element_of(const From& from, Pixel at, int channel) {
+  return element_or_zero<Channels>(from, at, true, channel);
+}
+/// Elements `channel` to channel + 3, whose number is a multiple of 4.
+template <int Channels, class From, class Pixel>
+STRATA_DEVICE auto four_or_zeros(const From& from, Pixel at, bool is_inside, int channel) {
+  const long i = long{is_inside ? at.number() : 0} * Channels + channel;
+  if constexpr (requires { from.four_at(at, is_inside, channel); }) {
+    return from.four_at(at, is_inside, channel);
+  } else if constexpr (requires { from.four_at(i); }) {
+    const auto all = from.four_at(i);
+    return is_inside ? all : decltype(all){};
+  } else {
+    const auto all = load_four(from, i);
+    return is_inside ? all : decltype(all){};
+  }
+}
+template <int Channels, class From, class Pixel>
+STRATA_DEVICE auto four_of(const From& from, Pixel at, int channel) {
+  return four_or_zeros<Channels>(from, at, true, channel);
 }
 
 /// How a window slides over a large image (H, W, C) and makes a small one (OH, OW, F). A convolution goes from the large to the
@@ -80,19 +100,25 @@ struct sliding {
     const int row = at.row - quotient<across::kernel>(tap) * down::dilation + down::padding;
     const int column = at.column - remainder<across::kernel>(tap) * across::dilation + across::padding;
     const small_pixel small{at.image, row / down::stride, column / across::stride};
-    const bool is_first = row >= 0 && row % down::stride == 0 && column >= 0 && column % across::stride == 0;
+    const bool is_first = (down::stride == 1 || (row >= 0 && row % down::stride == 0)) &&
+                          (across::stride == 1 || (column >= 0 && column % across::stride == 0));
     return {small, is_first && small.is_inside()};
   }
 };
 
+/// Whether the products of a convolution are those of tensor cores. Of fewer channels most of an instruction would be zeros.
+template <class S, class P>
+inline constexpr bool convolves_on_tensor_cores =
+    is_on_tensor_cores<P> && S::channels % 4 == 0 && S::filters % 4 == 0 && S::channels >= 16 && S::filters >= 16;
+
 /// What products have in common that make images out of others, a row for each pixel.
-template <class P, class From, class Store, int Columns, int Terms>
+template <class S, class P, class From, class Store, int Columns, int Terms>
 struct product_of_images {
   using precision = P;
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = false;
   static constexpr int columns = Columns;
-  using tile = tile_of_many_rows<Columns, Terms>;
+  using tile = std::conditional_t<convolves_on_tensor_cores<S, P>, tensor_tile_of<Columns>, tile_of_many_rows<Columns, Terms>>;
   From from;
   const T* w;
   Store to;
@@ -101,11 +127,12 @@ struct product_of_images {
   static constexpr int all_terms = Terms;
   constexpr int rows() const { return pixels; }
   constexpr void store(long, int m, int n, T sum) const { to.store(long{m} * Columns + n, sum); }
+  STRATA_DEVICE void store_four(long, int m, int n, const four<T>& sums) const { to.store_four(long{m} * Columns + n, sums); }
 };
 
 /// To each pixel of the small images: y = window * kernel. One group.
 template <class S, class P, class From, class Store>
-struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps * S::channels> {
+struct to_small_images : product_of_images<S, P, From, Store, S::filters, S::taps * S::channels> {
   using T = typename P::value_type;
   static constexpr bool columns_are_neighbours = true;
   template <class Term>
@@ -114,10 +141,16 @@ struct to_small_images : product_of_images<P, From, Store, S::filters, S::taps *
     return element_or_zero<S::channels>(this->from, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
   }
   constexpr T b(long, int k, int n) const { return this->w[k * S::filters + n]; }
+  template <class Term>
+  STRATA_DEVICE four<T> a_four(long, int m, Term k) const {
+    const auto pixel = S::under(S::small_pixel::number(m), k.template quotient<S::channels>());
+    return four_or_zeros<S::channels>(this->from, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
+  }
+  STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(this->w, k * S::filters + n); }
 };
 /// To each pixel of the large images, from all windows that have it. One group.
 template <class S, class P, class From, class Store>
-struct to_large_images : product_of_images<P, From, Store, S::channels, S::taps * S::filters> {
+struct to_large_images : product_of_images<S, P, From, Store, S::channels, S::taps * S::filters> {
   using T = typename P::value_type;
   static constexpr bool columns_are_neighbours = false;
   template <class Term>
@@ -127,7 +160,22 @@ struct to_large_images : product_of_images<P, From, Store, S::channels, S::taps 
   }
   template <class Term>
   constexpr T b(long, Term k, int n) const {
-    return this->w[(k.template quotient<S::filters>() * S::channels + n) * S::filters + k.template remainder<S::filters>()];
+    return this->w[weight(k, n)];
+  }
+  template <class Term>
+  STRATA_DEVICE four<T> a_four(long, int m, Term k) const {
+    const auto window = S::over(S::large_pixel::number(m), k.template quotient<S::filters>());
+    return four_or_zeros<S::filters>(this->from, window.at, window.exists, k.template remainder<S::filters>());
+  }
+  template <class Term>
+  STRATA_DEVICE four<T> b_four(long, Term k, int n) const {
+    return load_four(this->w, weight(k, n));
+  }
+
+ private:
+  template <class Term>
+  static constexpr int weight(Term k, int n) {
+    return (k.template quotient<S::filters>() * S::channels + n) * S::filters + k.template remainder<S::filters>();
   }
 };
 
@@ -138,7 +186,9 @@ struct kernel_gradient {
   using T = typename P::value_type;
   static constexpr bool rows_are_neighbours = true, columns_are_neighbours = true;
   static constexpr int kernel_rows = S::taps * S::channels, columns = S::filters, pixels_of_sample = S::small_pixels;
-  using tile = tile_of_many_terms<kernel_rows + Bias, columns>;
+  using tile = std::conditional_t<convolves_on_tensor_cores<S, P>, tensor_tile_of<columns>,
+                                  tile_of_many_terms<kernel_rows + Bias, columns>>;
+  static constexpr bool has_row_of_ones = Bias;
   /// Elements for the sums of the parts of a leaf.
   static constexpr long size_of_parts() {
     const int parts = most_parts<kernel_gradient>(kernel_rows + Bias);
@@ -161,6 +211,13 @@ struct kernel_gradient {
   }
   constexpr T b(long z, int k, int n) const {
     return element_of<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), n);
+  }
+  STRATA_DEVICE four<T> a_four(long z, int m, int k) const {
+    const auto pixel = S::under(S::small_pixel::number(first_pixel(z) + k), quotient<S::channels>(m));
+    return four_or_zeros<S::channels>(large, pixel, S::is_inside(pixel), remainder<S::channels>(m));
+  }
+  STRATA_DEVICE four<T> b_four(long z, int k, int n) const {
+    return four_of<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), n);
   }
   constexpr void store(long z, int m, int n, T sum) const {
     const long leaf = first_leaf + z;
@@ -235,6 +292,12 @@ struct activated_with_bias {
   T* y;
   const T* bias;
   constexpr void store(long i, T sum) const { y[i] = activated<A>(bias ? bias[i % Filters] + sum : sum); }
+  STRATA_DEVICE void store_four(long i, const four<T>& sums) const {
+    four<T> all = sums;
+    const four<T> biases = bias ? load_four(bias, i % Filters) : four<T>{};
+    for (int j = 0; j < 4; ++j) all.at[j] = activated<A>(bias ? biases.at[j] + sums.at[j] : sums.at[j]);
+    machine::store_four(y, i, all);
+  }
 };
 
 template <class S, class P, class From, class Store, class T = typename P::value_type>
@@ -331,6 +394,12 @@ struct pooled_windows {
   }
 };
 
+/// Activations whose slopes are 0 and 1. Where the slope at the largest pixel is 0, no pixel of the window is stored as the
+/// winner, so that backward need not read the result.
+template <class A>
+inline constexpr bool winner_says_slope = std::is_same_v<A, relu> || std::is_same_v<A, relu6> || std::is_same_v<A, linear>;
+inline constexpr int no_winner = 4;
+
 /// The product of to_small_images with its rows window by window, so that a thread has all pixels of a window: it stores the
 /// largest, and which one that is.
 template <class S, class A, class P>
@@ -340,7 +409,8 @@ struct to_pooled_images {
   using windows = pooled_windows<S>;
   static constexpr bool rows_are_neighbours = false, columns_are_neighbours = true;
   static constexpr int columns = S::filters;
-  using tile = tile_of_many_rows<columns, S::taps * S::channels>;
+  using tile = std::conditional_t<convolves_on_tensor_cores<S, P>, tensor_tile_of<columns>,
+                                  tile_of_many_rows<columns, S::taps * S::channels>>;
   const T *x, *w, *bias;
   T *y, *winners;  // winners: null in inference
   int pixels;
@@ -354,15 +424,42 @@ struct to_pooled_images {
   }
   constexpr T b(long, int k, int n) const { return w[k * S::filters + n]; }
   constexpr void store_rows(long, int m, int n, const T (&sums)[4]) const {
-    T best{};
-    int winner = 0;
-    for (int i = 0; i < 4; ++i) {
-      const T next = activated<A>(bias ? bias[n] + sums[i] : sums[i]);
-      if (i == 0 || next > best || next != next) best = next, winner = i;  // nan wins, so that no layer hides it
+    const winner_of_window best = best_of(sums, bias ? bias[n] : T{});
+    const long to = long{m / 4} * S::filters + n;
+    y[to] = best.value;
+    if (winners) winners[to] = best.which;
+  }
+  template <class Term>
+  STRATA_DEVICE four<T> a_four(long, int m, Term k) const {
+    const auto pixel = S::under(windows::pixel_of(quotient<4>(m), remainder<4>(m)), k.template quotient<S::channels>());
+    return four_or_zeros<S::channels>(x, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
+  }
+  STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(w, k * S::filters + n); }
+  STRATA_DEVICE void store_four_rows(long, int m, int n, const four<T> (&sums)[4]) const {
+    const four<T> biases = bias ? load_four(bias, n) : four<T>{};
+    four<T> values, which;
+    for (int j = 0; j < 4; ++j) {
+      const winner_of_window best = best_of({sums[0].at[j], sums[1].at[j], sums[2].at[j], sums[3].at[j]}, biases.at[j]);
+      values.at[j] = best.value, which.at[j] = best.which;
     }
     const long to = long{m / 4} * S::filters + n;
-    y[to] = best;
-    if (winners) winners[to] = T(winner);
+    store_four(y, to, values);
+    if (winners) store_four(winners, to, which);
+  }
+
+ private:
+  struct winner_of_window {
+    T value, which;
+  };
+  constexpr winner_of_window best_of(const T (&sums)[4], T bias_of_filter) const {
+    winner_of_window best{};
+    for (int i = 0; i < 4; ++i) {
+      const T next = activated<A>(bias ? bias_of_filter + sums[i] : sums[i]);
+      if (i == 0 || next > best.value || next != next) best = {next, T(i)};  // nan wins, so that no layer hides it
+    }
+    if constexpr (winner_says_slope<A> && follows_in_a_kernel<A>)
+      if (activation_function<A>::derivative(T{}, best.value) == T{}) best.which = T(no_winner);
+    return best;
   }
 };
 
@@ -370,16 +467,35 @@ struct to_pooled_images {
 template <class S, class A, class T>
 struct gradient_before_pooling {
   using windows = pooled_windows<S>;
-  gradient_before<A, T> dz;
+  gradient_before<std::conditional_t<winner_says_slope<A>, linear, A>, T> dz;
   const T* winners;
 
-  constexpr T at(typename S::small_pixel of, int filter) const {
+  constexpr T at(typename S::small_pixel of, bool is_inside, int filter) const {
+    const auto window = window_of(of, is_inside);
+    const long from = long{window.number} * S::filters + filter;
+    const T gradient = dz[from];  // read in any case: it need not wait for the winner
+    return window.exists && winners[from] == window.which ? gradient : T{};
+  }
+  STRATA_DEVICE four<T> four_at(typename S::small_pixel of, bool is_inside, int filter) const {
+    const auto window = window_of(of, is_inside);
+    const long from = long{window.number} * S::filters + filter;
+    four<T> all = dz.four_at(from);
+    const four<T> winner = load_four(winners, from);
+    for (int j = 0; j < 4; ++j) all.at[j] = window.exists && winner.at[j] == window.which ? all.at[j] : T{};
+    return all;
+  }
+
+ private:
+  struct place_in_window {
+    int number;  // of the window; 0 where there is none
+    T which;
+    bool exists;
+  };
+  static constexpr place_in_window window_of(typename S::small_pixel of, bool is_inside) {
     constexpr int rows = windows::rows, columns = windows::columns;
-    const bool has_window = (S::down::out % 2 == 0 || of.row < 2 * rows) && (S::across::out % 2 == 0 || of.column < 2 * columns);
+    const bool exists = is_inside && unsigned(of.row) < unsigned(2 * rows) && unsigned(of.column) < unsigned(2 * columns);
     const pixel<rows, columns> window{of.image, of.row / 2, of.column / 2};
-    const long to = long{has_window ? window.number() : 0} * S::filters + filter;
-    const T gradient = dz[to];  // read in any case: it need not wait for the winner
-    return has_window && winners[to] == T(of.row % 2 * 2 + of.column % 2) ? gradient : T{};
+    return {exists ? window.number() : 0, T(of.row % 2 * 2 + of.column % 2), exists};
   }
 };
 
@@ -389,7 +505,7 @@ struct pooled_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = typename convolution_kernel<S, A, P, In>::at;
   using windows = pooled_windows<at>;
-  static constexpr bool reads_output = follows_in_a_kernel<A>;
+  static constexpr bool reads_output = follows_in_a_kernel<A> && !winner_says_slope<A>;
   static constexpr int saved = windows::count * S.filters;
   static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before_pooling<at, A, T>>();
 

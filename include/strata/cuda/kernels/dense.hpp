@@ -4,7 +4,7 @@
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
 #include <strata/cuda/kernels/stored_batch.hpp>
-#include <strata/cuda/machine/tiled_product.hpp>
+#include <strata/cuda/machine/products.hpp>
 #include <strata/layers/dense.hpp>
 
 namespace strata {
@@ -45,6 +45,14 @@ struct dense_forward {
   constexpr T a(long, int m, int k) const { return x[long{m} * K + k]; }
   constexpr T b(long, int k, int n) const { return w[long{k} * N + n]; }
   constexpr void store(long, int m, int n, T sum) const { y[long{m} * N + n] = activated<A>(bias ? bias[n] + sum : sum); }
+  STRATA_DEVICE four<T> a_four(long, int m, int k) const { return load_four(x, long{m} * K + k); }
+  STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(w, long{k} * N + n); }
+  STRATA_DEVICE void store_four(long, int m, int n, const four<T>& sums) const {
+    const four<T> biases = bias ? load_four(bias, n) : four<T>{};
+    four<T> all;
+    for (int j = 0; j < 4; ++j) all.at[j] = activated<A>(bias ? biases.at[j] + sums.at[j] : sums.at[j]);
+    machine::store_four(y, long{m} * N + n, all);
+  }
 };
 
 /// The same where the input is a batch that the device makes: each number is stored when it is read, and the truth with the first
@@ -78,6 +86,9 @@ struct dense_input_gradient {
   constexpr T a(long, int m, int k) const { return dz[long{m} * N + k]; }
   constexpr T b(long, int k, int n) const { return w[long{n} * N + k]; }
   constexpr void store(long, int m, int n, T sum) const { dx.store(long{m} * K + n, sum); }
+  STRATA_DEVICE four<T> a_four(long, int m, int k) const { return dz.four_at(long{m} * N + k); }
+  STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(w, long{n} * N + k); }
+  STRATA_DEVICE void store_four(long, int m, int n, const four<T>& sums) const { dx.store_four(long{m} * K + n, sums); }
 };
 
 /// Of the weights and, as one more row of the product, of the bias: its input is 1.
@@ -85,7 +96,7 @@ template <class Dz, class P, int K, int N, bool Bias, class Tile>
 struct dense_weight_gradient {
   using precision = P;
   using T = typename P::value_type;
-  static constexpr bool rows_are_neighbours = true, columns_are_neighbours = true;
+  static constexpr bool rows_are_neighbours = true, columns_are_neighbours = true, has_row_of_ones = Bias;
   static constexpr int columns = N;
   using tile = Tile;
   const T* x;
@@ -100,10 +111,12 @@ struct dense_weight_gradient {
   constexpr void store(long leaf, int m, int n, T sum) const {
     if (m == K ? db.is_wanted() : dw.is_wanted()) m == K ? db.store(leaf, n, sum) : dw.store(leaf, long{m} * N + n, sum);
   }
+  STRATA_DEVICE four<T> a_four(long leaf, int m, int k) const { return load_four(x, (samples.begin(leaf) + k) * K + m); }
+  STRATA_DEVICE four<T> b_four(long leaf, int k, int n) const { return dz.four_at((samples.begin(leaf) + k) * N + n); }
 };
 
 /// dz: the gradient before the activation, or before the softmax of the loss.
-template <dense_settings S, int K, class P, class Tile = product_tile<32, 32>, class Dz, class T>
+template <dense_settings S, int K, class P, class WeightTile, class InputTile, class Dz, class T>
 void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   using place = gradient_place<T>;
   constexpr int N = S.units;
@@ -111,9 +124,13 @@ void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
   launch_together(q,
                   products(dw.is_wanted() || db.is_wanted() ? rows.leaves : 0,
-                           dense_weight_gradient<Dz, P, K, N, S.bias, Tile>{o.x[0], dz, dw, db, rows}),
-                  products(dx.is_wanted() ? 1 : 0, dense_input_gradient<Dz, P, K, N, Tile>{dz, o.w[0], dx, o.count}));
+                           dense_weight_gradient<Dz, P, K, N, S.bias, WeightTile>{o.x[0], dz, dw, db, rows}),
+                  products(dx.is_wanted() ? 1 : 0, dense_input_gradient<Dz, P, K, N, InputTile>{dz, o.w[0], dx, o.count}));
 }
+
+/// Whether a dense layer is large enough for tensor cores, where each leaf has enough rows (fills_tiles).
+template <class P, int K, int N>
+inline constexpr bool dense_on_tensor_cores = is_on_tensor_cores<P> && K % 4 == 0 && N % 4 == 0 && K >= 64 && N >= 32;
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear.
 template <dense_settings S, class A, class P, shape In>
@@ -123,7 +140,9 @@ struct dense_kernel : kernel_defaults {
   static constexpr int K = In[0], N = S.units;
 
   static void forward(queue q, const operands<T>& o) {
-    for_each_product(q, 1, dense_forward<A, P, K, N>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
+    if constexpr (dense_on_tensor_cores<P, K, N>)
+      if (fills_tiles(rows_of_leaves::of(o).capacity)) return for_each_product(q, 1, forward_with<tensor_tile_of<N>>(o));
+    for_each_product(q, 1, forward_with<tile_of_outputs<N>>(o));
   }
   /// Whether one block reads all numbers of a sample, so that each is made once.
   static constexpr bool makes_its_input = N <= tile_of_outputs<N>::columns;
@@ -131,9 +150,26 @@ struct dense_kernel : kernel_defaults {
   static void forward_of_stored(queue q, const operands<T>& o, const stored_batch<T>& batch)
     requires makes_its_input
   {
-    for_each_product(q, 1, dense_forward_of_stored<A, P, K, N>{{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count}, batch});
+    if constexpr (dense_on_tensor_cores<P, K, N>)
+      if (fills_tiles(rows_of_leaves::of(o).capacity)) {
+        machine::launch(q, o.count, gather_samples<T, threads_for_row(K)>{batch});
+        return forward(q, o);
+      }
+    for_each_product(q, 1, dense_forward_of_stored<A, P, K, N>{forward_with<tile_of_outputs<N>>(o), batch});
   }
-  static void backward(queue q, const operands<T>& o) { dense_backward<S, K, P>(q, o, gradient_before<A, T>{o.dy, o.y}); }
+  static void backward(queue q, const operands<T>& o) {
+    const gradient_before<A, T> dz{o.dy, o.y};
+    if constexpr (dense_on_tensor_cores<P, K, N>)
+      if (fills_tiles(rows_of_leaves::of(o).capacity))
+        return dense_backward<S, K, P, tensor_tile_of<N>, tensor_tile_of<K>>(q, o, dz);
+    dense_backward<S, K, P, product_tile<32, 32>, product_tile<32, 32>>(q, o, dz);
+  }
+
+ private:
+  template <class Tile>
+  static dense_forward<A, P, K, N, Tile> forward_with(const operands<T>& o) {
+    return {o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count};
+  }
 };
 
 }  // namespace machine

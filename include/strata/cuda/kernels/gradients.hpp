@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <strata/cuda/machine/device.hpp>
+#include <strata/cuda/machine/fours.hpp>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <strata/reference/activation_functions.hpp>
@@ -39,6 +40,12 @@ struct gradient_place {
     element = adds ? element + value : value;
   }
   constexpr void store(long i, T value) const { store(0, i, value); }
+  STRATA_DEVICE void store_four(long i, const four<T>& values) const {
+    four<T> all = values;
+    if (adds)
+      for (int j = 0; j < 4; ++j) all.at[j] = to[i + j] + values.at[j];
+    machine::store_four(to, i, all);
+  }
 };
 
 /// An activation that kernels apply to what they store. The gradient before it follows from the output.
@@ -63,6 +70,14 @@ struct gradient_before {
       return dy[i] * activation_function<A>::derivative(T{}, y[i]);
     else
       return dy[i];
+  }
+  STRATA_DEVICE four<T> four_at(long i) const {
+    four<T> all = load_four(dy, i);
+    if constexpr (follows_in_a_kernel<A>) {
+      const four<T> results = load_four(y, i);
+      for (int j = 0; j < 4; ++j) all.at[j] *= activation_function<A>::derivative(T{}, results.at[j]);
+    }
+    return all;
   }
 };
 

@@ -27,9 +27,9 @@ template <>
 inline constexpr factor_type factors_of<precision::mixed_bf16> = factor_type::bf16;
 
 /// Whether the products of a dense layer belong to cuBLASLt, where each leaf has enough rows (fills_tiles). Our own kernel is one
-/// launch, also with its activation or loss, and takes each thread through all terms: small products last as long as a launch,
-/// so there it wins. Large ones last as long as their arithmetic, and only the library uses tensor cores. The bound between them
-/// was reasoned, not measured: a layer of 256 x 256 with 64 rows fills one tile of tensor cores for each 64 x 64 results.
+/// launch, also with its activation or loss: small products last as long as a launch, so there it wins. Large ones last as long
+/// as their arithmetic, and the library chooses among many kernels for it. The bound between them was reasoned, not measured: a
+/// layer of 256 x 256 with 64 rows fills one tile of tensor cores for each 64 x 64 results.
 constexpr bool pays_in_blas(long inputs, long units) { return inputs >= 256 && units >= 256; }
 
 /// Leaves are products of their own, since their sums must not depend on how many of them a device has; tiles of the library have
@@ -37,9 +37,8 @@ constexpr bool pays_in_blas(long inputs, long units) { return inputs >= 256 && u
 constexpr bool fills_tiles(long rows_of_leaf) { return rows_of_leaf >= 64; }
 
 /// Whether a convolution belongs to cuDNN, where each leaf has enough pixels (fills_convolutions). Ours is one launch for all
-/// leaves, also with its activation and pooling; cuDNN is a launch for each leaf, and pooling is another. The layers of the
-/// reference CNN last as long as their launches and stay ours. From 64 channels to 64 filters on, the arithmetic is longer. The
-/// bounds were reasoned, not measured.
+/// leaves, also with its activation and pooling, and on tensor cores, too; cuDNN is a launch for each leaf, and pooling is
+/// another. So the layers of the reference CNN stay ours. The bounds were reasoned, not measured.
 constexpr bool pays_in_dnn(const conv_settings& s, shape in) {
   return s.groups == 1 && in[2] >= 64 && s.filters >= 64 && in[2] % 8 == 0 && s.filters % 8 == 0;
 }

@@ -280,7 +280,8 @@ struct dense_loss_kernel : kernel_defaults {
     compute_loss(q, logits, loss_of_softmax<L, T, N>{logits}, metrics);
   }
   static void backward(queue q, const operands<T>& o) {
-    dense_backward<S, K, P, tile<product_tile<32, 32>>>(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
+    dense_backward<S, K, P, tile<product_tile<32, 32>>, tile<product_tile<32, 32>>>(
+        q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
   }
 
   static void forward_backward(queue q, const operands<T>& o) { forward_backward_with(q, o, no_metrics{}); }

@@ -50,10 +50,18 @@ inline void check(int device, cudaError_t code, const char* during) {
     fail(device, code, during);
 }
 
-/// The function that runs on the device when a kernel is launched. Its bound of 1 block asks that a multiprocessor can hold one
-/// block at least, not more, so that the compiler need not hold a kernel to so few registers that it spills.
+/// How many blocks a multiprocessor shall have room for at least. Most kernels ask for one, so that the compiler need not hold them
+/// to so few registers that it spills.
 template <class Code>
-__global__ void __launch_bounds__(Code::threads, 1) run(const Code code) {
+constexpr int least_blocks() {
+  if constexpr (requires { Code::blocks_of_multiprocessor; })
+    return Code::blocks_of_multiprocessor;
+  else
+    return 1;
+}
+/// The function that runs on the device when a kernel is launched.
+template <class Code>
+__global__ void __launch_bounds__(Code::threads, least_blocks<Code>()) run(const Code code) {
   if constexpr (requires { typename Code::shared; }) {
     __shared__ typename Code::shared memory;
     code(lane(), memory);

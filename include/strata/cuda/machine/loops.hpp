@@ -91,6 +91,12 @@ template <class First, class Second>
 struct two_kernels {
   static constexpr int threads = First::threads;
   static_assert(threads == Second::threads, "the blocks of one launch have equally many threads");
+  static constexpr int blocks_of_multiprocessor = [] {
+    if constexpr (requires { First::blocks_of_multiprocessor; })
+      return First::blocks_of_multiprocessor;
+    else
+      return 1;
+  }();
   First first;
   Second second;
   long blocks_of_first;

@@ -1,11 +1,11 @@
-// Products of matrices that are given by functions, so that a convolution is one, too: blocks of threads keep tiles of both
-// factors in shared memory.
+// Products of matrices by the arithmetic of threads: each block keeps tiles of both factors in shared memory.
 // needs: boost_context
 #pragma once
 #include <algorithm>
 #include <bit>
-#include <limits>
+#include <strata/cuda/machine/fours.hpp>
 #include <strata/cuda/machine/loops.hpp>
+#include <strata/cuda/machine/product_terms.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
 namespace strata::machine {
@@ -33,40 +33,6 @@ using tile_of_many_terms = product_tile<(Rows <= 16    ? 16
                                          : Rows <= 128 ? 32
                                                        : 64),
                                         (Columns <= 16 ? 16 : 32)>;
-
-/// How a product with many terms is cut into parts, which are added up in their order. A part has tiles of its own, so that more
-/// blocks compute the product.
-struct product_parts {
-  int count = 1, terms = std::numeric_limits<int>::max();  // the last part may have fewer
-};
-
-/// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.
-template <int Divisor>
-constexpr int quotient(int n) {
-  return int(unsigned(n) / unsigned(Divisor));
-}
-/// n % Divisor, likewise.
-template <int Divisor>
-constexpr int remainder(int n) {
-  return int(unsigned(n) % unsigned(Divisor));
-}
-
-/// Number first + within of the terms of a product. `first` is a multiple of Depth and the same for all threads of a block.
-template <int Depth>
-struct term_index {
-  int first, within;
-
-  constexpr operator int() const { return first + within; }
-  /// This number divided by D. Where D is a multiple of Depth, it is the same for all threads, and so is what follows from it.
-  template <int D>
-  constexpr int quotient() const {
-    return machine::quotient<D>(D % Depth == 0 ? first : first + within);
-  }
-  template <int D>
-  constexpr int remainder() const {
-    return D % Depth == 0 ? machine::remainder<D>(first) + within : machine::remainder<D>(first + within);
-  }
-};
 
 namespace detail {
 /// Which elements of a tile with `Extent` rows or columns and `Depth` terms each thread fetches. Neighbours in memory, which are
@@ -111,12 +77,8 @@ struct tiled_code {
   static constexpr int depth = depth_of_slice * slices;
   using of_a = elements_of_tile<rows, depth, threads, !Product::rows_are_neighbours>;
   using of_b = elements_of_tile<columns, depth, threads, !Product::columns_are_neighbours>;
-  /// Four elements side by side, which a thread loads at once.
-  struct alignas(16) four {
-    value at[4];
-  };
   struct factors {
-    four a[depth][(rows + of_a::padding) / 4], b[depth][(columns + of_b::padding) / 4];
+    four<value> a[depth][(rows + of_a::padding) / 4], b[depth][(columns + of_b::padding) / 4];
   };
   union shared {
     factors now;
@@ -138,6 +100,7 @@ struct tiled_code {
     else
       return 0;
   }();
+  static constexpr int multiplied_rows(int all) { return all; }
   STRATA_DEVICE int terms_of(long z) const {
     if constexpr (all_terms > 0)
       return all_terms;
@@ -197,7 +160,7 @@ struct tiled_code {
       l.barrier();
       if (k + depth < end) fetch(next, t, z, row, column, k + depth, end);
       for (int d = slice * depth_of_slice; d < (slice + 1) * depth_of_slice; ++d) {
-        const four a = memory.now.a[d][down], b = memory.now.b[d][across];
+        const four<value> a = memory.now.a[d][down], b = memory.now.b[d][across];
         for (int i = 0; i < 4; ++i)
           for (int j = 0; j < 4; ++j) sum[i][j] += a.at[i] * b.at[j];
       }
@@ -235,83 +198,6 @@ struct tiled_code {
     }
   }
 };
-
-/// Adds up the parts of products, in their order.
-template <class Product>
-struct sum_of_parts {
-  using value = typename Product::precision::value_type;
-  Product product;
-  const value* from;
-  int parts;
-
-  constexpr void operator()(long i) const {
-    const long size = long{product.rows()} * Product::columns, z = i / size, at = i % size;
-    value sum{};
-    for (int part = 0; part < parts; ++part) sum += from[(z * parts + part) * size + at];
-    product.store(z, int(at / Product::columns), int(at % Product::columns), sum);
-  }
-};
 }  // namespace detail
-
-/// `count` products, each the sum over k of a(z, m, k) * b(z, k, n), for all rows m and columns n. The order in which an element
-/// is added up follows from its tile and its number of terms, so its bits do not depend on the number of rows or products.
-/// Members of Product:
-///   `precision`  the policy by which elements of a and b are rounded; its value_type is that of a sum
-///   `tile`       a product_tile
-///   `columns`    a constant
-///   `rows()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`: m, n and k are int; k may also be a term_index
-///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() is a multiple of 4
-///   or, in place of terms: `all_terms`, if it is a constant and the product is not cut into parts
-///   `rows_are_neighbours`     whether elements of a that lie side by side in memory differ in m, not in k
-///   `columns_are_neighbours`  whether elements of b that lie side by side in memory differ in n, not in k
-///   and perhaps `keep_a(m, k, element)`, which gets each element of a that a block has once; a itself may be called more often
-template <class Product>
-auto products(long count, const Product& product) {
-  using code = detail::tiled_code<Product>;
-  const int row_tiles = (product.rows() + code::rows - 1) / code::rows;
-  constexpr int column_tiles = (Product::columns + code::columns - 1) / code::columns;
-  return grid<code>{{product, row_tiles, column_tiles}, count * row_tiles * column_tiles};
-}
-template <class Product>
-void for_each_product(const queue& q, long count, const Product& product) {
-  machine::launch(q, products(count, product));
-}
-
-/// The largest number of parts into which a product with at most `rows` rows is cut. Together they have up to 128 tiles, or more
-/// where one part has more.
-template <class Product>
-constexpr int most_parts(int rows) {
-  using tile = typename Product::tile;
-  const int tiles = (rows + tile::rows - 1) / tile::rows * ((Product::columns + tile::columns - 1) / tile::columns);
-  return std::max(128 / tiles, 1);
-}
-/// The parts of each product: all but the last have 512 terms or more. They follow from the tile, the rows and columns, and
-/// `most_terms`, the terms of a whole leaf; so they do not depend on the number of leaves or devices.
-template <class Product>
-constexpr product_parts parts_of(const Product& product, long most_terms) {
-  constexpr long depth = detail::tiled_code<Product>::depth;
-  const long wanted = std::clamp(most_terms / 512, 1L, long{most_parts<Product>(product.rows())});
-  const long terms = std::max(((most_terms + wanted - 1) / wanted + depth - 1) / depth, 1L) * depth;
-  if (terms > std::numeric_limits<int>::max()) return {};  // the leaves that are computed have fewer terms
-  return {int(std::max((most_terms + terms - 1) / terms, 1L)), int(terms)};
-}
-/// The same products in parts: add_parts must be called after them. sums: count * parts.count * rows * columns elements.
-template <class Product>
-auto products(long count, const Product& product, product_parts parts, typename Product::precision::value_type* sums) {
-  using value = typename Product::precision::value_type;
-  static_assert(!requires(const value(&four)[4]) { product.store_rows(0L, 0, 0, four); }, "sums of parts are stored one by one");
-  auto all = products(count, product);
-  if (parts.count > 1) {
-    all.code.parts = parts, all.code.sums_of_parts = sums;
-    all.blocks *= parts.count;
-  }
-  return all;
-}
-template <class Product>
-void add_parts(const queue& q, long count, const Product& product, product_parts parts,
-               const typename Product::precision::value_type* sums) {
-  if (parts.count > 1)
-    for_each_index(q, count * product.rows() * Product::columns, detail::sum_of_parts<Product>{product, sums, parts.count});
-}
 
 }  // namespace strata::machine

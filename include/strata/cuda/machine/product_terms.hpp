@@ -1,0 +1,41 @@
+// The terms of a product: their numbers, and how they are cut into parts.
+#pragma once
+#include <limits>
+
+namespace strata::machine {
+
+/// How a product with many terms is cut into parts, which are added up in their order. A part has tiles of its own, so that more
+/// blocks compute the product.
+struct product_parts {
+  int count = 1, terms = std::numeric_limits<int>::max();  // the last part may have fewer
+};
+
+/// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.
+template <int Divisor>
+constexpr int quotient(int n) {
+  return int(unsigned(n) / unsigned(Divisor));
+}
+/// n % Divisor, likewise.
+template <int Divisor>
+constexpr int remainder(int n) {
+  return int(unsigned(n) % unsigned(Divisor));
+}
+
+/// Number first + within of the terms of a product. `first` is a multiple of Depth and the same for all threads of a block.
+template <int Depth>
+struct term_index {
+  int first, within;
+
+  constexpr operator int() const { return first + within; }
+  /// This number divided by D. Where D is a multiple of Depth, it is the same for all threads, and so is what follows from it.
+  template <int D>
+  constexpr int quotient() const {
+    return machine::quotient<D>(D % Depth == 0 ? first : first + within);
+  }
+  template <int D>
+  constexpr int remainder() const {
+    return D % Depth == 0 ? machine::remainder<D>(first) + within : machine::remainder<D>(first + within);
+  }
+};
+
+}  // namespace strata::machine

@@ -1,0 +1,192 @@
+// What the threads of a warp give the instructions of tensor cores, and what they get, by the tables of the PTX ISA. It runs on
+// the host alone; that kernels compute the same on a device is a matter of kernels.cpp.
+// needs: boost_context
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <strata/base/random.hpp>
+#include <strata/cuda/machine/tensor_product.hpp>
+#include <utility>
+#include <vector>
+
+using namespace strata;
+
+namespace {
+
+/// The operands of one instruction in one thread, and where its sums are.
+struct operands_of_thread {
+  std::uint32_t a[4], b[2];
+  float* sum[4];
+};
+
+/// Row, or column, and word of each register of thread `lane`: PTX ISA, mma.m16n8k8 with .tf32, and mma.m16n8k16 with .bf16,
+/// whose registers hold two terms that follow each other.
+struct matrix_place {
+  int row, column;
+};
+matrix_place of_a(int lane, int i) { return {lane / 4 + (i % 2 == 1 ? 8 : 0), lane % 4 + (i >= 2 ? 4 : 0)}; }
+matrix_place of_b(int lane, int i) { return {lane % 4 + (i == 1 ? 4 : 0), lane / 4}; }
+matrix_place of_sum(int lane, int i) { return {lane / 4 + (i >= 2 ? 8 : 0), lane % 4 * 2 + i % 2}; }
+
+/// What a warp computes: the sums of all threads += a times b.
+template <class P>
+void compute(const std::vector<operands_of_thread>& warp) {
+  std::uint32_t a[16][8], b[8][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 4; ++i) a[of_a(lane, i).row][of_a(lane, i).column] = warp[std::size_t(lane)].a[i];
+    for (int i = 0; i < 2; ++i) b[of_b(lane, i).row][of_b(lane, i).column] = warp[std::size_t(lane)].b[i];
+  }
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 4; ++i) {
+      const matrix_place at = of_sum(lane, i);
+      for (int word = 0; word < 8; ++word)
+        for (int which = 0; which < machine::tensor_word<P>::terms; ++which)
+          *warp[std::size_t(lane)].sum[i] +=
+              machine::tensor_word<P>::term(a[at.row][word], which) * machine::tensor_word<P>::term(b[word][at.column], which);
+    }
+}
+
+/// Small whole numbers, whose sums are exact.
+float whole(std::uint64_t stream, int i, int j) { return float(int(philox{stream}.uniform(std::size_t(i * 1000 + j)) * 16) - 8); }
+
+template <class P, int Rows, int Columns>
+void check_instructions(int row, int column) {
+  using word = machine::tensor_word<P>;
+  machine::tensor_factor<P, Rows, true> a;
+  machine::tensor_factor<P, Columns, false> b;
+  const auto fill = [](auto& factor, int extent, std::uint64_t stream) {
+    for (int r = 0; r < extent; ++r)
+      for (int k = 0; k < machine::tensor_depth; k += word::terms) {
+        float terms[word::terms];
+        for (int i = 0; i < word::terms; ++i) terms[i] = whole(stream, r, k + i);
+        const int number = k / word::terms;
+        factor.unit(number / 2, r / 2).at[factor.within(r % 2, number % 2)] = word::of(terms);
+      }
+  };
+  fill(a, Rows, 1);
+  fill(b, Columns, 2);
+
+  float sums[32][4][8] = {};
+  std::vector<std::vector<operands_of_thread>> instructions;  // in their order, those of all threads
+  for (int lane = 0; lane < 32; ++lane) {
+    std::size_t number = 0;
+    machine::detail::for_each_instruction(
+        a, b, lane, row, column, 0, machine::tensor_steps<P>, sums[lane],
+        [&](float* const(&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) {
+          if (lane == 0) instructions.emplace_back(32);
+          REQUIRE(number < instructions.size());
+          operands_of_thread& mine = instructions[number++][std::size_t(lane)];
+          for (int i = 0; i < 4; ++i) mine.a[i] = left[i], mine.sum[i] = sum[i];
+          for (int i = 0; i < 2; ++i) mine.b[i] = right[i];
+        });
+    CHECK(number == instructions.size());
+  }
+  CHECK(instructions.size() == std::size_t(8 * machine::tensor_steps<P>));
+  for (const auto& warp : instructions) compute<P>(warp);
+
+  for (int lane = 0; lane < 32; ++lane) {
+    float plain[4][8] = {};
+    constexpr int half = machine::tensor_steps<P> / 2;
+    for (const int first : {0, half}) machine::multiply_in_warp<half>(a, b, lane, row, column, first, plain);
+    const machine::tensor_lane own(lane);
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 8; ++j) {
+        float expected = 0;
+        for (int k = 0; k < machine::tensor_depth; ++k)
+          expected += whole(1, row + own.row + i, k) * whole(2, column + own.column + j, k);
+        CHECK(sums[lane][i][j] == expected);
+        CHECK(plain[i][j] == expected);
+      }
+  }
+}
+
+/// Each thread has elements of its own, and all threads together have all of a result.
+bool lanes_have_each_element_once() {
+  int times[32][32] = {};
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 8; ++j) ++times[machine::tensor_lane(lane).row + i][machine::tensor_lane(lane).column + j];
+  for (const auto& row : times)
+    for (const int each : row)
+      if (each != 1) return false;
+  return true;
+}
+
+/// Whether eight threads, which are those that store or load units at once, use different banks of shared memory.
+template <class Factor>
+bool differ_in_banks(const Factor& factor, const auto& unit_of_thread) {
+  bool used[8] = {};
+  for (int t = 0; t < 8; ++t) {
+    bool& bank = used[(&unit_of_thread(t) - &factor.unit(0, 0) + 8) % 8];
+    if (std::exchange(bank, true)) return false;
+  }
+  return true;
+}
+
+template <class P, bool IsA, int Extent>
+void check_banks() {
+  using factor_type = machine::tensor_factor<P, Extent, IsA>;
+  const factor_type factor{};
+  for (int quarter = 0; quarter < 4; ++quarter)
+    for (int step = 0; step < machine::tensor_steps<P>; ++step)
+      for (int second = 0; second < 2; ++second)
+        CHECK(differ_in_banks(factor, [&](int t) -> const auto& {  // as for_each_instruction loads
+          const int lane = quarter * 8 + t;
+          return factor.unit(machine::detail::unit_of_step<P>(step, lane % 4), 2 * (lane / 4) + second);
+        }));
+  const auto check_stores = [&]<bool TermsAreNeighbours>() {
+    using fours = machine::detail::fours_of_tile<P, Extent, 128, IsA, TermsAreNeighbours>;
+    for (int first = 0; first < 128; first += 8)
+      for (int i = 0; i < factor_type::units_of_thread; ++i)
+        for (int half = 0; half < (TermsAreNeighbours ? 1 : 2); ++half)
+          if (fours::fetches(first))
+            CHECK(differ_in_banks(factor, [&](int t) -> const auto& {
+              return factor.unit(fours::term(first + t, 0) / factor_type::terms_of_unit + i, fours::row(first + t, 0) / 2 + half);
+            }));
+  };
+  check_stores.template operator()<true>();
+  check_stores.template operator()<false>();
+}
+
+/// Whether the fours of all threads are all numbers of a tile, each once.
+template <class P, int Extent, bool TermsAreNeighbours>
+bool fetches_each_number_once() {
+  using fours = machine::detail::fours_of_tile<P, Extent, 128, true, TermsAreNeighbours>;
+  int times[Extent][machine::tensor_depth] = {};
+  for (int t = 0; t < 128; ++t)
+    for (int j = 0; j < fours::count && fours::fetches(t); ++j)
+      for (int i = 0; i < 4; ++i)
+        ++times[fours::row(t, j) + (TermsAreNeighbours ? 0 : i)][fours::term(t, j) + (TermsAreNeighbours ? i : 0)];
+  for (const auto& row : times)
+    for (const int each : row)
+      if (each != 1) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("instructions of tensor cores multiply the rows by the columns that a warp has") {
+  check_instructions<precision::tf32, 64, 64>(0, 0);
+  check_instructions<precision::tf32, 128, 32>(96, 0);
+  check_instructions<precision::mixed_bf16, 64, 64>(32, 32);
+  check_instructions<precision::mixed_bf16, 128, 32>(64, 0);
+}
+
+TEST_CASE("the threads of a warp have each element of a result once") { CHECK(lanes_have_each_element_once()); }
+
+TEST_CASE_TEMPLATE("threads that store or load at once use different banks of shared memory", P, precision::tf32,
+                   precision::mixed_bf16) {
+  check_banks<P, true, 32>();
+  check_banks<P, true, 64>();
+  check_banks<P, true, 128>();
+  check_banks<P, false, 64>();
+}
+
+TEST_CASE_TEMPLATE("the threads of a block fetch each number of a tile once", P, precision::tf32, precision::mixed_bf16) {
+  CHECK(fetches_each_number_once<P, 32, true>());
+  CHECK(fetches_each_number_once<P, 64, true>());
+  CHECK(fetches_each_number_once<P, 128, true>());
+  CHECK(fetches_each_number_once<P, 32, false>());
+  CHECK(fetches_each_number_once<P, 64, false>());
+  CHECK(fetches_each_number_once<P, 128, false>());
+}
