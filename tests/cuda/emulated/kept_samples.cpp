@@ -62,10 +62,10 @@ cuda_options replicas(int count, double share) {
   return how;
 }
 
-template <class Loss, class Net = net>
+template <class Loss, class Net = net, class Precision = precision::f32>
 outcome trained(int devices, double share, auto source, auto&&... options) {
   have_devices(devices);
-  trainer model{Net{}, adam{}, Loss{}, one_device<cuda>{replicas(devices, share)}, seed(7)};
+  trainer model{Net{}, adam{}, Loss{}, one_device<cuda>{replicas(devices, share)}, Precision{}, seed(7)};
   take_counts();
   const history past = model.fit(source, verbosity::off, options...);
   const counts_of_fit counts = take_counts();
@@ -134,6 +134,30 @@ TEST_CASE("images of 25 bytes, from a cache") {
   compare_with_streamed<labelled, net>([] { return odd_images() | data::cache | data::scale(0.01) | data::batch<8>; });
   compare_with_streamed<mean_squared_error, net>(
       [] { return odd_images() | data::cache | data::scale(0.01) | data::one_hot<3> | data::batch<8>; });
+}
+
+TEST_CASE_TEMPLATE("products on tensor cores have the same bits on 1, 2 and 4 devices, and if the device makes the batch", P,
+                   precision::tf32, precision::mixed_bf16) {
+  static constexpr shape image{6, 6, 2};
+  static constexpr int samples = 300;
+  const auto make = [] {
+    std::vector<std::uint8_t> all(std::size_t(samples * image.size()));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::uint8_t(i * i * 7 + i / 24);
+    return data::from_tensor_slices(data::array<std::uint8_t, image>(all), classes(samples)) | data::scale(1.0 / 255) |
+           data::batch<256>;
+  };
+  const auto check = [&]<class Net>(std::type_identity<Net>) {
+    const outcome streamed = trained<labelled, Net, P>(1, 0, make(), epochs(2));
+    CHECK(streamed.loss.back() < streamed.loss.front());
+    for (const int devices : {1, 2, 4}) {
+      const outcome kept = trained<labelled, Net, P>(devices, 0.5, make(), epochs(2));
+      CHECK(kept.weights == streamed.weights);
+      CHECK(kept.loss == streamed.loss);
+    }
+  };
+  check(std::type_identity<sequential<input<6, 6, 2>, flatten, dense<32, relu>, dense<3, softmax>>>{});
+  check(std::type_identity<sequential<input<6, 6, 2>, conv2d<16, 3, relu, same_padding>, conv2d<16, 3, relu>, max_pool2d<>,
+                                      flatten, dense<3, softmax>>>{});
 }
 
 TEST_CASE("targets: rows of numbers, and classes as rows") {

@@ -102,6 +102,7 @@ TEST_CASE("dense: less than a tile, more than one, without a bias, with an activ
   compare_with_reference<type_list<affine<dense_settings{.units = 10}>>, shape{7}>();
   compare_with_reference<type_list<affine<dense_settings{.units = 70, .bias = false}>>, shape{130}>();
   compare_with_reference<type_list<affine<dense_settings{.units = 33}>, relu>, shape{17}>();
+  compare_with_reference<type_list<affine<dense_settings{.units = 20}>>, shape{1100}>();
   compare_with_reference<type_list<affine<dense_settings{.units = 5}>, tanh_activation>, shape{64}>();
 }
 

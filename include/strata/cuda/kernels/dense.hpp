@@ -11,25 +11,26 @@ namespace strata {
 
 namespace machine {
 
-/// Of a product of a batch: where it is narrow, all outputs of a sample, so that a number of the input is read once.
-template <int Outputs>
+/// Of a product of a batch: where it is narrow, all outputs of a sample, so that a number of the input is read once. But where it
+/// has many terms, more blocks are faster: each takes long, and a small batch has few.
+template <int Inputs, int Outputs>
 struct tile_of_outputs_at {
   using type = product_tile<16, 16>;
 };
-template <int Outputs>
-  requires(Outputs <= 64)
-struct tile_of_outputs_at<Outputs> {
+template <int Inputs, int Outputs>
+  requires(Outputs <= 16 || (Outputs <= 64 && Inputs <= 1024))
+struct tile_of_outputs_at<Inputs, Outputs> {
   using type = product_tile<16, (Outputs <= 16 ? 16 : Outputs <= 32 ? 32 : 64), 512>;
 };
-template <int Outputs>
+template <int Inputs, int Outputs>
   requires(Outputs > 128)
-struct tile_of_outputs_at<Outputs> {
+struct tile_of_outputs_at<Inputs, Outputs> {
   using type = product_tile<32, 32>;
 };
-template <int Outputs>
-using tile_of_outputs = typename tile_of_outputs_at<Outputs>::type;
+template <int Inputs, int Outputs>
+using tile_of_outputs = typename tile_of_outputs_at<Inputs, Outputs>::type;
 
-template <class A, class P, int K, int N, class Tile = tile_of_outputs<N>>
+template <class A, class P, int K, int N, class Tile = tile_of_outputs<K, N>>
 struct dense_forward {
   using precision = P;
   using T = typename P::value_type;
@@ -142,10 +143,10 @@ struct dense_kernel : kernel_defaults {
   static void forward(queue q, const operands<T>& o) {
     if constexpr (dense_on_tensor_cores<P, K, N>)
       if (fills_tiles(rows_of_leaves::of(o).capacity)) return for_each_product(q, 1, forward_with<tensor_tile_of<N>>(o));
-    for_each_product(q, 1, forward_with<tile_of_outputs<N>>(o));
+    for_each_product(q, 1, forward_with<tile_of_outputs<K, N>>(o));
   }
   /// Whether one block reads all numbers of a sample, so that each is made once.
-  static constexpr bool makes_its_input = N <= tile_of_outputs<N>::columns;
+  static constexpr bool makes_its_input = N <= tile_of_outputs<K, N>::columns;
   /// forward, of samples that are not mirrored: makes them, too.
   static void forward_of_stored(queue q, const operands<T>& o, const stored_batch<T>& batch)
     requires makes_its_input
@@ -155,7 +156,7 @@ struct dense_kernel : kernel_defaults {
         machine::launch(q, o.count, gather_samples<T, threads_for_row(K)>{batch});
         return forward(q, o);
       }
-    for_each_product(q, 1, dense_forward_of_stored<A, P, K, N>{forward_with<tile_of_outputs<N>>(o), batch});
+    for_each_product(q, 1, dense_forward_of_stored<A, P, K, N>{forward_with<tile_of_outputs<K, N>>(o), batch});
   }
   static void backward(queue q, const operands<T>& o) {
     const gradient_before<A, T> dz{o.dy, o.y};

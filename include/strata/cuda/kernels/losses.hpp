@@ -273,7 +273,7 @@ struct dense_loss_kernel : kernel_defaults {
   static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
   template <class Metrics>
   static void forward_with(queue q, const operands<T>& o, const Metrics& metrics) {
-    using product = dense_forward<linear, P, K, N, tile<tile_of_outputs<N>>>;
+    using product = dense_forward<linear, P, K, N, tile<tile_of_outputs<K, N>>>;
     for_each_product(q, 1, product{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
     operands<T> logits = o;
     logits.x[0] = o.y;
