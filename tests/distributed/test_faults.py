@@ -2,17 +2,10 @@
 """Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, start_crowd, to_coordinator
-from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, read_line, start, start_workers,
+from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers, under_way,
                      wait_until, strategies)
 
 ENDLESS = 1000000  # epochs
-
-
-def under_way(processes):
-    for p in processes:
-        line = read_line(p)
-        check(line.startswith('epoch'), line)
-    return processes
 
 
 def expect_error(processes, seconds, *words):

@@ -5,7 +5,7 @@
 Where the namespaces of network.py are not permitted the test is skipped."""
 import json, os, re, subprocess, sys, tempfile, time
 from network import become_router, host, nothing_from, nothing_to, proxy, rule
-from workers import case, check, check_took, digest, expected, finish, finish_tests, line_of, read_line, start
+from workers import case, check, check_took, digest, expected, finish, finish_tests, line_of, start, under_way
 
 ENDLESS = 1000000  # epochs
 CONTROL = 2222     # the coordinator's port
@@ -30,13 +30,6 @@ def start_on(places, arguments, **more):
     addresses = [f'{h.address}:{CONTROL + i}' for i, h in enumerate(places)]
     configs = [{'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}} for i in range(len(places))]
     return [start(arguments, config, within=h.within(), **({'STRATA_SECRET': SECRET} | more)) for config, h in zip(configs, places)]
-
-
-def under_way(processes):
-    for p in processes:
-        line = read_line(p)
-        check(line.startswith('epoch'), line)
-    return processes
 
 
 def expect_error(process, began, seconds, *words):

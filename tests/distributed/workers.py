@@ -78,6 +78,14 @@ def read_line(process, seconds=PATIENCE):
     return line.decode()
 
 
+def under_way(processes):
+    """The same processes, when each has said that it has done an epoch."""
+    for p in processes:
+        line = read_line(p)
+        check(line.startswith('epoch'), line)
+    return processes
+
+
 def finish(processes, seconds=PATIENCE):
     outputs = []
     deadline = time.monotonic() + seconds
