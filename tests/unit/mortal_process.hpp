@@ -20,7 +20,7 @@
 
 namespace strata::test {
 
-/// Takes the place of the coordinator, and keeps the memory of the dead, which others may be reading.
+/// Takes the place of the coordinator.
 class registry {
  public:
   struct place {
@@ -72,10 +72,6 @@ class registry {
     const std::lock_guard lock(mutex_);
     return generations_.can_grow(late());
   }
-  std::shared_ptr<message_memory> allocate(std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    return memories_.emplace_back(std::make_shared<message_memory>(bytes));
-  }
 
  private:
   static constexpr control::generations::time now{std::chrono::seconds(1000)};
@@ -117,7 +113,6 @@ class registry {
   control::generations generations_;
   std::set<int> waiting_;
   std::map<int, place> places_;
-  std::vector<std::shared_ptr<message_memory>> memories_;
   mutable int incarnations_ = 0;
   int generation_ = 0;
   std::atomic<int> failed_{0};  // the last generation that has
@@ -128,10 +123,7 @@ struct death {};
 /// Ends at a certain wait, before or after it.
 class mortal {
  public:
-  struct memory {
-    std::shared_ptr<message_memory> bytes;
-    std::byte* data() { return bytes->data(); }
-  };
+  using memory = in_process::memory;
   mortal(std::shared_ptr<registry> all, int self, bool is_late, int lives = -1)
       : all_(std::move(all)), self_(self), lives_(std::make_shared<int>(lives)) {
     if (!is_late) here_ = all_->of(self);
@@ -146,13 +138,11 @@ class mortal {
 
   int rank() const { return here_ ? here_->end.rank() : self_; }
   int size() const { return here_ ? here_->end.size() : all_->size; }
-  memory allocate(std::size_t bytes) { return {all_->allocate(bytes)}; }
+  static memory allocate(std::size_t bytes) { return in_process::allocate(bytes); }
   void send(memory& from, std::size_t offset, std::size_t bytes, int to) {
-    while_none_fails([&] { here_->end.send(*from.bytes, offset, bytes, to); });
+    while_none_fails([&] { here_->end.send(from, offset, bytes, to); });
   }
-  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) {
-    here_->end.receive(*to.bytes, offset, bytes, from);
-  }
+  void receive(memory& to, std::size_t offset, std::size_t bytes, int from) { here_->end.receive(to, offset, bytes, from); }
   auto begun() const { return here_->end.begun(); }
   void wait_received(const char* what, std::uint64_t mark) {
     while_none_fails([&] { here_->end.wait_received(what, mark); });

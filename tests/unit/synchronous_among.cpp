@@ -302,3 +302,18 @@ TEST_CASE("batches of different sizes are noticed where no process could know be
 }
 
 TEST_CASE("mirrored needs a device") { CHECK_THROWS_WITH_AS(cpus(0), "cpus(0): at least one device is needed", error); }
+
+TEST_CASE("in_process: a receiver that comes after the sender has given up and ended gets what was sent") {
+  std::vector<in_process> members = in_process::group(2, std::chrono::milliseconds(10));
+  const auto send = [&] {
+    in_process::memory from = in_process::allocate(64);
+    from.data()[5] = std::byte(7);
+    members[0].send(from, 0, 64, 1);
+    members[0].wait("a message that is not received");
+  };
+  CHECK(error_of<communication_error>(send) == "a message that is not received: process 0 has waited 10 ms for process 1");
+  in_process::memory to = in_process::allocate(64);
+  members[1].receive(to, 0, 64, 0);
+  members[1].wait("a late message");
+  CHECK(to.data()[5] == std::byte(7));
+}

@@ -27,6 +27,7 @@ struct pixel {
     return {quotient<Rows * Columns>(n), quotient<Columns>(in_image), remainder<Columns>(in_image)};
   }
   constexpr int number() const { return image * (Rows * Columns) + row * Columns + column; }
+  /// A negative number is a large one without a sign.
   constexpr bool is_inside() const { return unsigned(row) < unsigned(Rows) && unsigned(column) < unsigned(Columns); }
 };
 
@@ -39,14 +40,14 @@ constexpr auto element_or_zero(const From& from, Pixel at, bool is_inside, int c
     return from.at(at, is_inside, channel);
   } else {
     const auto element = from[long{is_inside ? at.number() : 0} * Channels + channel];
-    return is_inside ? element : decltype(element + element){};
+    return is_inside ? element : decltype(element){};
   }
 }
 template <int Channels, class From, class Pixel>
 constexpr auto element_of(const From& from, Pixel at, int channel) {
   return element_or_zero<Channels>(from, at, true, channel);
 }
-/// Elements `channel` to channel + 3, whose number is a multiple of 4.
+/// The same for the channels `channel` to channel + 3, where `channel` and Channels are multiples of 4.
 template <int Channels, class From, class Pixel>
 STRATA_DEVICE auto four_or_zeros(const From& from, Pixel at, bool is_inside, int channel) {
   const long i = long{is_inside ? at.number() : 0} * Channels + channel;
@@ -59,10 +60,6 @@ STRATA_DEVICE auto four_or_zeros(const From& from, Pixel at, bool is_inside, int
     const auto all = load_four(from, i);
     return is_inside ? all : decltype(all){};
   }
-}
-template <int Channels, class From, class Pixel>
-STRATA_DEVICE auto four_of(const From& from, Pixel at, int channel) {
-  return four_or_zeros<Channels>(from, at, true, channel);
 }
 
 /// How a window slides over a large image (H, W, C) and makes a small one (OH, OW, F). A convolution goes from the large to the
@@ -217,7 +214,7 @@ struct kernel_gradient {
     return four_or_zeros<S::channels>(large, pixel, S::is_inside(pixel), remainder<S::channels>(m));
   }
   STRATA_DEVICE four<T> b_four(long z, int k, int n) const {
-    return four_of<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), n);
+    return four_or_zeros<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), true, n);
   }
   constexpr void store(long z, int m, int n, T sum) const {
     const long leaf = first_leaf + z;

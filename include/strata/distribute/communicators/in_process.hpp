@@ -19,7 +19,18 @@ namespace strata {
 /// in_process::group(n) makes all n members; each thread takes one.
 class in_process {
  public:
-  using memory = message_memory;
+  /// A message shares it with its receiver, which may copy it after the sender has given up and ended.
+  class memory {
+   public:
+    memory() = default;
+    explicit memory(std::size_t bytes) : bytes_(std::make_shared<message_memory>(bytes)) {}
+
+    std::byte* data() { return bytes_ ? bytes_->data() : nullptr; }
+
+   private:
+    friend in_process;
+    std::shared_ptr<message_memory> bytes_;
+  };
 
   static std::vector<in_process> group(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
     auto mail = std::make_shared<std::vector<mailbox>>(std::size_t(size) * std::size_t(size));
@@ -40,7 +51,7 @@ class in_process {
       return n - box.taken.load(std::memory_order_acquire) < ring;
     };
     wait_until(has_room, "room for a message", to);
-    box.messages[n % ring] = {from.data() + offset, bytes};
+    box.messages[n % ring] = {from.bytes_, from.data() + offset, bytes};
     box.posted.store(n + 1, std::memory_order_release);
   }
   void receive(memory& to, std::size_t offset, std::size_t bytes, int from) { expected_.push({to.data() + offset, bytes, from}); }
@@ -64,6 +75,7 @@ class in_process {
  private:
   static constexpr std::uint32_t ring = 32;
   struct message {
+    std::shared_ptr<const message_memory> owner{};
     const std::byte* from = nullptr;
     std::size_t bytes = 0;
   };
@@ -84,11 +96,12 @@ class in_process {
   void take(const expected& e, const char* what) {
     mailbox& box = box_of(e.from, rank_);
     const std::uint32_t n = box.taken.load(std::memory_order_relaxed);
-    const message& m = box.messages[n % ring];
+    message& m = box.messages[n % ring];
     if (m.bytes != e.bytes)
       throw communication_error(
           detail::text_of({what, ": process ", e.from, " sent ", m.bytes, " bytes where process ", rank_, " expects ", e.bytes}));
     std::memcpy(e.to, m.from, m.bytes);
+    m.owner.reset();
     box.taken.store(n + 1, std::memory_order_release);
     expected_.pop();
   }
