@@ -1,4 +1,4 @@
-// A CNN and an MLP that train on a GPU, and the MLP with its layers on two places; test_compiled.py compiles it.
+// CNNs and an MLP that train on a GPU, and the MLP with its layers on two places; test_compiled.py compiles it.
 #include <cstdint>
 #include <cstdio>
 #include <strata/cuda/places.hpp>
@@ -10,6 +10,9 @@ namespace {
 using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
                        max_pool2d<>, flatten, dropout<0.5_r>, dense<10, softmax>>;
 using mlp = sequential<input<784>, dense<64, gelu>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>, dense<10, softmax>>;
+/// On tensor cores.
+using mixed = sequential<input<28, 28, 1>, conv2d<16, 3, relu>, max_pool2d<>, conv2d<32, 3, relu>, max_pool2d<>, flatten, dense<64, relu>,
+                         dense<10, softmax>>;
 /// The same on two places.
 using placed_mlp = sequential<input<784>, dense<64, gelu>, on<device<1>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>>,
                               dense<10, softmax>>;
@@ -20,7 +23,7 @@ struct two_places_on_one_gpu : placed<gpu_places<2>, cuda> {
 };
 
 /// The losses of images with a bright row, whose index is the label.
-template <class Network, class Optimizer>
+template <class Network, class Precision = precision::f32, class Optimizer>
 std::vector<double> losses(const Optimizer& optimizer, const auto& strategy) {
   std::vector<float> x(512 * 784);
   std::vector<std::int32_t> y(512);
@@ -28,7 +31,7 @@ std::vector<double> losses(const Optimizer& optimizer, const auto& strategy) {
     y[n] = std::int32_t(n % 10);
     for (std::size_t i = 0; i < 784; ++i) x[n * 784 + i] = float(philox{1}.uniform(n * 784 + i)) + float(i / 78 == n % 10);
   }
-  trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(1)};
+  trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, Precision{}, seed(1)};
   const history past = model.fit(x, y, epochs(4), batch_size(64), verbosity::off);
   std::printf("loss %g, then %g\n", past["loss"].front(), past["loss"].back());
   return past["loss"];
@@ -40,7 +43,11 @@ int main() {
   try {
     const lamb rules{.learning_rate = 0.01, .global_clipnorm = 1};
     const std::vector<double> of_mlp = losses<mlp>(rules, one_device{gpu(0)});
+    cuda_options large(gpu(0));
+    large.leaves = 1;
     return fall(losses<cnn>(adam{}, one_device{gpu(0)})) && fall(of_mlp) &&
+                   fall(losses<mixed, precision::tf32>(adam{}, one_device{large})) &&
+                   fall(losses<mixed, precision::mixed_bf16>(adam{}, one_device{large})) &&
                    losses<placed_mlp>(rules, two_places_on_one_gpu{}) == of_mlp
                ? 0
                : 1;

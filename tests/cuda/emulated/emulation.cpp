@@ -524,7 +524,7 @@ TEST_CASE("fit, evaluate and predict on emulated GPUs") {
 
 // Held to what they are now.
 /// The second step of a training. leaves: 0 for those of the options.
-template <class Network>
+template <class Network, class Precision = precision::f32>
 machine::work_counts counts_of_a_step(bool counts_bytes = false, int count = 64, int leaves = 0) {
   have_devices(1);
   if (counts_bytes) machine::count_bytes();
@@ -532,7 +532,7 @@ machine::work_counts counts_of_a_step(bool counts_bytes = false, int count = 64,
   std::vector<std::int32_t> y(std::size_t(count), 0);
   cuda_options options(gpu(0));
   if (leaves > 0) options.leaves = leaves;
-  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{options}};
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{options}, Precision{}};
   const samples<float> batch{x.data(), y.data(), count};
   model.train_step(batch);
   machine::take_counts(0);
@@ -560,6 +560,11 @@ TEST_CASE("no kernel leaves to few threads what many could do") {
                          dense<10, softmax>>;
   CHECK(counts_of_a_step<wide>(true, 128, 1).most_bytes_of_thread < 100);
   CHECK(counts_of_a_step<cnn>(true, 128, 2).most_bytes_of_thread < 300);
+  // On tensor cores a block has 128 threads, for 64 x 64 results of about 256 terms.
+  using mlp = sequential<input<1600>, dense<64, relu>, dense<10, softmax>>;
+  CHECK(counts_of_a_step<wide, precision::tf32>(true, 128, 1).most_bytes_of_thread < 1300);
+  CHECK(counts_of_a_step<mlp, precision::tf32>(true, 128, 2).most_bytes_of_thread < 1100);
+  CHECK(counts_of_a_step<cnn, precision::tf32>(true, 128, 2).most_bytes_of_thread < 1100);
 }
 
 /// What a step reads and writes, as a share of the least that the plan needs.

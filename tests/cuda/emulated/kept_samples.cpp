@@ -148,7 +148,10 @@ TEST_CASE_TEMPLATE("products on tensor cores have the same bits on 1, 2 and 4 de
   };
   const auto check = [&]<class Net>(std::type_identity<Net>) {
     const outcome streamed = trained<labelled, Net, P>(1, 0, make(), epochs(2));
+    const outcome exact = trained<labelled, Net>(1, 0, make(), epochs(2));
     CHECK(streamed.loss.back() < streamed.loss.front());
+    CHECK(streamed.loss.back() == doctest::Approx(exact.loss.back()).epsilon(0.01));
+    CHECK(streamed.weights != exact.weights);
     for (const int devices : {1, 2, 4}) {
       const outcome kept = trained<labelled, Net, P>(devices, 0.5, make(), epochs(2));
       CHECK(kept.weights == streamed.weights);
@@ -156,6 +159,7 @@ TEST_CASE_TEMPLATE("products on tensor cores have the same bits on 1, 2 and 4 de
     }
   };
   check(std::type_identity<sequential<input<6, 6, 2>, flatten, dense<32, relu>, dense<3, softmax>>>{});
+  check(std::type_identity<sequential<input<6, 6, 2>, flatten, dense<64, softmax>>>{});
   check(std::type_identity<sequential<input<6, 6, 2>, conv2d<16, 3, relu, same_padding>, conv2d<16, 3, relu>, max_pool2d<>,
                                       flatten, dense<3, softmax>>>{});
 }

@@ -153,6 +153,7 @@ TEST_CASE("dense layers on tensor cores: leaves of 64 samples, and smaller ones,
   compare.operator()<precision::tf32, shape{68}>(type_list<affine<dense_settings{.units = 36}>, relu>{});
   compare.operator()<precision::mixed_bf16, shape{100}>(type_list<affine<dense_settings{.units = 72}>>{});
   compare.operator()<precision::mixed_bf16, shape{64}>(type_list<affine<dense_settings{.units = 32, .bias = false}>>{});
+  compare.operator()<precision::tf32, shape{580}>(type_list<affine<dense_settings{.units = 40}>, relu>{});  // forward in parts
 }
 
 TEST_CASE("rounding to bfloat16 and to TF32") {

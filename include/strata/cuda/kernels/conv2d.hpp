@@ -50,14 +50,10 @@ constexpr auto element_of(const From& from, Pixel at, int channel) {
 /// The same for the channels `channel` to channel + 3, where `channel` and Channels are multiples of 4.
 template <int Channels, class From, class Pixel>
 STRATA_DEVICE auto four_or_zeros(const From& from, Pixel at, bool is_inside, int channel) {
-  const long i = long{is_inside ? at.number() : 0} * Channels + channel;
   if constexpr (requires { from.four_at(at, is_inside, channel); }) {
     return from.four_at(at, is_inside, channel);
-  } else if constexpr (requires { from.four_at(i); }) {
-    const auto all = from.four_at(i);
-    return is_inside ? all : decltype(all){};
   } else {
-    const auto all = load_four(from, i);
+    const auto all = four_at(from, long{is_inside ? at.number() : 0} * Channels + channel);
     return is_inside ? all : decltype(all){};
   }
 }
@@ -392,9 +388,9 @@ struct pooled_windows {
 };
 
 /// Activations whose slopes are 0 and 1. Where the slope at the largest pixel is 0, no pixel of the window is stored as the
-/// winner, so that backward need not read the result.
+/// winner, so that backward need not read the result. A nan that comes back to such a window ends there.
 template <class A>
-inline constexpr bool winner_says_slope = std::is_same_v<A, relu> || std::is_same_v<A, relu6> || std::is_same_v<A, linear>;
+inline constexpr bool winner_says_slope = std::is_same_v<A, relu> || std::is_same_v<A, relu6>;
 inline constexpr int no_winner = 4;
 
 /// The product of to_small_images with its rows window by window, so that a thread has all pixels of a window: it stores the
@@ -454,7 +450,7 @@ struct to_pooled_images {
       const T next = activated<A>(bias ? bias_of_filter + sums[i] : sums[i]);
       if (i == 0 || next > best.value || next != next) best = {next, T(i)};  // nan wins, so that no layer hides it
     }
-    if constexpr (winner_says_slope<A> && follows_in_a_kernel<A>)
+    if constexpr (winner_says_slope<A>)
       if (activation_function<A>::derivative(T{}, best.value) == T{}) best.which = T(no_winner);
     return best;
   }
@@ -502,7 +498,7 @@ struct pooled_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   using at = typename convolution_kernel<S, A, P, In>::at;
   using windows = pooled_windows<at>;
-  static constexpr bool reads_output = follows_in_a_kernel<A> && !winner_says_slope<A>;
+  static constexpr bool reads_output = !winner_says_slope<A>;
   static constexpr int saved = windows::count * S.filters;
   static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before_pooling<at, A, T>>();
 

@@ -1,6 +1,7 @@
 // Dense layers on a GPU: one product of matrices forward, and two in one launch backward.
 // needs: boost_context
 #pragma once
+#include <algorithm>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
 #include <strata/cuda/kernels/stored_batch.hpp>
@@ -116,22 +117,62 @@ struct dense_weight_gradient {
   STRATA_DEVICE four<T> b_four(long leaf, int k, int n) const { return dz.four_at((samples.begin(leaf) + k) * N + n); }
 };
 
-/// dz: the gradient before the activation, or before the softmax of the loss.
-template <dense_settings S, int K, class P, class WeightTile, class InputTile, class Dz, class T>
-void dense_backward(const queue& q, const operands<T>& o, const Dz& dz) {
-  using place = gradient_place<T>;
-  constexpr int N = S.units;
-  const auto rows = rows_of_leaves::of(o);
-  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
-  launch_together(q,
-                  products(dw.is_wanted() || db.is_wanted() ? rows.leaves : 0,
-                           dense_weight_gradient<Dz, P, K, N, S.bias, WeightTile>{o.x[0], dz, dw, db, rows}),
-                  products(dx.is_wanted() ? 1 : 0, dense_input_gradient<Dz, P, K, N, InputTile>{dz, o.w[0], dx, o.count}));
-}
-
 /// Whether a dense layer is large enough for tensor cores, where each leaf has enough rows (fills_tiles).
 template <class P, int K, int N>
 inline constexpr bool dense_on_tensor_cores = is_on_tensor_cores<P> && K % 4 == 0 && N % 4 == 0 && K >= 64 && N >= 32;
+
+/// The parts of the terms of a forward product on tensor cores: about 256 terms each where a layer has few tiles side by side.
+/// They follow from the layer alone, so that the bits do not depend on the number of devices.
+constexpr product_parts parts_of_forward(int inputs, int units) {
+  if (units > 256 || inputs <= 256) return {};
+  const int wanted = std::min((inputs + 255) / 256, 16);
+  const int terms = ((inputs + wanted - 1) / wanted + tensor_depth - 1) / tensor_depth * tensor_depth;
+  return {(inputs + terms - 1) / terms, terms};
+}
+
+/// The products of a dense layer. ForwardTile, BackwardTile: where they are not on tensor cores.
+template <dense_settings S, int K, class P, bool OnTensorCores, class ForwardTile, class BackwardTile>
+struct tiled_dense {
+  using T = typename P::value_type;
+  static constexpr int N = S.units;
+  static constexpr product_parts parts = OnTensorCores ? parts_of_forward(K, N) : product_parts{};
+  static constexpr int scratch_per_sample = parts.count == 1 ? 0 : parts.count * N;
+
+  static bool are_on_tensor_cores(const operands<T>& o) { return OnTensorCores && fills_tiles(rows_of_leaves::of(o).capacity); }
+  template <class A, class Tile = ForwardTile>
+  static dense_forward<A, P, K, N, Tile> forward_product(const operands<T>& o) {
+    return {o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count};
+  }
+  template <class A>
+  static void forward(const queue& q, const operands<T>& o) {
+    if constexpr (OnTensorCores)
+      if (are_on_tensor_cores(o)) {
+        const auto product = forward_product<A, tensor_tile_of<N>>(o);
+        machine::launch(q, products(1, product, parts, o.scratch));
+        return add_parts(q, 1, product, parts, o.scratch);
+      }
+    for_each_product(q, 1, forward_product<A>(o));
+  }
+  /// dz: the gradient before the activation, or before the softmax of the loss.
+  template <class Dz>
+  static void backward(const queue& q, const operands<T>& o, const Dz& dz) {
+    if constexpr (OnTensorCores)
+      if (are_on_tensor_cores(o)) return backward_with<tensor_tile_of<N>, tensor_tile_of<K>>(q, o, dz);
+    backward_with<BackwardTile, BackwardTile>(q, o, dz);
+  }
+
+ private:
+  template <class WeightTile, class InputTile, class Dz>
+  static void backward_with(const queue& q, const operands<T>& o, const Dz& dz) {
+    using place = gradient_place<T>;
+    const auto rows = rows_of_leaves::of(o);
+    const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
+    launch_together(q,
+                    products(dw.is_wanted() || db.is_wanted() ? rows.leaves : 0,
+                             dense_weight_gradient<Dz, P, K, N, S.bias, WeightTile>{o.x[0], dz, dw, db, rows}),
+                    products(dx.is_wanted() ? 1 : 0, dense_input_gradient<Dz, P, K, N, InputTile>{dz, o.w[0], dx, o.count}));
+  }
+};
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear.
 template <dense_settings S, class A, class P, shape In>
@@ -139,38 +180,22 @@ struct dense_kernel : kernel_defaults {
   using T = typename P::value_type;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int K = In[0], N = S.units;
+  using products = tiled_dense<S, K, P, dense_on_tensor_cores<P, K, N>, tile_of_outputs<K, N>, product_tile<32, 32>>;
+  static constexpr int scratch_per_sample = products::scratch_per_sample;
 
-  static void forward(queue q, const operands<T>& o) {
-    if constexpr (dense_on_tensor_cores<P, K, N>)
-      if (fills_tiles(rows_of_leaves::of(o).capacity)) return for_each_product(q, 1, forward_with<tensor_tile_of<N>>(o));
-    for_each_product(q, 1, forward_with<tile_of_outputs<K, N>>(o));
-  }
+  static void forward(queue q, const operands<T>& o) { products::template forward<A>(q, o); }
   /// Whether one block reads all numbers of a sample, so that each is made once.
   static constexpr bool makes_its_input = N <= tile_of_outputs<K, N>::columns;
   /// forward, of samples that are not mirrored: makes them, too.
   static void forward_of_stored(queue q, const operands<T>& o, const stored_batch<T>& batch)
     requires makes_its_input
   {
-    if constexpr (dense_on_tensor_cores<P, K, N>)
-      if (fills_tiles(rows_of_leaves::of(o).capacity)) {
-        machine::launch(q, o.count, gather_samples<T, threads_for_row(K)>{batch});
-        return forward(q, o);
-      }
-    for_each_product(q, 1, dense_forward_of_stored<A, P, K, N>{forward_with<tile_of_outputs<K, N>>(o), batch});
+    if (!products::are_on_tensor_cores(o))
+      return for_each_product(q, 1, dense_forward_of_stored<A, P, K, N>{products::template forward_product<A>(o), batch});
+    machine::launch(q, o.count, gather_samples<T, threads_for_row(K)>{batch});
+    forward(q, o);
   }
-  static void backward(queue q, const operands<T>& o) {
-    const gradient_before<A, T> dz{o.dy, o.y};
-    if constexpr (dense_on_tensor_cores<P, K, N>)
-      if (fills_tiles(rows_of_leaves::of(o).capacity))
-        return dense_backward<S, K, P, tensor_tile_of<N>, tensor_tile_of<K>>(q, o, dz);
-    dense_backward<S, K, P, product_tile<32, 32>, product_tile<32, 32>>(q, o, dz);
-  }
-
- private:
-  template <class Tile>
-  static dense_forward<A, P, K, N, Tile> forward_with(const operands<T>& o) {
-    return {o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count};
-  }
+  static void backward(queue q, const operands<T>& o) { products::backward(q, o, gradient_before<A, T>{o.dy, o.y}); }
 };
 
 }  // namespace machine

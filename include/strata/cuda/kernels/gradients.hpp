@@ -81,6 +81,15 @@ struct gradient_before {
   }
 };
 
+/// Elements i to i + 3 of an array, or of what has a function for them.
+template <class From>
+STRATA_DEVICE auto four_at(const From& from, long i) {
+  if constexpr (requires { from.four_at(i); })
+    return from.four_at(i);
+  else
+    return load_four(from, i);
+}
+
 /// The gradient of a bias, filter by filter: dz has `filters` elements per pixel and `pixels` per sample.
 template <class Dz, class T>
 struct bias_gradient {

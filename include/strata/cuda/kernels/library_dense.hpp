@@ -55,7 +55,9 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
   static constexpr int weights = halves ? (K * (z_row / 2) + 15) / 16 * 16 : 0;
   static constexpr int saved = halves ? x_row / 2 : 0;
   static constexpr int scratch = weights + floats_for_workspace(blas_workspace);
-  static constexpr int scratch_per_sample = halves ? std::max(x_row, z_row) / 2 : is_linear ? 0 : N;
+  static constexpr int scratch_per_sample = std::max(ours::scratch_per_sample, halves      ? std::max(x_row, z_row) / 2
+                                                                               : is_linear ? 0
+                                                                                           : N);
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
     const auto rows = rows_of_leaves::of(o);

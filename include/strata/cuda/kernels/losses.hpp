@@ -190,6 +190,14 @@ struct gradient_before_softmax {
     const T gradient = y[i] - T(labels[i / N] == std::int32_t(i % N));
     return weights ? gradient * weights[i / N] : gradient;
   }
+  /// Of a row: i and N are multiples of 4.
+  STRATA_DEVICE four<T> four_at(long i) const {
+    const T weight = weights ? weights[i / N] : T(1);
+    const std::int32_t label = labels[i / N] - std::int32_t(i % N);
+    four<T> all = load_four(y, i);
+    for (int j = 0; j < 4; ++j) all.at[j] = (all.at[j] - T(label == j)) * weight;
+    return all;
+  }
 };
 
 /// A small dense layer, softmax and a crossentropy of labels, forward and backward. One block computes a leaf, some samples at a
@@ -266,22 +274,22 @@ struct dense_loss_kernel : kernel_defaults {
   /// Beyond that, and for larger leaves, more blocks are faster.
   static constexpr bool is_small = long{K} * N <= 4096 && N <= 64;
   static constexpr long most_rows = 256;
-  static constexpr int scratch_per_sample = scratch_of_row<T>(N);
   template <class Otherwise>
   using tile = std::conditional_t<is_small, product_tile<64, 64>, Otherwise>;
+  using products =
+      tiled_dense<S, K, P, !is_small && dense_on_tensor_cores<P, K, N>, tile<tile_of_outputs<K, N>>, tile<product_tile<32, 32>>>;
+  static constexpr int scratch_per_sample = std::max(scratch_of_row<T>(N), products::scratch_per_sample);
 
   static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
   template <class Metrics>
   static void forward_with(queue q, const operands<T>& o, const Metrics& metrics) {
-    using product = dense_forward<linear, P, K, N, tile<tile_of_outputs<K, N>>>;
-    for_each_product(q, 1, product{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count});
+    products::template forward<linear>(q, o);
     operands<T> logits = o;
     logits.x[0] = o.y;
     compute_loss(q, logits, loss_of_softmax<L, T, N>{logits}, metrics);
   }
   static void backward(queue q, const operands<T>& o) {
-    dense_backward<S, K, P, tile<product_tile<32, 32>>, tile<product_tile<32, 32>>>(
-        q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
+    products::backward(q, o, gradient_before_softmax<T, N>{o.y, o.weights, o.labels});
   }
 
   static void forward_backward(queue q, const operands<T>& o) { forward_backward_with(q, o, no_metrics{}); }

@@ -50,8 +50,8 @@ inline void check(int device, cudaError_t code, const char* during) {
     fail(device, code, during);
 }
 
-/// How many blocks a multiprocessor shall have room for at least. Most kernels ask for one, so that the compiler need not hold them
-/// to so few registers that it spills.
+/// How many blocks a multiprocessor shall have room for at least: Code::blocks_of_multiprocessor. Most kernels ask for one, so
+/// that the compiler need not hold them to so few registers that it spills.
 template <class Code>
 constexpr int least_blocks() {
   if constexpr (requires { Code::blocks_of_multiprocessor; })

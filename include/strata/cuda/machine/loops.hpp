@@ -91,6 +91,7 @@ template <class First, class Second>
 struct two_kernels {
   static constexpr int threads = First::threads;
   static_assert(threads == Second::threads, "the blocks of one launch have equally many threads");
+  /// That of the first one, which is of the same kind.
   static constexpr int blocks_of_multiprocessor = [] {
     if constexpr (requires { First::blocks_of_multiprocessor; })
       return First::blocks_of_multiprocessor;

@@ -55,7 +55,7 @@ constexpr int tiles_down(int rows) {
 ///   `columns`    a constant
 ///   `rows()`, `terms(z)`, `a(z, m, k)`, `b(z, k, n)`, `store(z, m, n, sum)`: m, n and k are int; k may also be a term_index
 ///   or, in place of store: `store_rows(z, m, n, sums)` for the rows m to m + 3 at once, where rows() is a multiple of 4
-///   or, in place of terms: `all_terms`, if it is a constant and the product is not cut into parts
+///   or, in place of terms: `all_terms`, if it is a constant
 ///   `rows_are_neighbours`     whether elements of a that lie side by side in memory differ in m, not in k
 ///   `columns_are_neighbours`  whether elements of b that lie side by side in memory differ in n, not in k
 ///   and perhaps `keep_a(m, k, element)`, which gets each element of a that a block has once; a itself may be called more often
@@ -95,7 +95,10 @@ constexpr product_parts parts_of(const Product& product, long most_terms) {
 template <class Product>
 auto products(long count, const Product& product, product_parts parts, typename Product::precision::value_type* sums) {
   using value = typename Product::precision::value_type;
-  static_assert(!requires(const value(&four)[4]) { product.store_rows(0L, 0, 0, four); }, "sums of parts are stored one by one");
+  static_assert(
+      !requires(const value(&column)[4]) { product.store_rows(0L, 0, 0, column); } &&
+          !requires(const four<value>(&rows)[4]) { product.store_four_rows(0L, 0, 0, rows); },
+      "sums of parts are stored one by one");
   auto all = products(count, product);
   if (parts.count > 1) {
     all.code.parts = parts, all.code.sums_of_parts = sums;

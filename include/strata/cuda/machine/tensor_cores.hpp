@@ -18,7 +18,7 @@ template <>
 struct tensor_word<precision::tf32> {
   static constexpr int terms = 1;
   STRATA_DEVICE static std::uint32_t of(const float (&term)[1]) {
-    // As nearest_tf32 rounds, but with the bits that TF32 does not have: tensor cores drop them.
+    // As nearest_tf32 rounds, but with the bits that TF32 does not have, also of an infinity: tensor cores drop them.
     return term[0] != term[0] ? 0x7fff'ffff : std::bit_cast<std::uint32_t>(term[0]) + 0x1000;
   }
   static constexpr float term(std::uint32_t word, int) { return std::bit_cast<float>(word & ~std::uint32_t{0x1fff}); }

@@ -145,7 +145,7 @@ struct tensor_code {
     };
     const int after_rows = multiplied_rows(product.rows());
     constexpr int rows_at_once = a_has_terms ? 1 : 4, columns_at_once = b_has_terms ? 1 : 4;
-    for (int j = 0; j < of_a::count; ++j) {
+    for (int j = 0; j < of_a::count && of_a::fetches(t); ++j) {
       const int within = of_a::term(t, j), m = row + of_a::row(t, j);
       next.a[j] = product.a_four(z, std::min(m, after_rows - rows_at_once), term_inside(within, a_has_terms ? 4 : 1));
       if (!has_all_terms && first + within >= end) next.a[j] = {};
