@@ -22,8 +22,8 @@ namespace {
 constexpr shape image{4, 3, 2};
 using net = sequential<input<4, 3, 2>, flatten, dense<5, relu>, dense<3, softmax>>;
 
-std::vector<std::uint8_t> pixels(int samples) {
-  std::vector<std::uint8_t> all(std::size_t(samples * image.size()));
+std::vector<std::uint8_t> pixels(int samples, int of_sample = image.size()) {
+  std::vector<std::uint8_t> all(std::size_t(samples * of_sample));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::uint8_t(i * i * 7 + i / 24);
   return all;
 }
@@ -141,10 +141,8 @@ TEST_CASE_TEMPLATE("products on tensor cores have the same bits on 1, 2 and 4 de
   static constexpr shape image{6, 6, 2};
   static constexpr int samples = 300;
   const auto make = [] {
-    std::vector<std::uint8_t> all(std::size_t(samples * image.size()));
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::uint8_t(i * i * 7 + i / 24);
-    return data::from_tensor_slices(data::array<std::uint8_t, image>(all), classes(samples)) | data::scale(1.0 / 255) |
-           data::batch<256>;
+    return data::from_tensor_slices(data::array<std::uint8_t, image>(pixels(samples, image.size())), classes(samples)) |
+           data::scale(1.0 / 255) | data::batch<256>;
   };
   const auto check = [&]<class Net>(std::type_identity<Net>) {
     const outcome streamed = trained<labelled, Net, P>(1, 0, make(), epochs(2));

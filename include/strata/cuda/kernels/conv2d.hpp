@@ -27,7 +27,7 @@ struct pixel {
     return {quotient<Rows * Columns>(n), quotient<Columns>(in_image), remainder<Columns>(in_image)};
   }
   constexpr int number() const { return image * (Rows * Columns) + row * Columns + column; }
-  /// A negative number is a large one without a sign.
+  /// As an unsigned number, a negative one is larger than any index.
   constexpr bool is_inside() const { return unsigned(row) < unsigned(Rows) && unsigned(column) < unsigned(Columns); }
 };
 
@@ -286,10 +286,7 @@ struct activated_with_bias {
   const T* bias;
   constexpr void store(long i, T sum) const { y[i] = activated<A>(bias ? bias[i % Filters] + sum : sum); }
   STRATA_DEVICE void store_four(long i, const four<T>& sums) const {
-    four<T> all = sums;
-    const four<T> biases = bias ? load_four(bias, i % Filters) : four<T>{};
-    for (int j = 0; j < 4; ++j) all.at[j] = activated<A>(bias ? biases.at[j] + sums.at[j] : sums.at[j]);
-    machine::store_four(y, i, all);
+    machine::store_four(y, i, activated_four<A>(sums, bias, i % Filters));
   }
 };
 

@@ -12,8 +12,8 @@ namespace strata {
 
 namespace machine {
 
-/// Of a product of a batch: where it is narrow, all outputs of a sample, so that a number of the input is read once. But where it
-/// has many terms, more blocks are faster: each takes long, and a small batch has few.
+/// Of the forward product. A narrow layer has all outputs of a sample in one tile, so that a number of the input is read once. A
+/// layer with many inputs has smaller tiles: a block takes long there, and a small batch should have more than a few blocks.
 template <int Inputs, int Outputs>
 struct tile_of_outputs_at {
   using type = product_tile<16, 16>;
@@ -50,10 +50,7 @@ struct dense_forward {
   STRATA_DEVICE four<T> a_four(long, int m, int k) const { return load_four(x, long{m} * K + k); }
   STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(w, long{k} * N + n); }
   STRATA_DEVICE void store_four(long, int m, int n, const four<T>& sums) const {
-    const four<T> biases = bias ? load_four(bias, n) : four<T>{};
-    four<T> all;
-    for (int j = 0; j < 4; ++j) all.at[j] = activated<A>(bias ? biases.at[j] + sums.at[j] : sums.at[j]);
-    machine::store_four(y, long{m} * N + n, all);
+    machine::store_four(y, long{m} * N + n, activated_four<A>(sums, bias, n));
   }
 };
 
@@ -125,9 +122,7 @@ inline constexpr bool dense_on_tensor_cores = is_on_tensor_cores<P> && K % 4 == 
 /// They follow from the layer alone, so that the bits do not depend on the number of devices.
 constexpr product_parts parts_of_forward(int inputs, int units) {
   if (units > 256 || inputs <= 256) return {};
-  const int wanted = std::min((inputs + 255) / 256, 16);
-  const int terms = ((inputs + wanted - 1) / wanted + tensor_depth - 1) / tensor_depth * tensor_depth;
-  return {(inputs + terms - 1) / terms, terms};
+  return parts_of_terms(inputs, std::min((inputs + 255) / 256, 16), tensor_depth);
 }
 
 /// The products of a dense layer. ForwardTile, BackwardTile: where they are not on tensor cores.

@@ -61,6 +61,14 @@ constexpr T activated(T x) {
   else
     return x;  // linear
 }
+/// A(sum + bias) of the units unit to unit + 3. bias: null where there is none.
+template <class A, class T>
+STRATA_DEVICE four<T> activated_four(const four<T>& sums, const T* bias, long unit) {
+  const four<T> biases = bias ? load_four(bias, unit) : four<T>{};
+  four<T> all;
+  for (int j = 0; j < 4; ++j) all.at[j] = activated<A>(bias ? biases.at[j] + sums.at[j] : sums.at[j]);
+  return all;
+}
 /// The gradient of element i before the activation A.
 template <class A, class T>
 struct gradient_before {
@@ -81,7 +89,7 @@ struct gradient_before {
   }
 };
 
-/// Elements i to i + 3 of an array, or of what has a function for them.
+/// Elements i to i + 3: of an array or, where `from` has a function four_at(i), what it returns.
 template <class From>
 STRATA_DEVICE auto four_at(const From& from, long i) {
   if constexpr (requires { from.four_at(i); })

@@ -7,6 +7,7 @@
 #include <memory>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/cuda/machine/blocks_of_multiprocessor.hpp>
 #include <strata/cuda/machine/errors.hpp>
 
 /// Marks code that only runs on a device: nvcc needs the word in front of each function that waits at a barrier.
@@ -50,15 +51,6 @@ inline void check(int device, cudaError_t code, const char* during) {
     fail(device, code, during);
 }
 
-/// How many blocks a multiprocessor shall have room for at least: Code::blocks_of_multiprocessor. Most kernels ask for one, so
-/// that the compiler need not hold them to so few registers that it spills.
-template <class Code>
-constexpr int least_blocks() {
-  if constexpr (requires { Code::blocks_of_multiprocessor; })
-    return Code::blocks_of_multiprocessor;
-  else
-    return 1;
-}
 /// The function that runs on the device when a kernel is launched.
 template <class Code>
 __global__ void __launch_bounds__(Code::threads, least_blocks<Code>()) run(const Code code) {

@@ -1,6 +1,8 @@
 // Kernels that many operations need: one thread per element, and one block per sum.
 // needs: boost_context
 #pragma once
+#include <algorithm>
+#include <strata/cuda/machine/blocks_of_multiprocessor.hpp>
 #include <strata/cuda/machine/machine.hpp>
 
 namespace strata::machine {
@@ -91,13 +93,7 @@ template <class First, class Second>
 struct two_kernels {
   static constexpr int threads = First::threads;
   static_assert(threads == Second::threads, "the blocks of one launch have equally many threads");
-  /// That of the first one, which is of the same kind.
-  static constexpr int blocks_of_multiprocessor = [] {
-    if constexpr (requires { First::blocks_of_multiprocessor; })
-      return First::blocks_of_multiprocessor;
-    else
-      return 1;
-  }();
+  static constexpr int blocks_of_multiprocessor = std::max(least_blocks<First>(), least_blocks<Second>());
   First first;
   Second second;
   long blocks_of_first;

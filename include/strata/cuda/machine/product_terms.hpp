@@ -1,5 +1,6 @@
 // The terms of a product: their numbers, and how they are cut into parts.
 #pragma once
+#include <algorithm>
 #include <limits>
 
 namespace strata::machine {
@@ -9,6 +10,14 @@ namespace strata::machine {
 struct product_parts {
   int count = 1, terms = std::numeric_limits<int>::max();  // the last part may have fewer
 };
+
+/// About `wanted` parts with equally many terms, a multiple of `depth`; the last one may have fewer. Nothing is cut where a part
+/// would have more terms than an int counts.
+constexpr product_parts parts_of_terms(long terms, long wanted, long depth) {
+  const long each = std::max(((terms + wanted - 1) / wanted + depth - 1) / depth, 1L) * depth;
+  if (each > std::numeric_limits<int>::max()) return {};
+  return {int(std::max((terms + each - 1) / each, 1L)), int(each)};
+}
 
 /// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.
 template <int Divisor>

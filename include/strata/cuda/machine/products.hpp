@@ -2,7 +2,6 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
-#include <limits>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/tensor_product.hpp>
 #include <strata/cuda/machine/tiled_product.hpp>
@@ -62,13 +61,13 @@ constexpr int tiles_down(int rows) {
 /// On tensor cores the number of neighbours is a multiple of 4, and they are read and stored so:
 ///   `a_four(z, m, k)`, `b_four(z, k, n)` in place of a and b: four neighbours
 ///   and perhaps `has_row_of_ones`: whether the last row of a is all ones, which a_four does not know
-///   and perhaps `store_four(z, m, n, sums)` of the columns n to n + 3; or `store_four_rows(z, m, n, sums)` of the rows m to m +
-///   3, too
+///   and perhaps `store_four(z, m, n, sums)` of the columns n to n + 3; or `store_four_rows(z, m, n, sums)` of the rows
+///   m to m + 3, too, where rows() is a multiple of 4
 template <class Product>
 auto products(long count, const Product& product) {
   using code = detail::code_of<Product>;
   const int row_tiles = detail::tiles_down<Product>(product.rows()), column_tiles = detail::tiles_across<Product>;
-  return grid<code>{{product, row_tiles, column_tiles}, count * row_tiles * column_tiles};
+  return grid<code>{{{product, row_tiles, column_tiles}}, count * row_tiles * column_tiles};
 }
 template <class Product>
 void for_each_product(const queue& q, long count, const Product& product) {
@@ -85,11 +84,8 @@ constexpr int most_parts(int rows) {
 /// `most_terms`, the terms of a whole leaf; so they do not depend on the number of leaves or devices.
 template <class Product>
 constexpr product_parts parts_of(const Product& product, long most_terms) {
-  constexpr long depth = detail::code_of<Product>::depth;
   const long wanted = std::clamp(most_terms / 512, 1L, long{most_parts<Product>(product.rows())});
-  const long terms = std::max(((most_terms + wanted - 1) / wanted + depth - 1) / depth, 1L) * depth;
-  if (terms > std::numeric_limits<int>::max()) return {};  // the leaves that are computed have fewer terms
-  return {int(std::max((most_terms + terms - 1) / terms, 1L)), int(terms)};
+  return parts_of_terms(most_terms, wanted, detail::code_of<Product>::depth);
 }
 /// The same products in parts: add_parts must be called after them. sums: count * parts.count * rows * columns elements.
 template <class Product>

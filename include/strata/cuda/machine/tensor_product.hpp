@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <strata/cuda/machine/loops.hpp>
-#include <strata/cuda/machine/product_terms.hpp>
+#include <strata/cuda/machine/product_blocks.hpp>
 #include <strata/cuda/machine/tensor_cores.hpp>
 
 namespace strata::machine {
@@ -81,11 +81,13 @@ struct fours_of_tile {
 };
 
 template <class Product>
-struct tensor_code {
+struct tensor_code : product_blocks<Product> {
+  using blocks = product_blocks<Product>;
+  using blocks::product, blocks::parts, blocks::sums_of_parts, blocks::all_terms;
   using precision = typename Product::precision;
-  using tile = typename Product::tile;
+  using typename blocks::tile;
   static constexpr int threads = tile::threads, rows = tile::rows, columns = tile::columns, depth = tensor_depth;
-  /// So that one waits for memory while others multiply; it leaves a thread 168 registers.
+  /// Three, so that one block can wait for memory while others multiply. A thread has up to 168 registers then.
   static constexpr int blocks_of_multiprocessor = 3;
   static constexpr int slices = tile::slices, steps = tensor_steps<precision> / slices;
   static constexpr bool a_has_terms = !Product::rows_are_neighbours, b_has_terms = !Product::columns_are_neighbours;
@@ -116,26 +118,9 @@ struct tensor_code {
     four<float> a[of_a::count], b[of_b::count];
   };
 
-  Product product;
-  int row_tiles, column_tiles;
-  product_parts parts = {};
-  float* sums_of_parts = nullptr;  // where there are several: (product, part, row, column)
-
   static constexpr int multiplied_rows(int all) { return all - has_row_of_ones; }
-  static constexpr int all_terms = [] {
-    if constexpr (requires { Product::all_terms; })
-      return Product::all_terms;
-    else
-      return 0;
-  }();
   static_assert(!(a_has_terms || b_has_terms) || (all_terms > 0 && all_terms % 4 == 0), "four terms are in the product, or none");
   static constexpr bool has_all_terms = all_terms > 0 && all_terms % depth == 0;
-  STRATA_DEVICE int terms_of(long z) const {
-    if constexpr (all_terms > 0)
-      return all_terms;
-    else
-      return product.terms(z);
-  }
 
   /// Terms after the last one are 0. In place of them, and of rows and columns after the last ones, whose sums are not stored, a
   /// thread reads the last ones: so there are no branches around indices.
@@ -158,12 +143,7 @@ struct tensor_code {
   }
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
-    const int tiles = row_tiles * column_tiles;
-    const long z = l.block() / tiles / parts.count;
-    const int part = int(l.block() / tiles % parts.count), within = int(l.block() % tiles);
-    const int row = within / column_tiles * rows, column = within % column_tiles * columns;
-    const int terms = terms_of(z), begin = part * parts.terms;
-    const int end = terms - begin < parts.terms ? terms : begin + parts.terms;
+    const auto [z, part, row, column, begin, end] = blocks::place_of(l.block());
     const int t = l.thread(), slice = t / (32 * tile::warps_of_slice), warp = t / 32 % tile::warps_of_slice;
     const int row_of_warp = warp / (columns / 32) * 32, column_of_warp = warp % (columns / 32) * 32;
     float sums[4][8] = {};
@@ -234,7 +214,7 @@ struct tensor_code {
   }
   STRATA_DEVICE void store_row(long z, int part, int m, int n, const four<float>& sums) const {
     if (parts.count > 1)
-      machine::store_four(sums_of_parts, ((z * parts.count + part) * product.rows() + m) * Product::columns + n, sums);
+      machine::store_four(sums_of_parts, blocks::place_of_sum(z, part, m, n), sums);
     else if constexpr (requires { product.store_four(z, m, n, sums); })
       product.store_four(z, m, n, sums);
     else

@@ -5,7 +5,7 @@
 #include <bit>
 #include <strata/cuda/machine/fours.hpp>
 #include <strata/cuda/machine/loops.hpp>
-#include <strata/cuda/machine/product_terms.hpp>
+#include <strata/cuda/machine/product_blocks.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
 namespace strata::machine {
@@ -66,9 +66,10 @@ struct elements_of_tile {
 };
 
 template <class Product>
-struct tiled_code {
-  using value = typename Product::precision::value_type;
-  using tile = typename Product::tile;
+struct tiled_code : product_blocks<Product> {
+  using blocks = product_blocks<Product>;
+  using blocks::product, blocks::parts, blocks::sums_of_parts, blocks::all_terms;
+  using typename blocks::value, typename blocks::tile;
   static constexpr int threads = tile::threads, rows = tile::rows, columns = tile::columns, slices = tile::slices;
   /// Terms that a slice adds up between two barriers. A thread fetches at most 40 bytes meanwhile where it can: with more, so
   /// many registers are necessary that a multiprocessor has room for one block only.
@@ -84,29 +85,11 @@ struct tiled_code {
     factors now;
     value sums[slices == 1 ? 1 : slices / 2][4][4][tile::threads_of_slice];  // neighbouring threads write side by side
   };
-  Product product;
-  int row_tiles, column_tiles;
-  product_parts parts = {};
-  value* sums_of_parts = nullptr;  // where there are several: (product, part, row, column)
-
   /// Elements of the next tiles, on their way from memory while those of the last ones are multiplied.
   struct fetched {
     value a[of_a::count], b[of_b::count];
   };
-  /// The terms of each product, if they are a constant; else 0.
-  static constexpr int all_terms = [] {
-    if constexpr (requires { Product::all_terms; })
-      return Product::all_terms;
-    else
-      return 0;
-  }();
   static constexpr int multiplied_rows(int all) { return all; }
-  STRATA_DEVICE int terms_of(long z) const {
-    if constexpr (all_terms > 0)
-      return all_terms;
-    else
-      return product.terms(z);
-  }
   /// Whether each depth has all its terms, and each tile all its columns.
   static constexpr bool has_all_terms = all_terms > 0 && all_terms % depth == 0;
   static constexpr bool has_all_columns = Product::columns % columns == 0;
@@ -144,12 +127,7 @@ struct tiled_code {
   static constexpr value rounded(value x) { return rounded_operand<typename Product::precision>(x); }
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
-    const int tiles = row_tiles * column_tiles;
-    const long z = l.block() / tiles / parts.count;
-    const int part = int(l.block() / tiles % parts.count), within = int(l.block() % tiles);
-    const int row = within / column_tiles * rows, column = within % column_tiles * columns;
-    const int terms = terms_of(z), begin = part * parts.terms;
-    const int end = terms - begin < parts.terms ? terms : begin + parts.terms;
+    const auto [z, part, row, column, begin, end] = blocks::place_of(l.block());
     const int t = l.thread(), slice = t / tile::threads_of_slice, in_slice = t % tile::threads_of_slice;
     const int down = in_slice / (columns / 4), across = in_slice % (columns / 4);  // in fours
     value sum[4][4] = {};
@@ -194,7 +172,7 @@ struct tiled_code {
         if (parts.count == 1)
           product.store(z, m + i, n, sums[i]);
         else
-          sums_of_parts[((z * parts.count + part) * product.rows() + m + i) * Product::columns + n] = sums[i];
+          sums_of_parts[blocks::place_of_sum(z, part, m + i, n)] = sums[i];
     }
   }
 };

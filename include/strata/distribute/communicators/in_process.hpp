@@ -19,7 +19,8 @@ namespace strata {
 /// in_process::group(n) makes all n members; each thread takes one.
 class in_process {
  public:
-  /// A message shares it with its receiver, which may copy it after the sender has given up and ended.
+  /// Memory for messages. A message shares its memory with the receiver, which may copy it after the sender has given up and
+  /// ended.
   class memory {
    public:
     memory() = default;
