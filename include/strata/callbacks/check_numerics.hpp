@@ -75,10 +75,10 @@ class check_numerics final : kernel_observer {
     if (call.direction == pass_direction::forward) {
       for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
         if (kernel.inputs[k].name.empty()) look(all, place::input, k, numbers.input[k], count * kernel.inputs[k].size);
-      look(all, place::output, 0, numbers.output, count * std::size_t(kernel.output.size()));
+      look(all, place::output, 0, numbers.output, count * std::size_t(kernel.output.size()), numbers.has_narrow_output);
     } else {
       for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
-        look(all, place::input_gradient, k, numbers.input_gradient[k], count * kernel.inputs[k].size);
+        look(all, place::input_gradient, k, numbers.input_gradient[k], count * kernel.inputs[k].size, numbers.has_narrow_input);
       look_at_leaves(all, kernel);
     }
   }
@@ -104,14 +104,14 @@ class check_numerics final : kernel_observer {
     }
   }
 
-  void look(const part& of, place where, std::size_t index, const void* first, std::size_t size) {
+  void look(const part& of, place where, std::size_t index, const void* first, std::size_t size, bool is_narrow = false) {
     const number_reader* const reader = of.numbers.reader;
-    if (!first || all_finite(reader, first, size)) return;
+    if (!first || all_finite(reader, first, size, is_narrow)) return;
     std::size_t element = 0;
     if (reader)
-      element = reader->first_not_finite(first, size);
+      element = reader->first_not_finite(first, size, is_narrow);
     else
-      while (std::isfinite(number(reader, first, element))) ++element;
+      while (std::isfinite(number(reader, first, element, is_narrow))) ++element;
     const bool forward = of.call.direction == pass_direction::forward;
     finding here{state_->step,
                  of.call.direction,
@@ -122,7 +122,7 @@ class check_numerics final : kernel_observer {
                  int(index),
                  of.call.group,
                  of.count,
-                 number(reader, first, element),
+                 number(reader, first, element, is_narrow),
                  {}};
     const std::lock_guard lock(mutex_);
     const bool same_place = found_ && found_->key() == here.key();  // seen by ranks that have parts of the layer
@@ -134,8 +134,9 @@ class check_numerics final : kernel_observer {
     if (!same_place || !here.parameters.empty()) found_ = std::move(here);
   }
 
-  double number(const number_reader* reader, const void* first, std::size_t i) const {
-    if (reader) return reader->number(first, i);
+  /// Only arrays of devices, which have a reader, are narrow.
+  double number(const number_reader* reader, const void* first, std::size_t i, bool is_narrow) const {
+    if (reader) return reader->number(first, i, is_narrow);
     return element_size_ == sizeof(double) ? static_cast<const double*>(first)[i] : double(static_cast<const float*>(first)[i]);
   }
   /// 0 * x is nan where x is not finite.
@@ -150,8 +151,8 @@ class check_numerics final : kernel_observer {
     for (const T each : sums) all += each;
     return all == T(0);
   }
-  bool all_finite(const number_reader* reader, const void* first, std::size_t size) const {
-    if (reader) return reader->first_not_finite(first, size) == size;
+  bool all_finite(const number_reader* reader, const void* first, std::size_t size, bool is_narrow = false) const {
+    if (reader) return reader->first_not_finite(first, size, is_narrow) == size;
     return element_size_ == sizeof(double) ? all_finite_of(static_cast<const double*>(first), size)
                                            : all_finite_of(static_cast<const float*>(first), size);
   }

@@ -18,12 +18,12 @@ struct observed_call {
   bool collects = false;  // it adds up statistics for a whole-batch operation, whose output and gradients come later
 };
 
-/// Reads the numbers of a call where they are.
+/// Reads the numbers of a call where they are. is_narrow: see kernel_defaults::rounds_input.
 class number_reader {
  public:
   /// The index of the first number that is not finite; size, if all are.
-  virtual std::size_t first_not_finite(const void* numbers, std::size_t size) const = 0;
-  virtual double number(const void* numbers, std::size_t i) const = 0;
+  virtual std::size_t first_not_finite(const void* numbers, std::size_t size, bool is_narrow) const = 0;
+  virtual double number(const void* numbers, std::size_t i, bool is_narrow) const = 0;
 
  protected:
   number_reader() = default;
@@ -36,8 +36,9 @@ class number_reader {
 struct observed_numbers {
   const void *input[max_inputs] = {}, *output = nullptr, *parameter[max_group_parameters] = {};
   const void *input_gradient[max_inputs] = {}, *parameter_gradient[max_group_parameters] = {};
-  leaves_of_call leaves{};                // gradients of parameters: those of each leaf
-  const number_reader* reader = nullptr;  // null: they are in memory of the host
+  leaves_of_call leaves{};                                   // gradients of parameters: those of each leaf
+  const number_reader* reader = nullptr;                     // null: they are in memory of the host
+  bool has_narrow_input = false, has_narrow_output = false;  // and so is the gradient of the input
 };
 
 /// Its members are called by the threads that compute, several at once, before and after each kernel of a training step. Where

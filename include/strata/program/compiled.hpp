@@ -84,7 +84,7 @@ template <class K>
 constexpr kernel_match match_of(int count) {
   return {count,
           {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true,
-           K::part_of_output}};
+           K::part_of_output, K::rounds_input, K::rounds_output, K::copy_of_input}};
 }
 
 template <class Program, class Backend, int First, int Count>
@@ -147,12 +147,12 @@ constexpr auto plan_program() {
   return [&]<int... I>(std::integer_sequence<int, I...>) {
     const kernel_match matches[] = {match_at<Program, Backend, Why, I>::found...};
     if constexpr (cuts_plans<Backend> && Why == purpose::training)
-      return make_plan(t, layout_of<items>, matches, Why, Backend::least_elements);
+      return make_plan(t, layout_of<items>, matches, Why, true, Backend::least_elements);
     else if constexpr ((divides_parameters<Backend> && Why == purpose::training) || divides_devices<Backend>)
       return in_place_arenas<std::remove_cvref_t<decltype(Backend::split::table)>>(
-          make_plan(t, layout_of<items>, matches, Why), layout_of<items>, Backend::split::template stage_of_node<items>);
+          make_plan(t, layout_of<items>, matches, Why, false), layout_of<items>, Backend::split::template stage_of_node<items>);
     else
-      return make_plan(t, layout_of<items>, matches, Why);
+      return make_plan(t, layout_of<items>, matches, Why, true);
   }(std::make_integer_sequence<int, t.size>{});
 }
 
@@ -183,9 +183,23 @@ inline constexpr purpose purpose_of_plan = has_two_plans<Program, Backend> ? Why
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, detail::purpose_of_plan<Program, Backend, Why>>;
 
+namespace detail {
+template <class Kernel, bool NarrowInput, bool NarrowOutput>
+struct kernel_of_narrow {
+  using type = typename Kernel::template narrow<NarrowInput, NarrowOutput>;
+};
+template <class Kernel>
+struct kernel_of_narrow<Kernel, false, false> {
+  using type = Kernel;
+};
+}  // namespace detail
+
 template <class Program, class Backend, int G, purpose Why = purpose::training>
-using kernel_at = typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,
-                                             plan_of<Program, Backend, Why>.groups[G].count>::type;
+using kernel_at =
+    typename detail::kernel_of_narrow<typename detail::kernel_of<Program, Backend, plan_of<Program, Backend, Why>.groups[G].first,
+                                                                 plan_of<Program, Backend, Why>.groups[G].count>::type,
+                                      plan_of<Program, Backend, Why>.groups[G].has_narrow_input,
+                                      plan_of<Program, Backend, Why>.groups[G].has_narrow_output>::type;
 
 /// What a program runs as the kernel of the loss of output number Output. A backend whose kernels of losses compute the metrics
 /// of that output, too, specialises it.

@@ -55,6 +55,8 @@ class kernel_calls {
     if constexpr (!device::is_host) step_.on->wait(step_.queue);
     observed_numbers numbers = observed_numbers_of(o);
     numbers.reader = step_.reader;
+    numbers.has_narrow_input = plan.groups[call.group].has_narrow_input;
+    numbers.has_narrow_output = plan.groups[call.group].has_narrow_output;
     step_.observer->ended(call, numbers);
   }
 
@@ -275,14 +277,14 @@ class pass : kernel_calls<Program, Backend, Why> {
     const kernel_group& it = plan.groups[g];
     const auto output_of = [&](const kernel_group& from) {
       if constexpr (plan.piece_count > 1)
-        if (in_forward) return place(from.first_output, from.size);
-      return place(from.output, from.size);
+        if (in_forward) return place(from.first_output, from.stored_size());
+      return place(from.output, from.stored_size());
     };
     operands<T> o = operands_of(
         g, [&](int k) { return output_of(plan.groups[it.input[k]]); },
-        [&](int k) { return place(plan.groups[it.input[k]].gradient, plan.groups[it.input[k]].size); });
+        [&](int k) { return place(plan.groups[it.input[k]].gradient, plan.groups[it.input[k]].stored_size()); });
     o.y = output_of(it);
-    o.dy = place(it.gradient, it.size);
+    o.dy = place(it.gradient, it.stored_size());
     o.saved = place(plan.piece_count > 1 && in_forward ? it.first_saved : it.saved, it.kernel.saved);
     o.scratch = work_.scratch();
     return o;

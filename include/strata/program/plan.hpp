@@ -22,6 +22,8 @@ struct kernel_info {
   int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
   bool reads_input = true, reads_output = false, exists = false;
   int part_of_output = 0;
+  bool rounds_input = false, rounds_output = false;
+  int copy_of_input = 0;
 };
 
 /// For each node: the longest chain that starts there and has a kernel.
@@ -49,7 +51,12 @@ struct kernel_group {
   bool trains = false;             // it or a group before it has parameters: it takes part in backward
   bool wants_dx[max_inputs] = {};  // the group of that input trains
   bool adds_dx[max_inputs] = {};   // another group has stored the gradient of that input before: add
+  /// Whether its only input, or its output, is narrow: see kernel_defaults::rounds_input.
+  bool has_narrow_input = false, has_narrow_output = false;
   kernel_info kernel;
+
+  /// Elements of the output in memory, and of the gradient of it.
+  constexpr int stored_size() const { return has_narrow_output ? size / 2 : size; }
 };
 
 namespace detail {
@@ -202,6 +209,23 @@ constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
   }
 }
 
+/// An output is narrow if the kernel that stores it and the only one that reads it round its numbers.
+template <int N>
+constexpr void find_narrow_outputs(plan<N>& p) {
+  int readers[N] = {};
+  for (int g = 0; g < p.group_count; ++g)
+    for (int k = 0; k < p.groups[g].arity; ++k)
+      if (const int from = p.groups[g].input[k]; from >= 0) ++readers[from];
+  for (int g = 0; g < p.group_count; ++g) {
+    kernel_group& to = p.groups[g];
+    if (!to.kernel.rounds_input || to.input[0] < 0) continue;
+    kernel_group& from = p.groups[to.input[0]];
+    if (!from.kernel.rounds_output || readers[to.input[0]] > 1 || from.size % 2 != 0) continue;
+    to.has_narrow_input = from.has_narrow_output = true;
+    to.kernel.saved -= to.kernel.copy_of_input;
+  }
+}
+
 /// Cuts a plan of one segment in front of groups with trained parameters, as soon as a segment has `least` elements of them.
 template <int N>
 constexpr void cut_into_segments(long trained, long least, plan<N>& p) {
@@ -262,14 +286,14 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   };
   for (int g = 0; g < G; ++g) {
     kernel_group& it = p.groups[g];
-    born(it.size, g, last_read[g], it.output);
+    born(it.stored_size(), g, last_read[g], it.output);
     if (it.kernel.saved > 0) born(it.kernel.saved, g, trains && it.trains ? back(g) : g, it.saved);
   }
   for (int g = G - 1; trains && g >= 0; --g)
     for (int k = 0; k < p.groups[g].arity; ++k)
       if (p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
         kernel_group& from = p.groups[p.groups[g].input[k]];
-        born(from.size, back(g), back(p.groups[g].input[k]), from.gradient);
+        born(from.stored_size(), back(g), back(p.groups[g].input[k]), from.gradient);
       }
   p.workspace = place_in_workspace<3 * N + 1>(lasting, lasting_count, [&](int step) { return pass.of[step]; });
   p.passing = place_in_workspace<3 * N + 1>(passing, passing_count, [](int step) { return step; });
@@ -278,11 +302,12 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
 
 template <int N, int Count>
 constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_layout<Count>& l, const kernel_match* matches,
-                                    purpose why, long least_elements_of_segment = 0) {
+                                    purpose why, bool may_be_narrow, long least_elements_of_segment = 0) {
   detail::plan<N> p;
   if (!t.well_shaped()) return p;
   detail::form_groups(t, matches, why, p);
   detail::find_parameters(l, p);
+  if (may_be_narrow) detail::find_narrow_outputs(p);
   if (least_elements_of_segment > 0) detail::cut_into_segments(l.trainable, least_elements_of_segment, p);
   detail::lay_out_workspace(p, why);
   return p;

@@ -34,8 +34,9 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
     if (group >= 0) return detail::text_of({'%', group});
     return inputs_of_network == 1 ? "batch" : detail::text_of({"input ", -1 - group});
   };
-  const auto placed = [&](int size, workspace_location at) {
-    return at.offset < 0 ? std::string() : formatted("%d @ %d%s", size, at.offset, at.passes && several ? "*" : "");
+  const auto placed = [&](int size, workspace_location at, bool is_narrow = false) {
+    if (at.offset < 0) return std::string();
+    return formatted("%d%s @ %d%s", size, is_narrow ? "n" : "", at.offset, at.passes && several ? "*" : "");
   };
   const auto derived_size = [&](std::size_t g) {
     return (g + 1 < plan.groups.size() ? plan.groups[g + 1].derived : plan.derived) - plan.groups[g].derived;
@@ -54,6 +55,8 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
                                 " per sample of a micro-batch, with a *", reuse, "\n"})
              : detail::text_of({"  workspace   ", bytes(plan.passing), " per sample", reuse, ", for the samples of a micro-batch",
                                 plan.most_samples > 0 ? detail::text_of({", at most ", plan.most_samples}) : "", "\n"});
+  if (std::ranges::any_of(plan.groups, &kernel_group::has_narrow_output))
+    out += "  narrow      arrays with an n: rounded numbers, of which two take up the memory of one\n";
   if (plan.scratch + plan.scratch_per_sample > 0)
     out += detail::text_of({"  scratch     ", bytes(plan.scratch), " and ", bytes(plan.scratch_per_sample), " per sample\n"});
   if (!plan.first_of_piece.empty()) {
@@ -88,7 +91,8 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
     rows.push_back({detail::text_of({'%', g}),
                     detail::text_of({operations_of_group(nodes, it), it.kernel.exists ? "" : " (no kernel)"}), inputs,
                     shape_text(nodes[std::size_t(it.first + it.count - 1)].out), layers_of_group(nodes, names, it),
-                    placed(it.size, it.output), placed(it.kernel.saved, it.saved), placed(it.size, it.gradient),
+                    placed(it.stored_size(), it.output, it.has_narrow_output), placed(it.kernel.saved, it.saved),
+                    placed(it.stored_size(), it.gradient, it.has_narrow_output),
                     derived_size(g) > 0 ? formatted("%ld @ %ld", derived_size(g), it.derived) : "",
                     plan.why == purpose::training ? backward_of_group(it) : ""});
   }

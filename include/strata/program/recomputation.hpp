@@ -11,7 +11,7 @@ template <int N>
 constexpr void recompute_in_pieces(plan<N>& p, int wanted) {
   const int G = p.group_count;
   long total = 0, sum = 0;
-  const auto activations = [&](int g) { return long(p.groups[g].size) + p.groups[g].kernel.saved; };
+  const auto activations = [&](int g) { return long(p.groups[g].stored_size()) + p.groups[g].kernel.saved; };
   for (int g = 0; g < G; ++g) total += activations(g);
   p.piece_count = 0;
   for (int g = 0; g < G; ++g) {
@@ -62,7 +62,7 @@ constexpr void recompute_in_pieces(plan<N>& p, int wanted) {
   for (int g = 0; g < G; ++g) {
     kernel_group& it = p.groups[g];
     const bool kept = is_kept[g] || !it.runs_again;
-    born(it.size, g, kept ? death[g] : first_death[g], kept ? it.output : it.first_output);
+    born(it.stored_size(), g, kept ? death[g] : first_death[g], kept ? it.output : it.first_output);
     if (it.kernel.saved == 0) continue;
     if (it.runs_again)
       born(it.kernel.saved, g, g, it.first_saved);
@@ -73,14 +73,14 @@ constexpr void recompute_in_pieces(plan<N>& p, int wanted) {
     for (int g = p.first_of_piece[c]; g < p.first_of_piece[c + 1]; ++g) {
       kernel_group& it = p.groups[g];
       if (!it.runs_again) continue;
-      if (!is_kept[g]) born(it.size, again[g], death[g], it.output);
+      if (!is_kept[g]) born(it.stored_size(), again[g], death[g], it.output);
       if (it.kernel.saved > 0) born(it.kernel.saved, again[g], it.trains ? back[g] : again[g], it.saved);
     }
     for (int g = p.first_of_piece[c + 1] - 1; g >= p.first_of_piece[c]; --g)
       for (int k = 0; k < p.groups[g].arity; ++k)
         if (p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
           kernel_group& from = p.groups[p.groups[g].input[k]];
-          born(from.size, back[g], back[p.groups[g].input[k]], from.gradient);
+          born(from.stored_size(), back[g], back[p.groups[g].input[k]], from.gradient);
         }
   }
   p.passing = place_in_workspace<5 * N + 1>(buffers, count, [](int step) { return step; });

@@ -2,6 +2,7 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <strata/cuda/kernels/constant_axis.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
@@ -135,7 +136,7 @@ struct to_small_images : product_of_images<S, P, From, Store, S::filters, S::tap
   }
   constexpr T b(long, int k, int n) const { return this->w[k * S::filters + n]; }
   template <class Term>
-  STRATA_DEVICE four<T> a_four(long, int m, Term k) const {
+  STRATA_DEVICE auto a_four(long, int m, Term k) const {
     const auto pixel = S::under(S::small_pixel::number(m), k.template quotient<S::channels>());
     return four_or_zeros<S::channels>(this->from, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
   }
@@ -156,7 +157,7 @@ struct to_large_images : product_of_images<S, P, From, Store, S::channels, S::ta
     return this->w[weight(k, n)];
   }
   template <class Term>
-  STRATA_DEVICE four<T> a_four(long, int m, Term k) const {
+  STRATA_DEVICE auto a_four(long, int m, Term k) const {
     const auto window = S::over(S::large_pixel::number(m), k.template quotient<S::filters>());
     return four_or_zeros<S::filters>(this->from, window.at, window.exists, k.template remainder<S::filters>());
   }
@@ -205,11 +206,11 @@ struct kernel_gradient {
   constexpr T b(long z, int k, int n) const {
     return element_of<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), n);
   }
-  STRATA_DEVICE four<T> a_four(long z, int m, int k) const {
+  STRATA_DEVICE auto a_four(long z, int m, int k) const {
     const auto pixel = S::under(S::small_pixel::number(first_pixel(z) + k), quotient<S::channels>(m));
     return four_or_zeros<S::channels>(large, pixel, S::is_inside(pixel), remainder<S::channels>(m));
   }
-  STRATA_DEVICE four<T> b_four(long z, int k, int n) const {
+  STRATA_DEVICE auto b_four(long z, int k, int n) const {
     return four_or_zeros<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), true, n);
   }
   constexpr void store(long z, int m, int n, T sum) const {
@@ -280,11 +281,11 @@ struct kernel_gradient_in_groups {
 };
 
 /// Stores y = A(sum + bias).
-template <class A, class T, int Filters>
+template <class A, class T, class Y, int Filters>
 struct activated_with_bias {
-  T* y;
+  Y* y;
   const T* bias;
-  constexpr void store(long i, T sum) const { y[i] = activated<A>(bias ? bias[i % Filters] + sum : sum); }
+  constexpr void store(long i, T sum) const { y[i] = stored_as<Y>(activated<A>(bias ? bias[i % Filters] + sum : sum)); }
   STRATA_DEVICE void store_four(long i, const four<T>& sums) const {
     machine::store_four(y, i, activated_four<A>(sums, bias, i % Filters));
   }
@@ -311,10 +312,10 @@ inline constexpr int leaves_in_parts = 16;
 
 template <class KernelGradient>
 inline constexpr int scratch_of_parts = int(leaves_in_parts * KernelGradient::size_of_parts());
-template <conv_settings S, class At, class P, class Dz>
+template <conv_settings S, class At, class P, class X, class Dz>
 constexpr int scratch_of_convolution() {
   if constexpr (S.groups == 1)
-    return scratch_of_parts<kernel_gradient<At, P, const typename P::value_type*, Dz, S.bias>>;
+    return scratch_of_parts<kernel_gradient<At, P, const X*, Dz, S.bias>>;
   else
     return 0;
 }
@@ -343,34 +344,48 @@ void compute_kernel_gradient_in_groups(const queue& q, Large large, Small small,
   for_each_sum(q, rows.leaves * sums::size, sums{large, small, dw, rows});
 }
 
-/// The gradients of a convolution. dz: of its result, before the activation.
-template <conv_settings S, class At, class P, class Dz, class T>
+/// The gradients of a convolution. X: an element of its input. dz: of its result, before the activation.
+template <conv_settings S, class At, class P, class X, class Dz, class T>
 void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   using place = gradient_place<T>;
-  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1), dx = place::of_input(o, 0);
+  using input_place = gradient_place<T, X>;
+  const place dw = place::of_weight(o, 0), db = place::of_weight(o, 1);
+  const input_place dx = input_place::of_input(o, 0);
+  const X* const x = input_of<X>(o);
   const auto rows = rows_of_leaves::of(o);
   if constexpr (S.groups == 1) {
-    compute_gradients(q, kernel_gradient<At, P, const T*, Dz, S.bias>{o.x[0], dz, dw, db, rows},
-                      to_large_images<At, P, Dz, place>{{dz, o.w[0], dx, At::pixels(o.count, At::large_pixels)}}, o.scratch);
+    compute_gradients(q, kernel_gradient<At, P, const X*, Dz, S.bias>{x, dz, dw, db, rows},
+                      to_large_images<At, P, Dz, input_place>{{dz, o.w[0], dx, At::pixels(o.count, At::large_pixels)}},
+                      o.scratch);
   } else {
-    compute_kernel_gradient_in_groups<At>(q, o.x[0], dz, dw, rows);
+    compute_kernel_gradient_in_groups<At>(q, x, dz, dw, rows);
     if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
     if (dx.is_wanted()) compute_large_images<At, P>(q, dz, o.w[0], dx, o.count);
   }
 }
 
-/// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F). A: an activation, or linear.
-template <conv_settings S, class A, class P, shape In>
+/// Whether kernels of images round what they read of their input, or of their output.
+template <class P, int Groups = 1>
+inline constexpr bool rounds_images = rounds_to_bfloat16<P> && Groups == 1;
+
+/// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F). A: an activation, or linear. X, Y: an
+/// element of x, and of y.
+template <conv_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
 struct convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
+  template <bool NarrowInput, bool NarrowOutput>
+  using narrow = convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
+  static constexpr bool rounds_input = rounds_images<P, S.groups>, rounds_output = rounds_input && commutes_with_rounding<A>;
   using at = sliding<convolution<S>::vertical(In), convolution<S>::horizontal(In), In[2], S.filters, S.groups>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
-  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before<A, T>>();
+  using dz_type = gradient_before<A, T, Y>;
+  static constexpr int scratch = scratch_of_convolution<S, at, P, X, dz_type>();
 
   static void forward(queue q, const operands<T>& o) {
-    compute_small_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
+    compute_small_images<at, P>(q, input_of<X>(o), o.w[0],
+                                activated_with_bias<A, T, Y, S.filters>{output_of<Y>(o), S.bias ? o.w[1] : nullptr}, o.count);
   }
-  static void backward(queue q, const operands<T>& o) { convolution_backward<S, at, P>(q, o, gradient_before<A, T>{o.dy, o.y}); }
+  static void backward(queue q, const operands<T>& o) { convolution_backward<S, at, P, X>(q, o, dz_type::of(o)); }
 };
 
 /// Windows of 2x2 pixels over the small images, side by side. A last row or column that is left over is in no window.
@@ -384,15 +399,17 @@ struct pooled_windows {
   }
 };
 
-/// Activations whose slopes are 0 and 1. Where the slope at the largest pixel is 0, no pixel of the window is stored as the
-/// winner, so that backward need not read the result. A nan that comes back to such a window ends there.
+/// Which pixel of a window is the largest: bit 0 to 3. Activations whose slopes are 0 and 1: where the slope at the largest pixel
+/// is 0, no pixel of the window is stored as the winner, so that backward need not read the result. A nan that comes back to such
+/// a window ends there.
 template <class A>
 inline constexpr bool winner_says_slope = std::is_same_v<A, relu> || std::is_same_v<A, relu6>;
-inline constexpr int no_winner = 4;
+using winner = std::uint8_t;
+inline constexpr winner no_winner = 0;
 
 /// The product of to_small_images with its rows window by window, so that a thread has all pixels of a window: it stores the
 /// largest, and which one that is.
-template <class S, class A, class P>
+template <class S, class A, class P, class X, class Y>
 struct to_pooled_images {
   using precision = P;
   using T = typename P::value_type;
@@ -401,8 +418,10 @@ struct to_pooled_images {
   static constexpr int columns = S::filters;
   using tile = std::conditional_t<convolves_on_tensor_cores<S, P>, tensor_tile_of<columns>,
                                   tile_of_many_rows<columns, S::taps * S::channels>>;
-  const T *x, *w, *bias;
-  T *y, *winners;  // winners: null in inference
+  const X* x;
+  const T *w, *bias;
+  Y* y;
+  winner* winners;  // null in inference
   int pixels;
 
   static constexpr int all_terms = S::taps * S::channels;
@@ -416,100 +435,112 @@ struct to_pooled_images {
   constexpr void store_rows(long, int m, int n, const T (&sums)[4]) const {
     const winner_of_window best = best_of(sums, bias ? bias[n] : T{});
     const long to = long{m / 4} * S::filters + n;
-    y[to] = best.value;
+    y[to] = stored_as<Y>(best.value);
     if (winners) winners[to] = best.which;
   }
   template <class Term>
-  STRATA_DEVICE four<T> a_four(long, int m, Term k) const {
+  STRATA_DEVICE auto a_four(long, int m, Term k) const {
     const auto pixel = S::under(windows::pixel_of(quotient<4>(m), remainder<4>(m)), k.template quotient<S::channels>());
     return four_or_zeros<S::channels>(x, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
   }
   STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(w, k * S::filters + n); }
   STRATA_DEVICE void store_four_rows(long, int m, int n, const four<T> (&sums)[4]) const {
     const four<T> biases = bias ? load_four(bias, n) : four<T>{};
-    four<T> values, which;
+    four<T> values;
+    four<winner> which;
     for (int j = 0; j < 4; ++j) {
       const winner_of_window best = best_of({sums[0].at[j], sums[1].at[j], sums[2].at[j], sums[3].at[j]}, biases.at[j]);
       values.at[j] = best.value, which.at[j] = best.which;
     }
     const long to = long{m / 4} * S::filters + n;
-    store_four(y, to, values);
-    if (winners) store_four(winners, to, which);
+    machine::store_four(y, to, values);
+    if (winners) machine::store_four(winners, to, which);
   }
 
  private:
   struct winner_of_window {
-    T value, which;
+    T value;
+    winner which;
   };
   constexpr winner_of_window best_of(const T (&sums)[4], T bias_of_filter) const {
     winner_of_window best{};
     for (int i = 0; i < 4; ++i) {
       const T next = activated<A>(bias ? bias_of_filter + sums[i] : sums[i]);
-      if (i == 0 || next > best.value || next != next) best = {next, T(i)};  // nan wins, so that no layer hides it
+      if (i == 0 || next > best.value || next != next) best = {next, winner(1 << i)};  // nan wins, so that no layer hides it
     }
     if constexpr (winner_says_slope<A>)
-      if (activation_function<A>::derivative(T{}, best.value) == T{}) best.which = T(no_winner);
+      if (activation_function<A>::derivative(T{}, best.value) == T{}) best.which = no_winner;
     return best;
   }
 };
 
 /// The gradient of an element of the small images before activation and pooling.
-template <class S, class A, class T>
+template <class S, class A, class T, class Y>
 struct gradient_before_pooling {
   using windows = pooled_windows<S>;
-  gradient_before<std::conditional_t<winner_says_slope<A>, linear, A>, T> dz;
-  const T* winners;
+  gradient_before<std::conditional_t<winner_says_slope<A>, linear, A>, T, Y> dz;
+  const winner* winners;
 
   constexpr T at(typename S::small_pixel of, bool is_inside, int filter) const {
     const auto window = window_of(of, is_inside);
     const long from = long{window.number} * S::filters + filter;
     const T gradient = dz[from];  // read in any case: it need not wait for the winner
-    return window.exists && winners[from] == window.which ? gradient : T{};
+    return window.exists && (winners[from] >> window.which & 1) ? gradient : T{};
   }
-  STRATA_DEVICE four<T> four_at(typename S::small_pixel of, bool is_inside, int filter) const {
+  STRATA_DEVICE auto four_at(typename S::small_pixel of, bool is_inside, int filter) const {
     const auto window = window_of(of, is_inside);
     const long from = long{window.number} * S::filters + filter;
-    four<T> all = dz.four_at(from);
-    const four<T> winner = load_four(winners, from);
-    for (int j = 0; j < 4; ++j) all.at[j] = window.exists && winner.at[j] == window.which ? all.at[j] : T{};
+    auto all = dz.four_at(from);
+    // Bit 0 of each byte: whether the pixel is the winner of that filter.
+    const std::uint32_t bits = window.exists ? load_bytes(winners, from) >> window.which : 0;
+    if constexpr (requires { all.words; }) {
+      all = all & doubled_bytes((bits & 0x0101'0101) * 0xff);
+    } else {
+      for (int j = 0; j < 4; ++j) all.at[j] = bits >> 8 * j & 1 ? all.at[j] : T{};
+    }
     return all;
   }
 
  private:
   struct place_in_window {
     int number;  // of the window; 0 where there is none
-    T which;
+    int which;
     bool exists;
   };
   static constexpr place_in_window window_of(typename S::small_pixel of, bool is_inside) {
     constexpr int rows = windows::rows, columns = windows::columns;
     const bool exists = is_inside && unsigned(of.row) < unsigned(2 * rows) && unsigned(of.column) < unsigned(2 * columns);
     const pixel<rows, columns> window{of.image, of.row / 2, of.column / 2};
-    return {exists ? window.number() : 0, T(of.row % 2 * 2 + of.column % 2), exists};
+    return {exists ? window.number() : 0, of.row % 2 * 2 + of.column % 2, exists};
   }
 };
 
 /// Convolution, activation and max pooling over windows of 2x2. y: (count, OH / 2, OW / 2, F). saved: the winner of each window.
-template <conv_settings S, class A, class P, shape In>
+template <conv_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
 struct pooled_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
+  template <bool NarrowInput, bool NarrowOutput>
+  using narrow = pooled_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
+  static constexpr bool rounds_input = rounds_images<P>, rounds_output = rounds_input && commutes_with_rounding<A>;
   using at = typename convolution_kernel<S, A, P, In>::at;
   using windows = pooled_windows<at>;
+  using dz_type = gradient_before_pooling<at, A, T, Y>;
   static constexpr bool reads_output = !winner_says_slope<A>;
-  static constexpr int saved = windows::count * S.filters;
-  static constexpr int scratch = scratch_of_convolution<S, at, P, gradient_before_pooling<at, A, T>>();
+  static constexpr int saved = (windows::count * S.filters + int(sizeof(T)) - 1) / int(sizeof(T));  // a byte for each winner
+  static constexpr int scratch = scratch_of_convolution<S, at, P, X, dz_type>();
 
-  static void forward(queue q, const operands<T>& o) { run(q, o, o.saved); }
+  static void forward(queue q, const operands<T>& o) { run(q, o, winners(o)); }
   static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }
   static void backward(queue q, const operands<T>& o) {
-    convolution_backward<S, at, P>(q, o, gradient_before_pooling<at, A, T>{{o.dy, o.y}, o.saved});
+    convolution_backward<S, at, P, X>(q, o, dz_type{decltype(dz_type::dz)::of(o), winners(o)});
   }
 
  private:
-  static void run(const queue& q, const operands<T>& o, T* winners) {
+  static winner* winners(const operands<T>& o) { return reinterpret_cast<winner*>(o.saved); }
+  static void run(const queue& q, const operands<T>& o, winner* to) {
     for_each_product(q, 1,
-                     to_pooled_images<at, A, P>{o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, winners,
-                                                at::pixels(o.count, windows::count * 4)});
+                     to_pooled_images<at, A, P, X, Y>{input_of<X>(o), o.w[0], S.bias ? o.w[1] : nullptr, output_of<Y>(o), to,
+                                                      at::pixels(o.count, windows::count * 4)});
   }
 };
 
@@ -522,25 +553,31 @@ constexpr bool pools_two_by_two(shape in) {
 }
 
 /// x: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y: (count, OH, OW, F).
-template <transposed_conv_settings S, class A, class P, shape In>
+template <transposed_conv_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
 struct transposed_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
+  template <bool NarrowInput, bool NarrowOutput>
+  using narrow = transposed_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
+  static constexpr bool rounds_input = rounds_images<P>, rounds_output = rounds_input && commutes_with_rounding<A> && !S.bias;
+  using dz_type = gradient_before<A, T, Y>;
   static constexpr shape Out = S.output(In);
   using backwards = convolution<S.backwards(In)>;
   using at = sliding<backwards::vertical(Out), backwards::horizontal(Out), S.filters, In[2], 1>;
-  using kernel_sums = kernel_gradient<at, P, gradient_before<A, T>, const T*, false>;
+  using kernel_sums = kernel_gradient<at, P, dz_type, const X*, false>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int scratch = scratch_of_parts<kernel_sums>;
 
   static void forward(queue q, const operands<T>& o) {
-    compute_large_images<at, P>(q, o.x[0], o.w[0], activated_with_bias<A, T, S.filters>{o.y, S.bias ? o.w[1] : nullptr}, o.count);
+    compute_large_images<at, P>(q, input_of<X>(o), o.w[0],
+                                activated_with_bias<A, T, Y, S.filters>{output_of<Y>(o), S.bias ? o.w[1] : nullptr}, o.count);
   }
   static void backward(queue q, const operands<T>& o) {
     using place = gradient_place<T>;
-    const gradient_before<A, T> dz{o.dy, o.y};
-    compute_gradients(q, kernel_sums{dz, o.x[0], place::of_weight(o, 0), {}, rows_of_leaves::of(o)},
-                      to_small_images<at, P, gradient_before<A, T>, place>{
-                          {dz, o.w[0], place::of_input(o, 0), at::pixels(o.count, at::small_pixels)}},
+    using input_place = gradient_place<T, X>;
+    const dz_type dz = dz_type::of(o);
+    compute_gradients(q, kernel_sums{dz, input_of<X>(o), place::of_weight(o, 0), {}, rows_of_leaves::of(o)},
+                      to_small_images<at, P, dz_type, input_place>{
+                          {dz, o.w[0], input_place::of_input(o, 0), at::pixels(o.count, at::small_pixels)}},
                       o.scratch);
     if constexpr (S.bias)
       store_bias_gradient(q, rows_of_leaves::of(o), dz, place::of_weight(o, 1), S.filters, int(at::large_pixels));

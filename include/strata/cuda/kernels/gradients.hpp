@@ -5,8 +5,11 @@
 #include <strata/cuda/machine/device.hpp>
 #include <strata/cuda/machine/fours.hpp>
 #include <strata/cuda/machine/loops.hpp>
+#include <strata/cuda/machine/rounded_four.hpp>
+#include <strata/cuda/machine/rounded_operand.hpp>
 #include <strata/kernel/kernel.hpp>
 #include <strata/reference/activation_functions.hpp>
+#include <type_traits>
 
 namespace strata::machine {
 
@@ -23,21 +26,47 @@ struct rows_of_leaves {
   constexpr long size(long leaf) const { return std::min((leaf + 1) * capacity, count) - begin(leaf); }
 };
 
+/// The element of an array of a call, which may be narrow (kernel_defaults::rounds_input).
+template <class T, bool IsNarrow>
+using element_of_array = std::conditional_t<IsNarrow, bfloat16, T>;
+
+/// An array of a call as one of Element. A constexpr function, so that kernels can call it.
+template <class Element, class T>
+constexpr Element* array_of(T* all) {
+  if constexpr (std::is_same_v<Element, T>)
+    return all;
+  else
+    return reinterpret_cast<Element*>(all);
+}
+/// The only input, the output and the gradient of the output of a call. X, Y: an element of the input, and of the output.
+template <class X, class T>
+constexpr const X* input_of(const operands<T>& o) {
+  return array_of<const X>(o.x[0]);
+}
+template <class Y, class T>
+constexpr Y* output_of(const operands<T>& o) {
+  return array_of<Y>(o.y);
+}
+template <class Y, class T>
+constexpr const Y* output_gradient_of(const operands<T>& o) {
+  return array_of<const Y>(o.dy);
+}
+
 /// Where the gradient of one input or parameter goes. The stride is from leaf to leaf; 0 for inputs, which leaves do not share.
-template <class T>
+template <class T, class Element = T>
 struct gradient_place {
-  T* to;
+  Element* to;
   bool adds;
   long stride;
 
-  static constexpr gradient_place of_input(const operands<T>& o, int k) { return {o.dx[k], o.adds_dx[k], 0}; }
+  static constexpr gradient_place of_input(const operands<T>& o, int k) { return {array_of<Element>(o.dx[k]), o.adds_dx[k], 0}; }
   static constexpr gradient_place of_weight(const operands<T>& o, int k) {
     return {o.dw[k], o.adds_dw, o.leaves.gradient_stride};
   }
   constexpr bool is_wanted() const { return to != nullptr; }
   constexpr void store(long leaf, long i, T value) const {
-    T& element = to[leaf * stride + i];
-    element = adds ? element + value : value;
+    Element& element = to[leaf * stride + i];
+    element = stored_as<Element>(adds ? element + value : value);
   }
   constexpr void store(long i, T value) const { store(0, i, value); }
   STRATA_DEVICE void store_four(long i, const four<T>& values) const {
@@ -61,6 +90,9 @@ constexpr T activated(T x) {
   else
     return x;  // linear
 }
+/// Activations of which a kernel may round the result and its gradient first: the slope is 0 or 1, and rounding commutes with it.
+template <class A>
+inline constexpr bool commutes_with_rounding = std::is_same_v<A, linear> || std::is_same_v<A, relu>;
 /// A(sum + bias) of the units unit to unit + 3. bias: null where there is none.
 template <class A, class T>
 STRATA_DEVICE four<T> activated_four(const four<T>& sums, const T* bias, long unit) {
@@ -69,19 +101,24 @@ STRATA_DEVICE four<T> activated_four(const four<T>& sums, const T* bias, long un
   for (int j = 0; j < 4; ++j) all.at[j] = activated<A>(bias ? biases.at[j] + sums.at[j] : sums.at[j]);
   return all;
 }
-/// The gradient of element i before the activation A.
-template <class A, class T>
+/// The gradient of element i before the activation A. Y: an element of dy and y. Of narrow arrays four_at takes the slope of relu
+/// to be 1 where the result is not 0, so that an infinite gradient ends at a 0.
+template <class A, class T, class Y = T>
 struct gradient_before {
-  const T *dy, *y;
+  const Y *dy, *y;
+  static constexpr gradient_before of(const operands<T>& o) { return {output_gradient_of<Y>(o), output_of<Y>(o)}; }
   constexpr T operator[](long i) const {
     if constexpr (follows_in_a_kernel<A>)
-      return dy[i] * activation_function<A>::derivative(T{}, y[i]);
+      return dy[i] * activation_function<A>::derivative(T{}, T(y[i]));
     else
       return dy[i];
   }
-  STRATA_DEVICE four<T> four_at(long i) const {
-    four<T> all = load_four(dy, i);
-    if constexpr (follows_in_a_kernel<A>) {
+  STRATA_DEVICE auto four_at(long i) const {
+    auto all = load_four(dy, i);
+    if constexpr (std::is_same_v<Y, bfloat16>) {
+      static_assert(commutes_with_rounding<A>);
+      if constexpr (std::is_same_v<A, relu>) all = all & mask_of_nonzero(load_four(y, i));
+    } else if constexpr (follows_in_a_kernel<A>) {
       const four<T> results = load_four(y, i);
       for (int j = 0; j < 4; ++j) all.at[j] *= activation_function<A>::derivative(T{}, results.at[j]);
     }

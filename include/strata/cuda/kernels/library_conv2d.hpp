@@ -37,10 +37,10 @@ struct put_filters_last {
   constexpr void operator()(long i) const { to.store(leaf, i, float(from[i % filters * rows + i / filters])); }
 };
 /// What cuDNN has computed of the gradient of an input.
-template <class From>
+template <class From, class X>
 struct take_gradient {
   const From* from;
-  gradient_place<float> to;
+  gradient_place<float, X> to;
   constexpr void operator()(long i) const { to.store(i, float(from[i])); }
 };
 #if defined(STRATA_CUDNN) || !defined(__CUDACC__)
@@ -70,12 +70,16 @@ struct prepared_convolution {
 
 /// As convolution_kernel, which computes where leaves are small or the library has no plan.
 ///
-/// In bfloat16, x is rounded once and kept for backward, and the library rounds what it has computed. scratch: the kernel as
-/// cuDNN has it | its gradient | workspace of the library | outputs, of the library or before the activation, or dz | rounded x
-/// (in inference), or the gradient of the input.
-template <conv_settings S, class A, class P, shape In>
-struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
-  using ours = convolution_kernel<S, A, P, In>;
+/// In bfloat16, x is rounded once and kept for backward, unless it is narrow, and the library rounds what it has computed.
+/// scratch: the kernel as cuDNN has it | its gradient | workspace of the library | outputs, of the library or before the
+/// activation, or dz | rounded x (in inference), or the gradient of the input.
+template <conv_settings S, class A, class P, shape In, class X = float, class Y = X>
+struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
+  using ours = convolution_kernel<S, A, P, In, X, Y>;
+  template <bool NarrowInput, bool NarrowOutput>
+  using narrow =
+      library_convolution_kernel<S, A, P, In, element_of_array<float, NarrowInput>, element_of_array<float, NarrowOutput>>;
+  static constexpr bool x_is_narrow = !std::is_same_v<X, float>, y_is_narrow = !std::is_same_v<Y, float>;
   static constexpr bool halves = factors_of<P> == factor_type::bf16, is_linear = std::is_same_v<A, linear>,
                         is_relu = std::is_same_v<A, relu>;
   static constexpr window_axis down = convolution<S>::vertical(In), across = convolution<S>::horizontal(In);
@@ -87,7 +91,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
   using element = std::conditional_t<halves, bfloat16, float>;  // of the arrays of the library
   static constexpr int at_gradient = padded(halves ? kernel_size / 2 : kernel_size), at_workspace = 2 * at_gradient;
   static constexpr int z_size = halves ? out_size / 2 : is_linear ? 0 : out_size, x_size = halves ? in_size / 2 : in_size;
-  static constexpr int saved = halves ? x_size : 0;
+  static constexpr int copy_of_input = halves ? x_size : 0, saved = x_is_narrow ? 0 : copy_of_input;
   static constexpr int scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::scratch);
   static constexpr int scratch_per_sample = z_size + x_size;
 
@@ -115,8 +119,8 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
   static void infer(queue q, const operands<float>& o) { run(q, o, second_part(o)); }
 
   static void backward(queue q, const operands<float>& o) {
-    using dz_type = gradient_before<A, float>;
-    const dz_type dz{o.dy, o.y};
+    using dz_type = gradient_before<A, float, Y>;
+    const dz_type dz = dz_type::of(o);
     const auto* const how = static_cast<const prepared_convolution*>(o.prepared);
     if (!how || o.adds_dw || (o.dw[0] && !how->all_have(&convolution_calls::kernel_gradient)) ||
         (o.dx[0] && !how->all_have(&convolution_calls::input_gradient)))
@@ -124,7 +128,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
 
     const void* z = o.dy;
     const long elements = long{o.count} * out_size;
-    if constexpr (halves) {
+    if constexpr (halves && !(y_is_narrow && is_linear)) {
       auto* const rounded = reinterpret_cast<bfloat16*>(first_part(o));
       for_each_index(q, elements, round_rows<dz_type>{dz, rounded, filters, filters});
       z = rounded;
@@ -136,8 +140,8 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
     if (dw.is_wanted()) {
       auto* const gradient = reinterpret_cast<element*>(o.scratch + at_gradient);
       how->for_each_leaf([&](const convolution_calls& calls, int leaf, long first, long) {
-        calls.kernel_gradient->run(q, {factor(halves ? o.saved : o.x[0], first * in_size), gradient, factor(z, first * out_size),
-                                       nullptr, workspace(o)});
+        calls.kernel_gradient->run(q, {factor(saved > 0 ? o.saved : o.x[0], first * in_size), gradient,
+                                       factor(z, first * out_size), nullptr, workspace(o)});
         for_each_index(q, kernel_size, put_filters_last<element>{gradient, dw, leaf, rows, filters});
       });
       const long first_empty = how->full_leaves + (how->rest > 0);
@@ -147,14 +151,13 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
       store_bias_gradient(q, rows_of_leaves::of(o), rounded_elements<P, dz_type>{dz}, db, filters, down.out() * across.out());
     if (o.dx[0]) {
       void* const w = kernel_of_library(q, o);
-      const auto dx = gradient_place<float>::of_input(o, 0);
-      const bool takes = halves || dx.adds;  // else the library stores where the gradient belongs
-      float* const computed = takes ? second_part(o) : dx.to;
+      const auto dx = gradient_place<float, X>::of_input(o, 0);
+      const bool takes = (halves && !x_is_narrow) || dx.adds;  // else the library stores where the gradient belongs
+      void* const computed = takes ? static_cast<void*>(second_part(o)) : dx.to;
       how->for_each_leaf([&](const convolution_calls& calls, int, long first, long) {
         calls.input_gradient->run(q, {factor(computed, first * in_size), w, factor(z, first * out_size), nullptr, workspace(o)});
       });
-      if (takes)
-        for_each_index(q, long{o.count} * in_size, take_gradient<element>{reinterpret_cast<const element*>(computed), dx});
+      if (takes) for_each_index(q, long{o.count} * in_size, take_gradient<element, X>{static_cast<const element*>(computed), dx});
     }
   }
 
@@ -184,20 +187,23 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In> {
     const auto* const how = static_cast<const prepared_convolution*>(o.prepared);
     if (!how) return ours::forward(q, o);
     const void* x = o.x[0];
-    if constexpr (halves) {
+    if constexpr (halves && !x_is_narrow) {
       auto* const rounded = reinterpret_cast<bfloat16*>(rounded_x);
       for_each_index(q, long{o.count} * in_size, round_rows<const float*>{o.x[0], rounded, channels, channels});
       x = rounded;
     }
     void* const w = kernel_of_library(q, o);
     const float* const bias = S.bias ? o.w[1] : nullptr;
-    void* const y = halves ? first_part(o) : o.y;
+    constexpr bool stores_elsewhere = halves && !y_is_narrow;
+    void* const y = stores_elsewhere ? first_part(o) : o.y;
     how->for_each_leaf([&](const convolution_calls& calls, int, long first, long) {
       calls.forward->run(q, {factor(x, first * in_size), w, factor(y, first * out_size), bias, workspace(o)});
     });
-    if (const bool adds_bias = S.bias && !how->is_fused; halves || adds_bias || !(is_linear || (is_relu && how->is_fused)))
-      for_each_index(q, long{o.count} * out_size,
-                     finish_outputs<A, element>{static_cast<const element*>(y), o.y, adds_bias ? bias : nullptr, filters});
+    const bool adds_bias = S.bias && !how->is_fused;
+    if (stores_elsewhere || adds_bias || !(is_linear || (is_relu && how->is_fused)))
+      for_each_index(
+          q, long{o.count} * out_size,
+          finish_outputs<A, element, Y>{static_cast<const element*>(y), output_of<Y>(o), adds_bias ? bias : nullptr, filters});
   }
 };
 

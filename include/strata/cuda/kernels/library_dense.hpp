@@ -43,17 +43,21 @@ struct prepared_dense {
 
 /// As dense_kernel, which computes where leaves are small or the library has no algorithm.
 ///
-/// In bfloat16, x is rounded once and kept for backward. scratch: rounded weights | workspace of the library | rounded x (in
-/// inference) or dz.
-template <dense_settings S, class A, class P, shape In>
-struct library_dense_kernel : dense_kernel<S, A, P, In> {
-  using ours = dense_kernel<S, A, P, In>;
+/// In bfloat16, x is rounded once and kept for backward, unless it is narrow. If y is narrow, the library adds the bias as
+/// rounded. scratch: rounded weights and bias | workspace of the library | rounded x (in inference) or dz.
+template <dense_settings S, class A, class P, shape In, class X = float, class Y = X>
+struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
+  using ours = dense_kernel<S, A, P, In, X, Y>;
+  template <bool NarrowInput, bool NarrowOutput>
+  using narrow = library_dense_kernel<S, A, P, In, element_of_array<float, NarrowInput>, element_of_array<float, NarrowOutput>>;
   static constexpr int K = In[0], N = S.units;
   static constexpr bool halves = factors_of<P> == factor_type::bf16, is_linear = std::is_same_v<A, linear>;
+  static constexpr bool x_is_narrow = !std::is_same_v<X, float>, y_is_narrow = !std::is_same_v<Y, float>;
+  static constexpr bool rounds_input = ours::rounds_input && K % 8 == 0, rounds_output = ours::rounds_output && N % 8 == 0;
   /// Elements from row to row of rounded matrices, and their rows in floats. Rows begin at multiples of 16 bytes.
   static constexpr int x_row = (K + 7) / 8 * 8, z_row = (N + 7) / 8 * 8;
-  static constexpr int weights = halves ? (K * (z_row / 2) + 15) / 16 * 16 : 0;
-  static constexpr int saved = halves ? x_row / 2 : 0;
+  static constexpr int weights = halves ? ((K + S.bias) * (z_row / 2) + 15) / 16 * 16 : 0;
+  static constexpr int copy_of_input = halves ? x_row / 2 : 0, saved = x_is_narrow ? 0 : copy_of_input;
   static constexpr int scratch = weights + floats_for_workspace(blas_workspace);
   static constexpr int scratch_per_sample = std::max(ours::scratch_per_sample, halves      ? std::max(x_row, z_row) / 2
                                                                                : is_linear ? 0
@@ -81,7 +85,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
       made->forward = epilogue;
       return find_all(&dense_products::forward, [&](const dense_products& part) { return forward_product(o, part, epilogue); });
     };
-    if (!find_forward(wanted) && (wanted == blas_epilogue::none || !find_forward(blas_epilogue::none))) return {};
+    if (!find_forward(wanted) && (y_is_narrow || wanted == blas_epilogue::none || !find_forward(blas_epilogue::none))) return {};
     if (!trains) return made;
     const auto find_weights = [&](blas_epilogue epilogue) {
       made->backward = epilogue;
@@ -101,15 +105,15 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
   static void infer(queue q, const operands<float>& o) { run(q, o, per_sample(o)); }
 
   static void backward(queue q, const operands<float>& o) {
-    using dz_type = gradient_before<A, float>;
-    const dz_type dz{o.dy, o.y};
+    using dz_type = gradient_before<A, float, Y>;
+    const dz_type dz = dz_type::of(o);
     const auto* const how = static_cast<const prepared_dense*>(o.prepared);
     const gradient_place<float> dw = gradient_place<float>::of_weight(o, 0), db = gradient_place<float>::of_weight(o, 1);
     if (!how || !how->computes(o)) return ours::backward(q, o);
     const bool sums_bias = how->backward == blas_epilogue::bias_gradient;
 
     const void* z = o.dy;
-    if constexpr (halves) {
+    if constexpr (halves && !(y_is_narrow && is_linear)) {
       auto* const rounded = reinterpret_cast<bfloat16*>(per_sample(o));
       for_each_index(q, long{o.count} * N, round_rows<dz_type>{dz, rounded, N, z_row});
       z = rounded;
@@ -118,7 +122,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
       z = per_sample(o);
     }
     if (dw.is_wanted()) {
-      const void* const x = halves ? static_cast<const void*>(o.saved) : o.x[0];
+      const void* const x = saved > 0 ? static_cast<const void*>(o.saved) : o.x[0];
       for (const dense_products& part : how->parts) {
         const long place = part.first_leaf * dw.stride;
         part.weight_gradient->run(q, {row(z, part.first_row, z_row, N), row(x, part.first_row, x_row, K), dw.to + place,
@@ -134,9 +138,10 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
     }
     if (o.dx[0]) {
       const void* const w = factor_of_weights(q, o);
+      const auto dx = gradient_place<float, X>::of_input(o, 0);
       for (const dense_products& part : how->parts)
-        part.input_gradient->run(q, {w, row(z, part.first_row, z_row, N), o.dx[0] + part.first_row * K, nullptr, workspace(o)},
-                                 o.adds_dx[0]);
+        part.input_gradient->run(q, {w, row(z, part.first_row, z_row, N), dx.to + part.first_row * K, nullptr, workspace(o)},
+                                 dx.adds);
     }
   }
 
@@ -151,7 +156,8 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
   static const void* factor_of_weights(const queue& q, const operands<float>& o) {
     if constexpr (halves) {
       auto* const rounded = reinterpret_cast<bfloat16*>(o.scratch);
-      for_each_index(q, long{K} * N, round_rows<const float*>{o.w[0], rounded, N, z_row});
+      const round_weights work{o.w[0], S.bias ? o.w[1] : nullptr, rounded, K, N, z_row};
+      for_each_index(q, work.count(), work);
       return rounded;
     } else {
       return o.w[0];
@@ -166,28 +172,31 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
     const auto* const how = static_cast<const prepared_dense*>(o.prepared);
     if (!how) return ours::forward(q, o);
     const void* x = o.x[0];
-    if constexpr (halves) {
+    if constexpr (halves && !x_is_narrow) {
       auto* const rounded = reinterpret_cast<bfloat16*>(rounded_x);
       for_each_index(q, long{o.count} * K, round_rows<const float*>{o.x[0], rounded, K, x_row});
       x = rounded;
     }
     const void* const w = factor_of_weights(q, o);
     float* const bias = S.bias ? const_cast<float*>(o.w[1]) : nullptr;
+    void* const added = !S.bias ? nullptr : y_is_narrow ? const_cast<void*>(row(w, K, z_row, N)) : bias;
+    Y* const y = output_of<Y>(o);
     for (const dense_products& part : how->parts)
-      part.forward->run(q, {w, row(x, part.first_row, x_row, K), o.y + part.first_row * N, bias, workspace(o)});
+      part.forward->run(q, {w, row(x, part.first_row, x_row, K), y + part.first_row * N, added, workspace(o)});
     const bool adds_bias = S.bias && !has_bias(how->forward);
     if (adds_bias || !(is_linear || (std::is_same_v<A, relu> && how->forward != blas_epilogue::none)))
-      for_each_index(q, long{o.count} * N, finish_outputs<A, float>{o.y, o.y, adds_bias ? bias : nullptr, N});
+      if constexpr (!y_is_narrow)  // then all is in the product
+        for_each_index(q, long{o.count} * N, finish_outputs<A, float, float>{y, y, adds_bias ? bias : nullptr, N});
   }
 
   // Rows of ours are columns of cuBLASLt, so each product is the transpose of ours, with its factors exchanged.
   static blas_matrix of_weights(const operands<float>& o, bool transposed) {
     return {transposed, halves ? z_row : N, 0, halves ? 64 : alignment_of(o.w[0])};
   }
-  /// Rows of samples of float, the first of them at `at`, or rounded ones.
-  static blas_matrix of_rows(const dense_products& part, const void* at, long columns) {
+  /// Rows of samples, the first of them at `at`, whose elements have so many bytes, or rounded ones.
+  static blas_matrix of_rows(const dense_products& part, const void* at, long columns, long bytes = 4) {
     return {false, columns, stride(part, part.capacity * columns),
-            alignment_after(4 * part.capacity * columns, alignment_of(at))};
+            alignment_after(bytes * part.capacity * columns, alignment_of(at))};
   }
   static blas_matrix of_factor(const dense_products& part, const void* at, long rounded, long exact) {
     if (!halves) return of_rows(part, at, exact);
@@ -205,10 +214,11 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
             part.leaves,
             of_weights(o, false),
             of_factor(part, o.x[0], x_row, K),
-            of_rows(part, o.y, N),
+            of_rows(part, o.y, N, sizeof(Y)),
             epilogue,
             0,
-            alignment_of(S.bias ? o.w[1] : o.w[0])};
+            y_is_narrow ? 16 : alignment_of(S.bias ? o.w[1] : o.w[0]),
+            y_is_narrow};
   }
   /// dx = w^T * dz
   static blas_product input_gradient_product(const operands<float>& o, const dense_products& part) {
@@ -219,7 +229,11 @@ struct library_dense_kernel : dense_kernel<S, A, P, In> {
             part.leaves,
             of_weights(o, true),
             of_factor(part, dz_of(o), z_row, N),
-            of_rows(part, o.dx[0], K)};
+            of_rows(part, o.dx[0], K, sizeof(X)),
+            blas_epilogue::none,
+            0,
+            4,
+            x_is_narrow};
   }
   /// dw = dz * x^T
   static blas_product weight_gradient_product(const operands<float>& o, const dense_products& part, blas_epilogue epilogue) {

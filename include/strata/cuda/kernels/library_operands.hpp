@@ -24,6 +24,17 @@ struct round_rows {
   long columns, leading;
   constexpr void operator()(long i) const { to[i / columns * leading + i % columns] = bfloat16::nearest(from[i]); }
 };
+/// A kernel of `rows` rows and, if there is one, a bias as one more row.
+struct round_weights {
+  const float *w, *bias;
+  bfloat16* to;
+  long rows, columns, leading;
+  constexpr long count() const { return (rows + (bias != nullptr)) * columns; }
+  constexpr void operator()(long i) const {
+    const long row = i / columns;
+    to[row * leading + i % columns] = bfloat16::nearest(row < rows ? w[i] : bias[i % columns]);
+  }
+};
 /// Elements as the policy P multiplies them.
 template <class P, class From>
 struct rounded_elements {
@@ -37,15 +48,15 @@ struct store_elements {
   constexpr void operator()(long i) const { to[i] = from[i]; }
 };
 /// What the library has left to do: bias (null: none) and activation. from: what it has computed, perhaps where y is.
-template <class A, class From>
+template <class A, class From, class Y>
 struct finish_outputs {
   const From* from;
-  float* y;
+  Y* y;
   const float* bias;
   long columns;
   constexpr void operator()(long i) const {
     const float x(from[i]);
-    y[i] = activated<A>(bias ? bias[i % columns] + x : x);
+    y[i] = stored_as<Y>(activated<A>(bias ? bias[i % columns] + x : x));
   }
 };
 /// The gradients of leaves without samples.

@@ -202,7 +202,7 @@ struct gradient_before_softmax {
 
 /// A small dense layer, softmax and a crossentropy of labels, forward and backward. One block computes a leaf, some samples at a
 /// time. It adds up in the order of the terms, as the products of dense_loss_kernel do for small layers.
-template <class P, int K, int N, bool Bias, class Metrics>
+template <class P, int K, int N, bool Bias, class X, class Metrics>
 struct dense_softmax_loss {
   using T = typename P::value_type;
   static constexpr int threads = 256, at_once = 32;
@@ -218,7 +218,8 @@ struct dense_softmax_loss {
 
   static constexpr T rounded(T x) { return rounded_operand<P>(x); }
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
-    const auto dx = gradient_place<T>::of_input(o, 0);
+    const auto dx = gradient_place<T, X>::of_input(o, 0);
+    const X* const all_x = input_of<X>(o);
     const long leaf = l.block(), begin = rows.begin(leaf), size = rows.size(leaf);
     typename sums_of_leaves<Metrics>::totals sums = {};
     T gradients[of_thread] = {};
@@ -226,9 +227,9 @@ struct dense_softmax_loss {
       const long first = begin + done;
       const int count = int(size - done < at_once ? size - done : at_once);
       for (int i = l.thread(); i < count * N; i += threads) {
-        const T* const x = o.x[0] + (first + i / N) * K;
+        const X* const x = all_x + (first + i / N) * K;
         T sum{};
-        for (int k = 0; k < K; ++k) sum += rounded(x[k]) * rounded(o.w[0][k * N + i % N]);
+        for (int k = 0; k < K; ++k) sum += rounded(T(x[k])) * rounded(o.w[0][k * N + i % N]);
         memory.values[i] = Bias ? o.w[1][i % N] + sum : sum;
       }
       l.barrier();
@@ -254,7 +255,7 @@ struct dense_softmax_loss {
       for (int u = 0; u < of_thread; ++u)
         if (const int i = l.thread() + u * threads, k = i / N; i < weights)
           for (int r = 0; r < count; ++r)
-            gradients[u] += rounded(k == K ? T(1) : o.x[0][(first + r) * K + k]) * memory.values[r * N + i % N];
+            gradients[u] += rounded(k == K ? T(1) : T(all_x[(first + r) * K + k])) * memory.values[r * N + i % N];
       l.barrier();
     }
     for (int u = 0; u < of_thread; ++u)
@@ -266,9 +267,12 @@ struct dense_softmax_loss {
 };
 
 /// A dense layer, softmax and a crossentropy of labels: the gradient of the logits is computed where it is read.
-template <dense_settings S, class L, class P, shape In>
+template <dense_settings S, class L, class P, shape In, class X = typename P::value_type>
 struct dense_loss_kernel : kernel_defaults {
   using T = typename P::value_type;
+  template <bool NarrowInput, bool>
+  using narrow = dense_loss_kernel<S, L, P, In, element_of_array<T, NarrowInput>>;
+  static constexpr bool rounds_input = rounds_to_bfloat16<P>;
   static constexpr bool reads_output = true;
   static constexpr int K = In[0], N = S.units;
   /// Beyond that, and for larger leaves, more blocks are faster.
@@ -276,14 +280,14 @@ struct dense_loss_kernel : kernel_defaults {
   static constexpr long most_rows = 256;
   template <class Otherwise>
   using tile = std::conditional_t<is_small, product_tile<64, 64>, Otherwise>;
-  using products =
-      tiled_dense<S, K, P, !is_small && dense_on_tensor_cores<P, K, N>, tile<tile_of_outputs<K, N>>, tile<product_tile<32, 32>>>;
+  using products = tiled_dense<S, K, P, X, !is_small && dense_on_tensor_cores<P, K, N>, tile<tile_of_outputs<K, N>>,
+                               tile<product_tile<32, 32>>>;
   static constexpr int scratch_per_sample = std::max(scratch_of_row<T>(N), products::scratch_per_sample);
 
   static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
   template <class Metrics>
   static void forward_with(queue q, const operands<T>& o, const Metrics& metrics) {
-    products::template forward<linear>(q, o);
+    products::template forward<linear, T>(q, o);
     operands<T> logits = o;
     logits.x[0] = o.y;
     compute_loss(q, logits, loss_of_softmax<L, T, N>{logits}, metrics);
@@ -299,7 +303,7 @@ struct dense_loss_kernel : kernel_defaults {
     if constexpr (is_small)
       if (rows.capacity <= most_rows)
         return machine::launch(q, rows.leaves,
-                               dense_softmax_loss<P, K, N, S.bias, Metrics>{o, rows, {o.loss, o.leaves.sums_stride, metrics}});
+                               dense_softmax_loss<P, K, N, S.bias, X, Metrics>{o, rows, {o.loss, o.leaves.sums_stride, metrics}});
     forward_with(q, o, metrics);
     backward(q, o);
   }

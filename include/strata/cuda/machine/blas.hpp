@@ -86,33 +86,33 @@ class library_product {
   /// Memory for products, with numbers in the factors.
   struct trial {
     cuda_device on;
-    cuda_device::buffer<std::byte> a, b, workspace;
-    cuda_device::buffer<float> d, bias;
+    cuda_device::buffer<std::byte> a, b, workspace, d, bias;
 
     trial(const queue& q, const blas_product& p)
         : on(q.device()),
           a(on.allocate<std::byte>(std::size_t(p.size_of_a() * bytes_of(p.factors)))),
           b(on.allocate<std::byte>(std::size_t(p.size_of_b() * bytes_of(p.factors)))),
           workspace(on.allocate<std::byte>(blas_workspace)),
-          d(on.allocate<float>(std::size_t(p.size_of_d()))),
-          bias(on.allocate<float>(std::size_t(p.size_of_bias()))) {
+          d(on.allocate<std::byte>(std::size_t(p.size_of_d() * p.bytes_of_d()))),
+          bias(on.allocate<std::byte>(std::size_t(p.size_of_bias() * p.bytes_of_d()))) {
       const bool halves = p.factors == factor_type::bf16;
       for_each_index(q, p.size_of_a(), detail::fill_with_numbers{a.data(), halves});
       for_each_index(q, p.size_of_b(), detail::fill_with_numbers{b.data(), halves});
     }
     /// Those of product z.
     blas_addresses at(const blas_product& p, long z) const {
-      const long bytes = bytes_of(p.factors);
-      return {a.data() + z * p.a.stride * bytes, b.data() + z * p.b.stride * bytes, d.data() + z * p.d.stride,
-              bias.data() ? bias.data() + z * p.bias_stride : nullptr, workspace.data()};
+      const long bytes = bytes_of(p.factors), stored = p.bytes_of_d();
+      return {a.data() + z * p.a.stride * bytes, b.data() + z * p.b.stride * bytes, d.data() + z * p.d.stride * stored,
+              bias.data() ? bias.data() + z * p.bias_stride * stored : nullptr, workspace.data()};
     }
     /// What product z has stored.
-    std::vector<float> result(const queue& q, const blas_product& p, long z) const {
-      const auto size = std::size_t((p.n - 1) * p.d.leading + p.m), biases = bias.data() ? std::size_t(p.m) : 0;
-      std::vector<float> all(size + biases);
+    std::vector<std::byte> result(const queue& q, const blas_product& p, long z) const {
+      const auto stored = std::size_t(p.bytes_of_d()), size = std::size_t((p.n - 1) * p.d.leading + p.m) * stored,
+                 biases = bias.data() ? std::size_t(p.m) * stored : 0;
+      std::vector<std::byte> all(size + biases);
       const blas_addresses from = at(p, z);
-      on.copy_to_host(q, static_cast<const float*>(from.d), std::span(all).first(size));
-      on.copy_to_host(q, static_cast<const float*>(from.bias), std::span(all).last(biases));
+      on.copy_to_host(q, static_cast<const std::byte*>(from.d), std::span(all).first(size));
+      on.copy_to_host(q, static_cast<const std::byte*>(from.bias), std::span(all).last(biases));
       on.wait(q);
       return all;
     }
@@ -136,7 +136,7 @@ class library_product {
       const auto together = memory.result(q, several, last);
       call_of_one.run(q, each, memory.at(several, last), false);
       const auto alone = memory.result(q, several, last);
-      if (std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)) != 0) continue;
+      if (together != alone) continue;
       const double time = call.milliseconds(q, each, memory.at(several, 0));
       if (!best || time < least) best = each, least = time;
     }

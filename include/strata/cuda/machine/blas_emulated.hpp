@@ -35,6 +35,8 @@ class blas_call {
     const float x = static_cast<const float*>(from)[i];
     return what_.factors == factor_type::tf32 ? nearest_tf32(x) : x;
   }
+  /// Stored: an element of d, and of a bias that is added.
+  template <class Stored>
   void compute(emulated_algorithm how, const blas_addresses& at, bool adds) const {
     const blas_product& p = what_;
     const long block = how == emulated_algorithm::in_blocks ? 32 : how == emulated_algorithm::in_order ? p.k : 8 + p.count;
@@ -54,18 +56,18 @@ class blas_call {
       return sum;
     };
     for (long z = 0; z < p.count; ++z) {
-      float* const bias = at.bias ? at.bias + z * p.bias_stride : nullptr;
+      const auto bias = [&](long i) -> Stored& { return static_cast<Stored*>(at.bias)[z * p.bias_stride + i]; };
       for (long j = 0; j < p.n; ++j)
         for (long i = 0; i < p.m; ++i) {
           float sum = in_blocks([&](long l) { return a(z, i, l) * b(z, l, j); });
-          float& d = at.d[z * p.d.stride + j * p.d.leading + i];
+          Stored& d = static_cast<Stored*>(at.d)[z * p.d.stride + j * p.d.leading + i];
           if (adds) sum += d;
-          if (p.epilogue == blas_epilogue::bias || p.epilogue == blas_epilogue::relu_bias) sum += bias[i];
+          if (p.epilogue == blas_epilogue::bias || p.epilogue == blas_epilogue::relu_bias) sum += bias(i);
           if ((p.epilogue == blas_epilogue::relu || p.epilogue == blas_epilogue::relu_bias) && sum < 0) sum = 0;
-          d = sum;
+          d = stored_as<Stored>(sum);
         }
       if (p.epilogue == blas_epilogue::bias_gradient)
-        for (long i = 0; i < p.m; ++i) bias[i] = in_blocks([&](long l) { return a(z, i, l); });
+        for (long i = 0; i < p.m; ++i) bias(i) = stored_as<Stored>(in_blocks([&](long l) { return a(z, i, l); }));
     }
   }
 
@@ -91,14 +93,15 @@ class blas_call {
     };
     check_memory(at.a, what_.size_of_a() * bytes_of(what_.factors), "a");
     check_memory(at.b, what_.size_of_b() * bytes_of(what_.factors), "b");
-    check_memory(at.d, what_.size_of_d() * 4, "d");
+    check_memory(at.d, what_.size_of_d() * what_.bytes_of_d(), "d");
     check_memory(at.workspace, long(blas_workspace), "the workspace");
-    if (has_bias(what_.epilogue)) check_memory(at.bias, what_.size_of_bias() * 4, "the bias");
+    if (has_bias(what_.epilogue)) check_memory(at.bias, what_.size_of_bias() * what_.bytes_of_d(), "the bias");
     detail::count(q, &work_counts::kernels, "a product of matrices");
     detail::count(q, &work_counts::library_calls, "a product of matrices");
     detail::enqueue(q, [call = *this, how, at, adds] {
       std::memset(at.workspace, 0xcd, blas_workspace);  // a kernel that keeps numbers there finds garbage
-      call.compute(emulated_algorithm(how.numbers[0]), at, adds);
+      const auto algorithm = emulated_algorithm(how.numbers[0]);
+      call.what_.stores_bf16 ? call.compute<bfloat16>(algorithm, at, adds) : call.compute<float>(algorithm, at, adds);
     });
   }
   double milliseconds(const queue& q, const blas_algorithm& how, const blas_addresses& at) const {

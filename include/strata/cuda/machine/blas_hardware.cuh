@@ -82,6 +82,7 @@ class blas_call {
  public:
   blas_call(const queue&, const blas_product& what) : what_(what) {
     const bool halves = what.factors == factor_type::bf16;
+    const cudaDataType_t stored = what.stores_bf16 ? CUDA_R_16BF : CUDA_R_32F;
     cublasLtMatmulDesc_t made = nullptr;
     detail::check(
         cublasLtMatmulDescCreate(
@@ -92,13 +93,13 @@ class blas_call {
     set(CUBLASLT_MATMUL_DESC_TRANSB, what.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[int(what.epilogue)]);
     if (has_bias(what.epilogue)) {
-      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, stored);
       set(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, std::int64_t(what.bias_stride));
     }
     const cudaDataType_t factors = halves ? CUDA_R_16BF : CUDA_R_32F;
     a_ = layout(factors, what.rows_of_a(), what.a.transposed ? what.m : what.k, what.a);
     b_ = layout(factors, what.rows_of_b(), what.b.transposed ? what.k : what.n, what.b);
-    d_ = layout(CUDA_R_32F, what.m, what.n, what.d);
+    d_ = layout(stored, what.m, what.n, what.d);
   }
 
   /// Those that may be able to run it, the most promising first. Sums are not cut into parts that several blocks add up: leaves
@@ -138,7 +139,7 @@ class blas_call {
   void run(const queue& q, const blas_algorithm& how, const blas_addresses& at, bool adds) const {
     const cublasLtMatmulAlgo_t algorithm = of_library(how);
     const float one = 1, beta = adds ? 1.f : 0.f;
-    if (has_bias(what_.epilogue)) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(at.bias));
+    if (has_bias(what_.epilogue)) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     detail::check(cublasLtMatmul(detail::blas_handle(q.device()), operation_.get(), &one, at.a, a_.get(), at.b, b_.get(), &beta,
                                  at.d, d_.get(), at.d, d_.get(), &algorithm, at.workspace, blas_workspace, q.handle()),
                   "a product of matrices");

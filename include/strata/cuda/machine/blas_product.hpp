@@ -32,15 +32,16 @@ struct blas_matrix {
   int alignment = 4;        // of the first element of each, in bytes
 };
 
-/// `count` products d = op(a) * op(b), where op(a) is (m, k), op(b) is (k, n) and d is (m, n), of floats.
+/// `count` products d = op(a) * op(b), where op(a) is (m, k), op(b) is (k, n) and d is (m, n).
 struct blas_product {
   factor_type factors = factor_type::f32;
   long m = 0, n = 0, k = 0;
   int count = 1;
   blas_matrix a, b, d;
   blas_epilogue epilogue = blas_epilogue::none;
-  long bias_stride = 0;  // floats from the bias (m) of one product to that of the next; 0: they share one
+  long bias_stride = 0;  // elements from the bias (m) of one product to that of the next; 0: they share one
   int bias_alignment = 4;
+  bool stores_bf16 = false;  // d, and a bias that is added, are bfloat16; otherwise floats
 
   constexpr long rows_of_a() const { return a.transposed ? k : m; }
   constexpr long rows_of_b() const { return b.transposed ? n : k; }
@@ -48,6 +49,7 @@ struct blas_product {
   constexpr long size_of_a() const { return size(a, rows_of_a(), a.transposed ? m : k); }
   constexpr long size_of_b() const { return size(b, rows_of_b(), b.transposed ? k : n); }
   constexpr long size_of_d() const { return size(d, m, n); }
+  constexpr long bytes_of_d() const { return stores_bf16 ? 2 : 4; }
   constexpr long size_of_bias() const { return has_bias(epilogue) ? (count - 1) * bias_stride + m : 0; }
 
  private:
@@ -62,8 +64,7 @@ inline constexpr std::size_t workspace_alignment = 256;
 /// Where the matrices of a product lie on its device. All products of a queue may share one workspace.
 struct blas_addresses {
   const void *a = nullptr, *b = nullptr;
-  float *d = nullptr, *bias = nullptr;
-  void* workspace = nullptr;
+  void *d = nullptr, *bias = nullptr, *workspace = nullptr;
 };
 
 /// The product but for its count, which must not change how it is computed.
@@ -71,8 +72,9 @@ inline std::string text_of(const blas_product& p) {
   const auto matrix = [](const blas_matrix& x) {
     return strata::detail::text_of({x.transposed ? "transposed " : "", x.leading, " by ", x.stride, " at ", x.alignment});
   };
-  std::string text = strata::detail::text_of({name_of(p.factors), ' ', p.m, 'x', p.n, 'x', p.k, ", a ", matrix(p.a), ", b ",
-                                              matrix(p.b), ", d ", matrix(p.d), ", ", name_of(p.epilogue)});
+  std::string text =
+      strata::detail::text_of({name_of(p.factors), p.stores_bf16 ? " to bf16 " : " ", p.m, 'x', p.n, 'x', p.k, ", a ",
+                               matrix(p.a), ", b ", matrix(p.b), ", d ", matrix(p.d), ", ", name_of(p.epilogue)});
   if (has_bias(p.epilogue)) text += strata::detail::text_of({" by ", p.bias_stride, " at ", p.bias_alignment});
   return text;
 }
@@ -81,6 +83,8 @@ inline std::string text_of(const blas_product& p) {
 inline void check(const blas_product& p) {
   const auto refuse = [&](const char* why) { throw_error({"a product of matrices (", text_of(p), "): ", why}); };
   if (p.m < 1 || p.n < 1 || p.k < 1 || p.count < 1) refuse("its extents and its count are at least 1");
+  if (p.stores_bf16 && p.factors != factor_type::bf16) refuse("only products of bf16 store bf16");
+  if (p.stores_bf16 && p.epilogue == blas_epilogue::bias_gradient) refuse("the gradient of a bias is of floats, and so is d");
   if (p.a.leading < p.rows_of_a()) refuse("columns of a overlap");
   if (p.b.leading < p.rows_of_b()) refuse("columns of b overlap");
   if (p.d.leading < p.m) refuse("columns of d overlap");
@@ -94,8 +98,9 @@ inline void check(const blas_product& p) {
   };
   check_alignment(p.a.alignment, bytes_of(p.factors), p.a.stride, "with this stride not every a is aligned");
   check_alignment(p.b.alignment, bytes_of(p.factors), p.b.stride, "with this stride not every b is aligned");
-  check_alignment(p.d.alignment, 4, p.d.stride, "with this stride not every d is aligned");
-  if (has_bias(p.epilogue)) check_alignment(p.bias_alignment, 4, p.bias_stride, "with this stride not every bias is aligned");
+  check_alignment(p.d.alignment, p.bytes_of_d(), p.d.stride, "with this stride not every d is aligned");
+  if (has_bias(p.epilogue))
+    check_alignment(p.bias_alignment, p.bytes_of_d(), p.bias_stride, "with this stride not every bias is aligned");
 }
 
 /// Throws strata::error for addresses that are not aligned as the description says.

@@ -59,7 +59,7 @@ constexpr int tiles_down(int rows) {
 ///   `columns_are_neighbours`  whether elements of b that lie side by side in memory differ in n, not in k
 ///   and perhaps `keep_a(m, k, element)`, which gets each element of a that a block has once; a itself may be called more often
 /// On tensor cores the number of neighbours is a multiple of 4, and they are read and stored so:
-///   `a_four(z, m, k)`, `b_four(z, k, n)` in place of a and b: four neighbours
+///   `a_four(z, m, k)`, `b_four(z, k, n)` in place of a and b: four neighbours, as four<float> or rounded_four
 ///   and perhaps `has_row_of_ones`: whether the last row of a is all ones, which a_four does not know
 ///   and perhaps `store_four(z, m, n, sums)` of the columns n to n + 3; or `store_four_rows(z, m, n, sums)` of the rows
 ///   m to m + 3, too, where rows() is a multiple of 4

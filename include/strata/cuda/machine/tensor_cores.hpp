@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <strata/cuda/machine/fours.hpp>
+#include <strata/cuda/machine/rounded_four.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
 namespace strata::machine {
@@ -26,18 +27,8 @@ struct tensor_word<precision::tf32> {
 template <>
 struct tensor_word<precision::mixed_bf16> {
   static constexpr int terms = 2;
-  STRATA_DEVICE static std::uint32_t of(const float (&term)[2]) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    std::uint32_t word;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(term[1]), "f"(term[0]));
-    return word;
-#else
-    return bfloat16::nearest(term[0]).bits | std::uint32_t{bfloat16::nearest(term[1]).bits} << 16;
-#endif
-  }
-  static constexpr float term(std::uint32_t word, int which) {
-    return std::bit_cast<float>(which == 0 ? word << 16 : word & 0xffff'0000);
-  }
+  STRATA_DEVICE static std::uint32_t of(const float (&term)[2]) { return rounded_pair(term[0], term[1]); }
+  static constexpr float term(std::uint32_t word, int which) { return number_of_pair(word, which); }
 };
 
 /// Whether products of this policy are those of tensor cores.

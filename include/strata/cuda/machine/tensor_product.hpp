@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/product_blocks.hpp>
+#include <strata/cuda/machine/rounded_four.hpp>
 #include <strata/cuda/machine/tensor_cores.hpp>
+#include <utility>
 
 namespace strata::machine {
 
@@ -27,6 +29,29 @@ template <int Rows, int Columns, int Slices>
 inline constexpr bool is_tensor_tile<tensor_tile<Rows, Columns, Slices>> = true;
 
 namespace detail {
+/// The word of some terms of a row, from `term` on.
+template <class P>
+STRATA_DEVICE std::uint32_t word_of_terms(const four<float>& terms, int term) {
+  float all[tensor_word<P>::terms];
+  for (int k = 0; k < tensor_word<P>::terms; ++k) all[k] = terms.at[term + k];
+  return tensor_word<P>::of(all);
+}
+template <class P>
+STRATA_DEVICE std::uint32_t word_of_terms(const rounded_four& terms, int term) {
+  return terms.words[term / 2];
+}
+/// The word of row `row` of four rows: rows[k] are those of term k.
+template <class P>
+STRATA_DEVICE std::uint32_t word_of_row(const four<float>* rows, int row) {
+  float all[tensor_word<P>::terms];
+  for (int k = 0; k < tensor_word<P>::terms; ++k) all[k] = rows[k].at[row];
+  return tensor_word<P>::of(all);
+}
+template <class P>
+STRATA_DEVICE std::uint32_t word_of_row(const rounded_four* rows, int row) {
+  return pair_of(rows[0], rows[1], row);
+}
+
 /// Which numbers of a tile with `Extent` rows (or columns) each thread fetches, four at once: whole units of words. Either a four
 /// is terms of a row, and eight neighbouring threads have all terms of two rows; or it is rows with the same term. Then four
 /// neighbouring threads have neighbouring rows, and the next four have the next units: that is how they use different banks.
@@ -52,30 +77,29 @@ struct fours_of_tile {
   }
 
   /// Stores what thread t has fetched.
-  STRATA_DEVICE static void keep(factor& to, const four<float> (&fetched)[count], int t) {
+  template <class Four>
+  STRATA_DEVICE static void keep(factor& to, const Four (&fetched)[count], int t) {
     for (int first = 0; first < count && fetches(t); first += at_once) {
       const int k = term(t, first) / factor::terms_of_unit, pair = row(t, first) / 2;
       for (int i = 0; i < factor::units_of_thread; ++i) {
         if constexpr (TermsAreNeighbours)
-          to.unit(k + i, pair) = unit([&](int r, int term) { return fetched[first + r].at[i * factor::terms_of_unit + term]; });
+          to.unit(k + i, pair) =
+              unit([&](int r, int term) { return word_of_terms<P>(fetched[first + r], i * factor::terms_of_unit + term); });
         else
           for (int half = 0; half < 2; ++half)
-            to.unit(k + i, pair + half) =
-                unit([&](int r, int term) { return fetched[first + i * factor::terms_of_unit + term].at[2 * half + r]; });
+            to.unit(k + i, pair + half) = unit([&](int r, int term) {
+              return word_of_row<P>(fetched + first + i * factor::terms_of_unit + term, 2 * half + r);
+            });
       }
     }
   }
 
  private:
-  /// number(row, term): of the two rows and the terms of a unit.
-  STRATA_DEVICE static four<std::uint32_t> unit(const auto& number) {
+  /// word_of(row, term): the word of one of two rows whose first term is that term of the unit.
+  STRATA_DEVICE static four<std::uint32_t> unit(const auto& word_of) {
     four<std::uint32_t> words;
     for (int r = 0; r < 2; ++r)
-      for (int word = 0; word < 2; ++word) {
-        float terms[factor::terms_of_word];
-        for (int k = 0; k < factor::terms_of_word; ++k) terms[k] = number(r, word * factor::terms_of_word + k);
-        words.at[factor::within(r, word)] = tensor_word<P>::of(terms);
-      }
+      for (int word = 0; word < 2; ++word) words.at[factor::within(r, word)] = word_of(r, word * factor::terms_of_word);
     return words;
   }
 };
@@ -114,8 +138,12 @@ struct tensor_code : product_blocks<Product> {
     four<float> sums_of_columns[threads_of_column][columns / 4];
     float sums_of_slice[slices == 1 ? 1 : 32][32 * tile::warps_of_slice];
   };
+  /// four<float>, or rounded_four.
+  using four_of_a = decltype(std::declval<const Product&>().a_four(0L, 0, term_index<depth>{0, 0}));
+  using four_of_b = decltype(std::declval<const Product&>().b_four(0L, term_index<depth>{0, 0}, 0));
   struct fetched {
-    four<float> a[of_a::count], b[of_b::count];
+    four_of_a a[of_a::count];
+    four_of_b b[of_b::count];
   };
 
   static constexpr int multiplied_rows(int all) { return all - has_row_of_ones; }
@@ -177,9 +205,7 @@ struct tensor_code : product_blocks<Product> {
     using word = tensor_word<precision>;
     for (int j = 0; j < of_b::count; j += word::terms)
       for (int i = 0; i < 4; ++i) {
-        float terms[word::terms];
-        for (int k = 0; k < word::terms; ++k) terms[k] = next.b[j + k].at[i];
-        const std::uint32_t rounded = word::of(terms);
+        const std::uint32_t rounded = word_of_row<precision>(next.b + j, i);
         for (int k = 0; k < word::terms; ++k) sums.at[i] += word::term(rounded, k);
       }
   }
