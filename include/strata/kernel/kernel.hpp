@@ -90,10 +90,11 @@ struct operands {
   const void* prepared = nullptr;  // what `prepare` has made; null where the kernel has none, or where it returned null
   T* saved = nullptr;              // written forward, read backward
   T* scratch = nullptr;
-  double* statistics = nullptr;       // of this leaf while collecting (add to them), of the whole batch afterwards
-  double total = 0;                   // samples in the whole global batch
-  leaves_of_call leaves{};            // the host computes one leaf, or a part of it, in a call
-  rank_exchange<T>* ranks = nullptr;  // that divide the layer
+  double* statistics = nullptr;                // of this leaf while collecting (add to them), of the whole batch afterwards
+  const double* statistics_of_leaf = nullptr;  // then those of this leaf
+  double total = 0;                            // samples in the whole global batch
+  leaves_of_call leaves{};                     // the host computes one leaf, or a part of it, in a call
+  rank_exchange<T>* ranks = nullptr;           // that divide the layer
 
   philox random{};                    // of this (seed, step, operation)
   const philox* random_at = nullptr;  // the same in memory of a device, for kernels that are launched again in other steps

@@ -92,6 +92,7 @@ class kernel_calls {
     if (step_.prepared) o.prepared = step_.prepared[g].get();
     o.derived = step_.derived + it.derived;
     o.statistics = step_.statistics + it.statistics;
+    if (sums_.sums) o.statistics_of_leaf = sums_.statistics_at(it.statistics);
     o.total = step_.total;
     o.leaves = step_.leaves;
     o.ranks = step_.ranks;

@@ -18,8 +18,8 @@ using namespace strata::test;
 
 namespace {
 using mlp = sequential<input<6>, dense<8, elu<>>, dropout<0.25_r>, dense<3, softmax>>;
-using normalized =
-    sequential<input<6, 6, 1>, conv2d<4, 3>, batch_norm<>, activation<relu>, max_pool2d<>, flatten, dense<3, softmax>>;
+using normalized = sequential<input<6, 6, 1>, conv2d<4, 3>, batch_norm<>, activation<relu>, max_pool2d<>, flatten, dense<5>,
+                              batch_norm<no_scale>, activation<tanh_activation>, dense<3, softmax>>;
 using branched = sequential<input<4, 4, 2>, residual<conv2d<2, 3, same_padding>, layer_norm<>>, conv2d_transpose<3, 2, stride<2>>,
                             global_average_pool2d, dense<5, gelu>, dense<3>, activation<softmax>>;
 

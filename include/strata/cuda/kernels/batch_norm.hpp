@@ -1,22 +1,25 @@
-// Batch normalization on a GPU. As in every backend, the engine adds up the statistics of all leaves between collect and forward,
-// and between collect_backward and backward.
+// Batch normalization on a GPU, alone or with the activation that follows. As in every backend, the engine adds up the statistics
+// of all leaves between collect and forward, and between collect_backward and backward.
 // needs: boost_context
 #pragma once
 #include <cmath>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/layers/batch_norm.hpp>
+#include <type_traits>
 
 namespace strata {
 
 namespace machine {
 
-/// Stores sums over the pixels of a leaf, channel by channel: of (x, x^2), or of (dy, dy * x).
-template <class T, int C, int Size>
+/// Stores sums over the pixels of a leaf, channel by channel: of (x, x^2), or of (g, g * x), where g is the gradient before the
+/// activation.
+template <class First, class T, int C, int Size>
 struct collect_sums {
   using value = sum_pair<double>;
   static constexpr int threads = 128, neighbours = neighbours_among(C);
   rows_of_leaves rows;
-  const T *first, *second;
+  First first;
+  const T* second;
   double* statistics;
   long stride;
 
@@ -36,7 +39,7 @@ struct collect_sums {
 template <class T>
 struct channel_terms {
   T mean, inverse_deviation;
-  T scale, mean_dy, mean_dy_z;  // backward only
+  T scale, mean_g, mean_gz;  // backward only
 };
 
 template <batch_norm_settings S, class T, int C>
@@ -68,19 +71,34 @@ struct prepare_inference {
     to[c] = {mean[c], T(1 / std::sqrt(double(variance[c]) + S.epsilon.value())), T{}, T{}, T{}};
   }
 };
+/// What backward needs of each channel and, after it, the gradients of gamma and beta, leaf by leaf. These are the sums of g z
+/// and of g, where z is the normalized x: they follow from those that collect_backward has stored.
 template <batch_norm_settings S, class T, int C>
 struct prepare_backward {
   moments_of_batch<S, T, C> of;
   const T* gamma;
   channel_terms<T>* to;
-  constexpr void operator()(long c) const {
-    const double m = of.mean(int(c)), inverse = of.inverse_deviation(int(c));
-    const double sum = of.statistics[2 * C + c], sum_z = (of.statistics[3 * C + c] - m * sum) * inverse;
-    to[c] = {T(m), T(inverse), T((gamma ? double(gamma[c]) : 1) * inverse), T(sum / of.elements), T(sum_z / of.elements)};
+  const double* of_leaves;
+  long stride;  // from leaf to leaf
+  gradient_place<T> dgamma, dbeta;
+
+  static constexpr long count(int leaves) { return C * (1L + leaves); }
+  constexpr void operator()(long i) const {
+    const int c = int(i % C);
+    const long leaf = i / C - 1;
+    const double m = of.mean(c), inverse = of.inverse_deviation(c);
+    const double* const sums = leaf < 0 ? of.statistics : of_leaves + leaf * stride;
+    const double sum = sums[2 * C + c], sum_z = (sums[3 * C + c] - m * sum) * inverse;
+    if (leaf < 0) {
+      to[c] = {T(m), T(inverse), T((gamma ? double(gamma[c]) : 1) * inverse), T(sum / of.elements), T(sum_z / of.elements)};
+    } else {
+      if (dgamma.is_wanted()) dgamma.store(leaf, c, T(sum_z));
+      if (dbeta.is_wanted()) dbeta.store(leaf, c, T(sum));
+    }
   }
 };
 
-template <class T, int C>
+template <class A, class T, int C>
 struct apply_normalization {
   const T *x, *gamma, *beta;
   const channel_terms<T>* of;
@@ -88,51 +106,31 @@ struct apply_normalization {
   constexpr void operator()(long i) const {
     const int c = int(i % C);
     const T z = (x[i] - of[c].mean) * of[c].inverse_deviation;
-    y[i] = (gamma ? z * gamma[c] : z) + (beta ? beta[c] : T{});
+    y[i] = activated<A>((gamma ? z * gamma[c] : z) + (beta ? beta[c] : T{}));
   }
 };
 
-template <class T, int C>
+template <class A, class T, int C>
 struct normalization_gradient {
-  const T *x, *dy;
+  const T* x;
+  gradient_before<A, T> g;
   const channel_terms<T>* of;
   gradient_place<T> dx;
   constexpr void operator()(long i) const {
     const channel_terms<T>& t = of[i % C];
     const T z = (x[i] - t.mean) * t.inverse_deviation;
-    dx.store(i, t.scale * (dy[i] - t.mean_dy - z * t.mean_dy_z));
+    dx.store(i, t.scale * (g[i] - t.mean_g - z * t.mean_gz));
   }
 };
-template <class T, int C>
+template <class A, class T, int C>
 struct frozen_gradient {
-  const T *gamma, *dy;
+  const T* gamma;
+  gradient_before<A, T> g;
   const channel_terms<T>* of;
   gradient_place<T> dx;
   constexpr void operator()(long i) const {
     const int c = int(i % C);
-    dx.store(i, dy[i] * (gamma ? gamma[c] : T(1)) * of[c].inverse_deviation);
-  }
-};
-
-/// The gradients of gamma and beta.
-template <class T, int C, int Size>
-struct scale_and_shift_gradients {
-  using value = sum_pair<T>;
-  static constexpr int threads = 128, neighbours = neighbours_among(C);
-  rows_of_leaves rows;
-  const T *x, *dy;
-  const channel_terms<T>* of;
-  gradient_place<T> dgamma, dbeta;
-
-  constexpr long terms(long sum) const { return rows.size(sum / C) * (Size / C); }
-  constexpr value term(long sum, long i) const {
-    const long at = rows.begin(sum / C) * Size + i * C + sum % C;
-    const channel_terms<T>& t = of[sum % C];
-    return {dy[at] * ((x[at] - t.mean) * t.inverse_deviation), dy[at]};
-  }
-  constexpr void store(long sum, value v) const {
-    if (dgamma.is_wanted()) dgamma.store(sum / C, sum % C, v.first);
-    if (dbeta.is_wanted()) dbeta.store(sum / C, sum % C, v.second);
+    dx.store(i, g[i] * (gamma ? gamma[c] : T(1)) * of[c].inverse_deviation);
   }
 };
 
@@ -147,10 +145,11 @@ struct move_statistics {
   }
 };
 
-/// What training and frozen layers share.
-template <batch_norm_settings S, class P, shape In>
-struct batch_norm_kernel : kernel_defaults {
+/// What training and frozen layers share. A: the activation that follows, or linear.
+template <batch_norm_settings S, class A, class P, shape In>
+struct batch_norm_in_any_use : kernel_defaults {
   using T = typename P::value_type;
+  static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int C = In.last(), size = In.size();
   static constexpr int gamma = 0, beta = S.scale, moving_mean = S.scale + S.center, moving_variance = moving_mean + 1;
   static constexpr int scratch = int(sizeof(channel_terms<T>) / sizeof(T)) * C;
@@ -159,7 +158,7 @@ struct batch_norm_kernel : kernel_defaults {
   static const T* gamma_of(const operands<T>& o) { return S.scale ? o.w[gamma] : nullptr; }
   static void apply(const queue& q, const operands<T>& o) {
     for_each_index(q, long{o.count} * size,
-                   apply_normalization<T, C>{o.x[0], gamma_of(o), S.center ? o.w[beta] : nullptr, terms(o), o.y});
+                   apply_normalization<A, T, C>{o.x[0], gamma_of(o), S.center ? o.w[beta] : nullptr, terms(o), o.y});
   }
   static void prepare_to_infer(const queue& q, const operands<T>& o) {
     for_each_index(q, C, prepare_inference<S, T>{o.w[moving_mean], o.w[moving_variance], terms(o)});
@@ -170,65 +169,73 @@ struct batch_norm_kernel : kernel_defaults {
   }
 };
 
-}  // namespace machine
-
 /// x, y, dy, dx: (count, ..., C); gamma, beta, moving mean and moving variance: (C).
-template <batch_norm_settings S, class P, shape In>
-struct kernel<cuda, batch_normalization<S>, P, In> : machine::batch_norm_kernel<S, P, In> {
-  using base = machine::batch_norm_kernel<S, P, In>;
+template <batch_norm_settings S, class A, class P, shape In>
+struct batch_norm_kernel : batch_norm_in_any_use<S, A, P, In> {
+  using base = batch_norm_in_any_use<S, A, P, In>;
   using T = typename P::value_type;
   using base::C, base::size;
   static constexpr int statistics = 2 * C;
 
-  static void collect(machine::queue q, const operands<T>& o) { add_sums(q, o, o.x[0], o.x[0], 0); }
-  /// Sums dy * x, not dy * z: the mean of the batch is not known here.
-  static void collect_backward(machine::queue q, const operands<T>& o) { add_sums(q, o, o.dy, o.x[0], 2 * C); }
-  static void forward(machine::queue q, const operands<T>& o) {
-    machine::for_each_index(q, C, machine::prepare_forward<S, T, C>{moments(o), base::terms(o)});
+  static void collect(queue q, const operands<T>& o) { add_sums(q, o, o.x[0], 0); }
+  /// Sums g * x, not g * z: the mean of the batch is not known here.
+  static void collect_backward(queue q, const operands<T>& o) { add_sums(q, o, gradient_before<A, T>::of(o), 2 * C); }
+  static void forward(queue q, const operands<T>& o) {
+    for_each_index(q, C, prepare_forward<S, T, C>{moments(o), base::terms(o)});
     base::apply(q, o);
   }
   /// Called once per step, with the statistics of the whole batch.
-  static void update_state(machine::queue q, const operands<T>& o, T* const* w) {
-    machine::for_each_index(q, C, machine::move_statistics<S, T, C>{moments(o), w[base::moving_mean], w[base::moving_variance]});
+  static void update_state(queue q, const operands<T>& o, T* const* w) {
+    for_each_index(q, C, move_statistics<S, T, C>{moments(o), w[base::moving_mean], w[base::moving_variance]});
   }
-  static void backward(machine::queue q, const operands<T>& o) {
-    using place = machine::gradient_place<T>;
+  static void backward(queue q, const operands<T>& o) {
+    using place = gradient_place<T>;
+    using prepares = prepare_backward<S, T, C>;
     const place none{nullptr, false, 0}, dgamma = S.scale ? place::of_weight(o, base::gamma) : none,
                                          dbeta = S.center ? place::of_weight(o, base::beta) : none, dx = place::of_input(o, 0);
-    const auto rows = machine::rows_of_leaves::of(o);
-    machine::for_each_index(q, C, machine::prepare_backward<S, T, C>{moments(o), base::gamma_of(o), base::terms(o)});
-    if (dgamma.is_wanted() || dbeta.is_wanted())
-      machine::for_each_sum(q, long{rows.leaves} * C,
-                            machine::scale_and_shift_gradients<T, C, size>{rows, o.x[0], o.dy, base::terms(o), dgamma, dbeta});
+    for_each_index(
+        q, prepares::count(rows_of_leaves::of(o).leaves),
+        prepares{moments(o), base::gamma_of(o), base::terms(o), o.statistics_of_leaf, o.leaves.sums_stride, dgamma, dbeta});
     if (dx.is_wanted())
-      machine::for_each_index(q, long{o.count} * size, machine::normalization_gradient<T, C>{o.x[0], o.dy, base::terms(o), dx});
+      for_each_index(q, long{o.count} * size,
+                     normalization_gradient<A, T, C>{o.x[0], gradient_before<A, T>::of(o), base::terms(o), dx});
   }
 
  private:
-  static machine::moments_of_batch<S, T, C> moments(const operands<T>& o) { return {o.statistics, o.total * (size / C)}; }
-  static void add_sums(const machine::queue& q, const operands<T>& o, const T* first, const T* second, int at) {
-    const auto rows = machine::rows_of_leaves::of(o);
-    machine::for_each_sum(q, long{rows.leaves} * C,
-                          machine::collect_sums<T, C, size>{rows, first, second, o.statistics + at, o.leaves.sums_stride});
+  static moments_of_batch<S, T, C> moments(const operands<T>& o) { return {o.statistics, o.total * (size / C)}; }
+  template <class First>
+  static void add_sums(const queue& q, const operands<T>& o, const First& first, int at) {
+    const auto rows = rows_of_leaves::of(o);
+    for_each_sum(q, long{rows.leaves} * C,
+                 collect_sums<First, T, C, size>{rows, first, o.x[0], o.statistics + at, o.leaves.sums_stride});
   }
 };
 
-/// The same of a frozen layer.
-template <batch_norm_settings S, class P, shape In>
-  requires(S.frozen)
-struct kernel<cuda, batch_normalization<S>, P, In> : machine::batch_norm_kernel<S, P, In> {
-  using base = machine::batch_norm_kernel<S, P, In>;
+template <batch_norm_settings S, class A, class P, shape In>
+struct frozen_batch_norm_kernel : batch_norm_in_any_use<S, A, P, In> {
+  using base = batch_norm_in_any_use<S, A, P, In>;
   using T = typename P::value_type;
   static constexpr bool reads_input = false;
 
-  static void forward(machine::queue q, const operands<T>& o) { base::infer(q, o); }
-  static void backward(machine::queue q, const operands<T>& o) {
-    const auto dx = machine::gradient_place<T>::of_input(o, 0);
+  static void forward(queue q, const operands<T>& o) { base::infer(q, o); }
+  static void backward(queue q, const operands<T>& o) {
+    const auto dx = gradient_place<T>::of_input(o, 0);
     if (!dx.is_wanted()) return;
     base::prepare_to_infer(q, o);
-    machine::for_each_index(q, long{o.count} * base::size,
-                            machine::frozen_gradient<T, base::C>{base::gamma_of(o), o.dy, base::terms(o), dx});
+    for_each_index(q, long{o.count} * base::size,
+                   frozen_gradient<A, T, base::C>{base::gamma_of(o), gradient_before<A, T>::of(o), base::terms(o), dx});
   }
 };
+
+template <batch_norm_settings S, class A, class P, shape In>
+using any_batch_norm_kernel = std::conditional_t<S.frozen, frozen_batch_norm_kernel<S, A, P, In>, batch_norm_kernel<S, A, P, In>>;
+
+}  // namespace machine
+
+template <batch_norm_settings S, class P, shape In>
+struct kernel<cuda, batch_normalization<S>, P, In> : machine::any_batch_norm_kernel<S, linear, P, In> {};
+template <batch_norm_settings S, class A, class P, shape In>
+  requires machine::follows_in_a_kernel<A>
+struct kernel<cuda, fused<batch_normalization<S>, A>, P, In> : machine::any_batch_norm_kernel<S, A, P, In> {};
 
 }  // namespace strata
