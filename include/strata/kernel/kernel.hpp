@@ -29,13 +29,21 @@ struct fused {};
 ///                                         the first of them and never within a step. trains: backward follows. Optional, for
 ///                                         devices with a queue
 ///   `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`  of whole-batch operations
-///   `narrow<NarrowInput, NarrowOutput>`   the same kernel for narrow arrays, where rounds_input or rounds_output is true
-///   and the constants of kernel_defaults
+///   `with_narrow<Input, Output>`          the same kernel, for a narrow input or output, where kernel_defaults says that it
+///   exists and the constants of kernel_defaults
 /// Where the queue of the backend's device is not empty, each function takes it as its first argument. Losses and `collect` add
 /// to the sums of a leaf; where a call has all samples of its leaves, they may store them. The type depends on operation and
 /// input shapes only, so that equal layers share code.
 template <class Backend, class Operation, class Precision, shape... In>
 struct kernel;
+
+/// What a kernel does at one of its ends, where a precision rounds numbers, for example to bfloat16. The plan makes an array
+/// narrow, and its gradient, too, where both ends can have it so and nothing is lost: one of them rounds the values, and one of
+/// them the gradients. Two numbers of a narrow array take up the memory of one.
+struct narrow_end {
+  bool is_possible = false;
+  bool rounds_values = false, rounds_gradients = false;  // before it stores them, or as soon as it has read them
+};
 
 /// Defaults of a kernel's constants.
 struct kernel_defaults {
@@ -51,10 +59,8 @@ struct kernel_defaults {
   static constexpr int part_of_output = 0;
   /// Whether backward reads the input or the output. The plan keeps the memory of these until then.
   static constexpr bool reads_input = true, reads_output = false;
-  /// Whether all that the kernel reads of its only input, or of its output and the gradient of that, is rounded before anything
-  /// else, for example to bfloat16. Where that holds for both ends, the plan stores the array as rounded: it is narrow, and so is
-  /// its gradient. Two numbers of a narrow array take up one element.
-  static constexpr bool rounds_input = false, rounds_output = false;
+  /// Of the only input, and of the output.
+  static constexpr narrow_end input_end{}, output_end{};
   /// Elements of `saved` that are a rounded copy of the input, which a narrow input needs no more.
   static constexpr int copy_of_input = 0;
   /// For a chain with a whole-batch operation inside, which can be fused in inference only: the kernel has only `infer`.

@@ -18,7 +18,7 @@ struct observed_call {
   bool collects = false;  // it adds up statistics for a whole-batch operation, whose output and gradients come later
 };
 
-/// Reads the numbers of a call where they are. is_narrow: see kernel_defaults::rounds_input.
+/// Reads the numbers of a call where they are. is_narrow: see narrow_end.
 class number_reader {
  public:
   /// The index of the first number that is not finite; size, if all are.

@@ -84,7 +84,7 @@ template <class K>
 constexpr kernel_match match_of(int count) {
   return {count,
           {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true,
-           K::part_of_output, K::rounds_input, K::rounds_output, K::copy_of_input}};
+           K::part_of_output, K::input_end, K::output_end, K::copy_of_input}};
 }
 
 template <class Program, class Backend, int First, int Count>
@@ -186,7 +186,7 @@ inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, detai
 namespace detail {
 template <class Kernel, bool NarrowInput, bool NarrowOutput>
 struct kernel_of_narrow {
-  using type = typename Kernel::template narrow<NarrowInput, NarrowOutput>;
+  using type = typename Kernel::template with_narrow<NarrowInput, NarrowOutput>;
 };
 template <class Kernel>
 struct kernel_of_narrow<Kernel, false, false> {

@@ -22,7 +22,7 @@ struct kernel_info {
   int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
   bool reads_input = true, reads_output = false, exists = false;
   int part_of_output = 0;
-  bool rounds_input = false, rounds_output = false;
+  narrow_end input_end, output_end;
   int copy_of_input = 0;
 };
 
@@ -51,7 +51,7 @@ struct kernel_group {
   bool trains = false;             // it or a group before it has parameters: it takes part in backward
   bool wants_dx[max_inputs] = {};  // the group of that input trains
   bool adds_dx[max_inputs] = {};   // another group has stored the gradient of that input before: add
-  /// Whether its only input, or its output, is narrow: see kernel_defaults::rounds_input.
+  /// Whether its only input, or its output, is narrow: see narrow_end.
   bool has_narrow_input = false, has_narrow_output = false;
   kernel_info kernel;
 
@@ -209,7 +209,7 @@ constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
   }
 }
 
-/// An output is narrow if the kernel that stores it and the only one that reads it round its numbers.
+/// An output that one kernel reads is narrow where both ends say so (narrow_end).
 template <int N>
 constexpr void find_narrow_outputs(plan<N>& p) {
   int readers[N] = {};
@@ -218,9 +218,11 @@ constexpr void find_narrow_outputs(plan<N>& p) {
       if (const int from = p.groups[g].input[k]; from >= 0) ++readers[from];
   for (int g = 0; g < p.group_count; ++g) {
     kernel_group& to = p.groups[g];
-    if (!to.kernel.rounds_input || to.input[0] < 0) continue;
+    if (to.arity != 1 || to.input[0] < 0 || readers[to.input[0]] > 1) continue;
     kernel_group& from = p.groups[to.input[0]];
-    if (!from.kernel.rounds_output || readers[to.input[0]] > 1 || from.size % 2 != 0) continue;
+    const narrow_end &stored = from.kernel.output_end, &read = to.kernel.input_end;
+    if (!stored.is_possible || !read.is_possible || from.size % 2 != 0) continue;
+    if (!(stored.rounds_values || read.rounds_values) || !(stored.rounds_gradients || read.rounds_gradients)) continue;
     to.has_narrow_input = from.has_narrow_output = true;
     to.kernel.saved -= to.kernel.copy_of_input;
   }

@@ -13,20 +13,20 @@ namespace machine {
 
 /// Stores sums over the pixels of a leaf, channel by channel: of (x, x^2), or of (g, g * x), where g is the gradient before the
 /// activation.
-template <class First, class T, int C, int Size>
+template <class First, class X, int C, int Size>
 struct collect_sums {
   using value = sum_pair<double>;
   static constexpr int threads = 128, neighbours = neighbours_among(C);
   rows_of_leaves rows;
   First first;
-  const T* second;
+  const X* second;
   double* statistics;
   long stride;
 
   constexpr long terms(long sum) const { return rows.size(sum / C) * (Size / C); }
   constexpr value term(long sum, long i) const {
     const long at = rows.begin(sum / C) * Size + i * C + sum % C;
-    const double v = first[at];
+    const auto v = double(first[at]);
     return {v, v * double(second[at])};
   }
   constexpr void store(long sum, value v) const {
@@ -98,36 +98,37 @@ struct prepare_backward {
   }
 };
 
-template <class A, class T, int C>
+template <class A, class T, class X, class Y, int C>
 struct apply_normalization {
-  const T *x, *gamma, *beta;
+  const X* x;
+  const T *gamma, *beta;
   const channel_terms<T>* of;
-  T* y;
+  Y* y;
   constexpr void operator()(long i) const {
     const int c = int(i % C);
     const T z = (x[i] - of[c].mean) * of[c].inverse_deviation;
-    y[i] = activated<A>((gamma ? z * gamma[c] : z) + (beta ? beta[c] : T{}));
+    y[i] = stored_as<Y>(activated<A>((gamma ? z * gamma[c] : z) + (beta ? beta[c] : T{})));
   }
 };
 
-template <class A, class T, int C>
+template <class A, class T, class X, class Y, int C>
 struct normalization_gradient {
-  const T* x;
-  gradient_before<A, T> g;
+  const X* x;
+  gradient_before<A, T, Y> g;
   const channel_terms<T>* of;
-  gradient_place<T> dx;
+  gradient_place<T, X> dx;
   constexpr void operator()(long i) const {
     const channel_terms<T>& t = of[i % C];
     const T z = (x[i] - t.mean) * t.inverse_deviation;
     dx.store(i, t.scale * (g[i] - t.mean_g - z * t.mean_gz));
   }
 };
-template <class A, class T, int C>
+template <class A, class T, class X, class Y, int C>
 struct frozen_gradient {
   const T* gamma;
-  gradient_before<A, T> g;
+  gradient_before<A, T, Y> g;
   const channel_terms<T>* of;
-  gradient_place<T> dx;
+  gradient_place<T, X> dx;
   constexpr void operator()(long i) const {
     const int c = int(i % C);
     dx.store(i, g[i] * (gamma ? gamma[c] : T(1)) * of[c].inverse_deviation);
@@ -145,10 +146,14 @@ struct move_statistics {
   }
 };
 
-/// What training and frozen layers share. A: the activation that follows, or linear.
-template <batch_norm_settings S, class A, class P, shape In>
+/// What training and frozen layers share. A: the activation that follows, or linear. X, Y: an element of x, and of y. It computes
+/// with its numbers, so that it has narrow arrays only where another kernel rounds.
+template <batch_norm_settings S, class A, class P, shape In, class X, class Y>
 struct batch_norm_in_any_use : kernel_defaults {
   using T = typename P::value_type;
+  using gradient = gradient_before<A, T, Y>;
+  static constexpr narrow_end input_end{rounds_to_bfloat16<P>, false, false},
+      output_end{rounds_to_bfloat16<P> && commutes_with_rounding<A>, false, false};
   static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int C = In.last(), size = In.size();
   static constexpr int gamma = 0, beta = S.scale, moving_mean = S.scale + S.center, moving_variance = moving_mean + 1;
@@ -158,7 +163,8 @@ struct batch_norm_in_any_use : kernel_defaults {
   static const T* gamma_of(const operands<T>& o) { return S.scale ? o.w[gamma] : nullptr; }
   static void apply(const queue& q, const operands<T>& o) {
     for_each_index(q, long{o.count} * size,
-                   apply_normalization<A, T, C>{o.x[0], gamma_of(o), S.center ? o.w[beta] : nullptr, terms(o), o.y});
+                   apply_normalization<A, T, X, Y, C>{input_of<X>(o), gamma_of(o), S.center ? o.w[beta] : nullptr, terms(o),
+                                                      output_of<Y>(o)});
   }
   static void prepare_to_infer(const queue& q, const operands<T>& o) {
     for_each_index(q, C, prepare_inference<S, T>{o.w[moving_mean], o.w[moving_variance], terms(o)});
@@ -170,16 +176,19 @@ struct batch_norm_in_any_use : kernel_defaults {
 };
 
 /// x, y, dy, dx: (count, ..., C); gamma, beta, moving mean and moving variance: (C).
-template <batch_norm_settings S, class A, class P, shape In>
-struct batch_norm_kernel : batch_norm_in_any_use<S, A, P, In> {
-  using base = batch_norm_in_any_use<S, A, P, In>;
+template <batch_norm_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
+struct batch_norm_kernel : batch_norm_in_any_use<S, A, P, In, X, Y> {
+  using base = batch_norm_in_any_use<S, A, P, In, X, Y>;
   using T = typename P::value_type;
+  template <bool NarrowInput, bool NarrowOutput>
+  using with_narrow = batch_norm_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
   using base::C, base::size;
+  using typename base::gradient;
   static constexpr int statistics = 2 * C;
 
-  static void collect(queue q, const operands<T>& o) { add_sums(q, o, o.x[0], 0); }
+  static void collect(queue q, const operands<T>& o) { add_sums(q, o, input_of<X>(o), 0); }
   /// Sums g * x, not g * z: the mean of the batch is not known here.
-  static void collect_backward(queue q, const operands<T>& o) { add_sums(q, o, gradient_before<A, T>::of(o), 2 * C); }
+  static void collect_backward(queue q, const operands<T>& o) { add_sums(q, o, gradient::of(o), 2 * C); }
   static void forward(queue q, const operands<T>& o) {
     for_each_index(q, C, prepare_forward<S, T, C>{moments(o), base::terms(o)});
     base::apply(q, o);
@@ -192,13 +201,14 @@ struct batch_norm_kernel : batch_norm_in_any_use<S, A, P, In> {
     using place = gradient_place<T>;
     using prepares = prepare_backward<S, T, C>;
     const place none{nullptr, false, 0}, dgamma = S.scale ? place::of_weight(o, base::gamma) : none,
-                                         dbeta = S.center ? place::of_weight(o, base::beta) : none, dx = place::of_input(o, 0);
+                                         dbeta = S.center ? place::of_weight(o, base::beta) : none;
+    const auto dx = gradient_place<T, X>::of_input(o, 0);
     for_each_index(
         q, prepares::count(rows_of_leaves::of(o).leaves),
         prepares{moments(o), base::gamma_of(o), base::terms(o), o.statistics_of_leaf, o.leaves.sums_stride, dgamma, dbeta});
     if (dx.is_wanted())
       for_each_index(q, long{o.count} * size,
-                     normalization_gradient<A, T, C>{o.x[0], gradient_before<A, T>::of(o), base::terms(o), dx});
+                     normalization_gradient<A, T, X, Y, C>{input_of<X>(o), gradient::of(o), base::terms(o), dx});
   }
 
  private:
@@ -207,23 +217,25 @@ struct batch_norm_kernel : batch_norm_in_any_use<S, A, P, In> {
   static void add_sums(const queue& q, const operands<T>& o, const First& first, int at) {
     const auto rows = rows_of_leaves::of(o);
     for_each_sum(q, long{rows.leaves} * C,
-                 collect_sums<First, T, C, size>{rows, first, o.x[0], o.statistics + at, o.leaves.sums_stride});
+                 collect_sums<First, X, C, size>{rows, first, input_of<X>(o), o.statistics + at, o.leaves.sums_stride});
   }
 };
 
-template <batch_norm_settings S, class A, class P, shape In>
-struct frozen_batch_norm_kernel : batch_norm_in_any_use<S, A, P, In> {
-  using base = batch_norm_in_any_use<S, A, P, In>;
+template <batch_norm_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
+struct frozen_batch_norm_kernel : batch_norm_in_any_use<S, A, P, In, X, Y> {
+  using base = batch_norm_in_any_use<S, A, P, In, X, Y>;
   using T = typename P::value_type;
+  template <bool NarrowInput, bool NarrowOutput>
+  using with_narrow = frozen_batch_norm_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
   static constexpr bool reads_input = false;
 
   static void forward(queue q, const operands<T>& o) { base::infer(q, o); }
   static void backward(queue q, const operands<T>& o) {
-    const auto dx = gradient_place<T>::of_input(o, 0);
+    const auto dx = gradient_place<T, X>::of_input(o, 0);
     if (!dx.is_wanted()) return;
     base::prepare_to_infer(q, o);
     for_each_index(q, long{o.count} * base::size,
-                   frozen_gradient<A, T, base::C>{base::gamma_of(o), gradient_before<A, T>::of(o), base::terms(o), dx});
+                   frozen_gradient<A, T, X, Y, base::C>{base::gamma_of(o), base::gradient::of(o), base::terms(o), dx});
   }
 };
 

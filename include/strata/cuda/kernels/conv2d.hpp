@@ -364,18 +364,15 @@ void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   }
 }
 
-/// Whether kernels of images round what they read of their input, or of their output.
-template <class P, int Groups = 1>
-inline constexpr bool rounds_images = rounds_to_bfloat16<P> && Groups == 1;
-
 /// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F). A: an activation, or linear. X, Y: an
 /// element of x, and of y.
 template <conv_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
 struct convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
-  using narrow = convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr bool rounds_input = rounds_images<P, S.groups>, rounds_output = rounds_input && commutes_with_rounding<A>;
+  using with_narrow = convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
+  static constexpr narrow_end input_end = S.groups == 1 ? reads_operands<P> : narrow_end{},
+                              output_end = S.groups == 1 ? stores_activations<P, A> : narrow_end{};
   using at = sliding<convolution<S>::vertical(In), convolution<S>::horizontal(In), In[2], S.filters, S.groups>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
   using dz_type = gradient_before<A, T, Y>;
@@ -520,8 +517,8 @@ template <conv_settings S, class A, class P, shape In, class X = typename P::val
 struct pooled_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
-  using narrow = pooled_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr bool rounds_input = rounds_images<P>, rounds_output = rounds_input && commutes_with_rounding<A>;
+  using with_narrow = pooled_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
+  static constexpr narrow_end input_end = reads_operands<P>, output_end = stores_activations<P, A>;
   using at = typename convolution_kernel<S, A, P, In>::at;
   using windows = pooled_windows<at>;
   using dz_type = gradient_before_pooling<at, A, T, Y>;
@@ -557,8 +554,10 @@ template <transposed_conv_settings S, class A, class P, shape In, class X = type
 struct transposed_convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
-  using narrow = transposed_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr bool rounds_input = rounds_images<P>, rounds_output = rounds_input && commutes_with_rounding<A> && !S.bias;
+  using with_narrow =
+      transposed_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
+  /// The gradient of the bias is no product: it does not round.
+  static constexpr narrow_end input_end = reads_operands<P>, output_end = S.bias ? narrow_end{} : stores_activations<P, A>;
   using dz_type = gradient_before<A, T, Y>;
   static constexpr shape Out = S.output(In);
   using backwards = convolution<S.backwards(In)>;

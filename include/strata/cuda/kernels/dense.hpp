@@ -180,8 +180,8 @@ template <dense_settings S, class A, class P, shape In, class X = typename P::va
 struct dense_kernel : kernel_defaults {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
-  using narrow = dense_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr bool rounds_input = rounds_to_bfloat16<P>, rounds_output = rounds_input && commutes_with_rounding<A>;
+  using with_narrow = dense_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
+  static constexpr narrow_end input_end = reads_operands<P>, output_end = stores_activations<P, A>;
   static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int K = In[0], N = S.units;
   using products = tiled_dense<S, K, P, X, dense_on_tensor_cores<P, K, N>, tile_of_outputs<K, N>, product_tile<32, 32>>;

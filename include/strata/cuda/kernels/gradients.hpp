@@ -26,7 +26,7 @@ struct rows_of_leaves {
   constexpr long size(long leaf) const { return std::min((leaf + 1) * capacity, count) - begin(leaf); }
 };
 
-/// The element of an array of a call, which may be narrow (kernel_defaults::rounds_input).
+/// The element of an array of a call, which may be narrow (narrow_end).
 template <class T, bool IsNarrow>
 using element_of_array = std::conditional_t<IsNarrow, bfloat16, T>;
 
@@ -93,6 +93,12 @@ constexpr T activated(T x) {
 /// Activations of which a kernel may round the result and its gradient first: the slope is 0 or 1, and rounding commutes with it.
 template <class A>
 inline constexpr bool commutes_with_rounding = std::is_same_v<A, linear> || std::is_same_v<A, relu>;
+/// The ends of a kernel of products with the precision P: it reads operands. Input gradients are sums.
+template <class P>
+inline constexpr narrow_end reads_operands{rounds_to_bfloat16<P>, rounds_to_bfloat16<P>, false};
+/// A: the activation that follows the product.
+template <class P, class A>
+inline constexpr narrow_end stores_activations{rounds_to_bfloat16<P> && commutes_with_rounding<A>, false, rounds_to_bfloat16<P>};
 /// A(sum + bias) of the units unit to unit + 3. bias: null where there is none.
 template <class A, class T>
 STRATA_DEVICE four<T> activated_four(const four<T>& sums, const T* bias, long unit) {

@@ -77,7 +77,7 @@ template <conv_settings S, class A, class P, shape In, class X = float, class Y 
 struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
   using ours = convolution_kernel<S, A, P, In, X, Y>;
   template <bool NarrowInput, bool NarrowOutput>
-  using narrow =
+  using with_narrow =
       library_convolution_kernel<S, A, P, In, element_of_array<float, NarrowInput>, element_of_array<float, NarrowOutput>>;
   static constexpr bool x_is_narrow = !std::is_same_v<X, float>, y_is_narrow = !std::is_same_v<Y, float>;
   static constexpr bool halves = factors_of<P> == factor_type::bf16, is_linear = std::is_same_v<A, linear>,
@@ -85,6 +85,9 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
   static constexpr window_axis down = convolution<S>::vertical(In), across = convolution<S>::horizontal(In);
   static constexpr int channels = In[2], filters = S.filters, taps = S.kernel_height * S.kernel_width, rows = taps * channels;
   static constexpr int in_size = In.size(), out_size = down.out() * across.out() * filters, kernel_size = rows * filters;
+  /// The library stores what it has computed as bfloat16.
+  static constexpr narrow_end input_end{halves, halves, halves},
+      output_end{halves && commutes_with_rounding<A>, halves&& is_linear && !S.bias, halves};
   static_assert(channels % 8 == 0 && filters % 8 == 0, "arrays of the library begin at multiples of 16 bytes");
 
   static constexpr int padded(int size) { return (size + 15) / 16 * 16; }

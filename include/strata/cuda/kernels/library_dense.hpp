@@ -49,11 +49,13 @@ template <dense_settings S, class A, class P, shape In, class X = float, class Y
 struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
   using ours = dense_kernel<S, A, P, In, X, Y>;
   template <bool NarrowInput, bool NarrowOutput>
-  using narrow = library_dense_kernel<S, A, P, In, element_of_array<float, NarrowInput>, element_of_array<float, NarrowOutput>>;
+  using with_narrow =
+      library_dense_kernel<S, A, P, In, element_of_array<float, NarrowInput>, element_of_array<float, NarrowOutput>>;
   static constexpr int K = In[0], N = S.units;
   static constexpr bool halves = factors_of<P> == factor_type::bf16, is_linear = std::is_same_v<A, linear>;
   static constexpr bool x_is_narrow = !std::is_same_v<X, float>, y_is_narrow = !std::is_same_v<Y, float>;
-  static constexpr bool rounds_input = ours::rounds_input && K % 8 == 0, rounds_output = ours::rounds_output && N % 8 == 0;
+  static constexpr narrow_end input_end = K % 8 == 0 ? ours::input_end : narrow_end{},
+                              output_end = N % 8 == 0 ? ours::output_end : narrow_end{};
   /// Elements from row to row of rounded matrices, and their rows in floats. Rows begin at multiples of 16 bytes.
   static constexpr int x_row = (K + 7) / 8 * 8, z_row = (N + 7) / 8 * 8;
   static constexpr int weights = halves ? ((K + S.bias) * (z_row / 2) + 15) / 16 * 16 : 0;

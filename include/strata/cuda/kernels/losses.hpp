@@ -271,8 +271,8 @@ template <dense_settings S, class L, class P, shape In, class X = typename P::va
 struct dense_loss_kernel : kernel_defaults {
   using T = typename P::value_type;
   template <bool NarrowInput, bool>
-  using narrow = dense_loss_kernel<S, L, P, In, element_of_array<T, NarrowInput>>;
-  static constexpr bool rounds_input = rounds_to_bfloat16<P>;
+  using with_narrow = dense_loss_kernel<S, L, P, In, element_of_array<T, NarrowInput>>;
+  static constexpr narrow_end input_end = reads_operands<P>;
   static constexpr bool reads_output = true;
   static constexpr int K = In[0], N = S.units;
   /// Beyond that, and for larger leaves, more blocks are faster.
