@@ -92,8 +92,8 @@ struct pipeline<Cut, MicroBatches, Schedule, cuda> {
 
 /// `gpu_pipeline<balanced<4>, micro_batches<8>>{}` is a pipeline on the first four GPUs of this machine, {gpus({2, 3, 0, 1})} on
 /// these. A place keeps the parameters, slots, gradients and activations of its stages only. A micro-batch is one or several
-/// whole leaves of a batch, and the bits are those of one_device{gpu(0)}. Throws strata::error if this machine has fewer GPUs,
-/// and for a batch with fewer leaves than micro-batches.
+/// whole leaves of a batch, and the bits are those of one_device{gpu(0)}, in mixed_bf16 where no library computes. Throws
+/// strata::error if this machine has fewer GPUs, and for a batch with fewer leaves than micro-batches.
 template <class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward>
 using gpu_pipeline = pipeline<Cut, MicroBatches, Schedule, cuda>;
 

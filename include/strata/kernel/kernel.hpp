@@ -24,13 +24,14 @@ struct fused {};
 ///   `backward_into(const operands<T>&, const gradient_sink<T>&)`  backward that stores no weight gradients, optional
 ///   `infer(const operands<T>&)`           where inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
-///   `prepare(const operands<T>&, bool trains)`  makes `operands::prepared` for all calls with that many samples and leaves,
-///   before
+///   `prepare(const operands<T>&, bool trains)`  makes `operands::prepared` for all calls with so many samples and leaves, before
 ///                                         the first of them and never within a step. trains: backward follows. Optional, for
 ///                                         devices with a queue
 ///   `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`  of whole-batch operations
-///   `with_narrow<Input, Output>`          the same kernel, for a narrow input or output, where kernel_defaults says that it
-///   exists and the constants of kernel_defaults
+///   `with_narrow<Input, Output>`          a type: the same kernel for a narrow input or output, where its input_end or
+///                                         output_end says that there is one. A kernel that derives from it needs its own
+/// and the constants of kernel_defaults.
+///
 /// Where the queue of the backend's device is not empty, each function takes it as its first argument. Losses and `collect` add
 /// to the sums of a leaf; where a call has all samples of its leaves, they may store them. The type depends on operation and
 /// input shapes only, so that equal layers share code.
@@ -61,8 +62,6 @@ struct kernel_defaults {
   static constexpr bool reads_input = true, reads_output = false;
   /// Of the only input, and of the output.
   static constexpr narrow_end input_end{}, output_end{};
-  /// Elements of `saved` that are a rounded copy of the input, which a narrow input needs no more.
-  static constexpr int copy_of_input = 0;
   /// For a chain with a whole-batch operation inside, which can be fused in inference only: the kernel has only `infer`.
   static constexpr bool only_infers = false;
 };

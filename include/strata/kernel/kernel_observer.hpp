@@ -38,7 +38,7 @@ struct observed_numbers {
   const void *input_gradient[max_inputs] = {}, *parameter_gradient[max_group_parameters] = {};
   leaves_of_call leaves{};                                   // gradients of parameters: those of each leaf
   const number_reader* reader = nullptr;                     // null: they are in memory of the host
-  bool has_narrow_input = false, has_narrow_output = false;  // and so is the gradient of the input
+  bool has_narrow_input = false, has_narrow_output = false;  // has_narrow_input: also the gradient of the input
 };
 
 /// Its members are called by the threads that compute, several at once, before and after each kernel of a training step. Where

@@ -80,11 +80,36 @@ inline constexpr joint_operations joint_with_losses = [] {
   }(std::make_integer_sequence<int, ends.output_count>{});
 }();
 
+template <class Kernel, bool NarrowInput, bool NarrowOutput>
+struct kernel_of_narrow {
+  using type = typename Kernel::template with_narrow<NarrowInput, NarrowOutput>;
+};
+template <class Kernel>
+struct kernel_of_narrow<Kernel, false, false> {
+  using type = Kernel;
+};
+template <class Kernel, bool NarrowInput, bool NarrowOutput>
+constexpr kernel_memory memory_with_narrow() {
+  if constexpr ((NarrowInput && !Kernel::input_end.is_possible) || (NarrowOutput && !Kernel::output_end.is_possible)) {
+    return {};
+  } else {
+    using form = typename kernel_of_narrow<Kernel, NarrowInput, NarrowOutput>::type;
+    return {form::saved, form::scratch, form::scratch_per_sample};
+  }
+}
+
 template <class K>
 constexpr kernel_match match_of(int count) {
-  return {count,
-          {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output, true,
-           K::part_of_output, K::input_end, K::output_end, K::copy_of_input}};
+  kernel_match match{count,
+                     {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output,
+                      true, K::part_of_output, K::input_end, K::output_end}};
+  if constexpr (K::input_end.is_possible || K::output_end.is_possible) {
+    auto& with_narrow = match.kernel.with_narrow;
+    with_narrow[0][1] = memory_with_narrow<K, false, true>();
+    with_narrow[1][0] = memory_with_narrow<K, true, false>();
+    with_narrow[1][1] = memory_with_narrow<K, true, true>();
+  }
+  return match;
 }
 
 template <class Program, class Backend, int First, int Count>
@@ -182,17 +207,6 @@ inline constexpr purpose purpose_of_plan = has_two_plans<Program, Backend> ? Why
 
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, detail::purpose_of_plan<Program, Backend, Why>>;
-
-namespace detail {
-template <class Kernel, bool NarrowInput, bool NarrowOutput>
-struct kernel_of_narrow {
-  using type = typename Kernel::template with_narrow<NarrowInput, NarrowOutput>;
-};
-template <class Kernel>
-struct kernel_of_narrow<Kernel, false, false> {
-  using type = Kernel;
-};
-}  // namespace detail
 
 template <class Program, class Backend, int G, purpose Why = purpose::training>
 using kernel_at =

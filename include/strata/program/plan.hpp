@@ -17,13 +17,23 @@ inline constexpr int max_fusion = 4;
 /// statistics are state by then, and an operation that only trains is a view.
 enum class purpose { training, inference };
 
+/// How much memory a kernel needs, in elements: see kernel_defaults.
+struct kernel_memory {
+  int saved = 0, scratch = 0, scratch_per_sample = 0;
+};
+
 /// The constants of a kernel, with its type erased.
 struct kernel_info {
   int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
   bool reads_input = true, reads_output = false, exists = false;
   int part_of_output = 0;
   narrow_end input_end, output_end;
-  int copy_of_input = 0;
+  kernel_memory with_narrow[2][2] = {};  // by whether the input is narrow, and the output
+
+  constexpr void use_narrow(bool has_narrow_input, bool has_narrow_output) {
+    const kernel_memory& form = with_narrow[has_narrow_input][has_narrow_output];
+    saved = form.saved, scratch = form.scratch, scratch_per_sample = form.scratch_per_sample;
+  }
 };
 
 /// For each node: the longest chain that starts there and has a kernel.
@@ -179,8 +189,6 @@ constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpos
     p.statistics += 2 * g.kernel.statistics;
     g.derived = p.derived;
     p.derived += aligned_elements(g.kernel.derived);
-    if (g.kernel.scratch > p.scratch) p.scratch = g.kernel.scratch;
-    if (g.kernel.scratch_per_sample > p.scratch_per_sample) p.scratch_per_sample = g.kernel.scratch_per_sample;
     for (int k = 0; k < g.count; ++k) p.group_of[i + k] = p.group_count;
     if (t.nodes[i + g.count - 1].operation->is_loss) {
       g.number_of_output = p.output_count;
@@ -224,7 +232,18 @@ constexpr void find_narrow_outputs(plan<N>& p) {
     if (!stored.is_possible || !read.is_possible || from.size % 2 != 0) continue;
     if (!(stored.rounds_values || read.rounds_values) || !(stored.rounds_gradients || read.rounds_gradients)) continue;
     to.has_narrow_input = from.has_narrow_output = true;
-    to.kernel.saved -= to.kernel.copy_of_input;
+  }
+  for (int g = 0; g < p.group_count; ++g)
+    if (kernel_group& it = p.groups[g]; it.has_narrow_input || it.has_narrow_output)
+      it.kernel.use_narrow(it.has_narrow_input, it.has_narrow_output);
+}
+
+/// What the kernels share.
+template <int N>
+constexpr void find_scratch(plan<N>& p) {
+  for (int g = 0; g < p.group_count; ++g) {
+    p.scratch = std::max(p.scratch, p.groups[g].kernel.scratch);
+    p.scratch_per_sample = std::max(p.scratch_per_sample, p.groups[g].kernel.scratch_per_sample);
   }
 }
 
@@ -310,6 +329,7 @@ constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_la
   detail::form_groups(t, matches, why, p);
   detail::find_parameters(l, p);
   if (may_be_narrow) detail::find_narrow_outputs(p);
+  detail::find_scratch(p);
   if (least_elements_of_segment > 0) detail::cut_into_segments(l.trainable, least_elements_of_segment, p);
   detail::lay_out_workspace(p, why);
   return p;

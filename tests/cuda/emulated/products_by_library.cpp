@@ -122,6 +122,11 @@ TEST_CASE("an algorithm is chosen once; it is the fastest of those whose bits do
   REQUIRE((first && other_count));
   CHECK(first->algorithm().numbers[0] == std::uint64_t(machine::emulated_algorithm::in_blocks));
   CHECK(other_count->algorithm() == first->algorithm());
+  // The bits that one of bfloat16 does not have decide as well.
+  what.factors = factor_type::bf16, what.stores_bf16 = true;
+  const auto rounded = library_product::find(q, what);
+  REQUIRE(rounded);
+  CHECK(rounded->algorithm() == first->algorithm());
 }
 
 namespace {

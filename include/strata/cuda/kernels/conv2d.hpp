@@ -396,11 +396,11 @@ struct pooled_windows {
   }
 };
 
-/// Which pixel of a window is the largest: bit 0 to 3. Activations whose slopes are 0 and 1: where the slope at the largest pixel
-/// is 0, no pixel of the window is stored as the winner, so that backward need not read the result. A nan that comes back to such
-/// a window ends there.
+/// Activations whose slopes are 0 and 1. Where the slope at the largest pixel is 0, no pixel of the window is stored as the
+/// winner, so that backward need not read the result. A nan that comes back to such a window ends there.
 template <class A>
 inline constexpr bool winner_says_slope = std::is_same_v<A, relu> || std::is_same_v<A, relu6>;
+/// A bit for the pixel of a window that is the largest: bit 0 to 3.
 using winner = std::uint8_t;
 inline constexpr winner no_winner = 0;
 

@@ -93,8 +93,14 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
   static constexpr int padded(int size) { return (size + 15) / 16 * 16; }
   using element = std::conditional_t<halves, bfloat16, float>;  // of the arrays of the library
   static constexpr int at_gradient = padded(halves ? kernel_size / 2 : kernel_size), at_workspace = 2 * at_gradient;
-  static constexpr int z_size = halves ? out_size / 2 : is_linear ? 0 : out_size, x_size = halves ? in_size / 2 : in_size;
-  static constexpr int copy_of_input = halves ? x_size : 0, saved = x_is_narrow ? 0 : copy_of_input;
+  /// Of a sample: outputs before the activation, or dz; and rounded x, or the gradient of the input.
+  static constexpr int z_size = is_linear && (!halves || y_is_narrow) ? 0
+                                : halves                              ? out_size / 2
+                                                                      : out_size,
+                       x_size = !halves       ? in_size
+                                : x_is_narrow ? 0
+                                              : in_size / 2;
+  static constexpr int saved = halves ? x_size : 0;
   static constexpr int scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::scratch);
   static constexpr int scratch_per_sample = z_size + x_size;
 

@@ -59,11 +59,13 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
   /// Elements from row to row of rounded matrices, and their rows in floats. Rows begin at multiples of 16 bytes.
   static constexpr int x_row = (K + 7) / 8 * 8, z_row = (N + 7) / 8 * 8;
   static constexpr int weights = halves ? ((K + S.bias) * (z_row / 2) + 15) / 16 * 16 : 0;
-  static constexpr int copy_of_input = halves ? x_row / 2 : 0, saved = x_is_narrow ? 0 : copy_of_input;
+  static constexpr int saved = halves && !x_is_narrow ? x_row / 2 : 0;
   static constexpr int scratch = weights + floats_for_workspace(blas_workspace);
-  static constexpr int scratch_per_sample = std::max(ours::scratch_per_sample, halves      ? std::max(x_row, z_row) / 2
-                                                                               : is_linear ? 0
-                                                                                           : N);
+  static constexpr int x_of_sample = halves && !x_is_narrow ? x_row / 2 : 0, z_of_sample = is_linear && (!halves || y_is_narrow)
+                                                                                               ? 0
+                                                                                           : halves ? z_row / 2
+                                                                                                    : N;
+  static constexpr int scratch_per_sample = std::max({ours::scratch_per_sample, x_of_sample, z_of_sample});
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
     const auto rows = rows_of_leaves::of(o);
@@ -195,7 +197,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
   static blas_matrix of_weights(const operands<float>& o, bool transposed) {
     return {transposed, halves ? z_row : N, 0, halves ? 64 : alignment_of(o.w[0])};
   }
-  /// Rows of samples, the first of them at `at`, whose elements have so many bytes, or rounded ones.
+  /// Rows of samples, the first of them at `at`, whose elements have so many bytes.
   static blas_matrix of_rows(const dense_products& part, const void* at, long columns, long bytes = 4) {
     return {false, columns, stride(part, part.capacity * columns),
             alignment_after(bytes * part.capacity * columns, alignment_of(at))};

@@ -7,6 +7,7 @@
 #else
 #include <strata/cuda/machine/blas_emulated.hpp>
 #endif
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -44,6 +45,24 @@ inline bool parse(const std::string& text, std::optional<blas_algorithm>& how) {
   how = parsed;
   return true;
 }
+
+/// A factor of which the first and the last of `terms` terms of a sum cancel each other, as do the second and the last but one,
+/// and so on. What is left of a sum is what has been rounded off on the way, so that any other order of the terms shows, also
+/// where a result has few bits.
+struct fill_with_terms {
+  fill_with_numbers fill;
+  blas_matrix matrix;
+  long terms;
+  bool columns_are_terms, negates;  // negates: the second half of the terms; one of the two factors does
+
+  constexpr void operator()(long i) const {
+    const long within = matrix.stride > 0 ? i % matrix.stride : i, column = within / matrix.leading,
+               row = within % matrix.leading;
+    const long term = columns_are_terms ? column : row, other = columns_are_terms ? row : column, opposite = terms - 1 - term;
+    const float number = fill_with_numbers::number(i - within + other * terms + std::min(term, opposite));
+    fill.store(i, !negates || term < opposite ? number : term > opposite ? -number : 0);
+  }
+};
 
 }  // namespace detail
 
@@ -96,8 +115,8 @@ class library_product {
           d(on.allocate<std::byte>(std::size_t(p.size_of_d() * p.bytes_of_d()))),
           bias(on.allocate<std::byte>(std::size_t(p.size_of_bias() * p.bytes_of_d()))) {
       const bool halves = p.factors == factor_type::bf16;
-      for_each_index(q, p.size_of_a(), detail::fill_with_numbers{a.data(), halves});
-      for_each_index(q, p.size_of_b(), detail::fill_with_numbers{b.data(), halves});
+      for_each_index(q, p.size_of_a(), detail::fill_with_terms{{a.data(), halves}, p.a, p.k, !p.a.transposed, false});
+      for_each_index(q, p.size_of_b(), detail::fill_with_terms{{b.data(), halves}, p.b, p.k, p.b.transposed, true});
     }
     /// Those of product z.
     blas_addresses at(const blas_product& p, long z) const {

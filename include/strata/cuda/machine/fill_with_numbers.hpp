@@ -9,15 +9,18 @@ namespace strata::machine::detail {
 struct fill_with_numbers {
   void* to;
   bool halves;
-  constexpr void operator()(long i) const {
+  static constexpr float number(long i) {
     auto bits = std::uint32_t(i) * 2654435761u;
     bits ^= bits >> 15, bits *= 2246822519u, bits ^= bits >> 13;
-    const float x = float(bits >> 8) * 0x1p-23f - 1;
+    return float(bits >> 8) * 0x1p-23f - 1;
+  }
+  constexpr void store(long i, float x) const {
     if (halves)
       static_cast<bfloat16*>(to)[i] = bfloat16::nearest(x);
     else
       static_cast<float*>(to)[i] = x;
   }
+  constexpr void operator()(long i) const { store(i, number(i)); }
 };
 
 }  // namespace strata::machine::detail
