@@ -25,8 +25,13 @@ namespace detail {
 /// The arena of a place: its trained parameters, then the others, each in the order of the layout.
 template <int Slots, int Places>
 struct place_arenas {
-  int place[Slots + 1] = {};    // of each slot of the layout
-  long offset[Slots + 1] = {};  // in the arena of its place
+  struct slot {
+    int place;
+    long offset;  // in the arena of its place
+  };
+  // Of the layout. Two arrays instead were indexed in a way in which g++ 12 at -O2 sees a null pointer, so that it takes out what
+  // writes parameters to devices.
+  slot slots[Slots + 1] = {};
   long trainable[Places] = {}, size[Places] = {};
   long largest_slice = 0;  // of trained parameters of one place that follow each other in the whole arena
 };
@@ -39,9 +44,9 @@ constexpr void for_ranges_of_place(const place_arenas<Slots, Places>& arenas, co
   for (int k = 0, s = 0; s < Count; ++s) {
     if (!l.slots[s].what.trainable) continue;
     parameter_range range = all.ranges[k++];
-    if (arenas.place[s] != place) continue;
-    range.end += arenas.offset[s] - range.begin;
-    range.begin = arenas.offset[s];
+    if (arenas.slots[s].place != place) continue;
+    range.end += arenas.slots[s].offset - range.begin;
+    range.begin = arenas.slots[s].offset;
     f(range, k - 1);
   }
 }
@@ -56,8 +61,8 @@ constexpr auto make_place_arenas(const plan<N>& p, const parameter_layout<Count>
     long slice = 0;
     for (int s = 0; s < Count; ++s) {
       if (l.slots[s].what.trainable != trainable) continue;
-      const int place = a.place[s] = place_of(p.groups[p.group_of[l.slots[s].node]]);
-      a.offset[s] = a.size[place];
+      const int place = a.slots[s].place = place_of(p.groups[p.group_of[l.slots[s].node]]);
+      a.slots[s].offset = a.size[place];
       const long size = aligned_elements(l.slots[s].what.extents.size());
       a.size[place] += size;
       slice = (place == std::exchange(last, place) ? slice : 0) + size;
@@ -75,7 +80,7 @@ constexpr plan<N> in_place_arenas(plan<N> p, const parameter_layout<Count>& l, c
   int found[N + 1] = {};  // parameters of a group are in the order of their slots
   for (int s = 0; s < Count; ++s) {
     const int g = p.group_of[l.slots[s].node];
-    p.groups[g].parameters[found[g]++] = a.offset[s];
+    p.groups[g].parameters[found[g]++] = a.slots[s].offset;
   }
   long derived[Table::places] = {};
   for (int g = 0; g < p.group_count; ++g) {

@@ -96,11 +96,10 @@ template <class Program, class Executor>
     to.name = Program::optimizer::name;
     if constexpr (requires { std::begin(optimizer.settings()); })
       for (const optimizer_setting& s : optimizer.settings()) to.settings.push_back(s);
-    for (const optimizer_setting& s : {optimizer_setting{"weight_decay", optimizer.weight_decay},
-                                       {"clipnorm", optimizer.clipnorm},
-                                       {"clipvalue", optimizer.clipvalue},
-                                       {"global_clipnorm", optimizer.global_clipnorm}})
-      to.settings.push_back(s);
+    to.settings.insert(to.settings.end(), {{"weight_decay", optimizer.weight_decay},
+                                           {"clipnorm", optimizer.clipnorm},
+                                           {"clipvalue", optimizer.clipvalue},
+                                           {"global_clipnorm", optimizer.global_clipnorm}});
     to.has_schedule = !optimizer.learning_rate.is_number();
     to.learning_rate = executor.learning_rate();
     to.step = executor.step();

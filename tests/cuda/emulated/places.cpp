@@ -1,5 +1,6 @@
 // Layers of one network on several emulated GPUs: the bits of one GPU, for any order of the work of their queues.
 // needs: boost_context
+// flags: -O2
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -56,7 +56,7 @@ class process_split_engine : public split_engine<Program, Backend> {
   static constexpr auto place_of_parameter = [] {  // of each trained parameter
     std::array<int, std::size_t(trained.count) + 1> of{};
     for (int k = 0, s = 0; s < layout.count; ++s)
-      if (layout.slots[s].what.trainable) of[std::size_t(k++)] = arenas.place[s];
+      if (layout.slots[s].what.trainable) of[std::size_t(k++)] = arenas.slots[s].place;
     return of;
   }();
   // What processes tell each other before a step: the number of samples, then penalties.
@@ -123,9 +123,9 @@ class process_split_engine : public split_engine<Program, Backend> {
   /// Null: the parameter is at another place.
   T* weights_of(int slot) {
     if (!is_divided_) return base::weights_of(slot);
-    return arenas.place[slot] == place_ ? own_.data() + arenas.offset[slot] : nullptr;
+    return arenas.slots[slot].place == place_ ? own_.data() + arenas.slots[slot].offset : nullptr;
   }
-  static constexpr long offset_in_gradient(int slot) { return arenas.offset[slot]; }
+  static constexpr long offset_in_gradient(int slot) { return arenas.slots[slot].offset; }
   /// Of a leaf in this process.
   long gradient_elements() const { return arenas.trainable[place_]; }
 
@@ -224,12 +224,12 @@ class process_split_engine : public split_engine<Program, Backend> {
     std::vector<std::vector<arena_slice>> all(std::size_t{table_type::places});
     for (int s = 0; s < layout.count; ++s) {
       if (layout.slots[s].what.trainable != trainable) continue;
-      std::vector<arena_slice>& of_place = all[std::size_t(arenas.place[s])];
+      std::vector<arena_slice>& of_place = all[std::size_t(arenas.slots[s].place)];
       const long begin = layout.slots[s].offset, end = begin + detail::aligned_elements(layout.slots[s].what.extents.size());
       if (!of_place.empty() && of_place.back().end == begin)
         of_place.back().end = end;
       else
-        of_place.push_back({begin, end, arenas.offset[s]});
+        of_place.push_back({begin, end, arenas.slots[s].offset});
     }
     return all;
   }

@@ -59,6 +59,13 @@ class batch_slots {
     }
   }
 
+  /// Gives its memory back. The steps are done.
+  void release() {
+    on_.wait(copies_);
+    for (slot& each : slots_) each.device = {}, each.device_of_steps = {}, each.host = {}, each.host_of_steps = {};
+    size_of_step_ = 0;
+  }
+
   /// Whether each slot has room for so many steps with batches of indices of up to `count` samples.
   bool has_steps(int steps, int count) const {
     const std::size_t size = bytes_of_indices(std::size_t(count));

@@ -171,7 +171,17 @@ class cuda_engine {
     if (most.leaves == 0) return 0;
     launch_staged();
     detail::forget_on_failure(
-        leaves_, [&] { allocate(most, batch, why, processes); }, [&](int) { return needed(most, batch, why, processes); });
+        leaves_,
+        [&] {
+          try {
+            allocate(most, batch, why, processes);
+          } catch (const out_of_device_memory&) {  // so that there is room for smaller batches
+            graphs_.drop(replicas_);
+            for (replica& r : replicas_) r.release_memory_of_batch();
+            throw;
+          }
+        },
+        [&](int) { return needed(most, batch, why, processes); });
     return most.leaves;
   }
   void share_among(int processes) {
@@ -362,7 +372,8 @@ class cuda_engine {
   [[gnu::cold]] std::string needed(batch_division most, int batch, purpose why, int processes) const {
     const int of_one = why == purpose::training ? leaves_.most_of_one(processes).leaves : most.leaves;
     const long leaves = share(of_one);
-    return first().needed(why, batch, leaves, int(std::min(long{batch}, leaves * most.capacity)));
+    const long copied = why == purpose::training && !sums_by_nccl_ ? of_one - leaves : 0;
+    return first().needed(why, batch, leaves, int(std::min(long{batch}, leaves * most.capacity)), copied);
   }
   void allocate(batch_division most, int batch, purpose why, int processes) {
     sums_.grow(std::size_t(most.leaves) * sums_of_leaf::size);
@@ -493,7 +504,9 @@ class cuda_engine {
     if (nccl_)
       for (replica& r : replicas_) all.push_back({r.gradients.data()});
     else
-      all = copies_.places(replicas_, gradient, [&] { graphs_.drop(replicas_); });
+      detail::name_need_on_failure(
+          [&] { all = copies_.places(replicas_, gradient, [&] { graphs_.drop(replicas_); }); },
+          [&](int) { return needed(leaves_.most_of_one(1), leaves_.batch().count, purpose::training, 1); });
     for (replica& r : replicas_) r.update.tell_arrays(all[std::size_t(r.number)]);
     return all;
   }

@@ -41,7 +41,7 @@ class parameter_numbers {
       o.first[p] = next;
       for (int k = 0, s = 0; s < contents::layout.count; ++s)
         if (contents::layout.slots[s].what.trainable) {
-          if (contents::arenas.place[s] == p) o.at[k] = next++;
+          if (contents::arenas.slots[s].place == p) o.at[k] = next++;
           ++k;
         }
     }

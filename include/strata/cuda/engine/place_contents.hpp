@@ -32,7 +32,7 @@ struct place_contents {
   static std::vector<long> begins(int place) {
     std::vector<long> own;
     for (int s = 0; s < layout.count; ++s)
-      if (layout.slots[s].what.trainable && arenas.place[s] == place) own.push_back(layout.slots[s].offset);
+      if (layout.slots[s].what.trainable && arenas.slots[s].place == place) own.push_back(layout.slots[s].offset);
     return own;
   }
   /// The ranges of the trained parameters of a place in its arena. all: trained_ranges of the whole network.

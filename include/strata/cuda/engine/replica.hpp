@@ -59,7 +59,8 @@ struct cuda_replica : engine_device<Program, cuda> {
                             long(sizeof(T)) * layout.trainable * slot_count, " for slots of the optimizer"});
   }
   /// In words: what it needs for batches of `count` samples, of which it computes so many leaves and rows.
-  [[gnu::cold]] std::string needed(purpose why, int count, long leaves, int rows) const {
+  /// copied: the leaves of other GPUs whose gradients it gets copies of.
+  [[gnu::cold]] std::string needed(purpose why, int count, long leaves, int rows, long copied) const {
     const bool trains = why == purpose::training;
     const std::size_t activations = trains ? work<purpose::training>::size(rows, rows) : work<inferring>::size(rows, rows);
     return detail::text_of({trains ? ". To train with batches of " : ". For batches of ", count, ", a GPU needs ",
@@ -67,9 +68,19 @@ struct cuda_replica : engine_device<Program, cuda> {
                             trains ? leaves * layout.trainable * long(sizeof(T)) : 0L, " for gradients of ", trains ? leaves : 0L,
                             " leaves, ", activations * sizeof(T), " for activations and ", batches.bytes(rows),
                             " for the batch"}) +
+           (copied == 0 ? ""
+                        : detail::text_of({", and ", copied * layout.trainable * long(sizeof(T)),
+                                           " for copies of the gradients of ", copied, " leaves of other GPUs"})) +
            (kept.empty() ? ""
                          : detail::text_of({". The data set that stays on it takes ", kept.bytes(),
                                             ": cuda_options{.kept_data_memory = 0} leaves it on the host"}));
+  }
+
+  /// Gives back what grows with the batch.
+  void release_memory_of_batch() {
+    this->wait();
+    gradients = {}, sums = {}, all_sums = {}, training = {}, inference = {};
+    batches.release();
   }
 
   /// See engine_device.

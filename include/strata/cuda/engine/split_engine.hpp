@@ -118,12 +118,12 @@ class cuda_split_engine {
 
   void read_parameters(std::span<T> to) const {
     for (int s = 0; s < layout.count; ++s)
-      owner(s).read(owner(s).weights.data() + arenas.offset[s], part(to, layout.slots[s].offset, s));
+      owner(s).read(owner(s).weights.data() + arenas.slots[s].offset, part(to, layout.slots[s].offset, s));
     places_.wait();
   }
   void write_parameters(std::span<const T> from) {
     for (int s = 0; s < layout.count; ++s)
-      owner(s).write(part(from, layout.slots[s].offset, s), owner(s).weights.data() + arenas.offset[s]);
+      owner(s).write(part(from, layout.slots[s].offset, s), owner(s).weights.data() + arenas.slots[s].offset);
   }
   void read_slots(std::span<T> to) const {
     for (int k = 0; k < slot_count_; ++k)
@@ -153,9 +153,9 @@ class cuda_split_engine {
       arena<T> sum(size);
       host::sum_leaves(sum.data(), at.data(), from.count(), 0, long(size));
       for (int s = 0; s < layout.count; ++s)
-        if (layout.slots[s].what.trainable && arenas.place[s] == p.number)
+        if (layout.slots[s].what.trainable && arenas.slots[s].place == p.number)
           for (long i = 0; i < padded_size(s); ++i)
-            to[std::size_t(layout.slots[s].offset + i)] = from.mean().of(sum.data()[arenas.offset[s] + i]).value();
+            to[std::size_t(layout.slots[s].offset + i)] = from.mean().of(sum.data()[arenas.slots[s].offset + i]).value();
     }
   }
 
@@ -166,7 +166,16 @@ class cuda_split_engine {
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
     detail::forget_on_failure(
-        leaves_, [&] { allocate(most.leaves, batch, why); }, [&](int) { return needed(most.leaves, batch, why); });
+        leaves_,
+        [&] {
+          try {
+            allocate(most.leaves, batch, why);
+          } catch (const out_of_device_memory&) {
+            release_memory_of_batch();
+            throw;
+          }
+        },
+        [&](int) { return needed(most.leaves, batch, why); });
     return most.leaves;
   }
   void share_among(int) {}
@@ -268,8 +277,8 @@ class cuda_split_engine {
   static long padded_size(int s) { return detail::aligned_elements(layout.slots[s].what.extents.size()); }
 
   // Of slot s of the layout: a parameter.
-  const place& owner(int s) const { return places_[arenas.place[s]]; }
-  T* slot(int k, int s) const { return owner(s).slots.data() + k * owner(s).stride() + arenas.offset[s]; }
+  const place& owner(int s) const { return places_[arenas.slots[s].place]; }
+  T* slot(int k, int s) const { return owner(s).slots.data() + k * owner(s).stride() + arenas.slots[s].offset; }
   template <class V>
   static std::span<V> part(std::span<V> whole, long begin, int s) {
     return whole.subspan(std::size_t(begin), std::size_t(padded_size(s)));
@@ -316,6 +325,18 @@ class cuda_split_engine {
         memory_[trains][s].prepare(place_of(s).on, stages.own[s], stages.received[s], trains ? table.in_flight(s) : 1, samples);
     };
     trains ? prepare_stages(training_stages) : prepare_stages(stage_plan_of<Program, Backend, inferring>);
+    prepared_.clear();
+  }
+
+  /// So that there is room for smaller batches.
+  void release_memory_of_batch() {
+    places_.wait();
+    for (place& p : places_) {
+      p.gradients = {}, p.sums = {}, p.scratch = {};
+      p.batches.release();
+    }
+    for (auto& of_purpose : memory_)
+      for (stage_memory& each : of_purpose) each = {};
     prepared_.clear();
   }
 

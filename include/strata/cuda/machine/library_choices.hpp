@@ -102,8 +102,16 @@ class library_choices {
     if (!std::filesystem::is_regular_file(file_, ignored)) return keep_none("\"" + file_.string() + "\" is no file");
     std::ifstream in(file_, std::ios::binary);
     if (!in) return keep_none("\"" + file_.string() + "\" cannot be read");
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!text.empty() && !text.starts_with(title)) return keep_none("\"" + file_.string() + "\" is no file of choices");
+    std::string text;
+    try {
+      text.resize(title.size());  // first: what follows in a file of something else may be too long
+      in.read(text.data(), std::streamsize(text.size()));
+      text.resize(std::size_t(in.gcount()));
+      if (!text.empty() && text != title) return keep_none("\"" + file_.string() + "\" is no file of choices");
+      text.append(std::istreambuf_iterator<char>(in), {});
+    } catch (const std::exception& e) {
+      return keep_none("\"" + file_.string() + "\" cannot be read: " + e.what());
+    }
     const std::size_t end = text.rfind(last_line);
     if (end == std::string::npos || text.substr(end) != checksum_of(std::string_view(text).substr(0, end))) {
       if (!std::exchange(is_damaged_, true))
