@@ -29,8 +29,8 @@ struct place_arenas {
     int place;
     long offset;  // in the arena of its place
   };
-  // Of the layout. Two arrays instead were indexed in a way in which g++ 12 at -O2 sees a null pointer, so that it takes out what
-  // writes parameters to devices.
+  // Of each slot of the layout. An array of pairs: in a loop over two arrays g++ 12 at -O2 took one of the addresses for null and
+  // removed the calls that write parameters to devices.
   slot slots[Slots + 1] = {};
   long trainable[Places] = {}, size[Places] = {};
   long largest_slice = 0;  // of trained parameters of one place that follow each other in the whole arena

@@ -171,15 +171,10 @@ class cuda_engine {
     if (most.leaves == 0) return 0;
     launch_staged();
     detail::forget_on_failure(
-        leaves_,
+        leaves_, [&] { allocate(most, batch, why, processes); },
         [&] {
-          try {
-            allocate(most, batch, why, processes);
-          } catch (const out_of_device_memory&) {  // so that there is room for smaller batches
-            graphs_.drop(replicas_);
-            for (replica& r : replicas_) r.release_memory_of_batch();
-            throw;
-          }
+          graphs_.drop(replicas_);
+          for (replica& r : replicas_) r.release_memory_of_batch();
         },
         [&](int) { return needed(most, batch, why, processes); });
     return most.leaves;

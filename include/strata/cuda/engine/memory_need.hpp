@@ -18,11 +18,16 @@ void name_need_on_failure(F&& f, Need&& need) {
   }
 }
 
-/// The same where leaves.grow() has asked for the memory: after any error the next one asks again.
-template <class T, class F, class Need>
-void forget_on_failure(leaf_schedule<T>& leaves, F&& f, Need&& need) {
+/// The same where leaves.grow() has asked for the memory: after any error the next one asks again. If memory was too small,
+/// release() gives back what f() has got, so that there is room for smaller batches.
+template <class T, class F, class Release, class Need>
+void forget_on_failure(leaf_schedule<T>& leaves, F&& f, Release&& release, Need&& need) {
   try {
     name_need_on_failure(std::forward<F>(f), std::forward<Need>(need));
+  } catch (const out_of_device_memory&) {
+    leaves.forget();
+    std::forward<Release>(release)();
+    throw;
   } catch (...) {
     leaves.forget();
     throw;

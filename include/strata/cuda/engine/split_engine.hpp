@@ -166,15 +166,7 @@ class cuda_split_engine {
     const batch_division most = leaves_.grow(batch, why);
     if (most.leaves == 0) return 0;
     detail::forget_on_failure(
-        leaves_,
-        [&] {
-          try {
-            allocate(most.leaves, batch, why);
-          } catch (const out_of_device_memory&) {
-            release_memory_of_batch();
-            throw;
-          }
-        },
+        leaves_, [&] { allocate(most.leaves, batch, why); }, [&] { release_memory_of_batch(); },
         [&](int) { return needed(most.leaves, batch, why); });
     return most.leaves;
   }
@@ -328,7 +320,7 @@ class cuda_split_engine {
     prepared_.clear();
   }
 
-  /// So that there is room for smaller batches.
+  /// Gives back what grows with the batch.
   void release_memory_of_batch() {
     places_.wait();
     for (place& p : places_) {

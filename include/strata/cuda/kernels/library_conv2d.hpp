@@ -91,15 +91,13 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
   static_assert(channels % 8 == 0 && filters % 8 == 0, "arrays of the library begin at multiples of 16 bytes");
 
   static constexpr int padded(int size) { return (size + 15) / 16 * 16; }
-  using element = std::conditional_t<halves, bfloat16, float>;  // of the arrays of the library
-  static constexpr int at_gradient = padded(halves ? kernel_size / 2 : kernel_size), at_workspace = 2 * at_gradient;
+  using element = std::conditional_t<halves, bfloat16, float>;                                // of the arrays of the library
+  static constexpr int array_size(int elements) { return halves ? elements / 2 : elements; }  // in floats
+  static constexpr int at_gradient = padded(array_size(kernel_size)), at_workspace = 2 * at_gradient;
+  /// Whether dz is computed before the library reads it; otherwise it is dy.
+  static constexpr bool computes_dz = !is_linear || (halves && !y_is_narrow);
   /// Of a sample: outputs before the activation, or dz; and rounded x, or the gradient of the input.
-  static constexpr int z_size = is_linear && (!halves || y_is_narrow) ? 0
-                                : halves                              ? out_size / 2
-                                                                      : out_size,
-                       x_size = !halves       ? in_size
-                                : x_is_narrow ? 0
-                                              : in_size / 2;
+  static constexpr int z_size = computes_dz ? array_size(out_size) : 0, x_size = x_is_narrow ? 0 : array_size(in_size);
   static constexpr int saved = halves ? x_size : 0;
   static constexpr int scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::scratch);
   static constexpr int scratch_per_sample = z_size + x_size;
@@ -137,11 +135,11 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
 
     const void* z = o.dy;
     const long elements = long{o.count} * out_size;
-    if constexpr (halves && !(y_is_narrow && is_linear)) {
+    if constexpr (computes_dz && halves) {
       auto* const rounded = reinterpret_cast<bfloat16*>(first_part(o));
       for_each_index(q, elements, round_rows<dz_type>{dz, rounded, filters, filters});
       z = rounded;
-    } else if constexpr (!is_linear) {
+    } else if constexpr (computes_dz) {
       for_each_index(q, elements, store_elements<dz_type>{dz, first_part(o)});
       z = first_part(o);
     }

@@ -61,11 +61,10 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
   static constexpr int weights = halves ? ((K + S.bias) * (z_row / 2) + 15) / 16 * 16 : 0;
   static constexpr int saved = halves && !x_is_narrow ? x_row / 2 : 0;
   static constexpr int scratch = weights + floats_for_workspace(blas_workspace);
-  static constexpr int x_of_sample = halves && !x_is_narrow ? x_row / 2 : 0, z_of_sample = is_linear && (!halves || y_is_narrow)
-                                                                                               ? 0
-                                                                                           : halves ? z_row / 2
-                                                                                                    : N;
-  static constexpr int scratch_per_sample = std::max({ours::scratch_per_sample, x_of_sample, z_of_sample});
+  /// Whether dz is computed before the library reads it; otherwise it is dy.
+  static constexpr bool computes_dz = !is_linear || (halves && !y_is_narrow);
+  static constexpr int dz_of_sample = halves ? z_row / 2 : N, x_of_sample = halves && !x_is_narrow ? x_row / 2 : 0;
+  static constexpr int scratch_per_sample = std::max({ours::scratch_per_sample, x_of_sample, computes_dz ? dz_of_sample : 0});
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
     const auto rows = rows_of_leaves::of(o);
@@ -117,11 +116,11 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
     const bool sums_bias = how->backward == blas_epilogue::bias_gradient;
 
     const void* z = o.dy;
-    if constexpr (halves && !(y_is_narrow && is_linear)) {
+    if constexpr (computes_dz && halves) {
       auto* const rounded = reinterpret_cast<bfloat16*>(per_sample(o));
       for_each_index(q, long{o.count} * N, round_rows<dz_type>{dz, rounded, N, z_row});
       z = rounded;
-    } else if constexpr (!is_linear) {
+    } else if constexpr (computes_dz) {
       for_each_index(q, long{o.count} * N, store_elements<dz_type>{dz, per_sample(o)});
       z = per_sample(o);
     }
