@@ -14,8 +14,8 @@
 using namespace strata;
 
 namespace {
-using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten, dense<64, relu>,
-                       dense<10, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
+                       dense<64, relu>, dense<10, softmax>>;
 using mlp = sequential<input<784>, dense<128, relu>, dense<10, softmax>>;
 using wide = sequential<input<4096>, dense<4096, relu>, dense<4096, relu>, dense<4096, relu>, dense<4096, softmax>>;
 using stopwatch = std::chrono::steady_clock;
@@ -69,7 +69,7 @@ void measure(const char* wanted, const char* name, int batch, int batches) {
     std::printf("%s %s %.1f\n", told.c_str(), mode, microseconds);
     std::fflush(stdout);
   };
-  cuda_options options{gpu(0)};
+  cuda_options options = gpu(0);
   tell("strata", in_fit<Network, Precision>(x, y, batch, options));
   options.leaves = 1;
   tell("strata,one_leaf", in_fit<Network, Precision>(x, y, batch, options));

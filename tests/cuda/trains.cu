@@ -10,15 +10,16 @@
 using namespace strata;
 
 namespace {
-using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
-                       max_pool2d<>, flatten, dropout<0.5_r>, dense<10, softmax>>;
-using mlp = sequential<input<784>, dense<64, gelu>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>, dense<10, softmax>>;
+using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, same_padding, no_bias>, batch_norm<>,
+                       activation<relu>, max_pool2d<>, flatten, dropout<0.5_r>, dense<10, softmax>>;
+using mlp =
+    sequential<input<784>, dense<64, gelu>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>, dense<10, softmax>>;
 /// On tensor cores.
-using mixed = sequential<input<28, 28, 1>, conv2d<16, 3, relu>, max_pool2d<>, conv2d<32, 3, relu>, max_pool2d<>, flatten, dense<64, relu>,
-                         dense<10, softmax>>;
+using mixed = sequential<input<28, 28, 1>, conv2d<16, 3, relu>, max_pool2d<>, conv2d<32, 3, relu>, max_pool2d<>, flatten,
+                         dense<64, relu>, dense<10, softmax>>;
 /// The same on two places.
-using placed_mlp = sequential<input<784>, dense<64, gelu>, on<device<1>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>>,
-                              dense<10, softmax>>;
+using placed_mlp = sequential<input<784>, dense<64, gelu>,
+                              on<device<1>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>>, dense<10, softmax>>;
 
 /// Both places on the GPU that a machine has at least; the constructor of placed refuses one that is named twice.
 struct two_places_on_one_gpu : placed<gpu_places<2>, cuda> {
@@ -52,11 +53,9 @@ int main() {
   try {
     const lamb rules{.learning_rate = 0.01, .global_clipnorm = 1};
     const std::vector<double> of_mlp = losses<mlp>(rules, one_device{gpu(0)});
-    cuda_options large(gpu(0));
-    large.leaves = 1;
-    return fall(losses<cnn>(adam{}, one_device{gpu(0)})) && fall(of_mlp) &&
-                   fall(losses<mixed, precision::tf32>(adam{}, one_device{large})) &&
-                   fall(losses<mixed, precision::mixed_bf16>(adam{}, one_device{large})) &&
+    const one_device large{gpu(0), {.leaves = 1}};
+    return fall(losses<cnn>(adam{}, one_device{gpu(0)})) && fall(of_mlp) && fall(losses<mixed, precision::tf32>(adam{}, large)) &&
+                   fall(losses<mixed, precision::mixed_bf16>(adam{}, large)) &&
                    losses<placed_mlp>(rules, two_places_on_one_gpu{}) == of_mlp
                ? 0
                : 1;

@@ -48,8 +48,7 @@ int main(int argc, char** argv) try {
   if (argc < 3) throw error("gpu_worker STRATEGY LEAVES [EPOCHS]");
   const std::string strategy = argv[1];
   const int count = argc > 3 ? std::atoi(argv[3]) : 2;
-  cuda_options how;
-  how.leaves = std::atoi(argv[2]), how.sums_by_nccl = strategy == "fastest";
+  const cuda_options how{.leaves = std::atoi(argv[2]), .sums_by_nccl = strategy == "fastest"};
   multi_worker_options options{.start_timeout = std::chrono::seconds(10)};
   options.communication.timeout = std::chrono::seconds(10);
   options.elastic.least_workers = number("ELASTIC", 0);

@@ -31,6 +31,13 @@ def _():
             check(digest(out) == want, out)
 
 
+@case('a variable of the emulation that is no number is an error that the program can catch')
+def _():
+    for gpus in ('two', '-1'):
+        out = finish([start(['one_gpu', LEAVES], program='gpu_worker', STRATA_EMULATED_GPUS=gpus)])[0]
+        check(f"error: STRATA_EMULATED_GPUS is '{gpus}', but must be a whole number of at least 0" in out, out)
+
+
 @case('with sums of NCCL all workers have the same bits, and nearly the loss of one GPU')
 def _():
     want = one_gpu()

@@ -183,9 +183,7 @@ struct auto_device {
       return {std::move(optimizer), seed, options};
     }
     tell(count == 1 ? "auto_device: trains on gpu(0)" : detail::text_of({"auto_device: trains on ", count, " GPUs"}));
-    cuda_options gpus_options;
-    gpus_options.leaves = options.leaves;
-    return {std::move(optimizer), seed, gpus().with(gpus_options)};
+    return {std::move(optimizer), seed, gpus().with({.leaves = options.leaves})};
   }
 
  private:

@@ -18,4 +18,15 @@ template <class D>
 concept lists_devices = requires { typename device_list<typename D::backend>::type; } &&
                         std::same_as<D, typename device_list<typename D::backend>::type>;
 
+/// `type` is one device of a backend, as in `one_device{gpu(0)}`. Backends whose devices can be named specialise it; that of
+/// others takes no value.
+template <class Backend>
+struct single_device {
+  struct type {
+    type() = delete;
+    template <class Options>
+    Options with(Options) const;
+  };
+};
+
 }  // namespace strata

@@ -48,5 +48,9 @@ template <class Backend>
 struct engine_options {
   using type = compute_options;
 };
+/// Of a backend that computes as another one does, such as fits_in<8_MiB>: those of the other one.
+template <class Backend>
+  requires requires { typename Backend::whole; }
+struct engine_options<Backend> : engine_options<typename Backend::whole> {};
 
 }  // namespace strata

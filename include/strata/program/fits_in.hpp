@@ -43,6 +43,9 @@ template <class Budget, class Why>
 struct activations_cannot_be_computed_again;
 inline constexpr reason batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget{
     "batch_norm needs the activations of all samples at once: use layer_norm, or train without a budget"};
+inline constexpr reason a_GPU_computes_all_samples_of_a_batch_at_once_take_smaller_batches{
+    "fits_in bounds what a thread of the CPU computes together, but a GPU computes all samples of a batch at once: take smaller "
+    "batches, and one_device{gpu(0)}"};
 inline constexpr reason so_much_is_needed_for_one_sample_even_if_all_that_can_be_is_computed_again{
     "so much is needed for one sample, even if all that can be is computed again"};
 
@@ -111,12 +114,16 @@ inline constexpr auto made_plan<Program, Backend, purpose::training> =
 /// Whether the activations fit, or how much memory they need.
 template <class Program, bounds_activations Backend>
 struct backend_verdict<Program, Backend> {
+  static constexpr bool is_on_host = device_of<Backend>::is_host;
   static constexpr bool has_statistics = plan_of<Program, Backend>.segment_count > 1;
   static constexpr budgeted_work found = budgeted_work_of<Program, Backend>;
   static auto sentence() {
     using budget = in_bytes<Backend::most_bytes>;
     using needed = at_least_bytes<found.needed>;
-    if constexpr (has_statistics)
+    if constexpr (!is_on_host)
+      return std::type_identity<activations_cannot_be_computed_again<
+          budget, because<a_GPU_computes_all_samples_of_a_batch_at_once_take_smaller_batches>>>{};
+    else if constexpr (has_statistics)
       return std::type_identity<activations_cannot_be_computed_again<
           budget, because<batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget>>>{};
     else if constexpr (found.pieces == 0)

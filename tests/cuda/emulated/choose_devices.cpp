@@ -7,6 +7,8 @@
 #include <strata/train/predictor.hpp>
 #include <string>
 
+#include "unit/error_of.hpp"
+
 using namespace strata;
 using namespace strata::test;
 
@@ -46,20 +48,28 @@ TEST_CASE("auto_device trains as mirrored{gpus()} where there are GPUs, as one_d
   std::string said;
   const auto_device chooses{.options = {.leaves = 4}, .on_choice = [&](const std::string& what) { said += what + '\n'; }};
   have_devices(2);
-  cuda_options leaves;
-  leaves.leaves = 4;
   take_waits();
   const outcome on_gpus = trained(chooses);
   const long waits = take_waits();
   CHECK(said == (machine::device_count() > 1 ? detail::text_of({"auto_device: trains on ", machine::device_count(), " GPUs\n"})
                                              : "auto_device: trains on gpu(0)\n"));
-  CHECK(on_gpus == trained(mirrored{gpus(), leaves}));
+  CHECK(on_gpus == trained(mirrored{gpus(), {.leaves = 4}}));
   CHECK(waits == take_waits());
 #if !defined(__CUDACC__)
   said.clear();
   have_devices(0);
   CHECK(trained(chooses) == trained(one_device{{.leaves = 4}}));
   CHECK(said == "auto_device: trains on the CPU: nvcc has not compiled this program, and it has no emulated GPU\n");
+#endif
+}
+
+TEST_CASE("one GPU with options; more GPUs than there are, by count or by index") {
+  have_devices(2);
+  CHECK(trained(one_device{gpu(0), {.leaves = 4}}) == trained(mirrored{gpus({0}), {.leaves = 4, .graphs = false}}));
+  CHECK(one_device{gpu(1), {.leaves = 4}}.options.devices == std::vector<int>{1});
+#if !defined(__CUDACC__)
+  CHECK(error_of([] { trained(mirrored{gpus(5)}); }) == "gpus(5): this machine has 2");
+  CHECK(error_of([] { trained(mirrored{gpus({0, 7})}); }) == "gpu(7): this machine has 2, from gpu(0) to gpu(1)");
 #endif
 }
 

@@ -474,8 +474,7 @@ TEST_CASE("check_numerics says on a GPU what it says on the CPU") {
     CAPTURE(on_the_cpu);
     CHECK(on_the_cpu.starts_with(begin));
     CHECK(on_the_cpu.ends_with(end));
-    cuda_options four, streamed;
-    four.leaves = streamed.leaves = 4, streamed.kept_data_memory = 0;
+    const cuda_options four{.leaves = 4}, streamed{.leaves = 4, .kept_data_memory = 0};
     have_devices(2);
     CHECK(complaint(one_device<cuda>{four}, how...) == on_the_cpu);
     CHECK(complaint(one_device<cuda>{four}, how..., 2) == on_the_cpu);
@@ -496,8 +495,7 @@ TEST_CASE("check_numerics says on a GPU what it says on the CPU") {
     const auto rows = data::from_tensor_slices(data::array<float, shape{2}>(x), data::array<float, shape{2}>(y));
     return error_of([&] { model.fit(rows | data::batch<8>, verbosity::off, check_numerics{}); });
   };
-  cuda_options two;
-  two.leaves = 2;
+  const cuda_options two{.leaves = 2};
   const std::string on_the_cpu = overflowing(one_device{{.threads = 1, .leaves = 2}});
   CHECK(on_the_cpu ==
         "check_numerics: epoch 1, update 1: the gradient of dense/kernel is inf at element 0, after samples 4 to 7 of the batch");
@@ -552,9 +550,8 @@ machine::work_counts counts_of_a_step(bool counts_bytes = false, int count = 64,
   if (counts_bytes) machine::count_bytes();
   std::vector<float> x(std::size_t(count) * std::size_t(Network::input_shape.size()), 0.5f);
   std::vector<std::int32_t> y(std::size_t(count), 0);
-  cuda_options options(gpu(0));
-  if (leaves > 0) options.leaves = leaves;
-  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{options}, Precision{}};
+  trainer model{Network{},  adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{gpu(0), {.leaves = leaves}},
+                Precision{}};
   const samples<float> batch{x.data(), y.data(), count};
   model.train_step(batch);
   machine::take_counts(0);

@@ -65,8 +65,7 @@ TEST_CASE("two inputs, two outputs, weights: the numbers of the reference, and t
   for (const int devices : {1, 2, 3, 8})
     for (const std::uint64_t order : {1u, 2u, 3u}) {
       have_devices(devices, order);
-      cuda_options options;
-      options.leaves = 8, options.devices.clear();
+      cuda_options options{.devices = {}, .leaves = 8};
       for (int i = 0; i < devices; ++i) options.devices.push_back(i % machine::device_count());
       const std::vector<double> found = trained<cuda>(options);
       CHECK(difference(found, expected) < 1e-11);

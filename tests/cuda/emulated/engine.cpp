@@ -66,10 +66,8 @@ outcome trained(const auto& strategy, const Optimizer& optimizer, const std::str
 
 /// A strategy with that many devices; one that exists several times where there are fewer. Batches have four leaves.
 one_device<cuda> on_devices(int count) {
-  cuda_options options;
-  options.devices.clear();
+  cuda_options options{.devices = {}, .leaves = 4};
   for (int i = 0; i < count; ++i) options.devices.push_back(i % machine::device_count());
-  options.leaves = 4;
   return {options};
 }
 

@@ -53,8 +53,7 @@ struct outcome {
 template <class Network>
 outcome trained(int devices, bool graphs, auto&&... options) {
   const data_of<Network> data(46);
-  cuda_options how;
-  how.graphs = graphs, how.devices.clear(), how.leaves = 4;
+  cuda_options how{.devices = {}, .leaves = 4, .graphs = graphs};
   for (int i = 0; i < devices; ++i) how.devices.push_back(i % machine::device_count());
   trainer model{Network{},
                 adam{.learning_rate = exponential_decay{.initial_learning_rate = 0.01, .decay_steps = 2, .decay_rate = 0.9},
@@ -267,9 +266,8 @@ TEST_CASE("a step of several devices is one launch, and so are the steps of an e
   have_devices(4);
   const data_of<normalized> data(400);
   const auto counts_of = [&](bool graphs, long steps) {
-    cuda_options how;
-    how.graphs = graphs, how.leaves = 4;
-    trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, mirrored{gpus(), how}};
+    trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{},
+                  mirrored{gpus(), {.leaves = 4, .graphs = graphs}}};
     for (int d = 0; d < 4; ++d) machine::take_counts(d);
     model.fit(data.x, data.labels, epochs(2), batch_size(20), verbosity::off, steps_per_execution(steps));
     std::vector<machine::work_counts> all;

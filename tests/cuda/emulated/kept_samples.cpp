@@ -56,8 +56,7 @@ struct outcome {
 
 /// Replicas of the network, each with a device of its own where there are enough.
 cuda_options replicas(int count, double share) {
-  cuda_options how;
-  how.kept_data_memory = share, how.leaves = 4, how.devices.clear();
+  cuda_options how{.devices = {}, .leaves = 4, .kept_data_memory = share};
   for (int i = 0; i < count; ++i) how.devices.push_back(i % machine::device_count());
   return how;
 }

@@ -45,10 +45,8 @@ struct library_that {
 
 /// The first devices; batches have four leaves.
 inline one_device<cuda> on_devices(int count) {
-  cuda_options options;
-  options.devices.clear();
+  cuda_options options{.devices = {}, .leaves = 4};
   for (int i = 0; i < count; ++i) options.devices.push_back(i);
-  options.leaves = 4;
   return {options};
 }
 

@@ -227,14 +227,8 @@ TEST_CASE("a network with long rows of predictions trains to the bits of one dev
     have_devices(devices);
     std::vector<int> each(std::size_t(devices), 0);
     for (int i = 0; i < devices; ++i) each[std::size_t(i)] = i % machine::device_count();
-    cuda_options options;
-    options.devices = each, options.leaves = 4;
-    trainer model{sequential<input<4>, dense<70, softmax>>{},
-                  sgd{},
-                  sparse_categorical_crossentropy{},
-                  accuracy{},
-                  one_device{options},
-                  seed(3)};
+    trainer model{sequential<input<4>, dense<70, softmax>>{},       sgd{},  sparse_categorical_crossentropy{}, accuracy{},
+                  one_device<cuda>{{.devices = each, .leaves = 4}}, seed(3)};
     std::vector<float> x(40 * 4), predictions(40 * 70);
     std::vector<std::int32_t> labels(40);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(number(1, i));

@@ -222,13 +222,9 @@ TEST_CASE_TEMPLATE("a network has the bits of the same network with arrays of fl
     const auto w = model.parameters();
     return std::pair{all["loss"], std::vector<float>(w.begin(), w.end())};
   };
-  cuda_options four(gpu(0));
-  four.leaves = 4;
-  cuda_options stages;
-  stages.leaves = 4;
-  const auto narrow = trained_with(one_device{four});
+  const auto narrow = trained_with(one_device{gpu(0), {.leaves = 4}});
   // Layers that are divided among GPUs send each other floats.
-  CHECK(narrow == trained_with(gpu_pipeline<balanced<2>, micro_batches<4>>{gpus(2), stages}));
+  CHECK(narrow == trained_with(gpu_pipeline<balanced<2>, micro_batches<4>>{gpus(2), {.leaves = 4}}));
 }
 
 #if !defined(__CUDACC__)
@@ -236,9 +232,7 @@ TEST_CASE("check_numerics finds what is not finite in narrow arrays") {
   using checked = sequential<input<6>, dense<8, relu>, dense<4, relu>, dense<3, softmax>>;
   const auto complaint = [](float of_first, float of_second) {
     have_devices(1);
-    cuda_options four(gpu(0));
-    four.leaves = 4;
-    trainer model{checked{}, sgd{}, sparse_categorical_crossentropy{}, one_device{four}, seed(1), bf16{}};
+    trainer model{checked{}, sgd{}, sparse_categorical_crossentropy{}, one_device{gpu(0), {.leaves = 4}}, seed(1), bf16{}};
     std::vector<float> all(model.parameters().size(), 0.25f);
     const auto& slots = layout_of<typename decltype(model)::program_type::items>.slots;
     all[std::size_t(slots[0].offset) + 3] = of_first, all[std::size_t(slots[2].offset) + 1] = of_second;
@@ -269,9 +263,7 @@ TEST_CASE("a step needs less memory, and moves fewer bytes") {
   machine::count_bytes();
   const std::vector<float> x(count * 784, 0.5f);
   const std::vector<std::int32_t> y(count);
-  cuda_options one(gpu(0));
-  one.leaves = 1;
-  trainer model{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{one}, bf16{}};
+  trainer model{cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, one_device{gpu(0), {.leaves = 1}}, bf16{}};
   const samples<float> batch{x.data(), y.data(), count};
   model.train_step(batch);
   machine::take_counts(0);

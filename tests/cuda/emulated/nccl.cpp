@@ -66,8 +66,7 @@ outcome trained(const auto& strategy) {
   return out;
 }
 cuda_options options_of(int first, int count, bool sums_by_nccl) {
-  cuda_options options;
-  options.leaves = 4, options.sums_by_nccl = sums_by_nccl, options.devices.clear();
+  cuda_options options{.devices = {}, .leaves = 4, .sums_by_nccl = sums_by_nccl};
   for (int i = 0; i < count; ++i) options.devices.push_back(first + i);
   return options;
 }

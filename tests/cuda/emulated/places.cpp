@@ -109,11 +109,7 @@ outcome trained(const auto& strategy, const typename P::optimizer& optimizer, co
   out.weights.assign(w.begin(), w.end()), out.slots.assign(s.begin(), s.end());
   return out;
 }
-cuda_options four_leaves() {
-  cuda_options options;
-  options.leaves = 4;
-  return options;
-}
+const cuda_options four_leaves{.leaves = 4};
 
 /// Plain, Placed: programs with the same results.
 template <class Plain, class Placed = Plain>
@@ -122,7 +118,7 @@ void check(const auto& strategy, const typename Plain::optimizer& optimizer = {}
   for (const bool keeps_gradient : {false, true}) {
     const training how{keeps_gradient, frozen_slot};
     have_devices(1);
-    const outcome expected = trained<Plain>(one_device<cuda>{four_leaves()}, optimizer, how);
+    const outcome expected = trained<Plain>(one_device<cuda>{four_leaves}, optimizer, how);
     for (std::uint64_t order = 1; order <= orders; ++order) {
       have_devices(3, order);
       CHECK(differing(trained<Placed>(strategy, optimizer, how), expected) == "");
@@ -144,7 +140,7 @@ struct words_apart : by_device<2> {
 struct on_words_apart {
   template <class P>
   auto make(const typename P::optimizer& optimizer, std::uint64_t seed) const {
-    cuda_options options = four_leaves();
+    cuda_options options = four_leaves;
     options.devices = {2, 1};
     return synchronous_executor<P, split_backend<cuda, words_apart>>(optimizer, seed, options);
   }
@@ -152,33 +148,33 @@ struct on_words_apart {
 }  // namespace
 
 TEST_CASE("layers on several GPUs: the bits of one") {
-  check<program_of<two_branches<anywhere>>, program_of<two_branches<here>>>(placed{gpu(0), gpu(1), four_leaves()}, {}, -1, 12);
-  check<program_of<images<anywhere>>, program_of<images<here>>>(placed{gpu(2), gpu(0), gpu(1), four_leaves()});
+  check<program_of<two_branches<anywhere>>, program_of<two_branches<here>>>(placed{gpu(0), gpu(1), four_leaves}, {}, -1, 12);
+  check<program_of<images<anywhere>>, program_of<images<here>>>(placed{gpu(2), gpu(0), gpu(1), four_leaves});
 }
 
 TEST_CASE("penalties, norms over the parameters of all GPUs, layers that are frozen for some steps") {
   check<program_of<regularized<anywhere>, sgd>, program_of<regularized<here>, sgd>>(
-      placed{gpu(0), gpu(1), four_leaves()}, sgd{.learning_rate = 0.1, .momentum = 0.9, .global_clipnorm = 0.05}, 4);
+      placed{gpu(0), gpu(1), four_leaves}, sgd{.learning_rate = 0.1, .momentum = 0.9, .global_clipnorm = 0.05}, 4);
 }
 
 TEST_CASE("two inputs and outputs, whose losses are computed on two GPUs") {
   using P = program_of_two<false, adam, precision::f32>;
   check<P>(on_words_apart{});
   have_devices(1);
-  const one_device<cuda> one{four_leaves()};
+  const one_device<cuda> one{four_leaves};
   CHECK(differing(trained<P>(one, {}, {.freezes_nothing = true}), trained<P>(one, {}, {})) == "");
 }
 
 TEST_CASE("pipelines on several GPUs: the bits of one") {
-  check<program_of<deep>>(gpu_pipeline<balanced<3>, micro_batches<4>>{.options = four_leaves()});
-  check<program_of<deep>>(gpu_pipeline<balanced<4>, micro_batches<4>, interleaved<2>>{gpus({1, 2}), four_leaves()});
+  check<program_of<deep>>(gpu_pipeline<balanced<3>, micro_batches<4>>{.options = four_leaves});
+  check<program_of<deep>>(gpu_pipeline<balanced<4>, micro_batches<4>, interleaved<2>>{gpus({1, 2}), four_leaves});
 }
 
 TEST_CASE("a GPU has the parameters of its layers only, and a step waits for nothing on the host") {
   have_devices(2);
   using net = sequential<input<6>, on<device<0>, dense<64, relu>>, on<device<1>, dense<64, relu>, dense<3, softmax>>>;
   using P = program<net, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
-  auto executor = placed{gpu(0), gpu(1), four_leaves()}.make<P>(adam{}, 1);
+  auto executor = placed{gpu(0), gpu(1), four_leaves}.make<P>(adam{}, 1);
   executor.prepare(20, purpose::training);
   executor.begin_totals({});
   const std::vector<float> x(20 * 6, 0.5f);
@@ -206,7 +202,7 @@ TEST_CASE("what cannot be placed is one error") {
   CHECK(error_of([] { placed{gpu(0), gpu(5)}.make<P>(adam{}, 1); }) == "gpu(5): this machine has 1, from gpu(0) to gpu(0)");
   have_devices(3);
   CHECK(error_of([] { two{gpus(3)}.make<P>(adam{}, 1); }) == "2 places need as many GPUs, but 3 are named");
-  auto executor = two{.options = four_leaves()}.make<P>(adam{}, 1);
+  auto executor = two{.options = four_leaves}.make<P>(adam{}, 1);
   struct reader : kernel_observer {
     void begins(const observed_call&) override {}
     void ended(const observed_call&, const observed_numbers&) override {}
@@ -216,13 +212,11 @@ TEST_CASE("what cannot be placed is one error") {
         "an observer that reads numbers of layers, such as check_numerics, needs all layers on one GPU, or on the CPU");
   CHECK(error_of([&] { executor.prepare(20, purpose::training); }) ==
         "a batch of 20 samples has 4 leaves, which cannot be cut into 8 micro-batches: on GPUs each is one or several whole "
-        "leaves. Write `cuda_options options; options.leaves = 10;` and `gpu_pipeline<...>{gpus(2), options}`");
+        "leaves. Write `gpu_pipeline<...>{gpus(2), {.leaves = 10}}`");
   CHECK(error_of([&] { executor.prepare(7, purpose::training); }) ==
         "a batch of 7 samples cannot be cut into 8 micro-batches: it needs at least 8 samples");
   CHECK(error_of([] { placed{gpu(1), gpu(2), gpu(1)}; }) == "placed: gpu(1) is named twice");
-  cuda_options ten;
-  ten.leaves = 10;  // what the error says
-  auto mended = two{gpus(2), ten}.make<P>(adam{}, 1);
+  auto mended = two{gpus(2), {.leaves = 10}}.make<P>(adam{}, 1);  // what the error says
   CHECK(error_of([&] { mended.prepare(20, purpose::training); }) == "no error");
   const std::vector<float> x(20 * 6, 0.5f);
   const std::vector<std::int32_t> y(20);
@@ -232,7 +226,7 @@ TEST_CASE("what cannot be placed is one error") {
 
 TEST_CASE("out of memory: what each GPU needs, and a smaller batch trains") {
   using P = program_of<two_branches<here>>;
-  const placed strategy{gpu(0), gpu(1), four_leaves()};
+  const placed strategy{gpu(0), gpu(1), four_leaves};
   machine::emulate_devices(2, 1 << 10);
   const std::string at_first = error_of([&] { strategy.make<P>(adam{}, 1); });
   CAPTURE(at_first);

@@ -59,8 +59,8 @@ class cut_batch {
     int leaves = most_;  // a batch that they do not divide may fill fewer of them
     while (leaves_for(batch, (batch + leaves - 1) / leaves) < most_) ++leaves;
     throw_error({"a batch of ", batch, " samples has ", count, " leaves, which cannot be cut into ", most_,
-                 " micro-batches: on GPUs each is one or several whole leaves. Write `cuda_options options; options.leaves = ",
-                 leaves, ";` and `gpu_pipeline<...>{gpus(", places, "), options}`"});
+                 " micro-batches: on GPUs each is one or several whole leaves. Write `gpu_pipeline<...>{gpus(", places,
+                 "), {.leaves = ", leaves, "}}`"});
   }
 
  private:

@@ -2,6 +2,7 @@
 // needs: boost_context
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstdlib>
 #include <initializer_list>
 #include <strata/base/error.hpp>
@@ -17,50 +18,55 @@
 
 namespace strata {
 
+/// What the engine of GPUs is told: `one_device{gpu(0), {.leaves = 2}}`, `mirrored{gpus(), {.graphs = false}}`. The bits are the
+/// same without graphs and with any kept_data_memory.
+struct cuda_options {
+  std::vector<int> devices{0};  // strategies that are given GPUs set them
+  int leaves = 0;               // of a batch; 0: as many as its size says
+  bool sums_by_nccl = false;    // what `fastest` sets
+  bool graphs = true;           // whether a step is launched as a graph
+  /// fit copies a data set to each device if the copies take up at most this part, 0 to 1, of the memory that is free then; 0:
+  /// never. The memory of the data set must not change during that fit.
+  double kept_data_memory = 0.5;
+
+  std::string what_workers_agree_on() const { return sums_by_nccl ? ", added by NCCL" : ""; }
+};
+
 /// One GPU of this machine: `one_device{gpu(0)}`.
 struct gpu {
   using backend = cuda;
   int index;
   constexpr explicit gpu(int i = 0) : index(i) {}
+  cuda_options with(cuda_options options) const {
+    options.devices = {index};
+    return options;
+  }
+  operator cuda_options() const { return with({}); }
 };
 
 /// How gradients of several GPUs are added: those of leaves in the tree in which one device adds them, so that the bits do not
 /// depend on the number of GPUs and processes. They are copied from GPU to GPU, and through host memory between processes.
-struct deterministic {};
+struct deterministic {
+  operator cuda_options() const { return {}; }
+};
 /// How gradients of several GPUs are added: as NCCL does it, while others are still being computed. Each training with as many
 /// GPUs of the same machines gives about the same numbers, but not the bits of one device.
-struct fastest {};
-
-/// The devices of an engine, into how many leaves it cuts a batch (0: as the size of the batch says), how it adds gradients,
-/// and whether a step is launched as a graph. kept_data_memory: fit copies a data set to each device if the copies take
-/// up at most this part, 0 to 1, of the memory that is free then; 0: never. The memory of the data set must not change during
-/// that fit. Without graphs and with any kept_data_memory the bits are the same.
-struct cuda_options {
-  std::vector<int> devices{0};
-  int leaves = 0;
-  bool sums_by_nccl = false;
-  bool graphs = true;
-  double kept_data_memory = 0.5;
-
-  cuda_options() = default;
-  cuda_options(gpu one) : devices{one.index} {}
-  cuda_options(deterministic) {}
-  cuda_options(fastest) : sums_by_nccl(true) {}
-
-  std::string what_workers_agree_on() const { return sums_by_nccl ? ", added by NCCL" : ""; }
+struct fastest {
+  operator cuda_options() const { return {.sums_by_nccl = true}; }
 };
 
 /// GPUs of this machine: `mirrored{gpus()}` uses all of them, `gpus(2)` the first two, `gpus({0, 3})` these. Braces list GPUs,
 /// parentheses count them: `gpus({2})` is the third one.
 class gpus {
   std::vector<int> indices_;
+  bool are_counted_ = false;
 
  public:
   using backend = cuda;
   /// Throws strata::error when the strategy is used and this machine has no GPU.
   gpus() = default;
   /// Throws strata::error if `count` is below 1.
-  explicit gpus(int count) {
+  explicit gpus(int count) : are_counted_(true) {
     if (count < 1) throw_error({"gpus(", count, "): at least one device is needed"});
     for (int i = 0; i < count; ++i) indices_.push_back(i);
   }
@@ -99,10 +105,14 @@ class gpus {
     for (int i = 0; indices_.empty() && i < places; ++i) options.devices.push_back(i);
     return options;
   }
+  /// Throws strata::error if this machine has GPUs, but fewer than they are counted.
   cuda_options with(cuda_options options) const {
+    const int count = machine::device_count();
+    if (are_counted_ && count > 0 && int(indices_.size()) > count)
+      throw_error({"gpus(", int(indices_.size()), "): this machine has ", count});
     options.devices = indices_;
     if (indices_.empty())
-      for (int i = 0; i < std::max(machine::device_count(), 1); ++i) options.devices.push_back(i);
+      for (int i = 0; i < std::max(count, 1); ++i) options.devices.push_back(i);
     return options;
   }
 };
@@ -115,8 +125,14 @@ template <>
 struct device_list<cuda> {
   using type = gpus;
 };
+template <>
+struct single_device<cuda> {
+  using type = gpu;
+};
 
 one_device(gpu) -> one_device<cuda>;
-one_device(cuda_options) -> one_device<cuda>;
+one_device(gpu, cuda_options) -> one_device<cuda>;
+template <std::same_as<cuda_options> Options>  // so that braces alone are compute_options
+one_device(Options) -> one_device<cuda>;
 
 }  // namespace strata

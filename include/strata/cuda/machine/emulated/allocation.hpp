@@ -33,9 +33,10 @@ inline void* allocate(int device, std::size_t bytes) {
 /// Frees what `allocate` returned for the same device, after all work on queues of this device. Does nothing for null, or if
 /// there is no such device. Aborts the program for any other address. If the calling thread captures a queue, the capture fails.
 inline void release(int device, void* memory) noexcept {
+  if (!memory) return;  // before the state, which throws where a variable of the environment is wrong
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
-  if (!memory || device < 0 || device >= all.devices()) return;
+  if (device < 0 || device >= all.devices()) return;
   detail::spoil_capture("memory is released");
   all.finish_device(device);
   all.memory(device).release(memory);
