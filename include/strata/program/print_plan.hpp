@@ -24,7 +24,8 @@ struct plan_info {
   std::span<const int> first_of_segment, first_of_piece;
   int workspace, passing, unshared_workspace, statistics, scratch, scratch_per_sample;
   long derived;
-  int most_samples;  // of a micro-batch, in a budget; 0: as many as the cache holds
+  int most_samples;            // of a micro-batch, in a budget; 0: as many as the cache holds
+  bool computes_whole_leaves;  // a micro-batch is all samples
 };
 
 struct layout_info {
@@ -45,7 +46,8 @@ struct please_include_strata_program_print_stages;
 template <class Network>
 struct please_include_strata_program_print_divisions;
 
-std::string plan_text(std::string_view backend, int element_size, std::span<const tape_node> nodes, const layout_info& layout,
+/// where: the backend, and the precision.
+std::string plan_text(std::string_view where, int element_size, std::span<const tape_node> nodes, const layout_info& layout,
                       const plan_info& plan);
 
 }  // namespace detail
@@ -59,6 +61,7 @@ std::string plan_text() {
   constexpr const auto& l = layout_of<typename Program::items>;
   const detail::layout_info layout{std::span(l.slots, std::size_t(l.count)), l.size, l.trainable, l.trainable_count,
                                    l.state_count};
+  constexpr bool computes_whole_leaves = !device_of<Backend>::is_host && !requires { typename Backend::split; };
   const detail::plan_info plan{has_two_plans<Program, Backend> ? Why : purpose::training,
                                std::span(p.groups, std::size_t(p.group_count)),
                                std::span(p.first_of_segment, std::size_t(p.segment_count) + 1),
@@ -70,9 +73,12 @@ std::string plan_text() {
                                p.scratch,
                                p.scratch_per_sample,
                                p.derived,
-                               bounds_activations<Backend> ? samples_at_a_time<Program, Backend, Why>::of() : 0};
-  return detail::plan_text(Backend::name, int(sizeof(typename Program::value_type)), tape_of<typename Program::items>.nodes,
-                           layout, plan);
+                               bounds_activations<Backend> ? samples_at_a_time<Program, Backend, Why>::of() : 0,
+                               computes_whole_leaves};
+  std::string where = Backend::name;
+  if constexpr (requires { Program::precision::name; }) where += detail::text_of({" in ", Program::precision::name});
+  return detail::plan_text(where, int(sizeof(typename Program::value_type)), tape_of<typename Program::items>.nodes, layout,
+                           plan);
 }
 
 /// groups: of a mesh, each with all ranks, or with all places of a pipeline.

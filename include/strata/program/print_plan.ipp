@@ -23,7 +23,7 @@ STRATA_FUNCTION std::string counted(std::size_t n, std::string_view what) {
   return std::to_string(n).append(" ").append(what).append(n == 1 ? "" : "s");
 }
 
-STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size, std::span<const tape_node> nodes,
+STRATA_FUNCTION std::string plan_text(std::string_view where, int element_size, std::span<const tape_node> nodes,
                                       const layout_info& layout, const plan_info& plan) {
   const std::vector<std::string> names = layer_names(nodes), parameters = parameter_names(nodes, layout.slots);
   const auto bytes = [&](long elements) { return readable_memory(double(elements) * element_size); };
@@ -43,14 +43,16 @@ STRATA_FUNCTION std::string plan_text(std::string_view backend, int element_size
   };
 
   std::string out =
-      detail::text_of({plan.why == purpose::inference ? "plan of inference on " : "plan on ", backend, ": ",
+      detail::text_of({plan.why == purpose::inference ? "plan of inference on " : "plan on ", where, ": ",
                        counted(nodes.size() - inputs_of_network, "operation"), " in ", counted(plan.groups.size(), "group"),
                        " and ", counted(plan.first_of_segment.size() - 1, "segment"), ", numbers of ", element_size, " bytes\n"});
   out += detail::text_of({"  parameters  ", grouped(layout.trainable), " trained, ", grouped(layout.state), " state; arena ",
                           bytes(layout.arena), ", gradient of a leaf ", bytes(layout.trainable_arena), "\n"});
   if (plan.derived > 0) out += detail::text_of({"  derived layouts of weights  ", bytes(plan.derived), "\n"});
   const std::string reuse = detail::text_of({" (", bytes(plan.unshared_workspace), " without reuse)"});
-  out += several
+  out += plan.computes_whole_leaves ? detail::text_of({"  workspace   ", bytes(plan.workspace + plan.passing), " per sample",
+                                                       reuse, ", for all samples that a device has\n"})
+         : several
              ? detail::text_of({"  workspace   ", bytes(plan.workspace), " per sample of a leaf, and ", bytes(plan.passing),
                                 " per sample of a micro-batch, with a *", reuse, "\n"})
              : detail::text_of({"  workspace   ", bytes(plan.passing), " per sample", reuse, ", for the samples of a micro-batch",
