@@ -66,7 +66,7 @@ TEST_CASE("print_plan of a trainer shows both plans") {
   std::ostringstream out;
   print_plan(model, out);
   CHECK(out.str().starts_with("plan on cpu in f32: "));
-  const std::size_t second = out.str().find("\nplan of inference on cpu: ");
+  const std::size_t second = out.str().find("\nplan of inference on cpu in f32: ");
   REQUIRE(second != std::string::npos);
   CHECK(out.str().find("affine + batch_normalization + relu", second) != std::string::npos);
   CHECK(out.str().find("backward", second) == std::string::npos);

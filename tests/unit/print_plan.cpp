@@ -66,7 +66,8 @@ using namespace strata;
 
 TEST_CASE("a plan says what is fused, who reads what, where it lies, and what backward does") {
   using chain = sequential<input<6, 6, 1>, max_pool2d<2>, conv2d<4, 2, relu>, flatten, dense<3>>;
-  CHECK(plan_text<training<chain>, planner>() == R"(plan on planner in f32: 6 operations in 4 groups and 1 segment, numbers of 4 bytes
+  CHECK(plan_text<training<chain>, planner>() ==
+        R"(plan on planner in f32: 6 operations in 4 groups and 1 segment, numbers of 4 bytes
   parameters  71 trained, 0 state; arena 384.00 B, gradient of a leaf 384.00 B
   derived layouts of weights  128.00 B
   workspace   384.00 B per sample (448.00 B without reuse), for the samples of a micro-batch
