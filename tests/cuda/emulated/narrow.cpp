@@ -147,8 +147,8 @@ TEST_CASE("batch normalization, alone and with relu") {
 
 #if !defined(__CUDACC__)  // of arrays of another kind a library may choose another algorithm, with other bits
 TEST_CASE("layers by libraries: all that they fuse, less, and nothing") {
-  constexpr dense_settings units{.units = 48};
-  constexpr conv_settings filters{.filters = 8, .kernel_height = 3, .kernel_width = 3};
+  static constexpr dense_settings units{.units = 48};
+  static constexpr conv_settings filters{.filters = 8, .kernel_height = 3, .kernel_width = 3};
   using of_dense = machine::library_dense_kernel<units, relu, bf16, shape{40}>;
   using of_images = machine::library_convolution_kernel<filters, relu, bf16, shape{18, 18, 8}>;
   const auto compare_images = [] {
