@@ -18,7 +18,7 @@
 
 namespace strata {
 
-/// What the engine of GPUs is told: `one_device{gpu(0), {.leaves = 2}}`, `mirrored{gpus(), {.graphs = false}}`. The bits are the
+/// What strategies on GPUs may be told: `one_device{gpu(0), {.leaves = 2}}`, `mirrored{gpus(), {.graphs = false}}`. The bits are the
 /// same without graphs and with any kept_data_memory.
 struct cuda_options {
   std::vector<int> devices{0};  // strategies that are given GPUs set them
@@ -105,7 +105,7 @@ class gpus {
     for (int i = 0; indices_.empty() && i < places; ++i) options.devices.push_back(i);
     return options;
   }
-  /// Throws strata::error if this machine has GPUs, but fewer than they are counted.
+  /// Throws strata::error if a number of GPUs was given and this machine has some, but fewer.
   cuda_options with(cuda_options options) const {
     const int count = machine::device_count();
     if (are_counted_ && count > 0 && int(indices_.size()) > count)
