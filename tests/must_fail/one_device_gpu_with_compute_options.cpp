@@ -1,4 +1,4 @@
-// error: wrong_argument<.*gpu.*because<.*one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>
+// error: wrong_argument<.*compute_options.*because<.*one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>
 // whole program
 // needs: boost_context
 #include <strata/distribute/one_device.hpp>

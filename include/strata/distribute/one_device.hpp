@@ -17,8 +17,9 @@ struct one_device {
   using options_type = typename engine_options<Backend>::type;
   options_type options{};
 
-  one_device(options_type given = {}) : options(std::move(given)) {}
-  one_device(const typename single_device<Backend>::type& device, options_type given) : options(device.with(std::move(given))) {}
+  constexpr one_device(options_type given = {}) : options(std::move(given)) {}
+  constexpr one_device(const typename single_device<Backend>::type& device, options_type given)
+      : options(device.with(std::move(given))) {}
 
   template <class Program>
   using executor = synchronous_executor<Program, Backend>;
