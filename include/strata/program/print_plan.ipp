@@ -50,12 +50,14 @@ STRATA_FUNCTION std::string plan_text(std::string_view where, int element_size, 
                           bytes(layout.arena), ", gradient of a leaf ", bytes(layout.trainable_arena), "\n"});
   if (plan.derived > 0) out += detail::text_of({"  derived layouts of weights  ", bytes(plan.derived), "\n"});
   const std::string reuse = detail::text_of({" (", bytes(plan.unshared_workspace), " without reuse)"});
-  out += plan.computes_whole_leaves ? detail::text_of({"  workspace   ", bytes(plan.workspace + plan.passing), " per sample",
-                                                       reuse, ", for all samples that a device has\n"})
-         : several
-             ? detail::text_of({"  workspace   ", bytes(plan.workspace), " per sample of a leaf, and ", bytes(plan.passing),
-                                " per sample of a micro-batch, with a *", reuse, "\n"})
-             : detail::text_of({"  workspace   ", bytes(plan.passing), " per sample", reuse, ", for the samples of a micro-batch",
+  const bool whole = plan.computes_whole_leaves;
+  const std::string_view for_all = ", for all samples that a device has";
+  out += several
+             ? detail::text_of({"  workspace   ", bytes(plan.workspace),
+                                whole ? " per sample, and " : " per sample of a leaf, and ", bytes(plan.passing), " per sample",
+                                whole ? "" : " of a micro-batch", ", with a *", reuse, whole ? for_all : "", "\n"})
+             : detail::text_of({"  workspace   ", bytes(plan.passing), " per sample", reuse,
+                                whole ? for_all : ", for the samples of a micro-batch",
                                 plan.most_samples > 0 ? detail::text_of({", at most ", plan.most_samples}) : "", "\n"});
   if (std::ranges::any_of(plan.groups, &kernel_group::has_narrow_output))
     out += "  narrow      arrays with an n: rounded numbers, of which two take up the memory of one\n";

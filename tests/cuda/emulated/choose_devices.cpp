@@ -2,6 +2,7 @@
 // needs: boost_context
 #include "compare.hpp"
 
+#include <sstream>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/predictor.hpp>
@@ -71,6 +72,23 @@ TEST_CASE("one GPU with options; more GPUs than there are, by count or by index"
   CHECK(error_of([] { trained(mirrored{gpus(5)}); }) == "gpus(5): this machine has 2");
   CHECK(error_of([] { trained(mirrored{gpus({0, 7})}); }) == "gpu(7): this machine has 2, from gpu(0) to gpu(1)");
 #endif
+}
+
+TEST_CASE("a plan on a GPU names the precision, and says that the workspace is that of all samples") {
+  have_devices(1);
+  const auto printed = [](auto network) {
+    std::ostringstream out;
+    print_plan(trainer{network, adam{}, sparse_categorical_crossentropy{}, one_device{gpu(0)}, precision::mixed_bf16{}}, out);
+    return out.str();
+  };
+  const std::string one = printed(sequential<input<4>, dense<8, relu>, dense<3, softmax>>{});
+  CAPTURE(one);
+  CHECK(one.starts_with("plan on cuda in mixed_bf16: "));
+  CHECK(one.find(" without reuse), for all samples that a device has\n") != std::string::npos);
+  const std::string several = printed(sequential<input<4>, dense<8>, batch_norm<>, dense<3, softmax>>{});
+  CAPTURE(several);
+  CHECK(several.find(" per sample, with a * (") != std::string::npos);
+  CHECK(several.find(" without reuse), for all samples that a device has\n") != std::string::npos);
 }
 
 TEST_CASE("a predictor on a GPU: the predictions of a trainer") {

@@ -18,7 +18,7 @@
 
 namespace strata {
 
-/// What strategies on GPUs may be told: `one_device{gpu(0), {.leaves = 2}}`, `mirrored{gpus(), {.graphs = false}}`. The bits are
+/// Options of strategies on GPUs: `one_device{gpu(0), {.leaves = 2}}`, `mirrored{gpus(), {.graphs = false}}`. The bits are
 /// the same without graphs and with any kept_data_memory.
 struct cuda_options {
   std::vector<int> devices{0};  // strategies that are given GPUs set them
