@@ -144,6 +144,32 @@ TEST_CASE("convolutions on tensor cores: less than a tile, more than one, paddin
                                  shape{4, 3, 40}>();
 }
 
+TEST_CASE("convolutions of large leaves keep images in shared memory: windows, padding, strides, dilations, several planes") {
+  using namespace strata::test;
+  have_devices(1);
+  const auto compare = []<shape In, class... Ops>(type_list<Ops...> chain) {
+    using P = precision::mixed_bf16;
+    compare_kernel<kernel<cuda, typename operation_of<Ops...>::type, P, In>, P, In>(chain, 2e-5, {{64, 64}, {67, 65}});
+  };
+  // Both forward and the gradient of the input, of less than a tile of 32 pixels, and of more.
+  using plain = convolution<conv_settings{.filters = 32, .kernel_height = 2, .kernel_width = 3}>;
+  compare.operator()<shape{3, 5, 32}>(type_list<plain, relu>{});
+  compare.operator()<shape{6, 7, 32}>(
+      type_list<convolution<conv_settings{.filters = 64, .kernel_height = 3, .kernel_width = 3, .same = true, .bias = false}>>{});
+  // Pooled; the last row and column are in no window.
+  compare.operator()<shape{7, 7, 64}>(type_list<plain, relu, max_pooling<pool_settings{2, 2}>>{});
+  // Forward alone: steps of 2, one of them over rows that no window reads.
+  compare.operator()<shape{6, 8, 32}>(
+      type_list<convolution<conv_settings{
+          .filters = 32, .kernel_height = 2, .kernel_width = 3, .stride_height = 2, .stride_width = 2, .same = true}>>{});
+  compare.operator()<shape{5, 6, 32}>(
+      type_list<convolution<conv_settings{.filters = 32, .kernel_height = 2, .kernel_width = 2, .dilation_width = 3}>>{});
+  compare.operator()<shape{3, 4, 32}>(
+      type_list<transposed_convolution<transposed_conv_settings{
+                    .filters = 32, .kernel_height = 3, .kernel_width = 2, .same = true, .bias = false}>,
+                relu>{});
+}
+
 TEST_CASE("dense layers on tensor cores: leaves of 64 samples, and smaller ones, which have another kernel") {
   using namespace strata::test;
   have_devices(1);

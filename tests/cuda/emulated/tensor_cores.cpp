@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <strata/base/random.hpp>
+#include <strata/cuda/machine/image_product.hpp>
 #include <strata/cuda/machine/tensor_product.hpp>
 #include <utility>
 #include <vector>
@@ -100,6 +101,76 @@ void check_instructions(int row, int column) {
   }
 }
 
+/// Of pixels whose terms are whole(1, pixel, term), and weights that are whole(2, column, term).
+void check_instructions_of_images(bool are_windows) {
+  using word = machine::tensor_word<precision::mixed_bf16>;
+  const auto pair_of = [](std::uint64_t stream, int i, int pair) {
+    return word::of({whole(stream, i, 2 * pair), whole(stream, i, 2 * pair + 1)});
+  };
+  machine::kept_weights weights;
+  for (int n = 0; n < 32; ++n)
+    for (int pair = 0; pair < 16; ++pair) weights.store(n, pair, pair_of(2, n, pair));
+  const auto terms_of = [&](int pixel, int number) {
+    machine::eight_terms all;
+    for (int k = 0; k < 4; ++k) all.at[k] = pair_of(1, pixel, 4 * number + k);
+    return all;
+  };
+
+  float sums[32][8][4] = {};
+  std::vector<std::vector<operands_of_thread>> instructions(16, std::vector<operands_of_thread>(32));
+  for (int lane = 0; lane < 32; ++lane) {
+    const machine::image_lane own(lane);
+    machine::eight_terms of_pixels[4];
+    for (int j = 0; j < 4; ++j) of_pixels[j] = terms_of(own.loaded_pixel(j, are_windows), lane % 4);
+    std::size_t number = 0;
+    machine::detail::for_each_instruction(
+        weights, of_pixels, lane, sums[lane],
+        [&](float* const(&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) {
+          REQUIRE(number < instructions.size());
+          operands_of_thread& mine = instructions[number++][std::size_t(lane)];
+          for (int i = 0; i < 4; ++i) mine.a[i] = left[i], mine.sum[i] = sum[i];
+          for (int i = 0; i < 2; ++i) mine.b[i] = right[i];
+        });
+    CHECK(number == instructions.size());
+  }
+  for (const auto& warp : instructions) compute<precision::mixed_bf16>(warp);
+
+  int times[32][32] = {};
+  for (int lane = 0; lane < 32; ++lane) {
+    const machine::image_lane own(lane);
+    float plain[8][4] = {};
+    machine::detail::multiply_thirty_two(
+        weights, [&](int p, int number) { return terms_of(own.pixel(p, are_windows), number); }, lane, plain);
+    for (int p = 0; p < 8; ++p)
+      for (int j = 0; j < 4; ++j) {
+        const int pixel = own.pixel(p, are_windows), column = own.column() + j;
+        float expected = 0;
+        for (int k = 0; k < 32; ++k) expected += whole(1, pixel, k) * whole(2, column, k);
+        CHECK(sums[lane][p][j] == expected);
+        CHECK(plain[p][j] == expected);
+        ++times[pixel][column];
+      }
+  }
+  for (const auto& of_pixel : times)
+    for (const int each : of_pixel) CHECK(each == 1);
+}
+
+/// Whether eight threads, which load together, use different banks where neighbouring pixels of a row of windows are Step apart.
+template <int Step>
+bool images_differ_in_banks(bool are_windows) {
+  const machine::kept_image<64 * Step, 64, Step> image{};
+  for (int quarter = 0; quarter < 4; ++quarter)
+    for (int j = 0; j < 4; ++j) {
+      bool used[8] = {};
+      for (int t = 0; t < 8; ++t) {
+        const int lane = quarter * 8 + t, pixel = machine::image_lane(lane).loaded_pixel(j, are_windows) * Step;
+        bool& bank = used[(&image.terms(1, pixel, lane % 4) - &image.terms(0, 0, 0)) % 8];
+        if (std::exchange(bank, true)) return false;
+      }
+    }
+  return true;
+}
+
 /// Each thread has elements of its own, and all threads together have all of a result.
 bool lanes_have_each_element_once() {
   int times[32][32] = {};
@@ -170,6 +241,17 @@ TEST_CASE("instructions of tensor cores multiply the rows by the columns that a 
   check_instructions<precision::tf32, 128, 32>(96, 0);
   check_instructions<precision::mixed_bf16, 64, 64>(32, 32);
   check_instructions<precision::mixed_bf16, 128, 32>(64, 0);
+}
+
+TEST_CASE("instructions of tensor cores multiply pixels by weights") {
+  for (const bool are_windows : {false, true}) {
+    CAPTURE(are_windows);
+    check_instructions_of_images(are_windows);
+    CHECK(images_differ_in_banks<1>(are_windows));
+    CHECK(images_differ_in_banks<2>(are_windows));
+    CHECK(images_differ_in_banks<3>(are_windows));
+    CHECK(images_differ_in_banks<4>(are_windows));
+  }
 }
 
 TEST_CASE("the threads of a warp have each element of a result once") { CHECK(lanes_have_each_element_once()); }

@@ -7,6 +7,7 @@
 #include <strata/cuda/kernels/constant_axis.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
+#include <strata/cuda/machine/image_product.hpp>
 #include <strata/cuda/machine/products.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
@@ -100,6 +101,49 @@ struct sliding {
   }
 };
 
+/// Large images as a block of to_small_images keeps them (image_product.hpp): with their padding.
+template <class S>
+struct view_of_large_images {
+  using down = typename S::down;
+  using across = typename S::across;
+  static constexpr bool is_possible = true;
+  static constexpr int channels = S::channels, step = across::stride;
+  static constexpr int rows = (down::out - 1) * down::stride + (down::kernel - 1) * down::dilation + 1,
+                       columns = (across::out - 1) * across::stride + (across::kernel - 1) * across::dilation + 1;
+  static constexpr int first_row = down::padding, first_column = across::padding;
+  static constexpr int inside_rows = std::min(down::in, rows - first_row),
+                       inside_columns = std::min(across::in, columns - first_column);
+  static constexpr int place(typename S::small_pixel at) { return at.row * down::stride * columns + at.column * across::stride; }
+  static constexpr int offset(int tap) {
+    return quotient<across::kernel>(tap) * down::dilation * columns + remainder<across::kernel>(tap) * across::dilation;
+  }
+  template <class Product>
+  STRATA_DEVICE static auto pixel_four(const Product& product, int image, int row, int column, int channel) {
+    return four_or_zeros<channels>(product.from, typename S::large_pixel{image, row, column}, true, channel);
+  }
+};
+/// Small images as a block of to_large_images keeps them. Windows do not jump over pixels.
+template <class S>
+struct view_of_small_images {
+  using down = typename S::down;
+  using across = typename S::across;
+  static constexpr bool is_possible = down::stride == 1 && across::stride == 1;
+  static constexpr int channels = S::filters, step = 1;
+  static constexpr int after_row = (down::kernel - 1) * down::dilation, after_column = (across::kernel - 1) * across::dilation;
+  static constexpr int rows = down::in + after_row, columns = across::in + after_column;
+  static constexpr int first_row = after_row - down::padding, first_column = after_column - across::padding;
+  static constexpr int inside_rows = down::out, inside_columns = across::out;
+  static constexpr int place(typename S::large_pixel at) { return at.row * columns + at.column; }
+  static constexpr int offset(int tap) {
+    return (after_row - quotient<across::kernel>(tap) * down::dilation) * columns + after_column -
+           remainder<across::kernel>(tap) * across::dilation;
+  }
+  template <class Product>
+  STRATA_DEVICE static auto pixel_four(const Product& product, int image, int row, int column, int channel) {
+    return four_or_zeros<channels>(product.from, typename S::small_pixel{image, row, column}, true, channel);
+  }
+};
+
 /// Whether the products of a convolution are those of tensor cores. Of fewer channels most of an instruction would be zeros.
 template <class S, class P>
 inline constexpr bool convolves_on_tensor_cores =
@@ -110,7 +154,7 @@ template <class S, class P, class From, class Store, int Columns, int Terms>
 struct product_of_images {
   using precision = P;
   using T = typename P::value_type;
-  static constexpr bool rows_are_neighbours = false;
+  static constexpr bool rows_are_neighbours = false, rows_are_windows = false;
   static constexpr int columns = Columns;
   using tile = std::conditional_t<convolves_on_tensor_cores<S, P>, tensor_tile_of<Columns>, tile_of_many_rows<Columns, Terms>>;
   From from;
@@ -129,6 +173,9 @@ template <class S, class P, class From, class Store>
 struct to_small_images : product_of_images<S, P, From, Store, S::filters, S::taps * S::channels> {
   using T = typename P::value_type;
   static constexpr bool columns_are_neighbours = true;
+  using view = view_of_large_images<S>;
+  static constexpr int taps = S::taps, rows_of_image = S::small_pixels;
+  static constexpr auto pixel_of_row(int m) { return S::small_pixel::number(m); }
   template <class Term>
   constexpr T a(long, int m, Term k) const {
     const auto pixel = S::under(S::small_pixel::number(m), k.template quotient<S::channels>());
@@ -147,6 +194,9 @@ template <class S, class P, class From, class Store>
 struct to_large_images : product_of_images<S, P, From, Store, S::channels, S::taps * S::filters> {
   using T = typename P::value_type;
   static constexpr bool columns_are_neighbours = false;
+  using view = view_of_small_images<S>;
+  static constexpr int taps = S::taps, rows_of_image = S::large_pixels;
+  static constexpr auto pixel_of_row(int m) { return S::large_pixel::number(m); }
   template <class Term>
   constexpr T a(long, int m, Term k) const {
     const auto window = S::over(S::large_pixel::number(m), k.template quotient<S::filters>());
@@ -291,18 +341,28 @@ struct activated_with_bias {
   }
 };
 
+/// A product that makes images out of others, of which an image has rows_of_image rows. Large leaves may keep images in shared
+/// memory.
+template <class Product>
+void compute_images(const queue& q, rows_of_leaves samples, const Product& product) {
+  if constexpr (keeps_images<Product>)
+    if (fills_tiles(samples.capacity)) return for_each_image(q, int(samples.count), product);
+  for_each_product(q, 1, product);
+}
 template <class S, class P, class From, class Store, class T = typename P::value_type>
-void compute_small_images(const queue& q, From large, const T* w, Store to, int count) {
+void compute_small_images(const queue& q, From large, const T* w, Store to, rows_of_leaves samples) {
+  const int count = int(samples.count);
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_small_images<S, P, From, Store>{{large, w, to, S::pixels(count, S::small_pixels)}});
+    compute_images(q, samples, to_small_images<S, P, From, Store>{{large, w, to, S::pixels(count, S::small_pixels)}});
   else
     for_each_index(q, long{S::pixels(count, S::small_pixels)} * S::filters,
                    to_small_images_in_groups<S, T, From, Store>{large, w, to});
 }
 template <class S, class P, class From, class Store, class T = typename P::value_type>
-void compute_large_images(const queue& q, From small, const T* w, Store to, int count) {
+void compute_large_images(const queue& q, From small, const T* w, Store to, rows_of_leaves samples) {
+  const int count = int(samples.count);
   if constexpr (S::groups == 1)
-    for_each_product(q, 1, to_large_images<S, P, From, Store>{{small, w, to, S::pixels(count, S::large_pixels)}});
+    compute_images(q, samples, to_large_images<S, P, From, Store>{{small, w, to, S::pixels(count, S::large_pixels)}});
   else
     for_each_index(q, long{S::pixels(count, S::large_pixels)} * S::channels,
                    to_large_images_in_groups<S, T, From, Store>{small, w, to});
@@ -323,7 +383,12 @@ constexpr int scratch_of_convolution() {
 /// The gradients of kernel and bias, leaf by leaf, and along with them those of the input.
 template <class KernelGradient, class InputGradient, class T>
 void compute_gradients(const queue& q, KernelGradient of_kernel, const InputGradient& of_input, T* scratch) {
-  const auto for_input = products(of_input.to.is_wanted() ? 1 : 0, of_input);
+  auto for_input = products(of_input.to.is_wanted() ? 1 : 0, of_input);
+  if constexpr (keeps_images<InputGradient>)
+    if (for_input.blocks > 0 && fills_tiles(of_kernel.samples.capacity)) {
+      for_each_image(q, int(of_kernel.samples.count), of_input);
+      for_input.blocks = 0;
+    }
   if (!of_kernel.dw.is_wanted() && !of_kernel.db.is_wanted()) return machine::launch(q, for_input);
   const auto parts = parts_of(of_kernel, of_kernel.samples.capacity * KernelGradient::pixels_of_sample);
   const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : leaves_in_parts;
@@ -360,7 +425,7 @@ void convolution_backward(const queue& q, const operands<T>& o, const Dz& dz) {
   } else {
     compute_kernel_gradient_in_groups<At>(q, x, dz, dw, rows);
     if constexpr (S.bias) store_bias_gradient(q, rows, dz, db, S.filters, int(At::small_pixels));
-    if (dx.is_wanted()) compute_large_images<At, P>(q, dz, o.w[0], dx, o.count);
+    if (dx.is_wanted()) compute_large_images<At, P>(q, dz, o.w[0], dx, rows);
   }
 }
 
@@ -380,7 +445,8 @@ struct convolution_kernel : kernel_defaults {
 
   static void forward(queue q, const operands<T>& o) {
     compute_small_images<at, P>(q, input_of<X>(o), o.w[0],
-                                activated_with_bias<A, T, Y, S.filters>{output_of<Y>(o), S.bias ? o.w[1] : nullptr}, o.count);
+                                activated_with_bias<A, T, Y, S.filters>{output_of<Y>(o), S.bias ? o.w[1] : nullptr},
+                                rows_of_leaves::of(o));
   }
   static void backward(queue q, const operands<T>& o) { convolution_backward<S, at, P, X>(q, o, dz_type::of(o)); }
 };
@@ -404,6 +470,19 @@ inline constexpr bool winner_says_slope = std::is_same_v<A, relu> || std::is_sam
 using winner = std::uint8_t;
 inline constexpr winner no_winner = 0;
 
+/// The larger of two numbers, or nan if one of them is.
+template <class T>
+STRATA_DEVICE T larger_or_nan(T a, T b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<T, float>) {
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+  }
+#endif
+  return a >= b || a != a ? a : b;
+}
+
 /// The product of to_small_images with its rows window by window, so that a thread has all pixels of a window: it stores the
 /// largest, and which one that is.
 template <class S, class A, class P, class X, class Y>
@@ -411,11 +490,14 @@ struct to_pooled_images {
   using precision = P;
   using T = typename P::value_type;
   using windows = pooled_windows<S>;
-  static constexpr bool rows_are_neighbours = false, columns_are_neighbours = true;
+  static constexpr bool rows_are_neighbours = false, columns_are_neighbours = true, rows_are_windows = true;
   static constexpr int columns = S::filters;
   using tile = std::conditional_t<convolves_on_tensor_cores<S, P>, tensor_tile_of<columns>,
                                   tile_of_many_rows<columns, S::taps * S::channels>>;
-  const X* x;
+  using view = view_of_large_images<S>;
+  static constexpr int taps = S::taps, rows_of_image = 4 * windows::count;
+  static constexpr auto pixel_of_row(int m) { return windows::pixel_of(quotient<4>(m), remainder<4>(m)); }
+  const X* from;
   const T *w, *bias;
   Y* y;
   winner* winners;  // null in inference
@@ -425,11 +507,11 @@ struct to_pooled_images {
   constexpr int rows() const { return pixels; }
   template <class Term>
   constexpr T a(long, int m, Term k) const {
-    const auto pixel = S::under(windows::pixel_of(quotient<4>(m), remainder<4>(m)), k.template quotient<S::channels>());
-    return element_or_zero<S::channels>(x, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
+    const auto pixel = S::under(pixel_of_row(m), k.template quotient<S::channels>());
+    return element_or_zero<S::channels>(from, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
   }
   constexpr T b(long, int k, int n) const { return w[k * S::filters + n]; }
-  constexpr void store_rows(long, int m, int n, const T (&sums)[4]) const {
+  STRATA_DEVICE void store_rows(long, int m, int n, const T (&sums)[4]) const {
     const winner_of_window best = best_of(sums, bias ? bias[n] : T{});
     const long to = long{m / 4} * S::filters + n;
     y[to] = stored_as<Y>(best.value);
@@ -437,8 +519,8 @@ struct to_pooled_images {
   }
   template <class Term>
   STRATA_DEVICE auto a_four(long, int m, Term k) const {
-    const auto pixel = S::under(windows::pixel_of(quotient<4>(m), remainder<4>(m)), k.template quotient<S::channels>());
-    return four_or_zeros<S::channels>(x, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
+    const auto pixel = S::under(pixel_of_row(m), k.template quotient<S::channels>());
+    return four_or_zeros<S::channels>(from, pixel, S::is_inside(pixel), k.template remainder<S::channels>());
   }
   STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(w, k * S::filters + n); }
   STRATA_DEVICE void store_four_rows(long, int m, int n, const four<T> (&sums)[4]) const {
@@ -459,15 +541,23 @@ struct to_pooled_images {
     T value;
     winner which;
   };
-  constexpr winner_of_window best_of(const T (&sums)[4], T bias_of_filter) const {
-    winner_of_window best{};
-    for (int i = 0; i < 4; ++i) {
-      const T next = activated<A>(bias ? bias_of_filter + sums[i] : sums[i]);
-      if (i == 0 || next > best.value || next != next) best = {next, winner(1 << i)};  // nan wins, so that no layer hides it
+  STRATA_DEVICE winner_of_window best_of(const T (&sums)[4], T bias_of_filter) const {
+    T all[4];
+    for (int i = 0; i < 4; ++i) all[i] = bias ? bias_of_filter + sums[i] : sums[i];
+    if constexpr (winner_says_slope<A>) {
+      // The largest one before the activation is the largest after it, unless the slope is 0, as it is where one is nan.
+      const T most = larger_or_nan(larger_or_nan(all[0], all[1]), larger_or_nan(all[2], all[3]));
+      const winner which = all[0] == most ? 1 : all[1] == most ? 2 : all[2] == most ? 4 : 8;
+      const T value = activated<A>(most);
+      return {value, activation_function<A>::derivative(T{}, value) == T{} ? no_winner : which};
+    } else {
+      winner_of_window best{};
+      for (int i = 0; i < 4; ++i) {
+        const T next = activated<A>(all[i]);
+        if (i == 0 || next > best.value || next != next) best = {next, winner(1 << i)};  // nan wins, so that no layer hides it
+      }
+      return best;
     }
-    if constexpr (winner_says_slope<A>)
-      if (activation_function<A>::derivative(T{}, best.value) == T{}) best.which = no_winner;
-    return best;
   }
 };
 
@@ -535,9 +625,9 @@ struct pooled_convolution_kernel : kernel_defaults {
  private:
   static winner* winners(const operands<T>& o) { return reinterpret_cast<winner*>(o.saved); }
   static void run(const queue& q, const operands<T>& o, winner* to) {
-    for_each_product(q, 1,
-                     to_pooled_images<at, A, P, X, Y>{input_of<X>(o), o.w[0], S.bias ? o.w[1] : nullptr, output_of<Y>(o), to,
-                                                      at::pixels(o.count, windows::count * 4)});
+    compute_images(q, rows_of_leaves::of(o),
+                   to_pooled_images<at, A, P, X, Y>{input_of<X>(o), o.w[0], S.bias ? o.w[1] : nullptr, output_of<Y>(o), to,
+                                                    at::pixels(o.count, windows::count * 4)});
   }
 };
 
@@ -568,7 +658,8 @@ struct transposed_convolution_kernel : kernel_defaults {
 
   static void forward(queue q, const operands<T>& o) {
     compute_large_images<at, P>(q, input_of<X>(o), o.w[0],
-                                activated_with_bias<A, T, Y, S.filters>{output_of<Y>(o), S.bias ? o.w[1] : nullptr}, o.count);
+                                activated_with_bias<A, T, Y, S.filters>{output_of<Y>(o), S.bias ? o.w[1] : nullptr},
+                                rows_of_leaves::of(o));
   }
   static void backward(queue q, const operands<T>& o) {
     using place = gradient_place<T>;

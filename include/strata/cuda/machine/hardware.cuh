@@ -9,6 +9,7 @@
 #include <strata/base/text.hpp>
 #include <strata/cuda/machine/blocks_of_multiprocessor.hpp>
 #include <strata/cuda/machine/errors.hpp>
+#include <strata/cuda/machine/shared_bytes.hpp>
 
 /// Marks code that only runs on a device: nvcc needs the word in front of each function that waits at a barrier.
 #define STRATA_DEVICE __device__
@@ -54,7 +55,10 @@ inline void check(int device, cudaError_t code, const char* during) {
 /// The function that runs on the device when a kernel is launched.
 template <class Code>
 __global__ void __launch_bounds__(Code::threads, least_blocks<Code>()) run(const Code code) {
-  if constexpr (requires { typename Code::shared; }) {
+  if constexpr (dynamic_shared_bytes<Code>() > 0) {
+    extern __shared__ __align__(16) unsigned char memory_of_launch[];
+    code(lane(), *reinterpret_cast<typename Code::shared*>(memory_of_launch));
+  } else if constexpr (requires { typename Code::shared; }) {
     __shared__ typename Code::shared memory;
     code(lane(), memory);
   } else {
@@ -67,6 +71,13 @@ __global__ void __launch_bounds__(Code::threads, least_blocks<Code>()) run(const
 inline int device_count() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+/// Returns how many multiprocessors a device has.
+inline int multiprocessors(int device) {
+  int count = 0;
+  detail::check(device, cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  return count;
 }
 
 /// Says in the words of CUDA why there is no device, where device_count() is 0.
@@ -125,7 +136,12 @@ template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
   if (blocks > 0x7fffffffL) throw_error({"CUDA: a kernel of ", blocks, " blocks; a smaller batch needs fewer"});
-  detail::run<<<unsigned(blocks), unsigned(Code::threads), 0, q.handle()>>>(code);
+  const cudaStream_t on = q.handle();
+  constexpr std::size_t bytes = detail::dynamic_shared_bytes<Code>();
+  if constexpr (bytes > 0)
+    detail::check(q.device(), cudaFuncSetAttribute(detail::run<Code>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)),
+                  "cudaFuncSetAttribute");
+  detail::run<<<unsigned(blocks), unsigned(Code::threads), bytes, on>>>(code);
   detail::check(q.device(), cudaGetLastError(), "a kernel");
 }
 

@@ -105,6 +105,22 @@ STRATA_DEVICE void for_each_instruction(const tensor_factor<P, Rows, true>& a, c
       }
   }
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+/// One instruction. sum: the elements that the thread has; a, b: its registers of both factors.
+template <class P>
+STRATA_DEVICE void multiply_add(float* const (&sum)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  if constexpr (tensor_word<P>::terms == 1)
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(*sum[0]), "+f"(*sum[1]), "+f"(*sum[2]), "+f"(*sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(*sum[0]), "+f"(*sum[1]), "+f"(*sum[2]), "+f"(*sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
 }  // namespace detail
 
 /// Adds the product of rows row to row + 31 of a and columns column to column + 31 of b, of `Steps` steps from first_step on, to
@@ -113,22 +129,8 @@ template <int Steps, class P, int Rows, int Columns>
 STRATA_DEVICE void multiply_in_warp(const tensor_factor<P, Rows, true>& a, const tensor_factor<P, Columns, false>& b, int lane,
                                     int row, int column, int first_step, float (&sums)[4][8]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  detail::for_each_instruction(
-      a, b, lane, row, column, first_step, Steps, sums,
-      [](float* const(&sum)[4], const std::uint32_t (&of_a)[4], const std::uint32_t (&of_b)[2]) {
-        if constexpr (tensor_word<P>::terms == 1)
-          asm volatile(
-              "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-              "{%0, %1, %2, %3};"
-              : "+f"(*sum[0]), "+f"(*sum[1]), "+f"(*sum[2]), "+f"(*sum[3])
-              : "r"(of_a[0]), "r"(of_a[1]), "r"(of_a[2]), "r"(of_a[3]), "r"(of_b[0]), "r"(of_b[1]));
-        else
-          asm volatile(
-              "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-              "{%0, %1, %2, %3};"
-              : "+f"(*sum[0]), "+f"(*sum[1]), "+f"(*sum[2]), "+f"(*sum[3])
-              : "r"(of_a[0]), "r"(of_a[1]), "r"(of_a[2]), "r"(of_a[3]), "r"(of_b[0]), "r"(of_b[1]));
-      });
+  detail::for_each_instruction(a, b, lane, row, column, first_step, Steps, sums,
+                               [](const auto&... operands) { detail::multiply_add<P>(operands...); });
 #else
   using left = tensor_factor<P, Rows, true>;
   using right = tensor_factor<P, Columns, false>;

@@ -10,6 +10,7 @@
 #include <strata/cuda/machine/emulated/lane.hpp>
 #include <strata/cuda/machine/emulated/queue.hpp>
 #include <strata/cuda/machine/emulated/work_counts.hpp>
+#include <strata/cuda/machine/shared_bytes.hpp>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ void run_block(long block, const Code& code, Shared& shared) {
 /// Throws device_lost if the device is lost.
 template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
+  (void)detail::dynamic_shared_bytes<Code>();  // does not compile where it is too much
   if (blocks <= 0) return;
   detail::count(q, &work_counts::kernels, "a kernel");
   detail::enqueue(q, [blocks, code] {

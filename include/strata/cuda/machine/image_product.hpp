@@ -1,0 +1,263 @@
+// Products on tensor cores whose rows are the pixels of an image, as those of convolutions: a block keeps the image over which
+// its windows slide, and all weights, in shared memory. So each number is fetched, and made, once and not once for each tap.
+// needs: boost_context
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <strata/cuda/machine/loops.hpp>
+#include <strata/cuda/machine/product_terms.hpp>
+#include <strata/cuda/machine/shared_bytes.hpp>
+#include <strata/cuda/machine/tensor_cores.hpp>
+#include <type_traits>
+
+namespace strata::machine {
+
+/// Eight neighbouring terms. A warp multiplies thirty-two at once, of which each thread loads terms 8 * (lane % 4) and the next
+/// seven.
+using eight_terms = four<std::uint32_t>;
+
+/// A warp computes 32 pixels by 32 columns of a result. Of these, thread `lane` has columns 4 * (lane / 4) and the next three, of
+/// eight pixels.
+struct image_lane {
+  int group, within;
+  constexpr explicit image_lane(int lane) : group(lane / 4), within(lane % 4) {}
+  constexpr int column() const { return 4 * group; }
+  /// Number p of its pixels. Where four pixels belong together, as those of a pooling window, it has all of them.
+  constexpr int pixel(int p, bool are_windows) const { return are_windows ? 8 * within + p : p / 2 * 8 + 2 * within + p % 2; }
+  /// The pixel of which it loads the terms for instruction j of four. Threads beside it load those of neighbours.
+  constexpr int loaded_pixel(int j, bool are_windows) const {
+    return are_windows ? group / 2 * 8 + 2 * j + group % 2 : 8 * j + group;
+  }
+};
+
+/// Weights in shared memory: of 32 terms and 32 columns, the registers of four instructions, thread by thread.
+class kept_weights {
+  four<std::uint32_t> registers_[2][2][32];
+
+ public:
+  /// Those of columns 4 * (lane / 4) + 2 * i and the next one, and half of the terms that the thread has.
+  STRATA_DEVICE const four<std::uint32_t>& registers(int half, int i, int lane) const { return registers_[half][i][lane]; }
+  /// Stores two neighbouring terms of a column, which are number `pair` (0 to 15) of such pairs.
+  STRATA_DEVICE void store(int column, int pair, std::uint32_t word) {
+    registers_[pair % 4 / 2][column % 4 / 2][column / 4 * 4 + pair / 4].at[place(column, pair)] = word;
+  }
+  STRATA_DEVICE std::uint32_t load(int column, int pair) const {
+    return registers_[pair % 4 / 2][column % 4 / 2][column / 4 * 4 + pair / 4].at[place(column, pair)];
+  }
+
+ private:
+  static constexpr int place(int column, int pair) { return column % 2 + pair % 2 * 2; }
+};
+
+/// Images in shared memory: for each 32 channels a plane. Neighbouring threads load terms of pixels that are `Step` apart; a
+/// pixel has as much room as lets eight threads use different banks.
+template <int Pixels, int Channels, int Step>
+class kept_image {
+  static_assert(Channels % 32 == 0);
+
+ public:
+  static constexpr int planes = Channels / 32, units_of_pixel = Step % 2 == 1 ? 4 : Step % 4 == 2 ? 6 : Step % 8 == 4 ? 5 : 4;
+  static constexpr int units = planes * Pixels * units_of_pixel;
+  /// Terms 8 * number to 8 * number + 7 of a pixel.
+  STRATA_DEVICE eight_terms& terms(int plane, int pixel, int number) {
+    return units_[(plane * Pixels + pixel) * units_of_pixel + number];
+  }
+  STRATA_DEVICE const eight_terms& terms(int plane, int pixel, int number) const {
+    return units_[(plane * Pixels + pixel) * units_of_pixel + number];
+  }
+  STRATA_DEVICE eight_terms& unit(int i) { return units_[i]; }
+
+ private:
+  eight_terms units_[units];
+};
+
+namespace detail {
+/// Calls multiply(sum, a, b) for each 16 columns by 8 pixels of a result of 32 x 32, and both halves of 32 terms. a: the weights,
+/// b: the terms of loaded_pixel. The registers are those of mma.sync.m16n8k16 (PTX ISA), whose rows are columns of the result
+/// here: so its registers come from one load each.
+template <class Multiply>
+STRATA_DEVICE void for_each_instruction(const kept_weights& weights, const eight_terms (&of_pixels)[4], int lane,
+                                        float (&sums)[8][4], const Multiply& multiply) {
+  for (int half = 0; half < 2; ++half)
+    for (int i = 0; i < 2; ++i) {
+      const four<std::uint32_t> a = weights.registers(half, i, lane);
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t b[2] = {of_pixels[j].at[2 * half], of_pixels[j].at[2 * half + 1]};
+        float* const sum[4] = {&sums[2 * j][2 * i], &sums[2 * j + 1][2 * i], &sums[2 * j][2 * i + 1],
+                               &sums[2 * j + 1][2 * i + 1]};
+        multiply(sum, a.at, b);
+      }
+    }
+}
+
+/// The pixels of a tile of which a thread needs the terms: on a device those that it loads, in the emulation its own.
+struct pixels_of_thread {
+#if defined(__CUDA_ARCH__)
+  static constexpr int count = 4;
+  static constexpr int pixel(const image_lane& l, int i, bool are_windows) { return l.loaded_pixel(i, are_windows); }
+#else
+  static constexpr int count = 8;
+  static constexpr int pixel(const image_lane& l, int i, bool are_windows) { return l.pixel(i, are_windows); }
+#endif
+};
+
+/// Adds the products of 32 terms to the elements that a thread has. terms_of(i, number): eight terms of pixel i of
+/// pixels_of_thread. All threads of a warp have to call it.
+template <class Terms>
+STRATA_DEVICE void multiply_thirty_two(const kept_weights& weights, const Terms& terms_of, int lane, float (&sums)[8][4]) {
+#if defined(__CUDA_ARCH__)
+#if __CUDA_ARCH__ >= 800
+  eight_terms of_pixels[4];
+  for (int j = 0; j < 4; ++j) of_pixels[j] = terms_of(j, lane % 4);
+  for_each_instruction(weights, of_pixels, lane, sums,
+                       [](const auto&... operands) { multiply_add<precision::mixed_bf16>(operands...); });
+#endif
+#else
+  for (int pair = 0; pair < 16; ++pair)
+    for (int p = 0; p < 8; ++p)
+      for (int j = 0; j < 4; ++j)
+        for (int which = 0; which < 2; ++which)
+          sums[p][j] += number_of_pair(terms_of(p, pair / 4).at[pair % 4], which) *
+                        number_of_pair(weights.load(lane / 4 * 4 + j, pair), which);
+#endif
+}
+
+template <class Product>
+struct image_code {
+  static constexpr int pixels = Product::rows_of_image, columns = Product::columns;
+  static constexpr bool are_windows = Product::rows_are_windows;
+  using view = typename Product::view;
+  using image_type = kept_image<view::rows * view::columns, view::channels, view::step>;
+  static constexpr int planes = image_type::planes, thirties = Product::taps * planes, tiles_across = columns / 32;
+
+  /// A warp computes one tile after the other.
+  static constexpr int tiles = (pixels + 31) / 32 * tiles_across, turns = (tiles + 7) / 8;
+  static constexpr int threads = 32 * ((tiles + turns - 1) / turns);
+  struct shared {
+    kept_weights weights[thirties][tiles_across];
+    image_type image;
+  };
+  /// As many as an H100 has shared memory for, and registers: 128 for each thread of 16 warps.
+  static constexpr int blocks_of_multiprocessor =
+      std::max(std::min(int(228 * 1024 / (sizeof(shared) + 1024)), 16 * 32 / threads), 1);
+  Product product;
+  int images, blocks;
+
+  STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
+    const int t = l.thread();
+    const image_lane own(t % 32);
+    for (int i = t; i < image_type::units; i += threads) memory.image.unit(i) = {};
+    keep_weights(memory, t);
+    for (int image = int(l.block()); image < images; image += blocks) {
+      l.barrier();
+      keep_image(memory, t, image);
+      l.barrier();
+      for (int tile = t / 32; tile < tiles; tile += threads / 32) {
+        const int first = tile / tiles_across * 32, across = tile % tiles_across;
+        float sums[8][4] = {};
+        multiply(memory, first, across, t % 32, sums);
+        store(image, first, across * 32 + own.column(), own, sums);
+      }
+    }
+  }
+
+ private:
+  STRATA_DEVICE void keep_weights(shared& memory, int t) const {
+    // A thread fetches four columns or four terms, whichever are neighbours in memory, and their neighbours.
+    if constexpr (Product::columns_are_neighbours) {
+      constexpr int groups = columns / 4;
+      for (int i = t; i < thirties * 16 * groups; i += threads) {
+        const int n = i % groups * 4, pair = i / groups % 16, thirty = i / groups / 16;
+        const four<float> first = product.b_four(0, thirty * 32 + 2 * pair, n),
+                          second = product.b_four(0, thirty * 32 + 2 * pair + 1, n);
+        for (int j = 0; j < 4; ++j)
+          memory.weights[thirty][n / 32].store(n % 32 + j, pair, rounded_pair(first.at[j], second.at[j]));
+      }
+    } else {
+      for (int i = t; i < thirties * 8 * columns; i += threads) {
+        const int pair = i % 8 * 2, n = i / 8 % columns, thirty = i / 8 / columns;
+        const rounded_four terms = rounded(product.b_four(0, term_index<32>{thirty * 32, 2 * pair}, n));
+        for (int k = 0; k < 2; ++k) memory.weights[thirty][n / 32].store(n % 32, pair + k, terms.words[k]);
+      }
+    }
+  }
+  STRATA_DEVICE void keep_image(shared& memory, int t, int image) const {
+    constexpr int eights = view::channels / 8;
+    for (int i = t; i < view::inside_rows * view::inside_columns * eights; i += threads) {
+      const int pixel = quotient<eights>(i), number = remainder<eights>(i);
+      const int row = quotient<view::inside_columns>(pixel), column = remainder<view::inside_columns>(pixel);
+      const int kept = (row + view::first_row) * view::columns + column + view::first_column;
+      const rounded_four first = rounded(view::pixel_four(product, image, row, column, 8 * number)),
+                         second = rounded(view::pixel_four(product, image, row, column, 8 * number + 4));
+      memory.image.terms(number / 4, kept, number % 4) = {first.words[0], first.words[1], second.words[0], second.words[1]};
+    }
+  }
+  STRATA_DEVICE static rounded_four rounded(const rounded_four& all) { return all; }
+  STRATA_DEVICE static rounded_four rounded(const four<float>& all) {
+    return {{rounded_pair(all.at[0], all.at[1]), rounded_pair(all.at[2], all.at[3])}};
+  }
+  STRATA_DEVICE static void multiply(const shared& memory, int first, int across, int lane, float (&sums)[8][4]) {
+    int places[pixels_of_thread::count];
+    for (int i = 0; i < pixels_of_thread::count; ++i) {
+      const int pixel = first + pixels_of_thread::pixel(image_lane(lane), i, are_windows);
+      places[i] = view::place(Product::pixel_of_row(std::min(pixel, pixels - 1)));  // what is after the last one is not stored
+    }
+    for (int tap = 0; tap < Product::taps; ++tap)
+      for (int plane = 0; plane < planes; ++plane)
+        multiply_thirty_two(
+            memory.weights[tap * planes + plane][across],
+            [&](int i, int number) -> const eight_terms& {
+              return memory.image.terms(plane, places[i] + view::offset(tap), number);
+            },
+            lane, sums);
+  }
+  STRATA_DEVICE void store(int image, int first, int n, const image_lane& own, const float (&sums)[8][4]) const {
+    four<float> of_pixels[8];
+    for (int p = 0; p < 8; ++p)
+      for (int j = 0; j < 4; ++j) of_pixels[p].at[j] = sums[p][j];
+    if constexpr (are_windows) {
+      for (int p = 0; p < 8; p += 4)
+        if (const int m = first + own.pixel(p, true); m < pixels)
+          product.store_four_rows(0, image * pixels + m, n, {of_pixels[p], of_pixels[p + 1], of_pixels[p + 2], of_pixels[p + 3]});
+    } else {
+      for (int p = 0; p < 8; ++p)
+        if (const int m = first + own.pixel(p, false); m < pixels) product.store_four(0, image * pixels + m, n, of_pixels[p]);
+    }
+  }
+};
+}  // namespace detail
+
+/// Whether for_each_image can compute a product: in bfloat16, with numbers of columns and of channels that are multiples of 32,
+/// and where a block has room for the image and the weights.
+template <class Product>
+inline constexpr bool keeps_images = [] {
+  if constexpr (requires { typename Product::view; }) {
+    using view = typename Product::view;
+    if constexpr (rounds_to_bfloat16<typename Product::precision> && Product::columns % 32 == 0 && view::channels % 32 == 0)
+      return view::is_possible && sizeof(typename detail::image_code<Product>::shared) <= most_shared_bytes;
+    else
+      return false;
+  } else {
+    return false;
+  }
+}();
+
+/// Computes a product for each of `images` images, whose rows are pixels. Beside `precision`, `columns`,
+/// `columns_are_neighbours`, `b_four`, and `store_four` or `store_four_rows`, which are those of products, Product has
+///   `taps`, `rows_of_image`
+///   `rows_are_windows`   whether four rows belong together, so that it has store_four_rows
+///   `pixel_of_row(m)`    the pixel of row m of an image
+///   `view`               the image over which windows slide, with all that they read: `rows`, `columns`, `channels`, of which
+///                        `inside_rows` x `inside_columns` from (`first_row`, `first_column`) on are not zeros; `step`, how far
+///                        apart the pixels of neighbouring rows are; `place(pixel) + offset(tap)`, what a tap reads for the pixel
+///                        of a row; `pixel_four(product, image, row, column, channel)`, four channels of a pixel inside;
+///                        `is_possible`
+template <class Product>
+  requires keeps_images<Product>
+void for_each_image(const queue& q, int images, const Product& product) {
+  using code = detail::image_code<Product>;
+  const int blocks = std::min(images, multiprocessors(q.device()) * code::blocks_of_multiprocessor);
+  machine::launch(q, blocks, code{product, images, blocks});
+}
+
+}  // namespace strata::machine
