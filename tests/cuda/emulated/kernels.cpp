@@ -168,6 +168,16 @@ TEST_CASE("convolutions of large leaves keep images in shared memory: windows, p
       type_list<transposed_convolution<transposed_conv_settings{
                     .filters = 32, .kernel_height = 3, .kernel_width = 2, .same = true, .bias = false}>,
                 relu>{});
+  // Few channels: 9 terms, whose runs are odd, with a padding; 27 terms; 50 terms, which are more than 32, with steps.
+  using of_a_channel = convolution<conv_settings{.filters = 32, .kernel_height = 3, .kernel_width = 3, .same = true}>;
+  compare.operator()<shape{6, 7, 1}>(type_list<of_a_channel, relu, max_pooling<pool_settings{2, 2}>>{});
+  compare.operator()<shape{6, 5, 3}>(
+      type_list<
+          convolution<conv_settings{.filters = 64, .kernel_height = 3, .kernel_width = 3, .dilation_height = 2, .bias = false}>,
+          relu>{});
+  compare.operator()<shape{7, 8, 2}>(
+      type_list<convolution<conv_settings{
+          .filters = 32, .kernel_height = 5, .kernel_width = 5, .stride_height = 2, .stride_width = 2, .same = true}>>{});
 }
 
 TEST_CASE("dense layers on tensor cores: leaves of 64 samples, and smaller ones, which have another kernel") {

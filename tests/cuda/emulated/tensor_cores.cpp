@@ -123,7 +123,7 @@ void check_instructions_of_images(bool are_windows) {
     machine::eight_terms of_pixels[4];
     for (int j = 0; j < 4; ++j) of_pixels[j] = terms_of(own.loaded_pixel(j, are_windows), lane % 4);
     std::size_t number = 0;
-    machine::detail::for_each_instruction(
+    machine::detail::for_each_instruction<2>(
         weights, of_pixels, lane, sums[lane],
         [&](float* const(&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) {
           REQUIRE(number < instructions.size());
@@ -139,7 +139,7 @@ void check_instructions_of_images(bool are_windows) {
   for (int lane = 0; lane < 32; ++lane) {
     const machine::image_lane own(lane);
     float plain[8][4] = {};
-    machine::detail::multiply_thirty_two(
+    machine::detail::multiply_thirty_two<2>(
         weights, [&](int p, int number) { return terms_of(own.pixel(p, are_windows), number); }, lane, plain);
     for (int p = 0; p < 8; ++p)
       for (int j = 0; j < 4; ++j) {
@@ -155,10 +155,18 @@ void check_instructions_of_images(bool are_windows) {
     for (const int each : of_pixel) CHECK(each == 1);
 }
 
+template <int Step>
+struct product_of_steps {
+  static constexpr int taps = 1;
+  struct view {
+    static constexpr int rows = 1, columns = 64 * Step, channels = 64, step = Step;
+    static constexpr int offset(int) { return 0; }
+  };
+};
 /// Whether eight threads, which load together, use different banks where neighbouring pixels of a row of windows are Step apart.
 template <int Step>
 bool images_differ_in_banks(bool are_windows) {
-  const machine::kept_image<64 * Step, 64, Step> image{};
+  const machine::detail::image_of_planes<product_of_steps<Step>> image{};
   for (int quarter = 0; quarter < 4; ++quarter)
     for (int j = 0; j < 4; ++j) {
       bool used[8] = {};

@@ -117,9 +117,16 @@ struct view_of_large_images {
   static constexpr int offset(int tap) {
     return quotient<across::kernel>(tap) * down::dilation * columns + remainder<across::kernel>(tap) * across::dilation;
   }
+  static constexpr bool has_runs = across::dilation == 1;
+  static constexpr int kernel_rows = down::kernel, kernel_columns = across::kernel, row_step = down::dilation * columns;
   template <class Product>
   STRATA_DEVICE static auto pixel_four(const Product& product, int image, int row, int column, int channel) {
     return four_or_zeros<channels>(product.from, typename S::large_pixel{image, row, column}, true, channel);
+  }
+  template <class Product>
+  STRATA_DEVICE static float element(const Product& product, int image, int row, int i) {
+    const typename S::large_pixel at{image, row - first_row, quotient<channels>(i) - first_column};
+    return element_or_zero<channels>(product.from, at, S::is_inside(at), remainder<channels>(i));
   }
 };
 /// Small images as a block of to_large_images keeps them. Windows do not jump over pixels.
@@ -127,7 +134,7 @@ template <class S>
 struct view_of_small_images {
   using down = typename S::down;
   using across = typename S::across;
-  static constexpr bool is_possible = down::stride == 1 && across::stride == 1;
+  static constexpr bool is_possible = down::stride == 1 && across::stride == 1, has_runs = false;
   static constexpr int channels = S::filters, step = 1;
   static constexpr int after_row = (down::kernel - 1) * down::dilation, after_column = (across::kernel - 1) * across::dilation;
   static constexpr int rows = down::in + after_row, columns = across::in + after_column;

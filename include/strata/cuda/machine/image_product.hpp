@@ -49,36 +49,146 @@ class kept_weights {
   static constexpr int place(int column, int pair) { return column % 2 + pair % 2 * 2; }
 };
 
-/// Images in shared memory: for each 32 channels a plane. Neighbouring threads load terms of pixels that are `Step` apart; a
-/// pixel has as much room as lets eight threads use different banks.
-template <int Pixels, int Channels, int Step>
-class kept_image {
-  static_assert(Channels % 32 == 0);
-
- public:
-  static constexpr int planes = Channels / 32, units_of_pixel = Step % 2 == 1 ? 4 : Step % 4 == 2 ? 6 : Step % 8 == 4 ? 5 : 4;
-  static constexpr int units = planes * Pixels * units_of_pixel;
-  /// Terms 8 * number to 8 * number + 7 of a pixel.
-  STRATA_DEVICE eight_terms& terms(int plane, int pixel, int number) {
-    return units_[(plane * Pixels + pixel) * units_of_pixel + number];
-  }
-  STRATA_DEVICE const eight_terms& terms(int plane, int pixel, int number) const {
-    return units_[(plane * Pixels + pixel) * units_of_pixel + number];
-  }
-  STRATA_DEVICE eight_terms& unit(int i) { return units_[i]; }
-
- private:
-  eight_terms units_[units];
-};
+/// The terms of thirty-twos that the lanes of a warp multiply are pairs of neighbours, number 0 to 15, of which each thread has
+/// four. With half of them a thread has the first two.
+constexpr int pairs_of_thirty_two = 16;
 
 namespace detail {
-/// Calls multiply(sum, a, b) for each 16 columns by 8 pixels of a result of 32 x 32, and both halves of 32 terms. a: the weights,
-/// b: the terms of loaded_pixel. The registers are those of mma.sync.m16n8k16 (PTX ISA), whose rows are columns of the result
-/// here: so its registers come from one load each.
-template <class Multiply>
+STRATA_DEVICE inline rounded_four rounded(const rounded_four& all) { return all; }
+STRATA_DEVICE inline rounded_four rounded(const four<float>& all) {
+  return {{rounded_pair(all.at[0], all.at[1]), rounded_pair(all.at[2], all.at[3])}};
+}
+
+/// The image of a block with many channels: for each 32 of them a plane. The terms of thirty-two are a tap and a plane.
+template <class Product>
+class image_of_planes {
+  using view = typename Product::view;
+  static constexpr int pixels = view::rows * view::columns, planes = view::channels / 32;
+  static_assert(view::channels % 32 == 0);
+  /// Neighbouring threads load terms of pixels that are so far apart. A pixel has as much room as lets eight threads use
+  /// different banks.
+  static constexpr int step = view::step, units_of_pixel = step % 2 == 1 ? 4 : step % 4 == 2 ? 6 : step % 8 == 4 ? 5 : 4;
+  eight_terms units_[planes * pixels * units_of_pixel];
+
+  static constexpr int place_of(int plane, int pixel, int number) { return (plane * pixels + pixel) * units_of_pixel + number; }
+
+ public:
+  static constexpr int thirty_twos = Product::taps * planes, halves = 2;
+
+  STRATA_DEVICE void clear(int t, int threads) {
+    for (int i = t; i < planes * pixels * units_of_pixel; i += threads) units_[i] = {};
+  }
+  STRATA_DEVICE void keep(const Product& product, int image, int t, int threads) {
+    constexpr int eights = view::channels / 8;
+    for (int i = t; i < view::inside_rows * view::inside_columns * eights; i += threads) {
+      const int pixel = quotient<eights>(i), number = remainder<eights>(i);
+      const int row = quotient<view::inside_columns>(pixel), column = remainder<view::inside_columns>(pixel);
+      const int kept = (row + view::first_row) * view::columns + column + view::first_column;
+      const rounded_four first = rounded(view::pixel_four(product, image, row, column, 8 * number)),
+                         second = rounded(view::pixel_four(product, image, row, column, 8 * number + 4));
+      units_[place_of(number / 4, kept, number % 4)] = {first.words[0], first.words[1], second.words[0], second.words[1]};
+    }
+  }
+  /// Those that thread `number` of four has, of the pixel of a row.
+  STRATA_DEVICE const eight_terms& terms(int thirty_two, int place, int number) const {
+    return units_[place_of(thirty_two % planes, place + view::offset(thirty_two / planes), number)];
+  }
+  /// Calls store(thirty_two, column, pair, word) for all weights.
+  template <class Store>
+  STRATA_DEVICE static void for_each_weight(const Product& product, int t, int threads, const Store& store) {
+    constexpr int columns = Product::columns;
+    // A thread fetches four columns or four terms, whichever are neighbours in memory.
+    if constexpr (Product::columns_are_neighbours) {
+      constexpr int groups = columns / 4;
+      for (int i = t; i < thirty_twos * pairs_of_thirty_two * groups; i += threads) {
+        const int n = i % groups * 4, pair = i / groups;
+        const four<float> first = product.b_four(0, 2 * pair, n), second = product.b_four(0, 2 * pair + 1, n);
+        for (int j = 0; j < 4; ++j) store(pair / 16, n + j, pair % 16, rounded_pair(first.at[j], second.at[j]));
+      }
+    } else {
+      for (int i = t; i < thirty_twos * 8 * columns; i += threads) {
+        const int pair = i % 8 * 2, n = i / 8 % columns, thirty_two = i / 8 / columns;
+        const rounded_four terms = rounded(product.b_four(0, term_index<32>{thirty_two * 32, 2 * pair}, n));
+        for (int k = 0; k < 2; ++k) store(thirty_two, n, pair + k, terms.words[k]);
+      }
+    }
+  }
+};
+
+/// The image of a block with few channels: each element as a pair with the next one of its row. The terms of a window are runs of
+/// neighbours, one for each row, which are pairs; where a run has an odd number, the second of the last pair is zero.
+template <class Product>
+class image_of_pairs {
+  using view = typename Product::view;
+  static constexpr int row_elements = view::columns * view::channels, run = view::kernel_columns * view::channels,
+                       pairs_of_run = (run + 1) / 2, pairs = view::kernel_rows * pairs_of_run;
+  std::uint32_t pairs_[view::rows * row_elements];
+
+  /// Pair `number` of the terms, where it has a place in what four threads multiply; else -1.
+  static constexpr int pair_of(int thirty_two, int number) {
+    const int pair = halves == 2      ? thirty_two * pairs_of_thirty_two + number
+                     : number % 4 < 2 ? number / 4 * 2 + number % 4
+                                      : pairs;
+    return pair < pairs ? pair : -1;
+  }
+
+ public:
+  static constexpr int thirty_twos = (pairs + pairs_of_thirty_two - 1) / pairs_of_thirty_two,
+                       halves = pairs <= pairs_of_thirty_two / 2 ? 1 : 2;
+
+  STRATA_DEVICE void clear(int, int) {}
+  STRATA_DEVICE void keep(const Product& product, int image, int t, int threads) {
+    for (int i = t; i < view::rows * row_elements; i += threads) {
+      const int row = quotient<row_elements>(i), element = remainder<row_elements>(i);
+      pairs_[i] = rounded_pair(view::element(product, image, row, element),
+                               element + 1 < row_elements ? view::element(product, image, row, element + 1) : 0.f);
+    }
+  }
+  STRATA_DEVICE eight_terms terms(int thirty_two, int place, int number) const {
+    eight_terms all{};
+    for (int k = 0; k < 2 * halves; ++k) {
+      const int pair = pair_of(thirty_two, 4 * number + k), run_of_pair = quotient<pairs_of_run>(std::max(pair, 0)),
+                within = remainder<pairs_of_run>(std::max(pair, 0));
+      const std::uint32_t mask = pair < 0 ? 0 : run % 2 == 1 && within + 1 == pairs_of_run ? 0xffff : 0xffff'ffff;
+      const int offset = run_of_pair * view::row_step * view::channels + 2 * within;
+      all.at[k] = pairs_[place * view::channels + offset] & mask;
+    }
+    return all;
+  }
+  template <class Store>
+  STRATA_DEVICE static void for_each_weight(const Product& product, int t, int threads, const Store& store) {
+    constexpr int groups = Product::columns / 4;
+    static_assert(Product::columns_are_neighbours);
+    for (int i = t; i < thirty_twos * pairs_of_thirty_two * groups; i += threads) {
+      const int n = i % groups * 4, number = i / groups, pair = pair_of(number / 16, number % 16);
+      const int first = pair / pairs_of_run * run + pair % pairs_of_run * 2;
+      const bool has_second = pair % pairs_of_run * 2 + 1 < run;
+      const four<float> terms[2] = {pair < 0 ? four<float>{} : product.b_four(0, first, n),
+                                    pair < 0 || !has_second ? four<float>{} : product.b_four(0, first + 1, n)};
+      for (int j = 0; j < 4; ++j) store(number / 16, n + j, number % 16, rounded_pair(terms[0].at[j], terms[1].at[j]));
+    }
+  }
+};
+
+template <class Product>
+struct kept_image {
+  using type = image_of_planes<Product>;
+};
+template <class Product>
+  requires(Product::view::channels % 32 != 0)
+struct kept_image<Product> {
+  using type = image_of_pairs<Product>;
+};
+}  // namespace detail
+
+namespace detail {
+/// Calls multiply(sum, a, b) for each 16 columns by 8 pixels of a result of 32 x 32, and one half or both of 32 terms. a: the
+/// weights, b: the terms of loaded_pixel. The registers are those of mma.sync.m16n8k16 (PTX ISA), whose rows are columns of the
+/// result here: so its registers come from one load each.
+template <int Halves, class Multiply>
 STRATA_DEVICE void for_each_instruction(const kept_weights& weights, const eight_terms (&of_pixels)[4], int lane,
                                         float (&sums)[8][4], const Multiply& multiply) {
-  for (int half = 0; half < 2; ++half)
+  for (int half = 0; half < Halves; ++half)
     for (int i = 0; i < 2; ++i) {
       const four<std::uint32_t> a = weights.registers(half, i, lane);
       for (int j = 0; j < 4; ++j) {
@@ -103,22 +213,25 @@ struct pixels_of_thread {
 
 /// Adds the products of 32 terms to the elements that a thread has. terms_of(i, number): eight terms of pixel i of
 /// pixels_of_thread. All threads of a warp have to call it.
-template <class Terms>
+template <int Halves, class Terms>
 STRATA_DEVICE void multiply_thirty_two(const kept_weights& weights, const Terms& terms_of, int lane, float (&sums)[8][4]) {
 #if defined(__CUDA_ARCH__)
 #if __CUDA_ARCH__ >= 800
   eight_terms of_pixels[4];
   for (int j = 0; j < 4; ++j) of_pixels[j] = terms_of(j, lane % 4);
-  for_each_instruction(weights, of_pixels, lane, sums,
-                       [](const auto&... operands) { multiply_add<precision::mixed_bf16>(operands...); });
+  for_each_instruction<Halves>(weights, of_pixels, lane, sums,
+                               [](const auto&... operands) { multiply_add<precision::mixed_bf16>(operands...); });
 #endif
 #else
-  for (int pair = 0; pair < 16; ++pair)
-    for (int p = 0; p < 8; ++p)
-      for (int j = 0; j < 4; ++j)
-        for (int which = 0; which < 2; ++which)
-          sums[p][j] += number_of_pair(terms_of(p, pair / 4).at[pair % 4], which) *
-                        number_of_pair(weights.load(lane / 4 * 4 + j, pair), which);
+  for (int number = 0; number < 4; ++number)
+    for (int p = 0; p < 8; ++p) {
+      const eight_terms terms = terms_of(p, number);
+      for (int k = 0; k < 2 * Halves; ++k)
+        for (int j = 0; j < 4; ++j)
+          for (int which = 0; which < 2; ++which)
+            sums[p][j] +=
+                number_of_pair(terms.at[k], which) * number_of_pair(weights.load(lane / 4 * 4 + j, 4 * number + k), which);
+    }
 #endif
 }
 
@@ -127,14 +240,14 @@ struct image_code {
   static constexpr int pixels = Product::rows_of_image, columns = Product::columns;
   static constexpr bool are_windows = Product::rows_are_windows;
   using view = typename Product::view;
-  using image_type = kept_image<view::rows * view::columns, view::channels, view::step>;
-  static constexpr int planes = image_type::planes, thirties = Product::taps * planes, tiles_across = columns / 32;
+  using image_type = typename kept_image<Product>::type;
+  static constexpr int thirty_twos = image_type::thirty_twos, tiles_across = columns / 32;
 
   /// A warp computes one tile after the other.
   static constexpr int tiles = (pixels + 31) / 32 * tiles_across, turns = (tiles + 7) / 8;
   static constexpr int threads = 32 * ((tiles + turns - 1) / turns);
   struct shared {
-    kept_weights weights[thirties][tiles_across];
+    kept_weights weights[thirty_twos][tiles_across];
     image_type image;
   };
   /// As many as an H100 has shared memory for, and registers: 128 for each thread of 16 warps.
@@ -146,11 +259,13 @@ struct image_code {
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
     const int t = l.thread();
     const image_lane own(t % 32);
-    for (int i = t; i < image_type::units; i += threads) memory.image.unit(i) = {};
-    keep_weights(memory, t);
+    memory.image.clear(t, threads);
+    image_type::for_each_weight(product, t, threads, [&](int thirty_two, int n, int pair, std::uint32_t word) {
+      memory.weights[thirty_two][n / 32].store(n % 32, pair, word);
+    });
     for (int image = int(l.block()); image < images; image += blocks) {
       l.barrier();
-      keep_image(memory, t, image);
+      memory.image.keep(product, image, t, threads);
       l.barrier();
       for (int tile = t / 32; tile < tiles; tile += threads / 32) {
         const int first = tile / tiles_across * 32, across = tile % tiles_across;
@@ -162,54 +277,16 @@ struct image_code {
   }
 
  private:
-  STRATA_DEVICE void keep_weights(shared& memory, int t) const {
-    // A thread fetches four columns or four terms, whichever are neighbours in memory, and their neighbours.
-    if constexpr (Product::columns_are_neighbours) {
-      constexpr int groups = columns / 4;
-      for (int i = t; i < thirties * 16 * groups; i += threads) {
-        const int n = i % groups * 4, pair = i / groups % 16, thirty = i / groups / 16;
-        const four<float> first = product.b_four(0, thirty * 32 + 2 * pair, n),
-                          second = product.b_four(0, thirty * 32 + 2 * pair + 1, n);
-        for (int j = 0; j < 4; ++j)
-          memory.weights[thirty][n / 32].store(n % 32 + j, pair, rounded_pair(first.at[j], second.at[j]));
-      }
-    } else {
-      for (int i = t; i < thirties * 8 * columns; i += threads) {
-        const int pair = i % 8 * 2, n = i / 8 % columns, thirty = i / 8 / columns;
-        const rounded_four terms = rounded(product.b_four(0, term_index<32>{thirty * 32, 2 * pair}, n));
-        for (int k = 0; k < 2; ++k) memory.weights[thirty][n / 32].store(n % 32, pair + k, terms.words[k]);
-      }
-    }
-  }
-  STRATA_DEVICE void keep_image(shared& memory, int t, int image) const {
-    constexpr int eights = view::channels / 8;
-    for (int i = t; i < view::inside_rows * view::inside_columns * eights; i += threads) {
-      const int pixel = quotient<eights>(i), number = remainder<eights>(i);
-      const int row = quotient<view::inside_columns>(pixel), column = remainder<view::inside_columns>(pixel);
-      const int kept = (row + view::first_row) * view::columns + column + view::first_column;
-      const rounded_four first = rounded(view::pixel_four(product, image, row, column, 8 * number)),
-                         second = rounded(view::pixel_four(product, image, row, column, 8 * number + 4));
-      memory.image.terms(number / 4, kept, number % 4) = {first.words[0], first.words[1], second.words[0], second.words[1]};
-    }
-  }
-  STRATA_DEVICE static rounded_four rounded(const rounded_four& all) { return all; }
-  STRATA_DEVICE static rounded_four rounded(const four<float>& all) {
-    return {{rounded_pair(all.at[0], all.at[1]), rounded_pair(all.at[2], all.at[3])}};
-  }
   STRATA_DEVICE static void multiply(const shared& memory, int first, int across, int lane, float (&sums)[8][4]) {
     int places[pixels_of_thread::count];
     for (int i = 0; i < pixels_of_thread::count; ++i) {
       const int pixel = first + pixels_of_thread::pixel(image_lane(lane), i, are_windows);
       places[i] = view::place(Product::pixel_of_row(std::min(pixel, pixels - 1)));  // what is after the last one is not stored
     }
-    for (int tap = 0; tap < Product::taps; ++tap)
-      for (int plane = 0; plane < planes; ++plane)
-        multiply_thirty_two(
-            memory.weights[tap * planes + plane][across],
-            [&](int i, int number) -> const eight_terms& {
-              return memory.image.terms(plane, places[i] + view::offset(tap), number);
-            },
-            lane, sums);
+    for (int i = 0; i < thirty_twos; ++i)
+      multiply_thirty_two<image_type::halves>(
+          memory.weights[i][across],
+          [&](int pixel, int number) -> decltype(auto) { return memory.image.terms(i, places[pixel], number); }, lane, sums);
   }
   STRATA_DEVICE void store(int image, int first, int n, const image_lane& own, const float (&sums)[8][4]) const {
     four<float> of_pixels[8];
@@ -227,14 +304,15 @@ struct image_code {
 };
 }  // namespace detail
 
-/// Whether for_each_image can compute a product: in bfloat16, with numbers of columns and of channels that are multiples of 32,
-/// and where a block has room for the image and the weights.
+/// Whether for_each_image can compute a product: in bfloat16, with a number of columns that is a multiple of 32, where a block
+/// has room for the image and the weights. The number of channels is a multiple of 32, too, or a window has up to 64 terms.
 template <class Product>
 inline constexpr bool keeps_images = [] {
   if constexpr (requires { typename Product::view; }) {
     using view = typename Product::view;
-    if constexpr (rounds_to_bfloat16<typename Product::precision> && Product::columns % 32 == 0 && view::channels % 32 == 0)
-      return view::is_possible && sizeof(typename detail::image_code<Product>::shared) <= most_shared_bytes;
+    if constexpr (rounds_to_bfloat16<typename Product::precision> && Product::columns % 32 == 0 && view::is_possible &&
+                  (view::channels % 32 == 0 || (view::has_runs && Product::taps * view::channels <= 64)))
+      return sizeof(typename detail::image_code<Product>::shared) <= most_shared_bytes;
     else
       return false;
   } else {
