@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <strata/base/random.hpp>
+#include <strata/cuda/machine/image_gradient.hpp>
 #include <strata/cuda/machine/image_product.hpp>
 #include <strata/cuda/machine/tensor_product.hpp>
 #include <utility>
@@ -179,6 +180,82 @@ bool images_differ_in_banks(bool are_windows) {
   return true;
 }
 
+/// What thread `lane` gets of four matrices by ldmatrix.x4.trans of eight by eight numbers of 16 bits: PTX ISA. element(thread,
+/// i): number i of the row that a thread names.
+template <class Element>
+machine::four<std::uint32_t> load_transposed(int lane, const Element& element) {
+  machine::four<std::uint32_t> all;
+  for (int matrix = 0; matrix < 4; ++matrix)
+    all.at[matrix] =
+        machine::rounded_pair(element(8 * matrix + lane % 4 * 2, lane / 4), element(8 * matrix + lane % 4 * 2 + 1, lane / 4));
+  return all;
+}
+
+/// The channels of an image are whole(1, pixel, channel), the filters of a result whole(2, pixel, filter).
+void check_instructions_of_gradients() {
+  constexpr int channels = 32, filters = 64;
+  float sums[32][channels / 16][filters / 8][4] = {};
+  std::vector<std::vector<operands_of_thread>> instructions(channels / 16 * filters / 8, std::vector<operands_of_thread>(32));
+  for (int lane = 0; lane < 32; ++lane) {
+    std::size_t number = 0;
+    machine::detail::for_each_instruction_of_pixels<channels / 16, filters>(
+        [&](int i) {
+          return load_transposed(lane, [&](int thread, int k) {
+            const machine::gradient_lane names{thread};
+            return whole(1, names.pixel_of_image(), 16 * i + names.channel_of_image() + k);
+          });
+        },
+        [&](int j) {
+          return load_transposed(lane, [&](int thread, int k) {
+            const machine::gradient_lane names{thread};
+            return whole(2, names.pixel_of_result(), 16 * j + names.filter_of_result() + k);
+          });
+        },
+        sums[lane],
+        [&](float* const(&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) {
+          REQUIRE(number < instructions.size());
+          operands_of_thread& mine = instructions[number++][std::size_t(lane)];
+          for (int i = 0; i < 4; ++i) mine.a[i] = left[i], mine.sum[i] = sum[i];
+          for (int i = 0; i < 2; ++i) mine.b[i] = right[i];
+        });
+    CHECK(number == instructions.size());
+  }
+  for (const auto& warp : instructions) compute<precision::mixed_bf16>(warp);
+
+  int times[channels][filters] = {};
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < channels / 16; ++i)
+      for (int j = 0; j < filters / 8; ++j)
+        for (int k = 0; k < 4; ++k) {
+          const machine::gradient_lane own{lane};
+          const int channel = 16 * i + own.channel(k), filter = 8 * j + own.filter(k);
+          float expected = 0;
+          for (int pixel = 0; pixel < 16; ++pixel) expected += whole(1, pixel, channel) * whole(2, pixel, filter);
+          CHECK(sums[lane][i][j][k] == expected);
+          ++times[channel][filter];
+        }
+  for (const auto& of_channel : times)
+    for (const int each : of_channel) CHECK(each == 1);
+}
+
+/// Whether the threads that name the rows of a matrix, of neighbouring pixels, use different banks.
+template <int Channels>
+bool rows_differ_in_banks() {
+  const machine::pixels_by_rows<16, Channels> all{};
+  for (int matrix = 0; matrix < 4; ++matrix)
+    for (const bool of_result : {false, true}) {
+      bool used[8] = {};
+      for (int t = 0; t < 8; ++t) {
+        const machine::gradient_lane names{8 * matrix + t};
+        const machine::eight_terms& row = of_result ? all.eight(names.pixel_of_result(), names.filter_of_result() / 8)
+                                                    : all.eight(names.pixel_of_image(), names.channel_of_image() / 8);
+        bool& bank = used[(&row - &all.eight(0, 0)) % 8];
+        if (std::exchange(bank, true)) return false;
+      }
+    }
+  return true;
+}
+
 /// Each thread has elements of its own, and all threads together have all of a result.
 bool lanes_have_each_element_once() {
   int times[32][32] = {};
@@ -260,6 +337,13 @@ TEST_CASE("instructions of tensor cores multiply pixels by weights") {
     CHECK(images_differ_in_banks<3>(are_windows));
     CHECK(images_differ_in_banks<4>(are_windows));
   }
+}
+
+TEST_CASE("instructions of tensor cores multiply the channels of pixels by their filters") {
+  check_instructions_of_gradients();
+  CHECK(rows_differ_in_banks<32>());
+  CHECK(rows_differ_in_banks<64>());
+  CHECK(rows_differ_in_banks<96>());
 }
 
 TEST_CASE("the threads of a warp have each element of a result once") { CHECK(lanes_have_each_element_once()); }

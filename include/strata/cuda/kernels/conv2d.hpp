@@ -7,12 +7,14 @@
 #include <strata/cuda/kernels/constant_axis.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/library_rule.hpp>
+#include <strata/cuda/machine/image_gradient.hpp>
 #include <strata/cuda/machine/image_product.hpp>
 #include <strata/cuda/machine/products.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
 #include <strata/layers/max_pool2d.hpp>
 #include <type_traits>
+#include <utility>
 
 namespace strata {
 
@@ -119,14 +121,14 @@ struct view_of_large_images {
   }
   static constexpr bool has_runs = across::dilation == 1;
   static constexpr int kernel_rows = down::kernel, kernel_columns = across::kernel, row_step = down::dilation * columns;
-  template <class Product>
-  STRATA_DEVICE static auto pixel_four(const Product& product, int image, int row, int column, int channel) {
-    return four_or_zeros<channels>(product.from, typename S::large_pixel{image, row, column}, true, channel);
+  template <class From>
+  STRATA_DEVICE static auto pixel_four(const From& from, int image, int row, int column, int channel) {
+    return four_or_zeros<channels>(from, typename S::large_pixel{image, row, column}, true, channel);
   }
-  template <class Product>
-  STRATA_DEVICE static float element(const Product& product, int image, int row, int i) {
+  template <class From>
+  STRATA_DEVICE static float element(const From& from, int image, int row, int i) {
     const typename S::large_pixel at{image, row - first_row, quotient<channels>(i) - first_column};
-    return element_or_zero<channels>(product.from, at, S::is_inside(at), remainder<channels>(i));
+    return element_or_zero<channels>(from, at, S::is_inside(at), remainder<channels>(i));
   }
 };
 /// Small images as a block of to_large_images keeps them. Windows do not jump over pixels.
@@ -145,9 +147,9 @@ struct view_of_small_images {
     return (after_row - quotient<across::kernel>(tap) * down::dilation) * columns + after_column -
            remainder<across::kernel>(tap) * across::dilation;
   }
-  template <class Product>
-  STRATA_DEVICE static auto pixel_four(const Product& product, int image, int row, int column, int channel) {
-    return four_or_zeros<channels>(product.from, typename S::small_pixel{image, row, column}, true, channel);
+  template <class From>
+  STRATA_DEVICE static auto pixel_four(const From& from, int image, int row, int column, int channel) {
+    return four_or_zeros<channels>(from, typename S::small_pixel{image, row, column}, true, channel);
   }
 };
 
@@ -240,6 +242,9 @@ struct kernel_gradient {
   using tile = std::conditional_t<convolves_on_tensor_cores<S, P>, tensor_tile_of<columns>,
                                   tile_of_many_terms<kernel_rows + Bias, columns>>;
   static constexpr bool has_row_of_ones = Bias;
+  using view = view_of_large_images<S>;
+  static constexpr int taps = S::taps;
+  static constexpr auto pixel_of_term(int i) { return S::small_pixel::number(i); }
   /// Elements for the sums of the parts of a leaf.
   static constexpr long size_of_parts() {
     const int parts = most_parts<kernel_gradient>(kernel_rows + Bias);
@@ -269,6 +274,13 @@ struct kernel_gradient {
   }
   STRATA_DEVICE auto b_four(long z, int k, int n) const {
     return four_or_zeros<S::filters>(small, S::small_pixel::number(first_pixel(z) + k), true, n);
+  }
+  constexpr int first_sample(long z) const { return int(samples.begin(first_leaf + z)); }
+  constexpr int samples_of(long z) const { return int(samples.size(first_leaf + z)); }
+  STRATA_DEVICE auto result_four(int image, int i, int n) const {
+    auto at = S::small_pixel::number(i);
+    at.image = image;
+    return four_or_zeros<S::filters>(small, at, true, n);
   }
   constexpr void store(long z, int m, int n, T sum) const {
     const long leaf = first_leaf + z;
@@ -387,16 +399,31 @@ constexpr int scratch_of_convolution() {
     return 0;
 }
 
+/// The gradients of kernel and bias, leaf by leaf, where leaves are large and images are kept in shared memory.
+template <class KernelGradient, class T>
+void compute_gradients_of_images(const queue& q, KernelGradient of_kernel, T* scratch) {
+  constexpr long most_parts =
+      scratch_of_parts<KernelGradient> / (long{of_kernel.kernel_rows + of_kernel.has_row_of_ones} * of_kernel.columns);
+  const auto parts = parts_of_images(of_kernel.samples.capacity, std::clamp(most_parts, 1L, 256L));
+  const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : int(most_parts / parts.count);
+  for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {
+    const int count = std::min(leaves - of_kernel.first_leaf, at_once);
+    gradients_of_images(q, count, of_kernel, parts, scratch);
+    add_parts(q, count, of_kernel, parts, scratch);
+  }
+}
 /// The gradients of kernel and bias, leaf by leaf, and along with them those of the input.
 template <class KernelGradient, class InputGradient, class T>
 void compute_gradients(const queue& q, KernelGradient of_kernel, const InputGradient& of_input, T* scratch) {
   auto for_input = products(of_input.to.is_wanted() ? 1 : 0, of_input);
-  if constexpr (keeps_images<InputGradient>)
-    if (for_input.blocks > 0 && fills_tiles(of_kernel.samples.capacity)) {
-      for_each_image(q, int(of_kernel.samples.count), of_input);
-      for_input.blocks = 0;
-    }
-  if (!of_kernel.dw.is_wanted() && !of_kernel.db.is_wanted()) return machine::launch(q, for_input);
+  bool kernel_is_wanted = of_kernel.dw.is_wanted() || of_kernel.db.is_wanted();
+  if (fills_tiles(of_kernel.samples.capacity)) {
+    if constexpr (keeps_images<InputGradient>)
+      if (std::exchange(for_input.blocks, 0) > 0) for_each_image(q, int(of_kernel.samples.count), of_input);
+    if constexpr (keeps_images_of_gradient<KernelGradient>)
+      if (std::exchange(kernel_is_wanted, false)) compute_gradients_of_images(q, of_kernel, scratch);
+  }
+  if (!kernel_is_wanted) return machine::launch(q, for_input);
   const auto parts = parts_of(of_kernel, of_kernel.samples.capacity * KernelGradient::pixels_of_sample);
   const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : leaves_in_parts;
   for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {

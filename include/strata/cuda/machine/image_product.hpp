@@ -84,8 +84,8 @@ class image_of_planes {
       const int pixel = quotient<eights>(i), number = remainder<eights>(i);
       const int row = quotient<view::inside_columns>(pixel), column = remainder<view::inside_columns>(pixel);
       const int kept = (row + view::first_row) * view::columns + column + view::first_column;
-      const rounded_four first = rounded(view::pixel_four(product, image, row, column, 8 * number)),
-                         second = rounded(view::pixel_four(product, image, row, column, 8 * number + 4));
+      const rounded_four first = rounded(view::pixel_four(product.from, image, row, column, 8 * number)),
+                         second = rounded(view::pixel_four(product.from, image, row, column, 8 * number + 4));
       units_[place_of(number / 4, kept, number % 4)] = {first.words[0], first.words[1], second.words[0], second.words[1]};
     }
   }
@@ -140,8 +140,8 @@ class image_of_pairs {
   STRATA_DEVICE void keep(const Product& product, int image, int t, int threads) {
     for (int i = t; i < view::rows * row_elements; i += threads) {
       const int row = quotient<row_elements>(i), element = remainder<row_elements>(i);
-      pairs_[i] = rounded_pair(view::element(product, image, row, element),
-                               element + 1 < row_elements ? view::element(product, image, row, element + 1) : 0.f);
+      pairs_[i] = rounded_pair(view::element(product.from, image, row, element),
+                               element + 1 < row_elements ? view::element(product.from, image, row, element + 1) : 0.f);
     }
   }
   STRATA_DEVICE eight_terms terms(int thirty_two, int place, int number) const {
@@ -321,14 +321,14 @@ inline constexpr bool keeps_images = [] {
 }();
 
 /// Computes a product for each of `images` images, whose rows are pixels. Beside `precision`, `columns`,
-/// `columns_are_neighbours`, `b_four`, and `store_four` or `store_four_rows`, which are those of products, Product has
+/// `columns_are_neighbours`, `b_four`, `from`, and `store_four` or `store_four_rows`, which are those of products, Product has
 ///   `taps`, `rows_of_image`
 ///   `rows_are_windows`   whether four rows belong together, so that it has store_four_rows
 ///   `pixel_of_row(m)`    the pixel of row m of an image
 ///   `view`               the image over which windows slide, with all that they read: `rows`, `columns`, `channels`, of which
 ///                        `inside_rows` x `inside_columns` from (`first_row`, `first_column`) on are not zeros; `step`, how far
 ///                        apart the pixels of neighbouring rows are; `place(pixel) + offset(tap)`, what a tap reads for the pixel
-///                        of a row; `pixel_four(product, image, row, column, channel)`, four channels of a pixel inside;
+///                        of a row; `pixel_four(from, image, row, column, channel)`, four channels of a pixel inside;
 ///                        `is_possible`
 template <class Product>
   requires keeps_images<Product>
