@@ -66,6 +66,14 @@ void check_gradient_of_table(int count, int capacity, const F& index) {
   }
 }
 
+/// Leaves of 64 samples and more, for which some layers have other kernels.
+template <class P, shape In, class... Ops>
+void compare_large_leaves(type_list<Ops...> chain) {
+  test::have_devices(1);
+  test::compare_kernel<kernel<cuda, typename test::operation_of<Ops...>::type, P, In>, P, In>(
+      chain, std::is_same_v<P, precision::f64> ? 1e-11 : 2e-5, {{64, 64}, {67, 65}});
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("sums over the threads of a block up to each of them", Code, prefix_sums<1>, prefix_sums<64>,
@@ -145,39 +153,47 @@ TEST_CASE("convolutions on tensor cores: less than a tile, more than one, paddin
 }
 
 TEST_CASE("convolutions of large leaves keep images in shared memory: windows, padding, strides, dilations, several planes") {
-  using namespace strata::test;
-  have_devices(1);
-  const auto compare = []<shape In, class... Ops>(type_list<Ops...> chain) {
-    using P = precision::mixed_bf16;
-    compare_kernel<kernel<cuda, typename operation_of<Ops...>::type, P, In>, P, In>(chain, 2e-5, {{64, 64}, {67, 65}});
-  };
+  using P = precision::mixed_bf16;
   // Both forward and the gradient of the input, of less than a tile of 32 pixels, and of more.
   using plain = convolution<conv_settings{.filters = 32, .kernel_height = 2, .kernel_width = 3}>;
-  compare.operator()<shape{3, 5, 32}>(type_list<plain, relu>{});
-  compare.operator()<shape{6, 7, 32}>(
+  compare_large_leaves<P, shape{3, 5, 32}>(type_list<plain, relu>{});
+  compare_large_leaves<P, shape{6, 7, 32}>(
       type_list<convolution<conv_settings{.filters = 64, .kernel_height = 3, .kernel_width = 3, .same = true, .bias = false}>>{});
   // Pooled; the last row and column are in no window.
-  compare.operator()<shape{7, 7, 64}>(type_list<plain, relu, max_pooling<pool_settings{2, 2}>>{});
+  compare_large_leaves<P, shape{7, 7, 64}>(type_list<plain, relu, max_pooling<pool_settings{2, 2}>>{});
   // Forward alone: steps of 2, one of them over rows that no window reads.
-  compare.operator()<shape{6, 8, 32}>(
+  compare_large_leaves<P, shape{6, 8, 32}>(
       type_list<convolution<conv_settings{
           .filters = 32, .kernel_height = 2, .kernel_width = 3, .stride_height = 2, .stride_width = 2, .same = true}>>{});
-  compare.operator()<shape{5, 6, 32}>(
+  compare_large_leaves<P, shape{5, 6, 32}>(
       type_list<convolution<conv_settings{.filters = 32, .kernel_height = 2, .kernel_width = 2, .dilation_width = 3}>>{});
-  compare.operator()<shape{3, 4, 32}>(
+  compare_large_leaves<P, shape{3, 4, 32}>(
       type_list<transposed_convolution<transposed_conv_settings{
                     .filters = 32, .kernel_height = 3, .kernel_width = 2, .same = true, .bias = false}>,
                 relu>{});
   // Few channels: 9 terms, whose runs are odd, with a padding; 27 terms; 50 terms, which are more than 32, with steps.
   using of_a_channel = convolution<conv_settings{.filters = 32, .kernel_height = 3, .kernel_width = 3, .same = true}>;
-  compare.operator()<shape{6, 7, 1}>(type_list<of_a_channel, relu, max_pooling<pool_settings{2, 2}>>{});
-  compare.operator()<shape{6, 5, 3}>(
+  compare_large_leaves<P, shape{6, 7, 1}>(type_list<of_a_channel, relu, max_pooling<pool_settings{2, 2}>>{});
+  compare_large_leaves<P, shape{6, 5, 3}>(
       type_list<
           convolution<conv_settings{.filters = 64, .kernel_height = 3, .kernel_width = 3, .dilation_height = 2, .bias = false}>,
           relu>{});
-  compare.operator()<shape{7, 8, 2}>(
+  compare_large_leaves<P, shape{7, 8, 2}>(
       type_list<convolution<conv_settings{
           .filters = 32, .kernel_height = 5, .kernel_width = 5, .stride_height = 2, .stride_width = 2, .same = true}>>{});
+}
+
+TEST_CASE_TEMPLATE("pooled convolutions with few terms in a window: large leaves add up the gradients of winners", P,
+                   precision::f32, precision::f64, precision::tf32, precision::mixed_bf16) {
+  using pooled = max_pooling<pool_settings{2, 2}>;
+  compare_large_leaves<P, shape{6, 7, 1}>(
+      type_list<convolution<conv_settings{.filters = 36, .kernel_height = 3, .kernel_width = 3, .same = true}>, relu, pooled>{});
+  compare_large_leaves<P, shape{7, 9, 3}>(
+      type_list<convolution<conv_settings{.filters = 8, .kernel_height = 2, .kernel_width = 3, .stride_width = 2, .bias = false}>,
+                relu6, pooled>{});
+  if constexpr (std::is_same_v<P, precision::f32> || std::is_same_v<P, precision::f64>)
+    compare_large_leaves<P, shape{6, 6, 2}>(
+        type_list<convolution<conv_settings{.filters = 5, .kernel_height = 3, .kernel_width = 3}>, tanh_activation, pooled>{});
 }
 
 TEST_CASE("dense layers on tensor cores: leaves of 64 samples, and smaller ones, which have another kernel") {

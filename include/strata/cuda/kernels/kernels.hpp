@@ -3,6 +3,7 @@
 #pragma once
 #include <strata/cuda/kernels/batch_norm.hpp>
 #include <strata/cuda/kernels/conv2d.hpp>
+#include <strata/cuda/kernels/conv2d_transpose.hpp>
 #include <strata/cuda/kernels/dense.hpp>
 #include <strata/cuda/kernels/elementwise.hpp>
 #include <strata/cuda/kernels/embedding.hpp>

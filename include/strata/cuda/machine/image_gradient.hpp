@@ -216,12 +216,6 @@ inline constexpr bool keeps_images_of_gradient = [] {
     return false;
 }();
 
-/// How many parts a leaf with `samples` samples has, and how many samples are in each: about 16, but there are `most` parts at
-/// most.
-constexpr product_parts parts_of_images(long samples, long most) {
-  return parts_of_terms(samples, std::clamp((samples + 15) / 16, 1L, most), 1);
-}
-
 /// The gradient of a kernel for each of `count` leaves, whose samples are cut into parts, which add_parts adds up. Product has,
 /// like the products of `products`, `precision`, `columns`, `rows`, `has_row_of_ones` and `store`, and
 ///   `view`, `taps`                     as for_each_image wants them
