@@ -2,7 +2,8 @@
 // One process of a training on emulated GPUs, for test_gpu_workers.py: gpu_worker STRATEGY LEAVES [EPOCHS]. Prints a digest of
 // the parameters. STRATEGY: one_gpu, or several workers that add gradients up as deterministic or fastest. STEPS: say when each
 // step ends, and sleep so many milliseconds before the next. ELASTIC: the least number of workers of an elastic training.
-// HEARTBEAT: milliseconds. LOSE: after how many works gpu(1) of this process fails.
+// HEARTBEAT: milliseconds. COMPUTE_LEAVES: an option
+// that has no meaning with GPUs. LOSE: after how many works gpu(1) of this process fails.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +52,7 @@ int main(int argc, char** argv) try {
   const cuda_options how{.leaves = std::atoi(argv[2]), .sums_by_nccl = strategy == "fastest"};
   multi_worker_options options{.start_timeout = std::chrono::seconds(10)};
   options.communication.timeout = std::chrono::seconds(10);
+  options.compute.leaves = number("COMPUTE_LEAVES", 0);
   options.elastic.least_workers = number("ELASTIC", 0);
   options.control.heartbeat.interval = std::chrono::milliseconds(number("HEARTBEAT", 2000));
   if (const int works = number("LOSE", -1); works >= 0) machine::lose_device(1, works);

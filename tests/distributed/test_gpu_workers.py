@@ -33,9 +33,16 @@ def _():
 
 @case('a variable of the emulation that is no number is an error that the program can catch')
 def _():
-    for gpus in ('two', '-1'):
+    for gpus in ('two', '-1', '65', '4294967298'):
         out = finish([start(['one_gpu', LEAVES], program='gpu_worker', STRATA_EMULATED_GPUS=gpus)])[0]
-        check(f"error: STRATA_EMULATED_GPUS is '{gpus}', but must be a whole number of at least 0" in out, out)
+        check(f"error: STRATA_EMULATED_GPUS is '{gpus}', but must be a whole number from 0 to 64" in out, out)
+
+
+@case('options of the CPU are no options of GPUs')
+def _():
+    out = workers(1, 'deterministic', 1, COMPUTE_LEAVES='8')[0].finish()
+    check('error: multi_worker_mirrored: options.compute are those of workers without a list of devices; with one, write their options '
+          'after the list: {tf_config(), gpus(), {.leaves = 8}}' in out, out)
 
 
 @case('with sums of NCCL all workers have the same bits, and nearly the loss of one GPU')

@@ -93,7 +93,7 @@ TEST_CASE("sizes that are none are refused") {
        {training_sizes{}, {.batch = 64, .processes = 0}, {.batch = 64, .threads = 0}, {.batch = 64, .slots = -1}, {.batch = -1}})
     CHECK(error_of([&] { (void)process_memory_of<P>(sizes); }) ==
           "process_memory_of: batch, processes and threads are at least 1, slots and micro_batch at least 0");
-  CHECK(error_of([] { (void)process_memory_of<P>({.batch = 64, .leaves = -1}); }).starts_with("compute_options: leaves is -1"));
+  CHECK(error_of([] { (void)process_memory_of<P>({.batch = 64, .leaves = -1}); }).starts_with("the option leaves is -1"));
 }
 
 TEST_CASE("one process: within 5 % of what it allocates") {

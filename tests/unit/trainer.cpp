@@ -140,6 +140,21 @@ TEST_CASE("callbacks see every hook, may stop, and may change the learning rate"
   CHECK(model.learning_rate() == doctest::Approx(0.02 / 8));
 }
 
+TEST_CASE("a callback cannot call fit of the trainer that runs it") {
+  trainer model{sequential<input<28, 28, 1>, flatten, dense<10, softmax>>{}, sgd{}, sparse_categorical_crossentropy{}, seed(1)};
+  const auto digits = data::synthetic_digits(64, 1);
+  struct fit_again {
+    decltype(model)& of;
+    std::string said;
+    void on_epoch_end(training_state&) {
+      said = error_of([&] { of.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1), verbosity::off); });
+    }
+  } callback{model, ""};
+  model.fit(digits | data::batch<32>, epochs(2), callback, verbosity::off);
+  CHECK(callback.said == "fit: a callback calls fit of the trainer that runs it; it may call train_step, evaluate and predict");
+  CHECK(error_of([&] { model.fit(digits | data::batch<32>, epochs(1), verbosity::off); }) == "no error");
+}
+
 TEST_CASE("weights go through a file") {
   const clouds data(48);
   const test::scratch_folder folder("trainer");

@@ -92,7 +92,8 @@ template <class D, class... Options>
 inline constexpr bool options_fit_devices = sizeof...(Options) == 0;
 template <lists_devices D, class Options>
 inline constexpr bool options_fit_devices<D, Options> =
-    std::is_convertible_v<Options, typename engine_options<typename D::backend>::type>;
+    std::is_convertible_v<Options, typename engine_options<typename D::backend>::type> &&
+    !std::is_same_v<Options, typename single_device<typename D::backend>::type>;  // one more device is no option
 template <class D, class Given>
 inline constexpr const reason& why_not_after_devices =
     !is_zero<Given> ? after_its_devices_mirrored_takes_options_of_their_backend

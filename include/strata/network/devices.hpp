@@ -29,11 +29,13 @@ template <class Network>
 inline constexpr int devices_of = detail::count_devices(tape_of<typename Network::items>);
 
 namespace detail {
-/// The devices of a strategy: `Strategy::device_count`, or one.
+/// Whether a network may place layers on devices of the strategy, as with `placed`.
+template <class Strategy>
+concept names_devices = requires { Strategy::device_count; };
+/// How many devices a network may name.
 template <class Strategy>
 inline constexpr int devices_of_strategy = 1;
-template <class Strategy>
-  requires requires { Strategy::device_count; }
+template <names_devices Strategy>
 inline constexpr int devices_of_strategy<Strategy> = Strategy::device_count;
 }  // namespace detail
 

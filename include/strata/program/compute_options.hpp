@@ -10,6 +10,8 @@ struct compute_options {
   int threads = 0;
   int leaves = 0;
   int micro_batch = 0;
+
+  bool operator==(const compute_options&) const = default;
 };
 
 }  // namespace strata

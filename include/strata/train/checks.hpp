@@ -6,6 +6,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <strata/program/row_tables.hpp>
 #include <string>
+#include <utility>
 
 namespace strata::detail {
 
@@ -61,10 +62,25 @@ void report_not_finite(const T* array, int n, long size, const std::string& wher
                    double(array[n * size + i]), note});
 }
 
+/// While it lives, another one of the same trainer throws strata::error: a fit within a fit.
+class running_fit {
+  bool& runs_;
+
+ public:
+  explicit running_fit(bool& runs) : runs_(runs) {
+    if (std::exchange(runs, true))
+      throw_error("fit: a callback calls fit of the trainer that runs it; it may call train_step, evaluate and predict");
+  }
+  running_fit(const running_fit&) = delete;
+  running_fit& operator=(const running_fit&) = delete;
+  ~running_fit() { runs_ = false; }
+};
+
 /// The same of a batch that is no longer there. step: from 1.
 [[noreturn, gnu::cold, gnu::noinline]] inline void report_bad_loss_of_step(int epoch, long step) {
   throw_error({"epoch ", epoch + 1, ", step ", step,
-               ": the loss is nan or infinite: look for elements of its batch that are not finite (one_device names the sample), "
+               ": the loss is nan or infinite: look for elements of its batch that are not finite (check_numerics names the "
+               "layer and the sample), "
                "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
 }
 

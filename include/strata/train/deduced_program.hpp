@@ -97,10 +97,10 @@ struct split_verdict_of<Program, Strategy> : Strategy::backend::split::template 
 template <class Program, class Strategy>
   requires(devices_of<typename Program::network> > devices_of_strategy<Strategy>)
 struct split_verdict_of<Program, Strategy> {
-  using type = missing_device<
-      device<devices_of<typename Program::network> - 1>,
-      because<(devices_of_strategy<Strategy> == 1 ? the_strategy_has_one_device_use_placed_or_leave_out_on
-                                                  : the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus)>>;
+  using type =
+      missing_device<device<devices_of<typename Program::network> - 1>,
+                     because<(names_devices<Strategy> ? the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus
+                                                      : the_strategy_has_one_device_use_placed_or_leave_out_on)>>;
 };
 
 /// What a strategy says about a program that it cannot train, `Strategy::verdict<Program>`, or else its backend.

@@ -58,9 +58,10 @@ class predictor {
       throw_error({"predictor: ", weights.size(), " weights, but the network has ", shared_->weights.size()});
     std::ranges::copy(weights, shared_->weights.begin());
   }
-  /// In single precision, on a device: `predictor model{net{}, "net.safetensors", gpu(0)}`.
+  /// On a device: `predictor model{net{}, "net.safetensors", gpu(0)}`, `{..., gpu(0), precision::mixed_bf16{}}`.
   template <class Weights>
-  predictor(Network n, const Weights& weights, options how) : predictor(n, weights, Precision{}, std::move(how)) {}
+  predictor(Network n, const Weights& weights, options how, Precision = {})
+      : predictor(n, weights, Precision{}, std::move(how)) {}
 
   /// x: (count, input shape); out: (count, output shape). Allocates nothing once as many threads have predicted as many samples.
   /// Throws strata::error for other sizes, and for indices that are no row of an embedding.
@@ -96,6 +97,8 @@ class predictor {
   };
   static std::shared_ptr<shared> make(options how) {
     detail::refuse_negative(how);
+    if constexpr (requires { how.devices; })
+      for (const auto& each : how.devices) (void)device_of<Backend>(each);  // throws if there is no such device
     return std::make_shared<shared>(how);
   }
 
@@ -130,8 +133,11 @@ class predictor {
 
   std::shared_ptr<shared> shared_;
 };
-template <class Network, class Weights, class Device>
+template <class Network, class Weights, class Device, precision_policy Precision = precision::f32>
   requires std::convertible_to<Device, typename engine_options<typename Device::backend>::type>
-predictor(Network, Weights, Device) -> predictor<Network, precision::f32, typename Device::backend>;
+predictor(Network, Weights, Device, Precision = {}) -> predictor<Network, Precision, typename Device::backend>;
+template <class Network, class Weights, precision_policy Precision, class Device>
+  requires std::convertible_to<Device, typename engine_options<typename Device::backend>::type>
+predictor(Network, Weights, Precision, Device) -> predictor<Network, Precision, typename Device::backend>;
 
 }  // namespace strata

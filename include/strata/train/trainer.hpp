@@ -86,6 +86,7 @@ class trainer {
   row_choice own_rows_ = executor_.own_rows();
   std::uint64_t seed_;
   detail::trainable_layers<network> layers_;
+  bool is_in_fit_ = false;
 
  public:
   /// Throws strata::error if the numbers of the optimizer make no sense.
@@ -400,12 +401,13 @@ class trainer {
 
   /// Where the kernels of this program compute.
   static std::string_view notice_of_speed() {
-    if constexpr (executor_of_backend<executor_type>) return detail::speed_notice();
+    if constexpr (requires { requires device_of<typename executor_type::backend>::is_host; }) return detail::speed_notice();
     return {};
   }
 
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
+    const detail::running_fit running(is_in_fit_);
     auto stream =
         detail::stream_to_train<Program>(executor_, source, own_rows_, detail::pick(class_weight(), options...).empty());
     erased_executor executor(executor_);

@@ -102,5 +102,13 @@ TEST_CASE("a predictor on a GPU: the predictions of a trainer") {
   const std::vector<float> all = on_gpu.predict(x).values;
   CHECK(difference(all, std::vector<double>(expected.begin(), expected.end())) < 1e-5);
   CHECK(on_gpu.predict(std::span<const float>(x).first(8)).values == std::vector<float>(all.begin(), all.begin() + 6));
+  const predictor in_double{net{}, std::vector<double>(model.parameters().begin(), model.parameters().end()), gpu(0),
+                            precision::f64{}};
+  const std::vector<double> xs(x.begin(), x.end());
+  CHECK(difference(all, in_double.predict(xs).values) < 1e-5);
+  const predictor other_order{net{}, model.parameters(), precision::mixed_bf16{}, gpu(0)};
+  CHECK(difference(other_order.predict(x).values, std::vector<double>(all.begin(), all.end())) < 1e-1);
+  CHECK(error_of([&] { predictor{net{}, model.parameters(), gpu(machine::device_count())}; }).find("this machine has") !=
+        std::string::npos);
   CHECK(difference(predictor{net{}, model.parameters()}.predict(x).values, std::vector<double>(all.begin(), all.end())) < 1e-5);
 }

@@ -224,20 +224,29 @@ TEST_CASE("what cannot be placed is one error") {
   CHECK(error_of([&] { mended.train_step({x.data(), y.data(), 0}); }) == "a batch of 0 samples: a step needs one at least");
 }
 
+TEST_CASE("options that other strategies refuse are refused") {
+  machine::emulate_devices(2);
+  using P = program_of<two_branches<here>>;
+  CHECK(error_of([] { placed{gpu(0), gpu(1), cuda_options{.kept_data_memory = 7}}.make<P>(adam{}, 1); }) ==
+        "cuda_options::kept_data_memory is 7: it is a part of the free memory, 0 to 1");
+}
+
 TEST_CASE("out of memory: what each GPU needs, and a smaller batch trains") {
   using P = program_of<two_branches<here>>;
   const placed strategy{gpu(0), gpu(1), four_leaves};
   machine::emulate_devices(2, 1 << 10);
   const std::string at_first = error_of([&] { strategy.make<P>(adam{}, 1); });
   CAPTURE(at_first);
-  CHECK(at_first.find("are free. gpu(0) needs ") != std::string::npos);
+  CHECK(at_first.find("are free. Without batches, gpu(0) needs ") != std::string::npos);
   machine::emulate_devices(2, 1 << 16);
   auto executor = strategy.make<P>(adam{}, 1);
   const std::string said = error_of([&] { executor.prepare(4096, purpose::training); });
   CAPTURE(said);
   CHECK(said.find("are free. To train with batches of 4096, gpu(0) needs ") != std::string::npos);
   CHECK(said.find(" for gradients of 4 leaves, ") != std::string::npos);
-  CHECK(said.find(" for the batch; gpu(1) needs 256 bytes for weights, 512 for slots of the optimizer, ") != std::string::npos);
+  CHECK(said.find(" for the batch, gpu(1) needs ") != std::string::npos);
+  CHECK(said.find(" bytes: 256 for weights, 512 for slots of the optimizer, ") != std::string::npos);
+  CHECK(said.ends_with("; smaller batches need less"));
   CHECK(error_of([&] { executor.prepare(20, purpose::training); }) == "no error");
   const std::vector<float> x(20 * 6, 0.5f);
   const std::vector<std::int32_t> y(20);

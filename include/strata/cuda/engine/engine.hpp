@@ -75,7 +75,7 @@ class cuda_engine {
   using value_type = T;
   using options = cuda_options;
 
-  /// Throws strata::error if there is no such device, if its memory is too small, or if kept_data_memory is not in [0, 1].
+  /// Throws strata::error if there is no such device, if its memory is too small, or for options that check() refuses.
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
       : leaves_(policy, ends),
         penalties_(std::size_t(trained.count)),
@@ -83,14 +83,13 @@ class cuda_engine {
         uses_graphs_(o.graphs),
         sums_by_nccl_(o.sums_by_nccl) {
     if (o.devices.empty()) throw_error("cuda_options: at least one device is needed");
-    if (!(o.kept_data_memory >= 0 && o.kept_data_memory <= 1))  // nor nan
-      throw_error({"cuda_options::kept_data_memory is ", o.kept_data_memory, ": it is a part of the free memory, 0 to 1"});
+    o.check();
     if (sums_by_nccl_) machine::need_nccl();
     detail::name_need_on_failure(
         [&] {
           for (const int index : o.devices) replicas_.add(devices(), index, slots);
         },
-        [&](int) { return ". A GPU needs " + replica::arenas(slots); });
+        [&](int) { return ". Without batches, a GPU needs " + detail::text_of_needs(replica::arenas(slots)); });
     replicas_.enable_peer_access();
     totals_.allocate(first().on);
   }
@@ -175,6 +174,7 @@ class cuda_engine {
         [&] {
           graphs_.drop(replicas_);
           for (replica& r : replicas_) r.release_memory_of_batch();
+          copies_.release();
         },
         [&](int) { return needed(most, batch, why, processes); });
     return most.leaves;
@@ -195,6 +195,7 @@ class cuda_engine {
   }
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
+    if (batch.count > leaves_.prepared_for(why)) prepare(batch.count, why, processes);  // memory ran out in the meantime
     is_staged_ = why == purpose::training && batch.stored && together_ > 1 && launches_graphs() && !observer_;
     if (!is_staged_ || batch.count != leaves_.batch().count) launch_staged();
     leaves_.begin(batch, rank, processes);
@@ -381,6 +382,7 @@ class cuda_engine {
     }
     if (why != purpose::training) return;
     share_among(processes);
+    if (processes == 1 && !sums_by_nccl_) copies_.reserve(replicas_, most.leaves);
     if (sums_by_nccl_ && processes == 1 && devices() > 1 && !nccl_)
       connect(machine::make_nccl_id(), 0, devices(), gradient_buckets<Program, cuda>(0), {});
   }

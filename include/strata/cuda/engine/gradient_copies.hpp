@@ -6,6 +6,7 @@
 #include <functional>
 #include <strata/cuda/engine/device_group.hpp>
 #include <strata/cuda/machine/device.hpp>
+#include <strata/network/leaves.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <utility>
 #include <vector>
@@ -22,6 +23,17 @@ class gradient_copies {
   using arrays = std::vector<std::vector<T*>>;  // of a gradient, on each device
 
   explicit gradient_copies(long elements) : elements_(elements) {}
+
+  /// Room for copies of the gradients of `leaves` leaves on each device, but for its own.
+  template <class Device>
+  void reserve(const device_group<Device>& devices, int leaves) {
+    memory_.resize(devices.size());
+    for (const Device& d : devices) {
+      const int others = leaves - share_of(leaves, d.number, int(devices.size())).size();
+      d.grow(memory_[std::size_t(d.number)], std::size_t(others * elements_));
+    }
+  }
+  void release() { memory_.clear(); }
 
   /// On each device its own arrays, and places for copies of the others. free_graphs(): called before former places are freed.
   template <class Device, class FreeGraphs>

@@ -2,11 +2,32 @@
 // needs: boost_context
 #pragma once
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/cuda/machine/device.hpp>
 #include <strata/program/leaf_schedule.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace strata::detail {
+
+struct memory_need {
+  long bytes;
+  std::string what_for;
+};
+inline std::string of_leaves(long count) { return std::to_string(count) + (count == 1 ? " leaf" : " leaves"); }
+/// "96 bytes: 32 for weights, 48 for activations and 16 for the batch". What needs no bytes is left out.
+[[gnu::cold]] inline std::string text_of_needs(const std::vector<memory_need>& all) {
+  long sum = 0;
+  std::string parts, last;
+  for (const memory_need& each : all) {
+    if (each.bytes == 0) continue;
+    sum += each.bytes;
+    if (!last.empty()) parts += (parts.empty() ? "" : ", ") + last;
+    last = text_of({each.bytes, " for ", each.what_for});
+  }
+  return text_of({sum, " bytes: ", parts, parts.empty() ? "" : " and ", last});
+}
 
 /// Calls f(). If it throws out_of_device_memory, need(index of the device) is added to the text.
 template <class F, class Need>

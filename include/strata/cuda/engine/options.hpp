@@ -29,6 +29,11 @@ struct cuda_options {
   /// never. The memory of the data set must not change during that fit.
   double kept_data_memory = 0.5;
 
+  /// Throws strata::error if kept_data_memory is not in [0, 1].
+  void check() const {
+    if (!(kept_data_memory >= 0 && kept_data_memory <= 1))  // nor nan
+      throw_error({"cuda_options::kept_data_memory is ", kept_data_memory, ": it is a part of the free memory, 0 to 1"});
+  }
   std::string what_workers_agree_on() const { return sums_by_nccl ? ", added by NCCL" : ""; }
 };
 
@@ -65,9 +70,10 @@ class gpus {
   using backend = cuda;
   /// Throws strata::error when the strategy is used and this machine has no GPU.
   gpus() = default;
-  /// Throws strata::error if `count` is below 1.
+  /// Throws strata::error if `count` is below 1 or above 1024.
   explicit gpus(int count) : are_counted_(true) {
     if (count < 1) throw_error({"gpus(", count, "): at least one device is needed"});
+    if (count > 1024) throw_error({"gpus(", count, "): a machine has at most 1024"});
     for (int i = 0; i < count; ++i) indices_.push_back(i);
   }
   /// Throws strata::error if there is no index, or one twice.
@@ -135,7 +141,7 @@ one_device(gpu, cuda_options) -> one_device<cuda>;
 template <std::same_as<cuda_options> Options>  // so that braces alone are compute_options
 one_device(Options) -> one_device<cuda>;
 template <class Given, class... More>
-  requires(!std::convertible_to<Given, cuda_options>)
+  requires(!std::same_as<Given, cuda_options>)
 one_device(gpu, Given, More...) -> one_device<detail::refused_arguments<Given, detail::why_not_one_device<Given>>>;
 
 }  // namespace strata

@@ -3,6 +3,7 @@
 #pragma once
 #include <strata/base/text.hpp>
 #include <strata/cuda/engine/engine_device.hpp>
+#include <strata/cuda/engine/memory_need.hpp>
 #include <strata/cuda/engine/parameter_numbers.hpp>
 #include <strata/cuda/engine/place_contents.hpp>
 #include <string>
@@ -28,10 +29,14 @@ struct cuda_place : engine_device<Program, Backend> {
         numbers_of_all(on, queue) {}
   /// The elements of the gradient of a leaf.
   long stride() const { return contents::arenas.trainable[number]; }
-  /// In words: the arenas of a place on gpu(index).
-  static std::string own_arenas(int number, int index, int slot_count) {
-    return detail::text_of({"gpu(", index, ") needs ", long(sizeof(T)) * contents::arenas.size[number], " bytes for weights, ",
-                            long(sizeof(T)) * contents::arenas.trainable[number] * slot_count, " for slots of the optimizer"});
+  /// What the arenas of a place need.
+  static std::vector<detail::memory_need> own_arenas(int number, int slot_count) {
+    return {{long(sizeof(T)) * contents::arenas.size[number], "weights"},
+            {long(sizeof(T)) * contents::arenas.trainable[number] * slot_count, "slots of the optimizer"}};
+  }
+  /// In words: what a place on gpu(index) needs.
+  static std::string needs_on(int index, const std::vector<detail::memory_need>& all) {
+    return detail::text_of({"gpu(", index, ") needs ", detail::text_of_needs(all)});
   }
   /// of_all: trained_ranges of the whole network.
   void set_ranges(const auto& of_all) { this->update.set_ranges(contents::ranges(number, of_all)); }

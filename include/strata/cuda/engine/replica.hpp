@@ -9,6 +9,7 @@
 #include <strata/cuda/engine/device_numbers.hpp>
 #include <strata/cuda/engine/engine_device.hpp>
 #include <strata/cuda/engine/kept_samples.hpp>
+#include <strata/cuda/engine/memory_need.hpp>
 #include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/prepared_kernels.hpp>
 #include <strata/cuda/engine/totals.hpp>
@@ -18,6 +19,7 @@
 #include <strata/program/pass.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace strata {
 
@@ -53,24 +55,24 @@ struct cuda_replica : engine_device<Program, cuda> {
       : base(number, index, layout.size, layout.trainable * slot_count, trained.span()),
         statistics(on.template allocate<double>(sums_of_leaf::statistics)) {}
 
-  /// In words: the arenas that every replica has.
-  static std::string arenas(long slot_count) {
-    return detail::text_of({long(sizeof(T)) * layout.size, " bytes for weights, ",
-                            long(sizeof(T)) * layout.trainable * slot_count, " for slots of the optimizer"});
+  /// What the arenas need that every replica has.
+  static std::vector<detail::memory_need> arenas(long slot_count) {
+    return {{long(sizeof(T)) * layout.size, "weights"},
+            {long(sizeof(T)) * layout.trainable * slot_count, "slots of the optimizer"}};
   }
   /// In words: what it needs for batches of `count` samples, of which it computes so many leaves and rows.
   /// copied: the leaves of other GPUs whose gradients it gets copies of.
   [[gnu::cold]] std::string needed(purpose why, int count, long leaves, int rows, long copied) const {
     const bool trains = why == purpose::training;
     const std::size_t activations = trains ? work<purpose::training>::size(rows, rows) : work<inferring>::size(rows, rows);
+    auto needs = arenas(long(slots.size()) / std::max(1L, layout.trainable));
+    needs.push_back({trains ? leaves * layout.trainable * long(sizeof(T)) : 0L, "gradients of " + detail::of_leaves(leaves)});
+    needs.push_back({long(activations * sizeof(T)), "activations"});
+    needs.push_back({long(batches.bytes(rows)), "the batch"});
+    needs.push_back({copied * layout.trainable * long(sizeof(T)),
+                     "copies of the gradients of " + detail::of_leaves(copied) + " of other GPUs"});
     return detail::text_of({trains ? ". To train with batches of " : ". For batches of ", count, ", a GPU needs ",
-                            arenas(long(slots.size()) / std::max(1L, layout.trainable)), ", ",
-                            trains ? leaves * layout.trainable * long(sizeof(T)) : 0L, " for gradients of ", trains ? leaves : 0L,
-                            " leaves, ", activations * sizeof(T), " for activations and ", batches.bytes(rows),
-                            " for the batch"}) +
-           (copied == 0 ? ""
-                        : detail::text_of({", and ", copied * layout.trainable * long(sizeof(T)),
-                                           " for copies of the gradients of ", copied, " leaves of other GPUs"})) +
+                            detail::text_of_needs(needs), "; smaller batches need less"}) +
            (kept.empty() ? ""
                          : detail::text_of({". The data set that stays on it takes ", kept.bytes(),
                                             ": cuda_options{.kept_data_memory = 0} leaves it on the host"}));

@@ -89,10 +89,12 @@ class cuda_split_engine {
     if (int(o.devices.size()) != places)
       throw_error({places, " ", split::place, places == 1 ? "" : "s", " of a network need as many GPUs, but there ",
                    o.devices.size() == 1 ? "is " : "are ", o.devices.size()});
+    o.check();
     if (o.sums_by_nccl) throw_error("fastest{} adds gradients of several GPUs, but each layer is on one GPU here");
     for (int p = 0; p < places; ++p)
-      detail::name_need_on_failure([&] { places_.add(p, o.devices[std::size_t(p)], slots); },
-                                   [&](int failed) { return ". " + place::own_arenas(p, failed, slots); });
+      detail::name_need_on_failure(
+          [&] { places_.add(p, o.devices[std::size_t(p)], slots); },
+          [&](int failed) { return ". Without batches, " + place::needs_on(failed, place::own_arenas(p, slots)); });
     places_.enable_peer_access();
     totals_.allocate(home().on);
     sums_of_outputs_.prepare(home());
@@ -175,6 +177,7 @@ class cuda_split_engine {
   /// Throws strata::error for a batch without samples.
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
+    if (batch.count > leaves_.prepared_for(why)) prepare(batch.count, why, processes);  // memory ran out in the meantime
     leaves_.begin(batch, rank, processes);
     sums_.outdate();
     const bool trains = why == purpose::training;
@@ -291,12 +294,13 @@ class cuda_split_engine {
             activations += stage_memory::elements(stages.own[s], stages.received[s], trains ? table.in_flight(s) : 1, samples);
       };
       trains ? add_stages(training_stages) : add_stages(stage_plan_of<Program, Backend, inferring>);
-      all += (p.number == 0 ? ", " : "; ") + place::own_arenas(p.number, p.on.index(), slot_count_) +
-             detail::text_of({", ", trains ? leaves * p.stride() * long(sizeof(T)) : 0L, " for gradients of ",
-                              trains ? leaves : 0, " leaves, ", activations * long(sizeof(T)), " for activations and ",
-                              p.batches.bytes(batch), " for the batch"});
+      auto needs = place::own_arenas(p.number, slot_count_);
+      needs.push_back({trains ? leaves * p.stride() * long(sizeof(T)) : 0L, "gradients of " + detail::of_leaves(leaves)});
+      needs.push_back({activations * long(sizeof(T)), "activations"});
+      needs.push_back({long(p.batches.bytes(batch)), "the batch"});
+      all += ", " + place::needs_on(p.on.index(), needs);
     }
-    return all;
+    return all + "; smaller batches need less";
   }
   void allocate(int leaves, int batch, purpose why) {
     const bool trains = why == purpose::training;

@@ -62,13 +62,14 @@ constexpr int scratch_of_convolution() {
     return 0;
 }
 
-/// The gradients of kernel and bias, leaf by leaf, where leaves are large and images are kept in shared memory: about
-/// samples_of_part of them by a block. compute(count, gradient, parts, sums): launches the kernel for some leaves.
+/// The gradients of kernel and bias, leaf by leaf, where leaves are large and images are kept in shared memory: up to
+/// samples_of_part of them by a block, and in about least_parts blocks or more. compute(count, gradient, parts, sums): launches
+/// the kernel for some leaves.
 template <class KernelGradient, class T, class Compute>
-void compute_gradients_of_parts(const queue& q, KernelGradient of_kernel, T* scratch, int samples_of_part,
+void compute_gradients_of_parts(const queue& q, KernelGradient of_kernel, T* scratch, int samples_of_part, int least_parts,
                                 const Compute& compute) {
   constexpr long most_parts = std::max(scratch_of_parts<KernelGradient> / KernelGradient::size, 1L);
-  const auto parts = parts_of_samples(of_kernel.samples.capacity, samples_of_part, std::min(most_parts, 256L));
+  const auto parts = parts_of_samples(of_kernel.samples.capacity, samples_of_part, least_parts, std::min(most_parts, 256L));
   const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : int(most_parts / parts.count);
   for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {
     const int count = std::min(leaves - of_kernel.first_leaf, at_once);
@@ -86,10 +87,10 @@ void compute_gradients(const queue& q, KernelGradient of_kernel, const InputGrad
       if (std::exchange(for_input.blocks, 0) > 0) for_each_image(q, int(of_kernel.samples.count), of_input);
     if constexpr (keeps_images_of_gradient<KernelGradient>)
       if (std::exchange(kernel_is_wanted, false))
-        compute_gradients_of_parts(q, of_kernel, scratch, 16, [&](const auto&... all) { gradients_of_images(q, all...); });
+        compute_gradients_of_parts(q, of_kernel, scratch, 16, 16, [&](const auto&... all) { gradients_of_images(q, all...); });
     if constexpr (keeps_images_of_winners<KernelGradient>)
       if (std::exchange(kernel_is_wanted, false))
-        compute_gradients_of_parts(q, of_kernel, scratch, 8, [&](const auto&... all) { gradients_of_winners(q, all...); });
+        compute_gradients_of_parts(q, of_kernel, scratch, 8, 32, [&](const auto&... all) { gradients_of_winners(q, all...); });
   }
   if (!kernel_is_wanted) return machine::launch(q, for_input);
   const auto parts = parts_of(of_kernel, of_kernel.samples.capacity * KernelGradient::pixels_of_sample);

@@ -19,10 +19,11 @@ constexpr product_parts parts_of_terms(long terms, long wanted, long depth) {
   return {int(std::max((terms + each - 1) / each, 1L)), int(each)};
 }
 
-/// How many parts a leaf with `samples` samples has, and how many samples are in each: about `each`, unless there are more than
-/// `most` parts then.
-constexpr product_parts parts_of_samples(long samples, long each, long most) {
-  return parts_of_terms(samples, std::clamp((samples + each - 1) / each, 1L, most), 1);
+/// How many parts a leaf with `samples` samples has, and how many samples are in each: `each` at most, unless there are more than
+/// `most` parts then. There are about `least` parts or more if there are so many samples.
+constexpr product_parts parts_of_samples(long samples, long each, long least, long most) {
+  const long of_part = std::clamp(samples / least, 1L, each);
+  return parts_of_terms(samples, std::clamp((samples + of_part - 1) / of_part, 1L, most), 1);
 }
 
 /// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <strata/base/error.hpp>
@@ -32,14 +33,16 @@ class machine_state {
   std::vector<long> works_left_;  // how many works each device does before it is lost; negative: it is never lost
   std::vector<std::weak_ptr<queue_state>> queues_;
   // The random numbers that choose which queue works next.
-  philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0))};
+  philox order_{std::uint64_t(from_environment("STRATA_EMULATION_SEED", 1, 0, std::numeric_limits<long>::max()))};
   std::uint64_t choices_ = 0;             // how many of these numbers were used
   std::unique_ptr<touched_pages> pages_;  // null unless bytes are counted
   long threads_ = 0;                      // of the kernel that runs; 0: it is something else
   mutable std::recursive_mutex mutex_;
 
-  machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0, 0)), std::size_t(memory_from_environment())); }
-  static long memory_from_environment() { return from_environment("STRATA_EMULATED_GPU_MEMORY", long{1} << 30, 1); }
+  machine_state() { reset(int(from_environment("STRATA_EMULATED_GPUS", 0, 0, 64)), std::size_t(memory_from_environment())); }
+  static long memory_from_environment() {
+    return from_environment("STRATA_EMULATED_GPU_MEMORY", long{1} << 30, 1, long{1} << 38);
+  }
 
  public:
   /// The one state of the program. The first call makes as many devices as the environment variable STRATA_EMULATED_GPUS says
