@@ -134,7 +134,9 @@ struct gradient_before_pooling {
     const long from = (long{image} * windows::count + window) * S::filters + filter;
     const T gradient = dz[from];
     const int bits = winners[from];
-    return {windows::pixel_of(window, 2 * (bits >= 4) + ((bits & 0b1010) != 0)), bits == no_winner ? T{} : gradient};
+    const int row = 2 * quotient<windows::columns>(window) + (bits >= 0b0100);
+    const int column = 2 * remainder<windows::columns>(window) + ((bits & 0b1010) != 0);
+    return {{image, row, column}, bits == no_winner ? T{} : gradient};
   }
 
   constexpr T at(typename S::small_pixel of, bool is_inside, int filter) const {

@@ -10,30 +10,31 @@
 namespace strata::machine {
 
 namespace detail {
-/// A block keeps an image in shared memory, one after the other. Each thread has a filter and, with its warp, some windows of the
-/// pooling; its sums are the gradient of all weights of the filter. Gradient: a kernel_gradient.
+/// A block keeps an image in shared memory, one after the other. Each thread has two filters and, with a group of others, some
+/// windows of the pooling; its sums are the gradients of all weights of these filters. Gradient: a kernel_gradient.
 template <class Gradient>
 struct winner_gradient_code {
   using view = typename Gradient::view;
   using precision = typename Gradient::precision;
   using value = typename precision::value_type;
-  static constexpr int warps = 8, threads = 32 * warps, blocks_across = (Gradient::columns + 31) / 32;
+  static constexpr int threads = 256, group = Gradient::columns <= 32 ? 16 : 32, groups = threads / group;
+  static constexpr int filters = 2 * group, blocks_across = (Gradient::columns + filters - 1) / filters;
   static constexpr int weights = Gradient::kernel_rows, rows = weights + Gradient::has_row_of_ones;
   static constexpr int row_elements = view::columns * view::channels;
   union shared {
     value image[view::rows * row_elements];
-    value sums[warps][rows][32];
+    value sums[groups][rows][group];
   };
   Gradient product;
   product_parts parts;  // of the samples of a leaf
   value* sums_of_parts;
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
-    const int t = l.thread(), filter = int(l.block() % blocks_across) * 32 + t % 32;
+    const int t = l.thread(), first_filter = int(l.block() % blocks_across) * filters + t % group;
     const long tile = l.block() / blocks_across, z = tile / parts.count;
     const int part = int(tile % parts.count), begin = part * parts.terms;
     const int end = std::min(begin + parts.terms, product.samples_of(z));
-    value sums[weights] = {}, sum_of_gradients{};
+    value sums[2][rows] = {};
     for (int sample = begin; sample < end; ++sample) {
       const int image = product.first_sample(z) + sample;
       l.barrier();
@@ -41,23 +42,37 @@ struct winner_gradient_code {
         memory.image[i] = rounded_operand<precision>(
             value(view::element(product.large, image, quotient<row_elements>(i), remainder<row_elements>(i))));
       l.barrier();
-      for (int window = t / 32; window < product.small.windows_of_image; window += warps) {
-        const auto winner = product.small.winner_of(image, window, std::min(filter, Gradient::columns - 1));
-        const value gradient = rounded_operand<precision>(winner.gradient);
-        const int place = view::place(winner.at) * view::channels;
-        for (int tap = 0; tap < Gradient::taps; ++tap)
-          for (int c = 0; c < view::channels; ++c)
-            sums[tap * view::channels + c] += memory.image[place + view::offset(tap) * view::channels + c] * gradient;
-        sum_of_gradients += gradient;
-      }
+      for (int window = t / group; window < product.small.windows_of_image; window += groups)
+        for (int f = 0; f < 2; ++f) {
+          const int own = first_filter + f * group, last = Gradient::columns - 1;
+          const int filter = Gradient::columns % filters == 0 ? own : std::min(own, last);
+          add(sums[f], memory, product.small.winner_of(image, window, filter));
+        }
     }
+    store(l, memory, z, part, first_filter, sums[0]);
+    store(l, memory, z, part, first_filter + group, sums[1]);
+  }
+
+ private:
+  /// Adds what the winner of a window, if it has one, gives to the gradient of each weight of a filter and of its bias.
+  template <class Winner>
+  STRATA_DEVICE static void add(value (&sums)[rows], const shared& memory, const Winner& winner) {
+    const value gradient = rounded_operand<precision>(winner.gradient);
+    const int place = view::place(winner.at) * view::channels;
+    for (int tap = 0; tap < Gradient::taps; ++tap)
+      for (int c = 0; c < view::channels; ++c)
+        sums[tap * view::channels + c] += memory.image[place + view::offset(tap) * view::channels + c] * gradient;
+    if constexpr (Gradient::has_row_of_ones) sums[weights] += gradient;
+  }
+  /// Adds up the sums of all groups, in their order.
+  STRATA_DEVICE void store(const lane& l, shared& memory, long z, int part, int filter, const value (&sums)[rows]) const {
+    const int own_group = l.thread() / group, column = l.thread() % group;
     l.barrier();
-    for (int m = 0; m < weights; ++m) memory.sums[t / 32][m][t % 32] = sums[m];
-    if constexpr (Gradient::has_row_of_ones) memory.sums[t / 32][weights][t % 32] = sum_of_gradients;
+    for (int m = 0; m < rows; ++m) memory.sums[own_group][m][column] = sums[m];
     l.barrier();
-    for (int m = t / 32; m < rows && filter < Gradient::columns; m += warps) {
-      value sum = memory.sums[0][m][t % 32];
-      for (int warp = 1; warp < warps; ++warp) sum += memory.sums[warp][m][t % 32];
+    for (int m = own_group; m < rows && filter < Gradient::columns; m += groups) {
+      value sum = memory.sums[0][m][column];
+      for (int g = 1; g < groups; ++g) sum += memory.sums[g][m][column];
       if (parts.count > 1)
         sums_of_parts[((z * parts.count + part) * rows + m) * Gradient::columns + filter] = sum;
       else
