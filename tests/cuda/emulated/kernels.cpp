@@ -183,6 +183,27 @@ TEST_CASE("convolutions of large leaves keep images in shared memory: windows, p
           .filters = 32, .kernel_height = 5, .kernel_width = 5, .stride_height = 2, .stride_width = 2, .same = true}>>{});
 }
 
+TEST_CASE("an infinite pixel is seen by the windows that have it, and by no others") {
+  using namespace strata::test;
+  have_devices(1);
+  constexpr int count = 64, rows = 5, columns = 6, filters = 32;  // runs of three terms: a pair, and one by itself
+  using convolved = convolution<conv_settings{.filters = filters, .kernel_height = 3, .kernel_width = 3, .bias = false}>;
+  std::vector<double> x = numbers(1, count * rows * columns);
+  x[2 * columns + 3] = std::numeric_limits<double>::infinity();
+  const machine::queue q = cuda_device(0).make_queue();
+  const device_array<float> from(q, x), w(q, numbers(2, 9 * filters)), y(q, count * 3 * 4 * filters, float(NAN));
+  operands<float> o;
+  o.count = count, o.leaves = {1, count, 0, 0};
+  o.x[0] = from.data(), o.y = y.data(), o.w[0] = w.data();
+  kernel<cuda, convolved, precision::mixed_bf16, shape{rows, columns, 1}>::forward(q, o);
+  const std::vector<float> all = y.values();
+  for (int at = 0; at < count * 3 * 4; ++at) {
+    const int row = at / 4 % 3, column = at % 4;
+    const bool has_it = at < 12 && row <= 2 && row + 3 > 2 && column <= 3 && column + 3 > 3;
+    for (int f = 0; f < filters; ++f) CHECK(std::isfinite(all[std::size_t(at * filters + f)]) != has_it);
+  }
+}
+
 TEST_CASE_TEMPLATE("pooled convolutions with few terms in a window: large leaves add up the gradients of winners", P,
                    precision::f32, precision::f64, precision::tf32, precision::mixed_bf16) {
   using pooled = max_pooling<pool_settings{2, 2}>;

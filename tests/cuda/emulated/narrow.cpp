@@ -276,3 +276,36 @@ TEST_CASE("a step needs less memory, and moves fewer bytes") {
   CHECK(bytes < least * 12 / 10);
 }
 #endif
+
+TEST_CASE("convolutions of large leaves, which keep images: the same bits on 1, 2 and 4 devices, and about the loss of the CPU") {
+  using net = sequential<input<12, 12, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
+                         dense<3, softmax>>;
+  constexpr std::size_t count = 300;  // the second batch has leaves with fewer samples, and one without
+  std::vector<float> x(count * 144);
+  std::vector<std::int32_t> y(count);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(std::abs(number(3, i)));
+  for (std::size_t n = 0; n < count; ++n) {
+    y[n] = std::int32_t(n % 3);
+    for (std::size_t i = 0; i < 48; ++i) x[n * 144 + n % 3 * 48 + i] += 0.5f;
+  }
+  struct outcome {
+    std::vector<float> weights;
+    double loss;
+    bool operator==(const outcome&) const = default;
+  };
+  const auto trained = [&](const auto& strategy, const auto& precision) {
+    trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, strategy, precision, seed(3)};
+    const double loss = model.fit(x, y, batch_size(256), epochs(2), verbosity::off)["loss"].back();
+    const auto all = model.parameters();
+    return outcome{{all.begin(), all.end()}, loss};
+  };
+  have_devices(1);
+  const outcome one = trained(one_device{gpu(0), {.leaves = 4}}, bf16{});
+  CHECK(one == trained(one_device{gpu(0), {.leaves = 4, .graphs = false}}, bf16{}));
+  for (const int devices : {2, 4}) {
+    have_devices(devices, std::uint64_t(devices));
+    CHECK(one == trained(mirrored{gpus(), {.leaves = 4}}, bf16{}));
+  }
+  const double on_the_cpu = trained(one_device{{.threads = 1, .leaves = 4}}, precision::f32{}).loss;
+  CHECK(std::abs(one.loss - on_the_cpu) < 0.01 * on_the_cpu);
+}
