@@ -155,8 +155,7 @@ struct image_gradient_code {
   STRATA_DEVICE static void multiply(const shared& memory, int first_pixel, int strip, gradient_lane own,
                                      float (&sums)[2][filters / 8][4]) {
     const int tap = strip / planes, first_channel = strip % planes * 32;
-#if defined(__CUDA_ARCH__)
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     for_each_instruction_of_pixels<2, filters>(
         [&](int i) -> four<std::uint32_t> {
           if (is_of_bias(strip)) return {0x3f80'3f80, 0x3f80'3f80, 0x3f80'3f80, 0x3f80'3f80};
@@ -168,7 +167,6 @@ struct image_gradient_code {
           return load_transposed(memory.result.eight(pixel, (16 * j + own.filter_of_result()) / 8));
         },
         sums, [](const auto&... operands) { multiply_add<precision::mixed_bf16>(operands...); });
-#endif
 #else
     for (int pixel = first_pixel; pixel < first_pixel + 16; ++pixel)
       for (int i = 0; i < 2; ++i)

@@ -200,9 +200,10 @@ STRATA_DEVICE void for_each_instruction(const kept_weights& weights, const eight
     }
 }
 
-/// The pixels of a tile of which a thread needs the terms: on a device those that it loads, in the emulation its own.
+/// The pixels of a tile of which a thread needs the terms: with tensor cores those that it loads, without, as in the emulation,
+/// its own.
 struct pixels_of_thread {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   static constexpr int count = 4;
   static constexpr int pixel(const image_lane& l, int i, bool are_windows) { return l.loaded_pixel(i, are_windows); }
 #else
@@ -215,13 +216,11 @@ struct pixels_of_thread {
 /// pixels_of_thread. All threads of a warp have to call it.
 template <int Halves, class Terms>
 STRATA_DEVICE void multiply_thirty_two(const kept_weights& weights, const Terms& terms_of, int lane, float (&sums)[8][4]) {
-#if defined(__CUDA_ARCH__)
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   eight_terms of_pixels[4];
   for (int j = 0; j < 4; ++j) of_pixels[j] = terms_of(j, lane % 4);
   for_each_instruction<Halves>(weights, of_pixels, lane, sums,
                                [](const auto&... operands) { multiply_add<precision::mixed_bf16>(operands...); });
-#endif
 #else
   for (int number = 0; number < 4; ++number)
     for (int p = 0; p < 8; ++p) {
