@@ -4,7 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <strata/cuda/machine/image_product.hpp>
+#include <strata/cuda/machine/kept_images.hpp>
 #include <strata/cuda/machine/product_terms.hpp>
 #include <strata/cuda/machine/shared_bytes.hpp>
 #include <strata/cuda/machine/tensor_cores.hpp>

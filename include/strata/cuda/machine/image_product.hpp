@@ -4,17 +4,13 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <strata/cuda/machine/kept_images.hpp>
 #include <strata/cuda/machine/loops.hpp>
-#include <strata/cuda/machine/product_terms.hpp>
 #include <strata/cuda/machine/shared_bytes.hpp>
 #include <strata/cuda/machine/tensor_cores.hpp>
 #include <type_traits>
 
 namespace strata::machine {
-
-/// Eight neighbouring terms. A warp multiplies thirty-two at once, of which each thread loads terms 8 * (lane % 4) and the next
-/// seven.
-using eight_terms = four<std::uint32_t>;
 
 /// A warp computes 32 pixels by 32 columns of a result. Of these, thread `lane` has columns 4 * (lane / 4) and the next three, of
 /// eight pixels.
@@ -48,138 +44,6 @@ class kept_weights {
  private:
   static constexpr int place(int column, int pair) { return column % 2 + pair % 2 * 2; }
 };
-
-/// The terms of thirty-twos that the lanes of a warp multiply are pairs of neighbours, number 0 to 15, of which each thread has
-/// four. With half of them a thread has the first two.
-constexpr int pairs_of_thirty_two = 16;
-
-namespace detail {
-STRATA_DEVICE inline rounded_four rounded(const rounded_four& all) { return all; }
-STRATA_DEVICE inline rounded_four rounded(const four<float>& all) {
-  return {{rounded_pair(all.at[0], all.at[1]), rounded_pair(all.at[2], all.at[3])}};
-}
-
-/// The image of a block with many channels: for each 32 of them a plane. The terms of thirty-two are a tap and a plane.
-template <class Product>
-class image_of_planes {
-  using view = typename Product::view;
-  static constexpr int pixels = view::rows * view::columns, planes = view::channels / 32;
-  static_assert(view::channels % 32 == 0);
-  /// Neighbouring threads load terms of pixels that are so far apart. A pixel has as much room as lets eight threads use
-  /// different banks.
-  static constexpr int step = view::step, units_of_pixel = step % 2 == 1 ? 4 : step % 4 == 2 ? 6 : step % 8 == 4 ? 5 : 4;
-  eight_terms units_[planes * pixels * units_of_pixel];
-
-  static constexpr int place_of(int plane, int pixel, int number) { return (plane * pixels + pixel) * units_of_pixel + number; }
-
- public:
-  static constexpr int thirty_twos = Product::taps * planes, halves = 2;
-
-  STRATA_DEVICE void clear(int t, int threads) {
-    for (int i = t; i < planes * pixels * units_of_pixel; i += threads) units_[i] = {};
-  }
-  STRATA_DEVICE void keep(const Product& product, int image, int t, int threads) {
-    constexpr int eights = view::channels / 8;
-    for (int i = t; i < view::inside_rows * view::inside_columns * eights; i += threads) {
-      const int pixel = quotient<eights>(i), number = remainder<eights>(i);
-      const int row = quotient<view::inside_columns>(pixel), column = remainder<view::inside_columns>(pixel);
-      const int kept = (row + view::first_row) * view::columns + column + view::first_column;
-      const rounded_four first = rounded(view::pixel_four(product.from, image, row, column, 8 * number)),
-                         second = rounded(view::pixel_four(product.from, image, row, column, 8 * number + 4));
-      units_[place_of(number / 4, kept, number % 4)] = {first.words[0], first.words[1], second.words[0], second.words[1]};
-    }
-  }
-  /// Those that thread `number` of four has, of the pixel of a row.
-  STRATA_DEVICE const eight_terms& terms(int thirty_two, int place, int number) const {
-    return units_[place_of(thirty_two % planes, place + view::offset(thirty_two / planes), number)];
-  }
-  /// Calls store(thirty_two, column, pair, word) for all weights.
-  template <class Store>
-  STRATA_DEVICE static void for_each_weight(const Product& product, int t, int threads, const Store& store) {
-    constexpr int columns = Product::columns;
-    // A thread fetches four columns or four terms, whichever are neighbours in memory.
-    if constexpr (Product::columns_are_neighbours) {
-      constexpr int groups = columns / 4;
-      for (int i = t; i < thirty_twos * pairs_of_thirty_two * groups; i += threads) {
-        const int n = i % groups * 4, pair = i / groups;
-        const four<float> first = product.b_four(0, 2 * pair, n), second = product.b_four(0, 2 * pair + 1, n);
-        for (int j = 0; j < 4; ++j) store(pair / 16, n + j, pair % 16, rounded_pair(first.at[j], second.at[j]));
-      }
-    } else {
-      for (int i = t; i < thirty_twos * 8 * columns; i += threads) {
-        const int pair = i % 8 * 2, n = i / 8 % columns, thirty_two = i / 8 / columns;
-        const rounded_four terms = rounded(product.b_four(0, term_index<32>{thirty_two * 32, 2 * pair}, n));
-        for (int k = 0; k < 2; ++k) store(thirty_two, n, pair + k, terms.words[k]);
-      }
-    }
-  }
-};
-
-/// The image of a block with few channels: each element as a pair with the next one of its row. The terms of a window are runs of
-/// neighbours, one for each row, which are pairs; where a run has an odd number, the second of the last pair is zero.
-template <class Product>
-class image_of_pairs {
-  using view = typename Product::view;
-  static constexpr int row_elements = view::columns * view::channels, run = view::kernel_columns * view::channels,
-                       pairs_of_run = (run + 1) / 2, pairs = view::kernel_rows * pairs_of_run;
-  std::uint32_t pairs_[view::rows * row_elements];
-
-  /// Pair `number` of the terms, where it has a place in what four threads multiply; else -1.
-  static constexpr int pair_of(int thirty_two, int number) {
-    const int pair = halves == 2      ? thirty_two * pairs_of_thirty_two + number
-                     : number % 4 < 2 ? number / 4 * 2 + number % 4
-                                      : pairs;
-    return pair < pairs ? pair : -1;
-  }
-
- public:
-  static constexpr int thirty_twos = (pairs + pairs_of_thirty_two - 1) / pairs_of_thirty_two,
-                       halves = pairs <= pairs_of_thirty_two / 2 ? 1 : 2;
-
-  STRATA_DEVICE void clear(int, int) {}
-  STRATA_DEVICE void keep(const Product& product, int image, int t, int threads) {
-    for (int i = t; i < view::rows * row_elements; i += threads) {
-      const int row = quotient<row_elements>(i), element = remainder<row_elements>(i);
-      pairs_[i] = rounded_pair(view::element(product.from, image, row, element),
-                               element + 1 < row_elements ? view::element(product.from, image, row, element + 1) : 0.f);
-    }
-  }
-  STRATA_DEVICE eight_terms terms(int thirty_two, int place, int number) const {
-    eight_terms all{};
-    for (int k = 0; k < 2 * halves; ++k) {
-      const int pair = pair_of(thirty_two, 4 * number + k), run_of_pair = quotient<pairs_of_run>(std::max(pair, 0)),
-                within = remainder<pairs_of_run>(std::max(pair, 0));
-      const std::uint32_t mask = pair < 0 ? 0 : run % 2 == 1 && within + 1 == pairs_of_run ? 0xffff : 0xffff'ffff;
-      const int offset = run_of_pair * view::row_step * view::channels + 2 * within;
-      all.at[k] = pairs_[place * view::channels + offset] & mask;
-    }
-    return all;
-  }
-  template <class Store>
-  STRATA_DEVICE static void for_each_weight(const Product& product, int t, int threads, const Store& store) {
-    constexpr int groups = Product::columns / 4;
-    static_assert(Product::columns_are_neighbours);
-    for (int i = t; i < thirty_twos * pairs_of_thirty_two * groups; i += threads) {
-      const int n = i % groups * 4, number = i / groups, pair = pair_of(number / 16, number % 16);
-      const int first = pair / pairs_of_run * run + pair % pairs_of_run * 2;
-      const bool has_second = pair % pairs_of_run * 2 + 1 < run;
-      const four<float> terms[2] = {pair < 0 ? four<float>{} : product.b_four(0, first, n),
-                                    pair < 0 || !has_second ? four<float>{} : product.b_four(0, first + 1, n)};
-      for (int j = 0; j < 4; ++j) store(number / 16, n + j, number % 16, rounded_pair(terms[0].at[j], terms[1].at[j]));
-    }
-  }
-};
-
-template <class Product>
-struct kept_image {
-  using type = image_of_planes<Product>;
-};
-template <class Product>
-  requires(Product::view::channels % 32 != 0)
-struct kept_image<Product> {
-  using type = image_of_pairs<Product>;
-};
-}  // namespace detail
 
 namespace detail {
 /// Calls multiply(sum, a, b) for each 16 columns by 8 pixels of a result of 32 x 32, and one half or both of 32 terms. a: the
@@ -328,7 +192,9 @@ inline constexpr bool keeps_images = [] {
 ///                        `inside_rows` x `inside_columns` from (`first_row`, `first_column`) on are not zeros; `step`, how far
 ///                        apart the pixels of neighbouring rows are; `place(pixel) + offset(tap)`, what a tap reads for the pixel
 ///                        of a row; `pixel_four(from, image, row, column, channel)`, four channels of a pixel inside;
-///                        `is_possible`
+///                        `is_possible`. Where there are few channels: `has_runs`, whether the taps of a row are neighbours;
+///                        `kernel_rows`, `kernel_columns`; `row_step`, from tap to tap; and `element(from, image, row, i)`,
+///                        element i of a row, zeros included
 template <class Product>
   requires keeps_images<Product>
 void for_each_image(const queue& q, int images, const Product& product) {
