@@ -14,8 +14,8 @@ using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv
                        activation<relu>, max_pool2d<>, flatten, dropout<0.5_r>, dense<10, softmax>>;
 using mlp =
     sequential<input<784>, dense<64, gelu>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>, dense<10, softmax>>;
-/// On tensor cores.
-using mixed = sequential<input<28, 28, 1>, conv2d<16, 3, relu>, max_pool2d<>, conv2d<32, 3, relu>, max_pool2d<>, flatten,
+/// On tensor cores, and in mixed_bf16 with images in shared memory.
+using mixed = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
                          dense<64, relu>, dense<10, softmax>>;
 /// The same on two places.
 using placed_mlp = sequential<input<784>, dense<64, gelu>,
