@@ -138,7 +138,8 @@ class nccl_sums {
       if (watch_) watch_(nccl_event::wait_begins, none);
       while (!done()) {
         if (watch_) watch_(nccl_event::waits, none);
-        for (const member& m : members_) (void)machine::is_done(m.sums);  // throws if its device is lost, for which others wait
+        for (const member& m : members_)
+          (void)machine::is_done(m.sums);  // throws if a device is lost: others would wait for ever
         std::this_thread::yield();
       }
     });

@@ -216,11 +216,17 @@ inline constexpr bool keeps_images_of_gradient = [] {
 
 /// The gradient of a kernel for each of `count` leaves, whose samples are cut into parts, which add_parts adds up. Product has,
 /// like the products of `products`, `precision`, `columns`, `rows`, `has_row_of_ones` and `store`, and
-///   `view`, `taps`                     as for_each_image wants them
-///   `kernel_rows`                      the rows of the product without that of the bias: a tap after the other, channel by
-///   channel `pixels_of_sample`, `pixel_of_term(i)`  the pixels of the result of a sample `large`                            the
-///   images `result_four(image, i, n)`         the gradient of pixel i, of four filters `first_sample(z)`, `samples_of(z)` the
-///   samples of leaf z
+///   `view`, `taps`   as for_each_image wants them
+///
+///   `kernel_rows`   the rows of the product without that of the bias: tap after tap, channel by channel
+///
+///   `pixels_of_sample`, `pixel_of_term(i)`   the pixels of the result of a sample
+///
+///   `large`   the images
+///
+///   `result_four(image, i, n)`   the gradient of pixel i, of four filters
+///
+///   `first_sample(z)`, `samples_of(z)`   the samples of leaf z
 template <class Product>
   requires keeps_images_of_gradient<Product>
 void gradients_of_images(const queue& q, long count, const Product& product, product_parts parts,
