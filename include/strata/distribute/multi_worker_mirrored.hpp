@@ -161,8 +161,7 @@ struct multi_worker_mirrored {
     if (devices && options.compute != compute_options{})
       throw_error(
           "multi_worker_mirrored: options.compute are those of workers without a list of devices; with one, write their options "
-          "after "
-          "the list: {tf_config(), gpus(), {.leaves = 8}}");
+          "after the list: {tf_config(), gpus(), {.leaves = 8}}");
     if constexpr (detail::divided_devices<devices_type>) {
       return devices.value_or(devices_type()).of_worker(members).with(how);
     } else {

@@ -234,6 +234,12 @@ TEST_CASE("a data set stays on devices only if there is room for all that the tr
 }
 #endif
 
+TEST_CASE("the device with the fewest leaves needs the most copies of gradients") {
+  CHECK(gradient_copies<float>::copies_of(16, 0, 3) == 11);
+  CHECK(gradient_copies<float>::copies_of(16, 2, 3) == 10);
+  CHECK(gradient_copies<float>::copies_of(16, 0, 1) == 0);
+}
+
 TEST_CASE("weights that are too large for a device") {
 #if !defined(__CUDACC__)
   machine::emulate_devices(1, 1 << 10);

@@ -21,6 +21,23 @@ struct operands_of_thread {
   float* sum[4];
 };
 
+/// The instructions of a warp in their order, with the operands of all threads.
+using recorded_instructions = std::vector<std::vector<operands_of_thread>>;
+/// Takes down what a thread gives each instruction. The first thread says how many there are.
+struct recorder_of_thread {
+  recorded_instructions& instructions;
+  std::size_t lane;
+  mutable std::size_t number = 0;  // of its instructions so far
+
+  void operator()(float* const (&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) const {
+    if (lane == 0) instructions.emplace_back(32);
+    REQUIRE(number < instructions.size());
+    operands_of_thread& mine = instructions[number++][lane];
+    for (int i = 0; i < 4; ++i) mine.a[i] = left[i], mine.sum[i] = sum[i];
+    for (int i = 0; i < 2; ++i) mine.b[i] = right[i];
+  }
+};
+
 /// Row, or column, and word of each register of thread `lane`: PTX ISA, mma.m16n8k8 with .tf32, and mma.m16n8k16 with .bf16,
 /// whose registers hold two terms that follow each other.
 struct matrix_place {
@@ -69,19 +86,11 @@ void check_instructions(int row, int column) {
   fill(b, Columns, 2);
 
   float sums[32][4][8] = {};
-  std::vector<std::vector<operands_of_thread>> instructions;  // in their order, those of all threads
+  recorded_instructions instructions;
   for (int lane = 0; lane < 32; ++lane) {
-    std::size_t number = 0;
-    machine::detail::for_each_instruction(
-        a, b, lane, row, column, 0, machine::tensor_steps<P>, sums[lane],
-        [&](float* const(&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) {
-          if (lane == 0) instructions.emplace_back(32);
-          REQUIRE(number < instructions.size());
-          operands_of_thread& mine = instructions[number++][std::size_t(lane)];
-          for (int i = 0; i < 4; ++i) mine.a[i] = left[i], mine.sum[i] = sum[i];
-          for (int i = 0; i < 2; ++i) mine.b[i] = right[i];
-        });
-    CHECK(number == instructions.size());
+    recorder_of_thread recorder{instructions, std::size_t(lane)};
+    machine::detail::for_each_instruction(a, b, lane, row, column, 0, machine::tensor_steps<P>, sums[lane], recorder);
+    CHECK(recorder.number == instructions.size());
   }
   CHECK(instructions.size() == std::size_t(8 * machine::tensor_steps<P>));
   for (const auto& warp : instructions) compute<P>(warp);
@@ -102,7 +111,9 @@ void check_instructions(int row, int column) {
   }
 }
 
-/// Of pixels whose terms are whole(1, pixel, term), and weights that are whole(2, column, term).
+/// Of pixels whose terms are whole(1, pixel, term), and weights that are whole(2, column, term). With one half each thread
+/// multiplies the first four of its eight terms.
+template <int Halves>
 void check_instructions_of_images(bool are_windows) {
   using word = machine::tensor_word<precision::mixed_bf16>;
   const auto pair_of = [](std::uint64_t stream, int i, int pair) {
@@ -118,35 +129,30 @@ void check_instructions_of_images(bool are_windows) {
   };
 
   float sums[32][8][4] = {};
-  std::vector<std::vector<operands_of_thread>> instructions(16, std::vector<operands_of_thread>(32));
+  recorded_instructions instructions;
   for (int lane = 0; lane < 32; ++lane) {
     const machine::image_lane own(lane);
     machine::eight_terms of_pixels[4];
     for (int j = 0; j < 4; ++j) of_pixels[j] = terms_of(own.loaded_pixel(j, are_windows), lane % 4);
-    std::size_t number = 0;
-    machine::detail::for_each_instruction<2>(
-        weights, of_pixels, lane, sums[lane],
-        [&](float* const(&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) {
-          REQUIRE(number < instructions.size());
-          operands_of_thread& mine = instructions[number++][std::size_t(lane)];
-          for (int i = 0; i < 4; ++i) mine.a[i] = left[i], mine.sum[i] = sum[i];
-          for (int i = 0; i < 2; ++i) mine.b[i] = right[i];
-        });
-    CHECK(number == instructions.size());
+    recorder_of_thread recorder{instructions, std::size_t(lane)};
+    machine::detail::for_each_instruction<Halves>(weights, of_pixels, lane, sums[lane], recorder);
+    CHECK(recorder.number == instructions.size());
   }
+  CHECK(instructions.size() == 8 * Halves);
   for (const auto& warp : instructions) compute<precision::mixed_bf16>(warp);
 
   int times[32][32] = {};
   for (int lane = 0; lane < 32; ++lane) {
     const machine::image_lane own(lane);
     float plain[8][4] = {};
-    machine::detail::multiply_thirty_two<2>(
+    machine::detail::multiply_thirty_two<Halves>(
         weights, [&](int p, int number) { return terms_of(own.pixel(p, are_windows), number); }, lane, plain);
     for (int p = 0; p < 8; ++p)
       for (int j = 0; j < 4; ++j) {
         const int pixel = own.pixel(p, are_windows), column = own.column() + j;
         float expected = 0;
-        for (int k = 0; k < 32; ++k) expected += whole(1, pixel, k) * whole(2, column, k);
+        for (int k = 0; k < 32; ++k)
+          if (k % 8 < 4 * Halves) expected += whole(1, pixel, k) * whole(2, column, k);
         CHECK(sums[lane][p][j] == expected);
         CHECK(plain[p][j] == expected);
         ++times[pixel][column];
@@ -195,9 +201,9 @@ machine::four<std::uint32_t> load_transposed(int lane, const Element& element) {
 void check_instructions_of_gradients() {
   constexpr int channels = 32, filters = 64;
   float sums[32][channels / 16][filters / 8][4] = {};
-  std::vector<std::vector<operands_of_thread>> instructions(channels / 16 * filters / 8, std::vector<operands_of_thread>(32));
+  recorded_instructions instructions;
   for (int lane = 0; lane < 32; ++lane) {
-    std::size_t number = 0;
+    recorder_of_thread recorder{instructions, std::size_t(lane)};
     machine::detail::for_each_instruction_of_pixels<channels / 16, filters>(
         [&](int i) {
           return load_transposed(lane, [&](int thread, int k) {
@@ -211,15 +217,10 @@ void check_instructions_of_gradients() {
             return whole(2, names.pixel_of_result(), 16 * j + names.filter_of_result() + k);
           });
         },
-        sums[lane],
-        [&](float* const(&sum)[4], const std::uint32_t (&left)[4], const std::uint32_t (&right)[2]) {
-          REQUIRE(number < instructions.size());
-          operands_of_thread& mine = instructions[number++][std::size_t(lane)];
-          for (int i = 0; i < 4; ++i) mine.a[i] = left[i], mine.sum[i] = sum[i];
-          for (int i = 0; i < 2; ++i) mine.b[i] = right[i];
-        });
-    CHECK(number == instructions.size());
+        sums[lane], recorder);
+    CHECK(recorder.number == instructions.size());
   }
+  CHECK(instructions.size() == channels / 16 * filters / 8);
   for (const auto& warp : instructions) compute<precision::mixed_bf16>(warp);
 
   int times[channels][filters] = {};
@@ -331,7 +332,8 @@ TEST_CASE("instructions of tensor cores multiply the rows by the columns that a 
 TEST_CASE("instructions of tensor cores multiply pixels by weights") {
   for (const bool are_windows : {false, true}) {
     CAPTURE(are_windows);
-    check_instructions_of_images(are_windows);
+    check_instructions_of_images<1>(are_windows);
+    check_instructions_of_images<2>(are_windows);
     CHECK(images_differ_in_banks<1>(are_windows));
     CHECK(images_differ_in_banks<2>(are_windows));
     CHECK(images_differ_in_banks<3>(are_windows));

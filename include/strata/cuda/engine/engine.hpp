@@ -368,7 +368,8 @@ class cuda_engine {
   [[gnu::cold]] std::string needed(batch_division most, int batch, purpose why, int processes) const {
     const int of_one = why == purpose::training ? leaves_.most_of_one(processes).leaves : most.leaves;
     const long leaves = share(of_one);
-    const long copied = why == purpose::training && !sums_by_nccl_ ? of_one - leaves : 0;
+    // The first device has the fewest leaves.
+    const long copied = why == purpose::training && !sums_by_nccl_ ? gradient_copies<T>::copies_of(of_one, 0, devices()) : 0;
     return first().needed(why, batch, leaves, int(std::min(long{batch}, leaves * most.capacity)), copied);
   }
   void allocate(batch_division most, int batch, purpose why, int processes) {

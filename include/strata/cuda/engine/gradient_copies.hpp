@@ -29,10 +29,11 @@ class gradient_copies {
   void reserve(const device_group<Device>& devices, int leaves) {
     memory_.resize(devices.size());
     for (const Device& d : devices) {
-      const int others = leaves - share_of(leaves, d.number, int(devices.size())).size();
-      d.grow(memory_[std::size_t(d.number)], std::size_t(others * elements_));
+      d.grow(memory_[std::size_t(d.number)], std::size_t(copies_of(leaves, d.number, int(devices.size())) * elements_));
     }
   }
+  /// The copies that one of `devices` devices needs of the gradients of `leaves` leaves: those of the others.
+  static long copies_of(int leaves, int number, int devices) { return leaves - share_of(leaves, number, devices).size(); }
   void release() { memory_.clear(); }
 
   /// On each device its own arrays, and places for copies of the others. free_graphs(): called before former places are freed.

@@ -7,6 +7,7 @@
 
 namespace strata::machine {
 
+/// To each element of the small images.
 template <class S, class T, class From, class Store>
 struct to_small_images_in_groups {
   From large;
@@ -24,6 +25,7 @@ struct to_small_images_in_groups {
     to.store(i, sum);
   }
 };
+/// To each element of the large images.
 template <class S, class T, class From, class Store>
 struct to_large_images_in_groups {
   From small;
@@ -42,6 +44,7 @@ struct to_large_images_in_groups {
     to.store(i, sum);
   }
 };
+/// The gradient of each weight, leaf by leaf.
 template <class S, class T, class Large, class Small>
 struct kernel_gradient_in_groups {
   using value = T;

@@ -62,20 +62,36 @@ constexpr int scratch_of_convolution() {
     return 0;
 }
 
-/// The gradients of kernel and bias, leaf by leaf, where leaves are large and images are kept in shared memory: up to
-/// samples_of_part of them by a block, and in about least_parts blocks or more. compute(count, gradient, parts, sums): launches
-/// the kernel for some leaves.
+/// Calls compute(count) for groups of leaves, from of_kernel.first_leaf on, whose parts have room in `scratch` together, and adds
+/// up their parts.
 template <class KernelGradient, class T, class Compute>
-void compute_gradients_of_parts(const queue& q, KernelGradient of_kernel, T* scratch, int samples_of_part, int least_parts,
-                                const Compute& compute) {
-  constexpr long most_parts = std::max(scratch_of_parts<KernelGradient> / KernelGradient::size, 1L);
-  const auto parts = parts_of_samples(of_kernel.samples.capacity, samples_of_part, least_parts, std::min(most_parts, 256L));
-  const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : int(most_parts / parts.count);
+void for_groups_of_leaves(const queue& q, KernelGradient& of_kernel, product_parts parts, int at_once, T* scratch,
+                          const Compute& compute) {
+  const int leaves = of_kernel.samples.leaves;
   for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {
     const int count = std::min(leaves - of_kernel.first_leaf, at_once);
-    compute(count, of_kernel, parts, scratch);
+    compute(count);
     add_parts(q, count, of_kernel, parts, scratch);
   }
+}
+
+/// How the samples of a leaf are divided among blocks that keep images: few of them have enough work for a block, and many parts
+/// are long to add up.
+struct samples_of_blocks {
+  int most, least_parts;
+};
+inline constexpr samples_of_blocks of_images{16, 16}, of_winners{8, 32};  // by estimate, not measured
+
+/// The gradients of kernel and bias, leaf by leaf, where images are kept in shared memory. compute(count, gradient, parts,
+/// sums): launches the kernel for some leaves.
+template <class KernelGradient, class T, class Compute>
+void compute_gradients_of_parts(const queue& q, KernelGradient of_kernel, T* scratch, samples_of_blocks wanted,
+                                const Compute& compute) {
+  constexpr long parts_with_room = std::max(scratch_of_parts<KernelGradient> / KernelGradient::size, 1L);
+  constexpr long most = std::min(parts_with_room, 256L);  // about two for each multiprocessor of a large GPU
+  const auto parts = parts_of_samples(of_kernel.samples.capacity, wanted.most, wanted.least_parts, most);
+  const int at_once = parts.count == 1 ? of_kernel.samples.leaves : int(parts_with_room / parts.count);
+  for_groups_of_leaves(q, of_kernel, parts, at_once, scratch, [&](int count) { compute(count, of_kernel, parts, scratch); });
 }
 /// The gradients of kernel and bias, leaf by leaf, and along with them those of the input.
 template <class KernelGradient, class InputGradient, class T>
@@ -87,23 +103,22 @@ void compute_gradients(const queue& q, KernelGradient of_kernel, const InputGrad
       if (std::exchange(for_input.blocks, 0) > 0) for_each_image(q, int(of_kernel.samples.count), of_input);
     if constexpr (keeps_images_of_gradient<KernelGradient>)
       if (std::exchange(kernel_is_wanted, false))
-        compute_gradients_of_parts(q, of_kernel, scratch, 16, 16, [&](const auto&... all) { gradients_of_images(q, all...); });
+        compute_gradients_of_parts(q, of_kernel, scratch, of_images, [&](const auto&... all) { gradients_of_images(q, all...); });
     if constexpr (keeps_images_of_winners<KernelGradient>)
       if (std::exchange(kernel_is_wanted, false))
-        compute_gradients_of_parts(q, of_kernel, scratch, 8, 32, [&](const auto&... all) { gradients_of_winners(q, all...); });
+        compute_gradients_of_parts(q, of_kernel, scratch, of_winners,
+                                   [&](const auto&... all) { gradients_of_winners(q, all...); });
   }
   if (!kernel_is_wanted) return machine::launch(q, for_input);
   const auto parts = parts_of(of_kernel, of_kernel.samples.capacity * KernelGradient::pixels_of_sample);
-  const int leaves = of_kernel.samples.leaves, at_once = parts.count == 1 ? leaves : leaves_in_parts;
-  for (; of_kernel.first_leaf < leaves; of_kernel.first_leaf += at_once) {
-    const int count = std::min(leaves - of_kernel.first_leaf, at_once);
+  const int at_once = parts.count == 1 ? of_kernel.samples.leaves : leaves_in_parts;
+  for_groups_of_leaves(q, of_kernel, parts, at_once, scratch, [&](int count) {
     const auto for_kernel = products(count, of_kernel, parts, scratch);
     if (of_kernel.first_leaf == 0 && for_input.blocks > 0)
       launch_together(q, for_kernel, for_input);
     else
       machine::launch(q, for_kernel);  // alone it needs fewer registers
-    add_parts(q, count, of_kernel, parts, scratch);
-  }
+  });
 }
 template <class S, class Large, class Small, class T>
 void compute_kernel_gradient_in_groups(const queue& q, Large large, Small small, gradient_place<T> dw, rows_of_leaves rows) {

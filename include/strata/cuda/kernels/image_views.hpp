@@ -23,7 +23,7 @@ struct view_of_large_images {
     return quotient<across::kernel>(tap) * down::dilation * columns + remainder<across::kernel>(tap) * across::dilation;
   }
   static constexpr bool has_runs = across::dilation == 1;
-  static constexpr int kernel_rows = down::kernel, kernel_columns = across::kernel, row_step = down::dilation * columns;
+  static constexpr int window_rows = down::kernel, window_columns = across::kernel, row_step = down::dilation * columns;
   template <class From>
   STRATA_DEVICE static auto pixel_four(const From& from, int image, int row, int column, int channel) {
     return four_or_zeros<channels>(from, typename S::large_pixel{image, row, column}, true, channel);

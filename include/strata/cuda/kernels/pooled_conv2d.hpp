@@ -126,11 +126,11 @@ struct gradient_before_pooling {
   const winner* winners;
   static constexpr int windows_of_image = windows::count;
 
-  struct winner_of_window {
+  struct gradient_of_winner {
     typename S::small_pixel at;  // any pixel of the window if it has no winner; the gradient is 0 then
     T gradient;
   };
-  constexpr winner_of_window winner_of(int image, int window, int filter) const {
+  constexpr gradient_of_winner winner_of(int image, int window, int filter) const {
     const long from = (long{image} * windows::count + window) * S::filters + filter;
     const T gradient = dz[from];
     const int bits = winners[from];

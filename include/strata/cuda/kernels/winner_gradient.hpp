@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/gradients.hpp>
+#include <strata/cuda/machine/leaf_parts.hpp>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/product_terms.hpp>
 #include <strata/cuda/machine/rounded_operand.hpp>
@@ -13,30 +14,26 @@ namespace detail {
 /// A block keeps an image in shared memory, one after the other. Each thread has two filters and, with a group of others, some
 /// windows of the pooling; its sums are the gradients of all weights of these filters. Gradient: a kernel_gradient.
 template <class Gradient>
-struct winner_gradient_code {
+struct winner_gradient_code : leaf_parts<Gradient> {
+  using blocks = leaf_parts<Gradient>;
+  using blocks::product, blocks::rows;
+  using typename blocks::part, typename blocks::value;
   using view = typename Gradient::view;
   using precision = typename Gradient::precision;
-  using value = typename precision::value_type;
   static constexpr int threads = 256, group = Gradient::columns <= 32 ? 16 : 32, groups = threads / group;
   static constexpr int filters = 2 * group, blocks_across = (Gradient::columns + filters - 1) / filters;
-  static constexpr int weights = Gradient::kernel_rows, rows = weights + Gradient::has_row_of_ones;
+  static constexpr int weights = Gradient::kernel_rows;
   static constexpr int row_elements = view::columns * view::channels;
   union shared {
     value image[view::rows * row_elements];
     value sums[groups][rows][group];
   };
-  Gradient product;
-  product_parts parts;  // of the samples of a leaf
-  value* sums_of_parts;
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
     const int t = l.thread(), first_filter = int(l.block() % blocks_across) * filters + t % group;
-    const long tile = l.block() / blocks_across, z = tile / parts.count;
-    const int part = int(tile % parts.count), begin = part * parts.terms;
-    const int end = std::min(begin + parts.terms, product.samples_of(z));
+    const part own = blocks::part_of(l.block() / blocks_across);
     value sums[2][rows] = {};
-    for (int sample = begin; sample < end; ++sample) {
-      const int image = product.first_sample(z) + sample;
+    for (int image = own.begin; image < own.end; ++image) {
       l.barrier();
       for (int i = t; i < view::rows * row_elements; i += threads)
         memory.image[i] = rounded_operand<precision>(
@@ -44,13 +41,13 @@ struct winner_gradient_code {
       l.barrier();
       for (int window = t / group; window < product.small.windows_of_image; window += groups)
         for (int f = 0; f < 2; ++f) {
-          const int own = first_filter + f * group, last = Gradient::columns - 1;
-          const int filter = Gradient::columns % filters == 0 ? own : std::min(own, last);
-          add(sums[f], memory, product.small.winner_of(image, window, filter));
+          const int filter = first_filter + f * group, last = Gradient::columns - 1;
+          const bool exists = Gradient::columns % filters == 0 || filter <= last;
+          add(sums[f], memory, product.small.winner_of(image, window, exists ? filter : last));
         }
     }
-    store(l, memory, z, part, first_filter, sums[0]);
-    store(l, memory, z, part, first_filter + group, sums[1]);
+    store(l, memory, own, first_filter, sums[0]);
+    store(l, memory, own, first_filter + group, sums[1]);
   }
 
  private:
@@ -65,7 +62,7 @@ struct winner_gradient_code {
     if constexpr (Gradient::has_row_of_ones) sums[weights] += gradient;
   }
   /// Adds up the sums of all groups, in their order.
-  STRATA_DEVICE void store(const lane& l, shared& memory, long z, int part, int filter, const value (&sums)[rows]) const {
+  STRATA_DEVICE void store(const lane& l, shared& memory, const part& own, int filter, const value (&sums)[rows]) const {
     const int own_group = l.thread() / group, column = l.thread() % group;
     l.barrier();
     for (int m = 0; m < rows; ++m) memory.sums[own_group][m][column] = sums[m];
@@ -73,10 +70,7 @@ struct winner_gradient_code {
     for (int m = own_group; m < rows && filter < Gradient::columns; m += groups) {
       value sum = memory.sums[0][m][column];
       for (int g = 1; g < groups; ++g) sum += memory.sums[g][m][column];
-      if (parts.count > 1)
-        sums_of_parts[((z * parts.count + part) * rows + m) * Gradient::columns + filter] = sum;
-      else
-        product.store(z, m, filter, sum);
+      blocks::store_sum(own, m, filter, sum);
     }
   }
 };
@@ -98,7 +92,7 @@ template <class Gradient>
 void gradients_of_winners(const queue& q, long count, const Gradient& product, product_parts parts,
                           typename Gradient::precision::value_type* sums) {
   using code = detail::winner_gradient_code<Gradient>;
-  machine::launch(q, count * parts.count * code::blocks_across, code{product, parts, sums});
+  machine::launch(q, count * parts.count * code::blocks_across, code{{product, parts, sums}});
 }
 
 }  // namespace strata::machine

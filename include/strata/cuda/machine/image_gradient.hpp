@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <strata/cuda/machine/kept_images.hpp>
+#include <strata/cuda/machine/leaf_parts.hpp>
 #include <strata/cuda/machine/product_terms.hpp>
 #include <strata/cuda/machine/shared_bytes.hpp>
 #include <strata/cuda/machine/tensor_cores.hpp>
@@ -82,9 +83,11 @@ STRATA_DEVICE inline four<std::uint32_t> load_transposed(const eight_terms& row)
 #endif
 
 template <class Product>
-struct image_gradient_code {
+struct image_gradient_code : leaf_parts<Product> {
+  using blocks = leaf_parts<Product>;
+  using blocks::product;
+  using typename blocks::part;
   using view = typename Product::view;
-  using value = typename Product::precision::value_type;
   static constexpr int pixels = Product::pixels_of_sample, sixteens_of_pixels = (pixels + 15) / 16, planes = view::channels / 32;
   static_assert(view::channels % 32 == 0 && Product::columns % 32 == 0);
   /// The filters of a block.
@@ -92,60 +95,40 @@ struct image_gradient_code {
   /// A warp has 32 channels of a tap: a strip. One more has the gradient of the bias.
   static constexpr int strips = Product::taps * planes + Product::has_row_of_ones, blocks_down = (strips + 9) / 10,
                        warps = (strips + blocks_down - 1) / blocks_down, threads = 32 * warps;
-  static constexpr int rows = Product::kernel_rows + Product::has_row_of_ones;
   struct shared {
     pixels_by_rows<view::rows * view::columns, view::channels> image;
     pixels_by_rows<sixteens_of_pixels * 16, filters> result;
   };
-  Product product;
-  product_parts parts;  // of the samples of a leaf
-  value* sums_of_parts;
 
   STRATA_DEVICE void operator()(const lane& l, shared& memory) const {
     const int t = l.thread(), block = int(l.block() % (blocks_down * blocks_across));
-    const long tile = l.block() / (blocks_down * blocks_across), z = tile / parts.count;
-    const int part = int(tile % parts.count), begin = part * parts.terms;
-    const int end = std::min(begin + parts.terms, product.samples_of(z)), first_filter = block % blocks_across * filters;
-    const int strip = block / blocks_across * warps + t / 32;
+    const part own = blocks::part_of(l.block() / (blocks_down * blocks_across));
+    const int first_filter = block % blocks_across * filters, strip = block / blocks_across * warps + t / 32;
     memory.image.clear(t, threads);
     memory.result.clear(t, threads);
     float sums[2][filters / 8][4] = {};
-    for (int sample = begin; sample < end; ++sample) {
+    for (int image = own.begin; image < own.end; ++image) {
       l.barrier();
-      keep(memory, product.first_sample(z) + sample, first_filter, t);
+      keep(memory, image, first_filter, t);
       l.barrier();
       if (strip < strips)
         for (int i = 0; i < sixteens_of_pixels; ++i) multiply(memory, 16 * i, strip, {t % 32}, sums);
     }
-    if (strip < strips) store(z, part, strip, first_filter, {t % 32}, sums);
+    if (strip < strips) store(own, strip, first_filter, {t % 32}, sums);
   }
 
  private:
   static constexpr bool is_of_bias(int strip) { return Product::has_row_of_ones && strip == strips - 1; }
 
   STRATA_DEVICE void keep(shared& memory, int image, int first_filter, int t) const {
-    for_each_eight<view::inside_columns, view::inside_rows * view::inside_columns, view::channels>(
-        t, [&](int row, int column, int number) {
-          const int kept = (row + view::first_row) * view::columns + column + view::first_column;
-          memory.image.eight(kept, number) = eight_of(
-              [&](int channel) { return rounded(view::pixel_four(product.large, image, row, column, 8 * number + channel)); });
-        });
-    for_each_eight<1, pixels, filters>(t, [&](int pixel, int, int number) {
-      memory.result.eight(pixel, number) =
-          eight_of([&](int filter) { return rounded(product.result_four(image, pixel, first_filter + 8 * number + filter)); });
+    for_each_inside_eight<view>(product.large, image, t, threads, [&](int pixel, int number, const eight_terms& terms) {
+      memory.image.eight(pixel, number) = terms;
     });
-  }
-  template <int Columns, int Pixels, int Channels, class F>
-  STRATA_DEVICE static void for_each_eight(int t, const F& f) {
-    for (int i = t; i < Pixels * (Channels / 8); i += threads) {
-      const int pixel = quotient<Channels / 8>(i);
-      f(quotient<Columns>(pixel), remainder<Columns>(pixel), remainder<Channels / 8>(i));
-    }
-  }
-  template <class Fours>
-  STRATA_DEVICE static eight_terms eight_of(const Fours& fours) {
-    const rounded_four first = fours(0), second = fours(4);
-    return {first.words[0], first.words[1], second.words[0], second.words[1]};
+    for_each_eight<pixels, filters>(t, threads, [&](int pixel, int number) {
+      const int filter = first_filter + 8 * number;
+      memory.result.eight(pixel, number) =
+          rounded_eight(product.result_four(image, pixel, filter), product.result_four(image, pixel, filter + 4));
+    });
   }
 
   /// The pixel of the image under a tap, for a pixel of the result. Of pixels after the last one the result is zero.
@@ -177,23 +160,13 @@ struct image_gradient_code {
                 memory.result.number(pixel, 8 * j + own.filter(k));
 #endif
   }
-  STRATA_DEVICE void store(long z, int part, int strip, int first_filter, gradient_lane own,
+  STRATA_DEVICE void store(const part& to, int strip, int first_filter, gradient_lane own,
                            const float (&sums)[2][filters / 8][4]) const {
-    if (parts.count > 1) {
-      value* const to = sums_of_parts + (z * parts.count + part) * rows * Product::columns;
-      for_each_sum(strip, first_filter, own, sums, [&](int m, int n, float sum) { to[m * Product::columns + n] = sum; });
-    } else {
-      for_each_sum(strip, first_filter, own, sums, [&](int m, int n, float sum) { product.store(z, m, n, sum); });
-    }
-  }
-  template <class F>
-  STRATA_DEVICE static void for_each_sum(int strip, int first_filter, gradient_lane own, const float (&sums)[2][filters / 8][4],
-                                         const F& f) {
     const auto store_tile = [&](int i, int j) {
       for (int k = 0; k < 4; ++k) {
         const int channel = 16 * i + own.channel(k);
         if (!is_of_bias(strip) || channel == 0)  // all rows of the factor of a bias are ones
-          f(strip * 32 + channel, first_filter + 8 * j + own.filter(k), sums[i][j][k]);
+          blocks::store_sum(to, strip * 32 + channel, first_filter + 8 * j + own.filter(k), sums[i][j][k]);
       }
     };
     // No loop: its sums would not stay in registers.
@@ -232,7 +205,7 @@ template <class Product>
 void gradients_of_images(const queue& q, long count, const Product& product, product_parts parts,
                          typename Product::precision::value_type* sums) {
   using code = detail::image_gradient_code<Product>;
-  machine::launch(q, count * parts.count * code::blocks_down * code::blocks_across, code{product, parts, sums});
+  machine::launch(q, count * parts.count * code::blocks_down * code::blocks_across, code{{product, parts, sums}});
 }
 
 }  // namespace strata::machine

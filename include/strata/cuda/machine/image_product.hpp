@@ -193,7 +193,7 @@ inline constexpr bool keeps_images = [] {
 ///                        apart the pixels of neighbouring rows are; `place(pixel) + offset(tap)`, what a tap reads for the pixel
 ///                        of a row; `pixel_four(from, image, row, column, channel)`, four channels of a pixel inside;
 ///                        `is_possible`. Where there are few channels: `has_runs`, whether the taps of a row are neighbours;
-///                        `kernel_rows`, `kernel_columns`; `row_step`, from tap to tap; and `element(from, image, row, i)`,
+///                        `window_rows`, `window_columns`; `row_step`, from tap to tap; and `element(from, image, row, i)`,
 ///                        element i of a row, zeros included
 template <class Product>
   requires keeps_images<Product>

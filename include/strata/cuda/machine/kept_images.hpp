@@ -21,6 +21,27 @@ STRATA_DEVICE inline rounded_four rounded(const rounded_four& all) { return all;
 STRATA_DEVICE inline rounded_four rounded(const four<float>& all) {
   return {{rounded_pair(all.at[0], all.at[1]), rounded_pair(all.at[2], all.at[3])}};
 }
+template <class Four>
+STRATA_DEVICE eight_terms rounded_eight(const Four& first, const Four& second) {
+  const rounded_four a = rounded(first), b = rounded(second);
+  return {a.words[0], a.words[1], b.words[0], b.words[1]};
+}
+
+/// Calls f(pixel, number) for the eights of all pixels, which the threads of a block divide among themselves.
+template <int Pixels, int Channels, class F>
+STRATA_DEVICE void for_each_eight(int t, int threads, const F& f) {
+  for (int i = t; i < Pixels * (Channels / 8); i += threads) f(quotient<Channels / 8>(i), remainder<Channels / 8>(i));
+}
+/// Calls store(pixel of the view, number, terms) for all that is inside an image. View: see for_each_image.
+template <class View, class From, class Store>
+STRATA_DEVICE void for_each_inside_eight(const From& from, int image, int t, int threads, const Store& store) {
+  for_each_eight<View::inside_rows * View::inside_columns, View::channels>(t, threads, [&](int pixel, int number) {
+    const int row = quotient<View::inside_columns>(pixel), column = remainder<View::inside_columns>(pixel);
+    store((row + View::first_row) * View::columns + column + View::first_column, number,
+          rounded_eight(View::pixel_four(from, image, row, column, 8 * number),
+                        View::pixel_four(from, image, row, column, 8 * number + 4)));
+  });
+}
 
 /// An image with many channels: for each 32 of them a plane. Thirty-two terms are those of a tap and a plane.
 template <class Product>
@@ -42,15 +63,9 @@ class image_of_planes {
     for (int i = t; i < planes * pixels * units_of_pixel; i += threads) units_[i] = {};
   }
   STRATA_DEVICE void keep(const Product& product, int image, int t, int threads) {
-    constexpr int eights = view::channels / 8;
-    for (int i = t; i < view::inside_rows * view::inside_columns * eights; i += threads) {
-      const int pixel = quotient<eights>(i), number = remainder<eights>(i);
-      const int row = quotient<view::inside_columns>(pixel), column = remainder<view::inside_columns>(pixel);
-      const int kept = (row + view::first_row) * view::columns + column + view::first_column;
-      const rounded_four first = rounded(view::pixel_four(product.from, image, row, column, 8 * number)),
-                         second = rounded(view::pixel_four(product.from, image, row, column, 8 * number + 4));
-      units_[place_of(number / 4, kept, number % 4)] = {first.words[0], first.words[1], second.words[0], second.words[1]};
-    }
+    for_each_inside_eight<view>(product.from, image, t, threads, [&](int pixel, int number, const eight_terms& terms) {
+      units_[place_of(number / 4, pixel, number % 4)] = terms;
+    });
   }
   /// Those that thread `number` of four has, of the pixel of a row.
   STRATA_DEVICE const eight_terms& terms(int thirty_two, int place, int number) const {
@@ -83,8 +98,8 @@ class image_of_planes {
 template <class Product>
 class image_of_pairs {
   using view = typename Product::view;
-  static constexpr int row_elements = view::columns * view::channels, run = view::kernel_columns * view::channels,
-                       pairs_of_run = (run + 1) / 2, pairs = view::kernel_rows * pairs_of_run;
+  static constexpr int row_elements = view::columns * view::channels, run = view::window_columns * view::channels,
+                       pairs_of_run = (run + 1) / 2, pairs = view::window_rows * pairs_of_run;
   std::uint32_t pairs_[view::rows * row_elements];
 
   /// Which pair of the window is number `number` of thirty-two terms; -1: none, which is zero.
