@@ -34,7 +34,7 @@ struct view_of_large_images {
     return element_or_zero<channels>(from, at, S::is_inside(at), remainder<channels>(i));
   }
 };
-/// Small images as a block of to_large_images keeps them. Possible only with strides of 1.
+/// Small images as a block of to_large_images keeps them (image_product.hpp): with zeros around them. Needs strides of 1.
 template <class S>
 struct view_of_small_images {
   using down = typename S::down;

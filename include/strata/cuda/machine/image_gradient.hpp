@@ -34,11 +34,11 @@ class pixels_by_rows {
   }
 };
 
-/// What thread `lane` of a warp loads, and what it has of the result, where the terms of a product are sixteen pixels. Both
-/// factors are loaded as matrices of eight pixels by eight channels, whose rows eight threads name.
+/// What thread `lane` of a warp loads, and what it has of the result, where the terms of a product are sixteen pixels. ldmatrix
+/// loads both factors as matrices of eight pixels by eight channels; each thread passes it the address of one row.
 struct gradient_lane {
   int lane;
-  /// The pixel and the first of eight channels that this thread names, of sixteen channels of the image.
+  /// The row whose address this thread passes: its pixel, and the first of its eight channels, of sixteen of the image.
   constexpr int pixel_of_image() const { return lane / 16 * 8 + lane % 8; }
   constexpr int channel_of_image() const { return lane / 8 % 2 * 8; }
   /// Likewise of sixteen filters.
@@ -70,8 +70,8 @@ STRATA_DEVICE void for_each_instruction_of_pixels(const ChannelsOf& channels_of,
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-/// What a thread gets of four matrices of eight by eight bfloat16, of which it names a row. They are transposed: a register is
-/// two rows of a column.
+/// Loads four matrices of eight by eight bfloat16; each thread passes one row. They are transposed: a register holds two rows of
+/// a column.
 STRATA_DEVICE inline four<std::uint32_t> load_transposed(const eight_terms& row) {
   four<std::uint32_t> all;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

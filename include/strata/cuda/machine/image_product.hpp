@@ -1,5 +1,5 @@
 // Products on tensor cores whose rows are the pixels of an image, as those of convolutions: a block keeps the image over which
-// its windows slide, and all weights, in shared memory. So each number is fetched, and made, once and not once for each tap.
+// its windows slide, and all weights, in shared memory. So each number is fetched and rounded once, not once for each tap.
 // needs: boost_context
 #pragma once
 #include <algorithm>
@@ -47,8 +47,8 @@ class kept_weights {
 
 namespace detail {
 /// Calls multiply(sum, a, b) for each 16 columns by 8 pixels of a result of 32 x 32, and one half or both of 32 terms. a: the
-/// weights, b: the terms of loaded_pixel. The registers are those of mma.sync.m16n8k16 (PTX ISA), whose rows are columns of the
-/// result here: so its registers come from one load each.
+/// weights, b: the terms of loaded_pixel. The registers are those of mma.sync.m16n8k16 (PTX ISA). Its rows are columns of the
+/// result here: then one load fills all registers of a factor.
 template <int Halves, class Multiply>
 STRATA_DEVICE void for_each_instruction(const kept_weights& weights, const eight_terms (&of_pixels)[4], int lane,
                                         float (&sums)[8][4], const Multiply& multiply) {
@@ -64,8 +64,8 @@ STRATA_DEVICE void for_each_instruction(const kept_weights& weights, const eight
     }
 }
 
-/// The pixels of a tile of which a thread needs the terms: with tensor cores those that it loads, without, as in the emulation,
-/// its own.
+/// The pixels of a tile whose terms a thread needs. With tensor cores these are the pixels that it loads; without tensor cores,
+/// as in the emulation, they are its own.
 struct pixels_of_thread {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   static constexpr int count = 4;
