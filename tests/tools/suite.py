@@ -14,7 +14,7 @@ from schedule import Schedule
 TIMES = Path("build/tests/times")
 # What a full run builds with clang++, in two thirds of g++'s time; g++ then only compiles examples. These come first,
 # because the tests of processes wait for time to pass.
-OF_CLANG = ["distributed", "interop", "examples"]
+OF_CLANG = ["distributed", "interop", "examples", "reference"]
 
 
 def builds(arguments):

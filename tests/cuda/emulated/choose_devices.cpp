@@ -1,5 +1,6 @@
 // Which devices compute: auto_device chooses GPUs where there are some, else the CPU; a predictor can use a GPU.
 // needs: boost_context
+// flags: -O0
 #include "compare.hpp"
 
 #include <sstream>

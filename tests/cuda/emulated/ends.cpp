@@ -1,5 +1,6 @@
 // Several inputs and outputs, weights of samples, batches that grow and shrink, leaves without samples, in double precision.
 // needs: boost_context
+// flags: -O0
 #include "compare.hpp"
 
 #include <strata/cuda/cuda.hpp>

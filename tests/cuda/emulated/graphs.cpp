@@ -1,5 +1,6 @@
 // Steps as graphs: the bits of plain launches, what a capture refuses, and how seldom the host waits.
 // needs: boost_context
+// flags: -O0
 #include "compare.hpp"
 
 #include <cmath>

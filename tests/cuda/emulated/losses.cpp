@@ -1,5 +1,6 @@
 // Losses and their metrics against the reference in double precision: rows that one thread computes, and rows of a block.
 // needs: boost_context
+// flags: -O0
 #include "compare.hpp"
 
 #include <strata/cuda/cuda.hpp>

@@ -1,6 +1,7 @@
 // Sums by NCCL: the wrapper, its emulation, which notices what NCCL answers with a hang or a wrong sum, and trainings with
 // fastest{}.
 // needs: boost_context
+// flags: -O0
 #include "compare.hpp"
 
 #include <sys/wait.h>
