@@ -212,6 +212,11 @@ TEST_CASE_TEMPLATE("pooled convolutions with few terms in a window: large leaves
   compare_large_leaves<P, shape{7, 9, 3}>(
       type_list<convolution<conv_settings{.filters = 8, .kernel_height = 2, .kernel_width = 3, .stride_width = 2, .bias = false}>,
                 relu6, pooled>{});
+  if constexpr (std::is_same_v<P, precision::f32>) {  // scratch memory has room for the parts of four leaves, not of all six
+    using wide = convolution<conv_settings{.filters = 512, .kernel_height = 1, .kernel_width = 1}>;
+    test::compare_kernel<kernel<cuda, test::operation_of<wide, relu, pooled>::type, P, shape{2, 2, 1}>, P, shape{2, 2, 1}>(
+        type_list<wide, relu, pooled>{}, 2e-5, {{321, 64}});
+  }
   if constexpr (std::is_same_v<P, precision::f32> || std::is_same_v<P, precision::f64>)
     compare_large_leaves<P, shape{6, 6, 2}>(
         type_list<convolution<conv_settings{.filters = 5, .kernel_height = 3, .kernel_width = 3}>, tanh_activation, pooled>{});

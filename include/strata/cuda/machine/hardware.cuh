@@ -73,11 +73,19 @@ inline int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+namespace detail {
+inline int attribute(int device, cudaDeviceAttr which) {
+  int value = 0;
+  check(device, cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+}  // namespace detail
+
 /// Returns how many multiprocessors a device has.
-inline int multiprocessors(int device) {
-  int count = 0;
-  detail::check(device, cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  return count;
+inline int multiprocessors(int device) { return detail::attribute(device, cudaDevAttrMultiProcessorCount); }
+/// Returns how much shared memory a multiprocessor of a device has, in bytes: of it each block takes 1 KiB more than it asks for.
+inline int shared_bytes_of_multiprocessor(int device) {
+  return detail::attribute(device, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
 }
 
 /// Says in the words of CUDA why there is no device, where device_count() is 0.

@@ -113,9 +113,9 @@ struct image_code {
     kept_weights weights[thirty_twos][tiles_across];
     image_type image;
   };
+  static constexpr int blocks_with_shared_bytes(int bytes) { return std::max(int(bytes / (sizeof(shared) + 1024)), 1); }
   /// As many as an H100 has shared memory for, and registers: 128 for each thread of 16 warps.
-  static constexpr int blocks_of_multiprocessor =
-      std::max(std::min(int(228 * 1024 / (sizeof(shared) + 1024)), 16 * 32 / threads), 1);
+  static constexpr int blocks_of_multiprocessor = std::min(blocks_with_shared_bytes(228 * 1024), std::max(16 * 32 / threads, 1));
   Product product;
   int images, blocks;
 
@@ -199,7 +199,10 @@ template <class Product>
   requires keeps_images<Product>
 void for_each_image(const queue& q, int images, const Product& product) {
   using code = detail::image_code<Product>;
-  const int blocks = std::min(images, multiprocessors(q.device()) * code::blocks_of_multiprocessor);
+  // A block loads all weights, so no more than work at once.
+  const int together =
+      std::min(code::blocks_with_shared_bytes(shared_bytes_of_multiprocessor(q.device())), code::blocks_of_multiprocessor);
+  const int blocks = std::min(images, multiprocessors(q.device()) * together);
   machine::launch(q, blocks, code{product, images, blocks});
 }
 
