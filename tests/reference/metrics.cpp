@@ -114,7 +114,7 @@ std::vector<double> reported(const std::string& name) {
   if constexpr (detail::has_result<Metric>) {
     return {Metric::result(all)};
   } else {
-    std::vector<double> values(std::size_t(Metric::values(int(row))));
+    auto values = std::vector<double>(std::size_t(Metric::values(int(row))));
     Metric::results(all, std::span<double>(values));
     return values;
   }
