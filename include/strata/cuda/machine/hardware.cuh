@@ -83,7 +83,8 @@ inline int attribute(int device, cudaDeviceAttr which) {
 
 /// Returns how many multiprocessors a device has.
 inline int multiprocessors(int device) { return detail::attribute(device, cudaDevAttrMultiProcessorCount); }
-/// Returns how much shared memory a multiprocessor of a device has, in bytes: of it each block takes 1 KiB more than it asks for.
+/// Returns how much shared memory a multiprocessor of a device has, in bytes. Each block takes 1 KiB more of it than it
+/// asks for.
 inline int shared_bytes_of_multiprocessor(int device) {
   return detail::attribute(device, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
 }

@@ -199,7 +199,7 @@ template <class Product>
   requires keeps_images<Product>
 void for_each_image(const queue& q, int images, const Product& product) {
   using code = detail::image_code<Product>;
-  // A block loads all weights, so no more than work at once.
+  // Each block loads all weights: if there were more blocks than run at once, they would be loaded again.
   const int together =
       std::min(code::blocks_with_shared_bytes(shared_bytes_of_multiprocessor(q.device())), code::blocks_of_multiprocessor);
   const int blocks = std::min(images, multiprocessors(q.device()) * together);
