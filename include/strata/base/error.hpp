@@ -13,11 +13,11 @@
 
 namespace strata {
 
+/// Whatever its text quotes, no control character of it reaches a terminal, and no NUL ends it: they are escaped.
 struct error : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  [[gnu::cold, gnu::noinline]] explicit error(const std::string& text) : std::runtime_error(detail::visible(text, true)) {}
   /// Of pieces: error({path, ": expected ", expected, " bytes, got ", got}).
-  [[gnu::cold, gnu::noinline]] error(std::initializer_list<detail::text_piece> pieces)
-      : std::runtime_error(detail::text_of(pieces)) {}
+  [[gnu::cold, gnu::noinline]] error(std::initializer_list<detail::text_piece> pieces) : error(detail::text_of(pieces)) {}
 };
 
 #ifndef __cpp_exceptions

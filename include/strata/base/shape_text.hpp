@@ -24,11 +24,12 @@ std::string joined(std::size_t n, std::string_view separator, F&& text) {
 
 inline constexpr std::size_t most_names_shown = 10;
 
-/// "images, labels": the first ten names of a list, and "..." where there are more.
+/// "images, labels": the first ten names of a list as messages may show them, and "..." where there are more.
 template <class Names>
 std::string first_names(const Names& names) {
   constexpr std::size_t most = most_names_shown;
-  const std::string text = joined(names.size() < most ? names.size() : most, ", ", [&](std::size_t i) { return names[i]; });
+  const std::string text =
+      joined(names.size() < most ? names.size() : most, ", ", [&](std::size_t i) { return shown(names[i]); });
   return names.size() > most ? text_of({text, ", ..."}) : text;
 }
 

@@ -46,6 +46,14 @@ class text_piece {
 /// The pieces one after another: text_of({"epoch ", epoch, ": the data set is empty"}).
 [[gnu::cold]] std::string text_of(std::initializer_list<text_piece> pieces);
 
+/// Text from outside, as a message may show it: control characters, characters that cannot be seen and bytes that are not UTF-8
+/// are escaped, such as \x1b and \u200b. Line ends stay if `lines` says so.
+[[gnu::cold]] std::string visible(std::string_view text, bool lines = false);
+/// A name or a value from outside, for a message: visible, and shortened.
+[[gnu::cold]] std::string shown(std::string_view text);
+/// The same between quotes: 'name'.
+[[gnu::cold]] std::string quoted(std::string_view text);
+
 }  // namespace strata::detail
 
 #if STRATA_DEFINES
