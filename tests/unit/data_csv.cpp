@@ -209,10 +209,10 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
         "bad.csv: line 2: column 2 (b): expected a whole number of 8 bits, got '200'");
   CHECK(complaint<float, bool>(f, "a,b\n1e50,0\n") == "bad.csv: line 2: column 1 (a): expected a number of 32 bits, got '1e50'");
   CHECK(complaint<float, bool>(f, "a,b\n1,maybe\n") == "bad.csv: line 2: column 2 (b): expected true or false, got 'maybe'");
-  CHECK(complaint<float, int>(f, "a,b\n\"1\n\",2\n") == "bad.csv: line 2: column 1 (a): expected a number, got '1?'");
+  CHECK(complaint<float, int>(f, "a,b\n\"1\n\",2\n") == "bad.csv: line 2: column 1 (a): expected a number, got '1\\n'");
   CHECK(complaint<float, int>(f, "a,b\n,2\n") == "bad.csv: line 2: column 1 (a): the value is missing, expected a number");
-  CHECK(complaint<float, int>(f, "a,b\n" + std::string(50, 'z') + ",2\n") ==
-        "bad.csv: line 2: column 1 (a): expected a number, got '" + std::string(40, 'z') + "...'");
+  CHECK(complaint<float, int>(f, "a,b\n" + std::string(70, 'z') + ",2\n") ==
+        "bad.csv: line 2: column 1 (a): expected a number, got '" + std::string(60, 'z') + "...'");
   for (const double missing : {-1.0, 0.5, 256.0, 1e300, std::nan("")})
     CHECK(complaint<float, std::uint8_t>(f, "a,b\n,0\n1,\n", {.missing = missing}) ==
           "bad.csv: line 3: column 2 (b): the value is missing, and `missing` is not a whole number from 0 of this size");
@@ -229,6 +229,41 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
   CHECK(f.without_folder(error_of([&] { (void)data::read_csv<float>(f / "none.csv"); })) ==
         "none.csv: No such file or directory");
   CHECK(error_of([&] { (void)data::read_csv<float>(f.path); }) == f.path.string() + ": Is a directory");
+}
+
+TEST_CASE("what other programs write: blanks for nothing, names that come twice, carriage returns") {
+  const scratch_folder f("csv");
+  const auto blanks = f.write("b.csv", "a,b\n ,\tNA \n1,2\n");
+  const auto [a, b] = data::read_csv<std::optional<float>, std::optional<std::string>>(blanks, {.na_values = {"", "NA"}});
+  CHECK(a == std::vector<std::optional<float>>{std::nullopt, 1.f});
+  CHECK(b == std::vector<std::optional<std::string>>{"\tNA ", "2"});  // blanks are part of a text
+
+  const auto twice = f.write("t.csv", "a,a,y,\n1,2,0,5\n");
+  CHECK(data::read_csv<int, int, int, int>(twice) == std::tuple(std::vector{1}, std::vector{2}, std::vector{0}, std::vector{5}));
+  CHECK(values_of(data::csv<3>(twice, {.label = "y"}).x) == std::vector<float>{1, 2, 5});
+  CHECK(f.without_folder(error_of([&] { (void)data::csv<1>(twice, {.features = {"a"}}); })) ==
+        "t.csv: there are several columns 'a'");
+  CHECK(complaint<int>(f, "a\r1\r\r\n2\rx\r") == "bad.csv: line 5: column 1 (a): expected a whole number, got 'x'");
+}
+
+TEST_CASE("what is no table in UTF-8 is named, and names are shown as what they are") {
+  const scratch_folder f("csv");
+  const std::string utf16 = "bad.csv: the file is UTF-16: save it as UTF-8",
+                    archive = "bad.csv: the file is a zip archive or a spreadsheet: save the table as CSV, in UTF-8";
+  using std::string_literals::operator""s;
+  CHECK(complaint<int>(f,
+                       "\xFF\xFE"
+                       "a\0\n\0"s) == utf16);
+  CHECK(complaint<int>(f, "\xFE\xFF\0a\0\n"s) == utf16);
+  CHECK(complaint<int>(f, "a\0,\0b\0\n\0"s) == utf16);
+  CHECK(complaint<int>(f, "\0a\0,\0b\0\n"s) == utf16);
+  CHECK(complaint<int>(f, "PK\3\4,b\n1,2\n") == archive);
+  CHECK(complaint<int>(f, "\xD0\xCF\x11\xE0\n") == archive);
+  CHECK(complaint<int>(f, "\x1b[31m,\ufeffb\n1,2\n", {.columns = {"b"}}) ==
+        "bad.csv: there is no column 'b'; the columns are \\x1b[31m, \\ufeffb");
+  CHECK(complaint<int>(f,
+                       "\xEF\xBB\xBF\xEF\xBB\xBF"
+                       "a\nx\0\n"s) == "bad.csv: line 2: column 1 (\\ufeffa): expected a whole number, got 'x\\x00'");
 }
 
 TEST_CASE("rows one after the other, again and again") {
@@ -298,8 +333,25 @@ TEST_CASE("samples with classes") {
   CHECK(labels("3 0 10").y == std::vector<std::int32_t>{3, 0, 10});  // class numbers
   CHECK(labels("3 0 10").class_names.empty());
   CHECK(labels("1 -1 1").y == std::vector<std::int32_t>{1, 0, 1});
-  CHECK(labels("10.0 2.0").class_names == std::vector<std::string>{"2.0", "10.0"});
+  CHECK(labels("10.5 2.50").class_names == std::vector<std::string>{"2.5", "10.5"});
   CHECK(labels("10 2 x").class_names == std::vector<std::string>{"10", "2", "x"});
+  CHECK(labels("10.0 +2 2e0 0").y == std::vector<std::int32_t>{10, 2, 2, 0});
+  CHECK(labels("10.0 +2 2e0 0").class_names.empty());
+  CHECK(labels("1 -1.0 +1 -1 1.0").y == std::vector<std::int32_t>{1, 0, 1, 0, 1});
+  CHECK(labels("1 -1.0 +1 -1 1.0").class_names == std::vector<std::string>{"-1", "1"});
+  CHECK(labels("true False TRUE false").y == std::vector<std::int32_t>{1, 0, 1, 0});
+  CHECK(labels("1 x 1.0 -0 0").y == std::vector<std::int32_t>{1, 2, 1, 0, 0});
+  CHECK(labels("9007199254740993 9007199254740992").class_names.size() == 2);  // one double
+  const auto answers = [&](const std::vector<std::string>& class_names) {
+    return data::csv<1>(f.write("l.csv", "x,y\n0, yes\n0,yes\t\n0,\"no \"\n"), {.label = "y", .class_names = class_names});
+  };
+  CHECK(answers({}).y == std::vector<std::int32_t>{1, 1, 0});
+  CHECK(answers({}).class_names == std::vector<std::string>{"no", "yes"});
+  CHECK(answers({"yes ", " no"}).y == std::vector<std::int32_t>{0, 0, 1});
+  CHECK(answers({"yes ", " no"}).class_names == std::vector<std::string>{"yes ", " no"});
+  CHECK(data::csv<1>(f.write("l.csv", "x,y\n0,0.0\n0,1.0\n"), {.label = "y", .class_names = {"1", "0"}}).y ==
+        std::vector<std::int32_t>{1, 0});
+  CHECK(error_of([&] { (void)answers({"1", "yes", "1.0"}); }) == "csv: class_names has '1.0' twice");
   int seen = 0;
   for (const auto& b : data::from_tensor_slices(all.x, all.y) | data::batch<4>) seen += b.labels()[1];
   CHECK(seen == 2);
@@ -318,6 +370,12 @@ TEST_CASE("samples with classes") {
         "iris.csv: line 2: column 5 (species): expected a number, got 'setosa'");
   CHECK(f.without_folder(error_of([&] { (void)data::csv<1>(f.write("m.csv", std::string("x,y\n1,\n")), {.label = "y"}); })) ==
         "m.csv: line 2: column 2 (y): the label is missing");
+  CHECK(error_of([&] { (void)labels("0 1 nan"); })
+            .ends_with("l.csv: line 4: column 2 (y): expected a label, got 'nan', which is no "
+                       "number (a name, if class_names lists it)"));
+  CHECK(error_of([&] {
+          (void)data::csv<1>(f.write("m.csv", "x,y\n1, \n"), {.label = "y"});
+        }).ends_with("m.csv: line 2: column 2 (y): the label is missing"));
 }
 
 TEST_CASE("samples with numbers to be learnt") {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
+#include <strata/base/text.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/single_pass.hpp>
 #include <strata/data/formats/csv_reader.hpp>
@@ -157,20 +159,37 @@ class csv_table {
       const auto same = std::ranges::lower_bound(order, name, {}, name_of),
                  end = std::ranges::upper_bound(order, name, {}, name_of);
       if (same == end)
-        throw_error(reader_.path().string() + ": there is no column '" + name + "'; the columns are " +
-                    strata::detail::first_names(names_));
-      if (end - same > 1) throw_error(reader_.path().string() + ": there are several columns '" + name + "'");
+        throw_error({reader_.path().string(), ": there is no column ", strata::detail::quoted(name), "; the columns are ",
+                     strata::detail::first_names(names_)});
+      if (end - same > 1) throw_error({reader_.path().string(), ": there are several columns ", strata::detail::quoted(name)});
       found.push_back(*same);
     }
     return found;
   }
 
+  /// The indices of all columns but those with these names.
+  std::vector<std::size_t> all_but(const std::vector<std::string>& others = {}) const {
+    std::vector<std::size_t> columns;
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (std::ranges::find(others, names_[i]) == others.end()) columns.push_back(i);
+    return columns;
+  }
+  /// "3: a, b, c"
+  std::string counted_names(const std::vector<std::size_t>& columns) const {
+    std::vector<std::string> names;
+    for (const std::size_t column : columns) names.push_back(names_[column]);
+    return strata::detail::text_of({names.size(), ": ", strata::detail::first_names(names)});
+  }
+
   std::string_view text(std::size_t column) const { return reader_[column]; }
+  /// Blanks around the text do not count, except for T = std::string.
+  template <class T = double>
   bool is_missing(std::size_t column) const {
-    return std::find(na_values_.begin(), na_values_.end(), reader_[column]) != na_values_.end();
+    const auto is_listed = [&](std::string_view text) { return std::ranges::find(na_values_, text) != na_values_.end(); };
+    return is_listed(text(column)) || (!std::same_as<T, std::string> && is_listed(without_blanks(text(column))));
   }
   [[noreturn]] void fail(std::size_t column, const std::string& what) const {
-    reader_.fail("column " + std::to_string(column + 1) + " (" + names_[column] + "): " + what);
+    reader_.fail("column " + std::to_string(column + 1) + " (" + strata::detail::shown(names_[column]) + "): " + what);
   }
   [[noreturn]] void fail(const std::string& what) const { reader_.fail(what); }
   const std::filesystem::path& path() const { return reader_.path(); }
@@ -188,13 +207,13 @@ class csv_table {
       const csv_number result = parse_csv_number(reader_[column], to);
       const std::string expected = std::string("expected ") + csv_type_name<T>();
       if (result == csv_number::too_large)
-        fail(column, expected + " of " + std::to_string(8 * sizeof(T)) + " bits, got " + csv_reader::quoted(reader_[column]));
-      if (result == csv_number::no_number) fail(column, expected + ", got " + csv_reader::quoted(reader_[column]));
+        fail(column, expected + " of " + std::to_string(8 * sizeof(T)) + " bits, got " + strata::detail::quoted(reader_[column]));
+      if (result == csv_number::no_number) fail(column, expected + ", got " + strata::detail::quoted(reader_[column]));
     }
   }
   template <class T>
   void read(std::size_t column, std::optional<T>& to) const {
-    if (is_missing(column))
+    if (is_missing<T>(column))
       to.reset();
     else
       read(column, to.emplace());
@@ -212,11 +231,10 @@ template <class... T>
 class csv_typed {
  public:
   csv_typed(const std::filesystem::path& path, const csv_options& o)
-      : table_(path, o), which_(table_.find(o.columns.empty() ? table_.names() : o.columns)) {
+      : table_(path, o), which_(o.columns.empty() ? table_.all_but() : table_.find(o.columns)) {
     // An empty file without a header has no columns to compare.
     if (which_.size() != columns && !(table_.names().empty() && o.columns.empty()))
-      throw_error(path.string() + ": expected " + counted(columns, "column") + ", got " + std::to_string(which_.size()) + ": " +
-                  strata::detail::first_names(o.columns.empty() ? table_.names() : o.columns));
+      throw_error({path.string(), ": expected ", counted(columns, "column"), ", got ", table_.counted_names(which_)});
   }
 
   bool next() { return table_.next(); }
@@ -346,26 +364,34 @@ struct csv_targets {
 };
 
 namespace detail {
+/// The one text of a label that may be spelt in several ways: " 1.0", "+1" and "1e0" are "1", "True" is "true". Numbers that a
+/// double does not tell apart stay as they are.
+inline std::string csv_class_name(std::string_view text) {
+  text = without_blanks(text);
+  if (double v = 0; parse_csv_number(text, v) == csv_number::good && std::abs(v) < 0x1p53) {
+    if (v == std::trunc(v)) return std::to_string(static_cast<long long>(v));
+    std::array<char, 32> shortest;
+    return {shortest.data(), std::to_chars(shortest.begin(), shortest.end(), v).ptr};
+  }
+  if (bool v = false; parse_csv_number(text, v) == csv_number::good) return v ? "true" : "false";
+  return std::string(text);
+}
+
 /// Collects label texts; they become class numbers when all are known.
 class csv_classes {
  public:
   explicit csv_classes(std::vector<std::string> names) : names_(std::move(names)), given_(!names_.empty()) {
-    for (std::size_t i = 0; i < names_.size(); ++i) number_of_.emplace(names_[i], static_cast<std::int32_t>(i));
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (!number_of_.emplace(csv_class_name(names_[i]), static_cast<std::int32_t>(i)).second)
+        throw_error({"csv: class_names has ", strata::detail::quoted(names_[i]), " twice"});
   }
 
   void add(const csv_table& table, std::size_t column) {
     if (table.is_missing(column)) table.fail(column, "the label is missing");
-    const std::string text(table.text(column));
-    if (const auto known = number_of_.find(text); known != number_of_.end()) {
-      labels_.push_back(known->second);
-      return;
-    }
-    if (given_)
-      table.fail(column,
-                 "expected one of the classes " + strata::detail::first_names(names_) + ", got " + csv_reader::quoted(text));
-    labels_.push_back(static_cast<std::int32_t>(names_.size()));
-    number_of_.emplace(text, labels_.back());
-    names_.push_back(text);
+    const std::string_view text = table.text(column);
+    auto known = number_of_.find(text);
+    if (known == number_of_.end()) known = number_of_.emplace(text, number_of(table, column)).first;
+    labels_.push_back(known->second);
   }
 
   /// Labels and names of the classes.
@@ -397,8 +423,22 @@ class csv_classes {
   }
 
  private:
+  /// The number of a text that is spelt in this way for the first time.
+  std::int32_t number_of(const csv_table& table, std::size_t column) {
+    std::string name = csv_class_name(table.text(column));
+    if (const auto known = number_of_.find(name); known != number_of_.end()) return known->second;
+    const auto got = [&] { return ", got " + strata::detail::quoted(table.text(column)); };
+    if (given_) table.fail(column, "expected one of the classes " + strata::detail::first_names(names_) + got());
+    if (double v = 0; parse_csv_number(name, v) == csv_number::good && std::isnan(v))
+      table.fail(column, "expected a label" + got() + ", which is no number (a name, if class_names lists it)");
+    const auto number = static_cast<std::int32_t>(names_.size());
+    names_.push_back(name);
+    number_of_.emplace(std::move(name), number);
+    return number;
+  }
+
   std::vector<std::string> names_;
-  std::map<std::string, std::int32_t> number_of_;  // no hash: the texts may be chosen to collide
+  std::map<std::string, std::int32_t, std::less<>> number_of_;  // by each spelling; no hash: the texts may be chosen to collide
   std::vector<std::int32_t> labels_;
   bool given_;
 };
@@ -407,15 +447,10 @@ class csv_classes {
 template <class T, shape S, class Also>
 array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, const std::vector<std::string>& others,
                               Also&& also) {
-  std::vector<std::string> names = o.features;
-  if (names.empty())
-    for (const std::string& name : table.names())
-      if (std::find(others.begin(), others.end(), name) == others.end()) names.push_back(name);
-  if (names.size() != std::size_t{S.size()})
-    throw_error(table.path().string() + ": expected " + counted(std::size_t{S.size()}, "feature") + " for samples of shape " +
-                strata::detail::shape_text(S) + ", got " + std::to_string(names.size()) + ": " +
-                strata::detail::first_names(names));
-  const std::vector<std::size_t> columns = table.find(names);
+  const std::vector<std::size_t> columns = o.features.empty() ? table.all_but(others) : table.find(o.features);
+  if (columns.size() != std::size_t{S.size()})
+    throw_error({table.path().string(), ": expected ", counted(std::size_t{S.size()}, "feature"), " for samples of shape ",
+                 strata::detail::shape_text(S), ", got ", table.counted_names(columns)});
   std::vector<T> values;
   while (table.next()) {
     for (const std::size_t column : columns) table.read(column, values.emplace_back());
@@ -459,8 +494,10 @@ csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, co
 /// Samples of a CSV file, with class numbers: `auto iris = csv<4>("iris.csv", {.label = "species"})`, then
 /// `from_tensor_slices(iris.x, iris.y)`; for images `csv<shape{28, 28, 1}>`. If all labels are whole numbers from 0, they are the
 /// class numbers. Other labels are sorted, as numbers or texts, and numbered in this order, unless class_names gives an order:
-/// `csv<4>("test.csv", {.label = "species", .class_names = iris.class_names})` gives another file the same class numbers. Throws
-/// strata::error with file, line, column and text as csv_rows does, and for a label that is not in class_names.
+/// `csv<4>("test.csv", {.label = "species", .class_names = iris.class_names})` gives another file the same class numbers. A label
+/// is the same however it is spelt: `1`, ` 1.0`, `+1` and `1e0`, or `true` and `True`; class_names then has `1` and `true`.
+/// Throws strata::error with file, line, column and text as csv_rows does, for a label that is not in class_names or is NaN, and
+/// for class_names of which two are the same.
 template <shape S, class T = float>
 csv_samples<T, S> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
   return detail::read_csv_samples<T, S>(path, options);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/io/unzipped_file.hpp>
 #include <string>
 #include <string_view>
@@ -21,11 +22,11 @@ struct csv_limits {
   std::uint64_t max_compression_ratio = io::default_max_compression_ratio;  // bytes of text for each byte of a gzipped file
 };
 
-/// Splits a file into records, and those into fields. Lines end with LF or CRLF; a field in double quotes may hold separators,
-/// line ends and doubled quotes; quotes inside an unquoted field are text, as in most programs; empty lines and a UTF-8 byte
-/// order mark at the beginning are skipped. Holds one record and a megabyte in memory. Throws strata::error naming file and line
-/// if the file cannot be read or asks for more than the limits, or if the closing quote of a field is missing or followed by
-/// other text.
+/// Splits a file into records, and those into fields. Lines end with LF, CRLF or CR; a field in double quotes may hold
+/// separators, line ends and doubled quotes; quotes inside an unquoted field are text, as in most programs; empty lines and a
+/// UTF-8 byte order mark at the beginning are skipped. Holds one record and a megabyte in memory. Throws strata::error naming
+/// file and line if the file cannot be read, is UTF-16 or an archive, or asks for more than the limits, or if the closing quote
+/// of a field is missing or followed by other text.
 class csv_reader {
  public:
   explicit csv_reader(std::filesystem::path path, char separator = ',', csv_limits limits = {})
@@ -37,7 +38,13 @@ class csv_reader {
     if (separator == '"' || separator == '\n' || separator == '\r')
       throw_error(path_.string() + ": the separator of a CSV file can be neither a quote nor the end of a line");
     fill();
-    if (std::string_view(buffer_.data(), end_).starts_with("\xEF\xBB\xBF")) at_ = 3;
+    const std::string_view text(buffer_.data(), end_);
+    const auto is_zero = [&](std::size_t i) { return i < text.size() && text[i] == '\0'; };
+    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") || (is_zero(0) && is_zero(2)) || (is_zero(1) && is_zero(3)))
+      throw_error({path_.string(), ": the file is UTF-16: save it as UTF-8"});
+    if (text.starts_with("PK\3\4") || text.starts_with("\xD0\xCF\x11\xE0"))
+      throw_error({path_.string(), ": the file is a zip archive or a spreadsheet: save the table as CSV, in UTF-8"});
+    if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
   }
 
   /// Reads the next record. False at the end of the file.
@@ -60,13 +67,6 @@ class csv_reader {
   const std::filesystem::path& path() const { return path_; }
 
   [[noreturn]] void fail(const std::string& what) const { fail(line_, what); }
-  /// A text of the file for an error: shortened, and without control characters.
-  static std::string quoted(std::string_view text) {
-    std::string out(text.substr(0, 40));
-    for (char& c : out)
-      if (static_cast<unsigned char>(c) < ' ') c = '?';
-    return "'" + out + (text.size() > 40 ? "...'" : "'");
-  }
 
  private:
   struct field {
@@ -136,12 +136,12 @@ class csv_reader {
       }
       if (at != end && *at != '\n' && *at != '\r')
         fail(line_ + lines_before(static_cast<std::size_t>(at - first)),
-             "column " + std::to_string(fields_.size()) + ": after the closing quote comes " + quoted({at, 1}) +
+             "column " + std::to_string(fields_.size()) + ": after the closing quote comes " + strata::detail::quoted({at, 1}) +
                  ", expected a separator or the end of the line");
       if (at != end) ++at;
       const std::size_t next = static_cast<std::size_t>(at - first);
       if (next - at_ > limits_.max_record_bytes) fail_on_long_record();
-      lines_ = lines_before(next);
+      lines_ = lines_before(next) + (first[next - 1] == '\r');
       at_ = next;
       return true;
     }

@@ -16,6 +16,7 @@
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/tensor.hpp>
+#include <strata/base/text.hpp>
 #include <strata/data/core/sample.hpp>
 #include <string>
 #include <string_view>
@@ -182,7 +183,7 @@ class example {
 
   list list_of(std::string_view key) const {
     const std::optional<protozero::data_view> feature = find(key);
-    if (!feature) throw_error("there is no feature " + quoted(key) + known());
+    if (!feature) throw_error("there is no feature " + strata::detail::quoted(key) + known());
     list of{key};
     protozero::pbf_reader fields(*feature), here = fields;
     for (; fields.next(); here = fields) {
@@ -248,7 +249,8 @@ class example {
   template <class T>
   list list_with(std::string_view key) const {
     const list of = list_of(key);
-    if (of.kind != kind_of<T>) throw_error("feature " + quoted(key) + " holds " + name(of.kind) + ", not " + name(kind_of<T>));
+    if (of.kind != kind_of<T>)
+      throw_error("feature " + strata::detail::quoted(key) + " holds " + name(of.kind) + ", not " + name(kind_of<T>));
     return of;
   }
   template <class T>
@@ -260,7 +262,7 @@ class example {
         n += some;
       });
       if (n != out.size())
-        throw_error("feature " + quoted(key) + " has " + std::to_string(n) + ' ' + name(kind_of<T>) + ", not " +
+        throw_error("feature " + strata::detail::quoted(key) + " has " + std::to_string(n) + ' ' + name(kind_of<T>) + ", not " +
                     std::to_string(out.size()));
     });
   }
@@ -273,7 +275,8 @@ class example {
   void copy_bytes(std::string_view key, std::span<std::uint8_t> out) const {
     const bytes_view all = bytes(key);
     if (all.size() != out.size())
-      throw_error("feature " + quoted(key) + " has " + std::to_string(all.size()) + " bytes, not " + std::to_string(out.size()));
+      throw_error("feature " + strata::detail::quoted(key) + " has " + std::to_string(all.size()) + " bytes, not " +
+                  std::to_string(out.size()));
     std::ranges::transform(all, out.begin(), [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
   }
   template <class T>
@@ -294,16 +297,10 @@ class example {
     constexpr std::array names{"no list", "byte strings", "floats", "int64s"};
     return names[std::size_t(kind)];
   }
-  /// Keys may hold anything.
-  static std::string quoted(std::string_view key) {
-    std::string text = "'" + std::string(key.substr(0, 60)) + (key.size() > 60 ? "...'" : "'");
-    std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; }, '?');
-    return text;
-  }
   std::string known() const {
     std::vector<std::string> all;
     for (const std::string_view key : keys()) {
-      all.push_back(quoted(key));
+      all.emplace_back(key);
       if (all.size() > strata::detail::most_names_shown) break;
     }
     return all.empty() ? ": the Example is empty" : ", but " + strata::detail::first_names(all);
