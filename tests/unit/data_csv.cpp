@@ -211,8 +211,8 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
   CHECK(complaint<float, bool>(f, "a,b\n1,maybe\n") == "bad.csv: line 2: column 2 (b): expected true or false, got 'maybe'");
   CHECK(complaint<float, int>(f, "a,b\n\"1\n\",2\n") == "bad.csv: line 2: column 1 (a): expected a number, got '1\\n'");
   CHECK(complaint<float, int>(f, "a,b\n,2\n") == "bad.csv: line 2: column 1 (a): the value is missing, expected a number");
-  CHECK(complaint<float, int>(f, "a,b\n" + std::string(70, 'z') + ",2\n") ==
-        "bad.csv: line 2: column 1 (a): expected a number, got '" + std::string(60, 'z') + "...'");
+  CHECK(complaint<float, int>(f, "a,b\n" + std::string(101, 'z') + ",2\n") ==
+        "bad.csv: line 2: column 1 (a): expected a number, got '" + std::string(100, 'z') + "...'");
   for (const double missing : {-1.0, 0.5, 256.0, 1e300, std::nan("")})
     CHECK(complaint<float, std::uint8_t>(f, "a,b\n,0\n1,\n", {.missing = missing}) ==
           "bad.csv: line 3: column 2 (b): the value is missing, and `missing` is not a whole number from 0 of this size");

@@ -68,7 +68,7 @@ STRATA_FUNCTION std::string visible(std::string_view text, bool lines) {
 }
 
 STRATA_FUNCTION std::string shown(std::string_view text) {
-  constexpr std::size_t most = 60;
+  constexpr std::size_t most = 100;
   std::size_t size = std::min(most, text.size());
   while (size < text.size() && size > most - 4 && (text[size] & 0xC0) == 0x80) --size;  // not within a character
   return text_of({visible(text.substr(0, size)), size < text.size() ? "..." : ""});

@@ -24,8 +24,26 @@
 
 namespace strata {
 
-/// Types of numbers, under the names that the files use.
-enum class dtype : std::uint8_t { BOOL, U8, I8, F8_E5M2, F8_E4M3, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64, C64 };
+/// Types of numbers, under the names that the files use. A tensor of an unknown type can be left alone, but not be read.
+enum class dtype : std::uint8_t {
+  BOOL,
+  U8,
+  I8,
+  F8_E5M2,
+  F8_E4M3,
+  U16,
+  I16,
+  F16,
+  BF16,
+  U32,
+  I32,
+  F32,
+  U64,
+  I64,
+  F64,
+  C64,
+  unknown
+};
 
 namespace detail {
 struct dtype_info {
@@ -34,10 +52,23 @@ struct dtype_info {
   std::size_t size;
 };
 inline constexpr dtype_info dtypes[] = {
-    {dtype::BOOL, "BOOL", 1},       {dtype::U8, "U8", 1},   {dtype::I8, "I8", 1},   {dtype::F8_E5M2, "F8_E5M2", 1},
-    {dtype::F8_E4M3, "F8_E4M3", 1}, {dtype::U16, "U16", 2}, {dtype::I16, "I16", 2}, {dtype::F16, "F16", 2},
-    {dtype::BF16, "BF16", 2},       {dtype::U32, "U32", 4}, {dtype::I32, "I32", 4}, {dtype::F32, "F32", 4},
-    {dtype::U64, "U64", 8},         {dtype::I64, "I64", 8}, {dtype::F64, "F64", 8}, {dtype::C64, "C64", 8},
+    {dtype::BOOL, "BOOL", 1},
+    {dtype::U8, "U8", 1},
+    {dtype::I8, "I8", 1},
+    {dtype::F8_E5M2, "F8_E5M2", 1},
+    {dtype::F8_E4M3, "F8_E4M3", 1},
+    {dtype::U16, "U16", 2},
+    {dtype::I16, "I16", 2},
+    {dtype::F16, "F16", 2},
+    {dtype::BF16, "BF16", 2},
+    {dtype::U32, "U32", 4},
+    {dtype::I32, "I32", 4},
+    {dtype::F32, "F32", 4},
+    {dtype::U64, "U64", 8},
+    {dtype::I64, "I64", 8},
+    {dtype::F64, "F64", 8},
+    {dtype::C64, "C64", 8},
+    {dtype::unknown, "an unknown dtype", 1},
 };
 }  // namespace detail
 
@@ -115,9 +146,10 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
     std::uint64_t at = 0;
     for (const safetensor* t : order) {
       const auto refuse = [&](const std::string& why) {
-        throw_error({"cannot write ", path.string(), ": tensor '", t->name, "' ", why});
+        throw_error({"cannot write ", path.string(), ": tensor ", detail::quoted(t->name), ' ', why});
       };
       std::uint64_t bytes = 0;
+      if (t->type == dtype::unknown) refuse("has an unknown dtype");
       if (!names.insert(t->name).second) refuse("comes twice, or has a name that the format keeps for itself");
       if (!detail::count_bytes(t->extents, t->type, bytes) || bytes != t->bytes.size())
         refuse(detail::text_of(
@@ -185,20 +217,19 @@ class safetensors_file {
   }
   const entry& operator[](std::string_view name) const {
     if (const entry* e = find(name)) return *e;
-    std::string known;
-    for (std::size_t i = 0; i < entries_.size() && i < 10; ++i) known += detail::text_of({i > 0 ? ", " : "", entries_[i].name});
-    fail(detail::text_of({"there is no tensor '", name, "'",
-                          entries_.empty() ? "" : detail::text_of({", but ", known, entries_.size() > 10 ? ", ..." : ""})}));
+    const auto names = std::views::transform(entries_, &entry::name);
+    fail(detail::text_of(
+        {"there is no tensor ", detail::quoted(name), names.empty() ? "" : ", but ", detail::first_names(names)}));
   }
 
   /// The numbers of a tensor, which must be of type T and fill `out`.
   template <class T>
   void read(const entry& e, std::span<T> out) const {
     if (e.type != dtype_of<T>())
-      fail(detail::text_of({"tensor '", e.name, "' holds ", name_of(e.type), ", not ", name_of(dtype_of<T>())}));
+      fail(detail::text_of({"tensor ", detail::quoted(e.name), " holds ", name_of(e.type), ", not ", name_of(dtype_of<T>())}));
     if (e.count() != out.size())
-      fail(detail::text_of(
-          {"tensor '", e.name, "' has ", e.count(), " elements ", detail::shape_text(e.extents), ", not ", out.size()}));
+      fail(detail::text_of({"tensor ", detail::quoted(e.name), " has ", e.count(), " elements ", detail::shape_text(e.extents),
+                            ", not ", out.size()}));
     read_at(e.offset, std::as_writable_bytes(out));
   }
   template <class T>
@@ -206,7 +237,7 @@ class safetensors_file {
     static_assert(!std::is_same_v<T, bool>, "a vector of bool has no bytes: read into an array");
     const entry& e = (*this)[name];
     if (e.type != dtype_of<T>())
-      fail(detail::text_of({"tensor '", e.name, "' holds ", name_of(e.type), ", not ", name_of(dtype_of<T>())}));
+      fail(detail::text_of({"tensor ", detail::quoted(e.name), " holds ", name_of(e.type), ", not ", name_of(dtype_of<T>())}));
     std::vector<T> out(std::size_t(e.count()));
     read(e, std::span(out));
     return out;
@@ -249,7 +280,7 @@ class safetensors_file {
       if (event == json::parse_event_t::object_start ? depth >= 2 : event == json::parse_event_t::array_start && depth != 2)
         fail("the header is nested otherwise than that of a safetensors file");
       if (event == json::parse_event_t::key && !names[depth - 1].insert(parsed.get<std::string>()).second)
-        fail(detail::text_of({"the header has '", parsed.get<std::string>(), "' twice"}));
+        fail(detail::text_of({"the header has ", detail::quoted(parsed.get<std::string>()), " twice"}));
       return true;
     };
     json header = json::parse(text, watch, false);
@@ -261,13 +292,14 @@ class safetensors_file {
     if (text.empty() || text[0] != '{') fail("the header does not start with '{': not a safetensors file");
     const nlohmann::json header = parse(text);
     for (const auto& [name, description] : header.items()) {
-      if (!description.is_object()) fail(detail::text_of({"tensor '", name, "' is described by something that is no object"}));
+      if (!description.is_object())
+        fail(detail::text_of({"tensor ", detail::quoted(name), " is described by something that is no object"}));
       if (name != "__metadata__") {
         entries_.push_back(read_entry(name, description, begin));
         continue;
       }
       for (const auto& [key, value] : description.items()) {
-        if (!value.is_string()) fail(detail::text_of({"the metadata '", key, "' is no text"}));
+        if (!value.is_string()) fail(detail::text_of({"the metadata ", detail::quoted(key), " is no text"}));
         metadata_[key] = value.get<std::string>();
       }
     }
@@ -280,7 +312,7 @@ class safetensors_file {
     std::uint64_t used = begin;
     for (const entry* e : by_offset) {
       if (e->offset != used)
-        fail(detail::text_of({"tensor '", e->name, "' begins at byte ", e->offset - begin, " of the data, but ",
+        fail(detail::text_of({"tensor ", detail::quoted(e->name), " begins at byte ", e->offset - begin, " of the data, but ",
                               e->offset < used ? "overlaps another one, which ends at " : "nothing lies before it from ",
                               used - begin}));
       used += e->bytes;
@@ -289,7 +321,7 @@ class safetensors_file {
   }
 
   entry read_entry(const std::string& name, const nlohmann::json& description, std::uint64_t begin) const {
-    const auto refuse = [&](const std::string& why) { fail(detail::text_of({"tensor '", name, "': ", why})); };
+    const auto refuse = [&](const std::string& why) { fail(detail::text_of({"tensor ", detail::quoted(name), ": ", why})); };
     const auto member = [&](const char* key, bool of_right_kind) {
       if (!description.contains(key) || !of_right_kind)
         refuse(detail::text_of({"its '", key, "' is missing, or of the wrong kind"}));
@@ -309,8 +341,7 @@ class safetensors_file {
     member("dtype", description.contains("dtype") && description["dtype"].is_string());
     const std::string type = description["dtype"];
     const auto known = std::ranges::find_if(detail::dtypes, [&](const detail::dtype_info& d) { return type == d.name; });
-    if (known == std::end(detail::dtypes)) refuse(detail::text_of({"its dtype '", type, "' is unknown"}));
-    e.type = known->type;
+    e.type = known == std::end(detail::dtypes) ? dtype::unknown : known->type;
 
     const tensor_extents at = numbers("data_offsets");
     if (at.size() != 2 || at[0] > at[1] || at[1] > size_ - begin)
@@ -318,6 +349,7 @@ class safetensors_file {
           {"its data_offsets ", detail::shape_text(at), " do not lie within the ", size_ - begin, " bytes of data"}));
     e.offset = begin + at[0];
     e.bytes = at[1] - at[0];
+    if (e.type == dtype::unknown) return e;
     std::uint64_t bytes = 0;
     if (!detail::count_bytes(e.extents, e.type, bytes) || bytes != e.bytes)
       refuse(

@@ -65,7 +65,7 @@ class misfits {
 
  public:
   void add(std::string_view name, const std::string& why) {
-    if (!why.empty() && ++count_ <= listed) lines_ += text_of({"\n  ", name, ": ", why});
+    if (!why.empty() && ++count_ <= listed) lines_ += text_of({"\n  ", visible(name), ": ", why});
   }
   /// Throws if there is any.
   void report(const std::filesystem::path& path) const {
