@@ -44,7 +44,7 @@ auto open(const image_folder& f, data::image_folder_options options = {}) {
 TEST_CASE("sub-folders are classes, in the order of their names; files are sorted") {
   const image_folder f;
   for (const char* name : {"dog/b.png", "dog/a.PNG", "dog/sub/0.png", "Cat/2.png", "Cat/10.jpeg", "Cat/3.Jpg", "dog/sub-2/9.png",
-                           ".hidden/x.png", "dog/notes.txt", "dog/x.gif", "loose.png", "dog/png"})
+                           ".hidden/x.png", "dog/notes.txt", "dog/x.gif", "loose.png", "dog/png", "dog/._b.png", ".DS_Store"})
     f.put(name, grey(1));
   std::filesystem::create_directories(f.path / "empty");
   std::filesystem::create_directories(f.path / "dog" / "folder.png");
@@ -54,11 +54,19 @@ TEST_CASE("sub-folders are classes, in the order of their names; files are sorte
                                                       "dog/sub/0.png", "dog/sub-2/9.png"});
   CHECK(labels(dataset) == std::vector{0, 0, 0, 1, 1, 1, 1});
   CHECK(dataset.size() == 7);
+  const std::string always =
+      "1 file(s) of macOS beside images (dog/._b.png); 3 file(s) other than .png, .jpg and .jpeg (dog/notes.txt); ";
+  CHECK(dataset.left_out() == always +
+                                  "1 folder(s) without images (empty); 1 hidden folder(s) (.hidden); "
+                                  "1 image(s) beside the folders of the classes (loose.png)");
 
   const auto chosen = open(f, {.class_names = {"dog", "Cat"}});
   CHECK(chosen.class_names() == std::vector<std::string>{"dog", "Cat"});
   CHECK(labels(chosen) == std::vector{0, 0, 0, 0, 1, 1, 1});
   CHECK(names(f, open(f, {.class_names = {"Cat"}})).size() == 3);
+  CHECK(open(f, {.class_names = {"Cat"}}).left_out() ==
+        "2 folder(s) that class_names lacks (dog); 1 hidden folder(s) (.hidden); "
+        "1 image(s) beside the folders of the classes (loose.png)");
 
   // Labels of your own, and none: all files, whatever the folder.
   const std::vector<std::int64_t> own{9, 8, 7, 6, 5, 4, 3, 2, 1};
@@ -73,6 +81,8 @@ TEST_CASE("sub-folders are classes, in the order of their names; files are sorte
   // Links to folders are followed below the classes only on request.
   std::filesystem::create_directory_symlink(f.path / "Cat", f.path / "dog" / "linked");
   CHECK(open(f).size() == 7);
+  CHECK(contains(open(f).left_out(), "; 1 link(s) to folders (dog/linked)"));
+  CHECK(!contains(open(f, {.follow_links = true}).left_out(), "link"));
   CHECK(open(f, {.follow_links = true}).size() == 10);
 }
 
@@ -172,6 +182,10 @@ TEST_CASE("what is wrong with a folder") {
   CHECK(error_of([&] { data::image_dataset_from_directory<grey_image>(f.path / "cat" / "0.png"); }) ==
         (f.path / "cat" / "0.png").string() + ": not a folder");
   CHECK(error_of([&] { open(f, {.class_names = {"cat", "dog"}}); }) == at + "there is no sub-folder for the class dog");
+  CHECK(error_of([&] { open(f, {.class_names = {"cat", "cat"}}); }) == at + "class_names has 'cat' twice");
+  CHECK(open(f).left_out() == "1 file(s) other than .png, .jpg and .jpeg (cat/words.txt)");
+  std::filesystem::remove(f.path / "cat" / "words.txt");
+  CHECK(open(f).left_out().empty());
   CHECK(error_of([&] { open(f, {.crop_to_aspect_ratio = true, .pad_to_aspect_ratio = true}); }) ==
         at + "only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be set");
   CHECK(error_of([&] { open(f, {.validation_split = 0.5}); }) == at + "validation_split needs a subset, training or validation");

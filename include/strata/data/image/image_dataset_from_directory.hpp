@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iostream>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <ranges>
@@ -64,26 +66,71 @@ inline bool is_folder(const files::directory_entry& entry) {
   return entry.is_directory(unknown);
 }
 
+/// What lies in a folder and is not read: of each kind how many, and the first by name.
+class left_out_files {
+ public:
+  explicit left_out_files(const files::path& folder) : folder_(folder) {}
+
+  void add(const char* kind, const std::string& path) {
+    auto& [count, first] = kinds_[kind];
+    if (count++ == 0 || path < first) first = path;
+  }
+  /// "2 file(s) other than .png, .jpg and .jpeg (rose/1.bmp); 1 link(s) to folders (rose/old)"; empty if nothing is left out.
+  std::string text() const {
+    std::string out;
+    for (const auto& [kind, files] : kinds_) {
+      const auto& [count, first] = files;
+      const std::string example = strata::detail::visible(files::path(first).lexically_relative(folder_).string());
+      out += strata::detail::text_of({out.empty() ? "" : "; ", count, ' ', kind, " (", example, ")"});
+    }
+    return out;
+  }
+
+ private:
+  files::path folder_;
+  std::map<std::string, std::pair<std::size_t, std::string>> kinds_;
+};
+
 /// The names of the sub-folders, sorted, so that they are the same on each machine.
-inline std::vector<std::string> sub_folders(const files::path& folder) {
+inline std::vector<std::string> sub_folders(const files::path& folder, left_out_files& left_out) {
   std::vector<std::string> names;
   std::error_code code;
-  for (files::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
-    if (const std::string name = at->path().filename().string(); name[0] != '.' && is_folder(*at)) names.push_back(name);
+  for (files::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    const std::string name = at->path().filename().string();
+    if (is_folder(*at)) {
+      if (name[0] != '.')
+        names.push_back(name);
+      else
+        left_out.add("hidden folder(s)", at->path().string());
+    } else if (is_image_name(at->path())) {
+      left_out.add("image(s) beside the folders of the classes", at->path().string());
+    }
+  }
   if (code) fail_on_folder(folder, code.message());
   std::ranges::sort(names);
   return names;
 }
 
 /// The images in a folder and in all folders below it, sorted by folder and name.
-inline std::vector<std::string> images_below(const files::path& folder, bool follow_links) {
+inline std::vector<std::string> images_below(const files::path& folder, bool follow_links, left_out_files& left_out) {
   std::vector<std::pair<std::string, std::string>> images;
   std::error_code code;
   const auto options = follow_links ? files::directory_options::follow_directory_symlink : files::directory_options::none;
-  for (files::recursive_directory_iterator at(folder, options, code), end; !code && at != end; at.increment(code))
-    if (is_image_name(at->path()) && !is_folder(*at))
-      images.emplace_back(at->path().parent_path().string(), at->path().filename().string());
+  for (files::recursive_directory_iterator at(folder, options, code), end; !code && at != end; at.increment(code)) {
+    std::error_code unknown;
+    std::string name = at->path().filename().string();
+    if (is_folder(*at)) {
+      if (!follow_links && at->is_symlink(unknown)) left_out.add("link(s) to folders", at->path().string());
+    } else if (!is_image_name(at->path())) {
+      if (name[0] != '.') left_out.add("file(s) other than .png, .jpg and .jpeg", at->path().string());
+    } else if (name.starts_with("._")) {  // macOS keeps attributes of the file "x" in "._x", on disks of other systems
+      left_out.add("file(s) of macOS beside images", at->path().string());
+    } else {
+      images.emplace_back(at->path().parent_path().string(), std::move(name));
+    }
+  }
   if (code) fail_on_folder(folder, code.message());
+  if (images.empty()) left_out.add("folder(s) without images", folder.string());
   std::ranges::sort(images);
   std::vector<std::string> paths;
   for (const auto& [parent, name] : images) paths.push_back(parent + '/' + name);
@@ -119,17 +166,25 @@ struct image_list {
   std::vector<std::int32_t> labels;
   std::vector<std::string> class_names;
   image_folder_options options;
+  std::string left_out;  // in words
 };
 
 /// Makes each sub-folder a class.
-inline void list_classes(const files::path& folder, image_list& list) {
-  const std::vector<std::string> found = sub_folders(folder), &chosen = list.options.class_names;
+inline void list_classes(const files::path& folder, image_list& list, left_out_files& left_out) {
+  const std::vector<std::string> found = sub_folders(folder, left_out), &chosen = list.options.class_names;
   if (found.empty()) fail_on_folder(folder, "there are no sub-folders, which would be the classes");
-  for (const std::string& name : chosen)
-    if (!std::ranges::binary_search(found, name)) fail_on_folder(folder, "there is no sub-folder for the class " + name);
+  for (const std::string& name : chosen) {
+    if (!std::ranges::binary_search(found, name))
+      fail_on_folder(folder, "there is no sub-folder for the class " + strata::detail::shown(name));
+    if (std::ranges::count(chosen, name) > 1)
+      fail_on_folder(folder, "class_names has " + strata::detail::quoted(name) + " twice");
+  }
+  for (const std::string& name : found)
+    if (!chosen.empty() && std::ranges::find(chosen, name) == chosen.end())
+      left_out.add("folder(s) that class_names lacks", (folder / name).string());
   list.class_names = chosen.empty() ? found : chosen;
   for (std::size_t label = 0; label < list.class_names.size(); ++label) {
-    const std::vector<std::string> images = images_below(folder / list.class_names[label], list.options.follow_links);
+    const std::vector<std::string> images = images_below(folder / list.class_names[label], list.options.follow_links, left_out);
     list.paths.insert(list.paths.end(), images.begin(), images.end());
     list.labels.resize(list.paths.size(), static_cast<std::int32_t>(label));
   }
@@ -151,13 +206,18 @@ image_list list_images(const files::path& folder, image_folder_options options, 
 
   image_list all;
   all.options = std::move(options);
+  left_out_files left_out(folder);
   if (inferred) {
-    list_classes(folder, all);
+    list_classes(folder, all, left_out);
   } else {
-    all.paths = images_below(folder, all.options.follow_links);
+    all.paths = images_below(folder, all.options.follow_links, left_out);
     if (labels) all.labels = *labels;
   }
   if (all.paths.empty()) fail_on_folder(folder, "there are no .png, .jpg or .jpeg files");
+  all.left_out = left_out.text();
+  if (!all.left_out.empty())
+    std::clog << strata::detail::text_of(
+        {strata::detail::visible(folder.string()), ": ", all.paths.size(), " images are read; left out: ", all.left_out, "\n"});
   if (labels && labels->size() != all.paths.size())
     fail_on_folder(folder, std::to_string(labels->size()) + " labels for " + std::to_string(all.paths.size()) + " files");
 
@@ -212,6 +272,7 @@ class image_folder_rows {
   const std::vector<std::string>& file_paths() const { return list_->paths; }
   const std::vector<std::string>& class_names() const { return list_->class_names; }
   const image_folder_options& options() const { return list_->options; }
+  const std::string& left_out() const { return list_->left_out; }
 
  private:
   std::shared_ptr<const image_list> list_;
@@ -229,6 +290,8 @@ class image_folder : public indexed_view<detail::image_folder_rows<S, T, Labels>
       : indexed_view<rows_type>("image_dataset_from_directory", rows_type(std::move(list))) {}
 
   const std::vector<std::string>& file_paths() const { return this->rows().file_paths(); }
+  /// What lies in the folder and is not read, in words: counts, and an example of each kind.
+  const std::string& left_out() const { return this->rows().left_out(); }
   std::string order() const {
     const image_folder_options& options = this->rows().options();
     std::string text = "image_dataset_from_directory(" + std::to_string(this->size()) + " files";
@@ -264,9 +327,13 @@ auto open_images(const files::path& folder, image_folder_options options, const 
 /// (files for validation are drawn from all files, by seed; each subset stays sorted), seed, follow_links, parallel (autotune),
 /// max_pixels.
 ///
+/// What is left out is counted, in a line on std::clog and by left_out(): files with other endings, those that macOS keeps beside
+/// images (._x.jpg), images beside the sub-folders, hidden sub-folders, sub-folders without images or not in class_names, links
+/// to folders that are not followed.
+///
 /// Throws strata::error, with the folder or file, if there is no such folder, no image in it, no sub-folder for one of
-/// class_names, or no file in the subset; and, when a file is read, if it is not an image or is damaged, see decode_image. A
-/// sub-folder without images is a class without samples.
+/// class_names, one of class_names twice, or no file in the subset; and, when a file is read, if it is not an image or is
+/// damaged, see decode_image. A sub-folder without images is a class without samples.
 /// https://keras.io/api/data_loading/image/#imagedatasetfromdirectory-function
 template <shape S, class T = float>
 auto image_dataset_from_directory(const std::filesystem::path& folder, image_folder_options options = {}) {
