@@ -53,6 +53,16 @@ std::string content(const std::filesystem::path& file) {
 
 struct power_cut {};
 
+/// Metrics of the user with names that others have, too.
+struct half {
+  static constexpr auto name = "loss";
+  static constexpr double measure(auto, std::int32_t) { return 0.5; }
+};
+struct quarter {
+  static constexpr auto name = "recall_1";
+  static constexpr double measure(auto, std::int32_t) { return 0.25; }
+};
+
 }  // namespace
 
 TEST_CASE("a training stops early with the best weights; interrupted anywhere, it ends with the same bits, files and history") {
@@ -184,6 +194,49 @@ TEST_CASE("a loss that is nan is an error, or ends the training where that is as
   };
   CHECK(contains(error_of([&] { fit(); }), "the loss"));
   CHECK(fit(terminate_on_nan{}) < 4);
+}
+
+TEST_CASE("metrics of one name are numbered wherever a name finds them") {
+  const scratch_folder folder("names");
+  trainer model{net{},
+                sgd{.learning_rate = 0},
+                sparse_categorical_crossentropy{},
+                recall<class_id<0>>{},
+                recall<class_id<1>>{},
+                quarter{},
+                recall<class_id<2>>{},
+                half{},
+                confusion_matrix{},
+                confusion_matrix{}};
+  std::vector<float> weights(model.parameters().size());
+  weights[weights.size() - 16 + 1] = 5;  // the bias of class 1, for which everything is taken
+  model.set_parameters(weights);
+  const logs values = model.evaluate(some_data(3) | data::batch<16>);
+  CHECK(values.names() == "loss, recall, recall_2, recall_1, recall_3, loss_1");
+  CHECK(values["recall"] == 0);
+  CHECK(values["recall_2"] == 1);
+  CHECK(values["recall_1"] == 0.25);
+  CHECK(values["recall_3"] == 0);
+  CHECK(values["loss_1"] == 0.5);
+  CHECK(values["loss"] > 1);
+  CHECK(values.array("confusion_matrix") == values.array("confusion_matrix_1"));
+  early_stopping stops{{.monitor = "val_recall_2"}};
+  const history past = model.fit(noise(), epochs(2), validation(some_data(3) | data::batch<16>), verbosity::off, stops,
+                                 csv_logger{folder / "a.csv"});
+  CHECK(past["val_recall_2"] == std::vector<double>{1, 1});
+  CHECK(past["recall_2"] == past["val_recall_2"]);
+  CHECK(stops.best() == 1);
+  CHECK(content(folder / "a.csv")
+            .starts_with("epoch,loss,loss_1,recall,recall_1,recall_2,recall_3,val_loss,val_loss_1,val_recall,"));
+}
+
+TEST_CASE("csv_logger refuses a separator that would be read as part of a value or a name") {
+  CHECK(contains(error_of([] { csv_logger("log.csv", {.separator = '.'}); }), "the separator '.'"));
+  const scratch_folder folder("separators");
+  const lambda_callback adds{.on_epoch_end = [](training_state& s) { s.values.set("a, b", 1); }};
+  CHECK(
+      contains(error_of([&] { make().fit(noise(), verbosity::off, adds, csv_logger{folder / "log.csv"}); }), "'a, b' cannot be"));
+  CHECK(!std::filesystem::exists(folder / "log.csv"));
 }
 
 TEST_CASE("csv_logger replaces a file, or appends to it") {

@@ -306,6 +306,8 @@ TEST_CASE("a position as text") {
   auto names = metadata;
   for (int i = 0; i <= 1000; ++i) names["history"] += "1 0 name" + std::to_string(i) + '\n';
   CHECK(says(error_of([&] { (void)detail::position_of(names, "file"); }), "history"));
+  at.past.add(2, {{"two\nlines", 0}});
+  CHECK(says(error_of([&] { (void)detail::texts_of(at); }), "line break"));
 
   const std::string sent = detail::packed(metadata);
   CHECK(detail::unpacked(sent) == metadata);
@@ -411,6 +413,11 @@ TEST_CASE("a snapshot of another training is refused, with both descriptions; no
   CHECK(says(refusal(trainer{small{}, adam{}, loss, seed(11)}, shuffled()), file, "'metric accuracy'", "'seed 11'"));
   CHECK(says(refusal(trainer{small{}, adam{}, loss, metric, seed(11), precision::mixed_bf16{}}, shuffled()), file,
              "'precision f32'", "'precision mixed_bf16'"));
+  const auto recall_of = []<int Class>(class_id<Class>) {
+    using metrics = type_list<recall<class_id<Class>>>;
+    return detail::description_of<program<small, sparse_categorical_crossentropy<>, adam, metrics>>(1, 2);
+  };
+  CHECK(says(detail::difference_of(recall_of(class_id<0>{}), recall_of(class_id<1>{})), "'metric recall("));
   using wider = sequential<input<6>, dense<10, relu>, batch_norm<>, dropout<0.3_r>, dense<3, softmax>>;
   CHECK(says(refusal(trainer{wider{}, adam{}, loss, metric, seed(11)}, shuffled()), file, "'parameter dense/kernel (6, 9)'",
              "'parameter dense/kernel (6, 10)'"));

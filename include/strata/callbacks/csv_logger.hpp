@@ -13,6 +13,7 @@
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/position_text.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -27,7 +28,7 @@ struct csv_logger_options {
 /// The columns are epoch, from 0, and the values of the first epoch in alphabetical order, or those that the file has; NA where
 /// an epoch lacks one. Each line is in the file when the epoch has ended. Only the chief writes. A training that
 /// backup_and_restore continues goes on in the same file, after the lines of the epochs before. Throws strata::error if the file
-/// cannot be written. https://keras.io/api/callbacks/csv_logger
+/// cannot be written, and for a separator that is part of a name or a number. https://keras.io/api/callbacks/csv_logger
 class csv_logger {
   std::filesystem::path path_;
   csv_logger_options options_;
@@ -37,6 +38,8 @@ class csv_logger {
  public:
   explicit csv_logger(std::filesystem::path path, csv_logger_options options = {}) : path_(std::move(path)), options_(options) {
     if (path_.empty()) throw_error("csv_logger: a file name is needed");
+    if (std::string_view("0123456789+-.einfaNA\r\n").find(options_.separator) != std::string_view::npos)
+      throw_error({"csv_logger: the separator '", options_.separator, "' is a character of the values"});
   }
 
   void on_train_begin(training_state& s, fitted_model& model) {
@@ -56,6 +59,10 @@ class csv_logger {
         if (s.skips_validation) columns_.push_back("val_" + value.first);  // of later epochs
       }
       std::sort(columns_.begin() + 1, columns_.end());
+      for (const std::string& column : columns_)
+        if (column.find_first_of({options_.separator, '\n'}) != column.npos)
+          throw_error(
+              {"csv_logger: '", column, "' cannot be a column of ", path_.string(), ", because it has a separator in it"});
     }
     std::error_code failure;
     if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), failure);

@@ -1,5 +1,6 @@
 // An executor with its type erased, so that the loops of fit and evaluate are compiled once for all programs.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
@@ -10,6 +11,8 @@
 #include <strata/distribute/executor.hpp>
 #include <strata/train/any_process_group.hpp>
 #include <strata/train/checks.hpp>
+#include <string>
+#include <string_view>
 
 namespace strata {
 
@@ -17,24 +20,51 @@ namespace detail {
 
 /// How a metric is reported.
 struct reported_metric {
-  const char* name;
+  const char* base_name;
+  int number = 0;          // of a metric whose name an earlier one has: 1 for recall_1
   std::size_t sums = 2;    // numbers that it adds up
   std::size_t values = 0;  // how many it reports; 0: one number, which goes into the history
   void (*results)(std::span<const double> sums, std::span<double> values) = nullptr;  // null: the mean
 
   constexpr std::size_t pairs() const { return (sums + 1) / 2; }
+  std::string name() const { return number > 0 ? text_of({base_name, '_', number}) : base_name; }
 };
+
+/// Whether a text is a name with a number: recall_1.
+constexpr bool is_numbered(std::string_view text, std::string_view name, int number) {
+  for (; number > 0 && !text.empty() && text.back() == '0' + number % 10; number /= 10) text.remove_suffix(1);
+  return number == 0 && text.ends_with('_') && text.substr(0, text.size() - 1) == name;
+}
+
+/// Gives each metric a name of its own, as Keras does: recall, recall_1, recall_2. A number that would make the name of another
+/// metric is left out.
+template <std::size_t N>
+constexpr std::array<reported_metric, N> with_own_names(std::array<reported_metric, N> all) {
+  for (std::size_t k = 1; k < N; ++k) {
+    reported_metric& m = all[k];
+    const auto has_same_name = [&](std::size_t i) { return std::string_view(all[i].base_name) == m.base_name; };
+    const auto is_taken = [&] {
+      for (const reported_metric& other : all)
+        if (is_numbered(other.base_name, m.base_name, m.number)) return true;
+      return false;
+    };
+    for (std::size_t i = 0; i < k; ++i)
+      if (has_same_name(i)) m.number = all[i].number + 1;
+    while (m.number > 0 && is_taken()) ++m.number;
+  }
+  return all;
+}
 
 template <class M>
 constexpr reported_metric report_of([[maybe_unused]] int predictions) {
   if constexpr (!adds_several<M>)
-    return {.name = M::name};
+    return {.base_name = M::name};
   else if constexpr (has_result<M>)
-    return {.name = M::name,
+    return {.base_name = M::name,
             .sums = std::size_t(M::sums(predictions)),
             .results = [](std::span<const double> sums, std::span<double> values) { values[0] = M::result(sums); }};
   else
-    return {.name = M::name,
+    return {.base_name = M::name,
             .sums = std::size_t(M::sums(predictions)),
             .values = std::size_t(M::values(predictions)),
             .results = [](std::span<const double> sums, std::span<double> values) { M::results(sums, values); }};
@@ -97,7 +127,8 @@ struct reported_metrics<Program, type_list<M...>> {
     else
       return 0;
   }
-  static constexpr reported_metric all[1 + sizeof...(M)] = {{.name = "loss"}, report_of<M>(predictions())...};
+  static constexpr auto all =
+      with_own_names(std::array<reported_metric, 1 + sizeof...(M)>{{{.base_name = "loss"}, report_of<M>(predictions())...}});
   static constexpr std::size_t sums = [] {
     std::size_t pairs = 0;
     for (const reported_metric& m : all) pairs += m.pairs();

@@ -11,6 +11,7 @@
 #include <strata/base/text.hpp>
 #include <strata/distribute/executor.hpp>
 #include <strata/network/layer_names.hpp>
+#include <strata/program/program_text.hpp>
 #include <strata/train/agreement.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fitted_model.hpp>
@@ -75,7 +76,9 @@ std::vector<std::string> description_of(std::uint64_t seed, long slots) {
   };
   std::vector<std::string> lines{text_of({"optimizer ", Program::optimizer::name, " with ", slots, " slots"}),
                                  text_of({"precision ", name_of_precision()}), text_of({"loss ", name_of_loss()})};
-  [&]<class... M>(type_list<M...>) { (lines.push_back(text_of({"metric ", M::name})), ...); }(typename Program::metrics{});
+  [&]<class... M>(type_list<M...>) {
+    (lines.push_back(text_of({"metric ", text_with_settings(M::name, numbers_of<M>)})), ...);
+  }(typename Program::metrics{});
   lines.push_back(text_of({"seed ", seed}));
   const std::vector<std::string> names = parameter_names_of<network>();
   for (std::size_t i = 0; i < names.size(); ++i)

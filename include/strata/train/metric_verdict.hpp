@@ -4,6 +4,8 @@
 #include <strata/base/reason.hpp>
 #include <strata/concepts/metric.hpp>
 #include <strata/concepts/operation.hpp>
+#include <strata/train/argument_verdict.hpp>
+#include <string_view>
 #include <type_traits>
 
 namespace strata {
@@ -12,12 +14,26 @@ namespace strata {
 template <class Metric, label_kind Kind>
 struct metric_does_not_go_with_labels;
 
+inline constexpr reason a_metric_has_a_name_that_is_not_epoch_batch_learning_rate_steps_per_second_or_val_something{
+    "a metric has a name of one line that is not epoch, batch, learning_rate or steps_per_second and does not begin with val_"};
+
 namespace detail {
+
+/// Whether no other value has the name of a metric in logs, columns of a CSV file, curves and names of files.
+template <class M>
+constexpr bool has_free_name() {
+  const std::string_view name = M::name;
+  for (const char* taken : {"", "epoch", "batch", "learning_rate", "steps_per_second"})
+    if (name == taken) return false;
+  return !name.starts_with("val_") && name.find('\n') == name.npos;
+}
 
 template <label_kind Kind>
 struct unfit_for {
   template <class M>
-  struct predicate : std::bool_constant<!measures<M, Kind>> {};
+  struct predicate : std::true_type {};
+  template <measures<Kind> M>
+  struct predicate<M> : std::bool_constant<!has_free_name<M>()> {};
 };
 template <label_kind Kind, class Unfit>
 struct metric_verdict {
@@ -27,6 +43,10 @@ template <label_kind Kind, class First, class... More>
 struct metric_verdict<Kind, type_list<First, More...>> {
   using type = metric_does_not_go_with_labels<First, Kind>;
 };
+template <label_kind Kind, measures<Kind> First, class... More>
+struct metric_verdict<Kind, type_list<First, More...>>
+    : argument_verdict<type_list<First>,
+                       a_metric_has_a_name_that_is_not_epoch_batch_learning_rate_steps_per_second_or_val_something> {};
 template <label_kind Kind, class First, class... More>
   requires(!metric<First>)
 struct metric_verdict<Kind, type_list<First, More...>>

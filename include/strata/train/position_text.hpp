@@ -57,7 +57,12 @@ bool read_exact(std::string_view text, Number& value) {
 /// Values by name.
 using named_texts = std::map<std::string, std::string>;
 
+/// Throws strata::error for a name of a value with a line break.
 inline named_texts texts_of(const training_position& at) {
+  const auto one_line = [](const std::string& name) {
+    if (name.find('\n') != name.npos) throw_error({"a value has a name with a line break: ", name});
+    return name + '\n';
+  };
   named_texts out{{"step", exact_text(at.step)},
                   {"epoch", exact_text(at.epoch)},
                   {"in_epoch", exact_text(int(at.in_epoch))},
@@ -77,12 +82,12 @@ inline named_texts texts_of(const training_position& at) {
   for (const metric_sum& t : at.metric_sums) sums += exact_text(t.sum) + ' ' + exact_text(t.count) + '\n';
   if (!at.callbacks.empty()) {
     std::string& states = out["callbacks"];  // "value name", a line each
-    for (const auto& [name, value] : at.callbacks) states += exact_text(value) + ' ' + name + '\n';
+    for (const auto& [name, value] : at.callbacks) states += exact_text(value) + ' ' + one_line(name);
   }
   std::string& past = out["history"];  // "epoch value name", a line each
   for (std::size_t i = 0; i < at.past.size(); ++i)
     for (const auto& [name, value] : at.past.all()[i])
-      past += exact_text(at.past.epochs()[i]) + ' ' + exact_text(value) + ' ' + name + '\n';
+      past += exact_text(at.past.epochs()[i]) + ' ' + exact_text(value) + ' ' + one_line(name);
   return out;
 }
 

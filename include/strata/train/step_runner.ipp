@@ -14,7 +14,7 @@ STRATA_FUNCTION void report(logs& to, std::span<const metric_sum> sums, std::spa
   for (const reported_metric& m : metrics) {
     const std::span<const metric_sum> own = sums.first(m.pairs());
     sums = sums.subspan(m.pairs());
-    const std::string name = text_of({prefix, m.name});
+    const std::string name = text_of({prefix, m.name()});
     if (!m.results) {
       to.set(name, own[0].mean());
       continue;
