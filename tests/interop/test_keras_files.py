@@ -248,6 +248,59 @@ def functional():
     return keras.Model(start, layers.Softmax()(layers.Dense(4)(h)))
 
 
+def options_by_shape():
+    """Small models whose options mean something only together with the shape at that layer."""
+    image, row = (6, 6, 2), (8,)
+
+    def after(shape, *more):
+        return keras.Sequential([keras.Input(shape), *more])
+
+    def joined(layer, *branches):
+        start = keras.Input(image)
+        return keras.Model(start, layer([branch(start) for branch in branches]))
+
+    conv = layers.Conv2D
+    return {
+        "last_axis_of_images": after(image, conv(4, 3), layers.BatchNormalization(axis=3), layers.LayerNormalization(axis=[3]), layers.Softmax(axis=3)),
+        "last_axis_of_rows": after(row, layers.BatchNormalization(axis=1), layers.LayerNormalization(axis=1), layers.Dense(3), layers.Softmax(axis=1)),
+        "joined_axis": joined(layers.Concatenate(axis=3), conv(3, 1), layers.MaxPooling2D(3, strides=1, padding="same")),
+        "open_extent": after(row, layers.Reshape((-1, 2, 2)), conv(3, 2), layers.Reshape((-1, 3)), layers.GlobalAveragePooling1D()),
+        "whole_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 6, None, 2)), layers.Flatten(), layers.Dropout(0.5, noise_shape=(None, 72))),
+        "uneven": after((9, 8, 2), conv(4, (3, 2), strides=(2, 1), padding="same"), layers.MaxPooling2D((2, 3), strides=(1, 2)), layers.ZeroPadding2D((1, 2)),
+                        layers.ZeroPadding2D(((0, 1), (2, 0))), layers.UpSampling2D((1, 2)), layers.Conv2DTranspose(3, 3, strides=(1, 2)), layers.AveragePooling2D(2, padding="same")),
+        "written_as_sums": keras.Model(start := keras.Input(row), layers.Dense(8)(start) * start - layers.Dense(8)(start)),
+        "numbers": after(row, layers.Dense(4, kernel_regularizer=keras.regularizers.L1L2(1e-7, 0.25), kernel_initializer=keras.initializers.RandomUniform(-1e-12, 3),
+                         bias_initializer=keras.initializers.Constant(-1.5)), layers.LeakyReLU(negative_slope=0), layers.ELU(1 / 3), layers.Dropout(1 / 3)),
+    }
+
+
+def refused_by_shape():
+    """Models that strata cannot express because of a shape, each with what is said of them."""
+    image = (6, 6, 2)
+
+    def after(shape, *more):
+        return keras.Sequential([keras.Input(shape), *more])
+
+    def joined(layer, *branches):
+        start = keras.Input(image)
+        return keras.Model(start, layer([branch(start) for branch in branches]))
+
+    conv = layers.Conv2D
+    return {
+        "a dense layer on rows": (after((4, 3), layers.Dense(2, name="d")), "d (Dense): on (None, 4, 3): dense takes a rank-1 shape"),
+        "five extents": (after((12,), layers.Reshape((1, 2, 1, 3, 2), name="r")), "r (Reshape): on (None, 12): reshape takes one to four extents"),
+        "an input of five extents": (after((1, 2, 1, 3, 2), layers.Flatten()), "input takes one to four positive extents"),
+        "an input of any size": (after((None, None, 2), layers.GlobalAveragePooling2D()), "the extents of a sample have to be known"),
+        "another axis of a softmax": (after(image, layers.Softmax(axis=1, name="s")), "s (Softmax): works along axis 1 of (None, 6, 6, 2)"),
+        "two axes": (after(image, layers.LayerNormalization(axis=[2, 3], name="n")), "n (LayerNormalization): works along axis [2,3] of (None, 6, 6, 2)"),
+        "rows of images joined": (joined(layers.Concatenate(axis=1, name="j"), conv(2, 1), conv(2, 1)), "j (Concatenate): works along axis 1 of (None, 6, 6, 2)"),
+        "numbers that are broadcast": (joined(layers.Multiply(name="j"), conv(2, 1), conv(1, 1)), "j (Multiply): on (None, 6, 6, 2), (None, 6, 6, 1): multiply takes branches"),
+        "nine branches": (joined(layers.Add(name="j"), *[conv(2, 1) for _ in range(9)]), "j (Add): a join takes at most 8 branches"),
+        "noise for a row": (after(image, layers.Dropout(0.5, noise_shape=(None, 1, 1, 2), name="d")), "d (Dropout): there is no option noise_shape"),
+        "an embedding of sums": (after((4,), layers.Dense(3), layers.Embedding(5, 2, name="e")), "e (Embedding): embedding takes the row indices of the batch"),
+    }
+
+
 def header_of(model, file, name):
     """(status, header, complaints)"""
     model.save(file)
@@ -287,6 +340,13 @@ def headers(folder):
         expected[name] = outputs_of(model, x)
         source.append(f'#include "{name}.hpp"')
         calls.append(f'predict<{name}::network>("{name}.keras", "{name}.x", "{name}.y");')
+    for name, model in options_by_shape().items():
+        for end in (".keras", ".h5"):
+            status, header, complaints = header_of(model, folder / f"{name}{end}", name + end[1:])
+            check(status == 0 and not complaints, f"keras_to_strata knows {name}{end}", complaints)
+            (folder / f"{name}{end}.hpp").write_text(header)
+            extents = ", ".join(map(str, model.output_shape[1:]))
+            source += [f'#include "{name}{end}.hpp"', f"static_assert({name + end[1:]}::network::output_shape == strata::shape{{{extents}}});"]
     (folder / "all.cpp").write_text("\n".join([*source, PREDICT, "int main() {", *calls, "}\n"]))
     def library(which):
         return subprocess.run(["pkg-config", which, "hdf5", "libzip"], capture_output=True, text=True).stdout.split()
@@ -320,11 +380,23 @@ def headers(folder):
         "two outputs": (keras.Model(start, [one, two]), "several outputs"),
         "a shared layer": (keras.Model(start, shared(shared(start))), "shared (Conv2D): is called several times"),
         "ways that cross": (keras.Model(start, layers.Concatenate()([start, one, two])), "used in a way that branches cannot express"),
-        "a model within": (keras.Sequential([keras.Input((6,)), keras.Sequential([layers.Dense(2)], name="within")]), "within: a model within the model"),
+        "a model within": (keras.Sequential([keras.Input((6,)), keras.Sequential([layers.Dense(2)], name="within")]), "within (Sequential): a model within the model"),
     }
-    for what, (model, words) in unknown.items():
-        status, header, complaints = header_of(model, folder / "unknown.keras", "unknown")
-        check(status == 1 and not header and words in complaints, f"{what} is listed", complaints)
+    for what, (model, words) in (unknown | refused_by_shape()).items():
+        for end in (".keras", ".h5"):
+            status, header, complaints = header_of(model, folder / f"unknown{end}", "unknown")
+            check(status == 1 and not header and words in complaints, f"{what} in {end} is listed", complaints)
+
+    # What hides nothing: all of it is in one list, once.
+    start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6,), name="other")
+    h = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(2, 1), layers.LayerNormalization(axis=1, name="inner")], name="within")(start)
+    h = layers.Dense(3, activation="hard_sigmoid", name="dense")(layers.Flatten()(h + 1.0))
+    h = layers.Dropout(0.5, name="noise")(layers.Concatenate(axis=1)([h, other]), training=True)
+    everything = keras.Model([start, other], [layers.LSTM(4, name="memory")(layers.Reshape((3, 3))(h)), h])
+    status, header, complaints = header_of(everything, folder / "everything.keras", "everything")
+    lines = complaints.splitlines()[1:]
+    expected = ["within (Sequential): a model within the model", "within/inner (LayerNormalization): works along axis", "(Add): is called with a constant, 1.0", "hard_sigmoid", "noise (Dropout): is called with training=true", "memory (LSTM): there is no such layer", "2 inputs"]
+    check(status == 1 and not header and all(sum(e in line for line in lines) == 1 for e in expected) and len(lines) == len(expected), "one list has everything that is unknown", complaints)
 
 
 keras.utils.set_random_seed(1)

@@ -29,6 +29,24 @@ struct conv_settings {
   int filters, kernel_height, kernel_width;
   int stride_height = 1, stride_width = 1, dilation_height = 1, dilation_width = 1, groups = 1;
   bool same = false, bias = true;
+
+  constexpr window_axis vertical(shape in) const { return {in[0], kernel_height, stride_height, dilation_height, same}; }
+  constexpr window_axis horizontal(shape in) const { return {in[1], kernel_width, stride_width, dilation_width, same}; }
+  constexpr shape kernel(shape in) const { return {kernel_height, kernel_width, in[2] / (groups < 1 ? 1 : groups), filters}; }
+  constexpr expected_shape output_shape(shape in) const {
+    if (filters < 1 || kernel_height < 1 || kernel_width < 1 || stride_height < 1 || stride_width < 1 || dilation_height < 1 ||
+        dilation_width < 1 || groups < 1)
+      return conv2d_needs_positive_settings;
+    if ((stride_height > 1 || stride_width > 1) && (dilation_height > 1 || dilation_width > 1))
+      return conv2d_takes_stride_or_dilation_not_both;
+    if (in.rank() == 2) return conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1;
+    if (in.rank() != 3) return conv2d_takes_height_width_channels;
+    if (in[2] % groups != 0 || filters % groups != 0) return conv2d_groups_must_divide_channels_and_filters;
+    if (!vertical(in).fits() || !horizontal(in).fits())
+      return in[0] <= 4 && in[1] == in[2] && in[1] > 4 ? conv2d_kernel_is_larger_than_the_image_channels_come_last
+                                                       : conv2d_kernel_is_larger_than_the_image_use_same_padding;
+    return shape{vertical(in).out(), horizontal(in).out(), filters};
+  }
 };
 
 /// The operation of conv2d. It is keyed by settings, so that layers with the same options in another order share one type.
@@ -39,26 +57,11 @@ struct convolution {
   static constexpr auto name = "convolution";
   static constexpr value_range makes = value_range::real;
 
-  static constexpr window_axis vertical(shape in) { return {in[0], S.kernel_height, S.stride_height, S.dilation_height, S.same}; }
-  static constexpr window_axis horizontal(shape in) { return {in[1], S.kernel_width, S.stride_width, S.dilation_width, S.same}; }
-  static constexpr expected_shape output_shape(shape in) {
-    if (S.filters < 1 || S.kernel_height < 1 || S.kernel_width < 1 || S.stride_height < 1 || S.stride_width < 1 ||
-        S.dilation_height < 1 || S.dilation_width < 1 || S.groups < 1)
-      return conv2d_needs_positive_settings;
-    if ((S.stride_height > 1 || S.stride_width > 1) && (S.dilation_height > 1 || S.dilation_width > 1))
-      return conv2d_takes_stride_or_dilation_not_both;
-    if (in.rank() == 2) return conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1;
-    if (in.rank() != 3) return conv2d_takes_height_width_channels;
-    if (in[2] % S.groups != 0 || S.filters % S.groups != 0) return conv2d_groups_must_divide_channels_and_filters;
-    if (!vertical(in).fits() || !horizontal(in).fits())
-      return in[0] <= 4 && in[1] == in[2] && in[1] > 4 ? conv2d_kernel_is_larger_than_the_image_channels_come_last
-                                                       : conv2d_kernel_is_larger_than_the_image_use_same_padding;
-    return shape{vertical(in).out(), horizontal(in).out(), S.filters};
-  }
+  static constexpr window_axis vertical(shape in) { return S.vertical(in); }
+  static constexpr window_axis horizontal(shape in) { return S.horizontal(in); }
+  static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr auto parameters(shape in) {
-    const parameter kernel{"kernel",
-                           {S.kernel_height, S.kernel_width, in[2] / (S.groups < 1 ? 1 : S.groups), S.filters},
-                           &info_of_initializer<glorot_uniform>};
+    const parameter kernel{"kernel", S.kernel(in), &info_of_initializer<glorot_uniform>};
     if constexpr (S.bias)
       return std::array{kernel, parameter{"bias", {S.filters}, &info_of_initializer<zeros>}};
     else

@@ -37,6 +37,16 @@ struct transposed_conv_settings {
   constexpr conv_settings backwards(shape in) const {
     return {in[2], kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, 1, same, false};
   }
+  constexpr shape kernel(shape in) const { return {kernel_height, kernel_width, filters, in[2]}; }
+  constexpr expected_shape output_shape(shape in) const {
+    if (filters < 1 || kernel_height < 1 || kernel_width < 1 || stride_height < 1 || stride_width < 1 || dilation_height < 1 ||
+        dilation_width < 1)
+      return conv2d_transpose_needs_positive_settings;
+    if ((stride_height > 1 || stride_width > 1) && (dilation_height > 1 || dilation_width > 1))
+      return conv2d_transpose_takes_stride_or_dilation_not_both;
+    if (in.rank() != 3) return conv2d_transpose_takes_height_width_channels;
+    return output(in);
+  }
 };
 
 /// The operation of conv2d_transpose: the transpose, or input gradient, of a convolution.
@@ -47,17 +57,9 @@ struct transposed_convolution {
   static constexpr auto name = "transposed_convolution";
   static constexpr value_range makes = value_range::real;
 
-  static constexpr expected_shape output_shape(shape in) {
-    if (S.filters < 1 || S.kernel_height < 1 || S.kernel_width < 1 || S.stride_height < 1 || S.stride_width < 1 ||
-        S.dilation_height < 1 || S.dilation_width < 1)
-      return conv2d_transpose_needs_positive_settings;
-    if ((S.stride_height > 1 || S.stride_width > 1) && (S.dilation_height > 1 || S.dilation_width > 1))
-      return conv2d_transpose_takes_stride_or_dilation_not_both;
-    if (in.rank() != 3) return conv2d_transpose_takes_height_width_channels;
-    return S.output(in);
-  }
+  static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr auto parameters(shape in) {
-    const parameter kernel{"kernel", {S.kernel_height, S.kernel_width, S.filters, in[2]}, &info_of_initializer<glorot_uniform>};
+    const parameter kernel{"kernel", S.kernel(in), &info_of_initializer<glorot_uniform>};
     if constexpr (S.bias)
       return std::array{kernel, parameter{"bias", {S.filters}, &info_of_initializer<zeros>}};
     else

@@ -19,6 +19,14 @@ struct dense_settings {
   using takes_activation = void;
   int units;
   bool bias = true;
+
+  constexpr shape kernel(shape in) const { return {in[0], units}; }
+  constexpr expected_shape output_shape(shape in) const {
+    if (units < 1) return dense_needs_at_least_one_unit;
+    if (in.rank() == 2) return dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front;
+    if (in.rank() != 1) return dense_takes_a_rank_1_shape_put_flatten_in_front;
+    return shape{units};
+  }
 };
 
 /// y = x W + b.  in: (N)  out: (units)  W: (N, units)  b: (units)
@@ -27,15 +35,10 @@ struct affine {
   static constexpr auto name = "affine";
   static constexpr value_range makes = value_range::real;
 
-  static constexpr expected_shape output_shape(shape in) {
-    if (S.units < 1) return dense_needs_at_least_one_unit;
-    if (in.rank() == 2) return dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front;
-    if (in.rank() != 1) return dense_takes_a_rank_1_shape_put_flatten_in_front;
-    return shape{S.units};
-  }
+  static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr long multiply_adds(shape in) { return long(in[0]) * S.units; }
   static constexpr auto parameters(shape in) {
-    const parameter kernel{"kernel", {in[0], S.units}, &info_of_initializer<glorot_uniform>};
+    const parameter kernel{"kernel", S.kernel(in), &info_of_initializer<glorot_uniform>};
     if constexpr (S.bias)
       return std::array{kernel, parameter{"bias", {S.units}, &info_of_initializer<zeros>}};
     else

@@ -17,6 +17,18 @@ inline constexpr reason embedding_takes_one_to_three_extents{"embedding takes on
 struct embedding_settings {
   using owns_embeddings = void;
   int rows, width;
+
+  constexpr expected_shape output_shape(shape in) const {
+    // Sizes are rounded up to whole vectors.
+    constexpr long most = std::numeric_limits<int>::max() - 15;
+    if (rows < 1 || width < 1) return embedding_needs_at_least_one_row_and_one_column;
+    if (rows > 1 << 24) return embedding_has_at_most_2_to_the_24_rows;
+    if (long(rows) * width >= most) return embedding_is_too_large;
+    if (in.rank() < 1 || in.rank() > 3) return embedding_takes_one_to_three_extents;
+    shape out = in;
+    out[in.rank()] = width;
+    return out;
+  }
 };
 
 /// y[i] = row x[i] of the table.  in: (...)  out: (..., width)  embeddings: (rows, width)
@@ -25,17 +37,7 @@ struct lookup {
   static constexpr auto name = "lookup";
   static constexpr bool looks_up = true;
 
-  static constexpr expected_shape output_shape(shape in) {
-    // Sizes are rounded up to whole vectors.
-    constexpr long most = std::numeric_limits<int>::max() - 15;
-    if (S.rows < 1 || S.width < 1) return embedding_needs_at_least_one_row_and_one_column;
-    if (S.rows > 1 << 24) return embedding_has_at_most_2_to_the_24_rows;
-    if (long(S.rows) * S.width >= most) return embedding_is_too_large;
-    if (in.rank() < 1 || in.rank() > 3) return embedding_takes_one_to_three_extents;
-    shape out = in;
-    out[in.rank()] = S.width;
-    return out;
-  }
+  static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr auto parameters(shape) {
     return std::array{parameter{"embeddings", {S.rows, S.width}, &info_of_initializer<random_uniform<>>}};
   }

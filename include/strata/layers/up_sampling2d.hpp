@@ -11,6 +11,12 @@ inline constexpr reason up_sampling2d_size_must_be_at_least_1{"the size of up_sa
 struct up_sampling_settings {
   int sampling_height, sampling_width;
   bool bilinear = false;
+
+  constexpr expected_shape output_shape(shape in) const {
+    if (sampling_height < 1 || sampling_width < 1) return up_sampling2d_size_must_be_at_least_1;
+    if (in.rank() != 3) return up_sampling2d_takes_height_width_channels;
+    return shape{in[0] * sampling_height, in[1] * sampling_width, in[2]};
+  }
 };
 
 namespace detail {
@@ -36,11 +42,7 @@ struct up_sampling {
   static constexpr auto name = "up_sampling";
   static constexpr value_range makes = value_range::those_of_its_input;
 
-  static constexpr expected_shape output_shape(shape in) {
-    if (S.sampling_height < 1 || S.sampling_width < 1) return up_sampling2d_size_must_be_at_least_1;
-    if (in.rank() != 3) return up_sampling2d_takes_height_width_channels;
-    return shape{in[0] * S.sampling_height, in[1] * S.sampling_width, in[2]};
-  }
+  static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr detail::blended_pixel row(shape in, int to) {
     return S.bilinear ? detail::blended_pixel::bilinear(to, S.sampling_height, in[0])
                       : detail::blended_pixel::nearest(to, S.sampling_height);

@@ -12,17 +12,19 @@ inline constexpr reason zero_padding2d_takes_one_two_or_four_numbers{
 
 struct padding_settings {
   int top, bottom, left, right;
+
+  constexpr expected_shape output_shape(shape in) const {
+    if (top < 0 || bottom < 0 || left < 0 || right < 0) return zero_padding2d_must_not_be_negative;
+    if (in.rank() != 3) return zero_padding2d_takes_height_width_channels;
+    return shape{top + in[0] + bottom, left + in[1] + right, in[2]};
+  }
 };
 
 /// in: (H, W, C)  out: (top + H + bottom, left + W + right, C)
 template <padding_settings S>
 struct zero_padding {
   static constexpr auto name = "zero_padding";
-  static constexpr expected_shape output_shape(shape in) {
-    if (S.top < 0 || S.bottom < 0 || S.left < 0 || S.right < 0) return zero_padding2d_must_not_be_negative;
-    if (in.rank() != 3) return zero_padding2d_takes_height_width_channels;
-    return shape{S.top + in[0] + S.bottom, S.left + in[1] + S.right, in[2]};
-  }
+  static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
 };
 
 namespace detail {

@@ -1,0 +1,537 @@
+// A layer of Keras as text in C++, and the shape of its output.
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <strata/base/json.hpp>
+#include <strata/base/shape_text.hpp>
+#include <strata/base/text.hpp>
+#include <strata/layers/add.hpp>
+#include <strata/layers/average.hpp>
+#include <strata/layers/batch_norm.hpp>
+#include <strata/layers/concat.hpp>
+#include <strata/layers/conv2d.hpp>
+#include <strata/layers/conv2d_transpose.hpp>
+#include <strata/layers/dense.hpp>
+#include <strata/layers/dropout.hpp>
+#include <strata/layers/embedding.hpp>
+#include <strata/layers/flatten.hpp>
+#include <strata/layers/global_pool1d.hpp>
+#include <strata/layers/global_pool2d.hpp>
+#include <strata/layers/input.hpp>
+#include <strata/layers/maximum.hpp>
+#include <strata/layers/multiply.hpp>
+#include <strata/layers/pooling.hpp>
+#include <strata/layers/reshape.hpp>
+#include <strata/layers/subtract.hpp>
+#include <strata/layers/up_sampling2d.hpp>
+#include <strata/layers/zero_padding2d.hpp>
+#include <strata/network/tape.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace strata::keras {
+
+using json = nlohmann::json;
+
+/// A value of the file as errors quote it.
+inline std::string shown(const json& value) {
+  const std::string text = value.dump(-1, ' ', true);
+  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+}
+
+/// A network in C++, and what it lacks.
+struct network_text {
+  std::string type;                  // sequential<...>; empty if something is unknown
+  std::vector<std::string> unknown;  // layers and options that strata does not have
+  std::vector<std::string> notes;    // options that are left out, because they do not change predictions
+};
+
+/// A layer of the file, and what it is in C++.
+struct graph_node {
+  std::string name, class_name;
+  json config;
+  std::vector<std::string> inputs;
+  bool is_unknown = false;  // it has been listed, and is not written
+  std::string text{};
+  std::optional<shape> out{};  // none below a layer that is unknown
+  bool is_batch = false;       // the input of the network, or a view of it
+};
+
+/// Writes layers as types, and follows their shapes with the functions of the layers themselves. What it does not know, or what
+/// would not compile, goes to `unknown`.
+class layer_writer {
+  network_text& out_;
+  const graph_node* of_ = nullptr;
+  std::optional<shape> in_, made_;
+  bool of_batch_ = false;
+  int largest_ = 0;  // of the numbers of this layer
+
+ public:
+  explicit layer_writer(network_text& out) : out_(out) {}
+
+  void unknown(const graph_node& node, const std::string& why) {
+    out_.unknown.push_back(node.name + " (" + node.class_name + "): " + why);
+  }
+
+  /// Fills in the text and the output of a layer, whose inputs have been written.
+  void write(graph_node& node, std::span<const graph_node* const> inputs) {
+    of_ = &node;
+    in_ = inputs.empty() ? std::nullopt : inputs[0]->out;
+    made_.reset();
+    largest_ = 0;
+    of_batch_ = !inputs.empty() && inputs[0]->is_batch;
+    node.text = node.class_name == "InputLayer" ? input() : inputs.size() > 1 ? join(inputs) : layer();
+    node.out = made_;
+    node.is_batch =
+        node.class_name == "InputLayer" || (of_batch_ && (node.class_name == "Flatten" || node.class_name == "Reshape"));
+  }
+
+ private:
+  const json& config() const { return of_->config; }
+  void unknown(const std::string& why) { unknown(*of_, why); }
+
+  static bool countable(const shape& s) {
+    double count = 1;
+    for (int axis = 0; axis < s.rank(); ++axis) count *= s[axis];
+    return count < std::numeric_limits<int>::max() - 15;
+  }
+  /// The output of the layer: an arrangement of the input, if that is known.
+  template <class F>
+  void gives(F&& output_shape) {
+    if (!in_) return;
+    const long widest = std::max(in_->d0, in_->d1), most = std::numeric_limits<int>::max() / 8;
+    if (largest_ > 1 && std::max<long>(largest_, widest) * largest_ > most && in_->rank() == 3)
+      return unknown("its numbers are too large");
+    const expected_shape out = output_shape(*in_);
+    if (out.refused) return unknown("on " + detail::batch_shape_text(*in_) + ": " + out.why->words);
+    if (!countable(out.value)) return unknown("its output has more than 2147483632 numbers");
+    made_ = out.value;
+  }
+  /// Of a layer with such settings.
+  template <class Settings>
+  void gives_by(const Settings& settings) {
+    gives([&](shape in) { return settings.output_shape(in); });
+    if constexpr (requires { settings.kernel(*in_); })
+      if (made_ && !countable(settings.kernel(*in_))) unknown("its kernel has more than 2147483632 numbers");
+  }
+
+  std::string layer() {
+    const json& c = config();
+    const std::string& k = of_->class_name;
+    for (const char* option : {"kernel_constraint", "bias_constraint", "embeddings_constraint", "gamma_constraint",
+                               "beta_constraint", "activity_regularizer", "lora_rank", "quantization_config"})
+      if (c.contains(option) && !c[option].is_null()) unknown(std::string("there is no option ") + option);
+    if (c.value("data_format", json("channels_last")) == "channels_first") unknown("channels come last: data_format");
+
+    if (k == "Dense") {
+      const dense_settings s{.units = whole("units")};
+      gives_by(s);
+      return layer("dense", {text(s.units)}, activation("activation"), bias(), parameters({"kernel", "bias"}));
+    }
+    if (k == "Conv2D") {
+      const conv_settings s{.filters = whole("filters"),
+                            .kernel_height = whole("kernel_size", 0),
+                            .kernel_width = whole("kernel_size", 1),
+                            .stride_height = whole("strides", 0, 1),
+                            .stride_width = whole("strides", 1, 1),
+                            .dilation_height = whole("dilation_rate", 0, 1),
+                            .dilation_width = whole("dilation_rate", 1, 1),
+                            .groups = whole("groups", 0, 1),
+                            .same = same()};
+      gives_by(s);
+      return layer("conv2d", {text(s.filters), text(s.kernel_height)}, uneven("kernel_size", s.kernel_height, s.kernel_width),
+                   above_1("stride", s.stride_height, s.stride_width), above_1("dilation", s.dilation_height, s.dilation_width),
+                   s.groups != 1 ? "groups<" + text(s.groups) + ">" : "", s.same ? "same_padding" : "", activation("activation"),
+                   bias(), parameters({"kernel", "bias"}));
+    }
+    if (k == "Conv2DTranspose") {
+      if (c.contains("output_padding") && !c["output_padding"].is_null()) unknown("there is no option output_padding");
+      if (whole("groups", 0, 1) != 1) unknown("there is no option groups");
+      const transposed_conv_settings s{.filters = whole("filters"),
+                                       .kernel_height = whole("kernel_size", 0),
+                                       .kernel_width = whole("kernel_size", 1),
+                                       .stride_height = whole("strides", 0, 1),
+                                       .stride_width = whole("strides", 1, 1),
+                                       .dilation_height = whole("dilation_rate", 0, 1),
+                                       .dilation_width = whole("dilation_rate", 1, 1),
+                                       .same = same()};
+      gives_by(s);
+      return layer("conv2d_transpose", {text(s.filters), text(s.kernel_height)},
+                   uneven("kernel_size", s.kernel_height, s.kernel_width), above_1("stride", s.stride_height, s.stride_width),
+                   above_1("dilation", s.dilation_height, s.dilation_width), s.same ? "same_padding" : "",
+                   activation("activation"), bias(), parameters({"kernel", "bias"}));
+    }
+    if (k == "MaxPooling2D" || k == "AveragePooling2D") {
+      pool_settings s{.window_height = whole("pool_size", 0), .window_width = whole("pool_size", 1), .same = same()};
+      const bool own_stride = c.contains("strides") && !c["strides"].is_null() && c["strides"] != c["pool_size"];
+      if (own_stride) {
+        s.stride_height = whole("strides", 0), s.stride_width = whole("strides", 1);
+        if (s.stride_height < 1 || s.stride_width < 1) unknown(pooling_needs_positive_settings.words);
+      }
+      gives_by(s);
+      return layer(k == "MaxPooling2D" ? "max_pool2d" : "average_pool2d", {text(s.window_height)},
+                   uneven("pool_size", s.window_height, s.window_width),
+                   own_stride ? "stride<" + pair(s.stride_height, s.stride_width) + ">" : "", s.same ? "same_padding" : "");
+    }
+    if (k == "GlobalAveragePooling2D" || k == "GlobalMaxPooling2D" || k == "GlobalAveragePooling1D" ||
+        k == "GlobalMaxPooling1D") {
+      if (c.value("keepdims", false)) unknown("there is no option keepdims: add reshape");
+      const bool of_rows = k.ends_with("1D");
+      gives([&](shape in) {
+        const expected_shape image = of_rows ? detail::one_column::output_shape(in) : in;
+        return image.refused ? image : detail::channels_of_image(image.value);
+      });
+      return std::string(k.find("Max") != std::string::npos ? "global_max_pool" : "global_average_pool") +
+             (of_rows ? "1d" : "2d");
+    }
+    if (k == "BatchNormalization" || k == "LayerNormalization") {
+      const bool of_batch = k == "BatchNormalization";
+      last_axis();
+      for (const char* option : {"renorm", "rms_scaling"})
+        if (c.value(option, false)) unknown(std::string("there is no option ") + option);
+      if (const double e = c.value("epsilon", 1e-3); !detail::is_positive_float(e))
+        unknown(normalization_epsilon_must_be_positive_and_finite_as_float.words);
+      if (const double m = of_batch ? c.value("momentum", 0.99) : 0; m < 0 || m >= 1)
+        unknown(batch_norm_momentum_must_be_below_1.words);
+      keeps_shape();
+      return layer(of_batch ? "batch_norm" : "layer_norm", {}, of_batch ? number_option("momentum", "momentum", 0.99) : "",
+                   number_option("epsilon", "epsilon", 1e-3), c.value("center", true) ? "" : "no_center",
+                   c.value("scale", true) ? "" : "no_scale", parameters({"gamma", "beta"}));
+    }
+    if (k == "Normalization") {
+      last_axis();
+      if (c.value("invert", false)) unknown("there is no option invert");
+      if (c.contains("mean") && !c["mean"].is_null()) unknown("mean and variance are weights: adapt the layer");
+      keeps_shape();
+      return "normalization";
+    }
+    if (k == "Embedding") {
+      if (c.value("mask_zero", false)) unknown("there are no masks: mask_zero");
+      if (in_ && !of_batch_) unknown(embedding_takes_the_row_indices_of_the_batch.words);
+      const embedding_settings s{.rows = whole("input_dim"), .width = whole("output_dim")};
+      gives_by(s);
+      return layer("embedding", {text(s.rows), text(s.width)}, parameters({"embeddings"}));
+    }
+    if (k == "Activation") {
+      const std::string a = activation("activation");
+      keeps_shape();
+      return "activation<" + (a.empty() ? "linear" : a) + ">";
+    }
+    if (k == "ReLU" || k == "LeakyReLU" || k == "ELU" || k == "Softmax") {
+      keeps_shape();
+      return "activation<" + activation_layer(k, c) + ">";
+    }
+    if (k == "Dropout") {
+      if (const double rate = c.at("rate"); !(rate >= 0 && rate < 1)) unknown(dropout_rate_must_be_below_1.words);
+      if (!is_whole_sample(c.value("noise_shape", json()))) unknown("there is no option noise_shape");
+      keeps_shape();
+      return "dropout<" + decimal_text(c.at("rate")) + ">";
+    }
+    if (k == "Flatten") {
+      gives([](shape in) { return flatten::output_shape(in); });
+      return "flatten";
+    }
+    if (k == "Reshape") {
+      std::vector<int> extents;
+      double count = 1;
+      for (const json& n : c.at("target_shape")) {
+        extents.push_back(n.is_null() ? -1 : whole(n));
+        count *= extents.back();
+      }
+      gives([&](shape in) -> expected_shape {
+        if (std::abs(count) > in.size()) return reshape_must_keep_the_number_of_elements;
+        return detail::reshaped(in, extents);
+      });
+      return "reshape<" + (made_ ? extents_of(*made_) : "") + ">";
+    }
+    if (k == "ZeroPadding2D") {
+      const json& p = c.at("padding");
+      const auto side = [&](std::size_t axis, std::size_t end) {
+        const json& of_axis = p.is_array() ? p.at(axis) : p;
+        return whole(of_axis.is_array() ? of_axis.at(end) : of_axis);
+      };
+      const padding_settings s{side(0, 0), side(0, 1), side(1, 0), side(1, 1)};
+      gives_by(s);
+      const bool even = s.top == s.bottom && s.left == s.right;
+      return "zero_padding2d<" +
+             (even ? (s.top == s.left ? text(s.top) : pair(s.top, s.left))
+                   : pair(s.top, s.bottom) + ", " + pair(s.left, s.right)) +
+             ">";
+    }
+    if (k == "UpSampling2D") {
+      const std::string how = c.value("interpolation", "nearest");
+      if (how != "nearest" && how != "bilinear") unknown("there is no interpolation " + how);
+      const up_sampling_settings s{.sampling_height = whole("size", 0), .sampling_width = whole("size", 1)};
+      gives_by(s);
+      return layer("up_sampling2d", {text(s.sampling_height)}, uneven("sampling_size", s.sampling_height, s.sampling_width),
+                   how == "bilinear" ? "bilinear_interpolation" : "");
+    }
+    unknown("there is no such layer");
+    return "";
+  }
+
+  /// The name of a join; empty if there is no such join.
+  std::string join(std::span<const graph_node* const> inputs) {
+    struct known_join {
+      const char* name;
+      expected_shape (*output_shape)(std::span<const shape>);
+    };
+    static const std::map<std::string, known_join> known{{"Add", {"add", sum_of_branches::output_shape}},
+                                                         {"Average", {"average", mean_of_branches::output_shape}},
+                                                         {"Maximum", {"maximum", largest_of_branches::output_shape}},
+                                                         {"Multiply", {"multiply", product_of_branches::output_shape}},
+                                                         {"Subtract", {"subtract", difference_of_branches::output_shape}},
+                                                         {"Concatenate", {"concat", stack_of_branches::output_shape}}};
+    const auto at = known.find(of_->class_name);
+    if (at == known.end()) {
+      unknown("there is no such layer of several inputs");
+      return "";
+    }
+    if (of_->class_name == "Concatenate") last_axis();
+    if (inputs.size() > std::size_t(max_inputs)) unknown(a_join_takes_at_most_8_branches.words);
+    std::vector<shape> shapes;
+    std::string shown;
+    for (const graph_node* input : inputs) {
+      if (!input->out) return at->second.name;
+      shown += (shapes.empty() ? "" : ", ") + detail::batch_shape_text(*input->out);
+      shapes.push_back(*input->out);
+    }
+    const expected_shape out = at->second.output_shape(shapes);
+    if (out.refused)
+      unknown("on " + shown + ": " + out.why->words);
+    else if (!countable(out.value))
+      unknown("its output has more than 2147483632 numbers");
+    else
+      made_ = out.value;
+    return at->second.name;
+  }
+
+  std::string input() {
+    const json& c = config();
+    const json batch = c.contains("batch_shape") ? c["batch_shape"] : c.value("batch_input_shape", json());
+    if (!batch.is_array()) {
+      unknown("the shape of the input is unknown: begin with keras.Input");
+      return "";
+    }
+    shape extents;
+    for (std::size_t i = 1; i < batch.size() && i <= 4; ++i) {
+      if (!batch[i].is_number_integer()) {
+        unknown("the extents of a sample have to be known, but are " + shown(batch));
+        return "";
+      }
+      extents[int(i) - 1] = whole(batch[i]);
+    }
+    if (extents.rank() + 1 != int(batch.size()) || batch.size() < 2)
+      unknown(shown(batch) + ": " + input_takes_one_to_four_positive_extents.words);
+    else if (!countable(extents))
+      unknown("its output has more than 2147483632 numbers");
+    else
+      made_ = extents;
+    return "input<" + extents_of(extents) + ">";
+  }
+
+  void keeps_shape() { made_ = in_; }
+
+  template <class... Option>
+  static std::string layer(const char* name, std::vector<std::string> arguments, const Option&... option) {
+    const auto add = [&](const std::string& text) {
+      if (!text.empty()) arguments.push_back(text);
+    };
+    (add(option), ...);
+    return name + ("<" + detail::joined(arguments.size(), ", ", [&](std::size_t i) { return arguments[i]; }) + ">");
+  }
+
+  static std::string text(int number) { return std::to_string(number); }
+  static std::string pair(int a, int b) { return a == b ? text(a) : text(a) + ", " + text(b); }
+  static std::string uneven(const char* option, int a, int b) {
+    return a == b ? "" : std::string(option) + "<" + pair(a, b) + ">";
+  }
+  static std::string above_1(const char* option, int a, int b) {
+    return a == 1 && b == 1 ? "" : std::string(option) + "<" + pair(a, b) + ">";
+  }
+  static std::string extents_of(const shape& s) {
+    return detail::joined(std::size_t(s.rank()), ", ", [&](std::size_t i) { return text(s[int(i)]); });
+  }
+  /// The shortest text of the number. Keras 2 writes 0.3, a float, as 0.30000001192092896.
+  static std::string decimal_text(double number) {
+    char text[32];
+    const auto single = static_cast<float>(number);
+    const auto end =
+        double(single) == number ? std::to_chars(text, std::end(text), single) : std::to_chars(text, std::end(text), number);
+    return std::string(text, end.ptr) + "_r";
+  }
+  /// Keras 2 writes some numbers as {"type": "ndarray", "value": 0.3}.
+  static double real(const json& config, const char* key, double usual) {
+    const json value = config.value(key, json());
+    return value.is_null() ? usual : value.is_object() ? value.at("value").get<double>() : value.get<double>();
+  }
+
+  int whole(const json& value) {
+    constexpr int most = 1 << 24;
+    const double number = value.is_number() ? value.get<double>() : 0.5;
+    if (number != std::floor(number) || std::abs(number) > most) {
+      unknown(shown(value) + " is no whole number up to 16777216");
+      return 1;
+    }
+    largest_ = std::max(largest_, int(number));
+    return int(number);
+  }
+  /// A whole number, or element `index` of a list of them.
+  int whole(const char* key, std::size_t index = 0) {
+    const json& value = config().at(key);
+    return whole(value.is_array() ? value.at(index) : value);
+  }
+  int whole(const char* key, std::size_t index, int usual) {
+    return config().contains(key) && !config()[key].is_null() ? whole(key, index) : usual;
+  }
+  std::string number_option(const std::string& name, const char* key, double usual) const {
+    const double value = config().value(key, usual);
+    return value == usual ? "" : name + "<" + decimal_text(value) + ">";
+  }
+  bool same() {
+    const std::string p = config().value("padding", "valid");
+    if (p != "valid" && p != "same") unknown("there is no padding " + p);
+    return p == "same";
+  }
+  std::string bias() const { return config().value("use_bias", true) ? "" : "no_bias"; }
+
+  /// Axes are counted from the batch. Below an unknown layer, one that is counted from the front is not judged.
+  void last_axis() { last_axis(config().value("axis", json(-1))); }
+  void last_axis(const json& axis) {
+    const json& one = axis.is_array() && axis.size() == 1 ? axis[0] : axis;
+    if (one == -1 || (one.is_number_integer() && one > 0 && (!in_ || one == in_->rank()))) return;
+    unknown("works along axis " + shown(axis) + (in_ ? " of " + detail::batch_shape_text(*in_) : "") +
+            ", but only the last one is possible");
+  }
+  /// Whether a noise_shape has a number of its own for each element.
+  bool is_whole_sample(const json& noise) const {
+    if (noise.is_null()) return true;
+    if (!noise.is_array() || !in_ || noise.size() != std::size_t(in_->rank()) + 1 || !noise[0].is_null()) return false;
+    for (int axis = 0; axis < in_->rank(); ++axis)
+      if (const json& n = noise[std::size_t(axis) + 1]; !n.is_null() && n != (*in_)[axis]) return false;
+    return true;
+  }
+
+  std::string activation_layer(const std::string& k, const json& c) {
+    const auto leaky = [&](double slope) {
+      if (slope < 0) unknown(leaky_relu_slope_must_not_be_negative.words);
+      return "leaky_relu<" + decimal_text(slope) + ">";
+    };
+    if (k == "ReLU") {
+      const double most = real(c, "max_value", 0), slope = real(c, "negative_slope", 0);
+      if (real(c, "threshold", 0) != 0 || (most != 0 && (most != 6 || slope != 0)))
+        unknown("there is no relu with these options");
+      return slope != 0 ? leaky(slope) : most == 0 ? "relu" : "relu6";
+    }
+    if (k == "LeakyReLU") return leaky(real(c, "negative_slope", real(c, "alpha", 0.3)));
+    if (k == "ELU") {
+      const double alpha = real(c, "alpha", 1);
+      if (alpha < 0) unknown(elu_alpha_must_not_be_negative.words);
+      return "elu<" + decimal_text(alpha) + ">";
+    }
+    if (k == "Softmax") {
+      last_axis(c.value("axis", json(-1)));
+      return "softmax";
+    }
+    unknown("there is no activation " + k);
+    return "linear";
+  }
+  /// Empty for linear.
+  std::string activation(const char* key) {
+    json a = config().value(key, json());
+    if (a.is_object()) {
+      const std::string k = a.value("class_name", "");
+      if (k != "function") return activation_layer(k, a.value("config", json::object()));
+      a = a.value("config", json());
+    }
+    if (a.is_null() || a == "linear") return "";
+    static const std::map<std::string, const char*> known{
+        {"relu", "relu"},       {"relu6", "relu6"},       {"leaky_relu", "leaky_relu<>"},
+        {"elu", "elu<>"},       {"selu", "selu"},         {"gelu", "gelu"},
+        {"silu", "silu"},       {"swish", "silu"},        {"tanh", "tanh_activation"},
+        {"sigmoid", "sigmoid"}, {"softplus", "softplus"}, {"softsign", "softsign"},
+        {"softmax", "softmax"}};
+    const auto at = a.is_string() ? known.find(a.get<std::string>()) : known.end();
+    if (at != known.end()) return at->second;
+    unknown("there is no activation " + shown(a));
+    return "";
+  }
+
+  /// The initializers and regularizers of these parameters, without those that are the defaults of strata and Keras.
+  std::string parameters(const std::vector<std::string>& names) {
+    std::string text;
+    const auto add = [&](const std::string& option) {
+      if (!option.empty()) text += (text.empty() ? "" : ", ") + option;
+    };
+    for (const std::string& name : names) {
+      if (const json start = config().value(name + "_initializer", json()); !start.is_null()) {
+        const std::string type = initializer(name, start);
+        const char* usual = name == "kernel"       ? "glorot_uniform"
+                            : name == "gamma"      ? "ones"
+                            : name == "embeddings" ? "random_uniform<>"
+                                                   : "zeros";
+        if (!type.empty() && type != usual) add(name + "_initializer<" + type + ">");
+      }
+      if (const json penalty = config().value(name + "_regularizer", json()); !penalty.is_null()) {
+        const json c = penalty.is_object() ? penalty.value("config", json::object()) : json::object();
+        const double l1 = c.contains("l1") ? c["l1"].get<double>() : penalty == "l1" ? 0.01 : 0;
+        const double l2 = c.contains("l2") ? c["l2"].get<double>() : penalty == "l2" ? 0.01 : 0;
+        if ((l1 == 0 && l2 == 0) || !detail::is_penalty_factor(l1) || !detail::is_penalty_factor(l2))
+          unknown("there is no regularizer " + shown(penalty));
+        else
+          add(name + "_regularizer<" +
+              (l2 == 0   ? "l1<" + decimal_text(l1)
+               : l1 == 0 ? "l2<" + decimal_text(l2)
+                         : "l1_l2<" + decimal_text(l1) + ", " + decimal_text(l2)) +
+              ">>");
+      }
+    }
+    return text;
+  }
+  std::string initializer(const std::string& parameter, const json& start) {
+    const std::string k = start.is_object() ? start.value("class_name", "") : start.is_string() ? start.get<std::string>() : "";
+    const json c = start.is_object() ? start.value("config", json::object()) : json::object();
+    static const std::map<std::string, const char*> plain{{"Zeros", "zeros"},
+                                                          {"Ones", "ones"},
+                                                          {"GlorotUniform", "glorot_uniform"},
+                                                          {"GlorotNormal", "glorot_normal"},
+                                                          {"HeUniform", "he_uniform"},
+                                                          {"HeNormal", "he_normal"},
+                                                          {"LecunUniform", "lecun_uniform"},
+                                                          {"LecunNormal", "lecun_normal"}};
+    if (const auto at = plain.find(k); at != plain.end()) return at->second;
+    if (k == "VarianceScaling") {  // what Keras 2 writes for the names above
+      const std::string mode = c.value("mode", ""), distribution = c.value("distribution", "");
+      const double scale = c.value("scale", 1.0);
+      const std::string name = mode == "fan_avg" && scale == 1  ? "glorot"
+                               : mode == "fan_in" && scale == 2 ? "he"
+                               : mode == "fan_in" && scale == 1 ? "lecun"
+                                                                : "";
+      if (!name.empty() && (distribution == "uniform" || distribution == "normal" || distribution == "truncated_normal"))
+        return name + (distribution == "uniform" ? "_uniform" : "_normal");
+    }
+    const auto numbers = [&](const char* type, double a, double usual_a, double b, double usual_b) {
+      return a == usual_a && b == usual_b ? std::string(type) + "<>"
+                                          : std::string(type) + "<" + decimal_text(a) + ", " + decimal_text(b) + ">";
+    };
+    if (k == "Constant" && c.value("value", json(0)).is_number()) return "constant<" + decimal_text(c.value("value", 0.0)) + ">";
+    if (k == "Orthogonal") return "orthogonal<" + decimal_text(c.value("gain", 1.0)) + ">";
+    if (const double low = real(c, "minval", -0.05), high = real(c, "maxval", 0.05); k == "RandomUniform" && low <= high)
+      return numbers("random_uniform", low, -0.05, high, 0.05);
+    if (const double mean = real(c, "mean", 0), deviation = real(c, "stddev", 0.05);
+        (k == "RandomNormal" || k == "TruncatedNormal") && deviation >= 0)
+      return numbers(k == "RandomNormal" ? "random_normal" : "truncated_normal", mean, 0, deviation, 0.05);
+    out_.notes.push_back(of_->name + ": " + parameter + "_initializer " + (k.empty() ? shown(start) : k) + " is left out");
+    return "";
+  }
+};
+
+}  // namespace strata::keras
