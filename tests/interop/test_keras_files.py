@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 from packages import PROGRAMS, QUICK_TO_COMPILE, ROOT, check, finish_tests, need_packages
 
@@ -224,6 +225,28 @@ def refusals(folder):
             check(isinstance(got, str) and str(file) in got and got.count("\n") == 0, f"a file {what}, as {end}, is one error", got)
 
 
+def other_names(folder):
+    """The first bytes of a file say what it is. Up to Keras 2.11, names ending in .h5, .hdf5 and .keras all meant HDF5."""
+    x, _ = data_for(folder, (28, 28), 10)
+    model = keras_mlp()
+    model.compile("adam", "sparse_categorical_crossentropy")
+    for end in FORMATS:
+        file = folder / f"named{end}"
+        (model.save_weights if end == ".weights.h5" else model.save)(file)
+        for name in ("plain", "weights.hdf5", "old.keras", "an_archive.h5", "torch.safetensors"):
+            other = folder / name
+            other.write_bytes(file.read_bytes())
+            got = strata("mlp", "adam", folder, other)
+            check(not isinstance(got, str) and near(got[0].reshape(len(x), -1), outputs_of(model, x), 1e-6), f"{end} under the name {name} is read", got)
+            if end != ".weights.h5":
+                run = subprocess.run([PROGRAMS / "interop_keras_to_strata", other], capture_output=True, text=True)
+                check(run.returncode == 0 and "dense<128, relu>" in run.stdout, f"and by keras_to_strata", run.stderr)
+    with zipfile.ZipFile(folder / "model.pt", "w") as archive:
+        archive.writestr("model/data.pkl", b"")
+    got = strata("mlp", "adam", folder, folder / "model.pt")
+    check(got == f"{folder}/model.pt: a file of PyTorch: write its tensors with safetensors.torch.save_file", "a file of PyTorch is named", got)
+
+
 def functional():
     """What users write: layers of activations, strides, names, branches."""
     start = keras.Input((9, 9, 3), name="pixels")
@@ -416,5 +439,6 @@ with tempfile.TemporaryDirectory() as name:
     from_keras(folder, "trained", keras_trained(), "adam")
     from_keras(folder, "trained", keras_trained(), "sgd")
     refusals(folder)
+    other_names(folder)
     headers(folder)
 sys.exit(finish_tests())

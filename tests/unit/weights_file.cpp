@@ -8,6 +8,9 @@
 #include <fstream>
 #include <strata/base/random.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/file_window.hpp>
+#include <strata/io/mapped_file.hpp>
+#include <strata/io/unzipped_file.hpp>
 #include <strata/layers/batch_norm.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
@@ -211,6 +214,41 @@ TEST_CASE("a program without the header for Keras' files is told its name, and w
     CHECK(complaint<small>(file, std::span(arena)) == words);
   }
   CHECK(s.files() == 0);
+}
+
+TEST_CASE("the first bytes say what a file of weights is, not its name") {
+  const scratch s;
+  std::vector<float> arena(random_arena<float>(5)), other(arena.size());
+  save_weights<small, float>(s.file, arena);
+  for (const char* name : {"weights", "weights.h5", "weights.keras"}) {
+    fs::copy_file(s.file, s.folder / name);
+    CHECK(complaint<small>(s.folder / name, std::span(other)) == "");
+    CHECK(other == arena);
+  }
+  const auto says = [&](const std::string& bytes) {
+    std::ofstream(s.file, std::ios::binary) << bytes;
+    return complaint<small>(s.file, std::span(other));
+  };
+  const std::string name = s.file.string(), rest(100, 'x');
+  CHECK(says("\x89HDF\r\n\x1a\n" + rest).starts_with(name + " is an HDF5 file: files of Keras need #include"));
+  CHECK(says("PK\3\4" + rest)
+            .starts_with(name + " is a zip archive, as .keras files and those of PyTorch are: files of Keras need"));
+  CHECK(says("\x1f\x8b" + rest) == name + ": compressed by gzip: decompress it first");
+  CHECK(says("version https://git-lfs.github.com/spec/v1\noid sha256:" + rest) ==
+        name + ": a Git LFS pointer in the place of the file, which `git lfs pull` fetches");
+  CHECK(other == arena);
+}
+
+TEST_CASE("a Git LFS pointer in the place of a file is named by all that read files") {
+  const scratch s;
+  const std::string file = s.file.string();
+  std::ofstream(file) << "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
+  const std::string sentence = file + ": a Git LFS pointer in the place of the file, which `git lfs pull` fetches";
+  CHECK(error_of([&] { (void)safetensors_file(file); }) == sentence);
+  CHECK(error_of([&] { (void)io::mapped_file(file); }) == sentence);    // .npy, CIFAR
+  CHECK(error_of([&] { (void)io::unzipped_file(file); }) == sentence);  // IDX
+  io::file_window window;                                               // CSV, TFRecord
+  CHECK(error_of([&] { window.open(file, io::compression::none); }) == sentence);
 }
 
 TEST_CASE("a file of weights has a name") {

@@ -17,6 +17,7 @@
 #include <strata/interop/hdf5_process.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/file_kind.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,7 @@ inline std::vector<std::byte> bytes_of_file(const std::filesystem::path& path) {
   struct stat status{};
   if (!file || ::fstat(file.number(), &status) != 0) io::fail_on_file("read", path, errno);
   if (!S_ISREG(status.st_mode)) throw_error({path.string(), ": not a regular file"});
+  io::refuse_lfs_pointer(path, file);
   std::vector<std::byte> bytes(std::size_t(status.st_size));
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t n = ::read(file.number(), bytes.data() + done, bytes.size() - done);

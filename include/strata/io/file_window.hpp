@@ -19,6 +19,7 @@
 #include <strata/io/compression.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/file_kind.hpp>
 #include <string>
 #include <utility>
 
@@ -100,6 +101,7 @@ class file_window {
     struct stat status{};
     if (::fstat(file_.number(), &status) != 0) fail_on_file("read", path_, errno);
     if (S_ISDIR(status.st_mode)) fail_on_file("read", path_, EISDIR);
+    refuse_lfs_pointer(path_, file_);
     (void)::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_SEQUENTIAL);  // a hint: it may fail
     inflater_.reset();
     if (format != compression::none) inflater_ = std::make_unique<inflater>(format);

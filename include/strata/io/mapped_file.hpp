@@ -11,6 +11,7 @@
 #include <strata/base/error.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/file_kind.hpp>
 #include <string>
 #include <utility>
 
@@ -28,6 +29,7 @@ class mapped_file {
     if (!S_ISREG(status.st_mode)) throw_error("cannot read " + path_.string() + ": not a regular file");
     const std::size_t size = static_cast<std::size_t>(status.st_size);
     if (size == 0) return;  // nothing that could be mapped
+    refuse_lfs_pointer(path_, file);
     void* first = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
     if (first == MAP_FAILED) fail_on_file("map", path_, errno);
     bytes_ = {static_cast<const std::byte*>(first), size};

@@ -19,6 +19,7 @@
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/file_kind.hpp>
 #include <string>
 #include <vector>
 
@@ -196,6 +197,7 @@ class safetensors_file {
     struct stat status{};
     if (!file_ || ::fstat(file_.number(), &status) != 0) io::fail_on_file("read", path_, errno);
     if (!S_ISREG(status.st_mode)) fail("not a regular file");
+    io::refuse_lfs_pointer(path_, file_);
     size_ = std::uint64_t(status.st_size);
     std::uint64_t length = 0;
     if (size_ < sizeof length) fail(detail::text_of({"too short for a safetensors file: ", size_, " bytes"}));

@@ -13,6 +13,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/compression.hpp>
+#include <strata/io/file_kind.hpp>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -32,6 +33,7 @@ class unzipped_file {
     errno = 0;
     file_.reset(gzopen(path_.c_str(), "rb"));
     if (!file_) throw_error({path_.string(), ": ", errno != 0 ? std::strerror(errno) : "out of memory"});
+    (void)kind_of_file(path_);  // refuses a pointer to a file
     gzbuffer(file_.get(), 1u << 17);
     zipped_ = gzdirect(file_.get()) == 0;
   }

@@ -14,6 +14,7 @@
 #include <strata/base/text.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/compression.hpp>
+#include <strata/io/file_kind.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -40,6 +41,7 @@ class zip_archive {
     int why = 0;
     archive_.reset(zip_open(path_.c_str(), ZIP_RDONLY, &why));
     if (!archive_) {
+      (void)kind_of_file(path_);  // refuses a pointer to a file
       zip_error_t e;
       zip_error_init_with_code(&e, why);
       const std::string words = zip_error_strerror(&e);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <strata/base/text.hpp>
+#include <strata/io/file_kind.hpp>
 #include <strata/io/safetensors.hpp>
 #include <strata/network/layer_names.hpp>
 #include <strata/train/fitted_model.hpp>
@@ -18,7 +19,7 @@ enum class convert_precision : bool { no, yes };
 namespace detail {
 
 /// What the names of Keras' files end in.
-inline constexpr std::string_view keras_endings[] = {".weights.h5", ".h5", ".keras"};
+inline constexpr std::string_view keras_endings[] = {".weights.h5", ".h5", ".hdf5", ".keras"};
 
 /// Writes and reads Keras' files. Null in a program that does not include strata/interop/keras/keras_files.hpp.
 struct keras_file_functions {
@@ -30,13 +31,17 @@ inline keras_file_functions keras_files;
 inline bool is_keras_file(std::string_view name) {
   return std::ranges::any_of(keras_endings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
+/// Throws if the program lacks what files of Keras need. `is` is what such a file is.
+inline void require_keras_files(std::string_view name, std::string_view is = "") {
+  if (keras_files.save == nullptr)
+    throw_error({name, is,
+                 ": files of Keras need #include <strata/interop/keras/keras_files.hpp> in one file of the program, "
+                 "which then links libhdf5 and libzip"});
+}
 /// Throws if the program lacks what a file of that name needs.
 inline void require_format_of(std::string_view name) {
   if (name.empty()) throw_error("weights: the name of the file is empty");
-  if (is_keras_file(name) && keras_files.save == nullptr)
-    throw_error({name,
-                 ": files of Keras need #include <strata/interop/keras/keras_files.hpp> in one file of the program, "
-                 "which then links libhdf5 and libzip"});
+  if (is_keras_file(name)) require_keras_files(name);
 }
 
 inline constexpr const char* weights_version_key = "strata_weights_version";
@@ -146,9 +151,24 @@ inline void save_view(const std::filesystem::path& path, const model_view& model
   require_format_of(path.string());
   (is_keras_file(path.string()) ? keras_files.save : save_safetensors)(path, model);
 }
+/// In the format that the first bytes say; the name says it only where they are those of no format.
 inline void load_view(const std::filesystem::path& path, model_view& model, convert_precision convert) {
-  require_format_of(path.string());
-  (is_keras_file(path.string()) ? keras_files.load : load_safetensors)(path, model, convert);
+  const std::string name = path.string();
+  switch (io::kind_of_file(path)) {
+    case io::file_kind::gzip:
+      throw_error({name, ": compressed by gzip: decompress it first"});
+    case io::file_kind::hdf5:
+      require_keras_files(name, " is an HDF5 file");
+      return keras_files.load(path, model, convert);
+    case io::file_kind::zip:
+      require_keras_files(name, " is a zip archive, as .keras files and those of PyTorch are");
+      return keras_files.load(path, model, convert);
+    case io::file_kind::safetensors:
+      return load_safetensors(path, model, convert);
+    case io::file_kind::other:
+      require_format_of(name);
+      (is_keras_file(name) ? keras_files.load : load_safetensors)(path, model, convert);
+  }
 }
 
 template <class Network>

@@ -20,6 +20,7 @@
 #include <strata/data/image/affine_transform.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_kind.hpp>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -272,6 +273,7 @@ inline void read_bytes(const std::string& path, std::vector<std::uint8_t>& bytes
     done += static_cast<std::size_t>(got);
     if (got == 0) {
       bytes.resize(done);
+      io::refuse_lfs_pointer(path, std::as_bytes(std::span(bytes)));
       return;
     }
     if (done == bytes.size()) bytes.resize(2 * done);

@@ -12,6 +12,7 @@
 #include <strata/interop/keras/option_check.hpp>
 #include <strata/interop/keras/weights_store.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/file_kind.hpp>
 #include <strata/io/zip_archive.hpp>
 #include <strata/train/weights_file.hpp>
 #include <string>
@@ -73,8 +74,11 @@ inline void require_options(const std::filesystem::path& path, const json& archi
 inline void load(const std::filesystem::path& path, model_view& model, convert_precision convert) {
   const layer_list list(model);
   const std::string name = path.string();
-  if (name.ends_with(".keras")) {
+  const io::file_kind kind = io::kind_of_file(path);  // up to Keras 2.11 .keras was HDF5, too
+  if (kind == io::file_kind::zip || (kind == io::file_kind::other && name.ends_with(".keras"))) {
     const io::zip_archive archive(path, "a .keras archive");
+    if (std::ranges::any_of(archive.names(), [](std::string_view member) { return member.ends_with("data.pkl"); }))
+      throw_error({name, ": a file of PyTorch: write its tensors with safetensors.torch.save_file"});
     const io::zip_bytes weights = archive.read(weights_member);
     const hdf5_file file(name, {weights.bytes.begin(), weights.bytes.end()});
     loaded_state state = read_weights_store(file, model, list, convert);

@@ -41,11 +41,8 @@ namespace strata::keras {
 
 using json = nlohmann::json;
 
-/// A value of the file as errors quote it.
-inline std::string shown(const json& value) {
-  const std::string text = value.dump(-1, ' ', true);
-  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
-}
+/// A value of the file, as errors quote it.
+inline std::string shown(const json& value) { return detail::shown(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
 
 /// A network in C++, and what it lacks.
 struct network_text {

@@ -10,6 +10,7 @@
 #include <strata/base/text.hpp>
 #include <strata/interop/hdf5.hpp>
 #include <strata/interop/keras/layer_text.hpp>
+#include <strata/io/file_kind.hpp>
 #include <strata/io/zip_archive.hpp>
 #include <string>
 #include <string_view>
@@ -21,7 +22,8 @@ namespace strata::keras {
 /// config.json of a .keras file, or the model_config of a .h5 file. Throws strata::error for a file without it.
 inline nlohmann::json read_architecture(const std::filesystem::path& path) {
   std::string text;
-  if (path.string().ends_with(".keras")) {
+  const io::file_kind kind = io::kind_of_file(path);
+  if (kind == io::file_kind::zip || (kind == io::file_kind::other && path.string().ends_with(".keras"))) {
     const io::zip_bytes member = io::zip_archive(path, "a .keras archive").read("config.json");
     text.assign(reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size());
   } else {

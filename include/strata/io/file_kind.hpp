@@ -1,0 +1,50 @@
+// What a file is by its first bytes, whatever its name says.
+#pragma once
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <strata/base/error.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <string_view>
+
+namespace strata::io {
+
+/// Throws strata::error that names the file if these are the first bytes of a Git LFS pointer: a small text that a repository
+/// has in the place of a large file.  https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+inline void refuse_lfs_pointer(const std::filesystem::path& path, std::span<const std::byte> first) {
+  constexpr std::string_view begin = "version https://git-lfs.github.com/spec/v1";
+  if (first.size() >= begin.size() && std::memcmp(first.data(), begin.data(), begin.size()) == 0)
+    throw_error({path.string(), ": a Git LFS pointer in the place of the file, which `git lfs pull` fetches"});
+}
+/// The same of an open file; one that cannot be read is left to what reads it next.
+inline void refuse_lfs_pointer(const std::filesystem::path& path, const file_descriptor& file) {
+  std::byte first[64];
+  const ssize_t size = ::pread(file.number(), first, sizeof first, 0);
+  if (size > 0) refuse_lfs_pointer(path, std::span(first, std::size_t(size)));
+}
+
+enum class file_kind { other, hdf5, zip, gzip, safetensors };
+
+/// Of a file of weights. `other` for one that cannot be read. Throws strata::error for a Git LFS pointer.
+inline file_kind kind_of_file(const std::filesystem::path& path) {
+  const file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return file_kind::other;
+  refuse_lfs_pointer(path, file);
+  char first[9] = {};
+  const ssize_t size = ::pread(file.number(), first, sizeof first, 0);
+  const std::string_view begin(first, size > 0 ? std::size_t(size) : 0);
+  if (begin.starts_with("\x89HDF\r\n\x1a\n")) return file_kind::hdf5;
+  if (begin.starts_with("PK\3\4")) return file_kind::zip;
+  if (begin.starts_with("\x1f\x8b")) return file_kind::gzip;
+  std::uint64_t header = 0;  // of a safetensors file: the size of its JSON
+  if (begin.size() == sizeof first) std::memcpy(&header, first, sizeof header);
+  return begin.ends_with('{') && header <= 100'000'000 ? file_kind::safetensors : file_kind::other;
+}
+
+}  // namespace strata::io
