@@ -29,7 +29,7 @@ auto shuffled(int n) { return counted(n) | data::shuffle(std::size_t(n), {.seed 
 using view = decltype(shuffled(1) | data::prefetch());
 static_assert(batch_source<view> && std::ranges::view<view> && std::ranges::input_range<view> &&
               !std::ranges::forward_range<view>);
-static_assert(std::ranges::sized_range<view> && std::movable<view> && !std::copyable<view>);
+static_assert(std::ranges::sized_range<view> && std::copyable<view>);
 static_assert(view::batch_size == 8 && view::labels == label_kind::sparse && view::sample_shape == shape{1});
 static_assert(std::same_as<view, decltype(shuffled(1) | data::prefetch)>);
 
@@ -138,6 +138,26 @@ TEST_CASE("a view that moves while its thread works takes the thread along") {
   direct.begin();
   auto second = std::move(first);
   CHECK(pass(second) == pass(direct));
+}
+
+TEST_CASE("a copy is read by a thread of its own, at the same time, from the epoch on that comes next") {
+  auto direct = shuffled(100);
+  auto view = shuffled(100) | data::prefetch(3);
+  const auto unread = view;
+  CHECK(pass(view) == pass(direct));
+  auto i = view.begin();
+  const std::vector<std::int32_t> epoch_1 = pass(direct), epoch_2 = pass(direct);
+  auto copy = view;
+  CHECK(pass(copy) == epoch_2);
+  std::size_t k = 0;
+  for (; i != view.end(); ++i, k += 8) CHECK((*i).labels()[0] == epoch_1[k]);
+  CHECK(k >= 100);
+  copy = unread;
+  direct.set_epoch(0);
+  CHECK(pass(copy) == pass(direct));
+  copy = view;  // after its last batch
+  CHECK(pass(copy) == epoch_2);
+  CHECK(pass(view) == epoch_2);
 }
 
 TEST_CASE("batches of any source are copied, with all that belongs to them") {

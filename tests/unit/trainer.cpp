@@ -2,8 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <memory>
+#include <ranges>
+#include <strata/data/views/prefetch.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/weights_file.hpp>
+#include <utility>
 #include <vector>
 
 #include "error_of.hpp"
@@ -69,6 +73,48 @@ TEST_CASE("fit learns, evaluate and predict agree with it") {
   std::vector<float> out(90 * 3);
   model.predict(std::span<const float>(data.x), std::span<float>(out));
   CHECK(out == predicted.values);
+}
+
+namespace {
+/// A source as a user might write it, which owns a file and so cannot be copied.
+struct only_one : std::ranges::view_base {
+  using value_type = samples<float>;
+  static constexpr int batch_size = 32;
+  static constexpr shape sample_shape{4}, target_shape{};
+  static constexpr label_kind labels = label_kind::sparse;
+
+  decltype(clouds(0).view() | data::batch<32>) batches = clouds(90).view() | data::batch<32>;
+  std::unique_ptr<int> file = std::make_unique<int>();
+
+  auto begin() { return batches.begin(); }
+  auto end() { return batches.end(); }
+};
+}  // namespace
+
+TEST_CASE("a named pipeline that ends in prefetch is used for everything, as often as one likes") {
+  const auto run = [](auto&& train, auto&& test) {
+    auto model = make_trainer();
+    history past = model.fit(train, epochs(2), validation(test), verbosity::off);
+    const auto option = validation(test);
+    for (int k = 0; k < 2; ++k) past = model.fit(train, epochs(2), option, verbosity::off);
+    const logs seen = model.evaluate(test);
+    CHECK(seen["loss"] == past["val_loss"].back());
+    past = model.fit(test, epochs(2), validation(test), verbosity::off);
+    CHECK(past["val_loss"].back() == model.evaluate(test)["loss"]);
+    CHECK(model.predict(test).size() == 90);
+    return model.evaluate(test)["loss"];
+  };
+  const clouds data(90);
+  auto train = data.view() | data::shuffle(90) | data::batch<16>;
+  auto test = data.view() | data::batch<32>;
+  const double expected = run(train, test);
+  auto ahead = train | data::prefetch();
+  auto test_ahead = test | data::prefetch();
+  CHECK(run(ahead, test_ahead) == expected);
+  CHECK(run(std::as_const(ahead), std::as_const(test_ahead)) == expected);
+  auto tuned = test | data::prefetch(data::autotune);
+  CHECK(run(train, tuned) == expected);
+  CHECK(run(train, only_one{}) == expected);
 }
 
 TEST_CASE("a network in double takes batches of float") {

@@ -117,6 +117,19 @@ class class_weight {
   double of(int index) const;
 };
 
+namespace detail {
+/// What validation stores of a source that it is given: a copy of a named one, which is borrowed if it cannot be copied.
+template <class Source>
+struct kept_source {
+  using type = of_any_batch_size_t<std::decay_t<Source>>;
+};
+template <class Source>
+  requires(!std::copy_constructible<std::remove_const_t<Source>>)
+struct kept_source<Source&> {
+  using type = of_any_batch_size_t<Source>&;
+};
+}  // namespace detail
+
 /// Evaluates on this source of batches, or on the arrays x and y, perhaps with weights of the samples, after each epoch.
 template <class Source, class Truth = void, class Weights = void>
 struct validation {
@@ -135,10 +148,10 @@ struct validation<Source, Truth, void> {
 template <class Source>
 struct validation<Source, void, void> {
   Source source;
-  constexpr explicit validation(Source s) : source(std::move(s)) {}
+  constexpr explicit validation(Source s) : source(std::forward<Source>(s)) {}
 };
 template <class Source>
-validation(Source) -> validation<of_any_batch_size_t<Source>>;
+validation(Source&&) -> validation<typename detail::kept_source<Source>::type>;
 template <class X, class Y>
 validation(X&&, Y&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type>;
 template <class X, class Y, class W>

@@ -131,7 +131,7 @@ struct fit_verdict {
     using type = no_complaint;
   };
   template <class Validation>
-  struct on_validation<validation<Validation>> : data_verdict<Program, Validation, true> {};
+  struct on_validation<validation<Validation>> : data_verdict<Program, std::remove_cvref_t<Validation>, true> {};
   template <class X, class Y, class W>
     requires(!std::is_void_v<Y>)
   struct on_validation<validation<X, Y, W>> : data_verdict<Program, arrays<X, Y>, true> {};

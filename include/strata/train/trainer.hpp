@@ -470,7 +470,9 @@ class trainer {
   [[gnu::cold]] void add_validation(step_runner& steps, Option& option, validation_steps at_most, const detail::hook_list& hooks,
                                     logs& values) {
     if constexpr (detail::is_validation<std::remove_cvref_t<Option>>)
-      detail::report(values, evaluate_all(steps, option.source, at_most, hooks), steps.metrics(), "val_");
+      detail::with_source(option.source, [&](auto& from) {
+        detail::report(values, evaluate_all(steps, from, at_most, hooks), steps.metrics(), "val_");
+      });
   }
 
   template <class Source, class... Options>

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -31,6 +32,10 @@ namespace detail {
 struct prefetch_depth {
   std::size_t at_first, most;
 };
+/// In the place of a source that cannot be copied.
+struct no_copy_of_source {
+  explicit no_copy_of_source(const auto&) {}
+};
 }  // namespace detail
 
 /// Batches of V, made ahead by one thread that lives as long as the view. There is a ring of buffers: one is in use, the others
@@ -43,6 +48,7 @@ template <std::ranges::view V>
   requires batch_source<V>
 class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detail::batch_extent_of<V> {
   friend detail::single_pass<prefetch_view>;
+  static constexpr bool copies_source = std::copyable<V>;
 
  public:
   using value_type = typename V::value_type;
@@ -52,6 +58,21 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
 
   prefetch_view(V base, std::size_t buffer_size) : prefetch_view(std::move(base), {buffer_size, buffer_size}) {}
   prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead(batch_size_of(base))}) {}
+  prefetch_view(prefetch_view&&) = default;
+  prefetch_view& operator=(prefetch_view&&) = default;
+  /// With a thread of its own, which reads a copy of the source.
+  prefetch_view(const prefetch_view& other)
+    requires copies_source
+      : prefetch_view(V(other.unread_), other.depth_) {
+    next_pass_.from = other.next_pass_.from;
+    if constexpr (detail::resumable<V>)
+      if (!next_pass_.from && other.worker_->has_begun()) next_pass_.from = {.epoch = other.where().epoch + 1};
+  }
+  prefetch_view& operator=(const prefetch_view& other)
+    requires copies_source
+  {
+    return *this = prefetch_view(other);
+  }
 
   /// The number of batches.
   std::size_t size() const
@@ -105,7 +126,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
     return std::clamp<std::size_t>(memory_of_autotune / (std::size_t(batch_size) * values_of_sample * sizeof(T)), 2, 256);
   }
 
-  prefetch_view(V base, detail::prefetch_depth depth) : detail::batch_extent_of<V>(batch_size_of(base)) {
+  prefetch_view(V base, detail::prefetch_depth depth)
+      : detail::batch_extent_of<V>(batch_size_of(base)), unread_(base), depth_(depth) {
     if (depth.at_first == 0) throw_error("prefetch: buffer_size is 0, it must be at least 1");
     order_ = detail::order_of(base);
     shards_ = detail::shards_of(base);
@@ -156,6 +178,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
       take();
     }
     slot& current() { return ring_[reading_]; }
+    bool has_begun() const { return pass_number_ > 0; }
     /// Called by the consumer between passes, also while the thread still makes batches of a pass that was left early: stored()
     /// of a view reads what no pass changes, its rows, and the atomic states of a cache.
     auto stored() const { return source_.stored(); }
@@ -270,6 +293,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   }
   bool done() const { return worker_->current().batch.count == 0; }
 
+  [[no_unique_address]] std::conditional_t<copies_source, V, detail::no_copy_of_source> unread_;  // for copies of the view
+  detail::prefetch_depth depth_;
   std::unique_ptr<worker> worker_;  // does not move with the view: the thread refers to it
   pass next_pass_;
   row_choice wanted_rows_;
@@ -295,7 +320,8 @@ struct prefetch_fn {
 /// `prefetch()`, `prefetch(4)`, `prefetch(autotune)`: one background thread makes up to buffer_size batches ahead. With autotune
 /// these are 2 at first, and twice as many each time the consumer finds no batch ready although the ring has been full before, up
 /// to 256 batches or 256 MB. in, out: batch_source.
-/// Input range, sized if the view is; move-only. A batch lives until the next ++. An exception of a stage before it arrives at
+/// Input range, sized if the view is. A copy, which must come from the thread that reads the view, has a thread of its own: both
+/// may be read at the same time. A batch lives until the next ++. An exception of a stage before it arrives at
 /// begin() or ++ unchanged, and the next begin() starts the next epoch. Nothing is allocated once each buffer has been used.
 /// Throws strata::error if buffer_size is 0. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#prefetch
 inline constexpr closure<detail::prefetch_fn> prefetch{};

@@ -82,7 +82,7 @@ struct unbatch_fn {
     static_assert(right_view, "data::unbatch takes a view of batches: put it after batch");
     if constexpr (batches<B>) {
       constexpr bool copies = std::copyable<B>;
-      static_assert(copies, "data::unbatch takes batches that can be copied: put data::prefetch after the last batch");
+      static_assert(copies, "data::unbatch takes batches whose source can be copied");
       if constexpr (copies) return stage_stream(unbatch_source<B>(std::move(view)));
     }
   }
