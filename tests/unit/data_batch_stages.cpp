@@ -1,4 +1,4 @@
-// take, skip, repeat, map and apply after batch.
+// take, skip, repeat, map, cache and apply after batch.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -8,10 +8,13 @@
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/apply.hpp>
 #include <strata/data/views/batch.hpp>
+#include <strata/data/views/cache.hpp>
 #include <strata/data/views/map.hpp>
 #include <strata/data/views/one_hot.hpp>
 #include <strata/data/views/prefetch.hpp>
 #include <strata/data/views/repeat.hpp>
+#include <strata/data/views/sample_weight.hpp>
+#include <strata/data/views/shard.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
 #include <strata/data/views/take.hpp>
@@ -133,6 +136,60 @@ TEST_CASE("where and resume_at: the rest of an epoch and the next one are the sa
   check([&] { return b | data::take(5) | data::skip(1) | data::repeat(2); });
   check([&] { return b | data::skip(1) | data::map([](auto& m) { m.label(0) = int(m.number()) + 100 * m.epoch(); }); });
   check([&] { return b | data::prefetch() | data::take(4) | data::prefetch(); });
+  check([&] { return b | data::cache; });
+  check([&] { return d | data::repeat(2) | data::cache() | data::prefetch(); });
+  check([&] { return b | data::prefetch() | data::cache | data::skip(1) | data::repeat(2); });
+}
+
+TEST_CASE("cache after batch keeps the batches of the first epoch") {
+  int made = 0;
+  auto direct = counted(22) | data::sample_weight([](auto, int label) { return label; }) | data::shuffle(22) | data::batch<4> |
+                data::map([&made](auto& b) { ++made, b.x(0)(1) = -1; });
+  auto kept = direct | data::cache();
+  static_assert(batch_source<decltype(kept)> && std::copyable<decltype(kept)>);
+  CHECK(kept.size() == 6);
+  const batches first = labels(direct);
+  made = 0;
+  labels(kept, 2);  // left early: what has been made is not made again
+  labels(kept, 4);
+  CHECK(made == 4);
+  for (int epoch = 0; epoch < 3; ++epoch) CHECK(labels(kept) == first);
+  auto copy = kept;
+  CHECK(labels(copy) == first);
+  CHECK(made == 6);
+  for (const samples<float>& b : copy) {
+    CHECK(b.x()[1] == -1);
+    for (int k = 0; k < b.count; ++k) CHECK(b.truths[0].weights[k] == float(b.labels()[k]));
+  }
+  auto changed = kept | data::map([](auto& b) { b.label(0) = -5; });
+  CHECK(labels(changed)[1][0] == -5);
+  CHECK(labels(kept) == first);
+  kept.set_epoch(5);
+  CHECK(labels(kept) == first);
+  auto plainly = plain(counted(22) | data::shuffle(22) | data::batch<4>) | data::cache;
+  CHECK(labels(plainly) == first);
+  CHECK(labels(plainly) == first);
+
+  auto sharded = counted(24) | data::shard(2, 1) | data::batch<4> | data::cache;
+  labels(sharded, 2);
+  CHECK(sharded.where() == data_position{0, 16});
+  CHECK(data::detail::shards_of(sharded) == 2);
+  static_assert(!data::detail::has_only_rows<decltype(sharded)>);
+}
+
+TEST_CASE("cache after batch: a batch that fails is made again, and positions within a batch are refused") {
+  bool fails = true;
+  auto kept = counted(10) | data::batch<4> | data::map([&fails](auto& b) {
+                if (b.number() == 1 && std::exchange(fails, false)) throw std::runtime_error("once");
+              }) |
+              data::cache;
+  CHECK(error_of([&] { labels(kept); }) == "map: batch 1: once");
+  const batches all{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}};
+  for (int epoch = 0; epoch < 2; ++epoch) CHECK(labels(kept) == all);
+  kept.resume_at({2, 6});
+  CHECK(error_of([&] { labels(kept); }) ==
+        "cache: an epoch cannot continue after 6 samples, within a kept batch, which ends after 8: resume with the same size of "
+        "batches");
 }
 
 TEST_CASE("map changes batches in place") {

@@ -67,9 +67,16 @@ class closure : public detail::bound<std::index_sequence_for<Arguments...>, F, A
   using detail::bound<std::index_sequence_for<Arguments...>, F, Arguments...>::bound;
 };
 /// Without arguments: F may also be called with arguments, which makes another closure, as in `cache` and `cache("file")`.
+/// `cache()` is `cache`.
 template <class F>
 class closure<F> : public detail::closure_base, public F {
  public:
+  using F::operator();
+  constexpr closure operator()() const
+    requires(!std::invocable<const F&>)
+  {
+    return *this;
+  }
   template <class V>
     requires std::ranges::range<std::remove_cvref_t<V>>
   friend constexpr auto operator|(V&& view, const closure&) {

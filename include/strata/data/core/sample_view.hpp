@@ -86,6 +86,15 @@ constexpr bool same_on_all_workers() {
     same = same && same_on_all_workers<std::remove_cvref_t<decltype(std::declval<const V&>().base())>>();
   return same;
 }
+/// Whether a stage up to this view draws random numbers, as augmentation does; the order of the samples does not matter.
+template <class V>
+constexpr bool is_random() {
+  bool random = false;
+  if constexpr (element_view<V>) random = row_properties(rows_t<V>::properties).is_random;
+  if constexpr (requires(const V& view) { view.base(); })
+    random = random || is_random<std::remove_cvref_t<decltype(std::declval<const V&>().base())>>();
+  return random;
+}
 }  // namespace detail
 
 }  // namespace strata::data

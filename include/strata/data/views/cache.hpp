@@ -30,6 +30,7 @@
 #include <strata/data/core/indexed_view.hpp>
 #include <strata/data/core/left_out.hpp>
 #include <strata/data/core/rows_view.hpp>
+#include <strata/data/views/batch_cache.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/crc32c.hpp>
 #include <strata/io/mapped_file.hpp>
@@ -386,7 +387,11 @@ namespace detail {
 struct cache_fn {
   template <std::ranges::range V>
   auto operator()(V view) const {
-    if constexpr (fits<V>()) {
+    if constexpr (!fits<V>()) {
+      return;
+    } else if constexpr (batches<V>) {
+      return batch_cache_view<V>(std::move(view));
+    } else {
       constexpr bool keeps_rows = sample_view<V> && sized<rows_t<V>>, keeps_weights = keeps_rows || has_no_weights<V>;
       static_assert(keeps_weights, "data::cache of a stream would lose the weights: put data::sample_weight after it");
       if constexpr (keeps_rows)
@@ -399,7 +404,8 @@ struct cache_fn {
   auto operator()(V view, const std::filesystem::path& path, cache_options options = {}) const {
     if constexpr (fits<V>()) {
       constexpr bool right_view = is_sample_view<V>;
-      static_assert(right_view, "a cache file holds samples: put data::cache(path) after a data::map that makes them");
+      static_assert(right_view,
+                    "a cache file holds samples: put data::cache(path) before batch, and after a data::map that makes them");
       constexpr bool keeps_weights = has_no_weights<V>;
       static_assert(keeps_weights, "a cache file holds no weights: put data::sample_weight after data::cache(path)");
       if constexpr (sample_view<V> && keeps_weights) {
@@ -417,16 +423,12 @@ struct cache_fn {
  private:
   template <class V>
   static constexpr bool fits() {
-    constexpr bool right_view = is_element_view<V>;
-    static_assert(right_view, "data::cache takes a view of samples or elements: put it before batch");
-    if constexpr (element_view<V>) {
-      constexpr bool is_random = row_properties(rows_t<V>::properties).is_random;
-      static_assert(!is_random,
-                    "data::cache after a random stage would keep the random numbers of the first epoch: "
-                    "put it before the random stage");
-      return !is_random;
-    }
-    return false;
+    constexpr bool right_view = is_element_view<V> || is_batches<V>, draws = is_random<V>();
+    static_assert(right_view, "data::cache takes a view of samples, elements or batches");
+    static_assert(!draws,
+                  "data::cache after a random stage would keep the random numbers of the first epoch: "
+                  "put it before the random stage");
+    return right_view && !draws;
   }
 };
 }  // namespace detail
@@ -434,6 +436,7 @@ struct cache_fn {
 /// `cache`, `cache("train.cache")`: the stages before it make each sample once.
 /// In memory: a sample is kept when it is read for the first time; each epoch still has its own order. The elements of a stream
 /// are kept in their order, once an epoch has read all of them.
+/// After batch, in memory only: the batches of the first epoch, as they are, in every epoch. See docs/data.md.
 /// In a file: all samples are written at once, unless the file exists. It is complete or absent, holds the samples in their
 /// present order (put shuffle after it) in the number format of this machine, and is mapped, so it may be larger than the memory.
 /// It knows how many samples it has and their checksum, which is compared when it is opened: `cache("train.cache", {.check_crc =

@@ -18,9 +18,7 @@
 #include <strata/data/core/batch_stage.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/parallel.hpp>
-#include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -76,9 +74,9 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
 
   /// The number of batches.
   std::size_t size() const
-    requires std::ranges::sized_range<V>
+    requires detail::sized<V>
   {
-    return size_;
+    return base().size();
   }
   void set_epoch(int epoch)
     requires requires(V& v) { v.set_epoch(epoch); }
@@ -94,7 +92,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   auto stored() const
     requires detail::gives_indices<V>
   {
-    return worker_->stored();
+    return base().stored();
   }
   /// Holds for the next pass.
   void by_index()
@@ -108,8 +106,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   {
     return next_pass_.from ? *next_pass_.from : worker_->current().where;
   }
-  std::string order() const { return order_; }
-  std::size_t shards() const { return shards_; }
+  /// For what no pass changes.
+  const V& base() const { return worker_->source(); }
   /// The number of batches that are made ahead now.
   std::size_t buffer_size() const { return worker_->buffers() - 1; }
   void resume_at(data_position from)
@@ -129,9 +127,6 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   prefetch_view(V base, detail::prefetch_depth depth)
       : detail::batch_extent_of<V>(batch_size_of(base)), unread_(base), depth_(depth) {
     if (depth.at_first == 0) throw_error("prefetch: buffer_size is 0, it must be at least 1");
-    order_ = detail::order_of(base);
-    shards_ = detail::shards_of(base);
-    if constexpr (std::ranges::sized_range<V>) size_ = static_cast<std::size_t>(std::ranges::size(base));
     worker_ = std::make_unique<worker>(std::move(base), depth);
   }
 
@@ -179,9 +174,9 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
     }
     slot& current() { return ring_[reading_]; }
     bool has_begun() const { return pass_number_ > 0; }
-    /// Called by the consumer between passes, also while the thread still makes batches of a pass that was left early: stored()
-    /// of a view reads what no pass changes, its rows, and the atomic states of a cache.
-    auto stored() const { return source_.stored(); }
+    /// Called by the consumer, also while the thread makes batches, for what no pass changes: size, order and base, and stored(),
+    /// which reads the rows and the atomic states of a cache.
+    const V& source() const { return source_; }
     std::size_t buffers() const { return buffers_.load(std::memory_order_relaxed); }
 
    private:
@@ -264,7 +259,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         source_.set_epoch(from.epoch);
     }
 
-    V source_;  // owned by the thread, but for stored()
+    V source_;  // owned by the thread, but for source()
     std::optional<std::ranges::iterator_t<V>> at_;
     std::vector<slot> ring_;
     pass wanted_;  // written before begun_ is raised, read after
@@ -299,9 +294,6 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   pass next_pass_;
   row_choice wanted_rows_;
   bool by_index_ = false;
-  std::size_t size_ = 0;
-  std::string order_;
-  std::size_t shards_ = 1;
 };
 
 namespace detail {

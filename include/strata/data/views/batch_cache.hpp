@@ -1,0 +1,94 @@
+// cache after batch: batches that have been made once are kept in memory.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <strata/base/error.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/batch_stage.hpp>
+#include <strata/data/core/sample_view.hpp>
+#include <string>
+#include <utility>
+
+namespace strata::data {
+
+/// The batches of the first epoch of B, in every epoch: each is made once and kept. Models batch_source; sized if B is. Copies
+/// share the batches once all have been made.
+template <detail::batches B>
+class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
+  using stage = detail::batch_stage<batch_cache_view, B>;
+  friend stage;
+
+ public:
+  using typename stage::value_type;
+
+  explicit batch_cache_view(B base) : stage(std::move(base)) {}
+  batch_cache_view(batch_cache_view&&) = default;
+  batch_cache_view& operator=(batch_cache_view&&) = default;
+  batch_cache_view(const batch_cache_view& other) : stage(other), memory_(other.memory_->complete ? other.memory_ : fresh()) {}
+  batch_cache_view& operator=(const batch_cache_view& other) { return *this = batch_cache_view(other); }
+
+  std::size_t size() const
+    requires detail::sized<B>
+  {
+    return this->base_.size();
+  }
+  void only_rows(row_choice) = delete;  // another pass may read other rows of the same batches
+  std::string order() const { return "cache"; }
+
+ private:
+  struct memory {
+    std::deque<typename stage::buffer> buffers;
+    std::deque<value_type> batches;
+    bool complete = false;
+  };
+  static std::shared_ptr<memory> fresh() { return std::make_shared<memory>(); }
+
+  data_position position_after(data_position) const { return {this->from().epoch, seen_ * detail::shards_of(this->base_)}; }
+  /// Throws strata::error if the pass would begin within a batch.
+  void start_pass() {
+    if (!memory_->complete && !own_.is_reading) {  // at first, in a copy, and after an exception
+      memory_->batches.clear(), memory_->buffers.clear();
+      this->start_base({});
+      own_.is_reading = true;
+    }
+    next_ = 0, seen_ = 0;
+    const std::uint64_t shards = detail::shards_of(this->base_), samples = this->from().samples;
+    while (seen_ * shards < samples && take().count > 0) {
+    }
+    if (seen_ * shards > samples)
+      throw_error({"cache: an epoch cannot continue after ", samples, " samples, within a kept batch, which ends after ",
+                   seen_ * shards, ": resume with the same size of batches"});
+  }
+  auto make(typename stage::buffer&) { return take(); }
+
+  /// A kept batch, or one that the pass over B makes, which goes on where the last pass over the kept ones has left it.
+  value_type take() {
+    if (next_ == memory_->batches.size() && !memory_->complete) make_one();
+    if (next_ == memory_->batches.size()) return {};
+    const value_type batch = memory_->batches[next_++];
+    seen_ += static_cast<std::uint64_t>(batch.count);
+    return batch;
+  }
+  void make_one() {
+    own_.is_reading = false;  // until it has worked
+    auto& buffer = memory_->buffers.emplace_back();
+    value_type batch = this->next_of_base(buffer);
+    own_.is_reading = true;
+    memory_->complete = batch.count == 0;
+    if (memory_->complete) return memory_->buffers.pop_back();
+    if (batch.x() != buffer.x()) batch = detail::copy_batch<B>(batch, buffer, batch_size_of(this->base_));
+    memory_->batches.push_back(batch);
+  }
+
+  struct pass_over_base {
+    bool is_reading = false;
+  };
+  std::shared_ptr<memory> memory_ = fresh();
+  std::size_t next_ = 0;    // batch of this pass
+  std::uint64_t seen_ = 0;  // samples of this pass
+  detail::own_state<pass_over_base> own_;
+};
+
+}  // namespace strata::data
