@@ -1,6 +1,7 @@
 // HDF5 files: what is written is read, and damaged bytes are one error.
 // needs: hdf5
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -31,6 +32,30 @@ std::vector<std::byte> some_file() {
   file.texts("model_weights", "layer_names", {"dense", "", "flatten"});
   file.group("model_weights/flatten");
   return file.bytes();
+}
+
+/// An array of 1,000 zeros, in a chunk whose packed bytes are those of `unpacked` zeros.
+std::vector<std::byte> packed_file(std::size_t unpacked) {
+  const detail::hdf5_call call;
+  const detail::hdf5_handle access = detail::hdf5_memory_access();
+  const detail::hdf5_handle file(H5Fcreate(detail::hdf5_memory_name().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()),
+                                 H5Fclose);
+  const hsize_t extent = 1000, offset = 0;
+  const detail::hdf5_handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose),
+      creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  H5Pset_chunk(creation.id(), 1, &extent);
+  H5Pset_deflate(creation.id(), 9);
+  const detail::hdf5_handle set(
+      H5Dcreate2(file.id(), "kernel", H5T_NATIVE_FLOAT, space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT), H5Dclose);
+  const std::vector<Bytef> zeros(unpacked * sizeof(float));
+  uLongf size = compressBound(uLong(zeros.size()));
+  std::vector<Bytef> packed(size);
+  REQUIRE(compress2(packed.data(), &size, zeros.data(), uLong(zeros.size()), 9) == Z_OK);
+  REQUIRE(H5Dwrite_chunk(set.id(), H5P_DEFAULT, 0, &offset, size, packed.data()) >= 0);
+  REQUIRE(H5Fflush(file.id(), H5F_SCOPE_LOCAL) >= 0);
+  std::vector<std::byte> bytes(std::size_t(H5Fget_file_image(file.id(), nullptr, 0)));
+  H5Fget_file_image(file.id(), bytes.data(), bytes.size());
+  return bytes;
 }
 
 /// Reads all of it.
@@ -103,6 +128,38 @@ TEST_CASE("hdf5: errors name the file and the path, and the file can be read on"
   std::vector<std::byte> half = some_file();
   half.resize(half.size() / 3);
   CHECK(error_of([&] { hdf5_file("half", half); }) == "half: damaged, or an HDF5 file of a newer version");
+}
+
+TEST_CASE("hdf5: texts that a file names many times are added up before one of them is read") {
+  constexpr std::size_t length = 4999, times = 300, descriptor = 16;
+  hdf5_image image("some file");
+  std::vector<std::string> texts(times, "short");
+  texts[0] = std::string(length, 'x');
+  image.texts("model_weights", "layer_names", texts);
+  image.texts("", "layer_names", texts);
+  std::vector<std::byte> bytes = image.bytes();
+  CHECK(hdf5_file("some file", bytes).texts("", "layer_names") == texts);
+
+  // The first descriptor, its length and the address of the text, stands for all others, too.
+  const std::byte first[] = {std::byte(length & 255), std::byte(length >> 8), std::byte{0}, std::byte{0}};
+  const auto at = std::ranges::search(bytes, first).begin();
+  REQUIRE(at != bytes.end());
+  for (std::size_t k = 1; k < times; ++k) std::copy_n(at, descriptor, at + std::ptrdiff_t(k * descriptor));
+  const hdf5_file file("some file", bytes);
+  const std::string why =
+      " names " + std::to_string(length * times) + " bytes of texts in a file of " + std::to_string(bytes.size());
+  const auto reads = [&](const char* path) { return error_of([&] { (void)file.texts(path, "layer_names"); }); };
+  CHECK(reads("model_weights") == "some file: model_weights: its attribute layer_names" + why);
+  CHECK(file.texts("", "layer_names") == texts);
+}
+
+TEST_CASE("hdf5: a few bytes that unpack to many are refused before they take memory") {
+  std::vector<float> read(1000, 1);
+  hdf5_file("some file", packed_file(1000)).read("kernel", std::span(read));
+  CHECK(read == std::vector<float>(1000));
+  const std::vector<std::byte> bytes = packed_file(40'000'000);
+  CHECK(bytes.size() < 400'000);
+  CHECK(error_of([&] { hdf5_file("some file", bytes).read("kernel", std::span(read)); }).starts_with("some file: "));
 }
 
 TEST_CASE("hdf5: several threads read one file") {

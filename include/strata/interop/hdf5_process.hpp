@@ -14,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <fstream>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <strata/base/error.hpp>
@@ -97,14 +99,35 @@ constexpr hdf5_number hdf5_number_of() {
   if constexpr (std::is_same_v<T, std::int64_t>) return hdf5_number::of_int64;
 }
 
+/// What a process may allocate. A few bytes of a file may name a text many times, or unpack to gigabytes within libhdf5.
+class memory_limit {
+  rlim_t now_ = 0, own_;
+
+ public:
+  /// `own`: bytes that it may take beside those of allow().
+  explicit memory_limit(rlim_t own) : own_(own) {
+    std::ifstream pages("/proc/self/statm");
+    if (pages >> now_) now_ *= rlim_t(::sysconf(_SC_PAGESIZE));
+    allow(0);
+  }
+  void allow(rlim_t bytes) const {
+    rlimit limit{};
+    if (now_ == 0 || ::getrlimit(RLIMIT_AS, &limit) != 0) return;
+    limit.rlim_cur = std::min(limit.rlim_max, now_ + own_ + bytes);
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+};
+
 /// The part of the process that reads: answers until the other one closes the link. An answer is 1 and what was asked for, or 0
 /// and the text of an error.
 class hdf5_server {
   const process_link& link_;
   const hdf5_reader& file_;
+  const memory_limit& memory_;
 
  public:
-  hdf5_server(const process_link& link, const hdf5_reader& file) : link_(link), file_(file) {}
+  hdf5_server(const process_link& link, const hdf5_reader& file, const memory_limit& memory)
+      : link_(link), file_(file), memory_(memory) {}
 
   void run() const {
     hdf5_request request;
@@ -145,6 +168,7 @@ class hdf5_server {
           }
       }
     }
+    STRATA_CATCH(const std::bad_alloc&) { failure = text_of({file_.name(), ": ", path, ": needs too much memory"}); }
     STRATA_CATCH(const std::exception& e) { failure = e.what(); }
     return link_.put_value(std::uint8_t{0}) && link_.put_text(failure);
   }
@@ -166,6 +190,7 @@ class hdf5_server {
   bool reads(const std::string& path, std::uint64_t count) const {
     const std::optional<hdf5_array> array = file_.find_array(path);
     if (array && array->count() == count) {  // before memory is allocated; otherwise `read` says what is wrong
+      memory_.allow(16 * sizeof(T) * count);
       std::vector<T> numbers(static_cast<std::size_t>(count));
       file_.read(path, std::span(numbers));
       return succeeds() && link_.put(std::as_bytes(std::span(numbers)));
@@ -250,8 +275,9 @@ class hdf5_process {
     {
       const process_link link(own);
       STRATA_TRY {
+        const memory_limit memory(rlim_t(4 * bytes.size() + (64 << 20)));
         const hdf5_reader file(name_, bytes);
-        hdf5_server(link, file).run();
+        hdf5_server(link, file, memory).run();
       }
       STRATA_CATCH(const std::exception& e) { refuse(link, e.what()); }
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <strata/base/error.hpp>
@@ -36,17 +37,20 @@ class hdf5_reader {
  public:
   using array = hdf5_array;
 
-  hdf5_reader(std::string name, std::vector<std::byte> bytes) : name_(std::move(name)) {
+  hdf5_reader(std::string name, const std::vector<std::byte>& bytes) : name_(std::move(name)), bytes_(bytes.size()) {
     const hdf5_call call;
     static constexpr unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     if (bytes.size() < sizeof signature ||
         !std::ranges::equal(std::span(bytes).first(sizeof signature), std::as_bytes(std::span(signature))))
       throw_error({name_, ": not an HDF5 file"});
     const hdf5_handle access = hdf5_memory_access();
-    if (H5Pset_file_image(access.id(), bytes.data(), bytes.size()) < 0) throw_error({name_, ": out of memory"});
+    if (H5Pset_file_image(access.id(), const_cast<std::byte*>(bytes.data()), bytes.size()) < 0)
+      throw_error({name_, ": out of memory"});
     file_ = {H5Fopen(hdf5_memory_name().c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose};
     if (!file_) throw_error({name_, ": damaged, or an HDF5 file of a newer version"});
   }
+
+  const std::string& name() const { return name_; }
 
   /// Whether there is a group or an array at a path such as layers/dense/vars.
   bool has(std::string_view path) const {
@@ -106,7 +110,12 @@ class hdf5_reader {
     std::vector<std::string> out;
     if (count == 0) return out;  // h5py writes no texts as an array of no numbers
     if (count < 0 || count > 1 << 20 || H5Tget_class(type.id()) != H5T_STRING) damaged();
-    if (H5Tis_variable_str(type.id()) > 0) {
+    const bool of_any_length = H5Tis_variable_str(type.id()) > 0;
+    const std::uint64_t together =
+        of_any_length ? bytes_of_texts(opened.id(), type.id(), std::size_t(count)) : H5Tget_size(type.id()) * std::size_t(count);
+    if (together > bytes_)  // a text of the file may be named many times
+      fail(path, text_of({"its attribute ", attribute, " names ", together, " bytes of texts in a file of ", bytes_}));
+    if (of_any_length) {
       std::vector<char*> read(std::size_t(count), nullptr);
       const hdf5_handle memory = hdf5_text_type();
       H5Tset_cset(memory.id(), H5Tget_cset(type.id()));
@@ -130,6 +139,7 @@ class hdf5_reader {
 
  private:
   std::string name_;
+  std::uint64_t bytes_;  // of the file
   hdf5_handle file_;
 
   /// Follows a path, step by step, so that each link on it is looked at.
@@ -152,6 +162,29 @@ class hdf5_reader {
     return at;
   }
 
+  /// The length of all texts of an attribute, before one of them is read. A conversion that changes nothing lets their
+  /// descriptors through as the file has them: a length of four bytes and an address.
+  static std::uint64_t bytes_of_texts(hid_t attribute, hid_t type, std::size_t count) {
+    constexpr auto unchanged = [](hid_t, hid_t, H5T_cdata_t*, std::size_t, std::size_t, std::size_t, void*, void*, hid_t) {
+      return herr_t{0};
+    };
+    const std::size_t size = std::size_t(H5Aget_storage_size(attribute)) / count;
+    std::uint32_t length = 0;
+    if (size < sizeof length) return 0;
+    const hdf5_handle as_bytes(H5Tcreate(H5T_OPAQUE, size), H5Tclose);
+    std::vector<unsigned char> descriptors(size * count);
+    H5Tregister(H5T_PERS_SOFT, "descriptors", type, as_bytes.id(), unchanged);
+    const herr_t read = H5Aread(attribute, as_bytes.id(), descriptors.data());
+    H5Tunregister(H5T_PERS_SOFT, "descriptors", type, as_bytes.id(), unchanged);
+    if (read < 0) return std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t together = 0;
+    for (std::size_t at = 0; at < descriptors.size(); at += size) {
+      for (std::size_t k = sizeof length; k-- > 0;) length = length << 8 | descriptors[at + k];
+      together += length;
+    }
+    return together;
+  }
+
   array describe(hid_t id, std::string_view path) const {
     if (H5Iget_type(id) != H5I_DATASET) fail(path, "not an array");
     const hdf5_handle space(H5Dget_space(id), H5Sclose), type(H5Dget_type(id), H5Tclose),
@@ -169,6 +202,7 @@ class hdf5_reader {
     out.is_float = H5Tget_class(type.id()) == H5T_FLOAT;
     out.is_whole = H5Tget_class(type.id()) == H5T_INTEGER;
     out.size = H5Tget_size(type.id());
+    if (out.size > 16 && (out.is_float || out.is_whole)) fail(path, text_of({"its numbers have ", out.size, " bytes each"}));
 
     if (H5Pget_external_count(creation.id()) > 0) fail(path, "its numbers are in another file, which is not read");
     const H5D_layout_t layout = H5Pget_layout(creation.id());
@@ -184,8 +218,10 @@ class hdf5_reader {
       std::vector<hsize_t> chunk(std::size_t(rank) + 1);
       std::uint64_t largest = 1;
       if (H5Pget_chunk(creation.id(), rank, chunk.data()) != rank) fail(path, "damaged");
-      for (int k = 0; k < rank; ++k) largest *= std::min<std::uint64_t>(chunk[std::size_t(k)], 1u << 20);
-      if (largest > std::max<std::uint64_t>(1u << 20, 2 * elements)) fail(path, "its chunks are larger than the array");
+      bool too_large = false;
+      for (int k = 0; k < rank; ++k) too_large |= __builtin_mul_overflow(largest, chunk[std::size_t(k)], &largest);
+      if (too_large || largest / 2 > std::max<std::uint64_t>(1u << 19, elements))
+        fail(path, "its chunks are larger than the array");
     }
     return out;
   }

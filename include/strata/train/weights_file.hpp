@@ -72,6 +72,7 @@ class misfits {
   void add(std::string_view name, const std::string& why) {
     if (!why.empty() && ++count_ <= listed) lines_ += text_of({"\n  ", visible(name), ": ", why});
   }
+  int count() const { return count_; }
   /// Throws if there is any.
   void report(const std::filesystem::path& path) const {
     if (count_ > 0)

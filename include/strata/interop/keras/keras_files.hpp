@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 #include <strata/interop/hdf5.hpp>
+#include <strata/interop/keras/architecture.hpp>
 #include <strata/interop/keras/layer_list.hpp>
 #include <strata/interop/keras/legacy_file.hpp>
 #include <strata/interop/keras/model_config.hpp>
@@ -82,9 +83,7 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
     const io::zip_bytes weights = archive.read(weights_member);
     const hdf5_file file(name, {weights.bytes.begin(), weights.bytes.end()});
     loaded_state state = read_weights_store(file, model, list, convert);
-    const io::zip_bytes config = archive.read("config.json");
-    const std::string text(reinterpret_cast<const char*>(config.bytes.data()), config.bytes.size());
-    const json architecture = json::parse(text, nullptr, false);
+    const json architecture = architecture_of(archive);
     require_options(path, architecture, model, list);
     if (state.has_optimizer && is_another_optimizer(optimizer_class_in(architecture), model.optimizer->name))
       state.has_optimizer = false;
@@ -92,7 +91,7 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
   } else if (const hdf5_file file(path); is_legacy(file)) {  // Keras 2 writes weights under any name
     const loaded_state state = read_legacy(file, model, list, convert);
     if (const auto text = file.texts("", "model_config"); text && text->size() == 1)
-      require_options(path, json::parse(text->front(), nullptr, false), model, list);
+      require_options(path, parse_architecture(name, text->front()), model, list);
     store(state, model, list);
   } else {
     store(read_weights_store(file, model, list, convert), model, list);

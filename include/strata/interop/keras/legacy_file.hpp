@@ -1,6 +1,7 @@
 // Keras' older .h5: the architecture as an attribute, and the weights of each layer in a group of its name.
 // needs: hdf5
 #pragma once
+#include <set>
 #include <span>
 #include <strata/base/json.hpp>
 #include <strata/interop/hdf5.hpp>
@@ -65,9 +66,15 @@ inline loaded_state read_legacy(const hdf5_file& file, const model_view& model, 
   std::vector<saved_layer> saved;
   const std::string root = legacy_root(file);
   const auto listed = file.texts(root, "layer_names");
+  std::set<std::string> names_of_layers;
+  constexpr std::size_t most_weights = 100'000;  // links may name the weights of a layer many times
+  std::size_t count = 0;
   for (const std::string& name : *listed) {
+    if (!names_of_layers.insert(name).second)
+      file.fail(root, detail::text_of({"its attribute layer_names has ", detail::quoted(name), " twice"}));
     const auto weights = file.texts(root + name, "weight_names");
     if (!weights) file.fail(root + name, "its attribute weight_names is missing");
+    if ((count += weights->size()) > most_weights) file.fail(root, detail::text_of({"has more than ", most_weights, " weights"}));
     if (weights->empty()) continue;
     saved_layer& l = saved.emplace_back(saved_layer{name, {}});
     for (const std::string& weight : *weights) l.paths.push_back(root + name + '/' + weight);

@@ -2,40 +2,19 @@
 // needs: hdf5 libzip
 #pragma once
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
-#include <strata/interop/hdf5.hpp>
+#include <strata/interop/keras/architecture.hpp>
 #include <strata/interop/keras/layer_text.hpp>
-#include <strata/io/file_kind.hpp>
-#include <strata/io/zip_archive.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace strata::keras {
-
-/// config.json of a .keras file, or the model_config of a .h5 file. Throws strata::error for a file without it.
-inline nlohmann::json read_architecture(const std::filesystem::path& path) {
-  std::string text;
-  const io::file_kind kind = io::kind_of_file(path);
-  if (kind == io::file_kind::zip || (kind == io::file_kind::other && path.string().ends_with(".keras"))) {
-    const io::zip_bytes member = io::zip_archive(path, "a .keras archive").read("config.json");
-    text.assign(reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size());
-  } else {
-    const auto attribute = hdf5_file(path).texts("", "model_config");
-    if (!attribute || attribute->size() != 1)
-      throw_error({path.string(), ": has weights, but no architecture: give the .keras or .h5 file of the whole model"});
-    text = attribute->front();
-  }
-  nlohmann::json config = nlohmann::json::parse(text, nullptr, false);
-  if (!config.is_object()) throw_error({path.string(), ": its architecture is no JSON object"});
-  return config;
-}
 
 inline bool is_model(const std::string& class_name) {
   return class_name == "Sequential" || class_name == "Functional" || class_name == "Model";

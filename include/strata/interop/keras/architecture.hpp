@@ -1,0 +1,50 @@
+// The architecture in a file of Keras, as JSON.
+// needs: hdf5 libzip
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <strata/base/error.hpp>
+#include <strata/base/json.hpp>
+#include <strata/interop/hdf5.hpp>
+#include <strata/io/file_kind.hpp>
+#include <strata/io/zip_archive.hpp>
+#include <string>
+#include <string_view>
+
+namespace strata::keras {
+
+/// `file` is what errors call the file. Copies of JSON recurse, and a value takes many times the memory of its text, so depth and
+/// size have limits. Throws strata::error for anything but an object within them.
+inline nlohmann::json parse_architecture(std::string_view file, std::string_view text) {
+  using json = nlohmann::json;
+  constexpr int most_levels = 200;
+  constexpr std::size_t most_bytes = 16 << 20;
+  if (text.size() > most_bytes) throw_error({file, ": its architecture has ", text.size(), " bytes, more than ", most_bytes});
+  const auto watch = [&](int depth, json::parse_event_t, json&) {
+    if (depth > most_levels) throw_error({file, ": its architecture is nested more than ", most_levels, " levels deep"});
+    return true;
+  };
+  json config = json::parse(text, watch, false);
+  if (!config.is_object()) throw_error({file, ": its architecture is no JSON object, in which numbers are finite"});
+  return config;
+}
+
+/// config.json of an archive of Keras.
+inline nlohmann::json architecture_of(const io::zip_archive& archive) {
+  const io::zip_bytes member = archive.read("config.json");
+  return parse_architecture(archive.path().string(), {reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size()});
+}
+
+/// config.json of a .keras file, or the model_config of a .h5 file, whatever their names. Throws strata::error for a file without
+/// it.
+inline nlohmann::json read_architecture(const std::filesystem::path& path) {
+  const io::file_kind kind = io::kind_of_file(path);
+  if (kind == io::file_kind::zip || (kind == io::file_kind::other && path.string().ends_with(".keras")))
+    return architecture_of(io::zip_archive(path, "a .keras archive"));
+  const auto attribute = hdf5_file(path).texts("", "model_config");
+  if (!attribute || attribute->size() != 1)
+    throw_error({path.string(), ": has weights, but no architecture: give the .keras or .h5 file of the whole model"});
+  return parse_architecture(path.string(), attribute->front());
+}
+
+}  // namespace strata::keras
