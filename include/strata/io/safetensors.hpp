@@ -272,39 +272,32 @@ class safetensors_file {
     }
   }
 
-  /// The parser builds at most this: {name: {"shape": [number, ...]}}; and it would take the last of two equal names for the only
-  /// one.
-  nlohmann::json parse(const std::string& text) const {
+  /// Reads the descriptions one at a time and discards each: the parser looks through all members of the header that it keeps
+  /// whenever an object ends. It would also take the last of two equal names for the only one.
+  void read_header(const std::string& text, std::uint64_t begin) {
     using json = nlohmann::json;
+    if (text.empty() || text[0] != '{') fail("the header does not start with '{': not a safetensors file");
     std::set<std::string> names[2];
-    const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    std::string name;  // of the description
+    const auto read = [&](int depth, json::parse_event_t event, json& parsed) {
       if (event == json::parse_event_t::object_start && depth < 2) names[depth].clear();
       if (event == json::parse_event_t::object_start ? depth >= 2 : event == json::parse_event_t::array_start && depth != 2)
         fail("the header is nested otherwise than that of a safetensors file");
-      if (event == json::parse_event_t::key && !names[depth - 1].insert(parsed.get<std::string>()).second)
-        fail(detail::text_of({"the header has ", detail::quoted(parsed.get<std::string>()), " twice"}));
-      return true;
-    };
-    json header = json::parse(text, watch, false);
-    if (header.is_discarded()) fail("the header is no JSON");
-    return header;
-  }
-
-  void read_header(const std::string& text, std::uint64_t begin) {
-    if (text.empty() || text[0] != '{') fail("the header does not start with '{': not a safetensors file");
-    const nlohmann::json header = parse(text);
-    for (const auto& [name, description] : header.items()) {
-      if (!description.is_object())
+      if (event == json::parse_event_t::key) {
+        if (!names[depth - 1].insert(parsed.get<std::string>()).second)
+          fail(detail::text_of({"the header has ", detail::quoted(parsed.get<std::string>()), " twice"}));
+        if (depth == 1) name = parsed.get<std::string>();
+      }
+      if (event == json::parse_event_t::value && depth == 1)
         fail(detail::text_of({"tensor ", detail::quoted(name), " is described by something that is no object"}));
-      if (name != "__metadata__") {
-        entries_.push_back(read_entry(name, description, begin));
-        continue;
-      }
-      for (const auto& [key, value] : description.items()) {
-        if (!value.is_string()) fail(detail::text_of({"the metadata ", detail::quoted(key), " is no text"}));
-        metadata_[key] = value.get<std::string>();
-      }
-    }
+      if (event != json::parse_event_t::object_end || depth != 1) return true;
+      if (name == "__metadata__")
+        read_metadata(parsed);
+      else
+        entries_.push_back(read_entry(name, parsed, begin));
+      return false;
+    };
+    if (json::parse(text, read, false).is_discarded()) fail("the header is no JSON");
     std::ranges::sort(entries_, {}, &entry::name);
 
     // The data must be used up, each byte once.
@@ -320,6 +313,13 @@ class safetensors_file {
       used += e->bytes;
     }
     if (used != size_) fail(detail::text_of({"the data are ", size_ - begin, " bytes, of which the tensors use ", used - begin}));
+  }
+
+  void read_metadata(const nlohmann::json& description) {
+    for (const auto& [key, value] : description.items()) {
+      if (!value.is_string()) fail(detail::text_of({"the metadata ", detail::quoted(key), " is no text"}));
+      metadata_[key] = value.get<std::string>();
+    }
   }
 
   entry read_entry(const std::string& name, const nlohmann::json& description, std::uint64_t begin) const {

@@ -34,7 +34,8 @@ struct tf_config {
  private:
   using json = nlohmann::json;
 
-  /// Refuses a key that comes twice in one object: the parser itself would silently take the last one.
+  /// Refuses a key that comes twice in one object: the parser itself would silently take the last one. Looks for such keys in a
+  /// pass of its own, which keeps no objects: whenever one ends, the parser looks through all that its parent has kept.
   static json parse(const std::string& text) {
     std::vector<std::set<std::string>> keys;
     const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -43,10 +44,11 @@ struct tf_config {
       if (event == json::parse_event_t::object_end) keys.pop_back();
       if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
         throw_error({"the key '", parsed.get<std::string>(), "' comes twice in one object"});
-      return true;
+      return event != json::parse_event_t::object_end;
     };
     try {
-      return json::parse(text, watch);
+      [[maybe_unused]] const json nothing = json::parse(text, watch);
+      return json::parse(text);
     } catch (const json::parse_error& e) {
       throw_error({"not JSON, as its character ", e.byte, " shows: ", text});
     } catch (const json::exception&) {
