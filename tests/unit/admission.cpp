@@ -83,11 +83,21 @@ TEST_CASE("the secret comes from the environment, or from a file that it names")
   std::ofstream(path) << digits << '\n';
   {
     const variable set("STRATA_SECRET_FILE", path);
+    for (const unsigned others : {0040u, 0004u, 0020u}) {
+      ::chmod(path.c_str(), 0600 | others);
+      CHECK(error_of([] { detail::secret_of_environment(); }) ==
+            "STRATA_SECRET_FILE: " + path + " is open to other users, which a secret must not be: chmod 600 " + path);
+    }
+    ::chmod(path.c_str(), 0600);
     CHECK(detail::secret_of_environment()->digits() == digits);
   }
+  {
+    REQUIRE(::mkfifo((path + ".pipe").c_str(), 0600) == 0);
+    const variable set("STRATA_SECRET_FILE", path + ".pipe");
+    CHECK(contains(error_of([] { detail::secret_of_environment(); }), "secret.pipe: not a regular file"));
+  }
   const variable set("STRATA_SECRET_FILE", path + ".not");
-  CHECK(contains(error_of([] { detail::secret_of_environment(); }),
-                 "cannot read " + path + ".not, which STRATA_SECRET_FILE names"));
+  CHECK(contains(error_of([] { detail::secret_of_environment(); }), "STRATA_SECRET_FILE: cannot read " + path + ".not: "));
 }
 
 TEST_CASE("who proves what") {

@@ -80,6 +80,16 @@ TEST_CASE("a file is written, replaced, and keeps its permissions") {
   }
 }
 
+TEST_CASE("what is no regular file is not replaced") {
+  const scratch_folder folder("atomic-file");
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  fs::create_symlink("/dev/null", folder / "null");
+  for (const auto& [name, called] : {std::pair{"pipe", (folder / "pipe").string()}, {"null", std::string("/dev/null")}})
+    CHECK(error_of([&] { io::write_file_atomically(folder / name, "text"); }) ==
+          "cannot write " + called + ": not a regular file");
+  CHECK(fs::is_fifo(folder / "pipe"));
+}
+
 TEST_CASE("a process that is killed while it writes leaves nothing, or what the next one removes") {
   for (const auto kind : kinds) {
     const scratch_folder folder("atomic");

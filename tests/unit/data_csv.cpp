@@ -227,8 +227,8 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
   CHECK(complaint<float, int>(f, "a,b\n1,2\n", {.columns = {"b"}}) == "bad.csv: expected 2 columns, got 1: b");
   CHECK(complaint<float>(f, "") == "bad.csv: there is no header: the file is empty");
   CHECK(f.without_folder(error_of([&] { (void)data::read_csv<float>(f / "none.csv"); })) ==
-        "none.csv: No such file or directory");
-  CHECK(error_of([&] { (void)data::read_csv<float>(f.path); }) == f.path.string() + ": Is a directory");
+        "cannot read none.csv: No such file or directory");
+  CHECK(error_of([&] { (void)data::read_csv<float>(f.path); }) == "cannot read " + f.path.string() + ": Is a directory");
 }
 
 TEST_CASE("what other programs write: blanks for nothing, names that come twice, carriage returns") {

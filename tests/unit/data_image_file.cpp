@@ -215,8 +215,8 @@ TEST_CASE("what is wrong with a file") {
   CHECK(complaint({}) == "the file is empty");
   CHECK(complaint({'G', 'I', 'F', '8', '9', 'a'}) == "neither a PNG nor a JPEG file");
   CHECK(error_of([&] { (void)data::read_image(f.path / "none.png"); }) ==
-        (f.path / "none.png").string() + ": No such file or directory");
-  CHECK(error_of([&] { (void)data::read_image(f.path); }) == f.path.string() + ": Is a directory");
+        "cannot read " + (f.path / "none.png").string() + ": No such file or directory");
+  CHECK(error_of([&] { (void)data::read_image(f.path); }) == "cannot read " + f.path.string() + ": Is a directory");
   const bytes png = png_file(width, height, PNG_COLOR_TYPE_RGB, picture(width, height, 3));
   data::image image;
   CHECK(error_of([&] { data::decode_image(png, 2, image, "cat.png"); }) ==

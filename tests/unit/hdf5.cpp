@@ -125,6 +125,7 @@ TEST_CASE("hdf5: errors name the file and the path, and the file can be read on"
   CHECK(file.has("model_weights"));
   CHECK(error_of([] { hdf5_file("text", std::vector<std::byte>(100)); }) == "text: not an HDF5 file");
   CHECK(error_of([] { hdf5_file(std::filesystem::path("/no/such.h5")); }).starts_with("cannot read /no/such.h5"));
+  CHECK(error_of([] { hdf5_file(std::filesystem::path("/dev/null")); }) == "cannot read /dev/null: not a regular file");
   std::vector<std::byte> half = some_file();
   half.resize(half.size() / 3);
   CHECK(error_of([&] { hdf5_file("half", half); }) == "half: damaged, or an HDF5 file of a newer version");

@@ -113,7 +113,10 @@ TEST_CASE("reading says what does not fit") {
   CHECK(error_of([&] { (void)in.read<float>("v"); }) == file + ": it became shorter while it was read");
   CHECK(error_of([&] { (void)safetensors_file(s.folder / "no"); }) ==
         "cannot read " + (s.folder / "no").string() + ": No such file or directory");
-  CHECK(error_of([&] { (void)safetensors_file{s.folder}; }) == s.folder.string() + ": not a regular file");
+  CHECK(error_of([&] { (void)safetensors_file{s.folder}; }) == "cannot read " + s.folder.string() + ": Is a directory");
+  REQUIRE(::mkfifo((s.folder / "pipe").c_str(), 0600) == 0);  // nobody ever writes into it
+  CHECK(error_of([&] { (void)safetensors_file{s.folder / "pipe"}; }) ==
+        "cannot read " + (s.folder / "pipe").string() + ": not a regular file");
 }
 
 TEST_CASE("nothing is written that could not be read") {

@@ -534,6 +534,26 @@ TEST_CASE("what a killed process left is cleared away") {
 }
 
 namespace {
+struct leave_link {
+  fs::path folder;
+  void on_batch_end(training_state& s) {
+    if (s.step == 3) fs::create_symlink("letter", folder / "snapshot.new.safetensors");
+  }
+};
+}  // namespace
+
+TEST_CASE("a link in the place of the next snapshot is replaced, not followed") {
+  scratch at;
+  fs::create_directories(at.folder);
+  write(at.folder / "letter", "a word");
+  auto model = make_trainer();
+  model.fit(shuffled(), epochs(1), verbose::off, leave_link{at.folder},
+            backup_and_restore(at.folder, {.delete_checkpoint = false}));
+  CHECK(content(at.folder / "letter") == "a word");
+  CHECK(fs::is_regular_file(fs::symlink_status(at.newest)));
+}
+
+namespace {
 struct terminate_at {
   long step;
   void on_batch_end(training_state& s) {

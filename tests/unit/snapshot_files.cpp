@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -187,6 +188,42 @@ TEST_CASE("a damaged version is set aside, whatever it is; one before it that is
   CHECK(files_in(folder).recover(damage_of).damages == "s.state is damaged, and s.previous.state is damaged");
   put(folder, {});
   CHECK(files_in(folder).recover(damage_of).damages.empty());
+}
+
+TEST_CASE("what is no file stays as it is: a folder, a link, a pipe") {
+  const scratch_folder folder("snapshot-files");
+  put(folder, {{"letter", "3 whole"}});
+  const auto says = [&](const std::string& why) {
+    io::lock_file lock;
+    CHECK(error_of([&] { files_in(folder).hold(lock, folder.path); }) ==
+          "cannot write " + (folder / "s.lock").string() + ": " + why);
+  };
+  fs::create_symlink("letter", folder / "s.lock");
+  says("a symbolic link is not followed there");
+  fs::remove(folder / "s.lock");
+  fs::create_hard_link(folder / "letter", folder / "s.lock");
+  says("the file has another name, too");
+  fs::remove(folder / "s.lock");
+  REQUIRE(::mkfifo((folder / "s.lock").c_str(), 0600) == 0);
+  says("not a regular file");
+  fs::remove(folder / "s.lock");
+
+  fs::create_symlink("letter", folder / "s.new.state");
+  io::atomic_file file(folder / "s.new.state", io::unfinished_file::unnamed, io::existing_link::replaced);
+  file.write("4 whole");
+  file.commit();
+  CHECK_FALSE(fs::is_symlink(folder / "s.new.state"));
+  CHECK(contents_of(folder) == contents{{"letter", "3 whole"}, {"s.new.state", "4 whole"}});
+
+  fs::remove(folder / "s.new.state");
+  for (const std::string name : {"s.new.state", "s.state", "s.previous.state", "s.damaged.state"}) {
+    fs::create_directory(folder / name);
+    std::ofstream(folder / name / "letter") << "a word";
+  }
+  files_in(folder).recover(damage_of);
+  files_in(folder).remove_all();
+  for (const std::string name : {"s.new.state", "s.state", "s.previous.state", "s.damaged.state"})
+    CHECK(fs::exists(folder / name / "letter"));
 }
 
 TEST_CASE("the lock of a process that is killed is released, and waited for") {

@@ -10,6 +10,7 @@
 #include <strata/concepts/callback.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/open_file.hpp>
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/position_text.hpp>
 #include <string>
@@ -94,11 +95,16 @@ class csv_logger {
         all.back() += c;
     return all;
   }
+  /// Empty if the file is not there.
+  std::string content_of_file() const {
+    std::error_code unknown;
+    return std::filesystem::exists(path_, unknown) ? io::content_of(path_) : std::string();
+  }
   /// None if the file is not there, or empty.
   std::vector<std::string> columns_of_file() const {
-    std::ifstream file(path_);
-    std::string line;
-    if (!std::getline(file, line)) return {};
+    const std::string content = content_of_file();
+    if (content.empty()) return {};
+    std::string line = content.substr(0, content.find('\n'));
     if (line.ends_with('\r')) line.pop_back();
     std::vector<std::string> columns = split(line);
     if (columns[0] != "epoch") throw_error({"csv_logger: ", path_.string(), " does not begin with a column 'epoch'"});
@@ -106,14 +112,15 @@ class csv_logger {
   }
   /// The lines of epochs that are trained again.
   void drop_lines_from(int epoch) const {
-    std::ifstream file(path_);
-    if (!file) return;
-    std::string kept, line;
-    for (bool is_first = true; std::getline(file, line) && !file.eof(); is_first = false) {  // the last line may be cut off
+    const std::string content = content_of_file();
+    std::string kept;
+    for (std::size_t at = 0, end = 0; (end = content.find('\n', at)) != content.npos;
+         at = end + 1) {  // the last line may be cut off
       int of_line = 0;
-      if (is_first || (detail::read_exact(split(line)[0], of_line) && of_line < epoch)) kept += line + '\n';
+      const std::string line = content.substr(at, end - at);
+      if (at == 0 || (detail::read_exact(split(line)[0], of_line) && of_line < epoch)) kept += line + '\n';
     }
-    io::write_file_atomically(path_, kept);
+    if (!content.empty()) io::write_file_atomically(path_, kept);
   }
 };
 static_assert(callback<csv_logger>);

@@ -23,6 +23,7 @@
 #include <strata/io/crc32c.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/open_file.hpp>
 #include <strata/io/png_image.hpp>
 #include <string>
 #include <string_view>
@@ -74,8 +75,7 @@ class event_file {
     ::gethostname(host, sizeof host - 1);
     path_ =
         folder / detail::formatted("events.out.tfevents.%010ld.%s.%d.%d.v2", long(time_of_day()), host, int(::getpid()), made++);
-    file_ = io::file_descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!file_) io::fail_on_file("make", path_, errno);
+    file_ = io::open_own(path_, O_APPEND);
     std::string first;
     protozero::pbf_writer event(first);
     event.add_double(field::wall_time, time_of_day());

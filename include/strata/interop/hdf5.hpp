@@ -1,8 +1,6 @@
 // HDF5 files, as far as weights need them: groups, arrays of numbers, and texts as attributes.
 // needs: hdf5
 #pragma once
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,9 +13,7 @@
 #include <strata/base/error.hpp>
 #include <strata/interop/hdf5_image.hpp>
 #include <strata/interop/hdf5_process.hpp>
-#include <strata/io/file_descriptor.hpp>
-#include <strata/io/file_error.hpp>
-#include <strata/io/file_kind.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,19 +24,8 @@ namespace strata {
 namespace detail {
 
 inline std::vector<std::byte> bytes_of_file(const std::filesystem::path& path) {
-  const io::file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status{};
-  if (!file || ::fstat(file.number(), &status) != 0) io::fail_on_file("read", path, errno);
-  if (!S_ISREG(status.st_mode)) throw_error({path.string(), ": not a regular file"});
-  io::refuse_lfs_pointer(path, file);
-  std::vector<std::byte> bytes(std::size_t(status.st_size));
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t n = ::read(file.number(), bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) io::fail_on_file("read", path, errno);
-    if (n == 0) throw_error({path.string(), ": it became shorter while it was read"});
-    done += std::size_t(n);
-  }
+  std::vector<std::byte> bytes;
+  io::read_content(path, bytes);
   return bytes;
 }
 

@@ -32,24 +32,34 @@ enum class unfinished_file {
   named     // .strata-<process>-<number>, locked; if the process is killed, the next that writes there removes it
 };
 
+/// What happens to a symbolic link at the path of a file that is written.
+enum class existing_link {
+  followed,  // for a path that users give: what the link leads to is replaced
+  replaced   // for a name that strata gives: the file takes the place of the link
+};
+
 /// Call write() with the contents, then commit(). Without commit, or if anything fails, an older file at that path is unchanged.
 /// If the process is killed, nothing stays, or a temporary file that the next process that writes into the folder removes.
-/// A replaced file keeps its permissions; a symbolic link is followed. All members throw strata::error with the path and the
-/// message of the system.
+/// A replaced file keeps its permissions; what is no regular file, such as /dev/null, is not replaced. All members throw
+/// strata::error with the path and the message of the system.
 class atomic_file {
   std::filesystem::path path_, temporary_;  // temporary_ is empty while the file has no name
   file_descriptor file_;
 
  public:
-  explicit atomic_file(const std::filesystem::path& path, unfinished_file kind = unfinished_file::unnamed) : path_(path) {
+  explicit atomic_file(const std::filesystem::path& path, unfinished_file kind = unfinished_file::unnamed,
+                       existing_link link = existing_link::followed)
+      : path_(path) {
     std::error_code ignored;
-    if (std::filesystem::is_symlink(path_, ignored))
+    if (link == existing_link::followed && std::filesystem::is_symlink(path_, ignored))
       if (const auto target = std::filesystem::weakly_canonical(path_, ignored); !ignored) path_ = target;
-    if (std::filesystem::is_directory(path_, ignored)) fail_on_file("write", path_, EISDIR);
+    struct stat old{};
+    const bool is_there = ::lstat(path_.c_str(), &old) == 0 && !S_ISLNK(old.st_mode);
+    if (is_there && S_ISDIR(old.st_mode)) fail_on_file("write", path_, EISDIR);
+    if (is_there && !S_ISREG(old.st_mode)) throw_error({"cannot write ", path_.string(), ": not a regular file"});
     detail::remove_stale_temporaries(folder_of(path_));
     if (kind == unfinished_file::named || !open_unnamed()) open_named();
-    struct stat old{};
-    if (::stat(path_.c_str(), &old) == 0) (void)!::fchmod(file_.number(), old.st_mode & 07777);
+    if (is_there) (void)!::fchmod(file_.number(), old.st_mode & 07777);
   }
   atomic_file(atomic_file&& other) noexcept
       : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), file_(std::move(other.file_)) {}

@@ -21,7 +21,7 @@ inline bool try_lock(const file_descriptor& file) {
 /// Whether the path still leads to that open file: until it was locked, another process could remove or replace it.
 inline bool is_still_at(const file_descriptor& file, const std::filesystem::path& path) {
   struct stat mine{}, there{};
-  return ::fstat(file.number(), &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+  return ::fstat(file.number(), &mine) == 0 && ::lstat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
          mine.st_ino == there.st_ino;
 }
 

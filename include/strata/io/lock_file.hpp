@@ -1,6 +1,5 @@
 // A file that one process locks while it uses what lies beside it.
 #pragma once
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +12,8 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/file_descriptor.hpp>
-#include <strata/io/file_error.hpp>
 #include <strata/io/file_lock.hpp>
+#include <strata/io/open_file.hpp>
 #include <strata/io/without_size_signal.hpp>
 #include <string>
 #include <string_view>
@@ -40,14 +39,14 @@ class lock_file {
   explicit operator bool() const { return bool(file_); }
 
   /// Waits a while for a holder that is just ending. Throws strata::error if it stays, for example "/data/backup is in use by
-  /// process 4711 on node3: give each training a folder of its own", or if the file cannot be made. `used` is what is shared.
+  /// process 4711 on node3: give each training a folder of its own", or if the file cannot be made, or is no file but a link or a
+  /// pipe. `used` is what is shared.
   void hold(const std::filesystem::path& path, const std::filesystem::path& used, std::string_view advice,
             std::chrono::milliseconds patience = std::chrono::seconds(2)) {
     if (file_ || cannot_be_locked_) return;
     path_ = path;
     for (const auto until = std::chrono::steady_clock::now() + patience;;) {
-      file_descriptor opened(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-      if (!opened) fail_on_file("write", path_, errno);
+      file_descriptor opened = open_own(path_);
       const int code = try_lock(opened) ? 0 : errno;
       if (code == EWOULDBLOCK) {
         if (std::chrono::steady_clock::now() >= until)

@@ -1,6 +1,5 @@
 // A file as read-only memory: the system reads a page at the first access.
 #pragma once
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -8,10 +7,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
-#include <strata/base/error.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
-#include <strata/io/file_kind.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
 #include <utility>
 
@@ -22,14 +20,11 @@ namespace strata::io {
 class mapped_file {
  public:
   explicit mapped_file(std::filesystem::path path) : path_(std::move(path)) {
-    const file_descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    const file_descriptor file = open_to_read(path_);
     struct stat status{};
-    if (!file || ::fstat(file.number(), &status) != 0) fail_on_file("read", path_, errno);
-    if (S_ISDIR(status.st_mode)) fail_on_file("read", path_, EISDIR);
-    if (!S_ISREG(status.st_mode)) throw_error("cannot read " + path_.string() + ": not a regular file");
+    if (::fstat(file.number(), &status) != 0) fail_on_file("read", path_, errno);
     const std::size_t size = static_cast<std::size_t>(status.st_size);
     if (size == 0) return;  // nothing that could be mapped
-    refuse_lfs_pointer(path_, file);
     void* first = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
     if (first == MAP_FAILED) fail_on_file("map", path_, errno);
     bytes_ = {static_cast<const std::byte*>(first), size};

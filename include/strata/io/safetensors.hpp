@@ -1,6 +1,5 @@
 // safetensors files: named arrays behind a JSON header.  https://github.com/huggingface/safetensors#format
 #pragma once
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +18,7 @@
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
-#include <strata/io/file_kind.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
 #include <vector>
 
@@ -126,7 +125,7 @@ inline constexpr std::uint64_t max_safetensors_header = 100'000'000;  // as the 
 /// Writes all tensors at once, or leaves an older file as it was. Wide numbers come first, so that all are aligned.
 /// Throws strata::error naming file and tensor: a name twice, bytes that do not match the extents, text that is not UTF-8.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const safetensor> tensors,
-                              const safetensors_metadata& metadata = {}) {
+                              const safetensors_metadata& metadata = {}, io::existing_link link = io::existing_link::followed) {
   std::vector<const safetensor*> order;
   for (const safetensor& t : tensors) order.push_back(&t);
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const safetensor* t) { return size_of(t->type); });
@@ -171,7 +170,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
   if (text.size() > detail::max_safetensors_header)
     throw_error({"cannot write ", path.string(), ": a header of ", text.size(), " bytes is more than the format allows"});
 
-  io::atomic_file file(path);
+  io::atomic_file file(path, io::unfinished_file::unnamed, link);
   const std::uint64_t length = text.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
@@ -193,11 +192,9 @@ class safetensors_file {
   };
 
   explicit safetensors_file(std::filesystem::path path) : path_(std::move(path)) {
-    file_ = io::file_descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    file_ = io::open_to_read(path_);
     struct stat status{};
-    if (!file_ || ::fstat(file_.number(), &status) != 0) io::fail_on_file("read", path_, errno);
-    if (!S_ISREG(status.st_mode)) fail("not a regular file");
-    io::refuse_lfs_pointer(path_, file_);
+    if (::fstat(file_.number(), &status) != 0) io::fail_on_file("read", path_, errno);
     size_ = std::uint64_t(status.st_size);
     std::uint64_t length = 0;
     if (size_ < sizeof length) fail(detail::text_of({"too short for a safetensors file: ", size_, " bytes"}));

@@ -44,9 +44,10 @@ class snapshot_files {
     std::filesystem::path file{};  // the newest that is whole; empty: there is none
     std::string damages{};         // of newer ones
   };
-  /// Finds the newest version that is whole. Removes the unfinished version. If the newest is damaged and the one before is
-  /// whole, it renames the newest to damaged(), where it replaces an older damaged one; if both are damaged, they stay.
-  /// `damage_of(file)` says what is wrong with a file that exists, in a sentence; "" if nothing is.
+  /// Finds the newest version that is whole. Removes the unfinished version, unless it is a folder with something in it. If the
+  /// newest is damaged and the one before is whole, it renames the newest to damaged(), where it replaces an older damaged one;
+  /// if both are damaged, they stay. `damage_of(file)` says what is wrong with a file that exists, in a sentence; "" if nothing
+  /// is.
   template <class F>
   recovered recover(F&& damage_of) {
     remove_unfinished();
@@ -84,7 +85,7 @@ class snapshot_files {
  private:
   static void remove(const std::filesystem::path& file) noexcept {
     std::error_code ignored;
-    std::filesystem::remove_all(file, ignored);
+    std::filesystem::remove(file, ignored);
   }
 };
 

@@ -1,5 +1,6 @@
 // Reads a raw or gzipped file from first to last. Needs zlib (-lz).
 #pragma once
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,12 +11,12 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/compression.hpp>
-#include <strata/io/file_kind.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -27,13 +28,13 @@ class unzipped_file {
  public:
   explicit unzipped_file(std::filesystem::path path, std::uint64_t max_compression_ratio = default_max_compression_ratio)
       : path_(std::move(path)), max_compression_ratio_(max_compression_ratio) {
-    std::error_code code;
-    bytes_on_disk_ = std::filesystem::file_size(path_, code);
-    if (code) throw_error({path_.string(), ": ", code.message()});
-    errno = 0;
-    file_.reset(gzopen(path_.c_str(), "rb"));
-    if (!file_) throw_error({path_.string(), ": ", errno != 0 ? std::strerror(errno) : "out of memory"});
-    (void)kind_of_file(path_);  // refuses a pointer to a file
+    file_descriptor opened = open_to_read(path_);
+    struct stat status{};
+    if (::fstat(opened.number(), &status) != 0) fail_on_file("read", path_, errno);
+    bytes_on_disk_ = std::size_t(status.st_size);
+    file_.reset(gzdopen(opened.number(), "rb"));
+    if (!file_) throw_exception(std::bad_alloc());
+    (void)std::move(opened).release();  // zlib closes it
     gzbuffer(file_.get(), 1u << 17);
     zipped_ = gzdirect(file_.get()) == 0;
   }

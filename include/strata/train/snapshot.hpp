@@ -1,6 +1,6 @@
 // A snapshot: all that decides how a fit continues, in one safetensors file with a checksum.
 #pragma once
-#include <fcntl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,10 +41,9 @@ inline void write_unfinished_snapshot(const std::filesystem::path& beside, resum
   safetensors_metadata metadata = texts_of(fit.position());
   metadata[snapshot_version_key] = snapshot_version;
   metadata["description"] = joined_lines(fit.description());
-  write_safetensors(beside, tensors, metadata);
+  write_safetensors(beside, tensors, metadata, io::existing_link::replaced);
 
-  const io::file_descriptor opened(::open(beside.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!opened) io::fail_on_file("write", beside, errno);
+  const io::file_descriptor opened = io::open_own(beside);
   const io::mapped_file written(beside);
   sum = checksum_of(written.bytes());
   const auto place = off_t(written.bytes().size() - sizeof sum);

@@ -1,15 +1,14 @@
 // Which algorithm of a library computes what: chosen by measurement once, the same on all devices of a process, and kept in a
 // file for the next processes.
 #pragma once
-#include <fcntl.h>
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -20,8 +19,8 @@
 #include <strata/io/cache_folder.hpp>
 #include <strata/io/crc32c.hpp>
 #include <strata/io/file_descriptor.hpp>
-#include <strata/io/file_error.hpp>
 #include <strata/io/file_lock.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -90,9 +89,7 @@ class library_choices {
     return text;
   }
   static std::string checksum_of(std::string_view text) {
-    char line[24] = {};
-    std::snprintf(line, sizeof line, "crc32c %08x\n", unsigned(io::crc32c(std::as_bytes(std::span(text)))));
-    return line;
+    return strata::detail::formatted("crc32c %08x\n", unsigned(io::crc32c(std::as_bytes(std::span(text)))));
   }
   /// Adds the choices of the file; those that this process has made stay.
   void read() {
@@ -115,7 +112,7 @@ class library_choices {
     const std::size_t end = text.rfind(last_line);
     if (end == std::string::npos || text.substr(end) != checksum_of(std::string_view(text).substr(0, end))) {
       if (!std::exchange(is_damaged_, true))
-        std::fprintf(stderr, "strata: %s is damaged; algorithms are chosen again\n", file_.c_str());
+        std::clog << "strata: " + file_.string() + " is damaged; algorithms are chosen again\n";
       return;
     }
     for (std::size_t at = title.size(); at < end;) {
@@ -126,7 +123,7 @@ class library_choices {
     }
   }
   void keep_none(const std::string& why) {
-    if (std::exchange(may_write_, false)) std::fprintf(stderr, "strata: choices of algorithms are not kept: %s\n", why.c_str());
+    if (std::exchange(may_write_, false)) std::clog << "strata: choices of algorithms are not kept: " + why + '\n';
   }
   /// Until it is closed. Where another process does not finish in time, this one waits once, and keeps no choices from then on.
   io::file_descriptor lock_others_out() {
@@ -135,8 +132,7 @@ class library_choices {
       std::filesystem::create_directories(io::folder_of(file_));
       auto path = file_;
       path += ".lock";
-      io::file_descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-      if (!opened) io::fail_on_file("write", path, errno);
+      io::file_descriptor opened = io::open_own(path);
       const auto deadline = std::chrono::steady_clock::now() + patience_;
       while (!io::try_lock(opened) && errno == EWOULDBLOCK) {
         if (std::chrono::steady_clock::now() >= deadline) {

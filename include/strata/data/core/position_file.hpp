@@ -1,13 +1,14 @@
 // How far a data set has been read, in a file beside the weights of a training.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <strata/base/error.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/io/atomic_file.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -29,12 +30,12 @@ void save_position(const Source& source, const std::filesystem::path& path) {
 /// Throws strata::error if the file cannot be read or is not a position, or if the source has other samples or another order.
 template <class Source>
 void restore_position(Source& source, const std::filesystem::path& path) {
-  std::ifstream file(path);
+  const std::string content = io::content_of(path);
+  std::string_view rest = content;
   const auto refuse = [&](const std::string& why) { throw_error({path.string(), ": ", why}); };
-  if (!file) refuse("cannot be read");
   const auto field = [&](std::string_view name) {
-    std::string line;
-    std::getline(file, line);
+    const std::string line(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (!line.starts_with(name)) refuse("not a position of a data set: '" + std::string(name) + "' is missing");
     return line.substr(name.size());
   };

@@ -1,9 +1,6 @@
 // Reads PNG and JPEG files, writes PNG files. Needs libpng (-lpng) and libjpeg-turbo (-ljpeg).
 // needs: libpng libjpeg
 #pragma once
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,9 +16,9 @@
 #include <strata/base/tensor.hpp>
 #include <strata/data/image/affine_transform.hpp>
 #include <strata/io/atomic_file.hpp>
-#include <strata/io/file_descriptor.hpp>
-#include <strata/io/file_kind.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -52,7 +49,7 @@ struct decoder_failure {
   static_assert(JMSG_LENGTH_MAX <= 256);
 
   [[noreturn]] void leave(const char* why) {
-    std::snprintf(reason.data(), reason.size(), "%s", why);
+    reason[std::string_view(why).copy(reason.data(), reason.size() - 1)] = '\0';
     std::longjmp(back, 1);
   }
 };
@@ -258,28 +255,6 @@ class png_decoder {
   png_infop info_ = nullptr;
 };
 
-inline void read_bytes(const std::string& path, std::vector<std::uint8_t>& bytes) {
-  const auto fail = [&] { throw_error(path + ": " + std::generic_category().message(errno)); };
-  const io::file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) fail();
-  struct stat about{};
-  if (::fstat(file.number(), &about) != 0) fail();
-  // One byte more, so that a file as long as expected ends the loop.
-  bytes.resize(static_cast<std::size_t>(about.st_size) + 1);
-  for (std::size_t done = 0;;) {
-    const ssize_t got = ::read(file.number(), bytes.data() + done, bytes.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail();
-    done += static_cast<std::size_t>(got);
-    if (got == 0) {
-      bytes.resize(done);
-      io::refuse_lfs_pointer(path, std::as_bytes(std::span(bytes)));
-      return;
-    }
-    if (done == bytes.size()) bytes.resize(2 * done);
-  }
-}
-
 }  // namespace detail
 
 /// Decodes a PNG or JPEG file that lies in memory into `out`, whose memory is used again. `name` is for errors.
@@ -311,7 +286,7 @@ inline void decode_image(std::span<const std::uint8_t> file, int channels, image
 /// Reads a PNG or JPEG file into `out`, whose memory is used again. As decode_image; throws also if the file cannot be read.
 inline void read_image(const std::string& path, int channels, image& out, std::uint64_t max_pixels = default_max_pixels) {
   static thread_local std::vector<std::uint8_t> bytes;
-  detail::read_bytes(path, bytes);
+  io::read_content(path, bytes);
   decode_image(bytes, channels, out, path, max_pixels);
 }
 

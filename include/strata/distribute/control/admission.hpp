@@ -5,10 +5,8 @@
 #include <openssl/evp.h>
 
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <iostream>
-#include <iterator>
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/distribute/control/membership.hpp>
@@ -16,6 +14,7 @@
 #include <strata/distribute/sockets/same_user.hpp>
 #include <strata/distribute/sockets/tls_stream.hpp>
 #include <strata/distribute/sockets/training_secret.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
 
 namespace strata {
@@ -56,7 +55,9 @@ class admission {
     const auto secret = options.tls || options.secret ? options.secret : secret_of_environment();
     if (options.tls) {
       needs_certificate_ = true;
-      for (const std::string* path : {&options.tls->authority, &options.tls->certificate, &options.tls->key}) check_pem(*path);
+      for (const std::string* path : {&options.tls->authority, &options.tls->certificate})
+        check_pem(*path, io::content_of(*path));
+      check_pem(options.tls->key, io::secret_content_of(options.tls->key));
       identity_.emplace(pem_files{options.tls->authority, options.tls->certificate, options.tls->key});
     } else if (secret) {
       identity_.emplace(key_of(*secret));
@@ -100,10 +101,8 @@ class admission {
 
  private:
   /// OpenSSL's reasons do not say what is wrong with a file.
-  static void check_pem(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (!file || text.empty()) throw_error({"cannot read ", path, ", or the file is empty"});
+  static void check_pem(const std::string& path, const std::string& text) {
+    if (text.empty()) throw_error({path, " is empty"});
     if (text.find("-----BEGIN ") == text.npos || text.find("-----END ") == text.npos)
       throw_error({path, " is not a PEM file, or is cut off"});
   }

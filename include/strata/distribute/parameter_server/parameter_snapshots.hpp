@@ -37,7 +37,8 @@ class section_writer {
   io::atomic_file file_;
 
  public:
-  explicit section_writer(const std::filesystem::path& path) : file_(path) {}
+  explicit section_writer(const std::filesystem::path& path)
+      : file_(path, io::unfinished_file::unnamed, io::existing_link::replaced) {}
   void operator()(std::string_view bytes) {
     const std::uint64_t length = bytes.size();
     const std::uint32_t sums[] = {io::crc32c(std::as_bytes(std::span(&length, 1))), io::crc32c(std::as_bytes(std::span(bytes)))};

@@ -1,14 +1,12 @@
 // training_secret: what the processes of a training know and no other process does.
 #pragma once
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
+#include <strata/io/open_file.hpp>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace strata {
 
@@ -36,20 +34,17 @@ namespace detail {
 inline constexpr auto secret_variable = "STRATA_SECRET", secret_file_variable = "STRATA_SECRET_FILE";
 
 /// The secret in the environment variable STRATA_SECRET, or in the file that STRATA_SECRET_FILE names; nothing if neither is set.
-/// Throws strata::error if it is not a secret or the file cannot be read.
+/// Throws strata::error if it is not a secret, or the file cannot be read, or others can read it.
 inline std::optional<training_secret> secret_of_environment() {
   if (const std::string text = environment_variable(secret_variable); !text.empty())
     return training_secret(text, secret_variable);
   const std::string path = environment_variable(secret_file_variable);
   if (path.empty()) return std::nullopt;
-  if (std::error_code unknown; std::filesystem::is_fifo(path, unknown))
-    throw_error({path, ", which ", secret_file_variable, " names, is a pipe, whose other end may never be opened"});
-  std::ifstream file(path, std::ios::binary);
-  std::string text(training_secret::most_digits + 2, '\0');
-  file.read(text.data(), std::streamsize(text.size()));
-  text.resize(std::size_t(file.gcount()));
-  if (text.empty()) throw_error({"cannot read ", path, ", which ", secret_file_variable, " names, or the file is empty"});
-  return training_secret(text, path);
+  try {
+    return training_secret(io::secret_content_of(path, training_secret::most_digits + 2), path);
+  } catch (const error& e) {
+    throw_error({secret_file_variable, ": ", e.what()});
+  }
 }
 }  // namespace detail
 

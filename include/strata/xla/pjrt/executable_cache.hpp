@@ -83,8 +83,8 @@ class executable_cache {
   static std::string flags_in_file(const std::string& flags) {
     const std::size_t begin = flags.find_first_not_of(" \t\r\n");
     if (begin == flags.npos || flags[begin] == '-') return {};
-    std::ifstream in(flags.substr(begin, flags.find_last_not_of(" \t\r\n") + 1 - begin), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    STRATA_TRY { return io::content_of(flags.substr(begin, flags.find_last_not_of(" \t\r\n") + 1 - begin)); }
+    STRATA_CATCH(const error&) { return {}; }
   }
 
  private:
