@@ -12,7 +12,9 @@ STRATA_FUNCTION void throw_error(const std::string& text) { throw_exception(erro
 #ifndef __cpp_exceptions
 namespace detail {
 
-inline void print_failure(const std::exception& failure) { std::fprintf(stderr, "strata: %s\n", failure.what()); }
+inline void print_failure(const std::exception& failure) {
+  std::fputs(text_of({"strata: ", failure.what(), "\n"}).c_str(), stderr);
+}
 
 inline std::atomic<error_handler> handler_of_errors{print_failure};
 

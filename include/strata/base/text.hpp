@@ -2,7 +2,7 @@
 // with -O3; concatenating with `+` costs milliseconds per expression, and g++ 12 warns about it (-Wrestrict) at -O3.
 #pragma once
 #include <cstdarg>
-#include <cstdio>
+#include <cstddef>
 #include <initializer_list>
 #include <strata/base/linkage.hpp>
 #include <string>
@@ -10,17 +10,16 @@
 
 namespace strata::detail {
 
-/// What std::printf would print.
+/// What std::printf prints in the locale C, whatever locale the program has chosen: files, and texts that processes compare, must
+/// not depend on it.
 [[gnu::format(printf, 1, 2), gnu::cold]] std::string formatted(const char* pattern, ...);
 
-/// One piece of a text: a string, a character, or a number. It refers to the string. Reals have six digits, whole ones no point.
+/// One piece of a text: a string, a character, or a number. It refers to the string. Reals have six digits, whole ones no point,
+/// in every locale.
 class text_piece {
   char own_[40];
   const char* begin_;
   std::size_t size_;
-
-  [[gnu::cold, gnu::noinline]] text_piece(const char* pattern, unsigned long long n)
-      : begin_(own_), size_(static_cast<std::size_t>(std::snprintf(own_, sizeof own_, pattern, n))) {}
 
  public:
   text_piece(std::string_view s) : begin_(s.data()), size_(s.size()) {}
@@ -29,19 +28,18 @@ class text_piece {
   text_piece(char c) : own_{c}, begin_(own_), size_(1) {}
   text_piece(int n) : text_piece(static_cast<long long>(n)) {}
   text_piece(long n) : text_piece(static_cast<long long>(n)) {}
-  text_piece(long long n) : text_piece("%lld", static_cast<unsigned long long>(n)) {}
+  [[gnu::cold]] text_piece(long long n);
   text_piece(unsigned n) : text_piece(static_cast<unsigned long long>(n)) {}
   text_piece(unsigned long n) : text_piece(static_cast<unsigned long long>(n)) {}
-  text_piece(unsigned long long n) : text_piece("%llu", n) {}
-  [[gnu::cold, gnu::noinline]] text_piece(double x) : begin_(own_) {
-    if (x != x) x = __builtin_nan("");  // its sign depends on the kernel that made it
-    const bool is_whole = x > -1e15 && x < 1e15 && x == static_cast<double>(static_cast<long long>(x));
-    size_ = static_cast<std::size_t>(std::snprintf(own_, sizeof own_, is_whole ? "%.0f" : "%g", x));
-  }
+  [[gnu::cold]] text_piece(unsigned long long n);
+  [[gnu::cold]] text_piece(double x);
   text_piece(const text_piece&) = delete;  // it may point into itself
 
   std::string_view view() const { return {begin_, size_}; }
 };
+
+/// Without capital letters of ASCII, in every locale: there are some in which I is not the capital letter of i.
+[[gnu::cold]] std::string lower_case(std::string text);
 
 /// The pieces one after another: text_of({"epoch ", epoch, ": the data set is empty"}).
 [[gnu::cold]] std::string text_of(std::initializer_list<text_piece> pieces);

@@ -1,10 +1,28 @@
 // Definitions of text.hpp.
 #pragma once
+#include <locale.h>
+
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
 
 namespace strata::detail {
 
+/// While it lives, this thread has the locale C.
+class c_locale {
+  ::locale_t before_;
+
+ public:
+  c_locale() {
+    static const ::locale_t c = ::newlocale(LC_ALL_MASK, "C", nullptr);
+    before_ = ::uselocale(c);
+  }
+  c_locale(const c_locale&) = delete;
+  ~c_locale() { ::uselocale(before_); }
+};
+
 STRATA_FUNCTION std::string formatted(const char* pattern, ...) {
+  const c_locale guard;
   std::va_list arguments, again;
   va_start(arguments, pattern);
   va_copy(again, arguments);
@@ -13,6 +31,23 @@ STRATA_FUNCTION std::string formatted(const char* pattern, ...) {
   std::string text(size > 0 ? static_cast<std::size_t>(size) : 0, '\0');
   if (size > 0) std::vsnprintf(text.data(), text.size() + 1, pattern, again);
   va_end(again);
+  return text;
+}
+
+STRATA_FUNCTION text_piece::text_piece(long long n)
+    : begin_(own_), size_(static_cast<std::size_t>(std::to_chars(own_, own_ + sizeof own_, n).ptr - own_)) {}
+STRATA_FUNCTION text_piece::text_piece(unsigned long long n)
+    : begin_(own_), size_(static_cast<std::size_t>(std::to_chars(own_, own_ + sizeof own_, n).ptr - own_)) {}
+STRATA_FUNCTION text_piece::text_piece(double x) : begin_(own_) {
+  if (x != x) x = __builtin_nan("");  // its sign depends on the kernel that made it
+  const bool is_whole = x > -1e15 && x < 1e15 && x == static_cast<double>(static_cast<long long>(x));
+  const auto format = is_whole ? std::chars_format::fixed : std::chars_format::general;
+  size_ = static_cast<std::size_t>(std::to_chars(own_, own_ + sizeof own_, x, format, is_whole ? 0 : 6).ptr - own_);
+}
+
+STRATA_FUNCTION std::string lower_case(std::string text) {
+  for (char& c : text)
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
 }
 

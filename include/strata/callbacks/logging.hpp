@@ -3,6 +3,7 @@
 #pragma once
 #include <spdlog/spdlog.h>
 
+#include <locale>
 #include <memory>
 #include <sstream>
 #include <strata/base/error.hpp>
@@ -29,6 +30,7 @@ class logging {
 
   static std::string text(const logs& values) {
     std::ostringstream out;
+    out.imbue(std::locale::classic());
     out << values;
     return out.str();
   }

@@ -12,12 +12,6 @@ namespace strata {
 
 namespace detail {
 /// Host names are compared without regard to case, as in the domain name system.
-inline std::string lower_case(std::string text) {
-  for (char& c : text) {
-    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
 inline bool same_host(const std::string& a, const std::string& b) { return lower_case(a) == lower_case(b); }
 }  // namespace detail
 

@@ -26,9 +26,10 @@ namespace detail {
 /// An algorithm as text, or "none".
 inline std::string text_of(const std::optional<blas_algorithm>& how) {
   if (!how) return "none";
-  char text[8 * 17] = {};
-  for (int i = 0; i < 8; ++i) std::snprintf(text + 17 * i, 18, "%016llx ", static_cast<unsigned long long>(how->numbers[i]));
-  return std::string(text, sizeof text - 1);
+  std::string text;
+  for (std::size_t i = 0; i < 8; ++i)
+    text += strata::detail::formatted(i == 0 ? "%016llx" : " %016llx", static_cast<unsigned long long>(how->numbers[i]));
+  return text;
 }
 /// False if the text is no algorithm.
 inline bool parse(const std::string& text, std::optional<blas_algorithm>& how) {

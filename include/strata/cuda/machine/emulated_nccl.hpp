@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -90,7 +91,8 @@ class nccl_files {
     for (const auto& each : std::filesystem::directory_iterator(from, ignored)) {
       const std::string name = each.path().filename().string();
       if (!name.starts_with(prefix)) continue;
-      const int maker = std::atoi(name.c_str() + std::string_view(prefix).size());
+      int maker = 0;
+      std::from_chars(name.data() + std::string_view(prefix).size(), name.data() + name.size(), maker);
       bool is_used = maker <= 0 || is_running(maker);
       for (const auto& file : std::filesystem::directory_iterator(each.path(), ignored))
         is_used = is_used || (file.path().filename().string().starts_with("rank") && lives(file.path()));
@@ -171,8 +173,9 @@ inline nccl_id make_nccl_id() {
   detail::nccl_files::remove_left_over(folder);
   const long now = std::chrono::steady_clock::now().time_since_epoch().count();
   nccl_id id{};
-  std::snprintf(id.bytes, sizeof id.bytes, "%s/%s%d-%d-%lx", folder.c_str(), detail::nccl_files::prefix, int(::getpid()), made++,
-                now);
+  const std::string name =
+      strata::detail::formatted("%s/%s%d-%d-%lx", folder.c_str(), detail::nccl_files::prefix, int(::getpid()), made++, now);
+  name.copy(id.bytes, sizeof id.bytes - 1);
   return id;
 }
 

@@ -2,7 +2,6 @@
 // needs: libpng libjpeg
 #pragma once
 #include <algorithm>
-#include <cctype>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -56,8 +55,7 @@ namespace files = std::filesystem;
 }
 
 inline bool is_image_name(const files::path& file) {
-  std::string name = file.extension().string();
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = strata::detail::lower_case(file.extension().string());
   return name == ".png" || name == ".jpg" || name == ".jpeg";
 }
 

@@ -2,12 +2,12 @@
 #pragma once
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/resolvers/environment.hpp>
@@ -61,9 +61,12 @@ inline std::string attribute_of_machine(const std::string& name, const endpoint&
   if (status.size() < 12 || status.substr(8, 4) != " 200") refuse(text_of({"says '", status, "'"}));
   const std::string body = answer.substr(head + 4);
   const std::string fields = lower_case(answer.substr(0, head)), length = "\r\ncontent-length:";
-  if (const std::size_t at = fields.find(length); at != fields.npos)
-    if (const auto bytes = std::strtoull(fields.c_str() + at + length.size(), nullptr, 10); body.size() < bytes)
-      refuse(text_of({"sends ", body.size(), " of ", bytes, " bytes"}));
+  if (const std::size_t at = fields.find(length); at != fields.npos) {
+    std::uint64_t bytes = 0;
+    const std::size_t digits = std::min(fields.find_first_not_of(" \t", at + length.size()), fields.size());
+    std::from_chars(fields.data() + digits, fields.data() + fields.size(), bytes);
+    if (body.size() < bytes) refuse(text_of({"sends ", body.size(), " of ", bytes, " bytes"}));
+  }
   return body;
 }
 }  // namespace detail
