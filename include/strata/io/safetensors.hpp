@@ -216,7 +216,8 @@ class safetensors_file {
   }
   const entry& operator[](std::string_view name) const {
     if (const entry* e = find(name)) return *e;
-    const auto names = std::views::transform(entries_, &entry::name);
+    std::vector<std::string_view> names;  // clang 14 cannot read libstdc++'s views
+    for (const entry& e : entries_) names.push_back(e.name);
     fail(detail::text_of(
         {"there is no tensor ", detail::quoted(name), names.empty() ? "" : ", but ", detail::first_names(names)}));
   }
