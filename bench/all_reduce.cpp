@@ -307,6 +307,7 @@ int main(int argc, char** argv) try {
       .add("--rounds", s.rounds, "of all measurements in turn")
       .add("--medium", s.medium, "")
       .add("--folder", s.folder, "")
+      .smoke("--processes 2 --rounds 1")
       .parse(argc, argv);
   if (processes > 0) s.sizes = {processes};
   if (!s.medium.empty()) {

@@ -110,6 +110,7 @@ void pooled(const char* net, double bias, bool wants_dx = true, int count = 16) 
 int main(int argc, char** argv) {
   strata::bench::options("Convolutions, alone and with relu and max pooling.")
       .add("filter", only, "run only names that contain this")
+      .smoke("1x1")
       .parse(argc, argv);
   std::printf("FMA peak %.0f GFLOP/s\n%-52s %17s %17s %17s %9s\n", bench::fma_peak() * 1e-9, "us per sample, share of the peak",
               "forward", "weight gradient", "input gradient", "derive us");

@@ -120,6 +120,7 @@ int main(int argc, char** argv) {
       .add("--threads", s.threads, "that compute")
       .add("--leaves", s.leaves, "parts of a batch; 0: the default")
       .add("--micro-batch", s.micro_batch, "samples at a time; 0: the default")
+      .smoke("--only 64")
       .parse(argc, argv);
   const bool networks = what != "layers", layers = what != "networks";
   std::printf("FMA peak of a core: %.1f GFLOP/s\n", bench::fma_peak() * 1e-9);

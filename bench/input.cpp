@@ -214,6 +214,7 @@ int main(int argc, char** argv) {
            "u8_28x28, u8_28x28_run_time, standardized_28x28, autotune, one of its loads (cheap, expensive, uneven), or prefetch")
       .add("--threads", s.threads, "at most")
       .add("--seconds", s.seconds, "for each measurement")
+      .smoke("--threads 2 --seconds 0.01")
       .parse(argc, argv);
   s.threads = std::max(1, s.threads);
   standard_pipelines(s);

@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
       .add("--threads", run.threads, "that compute")
       .add("--seconds", run.seconds, "for each measurement")
       .add("--data", data, "file of pixels; none: random ones")
+      .smoke("--model mlp_64_64 --seconds 0")
       .parse(argc, argv);
   if (!data.empty()) run.digits = strata::bench::pixels(data.c_str());
   measure_digits(run);

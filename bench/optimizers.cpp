@@ -26,6 +26,7 @@ namespace {
 
 using namespace strata;
 using bench::best_time;
+using bench::smoke_test;
 
 /// Calls passes(in_slices), where in_slices(f) runs f(begin, end) for the slices of all threads. Returns the fastest time.
 template <class Passes>
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
       .parse(argc, argv);
   thread_team team(threads);
   for (const long size : {55'440L, 1'000'000L, 16'000'000L}) {
+    if (smoke_test && size > 55'440) break;
     measure("sgd", sgd{}, team, size, 1);
     measure("sgd, momentum", sgd{.momentum = 0.9}, team, size, 1);
     measure("sgd, nesterov", sgd{.momentum = 0.9, .nesterov = true}, team, size, 1);

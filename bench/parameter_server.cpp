@@ -290,6 +290,7 @@ int main(int argc, char** argv) try {
       .add("--rounds", rounds, "of all measurements in turn")
       .add("--seconds", seconds, "for each measurement of a slow worker")
       .add("--port", port, "of the first server")
+      .smoke("--rounds 1 --seconds 0.2")
       .parse(argc, argv);
   round_trips(port, rounds);
   tables(port + 10, rounds);

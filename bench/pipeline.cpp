@@ -151,6 +151,7 @@ int main(int argc, char** argv) {
   strata::bench::options("Measures the bubble of pipelines of two and four places.")
       .add("--steps", s.steps, "of each pipeline")
       .add("--batch", s.batch, "samples of a step, a multiple of 16")
+      .smoke("--steps 1 --batch 16")
       .parse(argc, argv);
   const double one_thread = step_of_one_thread(s);
   std::printf("{\"schedule\": \"one thread\", \"step_ms\": %.2f}\n", 1e3 * one_thread);

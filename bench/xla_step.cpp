@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
       .add("--only", s.only, "the only network")
       .add("--plugin", s.plugin, "of PJRT")
       .add("--seconds", s.seconds, "of each measurement")
+      .smoke("--seconds 0.01")
       .parse(argc, argv);
   measure<bench::cnn>("cnn", 64, s);
   measure<bench::mlp_128>("mlp_128", 64, s);

@@ -1,6 +1,6 @@
 """tf.data beside strata on the same TFRecord files, in turns, on one core each: GB of records per second, and the ratio.
 
-    bench/run tf_record                 # builds build/bench/bench/tf_record
+    bench/run --build tf_record
     build/peers-keras/bin/python bench/peers/tf_record_peer.py [--seconds S]
 
 build/peers-keras comes from bench/run sweep; any other Python with TensorFlow will do.

@@ -1,19 +1,28 @@
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 namespace strata::bench {
 
+bool smoke_test = false;
+
 struct options::state {
-  explicit state(const char* description) : app(description) {}
+  explicit state(const char* description) : app(description) {
+    app.add_flag("--smoke", smoke_test, "show that the program runs, with the smallest sizes");
+  }
 
   CLI::App app;
+  std::string of_smoke;
 
   CLI::Option* shown(CLI::Option* option, const char* help) { return *help ? option : option->group(""); }
   template <class T>
   CLI::Option* add(const char* name, T& value, const char* help) {
-    return shown(app.add_option(name, value, help)->capture_default_str(), help);
+    CLI::Option* option = app.add_option(name, value, help)->capture_default_str();
+    if (option->get_expected_max() == 1) option->take_last();
+    return shown(option, help);
   }
 };
 
@@ -33,10 +42,18 @@ options& options::add(const char* name, std::vector<std::string>& values, const 
 options& options::add_flag(const char* name, bool& value, const char* help) {
   return state_->shown(state_->app.add_flag(name, value, help), help), *this;
 }
+options& options::smoke(const char* arguments) { return state_->of_smoke = arguments, *this; }
 
 void options::parse(int argc, char** argv) {
+  std::vector<std::string> given(argv + 1, argv + argc), arguments;
+  if (std::ranges::find(given, "--smoke") != given.end()) {
+    std::istringstream words(state_->of_smoke);
+    for (std::string word; words >> word;) arguments.push_back(word);
+  }
+  arguments.insert(arguments.end(), given.begin(), given.end());
+  std::ranges::reverse(arguments);  // as CLI11 takes them
   try {
-    state_->app.parse(argc, argv);
+    state_->app.parse(arguments);
   } catch (const CLI::ParseError& e) {
     std::exit(state_->app.exit(e) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);  // CLI11 reports --help as an exception
   }

@@ -7,6 +7,9 @@
 
 namespace strata::bench {
 
+/// Whether the program was started with --smoke: it shows that it runs, with the smallest sizes, and measures nothing.
+extern bool smoke_test;
+
 class options {
   struct state;
   std::unique_ptr<state> state_;
@@ -25,6 +28,8 @@ class options {
   /// An option that may be given several times.
   options& add(const char* name, std::vector<std::string>& values, const char* help);
   options& add_flag(const char* name, bool& value, const char* help);
+  /// The arguments that --smoke stands for; those of the command line override them.
+  options& smoke(const char* arguments);
 
   /// Ends the program after --help, and after a sentence on a wrong option.
   void parse(int argc, char** argv);

@@ -65,7 +65,7 @@ class Test:
 
 class Build:
     def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, but=(), lines=True, sanitizers_follow=False):
-        """kinds: of the tests, None for all, without those of `but`. lines: whether a sanitizer's report names lines besides functions, which
+        """kinds: of the tests, or names of tests, None for all, without those of `but`. lines: whether a sanitizer's report names lines besides functions, which
         takes a third longer to compile. sanitizers_follow: another build runs all of its tests under AddressSanitizer."""
         self.compiler, self.sanitizer, self.sanitizers_follow = compiler, sanitizer, sanitizers_follow
         self.kinds, self.but = kinds, but
@@ -87,7 +87,8 @@ class Build:
         self.options += [f"-Dcpp_args={' '.join(flags)}"]
         self.tests = []
         self.finished = False  # with building
-        self.says = ""  # ninja
+        self.says = self.folder / "ninja.txt"
+        self.failed = []  # (file, what the compiler printed)
         self.before = None  # what ninja's log held before
         self.logged = None  # (time, size) of that log when it was last read
         self.began = time.time()
@@ -95,12 +96,13 @@ class Build:
 
     def configure(self):
         """What went wrong, or "" if nothing."""
-        setup = self.set_up(*["--reconfigure"] if (self.folder / "build.ninja").exists() else [])
+        setup = self.set_up(*["--reconfigure"] if (self.folder / "meson-private/coredata.dat").exists() else [])
         # Meson remembers that a library was missing when it looked for it before. If it is missing still, that is no news.
         missing = "".join(re.findall(r".* is left out for want of .*\n", setup.stdout))
         known = self.folder.with_name(self.folder.name + ".left_out")
         if missing and setup.returncode == 0 and (not known.exists() or known.read_text() != missing):
-            setup = self.set_up("--wipe")
+            (self.folder / "meson-private/coredata.dat").unlink(missing_ok=True)  # what is built stays
+            setup = self.set_up()
             known.write_text("".join(re.findall(r".* is left out for want of .*\n", setup.stdout)))
         return setup.stdout + setup.stderr if setup.returncode else ""
 
@@ -116,7 +118,7 @@ class Build:
     def select(self, filters):
         """A program of several files is chosen only where all of them are; otherwise each file has its own. Where sanitizers follow, what
         they run is only compiled."""
-        every = [t for t in self.introspect("tests") if self.has(t["name"].split("/")[0])]
+        every = [t for t in self.introspect("tests") if self.has(t["name"])]
         if self.sanitizer:
             every = [t for t in every if self.is_for_sanitizer(t, filters)]
         chosen = [t for t in every if not filters or any(f in t["name"] for f in filters)]
@@ -131,8 +133,9 @@ class Build:
         files = {t["id"]: [os.path.relpath(f, self.folder.resolve()) for f in t["filename"]] for t in self.introspect("targets")}
         self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
 
-    def has(self, kind):
-        return (not self.kinds or kind in self.kinds) and kind not in self.but
+    def has(self, name):
+        kind = name.split("/")[0]
+        return (not self.kinds or kind in self.kinds or name in self.kinds) and kind not in self.but
 
     def is_for_sanitizer(self, test, filters):
         """Filters may ask AddressSanitizer for what takes it too long otherwise."""
@@ -149,13 +152,15 @@ class Build:
         self.began = time.time()
         ninja = ["ninja", "-C", self.folder]
         counting = os.environ | {"CCACHE_PREFIX": str(Path(__file__).with_name("count_seconds"))}
+        self.says.write_text("")
         run(*ninja, "build.ninja", capture_output=True)  # where ninja takes it for old, -n plans nothing else
         for files in (sorted(first), sorted(rest)):
             if not files:
                 continue
             self.strike_up_to_date(files)
             everything = [*NICE, *ninja, "-j", str(CPUS), "-k", "0", *files]
-            self.says += run(*everything, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=counting).stdout
+            with self.says.open("a") as says:
+                run(*everything, stdout=says, stderr=subprocess.STDOUT, env=counting)
             self.strike_up_to_date(files)  # once the log lacked lines, because another process had rewritten it
         self.finished = True
 
@@ -170,7 +175,9 @@ class Build:
             t.unbuilt -= built
 
     def look(self):
-        """Notes what ninja has built since the last look: it writes a line for each file that it has built without an error."""
+        """Notes what ninja has built since the last look, it logs each file that it has built without an error, and what has failed."""
+        says = self.says.read_text() if self.says.exists() and self.before is not None else ""
+        self.failed = re.findall(r"^FAILED: (?:\[code=\d+\] )?(\S+).*\n((?:(?!\[\d+/\d+\] |ninja: ).*\n)*)", says, re.M)
         log = self.folder / ".ninja_log"
         now = (log.stat().st_mtime_ns, log.stat().st_size) if log.exists() else None
         if self.before is None or now == self.logged:
@@ -193,8 +200,12 @@ class Build:
             return 0
         return sum(60 * float(minutes) + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", counted.read_text()))
 
+    def failures_of(self, test):
+        return [text for file, text in self.failed if any(file == f or file.startswith(f + ".p/") for f in test.unbuilt)]
+
+    def cannot_build(self, test):
+        return bool(test.unbuilt) and (self.finished or bool(self.failures_of(test)))
+
     def why_unbuilt(self, test):
         """What ninja printed of the files that the test lacks."""
-        blocks = re.findall(r"^FAILED: (\S+).*\n((?:(?!\[\d+/\d+\] |ninja: ).*\n)*)", self.says, re.M)
-        mine = [text for file, text in blocks if any(file == f or file.startswith(f + ".p/") for f in test.unbuilt)]
-        return "".join(mine or [text for _, text in blocks] or [self.says]).splitlines()
+        return "".join(self.failures_of(test) or [text for _, text in self.failed] or [self.says.read_text()]).splitlines()

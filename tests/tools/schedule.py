@@ -116,7 +116,7 @@ class Schedule:
                             raise outcome
                         self.running.remove(outcome.test)
                         yield outcome.test, outcome
-                    for test in [t for t in self.left if t.unbuilt and t.build.finished]:
+                    for test in [t for t in self.left if t.build.cannot_build(t)]:
                         test.build.look()
                         if test.unbuilt:
                             self.left.remove(test)

@@ -6,23 +6,31 @@ root=$PWD
 missing=()
 reasons=()
 
-# need PROBE PACKAGE REASON: notes the package unless PROBE is there: a command, a <header> or a /path with wildcards.
+# need PROBE PACKAGE REASON [COMPILER...]: notes the package unless PROBE is there: a command, a /path with wildcards or a <header> that
+# the compiler finds. A command of another package, such as mpicxx or h5cc, says nothing about a header.
 need() {
-  local places=("$1")
-  [[ $1 != \<*\> ]] || places=({/usr/include,/usr/local/include,/usr/include/*-linux-gnu*}/"${1:1:-1}")
-  local place
-  for place in "${places[@]}"; do
-    if command -v "$place" >/dev/null || compgen -G "$place" >/dev/null; then return; fi
-  done
+  if [[ $1 == \<*\> ]]; then
+    has_header "$1" "${@:4}" && return
+  else
+    command -v "$1" >/dev/null && return
+    compgen -G "$1" >/dev/null && return
+  fi
   missing+=("$2")
   reasons+=("$3")
+}
+
+# has_header <HEADER> [COMPILER...]
+has_header() {
+  local compiler=("${@:2}")
+  [ ${#compiler[@]} -gt 0 ] || compiler=("$(find_gxx)")
+  printf '#if !__has_include(%s)\n#error\n#endif\n' "$1" | "${compiler[@]}" -E -x c++ - >/dev/null 2>&1
 }
 
 # need_library NAME: a library that a program names in `// needs:` or `// uses:`.
 need_library() {
   case $1 in
     libzip) need '<zip.h>' libzip-dev 'NPZ files, Keras files' ;;
-    hdf5) need h5cc libhdf5-dev 'Keras files' ;;
+    hdf5) need '<hdf5.h>' libhdf5-dev 'Keras files' "$(find_gxx)" $(pkg-config --cflags hdf5 2>/dev/null) ;;
     boost_context) need '/usr/lib/*-linux-gnu*/libboost_context.so' libboost-context-dev 'emulated GPUs' ;;
     spdlog) need '<spdlog/spdlog.h>' libspdlog-dev 'logs' ;;
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
@@ -31,7 +39,7 @@ need_library() {
     gloo) need '<gloo/context.h>' libgloo-dev 'messages through Gloo' ;;
     ucx) need '<ucp/api/ucp.h>' libucx-dev 'messages through UCX' ;;
     grpc) need '<grpcpp/grpcpp.h>' libgrpc++-dev 'control plane and parameter server' ;;
-    mpi) need mpicxx libopenmpi-dev 'collectives on clusters with MPI' ;;
+    mpi) need '<mpi.h>' libopenmpi-dev 'collectives on clusters with MPI' mpicxx ;;
     mock_pjrt) ;;  # tests/tools/mock_pjrt
     *) echo "needs: $1 is no library of tests/tools/setup.sh" >&2 && exit 2 ;;
   esac
@@ -79,11 +87,16 @@ install_missing() {
   gxx=$(find_gxx) || { echo 'g++ 12 or newer is needed.' >&2 && exit 1; }
 }
 
+# Meson remembers that a library was missing when it looked for it before: it configures the folder anew. What is built there stays.
+forget_missing() { rm -f "$1/meson-private/coredata.dat"; }
+
 # run_program FOLDER [NAME [ARGUMENT...]]: lists the programs of a folder, or builds one as fast as this machine can and runs it.
+# run_program FOLDER --build NAME...: only builds them. STRATA_BUILD names another build folder, STRATA_OPTIMIZATION another level.
 run_program() {
-  local folder=$1 name=${2:-} file
+  local folder=$1 name=${2:-} names=("${@:2:1}") file
+  if [ "$name" = --build ]; then names=("${@:3}") && name=${3:-}; fi
   if [ -z "$name" ] || [ "$name" = --help ]; then
-    echo "$folder/run NAME [ARGUMENT...] builds and runs one of these:"
+    echo "$folder/run NAME [ARGUMENT...] builds and runs one of these, $folder/run --build NAME... only builds them:"
     for file in "$folder"/*.cpp; do
       [ -e "$file" ] || continue
       printf '  %-24s %s\n' "$(basename "$file" .cpp)" "$(sed -n '1s,^// *,,p' "$file")"
@@ -91,28 +104,38 @@ run_program() {
     done
     return
   fi
-  shift 2
-  file=$folder/$name.cpp
-  [ -e "$file" ] || { echo "There is no $file; $folder/run lists what there is." >&2 && exit 2; }
+  local files=("${names[@]/#/$folder/}")
+  files=("${files[@]/%/.cpp}")
+  for file in "${files[@]}"; do
+    [ -e "$file" ] || { echo "There is no $file; $folder/run lists what there is." >&2 && exit 2; }
+  done
 
   need_basics
   need '<CLI/CLI.hpp>' libcli11-dev 'command lines'
-  need_libraries_of "$file"
+  need_libraries_of "${files[@]}"
   install_missing
 
-  local build=${STRATA_BUILD:-$root/build}/$folder options=(-Dtests=disabled -Dexamples=disabled -Dbench=disabled) again=()
-  options+=("-D$folder=enabled" --buildtype=release -Dprocessor=native)
-  if [ -e "$build/build.ninja" ]; then again=(--reconfigure); fi
+  local build=${STRATA_BUILD:-$root/build}/$folder options=(-Dtests=disabled -Dexamples=disabled -Dbench=disabled)
+  options+=("-D$folder=enabled" -Ddebug=false "-Doptimization=${STRATA_OPTIMIZATION:-3}" -Dprocessor=native)
   mkdir -p "${build%/*}"
-  configure() { CXX="ccache $gxx" meson setup "$build" "${options[@]}" "$@" >"$build.log" || { cat "$build.log" >&2 && exit 1; }; }
-  has_target() { grep -q "^build $folder/$name:" "$build/build.ninja"; }
-  configure "${again[@]}"
-  if ! has_target; then  # Meson remembers that a library was missing when it looked for it before
-    configure --wipe
+  configure() {
+    local again=()
+    if [ -e "$build/meson-private/coredata.dat" ]; then again=(--reconfigure); fi
+    CXX="ccache $gxx" meson setup "$build" "${options[@]}" "${again[@]}" >"$build.log" || { cat "$build.log" >&2 && exit 1; }
+  }
+  lacking() { for name in "${names[@]}"; do grep -q "^build $folder/$name:" "$build/build.ninja" || echo "$folder/$name "; done; }
+  configure
+  if [ "$(lacking)" ]; then
+    forget_missing "$build"
+    configure
   fi
-  has_target || { grep "$folder/$name " "$build.log" >&2 && exit 1; }
-  [ -x "$build/$folder/$name" ] || echo "Compiling $folder/$name with -O3 for this processor takes 10 to 40 s." >&2
-  ninja -C "$build" "$folder/$name" >&2
+  if [ "$(lacking)" ]; then
+    grep -F "$(lacking)" "$build.log" >&2
+    exit 1
+  fi
+  [ -x "$build/$folder/${names[0]}" ] || echo "Compiling $folder/${names[0]} with -O3 for this processor takes 10 to 40 s." >&2
+  ninja -C "$build" "${names[@]/#/$folder/}" >&2
+  if [ "$2" = --build ]; then exit; fi
   cd "$start"
-  exec "$build/$folder/$name" "$@"
+  exec "$build/$folder/$name" "${@:3}"
 }

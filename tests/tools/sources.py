@@ -52,6 +52,21 @@ class Source:
             return "repeating"
         return "computing" if COMPUTES.search(self.text) and not self.needs else "plain"
 
+    def programs(self, folder):
+        """The stems of the programs in `folder` whose names stand in a test_*.py, as 'worker' or interop_csv, or in what it stands on: the
+        modules that it imports and the scripts that it names."""
+        if self.path.suffix != ".py":
+            return []
+        folder, read, left = Path(folder), {}, [self.path.name]
+        while left:
+            name = left.pop()
+            if name not in read and (folder / name).is_file():
+                read[name] = (folder / name).read_text(encoding="utf-8")
+                left += [f"{module}.py" for module in re.findall(r"^ *(?:from|import) (\w+)", read[name], re.M)]
+                left += re.findall(r"['\"](\w+)['\"]", read[name])
+        names = set(re.findall(rf"(?:['\"]|\b{folder.name}_)(\w+)(?=['\" ])", "\n".join(read.values())))
+        return [f.stem for f in sorted(folder.glob("*.cpp")) if names & {f.stem, f"{folder.name}_{f.stem}"}]
+
     def split(self):
         """The lines up to the last #include, and what follows."""
         lines = self.text.splitlines()

@@ -47,6 +47,9 @@ class FakeBuild:
         for t in self.tests:
             t.unbuilt -= self.built
 
+    def cannot_build(self, test):
+        return bool(test.unbuilt) and (self.finished or "c" in test.unbuilt)
+
 
 with tempfile.TemporaryDirectory() as log:
     os.environ["LOG"] = log
@@ -63,7 +66,7 @@ with tempfile.TemporaryDirectory() as log:
     build.add("dies", "echo ok 1 - x; echo 1..1; exit 3", ["a"])
     build.add("compiles", "sleep 0.1", tap=False)
     build.add("refuses", "exit 1", tap=False)
-    outcomes = {t.name.split("/")[1]: outcome for t, outcome in schedule.Schedule([build]).run()}
+    outcomes = {t.name.split("/")[1]: outcome for t, outcome in schedule.Schedule([build]).run()}  # in the order of their ends
     report("each test ends once", sorted(outcomes) == sorted(t.name.split("/")[1] for t in build.tests), outcomes.keys())
 
     spans = {f.name: [*map(float, f.read_text().split()), float("inf")][:2] for f in pathlib.Path(log).iterdir()}
@@ -71,6 +74,7 @@ with tempfile.TemporaryDirectory() as log:
     beside = [name for name, (b, e) in spans.items() if name not in ("alone", "late", "compiles", "refuses") and b < end and e > begin]
     report("no other program runs beside a test that is to be alone", not beside, spans)
     report("what cannot be built does not run", outcomes["never"] is None and "never" not in spans)
+    report("and fails at once", "never" in list(outcomes)[:3], outcomes.keys())
     report("a test that takes too long is ended", outcomes["late"].failures == ["took more than 1 s"] or "took more" in outcomes["late"].failures[0], outcomes["late"].failures)
 
     counts = {name: (o.passed, o.skipped, o.failures) for name, o in outcomes.items() if o}
@@ -120,6 +124,20 @@ some = [("must_fail/c g++", "must_fail/run"), ("unit/b", "b")]
 report("what a filter picks is judged alone", selected(["unit/b", "must_fail/c"]) == some, selected(["unit/b", "must_fail/c"]))
 parts = selected([], kinds=["must_fail"]) + selected([], but=["must_fail"])
 report("two builds can share the kinds", sorted(parts) == selected([]) and len(parts) == 3, parts)
+
+people = selected([], kinds=["unit/b", "must_fail"])
+report("a kind may be a single test", people == [("must_fail/all g++", "must_fail/run"), ("unit/b", "b")], people)
+
+with tempfile.TemporaryDirectory() as folder:
+    build = Build("g++")
+    build.folder, build.says, build.before = pathlib.Path(folder), pathlib.Path(folder, "ninja.txt"), set()
+    build.says.write_text("[1/3] Compiling a\nFAILED: [code=1] tests/interop_mpi.p/interop_mpi.cpp.o \nccache g++ mpi.cpp\nmpi.cpp:1: no mpi.h\n[2/3] Compiling b\n")
+    tests = {name: Test(build, {"name": f"interop/{name}", "cmd": ["x"], "protocol": "tap", "is_parallel": True, "timeout": 1, "workdir": None, "env": {}},
+                        [f"tests/interop_{name}"]) for name in ("mpi", "csv")}
+    build.look()
+    verdicts = {name: build.cannot_build(test) for name, test in tests.items()}
+    report("a program that does not compile fails its own test", verdicts == {"mpi": True, "csv": False}, verdicts)
+    report("with the words of the compiler", build.why_unbuilt(tests["mpi"]) == ["ccache g++ mpi.cpp", "mpi.cpp:1: no mpi.h"], build.why_unbuilt(tests["mpi"]))
 
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
