@@ -191,7 +191,7 @@ void hide(const char* name, const settings& s, Make&& make, Step&& step) {
 
 void prefetch_hides(const settings& s) {
   if (!s.wants("prefetch")) return;
-  constexpr int rounds = 100'000;
+  const int rounds = smoke_test ? 1'000 : 100'000;
   const auto pipeline_of = [](auto f) {
     return [f] { return data::from_range(std::vector<float>(1'000'000)) | data::map(f) | data::batch<1>; };
   };
@@ -199,7 +199,7 @@ void prefetch_hides(const settings& s) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return x;
   };
-  const auto compute = [](float x) { return work(rounds, x); };
+  const auto compute = [rounds](float x) { return work(rounds, x); };
   [[maybe_unused]] volatile float sink = 0;
   hide("sleeping", s, pipeline_of(nap), [&](float x) { sink = nap(x); });
   hide("computing", s, pipeline_of(compute), [&](float x) { sink = compute(x); });

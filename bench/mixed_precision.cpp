@@ -65,7 +65,8 @@ int main(int argc, char** argv) {
       .smoke("--only mlp_64_64 --epochs 1 --samples 640")
       .parse(argc, argv);
   const data::digits train = directory.empty() ? data::synthetic_digits(s.samples, 1) : data::mnist(directory).train;
-  const data::digits test = directory.empty() ? data::synthetic_digits(std::min(s.samples, 10'000), 2) : data::mnist(directory).test;
+  const data::digits test =
+      directory.empty() ? data::synthetic_digits(std::min(s.samples, 10'000), 2) : data::mnist(directory).test;
   measure<cnn, 64>("cnn", s, train, test);
   measure<mlp_64_64, 64>("mlp_64_64", s, train, test);
   measure<mlp_512_512, 128>("mlp_512_512", s, train, test);
