@@ -14,7 +14,7 @@
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/process_memory.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/distribute/resolvers/any_cluster.hpp>
 #include <strata/strata.hpp>
 #include <string>
 
@@ -41,7 +41,7 @@ struct settings {
 };
 
 constexpr training_sizes sizes{.batch = 64, .processes = 4, .threads = 1, .leaves = 4};
-using in_stages = multi_worker_pipeline<tf_config, balanced<4>, micro_batches<4>>;
+using in_stages = multi_worker_pipeline<any_cluster, balanced<4>, micro_batches<4>>;
 
 /// In MB, of this process: VmHWM, the most so far, or VmRSS.
 double resident(const std::string& which) {
@@ -77,7 +77,7 @@ void run(const settings& s) {
     one.processes = 1;
     return train<Network>(s, one_device{compute}, process_memory_of<program_type>(one));
   }
-  const cluster members = tf_config()();
+  const cluster members = any_cluster()();
   if (members.size() != sizes.processes)
     throw error("the plan is one of " + std::to_string(sizes.processes) + " processes: examples/launch -n " +
                 std::to_string(sizes.processes) + " -- ...");
@@ -87,7 +87,7 @@ void run(const settings& s) {
     const int place = members.task().index;
     return train<Network>(s, in_stages{.options = options}, process_memory_of<program_type, in_stages>(sizes, place));
   }
-  train<Network>(s, multi_worker_mirrored{tf_config(), options, zero<2>{}}, process_memory_of<program_type, zero<2>>(sizes));
+  train<Network>(s, multi_worker_mirrored{any_cluster(), options, zero<2>{}}, process_memory_of<program_type, zero<2>>(sizes));
 }
 
 }  // namespace

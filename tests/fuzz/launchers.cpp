@@ -1,8 +1,5 @@
 // The variables of Slurm, Kubernetes, torchrun and mpirun, one NAME=VALUE per line.
-#include <strata/distribute/resolvers/kubernetes.hpp>
-#include <strata/distribute/resolvers/mpirun.hpp>
-#include <strata/distribute/resolvers/slurm.hpp>
-#include <strata/distribute/resolvers/torchrun.hpp>
+#include <strata/distribute/resolvers/any_cluster.hpp>
 
 #include <map>
 
@@ -21,7 +18,8 @@ std::vector<std::string> seeds() {
       "TORCHELASTIC_USE_AGENT_STORE=True\nTORCHELASTIC_RESTART_COUNT=2",
       "OMPI_COMM_WORLD_RANK=0\nOMPI_COMM_WORLD_SIZE=2\nOMPI_COMM_WORLD_LOCAL_RANK=0\nOMPI_COMM_WORLD_LOCAL_SIZE=2\n"
       "PMIX_NAMESPACE=job",
-      "PMI_RANK=1\nPMI_SIZE=2\nSTRATA_COORDINATOR=[::1]:7\nSTRATA_RUN_ID=r"};
+      "PMI_RANK=1\nPMI_SIZE=2\nSTRATA_COORDINATOR=[::1]:7\nSTRATA_RUN_ID=r",
+      "STRATA_REPLICAS=3\nSTRATA_SERVICE=s\nHOSTNAME=ip-10\nJOB_COMPLETION_INDEX=1\nSTRATA_JOB=training\nSTRATA_FIRST_ORDINAL=1"};
   std::vector<std::string> all;
   unsigned number = 0;
   for (const char* variables : of_each) all.push_back(fuzz::with_choice(number++, variables));
@@ -46,6 +44,7 @@ void read(std::string_view input) {
   const cluster found = [&] {
     switch (chosen.number & 7) {
       case 0:
+        return any_cluster{.roles = roles, .environment = environment}();
       case 1:
         return slurm{.roles = roles, .environment = environment}();
       case 2:

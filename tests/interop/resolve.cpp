@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
+#include <strata/distribute/resolvers/any_cluster.hpp>
 #include <strata/distribute/resolvers/kubernetes.hpp>
 #include <strata/distribute/resolvers/mpirun.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>
@@ -12,6 +13,7 @@ using namespace strata;
 namespace {
 
 cluster resolve(const std::string& name, const numbered_roles& roles) {
+  if (name == "any_cluster") return any_cluster{.roles = roles}();
   if (name == "tf_config") return tf_config()();
   if (name == "torchrun") return torchrun{.roles = roles}();
   if (name == "mpirun") return mpirun{.roles = roles}();

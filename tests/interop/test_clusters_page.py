@@ -26,8 +26,11 @@ def facts(text):
 def launch():
     for line in section("One machine").splitlines():
         options, _, program = line.partition(" -- ")
-        run = subprocess.run([*shlex.split(options), "--", "true"], cwd=ROOT, capture_output=True, text=True)
-        check(program.startswith("build/train") and run.returncode == 0, line)
+        command = [*shlex.split(options), "--", RESOLVE, "any_cluster"]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        check(program.startswith("build/train") and run.returncode == 0, line, run.stderr)
+        found = re.findall(r"^(\w+ \d+) *\| task (.*)$", run.stdout, re.M)
+        check(found and all(name == task for name, task in found), "and any_cluster finds the place of each process", run.stdout)
 
 
 def by_hand():
@@ -60,7 +63,7 @@ def slurm():
     script = section("Slurm")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        (folder / "job").write_text(script.replace("build/train", f"{RESOLVE} slurm"))
+        (folder / "job").write_text(script.replace("build/train", f"{RESOLVE} any_cluster"))
         check(subprocess.run(["bash", "-n", folder / "job"]).returncode == 0, "the batch script has the syntax of bash")
         options = dict(re.findall(r"^#SBATCH --([a-z-]+)(?:=(\S+))?$", script, re.M))
         check(

@@ -19,7 +19,7 @@ if not TORCHRUN:
 # While torchrun lives, rank 0 binds the port that all of them found, as the coordinator will.
 SCRIPT = """
 set -e
-"$1" torchrun >"$2/$RANK"
+"$1" any_cluster >"$2/$RANK"
 [ "$RANK" != 0 ] || exec "$3" -c 'import socket, sys; socket.create_server(("", int(sys.argv[1])))' \
   "$(sed -n 's/^coordinator .*://p' "$2/0")"
 """

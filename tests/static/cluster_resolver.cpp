@@ -1,5 +1,6 @@
 // What is a cluster resolver, and one for each thing that may be missing.
 #include <memory>
+#include <strata/distribute/resolvers/any_cluster.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
 #include <strata/distribute/resolvers/kubernetes.hpp>
 #include <strata/distribute/resolvers/mpirun.hpp>
@@ -9,7 +10,7 @@
 using namespace strata;
 
 static_assert(cluster_resolver<tf_config> && cluster_resolver<torchrun> && cluster_resolver<mpirun> && cluster_resolver<slurm>);
-static_assert(cluster_resolver<kubernetes> && cluster_resolver<explicit_cluster>);
+static_assert(cluster_resolver<any_cluster> && cluster_resolver<kubernetes> && cluster_resolver<explicit_cluster>);
 static_assert(cluster_resolver<cluster (*)()>);
 
 struct with_state {

@@ -3,6 +3,7 @@
 #include <strata/distribute/cluster.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
+#include <strata/distribute/resolvers/any_cluster.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
 #include <strata/distribute/resolvers/kubernetes.hpp>
 #include <strata/distribute/resolvers/mpirun.hpp>

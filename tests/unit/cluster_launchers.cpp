@@ -1,9 +1,11 @@
-// The resolvers of torchrun, mpirun, Slurm, Kubernetes and TPU slices: environments as these programs set them, and wrong ones.
+// The resolvers of torchrun, mpirun, Slurm, Kubernetes and TPU slices: environments as these programs set them, wrong ones, and
+// ones that several launchers have set.
 #include <doctest/doctest.h>
 
 #include <map>
 #include <set>
 #include <strata/base/random.hpp>
+#include <strata/distribute/resolvers/any_cluster.hpp>
 #include <strata/distribute/resolvers/kubernetes.hpp>
 #include <strata/distribute/resolvers/mpirun.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>
@@ -151,7 +153,8 @@ TEST_CASE("mpirun: Open MPI on one host needs no address") {
   CHECK(c.coordinator().host == "127.0.0.1");
   CHECK(is_safe_port(c.coordinator().port));
   CHECK(c.run_id() == "1092681729");
-  CHECK(c.coordinator() == resolved(mpirun{}, with(of_open_mpi, {{"OMPI_COMM_WORLD_RANK", "3"}})).coordinator());
+  CHECK(c.coordinator() ==
+        resolved(mpirun{}, with(of_open_mpi, {{"OMPI_COMM_WORLD_RANK", "3"}, {"PMIX_RANK", "3"}})).coordinator());
 }
 
 TEST_CASE("mpirun: several hosts need one") {
@@ -314,7 +317,8 @@ TEST_CASE("slurm: started in the wrong way") {
   CHECK(mistake(slurm{}, without(of_slurm, "SLURM_STEP_ID")) ==
         "slurm: SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
   CHECK(mistake(slurm{}, with(of_slurm, {{"OMPI_COMM_WORLD_RANK", "3"}})) ==
-        "slurm: this process is number 2 to Slurm, but 3 to mpirun, which started it: use mpirun()");
+        "slurm: this process is number 2 of 5 by SLURM_PROCID, but number 3 by OMPI_COMM_WORLD_RANK: use mpirun(), or unset the "
+        "variable that is wrong");
   CHECK(mistake(slurm{}, without(without(of_slurm, "SLURM_STEP_NODELIST"), "SLURM_JOB_NODELIST")) ==
         "slurm: SLURM_STEP_NODELIST is not set: start the program with srun");
 }
@@ -340,12 +344,124 @@ TEST_CASE("kubernetes: what is missing or wrong is named") {
   CHECK(mistake(kubernetes{}, without(of_kubernetes, "STRATA_SERVICE")) ==
         "kubernetes: STRATA_SERVICE is not set: set it to the name of the headless Service of the pods");
   CHECK(mistake(kubernetes{.replicas = 3}, of_kubernetes) ==
-        "kubernetes: this pod is training-3, but there are 3: is STRATA_REPLICAS that of the StatefulSet or Job?");
+        "kubernetes: this pod is training-3, but there are 3 from training-0 on: is STRATA_REPLICAS that of the StatefulSet or "
+        "Job, and "
+        "STRATA_FIRST_ORDINAL spec.ordinals.start of the StatefulSet?");
   CHECK(mistake(kubernetes{.replicas = -3}, of_kubernetes) == "kubernetes: replicas is -3, but a cluster has at least one pod");
   for (const char* name : {"", "training", "training-", "-3", "training-3a", "training-6b5f-x", "training-99999999999"})
     CHECK(mistake(kubernetes{}, with(of_kubernetes, {{"HOSTNAME", name}})) ==
           "kubernetes: HOSTNAME is '" + std::string(name) +
               "', which does not end in -N: the pod must belong to a StatefulSet, or to a Job with completionMode Indexed");
+}
+
+TEST_CASE("kubernetes: ordinals of a StatefulSet begin where it says") {
+  const settings from_three = with(of_kubernetes, {{"STRATA_FIRST_ORDINAL", "3"}});
+  const cluster first = resolved(kubernetes{}, from_three);
+  CHECK((first.rank() == 0 && first.is_chief()));
+  CHECK(to_string(first.spec()) ==
+        "worker training-3.peers:2222 training-4.peers:2222 training-5.peers:2222 training-6.peers:2222");
+  CHECK(resolved(kubernetes{.first_ordinal = 1}, from_three).rank() == 2);
+  const auto mistake_of = [&](const char* pod) { return mistake(kubernetes{}, with(from_three, {{"HOSTNAME", pod}})); };
+  for (const std::string number : {"2", "7"})
+    CHECK(mistake_of(("training-" + number).c_str()) ==
+          "kubernetes: this pod is training-" + number +
+              ", but there are 4 from training-3 on: is STRATA_REPLICAS that of the StatefulSet or Job, and "
+              "STRATA_FIRST_ORDINAL spec.ordinals.start of the StatefulSet?");
+  CHECK(mistake(kubernetes{.first_ordinal = -1}, of_kubernetes) ==
+        "kubernetes: first_ordinal is -1, but ordinals begin with 0 or more");
+}
+
+TEST_CASE("kubernetes: the index of a Job counts, and HOSTNAME may be that of a node") {
+  CHECK(resolved(kubernetes{}, with(of_kubernetes, {{"JOB_COMPLETION_INDEX", "3"}})).rank() == 3);
+  const settings node = with(of_kubernetes, {{"HOSTNAME", "ip-10-0-3-7"}, {"JOB_COMPLETION_INDEX", "1"}});
+  const std::string why = "', as with hostNetwork, where it is the name of the node: set STRATA_JOB to the name of the Job";
+  CHECK(mistake(kubernetes{}, node) == "kubernetes: JOB_COMPLETION_INDEX is 1, but HOSTNAME is 'ip-10-0-3-7" + why);
+  CHECK(mistake(kubernetes{}, with(node, {{"HOSTNAME", "node"}})) ==
+        "kubernetes: JOB_COMPLETION_INDEX is 1, but HOSTNAME is 'node" + why);
+  const cluster c = resolved(kubernetes{}, with(node, {{"STRATA_JOB", "train"}}));
+  CHECK((c.rank() == 1 && c.coordinator() == endpoint{"train-0.peers", 2222}));
+  CHECK(resolved(kubernetes{.job = "ring"}, node).coordinator() == endpoint{"ring-0.peers", 2222});
+  CHECK(mistake(kubernetes{.job = "train"}, without(node, "JOB_COMPLETION_INDEX")) ==
+        "kubernetes: HOSTNAME is 'ip-10-0-3-7', but STRATA_JOB is train: set HOSTNAME to the name of the pod, train-N");
+}
+
+TEST_CASE("all resolvers: another launcher that has numbered the process itself is not overlooked") {
+  const std::string end = ", or unset the variable that is wrong";
+  const settings two_launchers = with(of_slurm, of_torchrun);  // srun torchrun: number 2 of 4 in task 2 of 5
+  CHECK(resolved(torchrun{}, with(two_launchers, {{"RANK", "3"}})).rank() == 3);
+  CHECK(mistake(slurm{}, two_launchers) ==
+        "slurm: this process is number 2 of 5 by SLURM_PROCID, but number 2 of 4 by RANK: use torchrun()" + end);
+  const settings mpich = {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"STRATA_COORDINATOR", "n1:2222"}};
+  CHECK(mistake(mpirun{}, with(mpich, of_torchrun)) ==
+        "mpirun: this process is number 1 of 4 by PMI_RANK, but number 2 of 4 by RANK: use torchrun()" + end);
+  CHECK(
+      mistake(mpirun{}, with(with(mpich, {{"PMI_RANK", "0"}}), of_open_mpi)) ==
+      "mpirun: this process is number 1 of 4 by OMPI_COMM_WORLD_RANK, but number 0 of 4 by PMI_RANK: unset the variable that is "
+      "wrong");
+  CHECK(mistake(kubernetes{}, with(of_kubernetes, of_torchrun)) ==
+        "kubernetes: this process is number 3 of 4 by HOSTNAME, but number 2 of 4 by RANK: use torchrun()" + end);
+  const std::string by_hand = R"({"cluster": {"worker": ["a:1", "b:1", "c:1", "d:1"]}, "task": {"type": "worker", "index": 0}})";
+  CHECK(mistake(slurm{}, with(of_slurm, {{"TF_CONFIG", by_hand}})) ==
+        "slurm: this process is number 2 of 5 by SLURM_PROCID, but number 0 of 4 by TF_CONFIG: use tf_config()" + end);
+  CHECK(resolved(slurm{}, with(of_slurm, {{"RANK", "2"}, {"WORLD_SIZE", "5"}, {"PMI_RANK", "2"}})).rank() == 2);
+  CHECK(resolved(slurm{}, with(of_slurm, {{"RANK", "captain"}})).rank() == 2);
+}
+
+TEST_CASE("all resolvers: what the user has written is compared with a launcher that counts as many processes") {
+  const auto written = [&](int members, int index) {
+    std::string list = "\"a:1\"";
+    for (int i = 1; i < members; ++i) list += ", \"a:" + std::to_string(i + 1) + '"';
+    return settings{{"TF_CONFIG", R"({"cluster": {"worker": [)" + list + R"(]}, "task": {"type": "worker", "index": )" +
+                                      std::to_string(index) + "}}"}};
+  };
+  CHECK(resolved(tf_config{}, with(of_slurm, written(5, 2))).rank() == 2);
+  CHECK(resolved(tf_config{}, with(of_slurm, written(4, 0))).rank() == 0);  // examples/launch inside a task
+  const std::string why =
+      "this process is number 0 of 5 by TF_CONFIG, but number 2 of 5 by SLURM_PROCID: use slurm(), or unset the "
+      "variable that is wrong";
+  CHECK(mistake(tf_config{}, with(of_slurm, written(5, 0))) == "TF_CONFIG: " + why);                  // the same in all tasks
+  CHECK(resolved(tf_config{}, without(with(of_slurm, written(5, 0)), "SLURM_STEP_ID")).rank() == 0);  // in the batch script
+  const settings ranks = with(of_torchrun, {{"WORLD_SIZE", "5"}, {"RANK", "0"}});
+  CHECK(mistake(torchrun{}, with(of_slurm, ranks)) ==
+        "torchrun: this process is number 0 of 5 by RANK, but number 2 of 5 by SLURM_PROCID: use slurm(), or unset the variable "
+        "that "
+        "is wrong");
+  // torchrun numbers hosts in the order in which they arrive.
+  CHECK(resolved(torchrun{}, with(with(of_slurm, ranks), {{"TORCHELASTIC_RUN_ID", "7f"}})).rank() == 0);
+  CHECK(
+      mistake(mpirun{}, {{"PMIX_RANK", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}}) ==
+      "mpirun: this process is number 3 of 4 by PMIX_RANK, but number 1 of 4 by SLURM_PROCID: use slurm(), or unset the variable "
+      "that is wrong");
+}
+
+TEST_CASE("any_cluster: the launcher that has started the process") {
+  const std::string of_launch = R"({"cluster": {"chief": ["c:1"], "worker": ["a:1"], "ps": ["p:1"]}, "task": )";
+  const auto task = [&](const char* type) {
+    return settings{{"TF_CONFIG", of_launch + R"({"type": ")" + type + R"(", "index": 0}})"}};
+  };
+  const settings ranks = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "c"}, {"MASTER_PORT", "1"}};
+  CHECK(to_string(resolved(any_cluster{}, with(ranks, task("worker"))).spec()) == "chief c:1, worker a:1, ps p:1");
+  CHECK(to_string(resolved(any_cluster{}, task("ps")).task()) == "ps 0");
+  CHECK(resolved(any_cluster{}, of_torchrun).coordinator() == endpoint{"a", 29500});
+  CHECK(resolved(any_cluster{}, with(of_slurm, with(of_torchrun, {{"TORCHELASTIC_RUN_ID", "7f"}}))).size() == 4);
+  CHECK(resolved(any_cluster{}, of_open_mpi).run_id() == "1092681729");
+  CHECK(resolved(any_cluster{}, with(of_slurm, of_open_mpi)).size() == 4);  // daemons of mpirun are tasks of Slurm
+  CHECK(resolved(any_cluster{}, of_slurm).run_id() == "200505.0");
+  CHECK(resolved(any_cluster{}, with(of_slurm, {{"PMI_RANK", "2"}, {"PMI_SIZE", "5"}})).knows_addresses());
+  CHECK(resolved(any_cluster{.roles = {.ps = 2}}, with(of_slurm, {{"SLURM_PROCID", "4"}})).task() == cluster_task{role::ps, 1});
+  CHECK(resolved(any_cluster{}, of_kubernetes).coordinator() == endpoint{"training-0.peers", 2222});
+}
+
+TEST_CASE("any_cluster: launchers that contradict each other, or none") {
+  CHECK(
+      mistake(any_cluster{}, with(of_slurm, {{"PMI_RANK", "1"}, {"PMI_SIZE", "5"}})) ==
+      "slurm: this process is number 2 of 5 by SLURM_PROCID, but number 1 of 5 by PMI_RANK: use mpirun(), or unset the variable "
+      "that is wrong");
+  CHECK(mistake(any_cluster{}, with(of_open_mpi, of_torchrun)) ==
+        "torchrun: this process is number 2 of 4 by RANK, but number 1 of 4 by OMPI_COMM_WORLD_RANK: use mpirun(), or unset the "
+        "variable that is wrong");
+  CHECK(mistake(any_cluster{}, without(of_slurm, "SLURM_STEP_ID")).find("the batch script itself") != std::string::npos);
+  CHECK(mistake(any_cluster{}, {}).starts_with("any_cluster: no launcher has started this process: none of TF_CONFIG, "));
 }
 
 TEST_CASE("all resolvers: STRATA_RUN_ID names the run") {

@@ -21,7 +21,10 @@ struct mpirun {
       const names& known = names_in(variables);
       const int size =
           variables.number(known.size, 1, most_processes, detail::text_of({"mpirun sets it together with ", known.rank}));
-      cluster_spec spec = numbered_spec(*variables.number(known.rank, 0, size - 1), size, roles);
+      const int number = *variables.number(known.rank, 0, size - 1);
+      const bool sized_by_slurm = known.size == std::string_view("SLURM_NTASKS");
+      compare_with_environment({known.rank, numbered_by::mpirun, number, size, sized_by_slurm}, environment);
+      cluster_spec spec = numbered_spec(number, size, roles);
       spec.local_rank = variables.number(known.local_rank, 0, size - 1);
       spec.local_size = variables.number(known.local_size, 1, size);
 

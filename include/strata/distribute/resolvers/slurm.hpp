@@ -26,7 +26,10 @@ struct slurm {
       const std::optional<int> of_step = variables.number("SLURM_STEP_NUM_TASKS", 1, most_processes);
       const int size = of_step ? *of_step : variables.number("SLURM_NTASKS", 1, most_processes, advice);
       const int number = variables.number("SLURM_PROCID", 0, size - 1, advice);
-      refuse_other_launchers(variables, number, size);
+      // The batch script has the variables of task 0 as well; it would wait for the others without end.
+      if (size > 1 && !variables.first_of("SLURM_STEP_ID", "SLURM_STEPID"))
+        throw_error("SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
+      compare_with_environment({"SLURM_PROCID", numbered_by::slurm, number, size}, environment);
       cluster_spec spec = numbered_spec(number, size, roles);
       spec.local_rank = variables.number("SLURM_LOCALID", 0, size - 1);
 
@@ -46,17 +49,6 @@ struct slurm {
   }
 
  private:
-  static void refuse_other_launchers(const detail::variables& variables, int number, int size) {
-    // The batch script has the variables of task 0 as well; it would wait for the others without end.
-    if (size > 1 && !variables.first_of("SLURM_STEP_ID", "SLURM_STEPID"))
-      throw_error("SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
-    // The daemons of mpirun are tasks of Slurm, and their children inherit these variables.
-    const std::optional<int> of_mpi = variables.number("OMPI_COMM_WORLD_RANK", 0, detail::most_processes);
-    if (of_mpi && *of_mpi != number)
-      throw_error(detail::formatted("this process is number %d to Slurm, but %d to mpirun, which started it: use mpirun()",
-                                    number, *of_mpi));
-  }
-
   /// Job ids are consecutive: the ports of 300 jobs in a row are 64 apart.
   static std::uint16_t port_of_job(const std::string& job, const std::string& step) {
     const auto number = [](const std::string& text) {

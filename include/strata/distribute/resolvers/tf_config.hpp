@@ -3,7 +3,7 @@
 #include <set>
 #include <strata/base/json.hpp>
 #include <strata/base/text.hpp>
-#include <strata/distribute/resolvers/environment.hpp>
+#include <strata/distribute/resolvers/process_numbers.hpp>
 
 namespace strata {
 
@@ -14,21 +14,41 @@ namespace strata {
 ///
 /// Without a chief, worker 0 is the chief. The evaluator may be left out of "cluster". Without "cluster" the process is the only
 /// worker. Other top-level keys, such as "environment", are ignored. STRATA_RUN_ID names the run; left out, the addresses do.
-/// Throws strata::error for any other content.  https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
+/// Throws strata::error for any other content, and where a launcher that counts as many processes has given this one another
+/// number. https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
 struct tf_config {
   environment_reader environment = process_environment;
 
   cluster operator()() const {
     return detail::resolved_by("TF_CONFIG", [&] {
-      const detail::variables variables(environment);
-      const std::optional<std::string> text = variables.text("TF_CONFIG");
-      if (!text)
-        throw_error(R"(the variable is not set: set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",)"
-                    R"( "index": N}} in each process, or to {} to train alone)");
-      cluster_spec spec = spec_of(parse(*text));
-      spec.run_id = variables.text(detail::run_id_variable).value_or("");
-      return spec;
+      const cluster found(spec());
+      detail::refuse_contradictions(number_in(found, {}), detail::process_numbers(detail::variables(environment)));
+      return found;
     });
+  }
+
+  /// The number by TF_CONFIG, for a launcher that counts `size` processes: all members, or only those that train.
+  static detail::process_number number_in(const cluster& c, std::optional<int> size) {
+    int before = 0, members = 0;
+    for (const role r : all_roles) {
+      if (r < c.task().type) before += c.count(r);
+      members += c.count(r);
+    }
+    const bool train_all = members == c.size();
+    if (c.trains() && size == c.size()) return {"TF_CONFIG", detail::numbered_by::hand, c.rank(), size, train_all};
+    return {"TF_CONFIG", detail::numbered_by::hand, before + c.task().index, members, train_all};
+  }
+
+  /// What TF_CONFIG describes, without a comparison. Throws strata::error.
+  cluster_spec spec() const {
+    const detail::variables variables(environment);
+    const std::optional<std::string> text = variables.text("TF_CONFIG");
+    if (!text)
+      throw_error(R"(the variable is not set: set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",)"
+                  R"( "index": N}} in each process, or to {} to train alone)");
+    cluster_spec spec = spec_of(parse(*text));
+    spec.run_id = variables.text(detail::run_id_variable).value_or("");
+    return spec;
   }
 
  private:
