@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <numeric>
+#include <strata/base/arithmetic.hpp>
 #include <strata/cpu/cpu.hpp>
 #include <strata/data/image/random_rotation.hpp>
 #include <strata/data/image/resize.hpp>
@@ -192,6 +193,7 @@ void turn(data::interpolation how) {
 }  // namespace
 
 int main() {
+  std::printf("arithmetic %016" PRIx64 " 0\n", detail::hash_of(detail::text_of_arithmetic()));
   train<cnn>("cnn");
   train<mlp>("mlp");
   train<residual_net>("residual");

@@ -433,6 +433,31 @@ TEST_CASE("a snapshot of another training is refused, with both descriptions; no
   }
 }
 
+TEST_CASE("a snapshot of a build with other arithmetic is a training that goes on, and a line says to which bits") {
+  scratch at;
+  interrupt_at_15(at);
+  const std::string here = detail::text_of_arithmetic();
+  const auto resumed = [&] {
+    std::ostringstream said;
+    const auto before = std::cerr.rdbuf(said.rdbuf());
+    auto model = make_trainer();
+    model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.delete_checkpoint = false}));
+    std::cerr.rdbuf(before);
+    return said.str();
+  };
+  SUBCASE("this one") { CHECK(resumed().empty()); }
+  SUBCASE("another one") {
+    const std::string other = "arithmetic 0" + here.substr(here.find(' ', 11));
+    std::string bytes = content(at.newest);
+    bytes.replace(bytes.find(here), here.size(), other);
+    const auto sum = detail::checksum_of(std::as_bytes(std::span(bytes)));
+    std::memcpy(bytes.data() + bytes.size() - sizeof sum, &sum, sizeof sum);
+    write(at.newest, bytes);
+    CHECK(resumed() == at.newest.string() + " is of a build with " + other + ", and this one has " + here +
+                           ": the training goes on, but not to the same bits\n");
+  }
+}
+
 TEST_CASE("a full disk: an error names the file, and the older snapshots stay") {
   scratch at;
   interrupt_at_15(at);

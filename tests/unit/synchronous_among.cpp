@@ -261,6 +261,13 @@ TEST_CASE("processes with other learning rates or weights, or other validation d
     CHECK(contains(why, "evaluate: process 1 has 2 batches, but process 0 has 4"));
 }
 
+TEST_CASE("processes of builds with other arithmetic") {
+  const detail::plan_of_fit one{.arithmetic = 1}, other{.arithmetic = 2};
+  CHECK(error_of([&] { detail::refuse_other_plan(one, other, 1, ""); }) ==
+        "fit: process 1 does not train as process 0 does: a build of strata that computes in another way, here '" +
+            detail::text_of_arithmetic() + "'");
+}
+
 TEST_CASE("who predicts while fit is under way gets all rows, from the source that fit reads, too") {
   struct predict_all {
     std::function<std::vector<float>()> predict;

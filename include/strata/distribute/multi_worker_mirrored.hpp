@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <strata/base/arithmetic.hpp>
 #include <strata/base/meta.hpp>
 #include <strata/base/text.hpp>
 #include <strata/distribute/cluster.hpp>
@@ -60,8 +61,8 @@ std::string describe_program(const char* strategy, std::uint64_t seed, const aut
                   compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
                   communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
                   communication.bf16_gradients ? " in bf16" : "", words_of_options(compute),
-                  through.empty() ? "" : text_of({", ", through}), ", ", text_of_optimizer(optimizer), ", ",
-                  text_of_program<Program>()});
+                  through.empty() ? "" : text_of({", ", through}), ", ", text_of_arithmetic(), ", ", text_of_optimizer(optimizer),
+                  ", ", text_of_program<Program>()});
 }
 
 /// Throws strata::error if this process does not train, naming the strategy.

@@ -78,7 +78,8 @@ struct parameter_server {
                                                 : detail::partition(layout.trainable, sizeof(T), how, servers);
     const std::string program =
         describe<Program>(members, seed, detail::text_of({shards.size(), whole ? " shards of whole parameters" : " shards"}));
-    const std::string agreement = detail::text_of({program, ", ", detail::text_of_optimizer(optimizer)});
+    const std::string agreement =
+        detail::text_of({program, ", ", detail::text_of_arithmetic(), ", ", detail::text_of_optimizer(optimizer)});
     constexpr std::size_t metric_sums_width = batch_gradient<Program, Backend>::metric_sums_width;
 
     if (members.task().type == role::ps)

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <strata/base/arithmetic.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/hash.hpp>
 #include <strata/base/linkage.hpp>
@@ -24,8 +25,9 @@ struct plan_of_fit {
   double batch_size = 0, batches = 0;  // batches of a pass; 0 if unknown
   double first_epoch = 0, epochs = 0, steps = 0;
   double learning_rate = 0;
-  double weights = 0;  // a hash
-  double order = 0;    // a hash of the text that tells which samples come in which order
+  double weights = 0;     // a hash
+  double order = 0;       // a hash of the text that tells which samples come in which order
+  double arithmetic = 0;  // likewise, of the build
 
   friend bool operator==(const plan_of_fit&, const plan_of_fit&) = default;
 };

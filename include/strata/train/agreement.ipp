@@ -27,12 +27,16 @@ STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_f
   if (first.order != other.order)
     differences += text_of({differences.empty() ? ": " : ", ",
                             text_of({"other samples, another order or other frozen layers, here '", order, "'"})});
+  if (first.arithmetic != other.arithmetic)
+    differences += text_of({differences.empty() ? ": " : ", ",
+                            text_of({"a build of strata that computes in another way, here '", text_of_arithmetic(), "'"})});
   throw_error({"fit: process ", rank, " does not train as process 0 does", differences});
 }
 
 STRATA_FUNCTION void refuse_other_plans(any_process_group& group, plan_of_fit mine, std::string_view order) {
   if (group.is_late()) return;  // the others are training: late_workers compares the plans
   mine.order = as_double(hash_of(order));
+  mine.arithmetic = as_double(hash_of(text_of_arithmetic()));
   const gathered all(group, mine);
   for (std::size_t r = 1; r < all.size(); ++r) refuse_other_plan(all[0], all[r], r, order);
 }

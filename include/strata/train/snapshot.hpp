@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <span>
+#include <strata/base/arithmetic.hpp>
 #include <strata/io/durable_rename.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
@@ -40,6 +42,7 @@ inline void write_unfinished_snapshot(const std::filesystem::path& beside, resum
   tensors.push_back(safetensor::of(checksum_tensor, {}, std::span(&sum, 1)));
   safetensors_metadata metadata = texts_of(fit.position());
   metadata[snapshot_version_key] = snapshot_version;
+  metadata[arithmetic_key] = text_of_arithmetic();
   metadata["description"] = joined_lines(fit.description());
   write_safetensors(beside, tensors, metadata, io::existing_link::replaced);
 
@@ -65,7 +68,7 @@ inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit)
 
 /// Reads weights and slots into the arrays of the fit, and returns the metadata, from which `position_of` makes a position.
 /// Throws strata::error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data set,
-/// ...; then nothing has changed.
+/// ...; then nothing has changed. A line on standard error says so if the build that saved it had other arithmetic.
 inline safetensors_metadata load_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
   if (const std::string damage = damage_of_snapshot(file); !damage.empty()) throw_error(file.string() + " is damaged: " + damage);
   const safetensors_file opened(file);
@@ -92,6 +95,8 @@ inline safetensors_metadata load_snapshot(const std::filesystem::path& file, res
     loaded.push_back(opened.bytes(a.name));
   }
   for (std::size_t i = 0; i < arrays.size(); ++i) std::ranges::copy(loaded[i], arrays[i].bytes.begin());
+  const auto arithmetic = metadata.find(detail::arithmetic_key);
+  std::cerr << detail::notice_of_arithmetic(file.string(), arithmetic == metadata.end() ? "" : arithmetic->second);
   return metadata;
 }
 

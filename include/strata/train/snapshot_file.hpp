@@ -19,6 +19,7 @@ namespace detail {
 
 inline constexpr const char* snapshot_version_key = "strata_snapshot_version";
 inline constexpr const char* snapshot_version = "2";
+inline constexpr const char* arithmetic_key = "strata_arithmetic";
 /// The name of the last tensor: the last bytes of the file are the checksum of all bytes before them.
 inline constexpr const char* checksum_tensor = "crc32c";
 using checksum = std::uint32_t;

@@ -71,8 +71,8 @@ struct multi_worker_xla {
     const std::filesystem::path plugin = pjrt::find_plugin(options.plugin);
     control::worker_connections processes(
         members,
-        detail::text_of({"seed ", seed, ", ", plugin.filename().string(), ", ", detail::text_of_optimizer(optimizer), ", ",
-                         detail::text_of_program<Program>()}),
+        detail::text_of({"seed ", seed, ", ", plugin.filename().string(), ", ", detail::text_of_arithmetic(), ", ",
+                         detail::text_of_optimizer(optimizer), ", ", detail::text_of_program<Program>()}),
         {.communication = options.communication,
          .control = options.control,
          .elastic = {},

@@ -34,7 +34,7 @@ struct cuda_options {
     if (!(kept_data_memory >= 0 && kept_data_memory <= 1))  // nor nan
       throw_error({"cuda_options::kept_data_memory is ", kept_data_memory, ": it is a part of the free memory, 0 to 1"});
   }
-  std::string what_workers_agree_on() const { return sums_by_nccl ? ", added by NCCL" : ""; }
+  std::string what_workers_agree_on() const { return sums_by_nccl ? ", on GPUs, added by NCCL" : ", on GPUs"; }
 };
 
 /// One GPU of this machine: `one_device{gpu(0)}`.

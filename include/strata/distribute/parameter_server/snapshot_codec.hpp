@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iostream>
 #include <span>
+#include <strata/base/arithmetic.hpp>
 #include <strata/distribute/parameter_server/waiting.hpp>
 #include <strata/distribute/wire/message.hpp>
 #include <string>
@@ -17,8 +19,10 @@ namespace strata::detail {
 struct server_snapshot {
   std::uint64_t run = 0;
   bool chief_has_left = false;
+  std::string arithmetic{};
   static constexpr auto message_name = "snapshot of a server";
-  using fields = wire::fields<wire::field<1, &server_snapshot::run>, wire::field<2, &server_snapshot::chief_has_left>>;
+  using fields = wire::fields<wire::field<1, &server_snapshot::run>, wire::field<2, &server_snapshot::chief_has_left>,
+                              wire::field<3, &server_snapshot::arithmetic>>;
 };
 struct clock_snapshot {
   std::uint64_t incarnation = 0;
@@ -55,7 +59,7 @@ bool copy_bytes(std::string_view bytes, std::span<T> to) {
 /// worker waits for it as long as writing takes.
 template <class Store, class Section>
 void save_snapshot(const Store& store, Section&& section) {
-  section(std::string_view(wire::encode(server_snapshot{store.run(), store.chief_has_left()})));
+  section(std::string_view(wire::encode(server_snapshot{store.run(), store.chief_has_left(), text_of_arithmetic()})));
   std::string head, weights, slots;
   store.for_each_shard(
       [&](std::size_t number, const auto& shard, const std::vector<worker_clock>& clocks,
@@ -85,7 +89,8 @@ inline bool is_plausible(const shard_snapshot& s) {
 }
 
 /// Takes back what save_snapshot gave, from section(), before a worker joins. Returns false if it is of other shards or workers;
-/// the store is then as good as new. Throws wire::malformed_message.
+/// the store is then as good as new. A line on std::clog says so if the build that
+/// saved it had other arithmetic. Throws wire::malformed_message.
 template <class Store, class Section>
 bool restore_snapshot(Store& store, Section&& section) {
   const auto server = wire::decode<server_snapshot>(section());
@@ -101,6 +106,7 @@ bool restore_snapshot(Store& store, Section&& section) {
       clocks[w] = {s.clocks[w].incarnation, s.clocks[w].last_step, s.clocks[w].progress};
     metric_sums = s.metric_sums;
   });
+  if (fits) std::clog << notice_of_arithmetic("the snapshot of the parameters", server.arithmetic);
   if (fits && server.chief_has_left && server.run == store.run()) store.restore_as_over();
   if (!fits)
     store.for_each_shard([](std::size_t, auto& shard, std::vector<worker_clock>& clocks, std::vector<double>& metric_sums) {

@@ -1,6 +1,7 @@
 // What processes that divide a network compare before they train: how it is divided, and what else decides the result.
 #pragma once
 #include <cstdint>
+#include <strata/base/arithmetic.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/hash.hpp>
 #include <strata/base/text.hpp>
@@ -32,6 +33,7 @@ template <class Program>
 [[gnu::cold]] std::vector<agreed_value> with_program(std::vector<agreed_value> values,
                                                      const typename Program::optimizer& optimizer, std::uint64_t seed,
                                                      const compute_options& compute) {
+  values.push_back({"arithmetic", text_of_arithmetic()});
   values.push_back({"seed", std::to_string(seed)});
   values.push_back({"leaves", std::to_string(compute.leaves)});
   values.push_back({"micro_batch", std::to_string(compute.micro_batch)});

@@ -1,0 +1,42 @@
+// What decides the bits of a training besides program, seed and data: the version of strata's arithmetic, and how it is compiled.
+#pragma once
+#include <strata/base/text.hpp>
+#include <string>
+
+namespace strata::detail {
+
+/// One more whenever a change of strata makes other bits of the same training, or changes what processes send each other.
+inline constexpr int arithmetic_version = 1;
+
+/// "arithmetic 1 with fused multiply-add". Processes that train together have the same, and a snapshot names that of its build.
+/// With -ffast-math the bits depend on the compiler and the length of its vectors as well.
+[[gnu::cold]] inline std::string text_of_arithmetic() {
+#if defined(__FMA__) || defined(__aarch64__)
+  constexpr const char* fused = " with fused multiply-add";
+#else
+  constexpr const char* fused = " without fused multiply-add";
+#endif
+  std::string text = text_of({"arithmetic ", arithmetic_version, fused});
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)
+#if defined(__AVX512F__)
+  constexpr int bits = 512;
+#elif defined(__AVX__)
+  constexpr int bits = 256;
+#else
+  constexpr int bits = 128;
+#endif
+  text += text_of({" and -ffast-math of ", __VERSION__, " for ", bits, " bits"});
+#endif
+  return text;
+}
+
+/// What a user is told of a snapshot whose build had the arithmetic `theirs`: it is no error, because a training must outlive an
+/// update of strata. Empty if it is that of this build.
+[[gnu::cold]] inline std::string notice_of_arithmetic(const std::string& snapshot, const std::string& theirs) {
+  const std::string here = text_of_arithmetic();
+  if (theirs == here) return {};
+  return text_of({snapshot, " is of a build with ", theirs.empty() ? "unknown arithmetic" : theirs, ", and this one has ", here,
+                  ": the training goes on, but not to the same bits\n"});
+}
+
+}  // namespace strata::detail
