@@ -307,6 +307,61 @@ TEST_CASE("strangers get nowhere while processes connect, and are refused afterw
   CHECK(failure == "no error");
 }
 
+TEST_CASE("a connection that has shown the token is not displaced, however many strangers come while it proves its key") {
+  struct slow_stream final : detail::secure_stream {
+    io::file_descriptor owned;
+    explicit slow_stream(io::file_descriptor s) : owned(std::move(s)) {}
+    detail::stream_progress greet() override {  // ends when the other side sends a byte
+      char proof;
+      return ::recv(owned.number(), &proof, 1, MSG_DONTWAIT) == 1 ? detail::stream_progress{}
+                                                                  : detail::stream_progress{.waits_for = POLLIN};
+    }
+    detail::stream_progress read(std::byte*, std::size_t) override { return {.waits_for = POLLIN}; }
+    detail::stream_progress write(const std::byte* from, std::size_t bytes) override {
+      return {.bytes = std::size_t(std::max<ssize_t>(0, ::send(owned.number(), from, bytes, MSG_NOSIGNAL)))};
+    }
+    const std::string& why_broken() const override {
+      static const std::string nothing;
+      return nothing;
+    }
+    int socket() const override { return owned.number(); }
+  };
+  struct slow_protection final : detail::socket_protection {
+    std::unique_ptr<detail::secure_stream> protect(io::file_descriptor s, bool, int, int) const override {
+      return std::make_unique<slow_stream>(std::move(s));
+    }
+  };
+  in_process_store store;
+  std::string failure;
+  std::thread listener([&] {
+    failure = error_of<communication_error>(
+        [&] { tcp_communicator(store, 0, 2, {.timeout = 60s, .protection = std::make_shared<slow_protection>()}); });
+  });
+  const meeting_point at(store);
+  store.set("tcp 1", address_of("127.0.0.1", 9));
+  const io::file_descriptor worker = connected(at);
+  const std::string hello = wire::encode(detail::tcp_hello{at.at.token, 1, 2});
+  REQUIRE(::send(worker.number(), hello.data(), hello.size(), MSG_NOSIGNAL) == ssize_t(hello.size()));
+  char answer[detail::tcp_hello::encoded_bytes];
+  REQUIRE(::recv(worker.number(), answer, sizeof answer, MSG_WAITALL) == ssize_t(sizeof answer));
+  const io::file_descriptor first = connected(at);
+  std::vector<io::file_descriptor> others;
+  const auto is_open = [](const io::file_descriptor& s) {
+    char byte;
+    return ::recv(s.number(), &byte, 1, MSG_DONTWAIT) < 0;
+  };
+  while (is_open(first) && others.size() < 900) {
+    others.push_back(connected(at));
+    std::this_thread::sleep_for(1ms);
+  }
+  CHECK(!is_open(first));
+  CHECK(is_open(worker));
+  CHECK(::send(worker.number(), "!", 1, MSG_NOSIGNAL) == 1);
+  others.clear();
+  listener.join();
+  CHECK(failure == "no error");
+}
+
 TEST_CASE("one that listens in another's place is not believed") {
   in_process_store store;
   const io::file_descriptor impostor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -17,6 +17,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/communicators/meeting.hpp>
 #include <strata/distribute/communicators/wait_state.hpp>
+#include <strata/distribute/control/connection_queue.hpp>
 #include <strata/distribute/control/key_value_store.hpp>
 #include <strata/distribute/endpoint.hpp>
 #include <strata/distribute/random_token.hpp>
@@ -67,6 +68,8 @@ class tcp_mesh {
   enum class standing : std::uint8_t { waits, proved, gone };
 
  public:
+  static constexpr std::chrono::milliseconds time_to_prove{5000};  // of a stranger
+
   /// `protection`: null without encryption. Throws communication_error, naming the missing process, if not all of `with` (by
   /// rank) are connected in time.
   tcp_mesh(key_value_store& store, int rank, int size, const std::string& host, const std::vector<bool>& with,
@@ -160,28 +163,43 @@ class tcp_mesh {
     }
   }
 
+  /// Strangers wait under the rule of the control port. A connection that has shown the token is that of a process, and makes
+  /// room for none of them.
   void accept_all(const io::file_descriptor& listener) {
-    std::list<stranger> strangers;
-    const std::size_t most_strangers = 64 + std::size_t(size_);  // the oldest makes room
+    connection_queue<stranger> strangers;
+    std::list<stranger> known;
+    const std::size_t most_known = 64 + std::size_t(size_);
     for (int missing; (missing = first_missing()) < size_;) {
-      std::vector<pollfd> on{{listener.number(), POLLIN, 0}};
-      for (const stranger& s : strangers) on.push_back({s.connection.number(), s.waits_for, 0});
+      strangers.close_older_than(time_to_prove, clock::now());
+      std::vector<pollfd> on{{listener.number(), short(strangers.is_full(clock::now()) ? 0 : POLLIN), 0}};
+      for (const auto& s : strangers) on.push_back({s.connection.connection.number(), POLLIN, 0});
+      for (const stranger& s : known) on.push_back({s.connection.number(), s.waits_for, 0});
       wait_for(on, text_of({"process ", missing, " did not connect to ",
                             to_string(endpoint{mine_.host, std::uint16_t(mine_.port)}), " in time"}));
-      for (std::size_t i = 0; i < most_strangers; ++i) {  // more would displace connections that are complete
-        io::file_descriptor s(::accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        if (!s && (errno == EMFILE || errno == ENFILE)) fail("cannot accept a connection", errno);
+      for (int i = 0; i < 64 && !strangers.is_full(clock::now()); ++i) {  // then those that are complete have their turn
+        socket_address from;
+        io::file_descriptor s(::accept4(listener.number(), from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!s && (errno == EMFILE || errno == ENFILE) && !strangers.close_oldest()) fail("cannot accept a connection", errno);
         if (!s) break;
-        if (strangers.size() == most_strangers) strangers.pop_front();
-        strangers.push_back({{.socket = std::move(s)}});
+        strangers.add({{.socket = std::move(s)}}, address_without_port(from), clock::now());
       }
+      for (auto s = known.begin(); s != known.end();) s = stays(*s) ? std::next(s) : known.erase(s);
       for (auto s = strangers.begin(); s != strangers.end();) {
-        const standing now = go_on(*s);
-        // The last connection of a process counts, because it has given up the earlier ones.
-        if (now == standing::proved && s->rank > rank_) connections_[std::size_t(s->rank)] = std::move(s->connection);
-        s = now == standing::waits ? std::next(s) : strangers.erase(s);
+        const bool waits = stays(s->connection);
+        if (waits && s->connection.rank >= 0) {
+          if (known.size() == most_known) known.pop_front();
+          known.push_back(std::move(s->connection));
+        }
+        s = waits && s->connection.rank < 0 ? std::next(s) : strangers.erase(s);
       }
     }
+  }
+  /// Whether something is missing before it is the connection of a process.
+  bool stays(stranger& s) {
+    const standing now = go_on(s);
+    // The last connection of a process counts, because it has given up the earlier ones.
+    if (now == standing::proved && s.rank > rank_) connections_[std::size_t(s.rank)] = std::move(s.connection);
+    return now == standing::waits;
   }
   int first_missing() const {
     int r = rank_ + 1;

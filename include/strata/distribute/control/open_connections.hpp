@@ -18,15 +18,6 @@
 
 namespace strata::detail {
 
-/// 10.0.0.1, or of IPv6 the first 64 bits, which belong to one subscriber.
-inline std::string address_without_port(const socket_address& a) {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (a.is_v4()) return ::inet_ntop(AF_INET, &a.v4().sin_addr, text, sizeof text);
-  ::in6_addr network = a.v6().sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&network)) return ::inet_ntop(AF_INET, &network.s6_addr[12], text, sizeof text);
-  std::fill(network.s6_addr + 8, network.s6_addr + 16, static_cast<unsigned char>(0));
-  return ::inet_ntop(AF_INET6, &network, text, sizeof text);
-}
 /// As gRPC names the other side of a connection in a call: ipv4:10.0.0.1:2222, ipv6:%5B::1%5D:2222
 inline std::string name_of_peer(const socket_address& a) {
   char text[INET6_ADDRSTRLEN] = {};

@@ -9,10 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <strata/io/file_descriptor.hpp>
+#include <string>
 
 namespace strata::detail {
 
@@ -36,6 +38,16 @@ struct socket_address {
                        (IN6_IS_ADDR_V4MAPPED(&v6().sin6_addr) && v6().sin6_addr.s6_addr[12] == 127));
   }
 };
+
+/// 10.0.0.1, or of IPv6 the first 64 bits, which belong to one subscriber.
+inline std::string address_without_port(const socket_address& a) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (a.is_v4()) return ::inet_ntop(AF_INET, &a.v4().sin_addr, text, sizeof text);
+  ::in6_addr network = a.v6().sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&network)) return ::inet_ntop(AF_INET, &network.s6_addr[12], text, sizeof text);
+  std::fill(network.s6_addr + 8, network.s6_addr + 16, static_cast<unsigned char>(0));
+  return ::inet_ntop(AF_INET6, &network, text, sizeof text);
+}
 
 /// Whether the kernel gives this number to all users of the machine that the user namespace of this process does not know.
 inline bool is_any_user(::uid_t user) {
