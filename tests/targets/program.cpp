@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <numeric>
 #include <strata/base/arithmetic.hpp>
+#include <strata/base/hash.hpp>
 #include <strata/cpu/cpu.hpp>
 #include <strata/data/image/random_rotation.hpp>
 #include <strata/data/image/resize.hpp>

@@ -200,6 +200,23 @@ TEST_CASE("a process that has been replaced, or never joined, changes nothing; i
   CHECK(*b.pull(0, 1)->value().weights == 8);
 }
 
+TEST_CASE("a gradient with nan or infinity is refused with the name of its worker, and changes nothing") {
+  for (const staleness_policy policy : {staleness_policy(asynchronous{}), staleness_policy(synchronous{})}) {
+    bench b(2, policy);
+    b.assign(all(10));
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+      std::vector<float> g = all(1);
+      g.back() = bad;
+      const auto a = b.push(of(1, 0, 1, 2), g);
+      REQUIRE(a->has_value());
+      CHECK(a->value().why == detail::refusal::invalid);
+      CHECK(a->value().text ==
+            "the gradient of worker 1 (rank 1, node1, pid 101) for shard 0 in step 0 has nan or infinity, and is not applied");
+    }
+    CHECK(*b.pull(0, 1)->value().weights == 10);
+  }
+}
+
 TEST_CASE("requests that make no sense are refused and change nothing") {
   bench b(2);
   CHECK(b.push(of(0, 0), all(1))->value().text == "a gradient for shard 0, which has no weights");

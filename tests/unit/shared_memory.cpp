@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +254,30 @@ TEST_CASE("one that is not to share memory is alone on its machine") {
   CHECK_NOTHROW(run(0));
   CHECK(others.status(1) == 0);
   CHECK(others.status(2) == 0);
+}
+
+TEST_CASE("memory beyond the limit of file sizes is an error, but not where no process would read it") {
+  const test::scratch_folder folder("shared_memory");
+  const auto run = [&](int rank) {
+    folder_store store(folder.path.string());
+    shared_memory_communicator c(store, rank, 2, 10s);
+    const rlimit little{1 << 20, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    (void)c.allocate(100'000);
+    const std::string why = error_of<communication_error>([&] { (void)c.allocate(2'000'000); });
+    if (why != "cannot share 2000000 bytes of memory with other processes: File too large") throw error(why);
+  };
+  processes two(3, [&](int rank) { run(rank - 1); });
+  CHECK(two.status(1) == 0);
+  CHECK(two.status(2) == 0);
+  processes one(2, [&](int) {
+    in_process_store store;
+    shared_memory_communicator alone(store, 0, 1, 10s);
+    const rlimit little{1 << 20, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    (void)alone.allocate(2'000'000);
+  });
+  CHECK(one.status(1) == 0);
 }
 
 TEST_CASE("a pipe in place of the memory does not block") {

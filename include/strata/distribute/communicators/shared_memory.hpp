@@ -54,9 +54,11 @@ class shared_pages {
       : file_(int(::syscall(SYS_memfd_create, "strata", close_on_exec | allow_sealing))),
         bytes_(std::max<std::size_t>(bytes, 1)) {
     const io::without_size_signal guard;  // shared memory counts as a file
-    if (file_ && (::ftruncate(file_.number(), off_t(bytes_)) != 0 ||
-                  ::fcntl(file_.number(), add_seals, no_more_seals | no_shrinking | no_growing) != 0))
+    if (!file_ || ::ftruncate(file_.number(), off_t(bytes_)) != 0 ||
+        ::fcntl(file_.number(), add_seals, no_more_seals | no_shrinking | no_growing) != 0) {
+      why_private_ = errno;
       file_ = {};
+    }
     map();
   }
   /// The pages that process `pid` has as that file. Throws communication_error for any other kind of file, as when another
@@ -73,11 +75,15 @@ class shared_pages {
     map();
   }
   shared_pages(shared_pages&& other) noexcept
-      : file_(std::move(other.file_)), first_(std::exchange(other.first_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : file_(std::move(other.file_)),
+        first_(std::exchange(other.first_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        why_private_(other.why_private_) {}
   shared_pages& operator=(shared_pages&& other) noexcept {
     file_ = std::move(other.file_);
     std::swap(first_, other.first_);
     std::swap(bytes_, other.bytes_);
+    std::swap(why_private_, other.why_private_);
     return *this;
   }
   ~shared_pages() {
@@ -87,6 +93,12 @@ class shared_pages {
   std::byte* data() const { return static_cast<std::byte*>(first_); }
   std::size_t size() const { return bytes_; }
   int number() const { return file_.number(); }
+  /// Throws communication_error with the reason if these pages, of this process, are private.
+  void require_shared() const {
+    if (file_) return;
+    throw communication_error(detail::text_of(
+        {"cannot share ", bytes_, " bytes of memory with other processes: ", std::generic_category().message(why_private_)}));
+  }
 
  private:
   void map() {
@@ -103,6 +115,7 @@ class shared_pages {
   io::file_descriptor file_;
   void* first_ = nullptr;
   std::size_t bytes_ = 0;
+  int why_private_ = 0;
 };
 
 /// Names the machine and the PID namespace of this process.
@@ -218,7 +231,13 @@ class shared_memory_communicator {
   bool reaches(int rank) const { return state_->peers[std::size_t(rank)].here; }
   /// The lowest rank on the machine of `rank`.
   int machine_of(int rank) const { return state_->machines[std::size_t(rank)]; }
-  memory allocate(std::size_t bytes) { return {detail::shared_pages(bytes), ++state_->generation}; }
+  /// Memory that the processes in reach can read. Throws communication_error if it is larger than the limit of file sizes.
+  memory allocate(std::size_t bytes) {
+    detail::shared_pages pages(bytes);
+    for (int r = 0; r < size(); ++r)
+      if (r != rank() && reaches(r)) pages.require_shared();
+    return {std::move(pages), ++state_->generation};
+  }
 
   /// A thread that waits here calls `f` repeatedly, and more often while `f` returns true: there is more to do.
   void while_waiting(std::function<bool()> f) { state_->meanwhile = std::move(f); }

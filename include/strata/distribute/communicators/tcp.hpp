@@ -34,16 +34,17 @@ namespace strata {
 
 struct tcp_options {
   std::string host = "127.0.0.1";                                 // name or address of this process for the others
-  std::chrono::milliseconds timeout = std::chrono::seconds(30);   // for connecting, and for a wait in which no byte moves
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);   // for connecting, and for a wait in which too little moves
   std::shared_ptr<const detail::socket_protection> protection{};  // null: messages are neither signed nor encrypted
 };
 
 /// Copies are the same end of the same connections. After an error every wait throws. There is no thread of its own: messages
 /// move while a thread sends or waits. A waiting thread polls the sockets for about as long as waking up would take, then sleeps
-/// until one is ready.
+/// until one is ready. In each `timeout` of a wait the awaited process has to finish a message, or to move 64 KiB of it.
 class tcp_communicator {
   using clock = std::chrono::steady_clock;
   static constexpr auto spinning = std::chrono::microseconds(100);
+  static constexpr std::uint64_t least_bytes = 64 << 10;  // that count as progress within a message
 
   /// The size is sent in front of the bytes, as eight bytes.
   struct message {
@@ -56,6 +57,7 @@ class tcp_communicator {
   struct peer : detail::tcp_connection {
     detail::message_queue<message> out{}, in{};
     std::uint64_t moved = 0;  // bytes in both directions
+    std::uint64_t done = 0;   // messages, likewise
   };
   struct state {
     int rank = 0, size = 0;
@@ -150,15 +152,21 @@ class tcp_communicator {
     while (on >= 0) {
       const int awaited = on;
       const wait_state::scope told(*s.waits, what, awaited);
-      const std::uint64_t before = s.peers[std::size_t(awaited)].moved;
+      const peer& other = s.peers[std::size_t(awaited)];
+      const std::uint64_t moved = other.moved, done = other.done;
       const auto deadline = s.waits->time() + s.timeout;
-      while (on == awaited && s.peers[std::size_t(awaited)].moved == before) {
+      while (on == awaited && other.done == done && other.moved < moved + least_bytes) {
         s.asked.assign(1, {s.interruption.number(), POLLIN, 0});
         for (const peer& p : s.peers)
           if (const short events = short((p.in.empty() ? 0 : POLLIN) | (p.out.empty() ? 0 : POLLOUT)))
             s.asked.push_back({p.number(), events, 0});
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - s.waits->time());
-        if (left.count() <= 0) fail(what, on, detail::text_of({"did not answer within ", s.timeout.count(), " ms"}));
+        if (left.count() <= 0) {
+          const std::string little = other.moved == moved
+                                         ? "did not answer"
+                                         : detail::text_of({"moved only ", other.moved - moved, " bytes of a message"});
+          fail(what, on, detail::text_of({little, " within ", s.timeout.count(), " ms"}));
+        }
         ::poll(s.asked.data(), nfds_t(s.asked.size()), int(std::min<long>(left.count(), 1000)));
         stop_if_interrupted();
         on = move(what, mark, sends);
@@ -184,7 +192,7 @@ class tcp_communicator {
       if (moved == 0) return;
       m.moved += moved, p.moved += moved;
       if (m.moved >= m.bytes + header_bytes)
-        p.out.pop();
+        p.out.pop(), ++p.done;
       else if (!p.stream)
         return;  // the socket is full
     }
@@ -199,7 +207,7 @@ class tcp_communicator {
       if (m.moved >= header_bytes && m.header != m.bytes)
         fail(what, from, detail::text_of({"sent ", m.header, " bytes instead of ", m.bytes}));
       if (m.moved >= m.bytes + header_bytes)
-        p.in.pop();
+        p.in.pop(), ++p.done;
       else if (!p.stream)
         return;  // it is empty
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <strata/base/all_finite.hpp>
 #include <strata/base/arena.hpp>
 #include <strata/concepts/device.hpp>
 #include <strata/distribute/parameter_server/parameter_rows.hpp>
@@ -28,11 +29,20 @@ struct push_request {
 
 namespace detail {
 
-/// Reads a gradient of the rest of a shard and of some pieces of its tables; `to` is the whole shard.
+/// Reads a gradient of the rest of a shard and of some pieces of its tables; `to` is the whole shard. Returns whether it is
+/// finite.
 template <class T>
-void read_gradient(auto& read, const shard_contents& contents, std::span<const element_run> pieces, T* to) {
+bool read_gradient(auto& read, const shard_contents& contents, std::span<const element_run> pieces, T* to) {
+  constexpr long block = 1 << 13;  // elements that are looked at while they are in the cache
+  bool is_finite = true;
   for (const auto runs : {contents.rest(), pieces})
-    for (const element_run& r : runs) read(to + r.begin, std::size_t(r.size()) * sizeof(T));
+    for (const element_run& r : runs)
+      for (long begin = r.begin; begin < r.end; begin += block) {
+        const auto count = std::size_t(std::min(block, r.end - begin));
+        read(to + begin, count * sizeof(T));
+        is_finite = all_finite(to + begin, count) && is_finite;
+      }
+  return is_finite;
 }
 template <class T>
 std::size_t gradient_bytes(const shard_contents& contents, std::span<const element_run> pieces) {
@@ -51,16 +61,19 @@ class single_contribution : gradient_reduction {
   global_gradient<T, host_device> receive(const push_request& p, long size, const shard_contents& contents,
                                           std::span<const element_run> pieces, auto& read) {
     gradient_.grow(std::size_t(size));
-    read_gradient<T>(read, contents, pieces, gradient_.data());
+    is_finite_ = read_gradient<T>(read, contents, pieces, gradient_.data());
     sum_[0] = gradient_.data();
     return reduced<host_device>(sum_, 1, p.samples);
   }
-  /// Once applied, with the same pieces.
+  /// Of what was received last.
+  bool is_finite() const { return is_finite_; }
+  /// Once applied or refused, with the same pieces.
   void clear(std::span<const element_run> pieces) { clear_pieces(gradient_.data(), pieces); }
 
  private:
   arena<T> gradient_{};
   T* sum_[1] = {};
+  bool is_finite_ = true;
 };
 
 /// Each worker has computed its share of the leaves. The gradients are added in the tree in which one process adds them, so the
@@ -91,17 +104,24 @@ class contributions : gradient_reduction {
   int samples() const { return samples_; }
   int leaves() const { return leaves_; }
 
-  /// A push of the right size, of a worker that `has` none yet.
-  void add(push_request p, const shard_contents& contents, std::vector<element_run> pieces, auto& read) {
+  /// A push of the right size, of a worker that `has` none yet. Returns false if it has nan or infinity: then it is dropped.
+  bool add(push_request p, const shard_contents& contents, std::vector<element_run> pieces, auto& read) {
     contribution& mine = workers_[std::size_t(p.worker)];
     const int parts = subtrees(share(p, p.worker)).count();
     mine.sums.grow(std::size_t(parts) * std::size_t(size_));
-    for (int k = 0; k < parts; ++k) read_gradient<T>(read, contents, pieces, mine.sums.data() + k * size_);
+    bool is_finite = true;
+    for (int k = 0; k < parts; ++k)
+      is_finite = read_gradient<T>(read, contents, pieces, mine.sums.data() + k * size_) && is_finite;
+    if (!is_finite) {
+      for (int k = 0; k < parts; ++k) clear_pieces(mine.sums.data() + k * size_, pieces);
+      return false;
+    }
     mine.pieces = std::move(pieces);
     mine.metric_sums = std::move(p.metric_sums);
     mine.is_here = true;
     samples_ = p.samples, leaves_ = p.leaves;
     if (p.worker == 0) learning_rate_ = p.learning_rate;
+    return true;
   }
 
   /// Once complete: calls apply(global_gradient, slices, learning rate) and begins the next step. The gradient is zero outside

@@ -353,6 +353,11 @@ class parameter_store {
   static answer refuse_size(std::uint32_t number, std::size_t bytes, std::size_t expected) {
     return refuse(refusal::invalid, detail::text_of({bytes, " bytes for shard ", number, " instead of ", expected}));
   }
+  answer refuse_gradient(int worker, std::int64_t step, std::uint32_t number) const {
+    const std::lock_guard lock(roster_mutex_);
+    return refuse(refusal::invalid, detail::text_of({"the gradient of ", waiting_rules_.name_of(worker, roster_), " for shard ",
+                                                     number, " in step ", step, " has nan or infinity, and is not applied"}));
+  }
   static std::string lost_weights(std::uint32_t number) {
     return detail::text_of({"shard ", number, " has no weights any more"});
   }
@@ -403,8 +408,12 @@ class parameter_store {
     detail::worker_clock& mine = s.clocks[std::size_t(p.worker)];
     if (mine.incarnation != p.incarnation) return fenced(p.worker);
     if (p.step <= mine.last_step) return {};
-    s.apply(s.single.receive(p, s.place().size(), s.contents(), pieces, read),
-            s.contents().slices_around({pieces.begin(), pieces.end()}), p.learning_rate);
+    const auto gradient = s.single.receive(p, s.place().size(), s.contents(), pieces, read);
+    if (!s.single.is_finite()) {
+      s.single.clear(pieces);
+      return refuse_gradient(p.worker, p.step, number);
+    }
+    s.apply(gradient, s.contents().slices_around({pieces.begin(), pieces.end()}), p.learning_rate);
     ++changes_;
     s.single.clear(pieces);
     mine.last_step = p.step;
@@ -429,7 +438,8 @@ class parameter_store {
                     detail::text_of({name, " and ", options_.workers[std::size_t(other)],
                                      " do not read the same batches: ", p.samples, " and ", s.pushed.samples(), " samples in ",
                                      p.leaves, " and ", s.pushed.leaves(), " leaves in step ", p.step}));
-    s.pushed.add(std::move(p), s.contents(), std::move(pieces), read);
+    const int worker = p.worker;
+    if (!s.pushed.add(std::move(p), s.contents(), std::move(pieces), read)) return refuse_gradient(worker, s.version(), number);
     if (!s.pushed.are_complete()) return {};
     const typename Host::scope scope;
     s.metric_sums = s.pushed.sum(s.contents(), [&](const auto& gradient, std::span<const element_run> slices, double rate) {
