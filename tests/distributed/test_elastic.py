@@ -78,6 +78,24 @@ def _():
     training.check_bits(0, 2)
 
 
+@case('a chief that stops: all others end; when it comes back, it goes on alone where that is enough, and ends where it is not')
+def _():
+    for least in (1, 2):
+        training = Training(3, epochs=48, heartbeat=500, least=least).under_way()
+        training.chief.process.send_signal(signal.SIGSTOP)
+        try:
+            for w in training.workers[1:]:
+                out = w.finish()
+                check('communication_error: ' in out, out)
+        finally:
+            training.chief.process.send_signal(signal.SIGCONT)
+        if least == 1:
+            training.check_bits(0)
+        else:
+            out = training.chief.finish()
+            check('communication_error: lost ' in out and ': the training needs 2 workers, and has 1 (' in out, out)
+
+
 @case('killed while the others evaluate: the same bits')
 def _():
     training = Training(3, network='cnn', epochs=2, pause=0, EVALUATION='400')  # six batches each

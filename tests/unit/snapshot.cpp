@@ -439,10 +439,10 @@ TEST_CASE("a snapshot of a build with other arithmetic is a training that goes o
   const std::string here = detail::text_of_arithmetic();
   const auto resumed = [&] {
     std::ostringstream said;
-    const auto before = std::cerr.rdbuf(said.rdbuf());
+    const auto before = std::clog.rdbuf(said.rdbuf());
     auto model = make_trainer();
     model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.delete_checkpoint = false}));
-    std::cerr.rdbuf(before);
+    std::clog.rdbuf(before);
     return said.str();
   };
   SUBCASE("this one") { CHECK(resumed().empty()); }

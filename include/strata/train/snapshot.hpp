@@ -96,7 +96,7 @@ inline safetensors_metadata load_snapshot(const std::filesystem::path& file, res
   }
   for (std::size_t i = 0; i < arrays.size(); ++i) std::ranges::copy(loaded[i], arrays[i].bytes.begin());
   const auto arithmetic = metadata.find(detail::arithmetic_key);
-  std::cerr << detail::notice_of_arithmetic(file.string(), arithmetic == metadata.end() ? "" : arithmetic->second);
+  std::clog << detail::notice_of_arithmetic(file.string(), arithmetic == metadata.end() ? "" : arithmetic->second);
   return metadata;
 }
 
