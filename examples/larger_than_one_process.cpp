@@ -59,7 +59,8 @@ void train(const settings& s, const auto& strategy, const process_memory& planne
   const history past = model.fit(digits | data::batch<64>, epochs(s.steps / 2), steps_per_epoch(2), verbose::off);
   if (model.is_chief())
     for (const double loss : past["loss"]) std::cout << "loss " << std::setprecision(17) << loss << std::setprecision(4) << '\n';
-  std::cout << "planned at most " << double(planned.peak()) / 1e6 << " MB, used " << resident("VmHWM") - before << " MB\n";
+  std::cout << "planned at most " << double(planned.peak()) / 1e6 << " MB, and 15 to 35 MB for code, libraries and threads; used "
+            << resident("VmHWM") - before << " MB\n";
 }
 
 template <class Network>

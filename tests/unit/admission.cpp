@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "error_of.hpp"
+#include "free_endpoint.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
 using namespace strata::control;
@@ -111,7 +112,7 @@ TEST_CASE("who proves what") {
     CHECK(none.of(local, own) == protection::none);
     CHECK(none.of(local, foreign) == protection::refused);
     CHECK(none.of(local, unknown) == protection::refused);
-    CHECK(secret.of(local, own) == protection::none);
+    CHECK(secret.of(local, own) == protection::tls);  // whoever comes through ssh -L is a process of this user
     CHECK(secret.of(local, foreign) == protection::tls);
     CHECK(open.of(local, foreign) == protection::none);
   }
@@ -149,6 +150,17 @@ TEST_CASE("the kernel tells whose connection it is") {
   gone = {};
   const io::file_descriptor from_gone(::accept(listener.number(), nullptr, nullptr));
   CHECK(detail::is_from_same_user(from_gone.number()) == std::nullopt);
+}
+
+TEST_CASE("on one machine: where there is a secret, a process of the same user needs it") {
+  const endpoint where = test::free_endpoint();
+  const coordinator server(where, "run", with_secret(digits));
+  coordinator_client member(where, "run", with_secret(digits));
+  member.set("key", "value");
+  CHECK(member.get("key", 5s) == "value");
+  coordinator_client none(where, "run", control_options{});
+  CHECK(contains(error_of([&] { none.get("key", 3s); }),
+                 to_string(where) + " accepts connections and is silent: it hangs, or has a secret that this process lacks"));
 }
 
 TEST_CASE("between machines: the same secret trains, another one or none is told what is wrong, and silence costs nothing") {

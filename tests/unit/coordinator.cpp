@@ -152,7 +152,7 @@ TEST_CASE("members are told all values at once, and who is missing") {
   const std::string longest(longest_key - 1, 'k');
   CHECK(contains(error_of<missing_values>([&] { p.a.get_all(longest, 10, 0ms); }), longest + "9' within 0 ms"));
   CHECK(contains(error_of([&] { p.a.get_all(longest, 11, 60s); }), "a key has 1 to 256 bytes, not 257"));
-  CHECK(error_of<missing_values>([&] { p.a.get_all("\xE4\n ", 1, 0ms); }) == "no process has set '\xE4\n 0' within 0 ms");
+  CHECK(error_of<missing_values>([&] { p.a.get_all("\xE4\n ", 1, 0ms); }) == "no process has set '\\xe4\n 0' within 0 ms");
   coordinator_client stranger(p.where, "run", quick());
   CHECK(contains(error_of([&] { stranger.get_all("of ", 3, 60s); }), "only a member may call /strata.Coordinator/GetAll"));
   for (int i = 0; i < 80; ++i) p.a.set("large " + std::to_string(i), std::string(60'000, 'v'));
@@ -348,6 +348,19 @@ TEST_CASE("those that do not come are named") {
                     "worker 1 waits for worker 0 to come to the coordinator at " + to_string(later) + ": 4 s of 6 s"});
   CHECK(contains(error_of([&] { coordinator_client(free_endpoint(), "run", quick()).join(worker(0, 2), 300ms, name_of); }),
                  "did not let worker 0 in"));
+}
+
+TEST_CASE("a host that is unknown is told as such, not as one that does not answer") {
+  std::vector<std::string> told;
+  control_options options = quick();
+  options.unprotected = true;
+  options.on_waiting = [&](const std::string& what) { told.push_back(what); };
+  const endpoint nowhere{"no.such.host.invalid", 9};
+  const std::string why = error_of([&] { coordinator_client(nowhere, "run", options).join(worker(1, 2), 3s, name_of); });
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].starts_with("worker 1 waits for the coordinator at no.such.host.invalid:9: "));
+  CHECK(contains(told[0], "'no.such.host.invalid'"));
+  CHECK(contains(why, "'no.such.host.invalid'"));
 }
 
 TEST_CASE("who came and gave up is not named for one that never came, and all are told what the chief is told") {

@@ -25,8 +25,9 @@ struct mutual_tls {
   std::string authority, certificate, key;
 };
 
-/// Connections between machines are encrypted, with certificates or with the secret of the training. On one machine, processes
-/// of the same user need neither.
+/// Connections are encrypted, with certificates or with the secret of the training, where there are any; also on one machine,
+/// because `ssh -L`, `kubectl port-forward` or socat connect others as a process of this user. Without them, only processes of
+/// the same user of this machine are let in.
 struct control_options {
   std::optional<mutual_tls> tls{};
   std::optional<training_secret> secret{};  // left out: that of STRATA_SECRET, or of the file that STRATA_SECRET_FILE names
@@ -69,12 +70,12 @@ class admission {
   bool needs_certificate() const { return needs_certificate_; }
   const tls_identity& identity() const { return *identity_; }
 
-  /// Of a connection with an address of this machine or another one. `is_own`: asked only for this machine's; whether the other
-  /// side is of the same user.
+  /// Of a connection with an address of this machine or another one. `is_own`: whether the other side is of the same user; it is
+  /// called without an identity only, and for this machine.
   template <class IsOwn>
   protection of(const socket_address& other, IsOwn&& is_own) const {
-    if (!needs_certificate_ && other.is_loopback() && is_own().value_or(false)) return protection::none;
     if (identity_) return protection::tls;
+    if (other.is_loopback() && is_own().value_or(false)) return protection::none;
     return lets_all_in_ ? protection::none : protection::refused;
   }
 

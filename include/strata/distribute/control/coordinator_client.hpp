@@ -102,9 +102,8 @@ class coordinator_client final : public key_value_store {
         notice.tell(
             detail::text_of({m.name, " waits for ", listed(awaited, 8), " to come to the coordinator at ", to_string(where_)}));
       } else if (is_timeout(status) && !(was_there_ && is_gone()) && notice.left() > milliseconds(0)) {
-        const bool is_let_in = status.error_code() != grpc::StatusCode::UNAUTHENTICATED;
-        notice.tell(detail::text_of({m.name, " waits for the coordinator at ", to_string(where_),
-                                     is_let_in ? ", which does not answer" : ": ", is_let_in ? "" : status.error_message()}));
+        const std::string what = detail::text_of({m.name, " waits for the coordinator at ", to_string(where_)});
+        notice.tell(detail::is_told(status) ? detail::with_refusal(what, status) : what + ", which does not answer");
       } else {
         throw_reason(status);
         throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " in"}));

@@ -55,10 +55,10 @@ struct server_limits {
   std::chrono::milliseconds ping_after = std::chrono::seconds(10), ping_timeout = std::chrono::seconds(5);
 };
 
-/// Accepts connections itself, and hands one to gRPC when its other side has proved that it belongs to the training: by TLS, or
-/// because it belongs to the same user of this machine. Until then a connection costs a few KB, has 5 s, and does not count
-/// among `control_options::connections`. Without TLS, connections come to gRPC in turns, by address. It does not set
-/// SO_REUSEPORT, with which a second server would silently share the port.
+/// Accepts connections itself, and hands one to gRPC when its other side has proved that it belongs to the training: by TLS, or,
+/// if there is neither a secret nor a certificate, because it belongs to the same user of this machine. Until then a connection
+/// costs a few KB, has 5 s, and does not count among `control_options::connections`. Without TLS, connections come to gRPC in
+/// turns, by address. It does not set SO_REUSEPORT, with which a second server would silently share the port.
 class guarded_server {
   using clock = std::chrono::steady_clock;
 

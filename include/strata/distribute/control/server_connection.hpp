@@ -26,13 +26,20 @@
 
 namespace strata::detail {
 
+/// Details of a status whose reason says more than that nobody answers.
+inline constexpr auto worth_telling = "worth telling";
+
 inline bool is_without_connection(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE || status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
 }
 
-/// What a process waits for, with the reason where one of the sides does not let the other in.
+/// Whether one of the sides does not let the other in, the host is unknown, or what listens is silent.
+inline bool is_told(const grpc::Status& why) {
+  return why.error_code() == grpc::StatusCode::UNAUTHENTICATED || why.error_details() == worth_telling;
+}
+/// What a process waits for, with that reason.
 inline std::string with_refusal(const std::string& what, const grpc::Status& why) {
-  return why.error_code() == grpc::StatusCode::UNAUTHENTICATED ? text_of({what, ": ", why.error_message()}) : what;
+  return is_told(why) ? text_of({what, ": ", why.error_message()}) : what;
 }
 
 /// The connection to one server, which may not be there yet, or be restarted. It is opened when a call needs it. Calls keep the
@@ -66,6 +73,10 @@ class server_connection {
       return {stub_, {}};
     } catch (const not_admitted& e) {
       why_ = {grpc::StatusCode::UNAUTHENTICATED, e.what()};
+    } catch (const unknown_host& e) {
+      why_ = {grpc::StatusCode::UNAVAILABLE, e.what(), worth_telling};
+    } catch (const silent_listener& e) {
+      why_ = {grpc::StatusCode::UNAVAILABLE, e.what(), worth_telling};
     } catch (const std::exception& e) {  // also std::system_error, where the system starts no thread for a relay
       why_ = {grpc::StatusCode::UNAVAILABLE, e.what()};
     }
@@ -84,6 +95,9 @@ class server_connection {
   static constexpr std::chrono::seconds most_for_one_attempt{2};
   static constexpr clock::duration most_pause = std::chrono::milliseconds(500);
   class not_admitted : public communication_error {
+    using communication_error::communication_error;
+  };
+  class silent_listener : public communication_error {
     using communication_error::communication_error;
   };
 
@@ -130,7 +144,8 @@ class server_connection {
   int accepted(io::file_descriptor socket, clock::time_point deadline) const {
     char first = 0;
     if (!wait_for_socket(socket.number(), POLLIN, deadline))
-      throw communication_error(text_of({to_string(where_), " does not answer"}));
+      throw silent_listener(
+          text_of({to_string(where_), " accepts connections and is silent: it hangs, or has a secret that this process lacks"}));
     if (::recv(socket.number(), &first, 1, MSG_PEEK) <= 0)
       throw not_admitted(text_of({to_string(where_), " does not let this process in: has it the secret of the training?"}));
     return std::move(socket).release();

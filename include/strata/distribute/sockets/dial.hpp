@@ -28,8 +28,13 @@ namespace strata::detail {
 
 using steady_time = std::chrono::steady_clock::time_point;
 
-/// The addresses of a host, each once, in the order in which the system prefers them. Throws communication_error if there is
-/// none, or if the name servers have not answered by the deadline.
+/// No address of a host is known, at least for now: on Kubernetes, a pod has a name once it has been scheduled.
+struct unknown_host : communication_error {
+  using communication_error::communication_error;
+};
+
+/// The addresses of a host, each once, in the order in which the system prefers them. Throws unknown_host if there is none, or if
+/// the name servers have not answered by the deadline.
 inline std::vector<socket_address> addresses_of(const endpoint& where, int flags, steady_time deadline) {
   struct look_up {
     std::mutex mutex;
@@ -72,10 +77,9 @@ inline std::vector<socket_address> addresses_of(const endpoint& where, int flags
     }
     std::unique_lock lock(asked->mutex);
     if (!asked->is_over.wait_until(lock, deadline, [&] { return asked->has_answer; }))
-      throw communication_error(text_of({"the name servers do not say in time which address '", where.host, "' has"}));
+      throw unknown_host(text_of({"the name servers do not say in time which address '", where.host, "' has"}));
   }
-  if (asked->code != 0)
-    throw communication_error(text_of({'\'', where.host, "' is not an address: ", ::gai_strerror(asked->code)}));
+  if (asked->code != 0) throw unknown_host(text_of({'\'', where.host, "' is not an address: ", ::gai_strerror(asked->code)}));
   return asked->found;
 }
 
