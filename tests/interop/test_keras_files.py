@@ -211,6 +211,15 @@ def refusals(folder):
         got = strata("mlp", "adam", folder, folder / f"tanh{end}")
         check(isinstance(got, str) and "dense: the file has activation tanh, the network relu" in got, f"another activation in {end} is an error", got)
 
+    flipped = folder / "flipped.h5"
+    data_for(folder, (28, 28, 1), 10)
+    keras_cnn().save(flipped)
+    with h5py.File(flipped, "r+") as f:
+        f["model_weights"].attrs["backend"] = "theano"
+    got = strata("cnn", "adam", folder, flipped)
+    check(isinstance(got, str) and "Theano flips the kernels of convolutions" in got, "convolutions of Theano are an error", got)
+    data_for(folder, (28, 28), 10)
+
     other = keras.Sequential([keras.Input((28, 28)), layers.Flatten(), layers.Dense(10)])
     other.save(folder / "other.h5")
     got = strata("mlp", "adam", folder, folder / "other.h5")
@@ -240,7 +249,10 @@ def other_names(folder):
             check(not isinstance(got, str) and near(got[0].reshape(len(x), -1), outputs_of(model, x), 1e-6), f"{end} under the name {name} is read", got)
             if end != ".weights.h5":
                 run = subprocess.run([PROGRAMS / "interop_keras_to_strata", other], capture_output=True, text=True)
-                check(run.returncode == 0 and "dense<128, relu>" in run.stdout, f"and by keras_to_strata", run.stderr)
+                check(run.returncode == 0 and "dense<128, relu>" in run.stdout, "and by keras_to_strata", run.stderr)
+    (folder / "model.json").write_text(model.to_json())
+    run = subprocess.run([PROGRAMS / "interop_keras_to_strata", folder / "model.json"], capture_output=True, text=True)
+    check(run.returncode == 0 and "dense<128, relu>" in run.stdout, "keras_to_strata reads model.to_json()", run.stderr)
     with zipfile.ZipFile(folder / "model.pt", "w") as archive:
         archive.writestr("model/data.pkl", b"")
     got = strata("mlp", "adam", folder, folder / "model.pt")

@@ -10,6 +10,7 @@
 #include <strata/io/zip_archive.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace strata::keras {
 
@@ -35,15 +36,22 @@ inline nlohmann::json architecture_of(const io::zip_archive& archive) {
   return parse_architecture(archive.path().string(), {reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size()});
 }
 
-/// config.json of a .keras file, or the model_config of a .h5 file, whatever their names. Throws strata::error for a file without
-/// it.
+/// config.json of a .keras file, the model_config of a .h5 file, or the text of model.to_json(), whatever their names. Throws
+/// strata::error for a file without it.
 inline nlohmann::json read_architecture(const std::filesystem::path& path) {
   const io::file_kind kind = io::kind_of_file(path);
   if (kind == io::file_kind::zip || (kind == io::file_kind::other && path.string().ends_with(".keras")))
     return architecture_of(io::zip_archive(path, "a .keras archive"));
+  if (kind != io::file_kind::hdf5) {
+    const std::vector<std::byte> bytes = strata::detail::bytes_of_file(path);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text.starts_with('{')) return parse_architecture(path.string(), text);
+  }
   const auto attribute = hdf5_file(path).texts("", "model_config");
   if (!attribute || attribute->size() != 1)
-    throw_error({path.string(), ": has weights, but no architecture: give the .keras or .h5 file of the whole model"});
+    throw_error({path.string(),
+                 ": has weights, but no architecture: give the .keras or .h5 file of the whole model, or what "
+                 "model.to_json() returns"});
   return parse_architecture(path.string(), attribute->front());
 }
 

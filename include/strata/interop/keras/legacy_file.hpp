@@ -1,6 +1,7 @@
 // Keras' older .h5: the architecture as an attribute, and the weights of each layer in a group of its name.
 // needs: hdf5
 #pragma once
+#include <algorithm>
 #include <set>
 #include <span>
 #include <strata/base/json.hpp>
@@ -66,6 +67,10 @@ inline loaded_state read_legacy(const hdf5_file& file, const model_view& model, 
   std::vector<saved_layer> saved;
   const std::string root = legacy_root(file);
   const auto listed = file.texts(root, "layer_names");
+  const auto backend = file.texts(root, "backend");
+  if (backend == std::vector<std::string>{"theano"} &&
+      std::ranges::any_of(list.layers, [](const layer& l) { return l.class_name.starts_with("Conv2D"); }))
+    file.fail(root, "Theano flips the kernels of convolutions: load the model with another backend of Keras, and save it");
   std::set<std::string> names_of_layers;
   constexpr std::size_t most_weights = 100'000;  // links may name the weights of a layer many times
   std::size_t count = 0;
