@@ -7,10 +7,10 @@
 #include <strata/base/json.hpp>
 #include <strata/interop/hdf5.hpp>
 #include <strata/io/file_kind.hpp>
+#include <strata/io/open_file.hpp>
 #include <strata/io/zip_archive.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace strata::keras {
 
@@ -43,8 +43,7 @@ inline nlohmann::json read_architecture(const std::filesystem::path& path) {
   if (kind == io::file_kind::zip || (kind == io::file_kind::other && path.string().ends_with(".keras")))
     return architecture_of(io::zip_archive(path, "a .keras archive"));
   if (kind != io::file_kind::hdf5) {
-    const std::vector<std::byte> bytes = strata::detail::bytes_of_file(path);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string text = io::content_of(path);
     if (text.starts_with('{')) return parse_architecture(path.string(), text);
   }
   const auto attribute = hdf5_file(path).texts("", "model_config");
