@@ -328,9 +328,10 @@ void test_metric(int n, double low = 0, double high = 1) {
   }
 }
 
-/// Three updates of a matrix with a penalty, a stack of matrices and a vector.
+/// Three updates of a matrix with a penalty, a stack of matrices and a vector. The first row and the first column of each matrix
+/// of the stack have no gradient. unit: of the gradients.
 template <class O>
-void test_optimizer(const O& o, const char* name = O::name) {
+void test_optimizer(const O& o, const char* name = O::name, double unit = 1) {
   const std::vector<hlo::extents> shapes{{6, 5}, {2, 3, 4}, {7}};
   const penalty penalties[] = {{0.03, 0.02}, {}, {}};
   constexpr long place = 32;  // elements of a parameter in the arena
@@ -378,6 +379,8 @@ void test_optimizer(const O& o, const char* name = O::name) {
       std::fill_n(leaf.data(), size, 0.0);
       for (std::size_t p = 0; p < shapes.size(); ++p) {
         b.given[states + p] = random_numbers(std::size_t(parameters[p].elements), 50 + 10 * std::size_t(t) + p);
+        for (std::size_t i = 0; i < b.given[states + p].size(); ++i)
+          b.given[states + p][i] *= p == 1 && (i % 12 < 4 || i % 4 == 0) ? 0 : unit;
         std::copy(b.given[states + p].begin(), b.given[states + p].end(), leaf.data() + parameters[p].begin);
       }
       b.given.back() = hlo::step_scalars_of<double>(o, t, rate);
@@ -533,6 +536,12 @@ int main() try {
   test_optimizer(lion{.weight_decay = 0.1});
   test_optimizer(lamb{.weight_decay = 0.1});
   test_optimizer(adafactor{.learning_rate = 0.1});
+  for (const double unit : {1e-25, 1e25}) {
+    const double limit = std::min(unit / 10, 1.0);
+    test_optimizer(adafactor{.learning_rate = 0.1, .clipvalue = 1e18}, "adafactor, tiny or huge gradients", unit);
+    test_optimizer(adam{.clipnorm = limit}, "adam, clipped", unit);
+    test_optimizer(adam{.global_clipnorm = limit}, "adam, clipped over all parameters", unit);
+  }
   test_optimizer(ema{adam{}, 0.9});
   test_optimizer(ema{lamb{}, 0.9});
   test_optimizer(ema{adafactor{}, 0.9});

@@ -226,6 +226,22 @@ TEST_CASE("adafactor trains alike on any number of threads and processes, and it
   CHECK(fit(averaged) == loss);
 }
 
+TEST_CASE("adafactor: a row and a column of a matrix without a gradient") {
+  // The last input is 0, and the first unit is never active.
+  using small = sequential<input<4>, dense<3, relu>, dense<1>>;
+  const std::vector<float> x{0.5f, -1, 2, 0, 1, 0.25f, -0.5f, 0}, y{1, -1};
+  const auto check = [&](auto precision) {
+    trainer model{small{}, adafactor{}, mean_squared_error{}, one_device{{.threads = 1}}, precision};
+    std::vector<float> weights(model.parameters().begin(), model.parameters().end());
+    for (const std::size_t input : {0u, 1u, 2u, 3u}) weights[input * 3] = 0;
+    model.set_parameters(weights);
+    model.fit(x, y, epochs(5), batch_size(2), verbose::off);
+    for (const float w : model.parameters()) CHECK(std::isfinite(w));
+  };
+  check(precision::f32{});
+  check(precision::mixed_bf16{});
+}
+
 TEST_CASE("settings of adafactor that make no sense") {
   const auto complaint = [](const adafactor& o) { return error_of([&] { o.validate(); }); };
   CHECK(complaint(adafactor{}) == "no error");

@@ -548,10 +548,9 @@ TEST_CASE("penalty of weights") {
 }
 
 TEST_CASE("a gradient that is not finite is not hidden by clipping") {
-  CHECK(std::isnan(global_clipnorm_factor(not_a_number, 1)));
-  CHECK(std::isnan(global_clipnorm_factor(std::numeric_limits<double>::infinity(), 1)));
   CHECK(std::isnan(clipnorm_factor(not_a_number, 1)));
-  CHECK(global_clipnorm_factor(0, 1) == 1);
+  CHECK(std::isnan(clipnorm_factor(std::numeric_limits<double>::infinity(), 1)));
+  CHECK(clipnorm_factor(0, 1) == 1);
   CHECK(clipnorm_factor(16, 2) == 0.5);
   CHECK(clipnorm_factor(4, 2) == 1);
 }

@@ -84,7 +84,8 @@ concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
 ///   `V square(reduced_gradient<V> gradient) const`
 ///   `follow(V& moment, V mean) const`   a mean of squares over a row, a column, or a single element becomes part of its moment
 ///   `V propose(reduced_gradient<V> gradient, V moment) const`  returns a direction; the moment of an element is the product of
-///                                       those of its row and its column, over the mean of the moments of all rows
+///                                       those of its row and its column, over the mean of the moments of all rows. Where that
+///                                       leaves the range of V, both arguments are scaled: s * gradient, s^2 * moment
 ///   `scale(const parameter_norms&) const`, `apply(V& weight, const V& direction, T scale) const`
 /// The first slot belongs to the moments: for a matrix those of its rows, then those of its columns.
 template <class R, class V>

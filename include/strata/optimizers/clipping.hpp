@@ -16,22 +16,16 @@ constexpr reduced_gradient<V> clip_by_value(reduced_gradient<V> gradient, T limi
   });
 }
 
-/// Multiplies by one of the two factors below.
+/// Multiplies by a clipnorm_factor.
 template <class V, class T>
 constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T factor) {
   return detail::after_reduction::transformed(gradient, [=](V g) { return detail::product(g, factor); });
 }
 
-/// The factor that reduces the norm of a parameter's gradient to `limit`; 1 if the norm is not larger.
+/// The factor that reduces a norm to `limit`, that of a parameter's gradient or one over all parameters; 1 if it is not larger.
+/// It is nan if the norm is not finite, so that clipping does not hide that.
 template <class T>
 constexpr double clipnorm_factor(T sum_of_squares, double limit) {
-  const double norm = std::sqrt(double(sum_of_squares));
-  return norm <= limit ? 1 : limit / norm;
-}
-
-/// The same with one norm over all parameters. It is nan if the norm is not finite, so that clipping does not hide that.
-template <class T>
-constexpr double global_clipnorm_factor(T sum_of_squares, double limit) {
   const double norm = std::sqrt(double(sum_of_squares));
   return (norm <= limit ? 1 : limit / norm) + (norm - norm);
 }

@@ -21,9 +21,11 @@ constexpr V product(V a, W b) {
   return elementwise<V>::rounded(a * b);
 }
 
+/// The root by which a rule divides. It is nan if x is infinite, because a moment that has overflowed would stop an element for
+/// good.
 template <class V>
 constexpr V square_root(V x) {
-  return elementwise<V>::square_root(x);
+  return elementwise<V>::square_root(x) + (x - x);
 }
 /// x ^ exponent for x > 0 that is not denormal.
 template <class V, class T>

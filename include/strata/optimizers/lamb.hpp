@@ -1,7 +1,9 @@
 // LAMB (You et al. 2020, "Large batch optimization for deep learning: training BERT in 76 minutes").
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
@@ -13,7 +15,8 @@ namespace strata {
 
 /// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2)
 /// d = (m / (1 - beta_1^t)) / (sqrt(v / (1 - beta_2^t)) + epsilon);  w -= rate * ||w|| / ||d|| * d
-/// where the norms are of the whole parameter; their quotient, the trust ratio, is 1 if one of them is 0.
+/// where the norms are of the whole parameter; their quotient, the trust ratio, is 1 if one of them is 0. Its product with the
+/// rate is at most the largest T.
 template <class T>
 struct lamb_rule {
   static constexpr int slots = 2;
@@ -29,8 +32,9 @@ struct lamb_rule {
   }
   template <class N = double>
   constexpr T scale(const norms_of_parameter<N>& norm) const {
-    const bool has_ratio = norm.weights > 0 && norm.direction > 0;
-    return T(has_ratio ? rate * (norm.weights / norm.direction) : rate);
+    const detail::norm_number<T> largest = std::numeric_limits<T>::max();
+    if (!(norm.weights > 0 && norm.direction > 0)) return T(rate);
+    return T(std::min(rate * (norm.weights / norm.direction), largest) + (norm.weights - norm.weights));  // nan if one overflows
   }
   template <class V>
   constexpr void apply(V& w, const V& direction, T scale) const {

@@ -20,12 +20,12 @@ struct rmsprop_constants {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
     return g * rate / square_root(v + epsilon);
   }
-  /// The same with the variance instead of the mean square: v - a^2 for the new a
+  /// The same with the variance instead of the mean square: v - a^2 for the new a, which rounding can make negative
   template <class V>
   constexpr V centered_increment(V g, V& v, V& a) const {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
     a = product(a, rho) + product(g, one_minus_rho);
-    return g * rate / square_root(v - product(a, a) + epsilon);
+    return g * rate / square_root(larger(spread<V>(epsilon), v - product(a, a) + epsilon));
   }
 };
 }  // namespace detail

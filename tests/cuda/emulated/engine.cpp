@@ -126,6 +126,9 @@ TEST_CASE("with every optimizer") {
   check<mlp>(lamb{});
   check<mlp>(adafactor{.learning_rate = 0.01});
   check<normalized>(adafactor{.learning_rate = 0.01});
+  // The padding leaves rows of the first matrix without a gradient; what the pooling drops leaves columns.
+  check<sequential<input<6>, reshape<1, 2, 3>, zero_padding2d<1>, flatten, dense<9>, reshape<3, 3, 1>, average_pool2d<2>, flatten,
+                   dense<3, softmax>>>(adafactor{.learning_rate = 0.01});
 }
 
 TEST_CASE("with clipping and weight decay") {

@@ -1,11 +1,13 @@
 // What the CPU computes for a factored_rule: second moments of rows and columns, and the directions that are divided by them.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/cpu/simd/simd.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/optimizers/gradient.hpp>
+#include <strata/optimizers/gradient_modifiers.hpp>
 
 namespace strata::detail {
 
@@ -77,9 +79,10 @@ void update_moments(const Rule& rule, T* moments, const T* g, sample_mean<T> app
   }
 }
 
-/// The moments of elements [begin, end) of one parameter, which are asked for in ascending order.
-template <class T>
-class moments_of_elements {
+/// The directions of elements [begin, end) of one parameter, which are asked for in ascending order.
+template <class T, class Rule>
+class directions_from_moments {
+  const Rule& rule_;
   const parameter_range& p_;
   const T* moments_;
   long matrix_ = -1;
@@ -87,23 +90,28 @@ class moments_of_elements {
 
  public:
   /// moments: of the whole parameter.
-  moments_of_elements(const parameter_range& p, const T* moments) : p_(p), moments_(moments) {}
+  directions_from_moments(const Rule& rule, const parameter_range& p, const T* moments) : rule_(rule), p_(p), moments_(moments) {}
 
-  /// Calls f(i, n, V moments) for vectors of n elements from element i on.
+  /// Calls f(i, n, propose) for vectors of n elements from element i on, where propose(gradient) returns their directions.
   template <class F>
   void operator()(long begin, long end, F&& f) {
     using V = simd::vec<T>;
     if (!p_.is_matrices()) {
-      for (long i = begin; i < end; i += simd::lanes<T>) f(i, end - i, load_some(moments_ + i, end - i));
+      for (long i = begin; i < end; i += simd::lanes<T>)
+        f(i, end - i, [&](reduced_gradient<V> g) { return rule_.propose(g, V(load_some(moments_ + i, end - i))); });
       return;
     }
     const long size = p_.rows * p_.columns, all_rows = p_.elements / p_.columns;
     while (begin < end) {
       const long matrix = begin / size, row = begin / p_.columns, column = begin % p_.columns;
       const T* const of_columns = moments_ + all_rows + matrix * p_.columns + column;
-      const T factor = T(double(moments_[row]) / mean_of_rows(matrix));
+      const double of_row = double(moments_[row]), mean = mean_of_rows(matrix);
+      const T factor = T(of_row / mean), inverse_root = T(std::sqrt(mean) / std::sqrt(of_row));
       const long count = std::min(p_.columns - column, end - begin);
-      for (long j = 0; j < count; j += simd::lanes<T>) f(begin + j, count - j, V(load_some(of_columns + j, count - j) * factor));
+      for (long j = 0; j < count; j += simd::lanes<T>)
+        f(begin + j, count - j, [&](reduced_gradient<V> g) {
+          return propose_from_factors(rule_, g, V(load_some(of_columns + j, count - j)), factor, inverse_root);
+        });
       begin += count;
     }
   }

@@ -136,12 +136,12 @@ struct weight_update {
     const sample_mean<T> applied = detail::after_reduction::applied(g.mean());
     for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
       T *const directions = g.arrays()[0], *const w = weights + p.begin, *const own = directions + p.begin;
-      detail::moments_of_elements<T> moments(p, slots[0] + p.begin);
+      detail::directions_from_moments<T, Rule> in_vectors(rule, p, slots[0] + p.begin);
       for_pieces(k, from, to, [&](long id, long at, long stop) {
-        moments(at - p.begin, std::min(stop - p.begin, p.elements), [&](long i, long n, simd::vec<T> moment) {
+        in_vectors(at - p.begin, std::min(stop - p.begin, p.elements), [&](long i, long n, auto propose) {
           const simd::vec<T> weight = detail::load_some(w + i, n);
           detail::store_some<T>(w + i, weight - detail::product(weight, decay), n);
-          detail::store_some<T>(own + i, rule.propose(applied.of(detail::load_some(own + i, n)), moment), n);
+          detail::store_some<T>(own + i, propose(applied.of(simd::vec<T>(detail::load_some(own + i, n)))), n);
         });
         weight_norms()[id] = squares(weights, p, at, stop);
         direction_norms()[id] = squares(directions, p, at, stop);
@@ -249,7 +249,7 @@ struct weight_update {
       double sum = 0;
       for (long k = 0; k < long(parameters.size()); ++k)
         if (!parameters[std::size_t(k)].frozen) sum += sum_of_pieces(gradient_norms(), k);
-      m.clip_factor = T(global_clipnorm_factor(sum, rules.global_clipnorm));
+      m.clip_factor = T(clipnorm_factor(sum, rules.global_clipnorm));
     }
     return m;
   }

@@ -1,9 +1,11 @@
 // Kernels of a rule that keeps moments of rows and columns: a factored_rule, such as that of adafactor.
 #pragma once
+#include <cmath>
 #include <strata/cuda/engine/update_numbers.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
+#include <strata/optimizers/gradient_modifiers.hpp>
 
 namespace strata::machine {
 
@@ -56,14 +58,16 @@ struct propose_from_moments {
   const double* means;
   sample_mean<T> applied;
 
-  constexpr T moment(long i) const {
-    if (!p.is_matrices()) return moments[i];
+  constexpr T direction(const Rule& rule, reduced_gradient<T> gradient, long i) const {
+    if (!p.is_matrices()) return rule.propose(gradient, moments[i]);
     const long rows = p.elements / p.columns, matrix = i / (p.rows * p.columns);
-    return moments[rows + matrix * p.columns + i % p.columns] * T(double(moments[i / p.columns]) / means[matrix]);
+    const double of_row = double(moments[i / p.columns]), mean = means[matrix];
+    return strata::detail::propose_from_factors(rule, gradient, moments[rows + matrix * p.columns + i % p.columns],
+                                                T(of_row / mean), T(std::sqrt(mean) / std::sqrt(of_row)));
   }
   constexpr void operator()(long i) const {
     weights[i] -= strata::detail::product(weights[i], now->weight_decay);
-    directions[i] = now->template rule_as<Rule>().propose(applied.of(directions[i]), moment(i));
+    directions[i] = direction(now->template rule_as<Rule>(), applied.of(directions[i]), i);
   }
 };
 

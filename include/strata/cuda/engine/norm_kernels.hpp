@@ -106,7 +106,7 @@ struct clip_factors {
     if (global_clipnorm > 0) {
       double sum = 0;
       for (int j = 0; j < all_count; ++j) sum += all_squares[j];
-      to[k] = global_clipnorm_factor(sum, global_clipnorm);
+      to[k] = clipnorm_factor(sum, global_clipnorm);
     }
     if (clipnorm > 0) to[k] = clipnorm_factor(squares[k], clipnorm);
   }

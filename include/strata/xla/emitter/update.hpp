@@ -51,8 +51,12 @@ struct factored_moments {
   tensor mean_of_rows(tensor squares) const;
   tensor mean_of_columns(tensor squares) const;
   tensor slot() const;
-  /// The moment of each element, of the shape of a parameter.
-  tensor of_elements(const extents& parameter) const;
+  /// The factors of the moment of each element, of the shape of a parameter: the moment of its column, and that of its row over
+  /// the mean of those of all rows.
+  struct factors {
+    tensor of_columns, of_rows, inverse_roots_of_rows;
+  };
+  factors of_elements(const extents& parameter) const;
 };
 /// The scalars of a parameter that the rule reads: the norms of its weights and of a direction.
 norms_of_parameter<traced> norms_of(tensor weight, tensor direction);
@@ -113,17 +117,21 @@ void apply_rule(const Rule& rule, updated_parameter& p) {
         return m;
       });
     };
-    tensor moment;
+    tensor direction;
     if (factored_moments::is_matrices(p.weight.extents())) {
       factored_moments m(p.weight.extents(), p.slots[0]);
       m.of_rows = follow(m.of_rows, m.mean_of_rows(squares));
       m.of_columns = follow(m.of_columns, m.mean_of_columns(squares));
       p.slots[0] = m.slot();
-      moment = m.of_elements(p.weight.extents());
+      const factored_moments::factors f = m.of_elements(p.weight.extents());
+      direction = trace(p.weight, [&] {
+        return strata::detail::propose_from_factors(rule, all_reduced::mean(g), traced(f.of_columns), traced(f.of_rows),
+                                                    traced(f.inverse_roots_of_rows));
+      });
     } else {
-      moment = p.slots[0] = follow(p.slots[0], squares);
+      const tensor moment = p.slots[0] = follow(p.slots[0], squares);
+      direction = trace(p.weight, [&] { return rule.propose(all_reduced::mean(g), traced(moment)); });
     }
-    const tensor direction = trace(p.weight, [&] { return rule.propose(all_reduced::mean(g), traced(moment)); });
     const tensor moments = std::exchange(p.slots[0], filled(0, p.weight));  // no rule applies it
     apply_directions(rule, p, direction);
     p.slots[0] = moments;

@@ -3,13 +3,32 @@
 
 namespace strata::stablehlo::detail {
 
+/// The norm over all elements of some tensors. Where their squares would leave the range of the numbers, they are first divided
+/// by the largest element.
+STRATA_FUNCTION tensor norm_of(std::span<const tensor> tensors) {
+  tensor largest, squares;
+  for (const tensor t : tensors) {
+    extents all;
+    for (int axis = 0; axis < t.rank(); ++axis) all.push_back(axis);
+    const tensor of_one = reduce(reduction::maximum, unary("abs", t), all);
+    largest = largest ? binary("maximum", largest, of_one) : of_one;
+  }
+  const auto is = [&](const char* how, double bound) { return compare(how, largest, filled(bound, largest)); };
+  const tensor not_zero = select(is("EQ", 0), filled(1, largest), largest);
+  const tensor unit = select(is("GT", 1e9), largest, select(is("LT", 1e-9), not_zero, filled(1, largest)));
+  for (const tensor t : tensors) {
+    const tensor scaled = t / unit, of_one = sum(scaled * scaled);
+    squares = squares ? squares + of_one : of_one;
+  }
+  return unit * unary("sqrt", squares);
+}
+
 STRATA_FUNCTION void prepare_update(std::span<updated_parameter> parameters, const update_settings& s) {
   if (parameters.empty()) return;
-  const auto squares_of = [](tensor t) { return sum(t * t); };
-  // limit / norm, where the norm is larger.
-  const auto factor_of = [](tensor squares, double limit) {
-    const tensor norm = unary("sqrt", squares), bound = filled(limit, norm);
-    return select(compare("LE", norm, bound), filled(1, norm), bound / norm);
+  // limit / norm, where the norm is larger. Not finite where the norm is not, so that clipping does not hide that.
+  const auto factor_of = [](std::span<const tensor> gradients, double limit) {
+    const tensor norm = norm_of(gradients), bound = filled(limit, norm);
+    return select(compare("LE", norm, bound), filled(1, norm), bound / norm) + (norm - norm);
   };
   for (updated_parameter& p : parameters)
     if (!p.regularizer.empty())
@@ -19,12 +38,11 @@ STRATA_FUNCTION void prepare_update(std::span<updated_parameter> parameters, con
             .value();
       });
   if (s.clipnorm > 0)
-    for (updated_parameter& p : parameters) p.gradient = p.gradient * factor_of(squares_of(p.gradient), s.clipnorm);
+    for (updated_parameter& p : parameters) p.gradient = p.gradient * factor_of({&p.gradient, 1}, s.clipnorm);
   if (s.global_clipnorm > 0) {
-    tensor all = squares_of(parameters[0].gradient);
-    for (const updated_parameter& p : parameters.subspan(1)) all = all + squares_of(p.gradient);
-    // Not finite where the norm is not, so that clipping does not hide that.
-    const tensor norm = unary("sqrt", all), factor = factor_of(all, s.global_clipnorm) + (norm - norm);
+    std::vector<tensor> all;
+    for (const updated_parameter& p : parameters) all.push_back(p.gradient);
+    const tensor factor = factor_of(all, s.global_clipnorm);
     for (updated_parameter& p : parameters) p.gradient = p.gradient * factor;
   }
   for (updated_parameter& p : parameters) {
@@ -54,16 +72,16 @@ STRATA_FUNCTION tensor factored_moments::slot() const {
   const tensor parts[] = {reshape(of_rows, {matrices * rows}), reshape(of_columns, {matrices * columns})};
   return concatenate(parts, 0);
 }
-STRATA_FUNCTION tensor factored_moments::of_elements(const extents& parameter) const {
-  const tensor mean = reduce(reduction::add, of_rows, {1}) / double(rows);
-  const tensor factor = of_rows / along_first_axes(mean, of_rows);
-  const extents all{matrices, rows, columns};
-  return reshape(broadcast(factor, all, {0, 1}) * broadcast(of_columns, all, {0, 2}), parameter);
+STRATA_FUNCTION factored_moments::factors factored_moments::of_elements(const extents& parameter) const {
+  const tensor mean = along_first_axes(reduce(reduction::add, of_rows, {1}) / double(rows), of_rows);
+  const auto spread = [&](tensor t, std::int64_t axis) {
+    return reshape(broadcast(t, {matrices, rows, columns}, {0, axis}), parameter);
+  };
+  return {spread(of_columns, 2), spread(of_rows / mean, 1), spread(unary("sqrt", mean) / unary("sqrt", of_rows), 1)};
 }
 
 STRATA_FUNCTION norms_of_parameter<traced> norms_of(tensor weight, tensor direction) {
-  const auto norm = [](tensor t) { return traced(unary("sqrt", sum(t * t))); };
-  return {norm(weight), norm(direction), long(weight.type().size())};
+  return {norm_of({&weight, 1}), norm_of({&direction, 1}), long(weight.type().size())};
 }
 
 }  // namespace strata::stablehlo::detail
