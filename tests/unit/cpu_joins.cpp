@@ -136,3 +136,20 @@ TEST_CASE("maximum hands on what is not a number") {
   K::forward(o);
   for (const float v : y) CHECK(std::isnan(v));
 }
+
+TEST_CASE_TEMPLATE("of equal inputs of maximum the first one gets the gradient", T, float, double) {
+  using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
+  using K = kernel<cpu, largest_of_branches, P, shape{21}, shape{21}, shape{21}>;
+  join_data<T, shape{21}, shape{21}, shape{21}> d(1, 21, false);
+  d.o.dx[1] = d.dx[1].data();
+  const T equal[7][3] = {{1, 1, 0}, {1, 0, 1}, {0, 1, 1}, {1, 1, 1}, {0, 0, 1}, {0, 1, 0}, {1, 0, 0}};
+  for (std::size_t i = 0; i < 21; ++i)
+    for (std::size_t k = 0; k < 3; ++k) d.x[k][i] = equal[i % 7][k];
+  K::forward(d.o);
+  K::backward(d.o);
+  const std::size_t first[7] = {0, 0, 1, 0, 2, 1, 0};
+  for (std::size_t i = 0; i < 21; ++i) {
+    CHECK(d.y[i] == 1);
+    for (std::size_t k = 0; k < 3; ++k) CHECK(d.dx[k][i] == (k == first[i % 7] ? d.dy[i] : 0));
+  }
+}

@@ -24,15 +24,18 @@ constexpr shape image(int h, int w, int c) { return {h, w, c}; }
 TEST_CASE_TEMPLATE("max pooling", T, float, double) {
   check<T, max_pooling<pool_settings{2, 2}>, image(6, 7, 16)>();
   check<T, max_pooling<pool_settings{3, 3, 2, 2, true}>, image(7, 8, 19)>();
+  check<T, max_pooling<pool_settings{2, 2, 2, 2, true}>, image(5, 7, 19)>();  // the last windows are clipped
   check<T, max_pooling<pool_settings{2, 3, 1, 4}>, image(5, 9, 5)>();
   check<T, max_pooling<pool_settings{12, 12, 1, 1, true}>, image(13, 5, 4)>();  // too many taps for bytes
   check<T, max_pooling<pool_settings{3, 3, 3, 4}>, image(9, 8, 20)>();
+  check<T, max_pooling<pool_settings{3, 3, 3, 4}>, image(9, 7, 20)>();  // windows do not meet, but the last one ends at the edge
   check<T, global_max_pool2d, image(5, 4, 21)>();
 }
 
 TEST_CASE_TEMPLATE("average pooling", T, float, double) {
   check<T, average_pooling<pool_settings{2, 2}>, image(6, 7, 16)>();
   check<T, average_pooling<pool_settings{3, 3, 2, 2, true}>, image(7, 8, 19)>();
+  check<T, average_pooling<pool_settings{2, 2, 2, 2, true}>, image(5, 7, 19)>();
   check<T, average_pooling<pool_settings{2, 3, 1, 4}>, image(5, 9, 5)>();
   check<T, global_average_pool2d, image(5, 5, 21)>();
 }
