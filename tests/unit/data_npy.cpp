@@ -191,6 +191,10 @@ TEST_CASE("whole numbers are converted if they fit") {
         "bad.npy: byte 130: value -5 of sample 0 does not fit into uint64");
   CHECK(complaint<std::int64_t, shape{}>(f, npy(dictionary("<u8", "(1,)"), raw(std::vector<std::uint64_t>{1ull << 63}))) ==
         "bad.npy: byte 128: value 9223372036854775808 of sample 0 does not fit into int64");
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  CHECK(complaint<float>(f, npy(dictionary("<f8", "(2, 2)"), raw(std::vector<double>{infinite, 3e38, 0, -1e300}))) ==
+        "bad.npy: byte 152: value -1e+300 of sample 1 does not fit into float32");
+  CHECK(complaint<float>(f, npy(dictionary("<f8", "(1, 2)"), raw(std::vector<double>{-infinite, 1e-300}))) == "no error");
   const bytes floats = npy(dictionary("<f4", "(1, 2)"), raw(std::vector<float>{1, 2}));
   CHECK(complaint<std::int32_t>(f, floats) == "bad.npy: byte 20: dtype: float32 is not converted to int32");
   CHECK(complaint<bool>(f, npy(dictionary("|u1", "(1, 2)"), {0, 1})) ==

@@ -156,3 +156,18 @@ TEST_CASE("a damaged archive is read or refused, never more") {
   CHECK(read > 100);
   CHECK(refused > 1000);
 }
+
+TEST_CASE("an array that comes twice is refused when it is asked for; names are shown as what they are") {
+  const scratch_folder f("npz");
+  const std::vector<float> one{1}, two{2}, three{3};
+  data::save_npz(f / "a.npz", {{"first", one}, {"secnd", two}, {"\u200bx", three}});
+  bytes file = f.read("a.npz");
+  const bytes from = bytes_of("secnd.npy"), to = bytes_of("first.npy");
+  for (std::size_t at; (at = find(file, from)) < file.size();) std::ranges::copy(to, file.begin() + std::ptrdiff_t(at));
+  const auto archive = data::load_npz(f.write("a.npz", file));
+  CHECK(values_of(archive.load<float, shape{}>("\u200bx")) == three);
+  CHECK(f.without_folder(error_of([&] { archive.load<float, shape{}>("first"); })) == "a.npz: there are several arrays 'first'");
+  CHECK(f.without_folder(error_of([&] { archive.load<float, shape{2}>("\u200bx"); })).starts_with("a.npz: \\u200bx.npy: "));
+  CHECK(f.without_folder(error_of([&] { archive.load<float, shape{}>("x"); })) ==
+        "a.npz: there is no array 'x', but first, first, \\u200bx");
+}

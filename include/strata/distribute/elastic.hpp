@@ -5,6 +5,7 @@
 #include <functional>
 #include <iostream>
 #include <span>
+#include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace strata {
 struct elastic_options {
   int least_workers = 0;  // with fewer, counting the chief, it ends; 0: it ends when the first worker is lost
   /// Called in the chief, on a separate thread: says who was lost, who joined, and how many workers continue.
-  std::function<void(const std::string&)> on_change = [](const std::string& what) { std::clog << what + '\n'; };
+  std::function<void(const std::string&)> on_change = [](const std::string& what) { std::clog << detail::visible(what) + '\n'; };
 };
 
 /// The progress of a process in an elastic training, counted in operations in which all processes take part.

@@ -2,7 +2,6 @@
 #pragma once
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -87,9 +86,7 @@ class lock_file {
     std::array<char, 300> text{};
     const ssize_t n = ::pread(opened.number(), text.data(), text.size(), 0);
     if (n <= 0) return "another process";
-    std::string words(text.data(), std::size_t(n));
-    std::ranges::replace_if(words, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
-    return words;
+    return strata::detail::visible({text.data(), std::size_t(n)});
   }
 };
 

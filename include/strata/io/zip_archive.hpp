@@ -62,7 +62,9 @@ class zip_archive {
 
   /// Member `index` of names().
   zip_bytes read(std::size_t index) const {
-    const auto fail = [&](const std::string& why) { throw_error({path_.string(), ": ", names_[index], ": ", why}); };
+    const auto fail = [&](const std::string& why) {
+      throw_error({path_.string(), ": ", strata::detail::shown(names_[index]), ": ", why});
+    };
     zip_stat_t entry;
     if (zip_stat_index(archive_.get(), index, 0, &entry) != 0) fail(zip_strerror(archive_.get()));
     // Checked before the allocation: a damaged directory must not ask for terabytes. Deflate expands a byte to at most 1032.
@@ -88,10 +90,11 @@ class zip_archive {
     }
     return {bytes, {bytes.get(), size}};
   }
-  /// The member with that name. Throws if there is none.
+  /// The member with that name. Throws if there is none, or if there are several.
   zip_bytes read(std::string_view name) const {
     const auto at = std::ranges::find(names_, name);
     if (at == names_.end()) throw_error({path_.string(), ": there is no member ", name});
+    if (std::ranges::count(names_, name) > 1) throw_error({path_.string(), ": there are several members ", name});
     return read(std::size_t(at - names_.begin()));
   }
 

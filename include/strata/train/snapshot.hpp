@@ -76,8 +76,8 @@ inline safetensors_metadata load_snapshot(const std::filesystem::path& file, res
   const auto version = metadata.find(detail::snapshot_version_key);
   if (version == metadata.end()) throw_error(file.string() + ": this is not a snapshot of a training");
   if (version->second != detail::snapshot_version)
-    throw_error(file.string() + ": a snapshot of version '" + version->second + "', but this program reads version " +
-                detail::snapshot_version);
+    throw_error({file.string(), ": a snapshot of version ", detail::quoted(version->second), ", but this program reads version ",
+                 detail::snapshot_version});
 
   const auto described = metadata.find("description");
   const std::vector<std::string> theirs = detail::lines_of(described == metadata.end() ? "" : described->second);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
+#include <strata/base/text.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/sources/mapped_array.hpp>
 #include <strata/io/atomic_file.hpp>
@@ -136,7 +138,8 @@ class npy_header_parser {
       const std::size_t key_at = at_;
       const std::string key = quoted();
       bool* const has = key == "descr" ? &has_type : key == "fortran_order" ? &has_order : key == "shape" ? &has_shape : nullptr;
-      if (has == nullptr || *has) file_.fail(key_at, "the header has the key '" + key + "', unknown or for the second time");
+      if (has == nullptr || *has)
+        file_.fail(key_at, "the header has the key " + strata::detail::quoted(key) + ", unknown or for the second time");
       *has = true;
       expect(':');
       if (has == &has_type) read_type();
@@ -167,7 +170,6 @@ class npy_header_parser {
     std::string text;
     for (; at_ < end_ && static_cast<char>(byte(at_)) != quote; ++at_) text += static_cast<char>(byte(at_));
     expect(quote);
-    if (text.size() > 40) text.replace(40, text.npos, "...");  // longer than any known text; only errors show it
     return text;
   }
 
@@ -176,7 +178,7 @@ class npy_header_parser {
     header_.type_at = at_;
     const std::string text = quoted();
     if (text.find('O') != std::string::npos)
-      file_.fail(header_.type_at, "dtype '" + text + "': pickled Python objects, not numbers");
+      file_.fail(header_.type_at, "dtype " + strata::detail::quoted(text) + ": pickled Python objects, not numbers");
     const auto known = [&] {
       if (text.size() != 3) return false;
       header_.type = {text[1], text[2] - '0'};
@@ -195,7 +197,8 @@ class npy_header_parser {
       }
     };
     if (!known() || std::string_view("<>=|").find(text[0]) == std::string_view::npos)
-      file_.fail(header_.type_at, "dtype '" + text + "' is not one of bool, int8 to int64, uint8 to uint64, float16 to float64");
+      file_.fail(header_.type_at, "dtype " + strata::detail::quoted(text) +
+                                      " is not one of bool, int8 to int64, uint8 to uint64, float16 to float64");
   }
   void read_order() {
     peek();
@@ -270,10 +273,14 @@ void convert_npy_values(const npy_bytes& file, const npy_header& h, std::size_t 
       to = static_cast<T>(static_cast<float>(value));
     else
       to = static_cast<T>(value);
+    const auto refuse = [&](auto number) {
+      file.fail(h.data_offset + from * sizeof(From), strata::detail::text_of({"value ", number, " of sample ", sample,
+                                                                              " does not fit into ", npy_type::of<T>().name()}));
+    };
     if constexpr (std::integral<From> && std::integral<T> && !std::same_as<T, bool>)
-      if (!std::in_range<T>(value))
-        file.fail(h.data_offset + from * sizeof(From), "value " + std::to_string(value) + " of sample " + std::to_string(sample) +
-                                                           " does not fit into " + npy_type::of<T>().name());
+      if (!std::in_range<T>(value)) refuse(value);
+    if constexpr (std::same_as<From, double> && std::same_as<T, float>)
+      if (std::isfinite(value) && !std::isfinite(to)) refuse(value);
   };
   if (!h.fortran_order) {
     for (std::size_t n = 0; n < samples; ++n)
@@ -330,9 +337,10 @@ inline npy_bytes map_npy(const std::filesystem::path& path) {
 
 /// Reads a .npy file of shape (samples, S...), where trailing ones may be missing: (60000, 28, 28) for S = (28, 28, 1).
 /// Memory-mapped, not copied, if it holds T in C order and this machine's byte order; then the file must not be changed while the
-/// array lives. Otherwise converted: from every dtype to floating-point numbers, from integers to integers that hold the values,
-/// from Fortran order and from the other byte order. Formats 1 to 3. Throws strata::error with file, offset, expected and actual
-/// value if the file cannot be read, is damaged, too short or too long, of another shape, or of a dtype that is not converted.
+/// array lives. Otherwise converted: from every dtype to floating-point numbers (rounded; a float64 beyond float32 is an error),
+/// from integers to integers that hold the values, from Fortran order and from the other byte order. Formats 1 to 3. Throws
+/// strata::error with file, offset, expected and actual value if the file cannot be read, is damaged, too short or too long, of
+/// another shape, or of a dtype that is not converted.
 template <detail::npy_number T, shape S>
 array<T, S> load_npy(const std::filesystem::path& path) {
   return detail::array_of<T, S>(detail::map_npy(path));

@@ -8,6 +8,7 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/shape_text.hpp>
+#include <strata/base/text.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/formats/npy.hpp>
 #include <strata/io/compression.hpp>
@@ -45,10 +46,12 @@ class npz_file {
   detail::npy_bytes read(std::string_view name) const {
     const auto at = std::ranges::find(names_, name);
     if (at == names_.end())
-      throw_error(path().string() + ": there is no array '" + std::string(name) + "'" +
-                  (names_.empty() ? "" : ", but " + strata::detail::first_names(names_)));
+      throw_error({path().string(), ": there is no array ", strata::detail::quoted(name), names_.empty() ? "" : ", but ",
+                   strata::detail::first_names(names_)});
+    if (std::ranges::count(names_, name) > 1)  // numpy.load would return the last one
+      throw_error({path().string(), ": there are several arrays ", strata::detail::quoted(name)});
     const io::zip_bytes read = archive_.read(static_cast<std::size_t>(at - names_.begin()));
-    return {path().string() + ": " + *at + ".npy", read.memory, read.bytes};
+    return {path().string() + ": " + strata::detail::shown(*at) + ".npy", read.memory, read.bytes};
   }
 
   io::zip_archive archive_;

@@ -50,7 +50,7 @@ STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_sear
                                                                 const std::vector<std::string>& mirrors) {
   namespace fs = std::filesystem;
   const auto log = [&](const std::string& line) {
-    if (search.log != nullptr) *search.log << "find_mnist: " << line << '\n';
+    if (search.log != nullptr) *search.log << "find_mnist: " << strata::detail::visible(line) << '\n';
   };
   const auto complete = [&](const fs::path& directory) {
     for (const known_file& f : files) {

@@ -35,9 +35,11 @@ struct control_options {
   int connections = 512;                    // that a server keeps open, of about 60 KB each. At least one per process
   heartbeat_options heartbeat{};
   /// The coordinator calls it, on a thread of its own, with a sentence about the process for which the others wait.
-  std::function<void(const std::string&)> on_slow_process = [](const std::string& what) { std::clog << what + '\n'; };
+  std::function<void(const std::string&)> on_slow_process = [](const std::string& what) {
+    std::clog << detail::visible(what) + '\n';
+  };
   /// Every process calls it while it waits for others before a training begins: after 2, 4, 8, ... s.
-  std::function<void(const std::string&)> on_waiting = [](const std::string& what) { std::clog << what + '\n'; };
+  std::function<void(const std::string&)> on_waiting = [](const std::string& what) { std::clog << detail::visible(what) + '\n'; };
 };
 
 namespace detail {

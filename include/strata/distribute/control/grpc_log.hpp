@@ -33,7 +33,7 @@ class line_limit {
     const std::string before =
         dropped_ > 0 ? text_of({"gRPC: ", dropped_, dropped_ == 1 ? " line was left out\n" : " lines were left out\n"}) : "";
     dropped_ = 0;
-    return before + line.substr(0, 300) + '\n';
+    return before + visible(line.substr(0, 300)) + '\n';
   }
   /// Prints to `file` what is passed, unless the file is full or another thread prints at the moment.
   void print(int file, const std::string& line, time now) {

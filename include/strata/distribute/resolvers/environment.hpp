@@ -26,7 +26,7 @@ namespace detail {
 template <class F>
 cluster resolved_by(const char* resolver, F&& make) {
   STRATA_TRY { return cluster(make()); }
-  STRATA_CATCH(const error& e) { throw_error(std::string(resolver) + ": " + e.what()); }
+  STRATA_CATCH(const error& e) { throw_error({resolver, ": ", visible(e.what())}); }
 }
 
 /// Variables by name. An empty variable counts as not set.
