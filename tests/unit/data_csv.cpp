@@ -238,6 +238,15 @@ TEST_CASE("what other programs write: blanks for nothing, names that come twice,
   CHECK(a == std::vector<std::optional<float>>{std::nullopt, 1.f});
   CHECK(b == std::vector<std::optional<std::string>>{"\tNA ", "2"});  // blanks are part of a text
 
+  const data::csv_options codes{.na_values = {"-999", "nan"}};
+  const auto [c, d] = data::read_csv<std::optional<float>, std::optional<std::string>>(
+      f.write("n.csv", "c,d\n-999.0,-999.0\n-9.99e2,-999\nNaN,NaN\n-998,nan\n"), codes);
+  CHECK(c == std::vector<std::optional<float>>{std::nullopt, std::nullopt, std::nullopt, -998.f});
+  CHECK(d == std::vector<std::optional<std::string>>{"-999.0", std::nullopt, "NaN", std::nullopt});
+  CHECK(f.without_folder(error_of([&] {
+    (void)data::csv<1>(f.write("n.csv", "x,y\n1,0\n1,-999.0\n"), {.label = "y", .na_values = {"-999"}});
+  })) == "n.csv: line 3: column 2 (y): the label is missing");
+
   const auto twice = f.write("t.csv", "a,a,y,\n1,2,0,5\n");
   CHECK(data::read_csv<int, int, int, int>(twice) == std::tuple(std::vector{1}, std::vector{2}, std::vector{0}, std::vector{5}));
   CHECK(values_of(data::csv<3>(twice, {.label = "y"}).x) == std::vector<float>{1, 2, 5});

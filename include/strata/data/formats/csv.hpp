@@ -36,7 +36,7 @@ struct csv_options {
   std::vector<std::string> columns = {};  // names, in the order of the types; none: all columns
   char separator = ',';
   bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
-  std::vector<std::string> na_values = {""};  // texts of missing values
+  std::vector<std::string> na_values = {""};  // missing values; numbers in any spelling
   std::optional<double> missing = {};         // the value to use instead; none: an error
   csv_limits limits = {};                     // more columns, longer lines or a stronger compression are errors
 };
@@ -130,6 +130,8 @@ class csv_table {
   template <class Options>
   csv_table(const std::filesystem::path& path, const Options& o)
       : reader_(path, o.separator, o.limits), na_values_(o.na_values), missing_(o.missing) {
+    for (const std::string& text : na_values_)
+      if (double v = 0; parse_csv_number(text, v) == csv_number::good) na_numbers_.push_back(v);
     const bool header = o.header;
     has_first_ = reader_.next();
     if (!has_first_ && header) throw_error(path.string() + ": there is no header: the file is empty");
@@ -182,11 +184,15 @@ class csv_table {
   }
 
   std::string_view text(std::size_t column) const { return reader_[column]; }
-  /// Blanks around the text do not count, except for T = std::string.
+  /// Blanks around the text do not count, nor how a number is spelt, except for T = std::string.
   template <class T = double>
   bool is_missing(std::size_t column) const {
     const auto is_listed = [&](std::string_view text) { return std::ranges::find(na_values_, text) != na_values_.end(); };
-    return is_listed(text(column)) || (!std::same_as<T, std::string> && is_listed(without_blanks(text(column))));
+    if (std::same_as<T, std::string> || is_listed(text(column))) return is_listed(text(column));
+    double v = 0;
+    return is_listed(without_blanks(text(column))) ||
+           (!na_numbers_.empty() && parse_csv_number(text(column), v) == csv_number::good &&
+            std::ranges::any_of(na_numbers_, [&](double na) { return na == v || (std::isnan(na) && std::isnan(v)); }));
   }
   [[noreturn]] void fail(std::size_t column, const std::string& what) const {
     reader_.fail("column " + std::to_string(column + 1) + " (" + strata::detail::shown(names_[column]) + "): " + what);
@@ -222,6 +228,7 @@ class csv_table {
  private:
   csv_reader reader_;
   std::vector<std::string> names_, na_values_;
+  std::vector<double> na_numbers_;  // those of na_values_ that are numbers
   std::optional<double> missing_;
   bool has_first_ = false;
 };
@@ -344,7 +351,7 @@ struct csv_sample_options {
   std::vector<std::string> class_names = {};  // labels in the order of their class numbers; none: found in the file
   char separator = ',';
   bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
-  std::vector<std::string> na_values = {""};  // texts of missing values
+  std::vector<std::string> na_values = {""};  // missing values; numbers in any spelling
   std::optional<double> missing = {};         // the value to use instead; none: an error
   csv_limits limits = {};                     // more columns, longer lines or a stronger compression are errors
 };
