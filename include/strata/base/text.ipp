@@ -81,7 +81,7 @@ inline bool is_invisible(unsigned c) {
                                     {0x180E, 0x180E}, {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x206F},
                                     {0x3000, 0x3000}, {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE007F}};
   for (const auto& [first, last] : ranges)
-    if (c >= first && c <= last) return true;
+    if (c <= last) return c >= first;
   return false;
 }
 
