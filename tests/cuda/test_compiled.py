@@ -62,6 +62,13 @@ if all(any((folder / header).is_file() for folder in headers) for header in ("cu
         check(ran.returncode == 0, "cuDNN has plans for every kind of convolution that it is given, for an H100", ran.stdout + ran.stderr)
 
 
+# What CUDA says of an error after which a process cannot use a device any more.
+toolkit = pathlib.Path(nvcc).resolve().parents[1] / "include/driver_types.h"
+described = re.findall(r"/\*\*((?:(?!\*/).)*)\*/\s*(cudaError\w+)\s*=", toolkit.read_text(), re.DOTALL)
+losses = {name for comment, name in described if "relaunched" in comment}
+known = re.findall(r"case (cudaError\w+):", (ROOT / "include/strata/cuda/machine/hardware.cuh").read_text())
+check(len(losses) > 10 and losses <= set(known), f"each of {len(losses)} errors that end the use of a device is one", str(losses - set(known)))
+
 with tempfile.TemporaryDirectory() as folder:
     include = "#include <strata/cuda/machine/machine.hpp>\n"
     pathlib.Path(f"{folder}/a.cu").write_text(include)

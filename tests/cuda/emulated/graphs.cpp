@@ -198,6 +198,23 @@ TEST_CASE("pinned memory that is written too early gives a wrong result") {
 }
 #endif
 
+TEST_CASE("a copy has read its bytes when it returns, also those of pinned memory") {
+  have_devices(1);
+  constexpr std::size_t count = std::size_t{1} << 20;
+  const cuda_device on(0);
+  const machine::queue q = on.make_queue();
+  const auto memory = on.allocate<float>(count);
+  machine::pinned_memory host(count * sizeof(float));
+  const std::vector<float> before(count, 5), after(count, 6);
+  std::memcpy(host.data(), before.data(), host.size());
+  machine::copy_to_device(q, memory.data(), host.data(), host.size());
+  std::memcpy(host.data(), after.data(), host.size());
+  std::vector<float> found(count);
+  on.copy_to_host(q, static_cast<const float*>(memory.data()), std::span(found));
+  on.wait(q);
+  CHECK(found == before);
+}
+
 TEST_CASE_TEMPLATE("graphs, plain launches, and any number of devices in any order: the same bits", Network, mlp, normalized) {
   have_devices(1);
   const outcome plain = trained<Network>(1, false);
@@ -263,6 +280,22 @@ TEST_CASE("a step is one copy and one graph; within an epoch the host does not w
 #endif
 
 #if !defined(__CUDACC__)
+TEST_CASE("batches of 16 sizes are captured once each; of more sizes, the one that was not seen for longest is dropped") {
+  have_devices(1);
+  const data_of<mlp> data(32);
+  trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, one_device{gpu(0)}};
+  const auto captures = [&](int size) {  // of two steps, which take both slots
+    machine::take_counts(0);
+    for (int step = 0; step < 2; ++step) model.train_step({data.x.data(), data.labels.data(), size});
+    return machine::take_counts(0).captures;
+  };
+  for (int size = 32; size > 16; --size) CHECK(captures(size) == 2);
+  for (int size = 32; size > 16; --size) CHECK(captures(size) == 0);
+  CHECK(captures(16) == 2);
+  for (int size = 31; size >= 16; --size) CHECK(captures(size) == 0);
+  CHECK(captures(32) == 2);
+}
+
 TEST_CASE("a step of several devices is one launch, and so are the steps of an execution") {
   have_devices(4);
   const data_of<normalized> data(400);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <strata/cuda/engine/device_group.hpp>
 #include <strata/cuda/machine/machine.hpp>
+#include <utility>
 #include <vector>
 
 namespace strata {
@@ -20,10 +21,10 @@ class step_graphs {
     bool operator==(const kind&) const = default;
   };
 
-  /// Launches what enqueue() enqueues on all queues, as a graph of the first that is captured once.
+  /// Launches what enqueue() enqueues on all queues, as a graph of the first that is captured once. Of more kinds than are kept,
+  /// the one that was launched the longest time ago is captured again.
   template <class Device, class Enqueue>
   void launch(const device_group<Device>& devices, const kind& what, Enqueue&& enqueue) {
-    if (all_.size() == most) drop(devices);
     auto graph = std::ranges::find(all_, what, &step_graph::what);
     if (graph == all_.end()) {
       const auto on_all_queues = [&] {
@@ -31,10 +32,13 @@ class step_graphs {
         enqueue();
         devices.first_goes_last();
       };
-      graph = all_.insert(graph, {what, machine::capture(devices[0].queue, on_all_queues)});
+      machine::graph made = machine::capture(devices[0].queue, on_all_queues);
+      if (all_.size() == most) all_.erase(all_.begin());  // its launches go on
+      graph = all_.insert(all_.end(), {what, std::move(made)});
     }
     devices.first_goes_last();
     graph->work.launch(devices[0].queue);
+    std::rotate(graph, graph + 1, all_.end());
     devices.first_goes_first();
   }
   /// Where they have addresses of memory that will be freed. Waits until the last one is done.
@@ -51,7 +55,7 @@ class step_graphs {
     kind what;
     machine::graph work;
   };
-  std::vector<step_graph> all_;
+  std::vector<step_graph> all_;  // the one that was launched last is the last
 };
 
 }  // namespace strata

@@ -36,14 +36,33 @@ class lane {
 };
 
 namespace detail {
-/// Throws device_lost if the device reports an error again when the host waits for it, as a lost device does, and strata::error
-/// if only one call has failed. `code` is the error of that call, and `during` names in the text what it was for.
+/// Whether an error means that the process cannot use the device any more: all later calls report it, too. The host asks the code,
+/// not the device: to wait for the device could take for ever, where its work waits for a process that has ended.
+constexpr bool is_loss(cudaError_t code) {
+  switch (code) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice: return true;
+    default: return false;
+  }
+}
+/// Throws device_lost if the error of a call means that the device is lost, and strata::error if only the call has failed.
+/// `during` names in the text what the call was for.
 [[noreturn, gnu::cold]] inline void fail(int device, cudaError_t code, const char* during) {
   (void)cudaGetLastError();  // or the next call would report it again
-  (void)cudaSetDevice(device);
-  const cudaError_t now = cudaDeviceSynchronize();
-  const bool is_captured = now >= cudaErrorStreamCaptureUnsupported && now <= cudaErrorStreamCaptureWrongThread;
-  if (now != cudaSuccess && !is_captured) throw_exception(device_lost(device, during, cudaGetErrorString(code)));
+  if (is_loss(code)) throw_exception(device_lost(device, during, cudaGetErrorString(code)));
   throw_error({"gpu(", device, "): ", cudaGetErrorString(code), " in ", during});
 }
 /// Does nothing if `code` is cudaSuccess, and else calls fail.
@@ -102,6 +121,7 @@ class queue {
     int device;
     cudaStream_t handle = nullptr;
     cudaEvent_t reached = nullptr;  // the event that record() records again each time; null before the first call
+    std::shared_ptr<void> library_handle;
     explicit stream(int d) : device(d) {
       detail::check(d, cudaSetDevice(d), "cudaSetDevice");
       detail::check(d, cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -109,6 +129,7 @@ class queue {
     stream(const stream&) = delete;
     stream& operator=(const stream&) = delete;
     ~stream() {
+      library_handle = nullptr;  // it refers to the stream
       if (reached) cudaEventDestroy(reached);
       cudaStreamDestroy(handle);
     }
@@ -122,6 +143,8 @@ class queue {
   explicit queue(int device) : stream_(std::make_shared<stream>(device)) {}
   /// The index of its device.
   int device() const { return stream_->device; }
+  /// What a library needs to put work on the queue; the library sets it.
+  std::shared_ptr<void>& library_handle() const { return stream_->library_handle; }
   /// Returns the stream of CUDA, and makes its device the current one of the calling thread.
   cudaStream_t handle() const {
     detail::check(stream_->device, cudaSetDevice(stream_->device), "cudaSetDevice");
@@ -339,6 +362,10 @@ inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* fro
 /// so the caller may change them at once. The queue must not be captured.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::check(q.device(), cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, q.handle()), "a copy to the device");
+  // Bytes that CUDA knows, such as those of a pinned array of the program, are read later: when the copy is done.
+  cudaPointerAttributes known{};
+  detail::check(q.device(), cudaPointerGetAttributes(&known, from), "cudaPointerGetAttributes");
+  if (known.type != cudaMemoryTypeUnregistered) wait(q);
 }
 /// Enqueues a copy of `bytes` bytes from the device of the queue to the host. They are there when the host has waited for the
 /// copy. The queue must not be captured.

@@ -17,20 +17,23 @@ namespace strata::machine {
 class queue {
   struct owner {
     std::shared_ptr<detail::queue_state> state;
+    std::shared_ptr<void> library_handle;
     explicit owner(int device) : state(detail::machine_state::the().make_queue(device)) {}
     owner(const owner&) = delete;
     owner& operator=(const owner&) = delete;
     ~owner() { detail::machine_state::the().finish(*state); }
   };
-  std::shared_ptr<const owner> owner_;
+  std::shared_ptr<owner> owner_;
 
  public:
   /// Makes an object without a queue, which may only be copied, assigned and destroyed.
   queue() = default;
   /// Makes a queue of the device with that index. Throws strata::error if there is no such device.
-  explicit queue(int device) : owner_(std::make_shared<const owner>(device)) {}
+  explicit queue(int device) : owner_(std::make_shared<owner>(device)) {}
   /// The index of its device.
   int device() const { return owner_->state->device; }
+  /// What a library needs to put work on the queue; the library sets it.
+  std::shared_ptr<void>& library_handle() const { return owner_->library_handle; }
   /// The state of the queue. Only the emulation has it.
   detail::queue_state& state() const { return *owner_->state; }
 };
