@@ -5,6 +5,7 @@
 #include <cstring>
 #include <strata/strata.hpp>
 #include <string>
+#include <thread>
 
 using namespace strata;
 using namespace strata::test;
@@ -97,6 +98,24 @@ TEST_CASE("a plan is chosen once; it is the fastest of those that give the same 
   machine::take_counts(0);
   CHECK(library_convolution::find(q, what)->plan().text() == "plan 3");
   CHECK(machine::take_counts(0).kernels == 0);
+}
+
+TEST_CASE("steps with cuDNN are captured again in another thread") {
+  using small = sequential<input<8, 8, 64>, conv2d<64, 1, relu>, global_average_pool2d, dense<3, softmax>>;
+  const library_that has_all(true, true);
+  have_devices(1);
+  const std::vector<float> x(32 * 8 * 8 * 64, 0.5f);
+  const std::vector<std::int32_t> labels(32, 1);
+  trainer model{small{}, sgd{}, sparse_categorical_crossentropy{}, one_device{gpu(0), {.leaves = 1}}, seed(7)};
+  for (int thread = 0; thread < 2; ++thread) {
+    machine::take_counts(0);
+    std::string failure;
+    std::thread([&] { failure = error_of([&] { model.fit(x, labels, epochs(1), batch_size(32), verbosity::off); }); }).join();
+    CHECK(failure == "no error");
+    const machine::work_counts counts = machine::take_counts(0);
+    CHECK(counts.captures > 0);
+    CHECK(counts.library_calls > 0);
+  }
 }
 
 namespace {

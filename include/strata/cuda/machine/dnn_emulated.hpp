@@ -2,6 +2,7 @@
 // been allocated.
 // needs: boost_context
 #pragma once
+#include <memory>
 #include <optional>
 #include <strata/cuda/machine/dnn_convolution.hpp>
 #include <strata/cuda/machine/machine.hpp>
@@ -25,6 +26,15 @@ inline emulated_dnn& emulate_dnn() {
 }
 
 inline std::string dnn_identity(int) { return "emulated device, emulated cuDNN"; }
+
+namespace detail {
+/// As the handle of cuDNN: the first call for a queue makes it, which a capture refuses.
+inline void need_dnn_handle(const queue& q) {
+  if (q.library_handle()) return;
+  refuse_while_captured("a handle of cuDNN is made");
+  q.library_handle() = std::make_shared<int>();
+}
+}  // namespace detail
 
 /// A way to compute a convolution. Plan 1 is the fastest, but two runs differ; plan 2 is slower than plan 3.
 class dnn_plan {
@@ -91,7 +101,8 @@ class dnn_plan {
 
  public:
   /// Those that may be able to run it, the most promising first.
-  static std::vector<dnn_plan> candidates(const queue&, const dnn_convolution& what) {
+  static std::vector<dnn_plan> candidates(const queue& q, const dnn_convolution& what) {
+    detail::need_dnn_handle(q);
     const emulated_dnn& library = emulate_dnn();
     if (!library.has_plans || (!library.has_epilogues && (what.adds_bias || what.applies_relu))) return {};
     return {dnn_plan(what, 1), dnn_plan(what, 2), dnn_plan(what, 3)};
@@ -105,6 +116,7 @@ class dnn_plan {
   std::string text() const { return strata::detail::text_of({"plan ", number_}); }
 
   void run(const queue& q, const dnn_addresses& at) const {
+    detail::need_dnn_handle(q);
     const auto check_memory = [&](const void* from, long bytes, const char* name) {
       if (!detail::machine_state::the().holds(q.device(), from, std::size_t(bytes)))
         throw_error({"a convolution (", text_of(what_), "): ", name, " is not in memory of gpu(", q.device(), ")"});

@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <strata/cuda/machine/dnn_convolution.hpp>
 #include <strata/cuda/machine/machine.hpp>
@@ -22,20 +23,47 @@ namespace strata::machine {
 inline constexpr bool has_dnn = true;
 /// Of a convolution, in bytes. Plans that need more are not used.
 inline constexpr std::size_t dnn_workspace = std::size_t{32} << 20;
+/// So many plans of a convolution are measured. Many plans are compiled when they are made, which takes up to seconds each.
+inline constexpr std::size_t most_dnn_plans = 4;
 
 namespace detail {
 
 inline void check(cudnnStatus_t status, const char* what) {
   if (status != CUDNN_STATUS_SUCCESS) throw_error({"cuDNN: ", what, ": ", cudnnGetErrorString(status)});
 }
-/// Of a device, for the rest of the program: at its end the driver may be gone already. A thread has handles of its own.
+/// Handles of cuDNN that no queue has at the moment, by device. None is destroyed: at the end of the program the driver may be gone
+/// already.
+struct dnn_handles {
+  std::mutex mutex;
+  std::multimap<int, cudnnHandle_t> all;
+
+  static dnn_handles& the() {
+    static dnn_handles& one = *new dnn_handles;
+    return one;
+  }
+  cudnnHandle_t take(int device) {
+    const std::lock_guard locked(mutex);
+    const auto found = all.find(device);
+    return found == all.end() ? nullptr : all.extract(found).mapped();
+  }
+  void give(int device, cudnnHandle_t handle) {
+    (void)cudnnSetStream(handle, nullptr);
+    const std::lock_guard locked(mutex);
+    all.emplace(device, handle);
+  }
+};
+/// Returns the handle of a queue. The first call makes it, which no capture allows; a plan is made with it, so it is there when the
+/// plan runs, in whichever thread.
 inline cudnnHandle_t dnn_handle(const queue& q) {
-  thread_local std::map<int, cudnnHandle_t> handles;
   const cudaStream_t stream = q.handle();
-  cudnnHandle_t& handle = handles[q.device()];
-  if (!handle) check(cudnnCreate(&handle), "cudnnCreate");
-  check(cudnnSetStream(handle, stream), "cudnnSetStream");
-  return handle;
+  std::shared_ptr<void>& kept = q.library_handle();
+  if (!kept) {
+    cudnnHandle_t handle = dnn_handles::the().take(q.device());
+    if (!handle) check(cudnnCreate(&handle), "cudnnCreate");
+    kept = {handle, [device = q.device()](void* h) { dnn_handles::the().give(device, static_cast<cudnnHandle_t>(h)); }};
+    check(cudnnSetStream(handle, stream), "cudnnSetStream");
+  }
+  return static_cast<cudnnHandle_t>(kept.get());
 }
 
 /// The type of an attribute, from that of its values.
@@ -304,7 +332,7 @@ class dnn_plan {
   }
 
  public:
-  /// Those that may be able to run it, the most promising first.
+  /// The most promising ones of those that may be able to run it, the best of them first.
   static std::vector<dnn_plan> candidates(const queue& q, const dnn_convolution& what) {
     return candidates({detail::dnn_handle(q)}, what);
   }
@@ -318,6 +346,7 @@ class dnn_plan {
       target.set_device(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, each);
       if (plan.finalize() && fits(plan)) all.push_back({what, std::move(plan)});
+      if (all.size() == most_dnn_plans) break;
     }
     return all;
   }
