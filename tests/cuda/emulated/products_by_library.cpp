@@ -257,7 +257,46 @@ std::vector<float> trained(const auto& strategy, long* library_calls = nullptr) 
   all.insert(all.end(), predictions.begin(), predictions.end());
   return all;
 }
+
+/// The weights after a step with a leaf that has fewer samples, and the bytes of the device that were taken then.
+std::vector<float> trained_in(std::size_t memory, std::size_t& bytes) {
+  machine::emulate_devices(1, memory);
+  constexpr std::size_t count = 129;
+  const std::vector<float> x(count * 256, 0.5f);
+  const std::vector<std::int32_t> labels(count, 1);
+  trainer model{wide{}, sgd{}, sparse_categorical_crossentropy{}, one_device{gpu(0), {.leaves = 2}}, seed(7)};
+  machine::take_counts(0);
+  model.train_step({x.data(), labels.data(), int(count)});
+  CHECK(machine::take_counts(0).library_calls > 0);
+  const auto w = model.parameters();
+  bytes = memory - machine::free_memory(0);
+  return {w.begin(), w.end()};
+}
 }  // namespace
+
+TEST_CASE("a library measures where a device has memory for the training only, and then computes it") {
+  const library_that has_all(true, true);
+  std::size_t bytes = 0;
+  const auto expected = trained_in(std::size_t{64} << 20, bytes);
+  machine::library_choices::the().use_file({});  // chooses again
+  const auto found = trained_in(bytes, bytes);
+  CHECK(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("where even the memory of the batch does not suffice to measure, a kernel of strata computes, and no file keeps that") {
+  const library_that has_all(true, true);
+  const folder temporary;
+  machine::library_choices::the().use_file(temporary.path / "choices");
+  machine::emulate_devices(1, std::size_t{1} << 20);
+  const machine::queue q = cuda_device(0).make_queue();
+  const blas_product what{factor_type::f32,    512, 512, 512, 1, {false, 512, 0, 16}, {false, 512, 0, 16},
+                          {false, 512, 0, 16}, {},  0,   4};
+  CHECK_THROWS_AS((void)library_product::find(q, what), no_memory_to_choose);
+  CHECK(!library_product::find(q, what, true));
+  CHECK(!library_product::find(q, what));  // chosen for this process
+  machine::library_choices::the().use_file(temporary.path / "choices");
+  CHECK_THROWS_AS((void)library_product::find(q, what), no_memory_to_choose);
+}
 
 TEST_CASE_TEMPLATE("a network with a layer of cuBLASLt: the numbers of the reference, the same bits on 1, 2, 4 and 8 devices", P,
                    precision::f32, precision::mixed_bf16) {

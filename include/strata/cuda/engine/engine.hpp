@@ -170,12 +170,7 @@ class cuda_engine {
     if (most.leaves == 0) return 0;
     launch_staged();
     detail::forget_on_failure(
-        leaves_, [&] { allocate(most, batch, why, processes); },
-        [&] {
-          graphs_.drop(replicas_);
-          for (replica& r : replicas_) r.release_memory_of_batch();
-          copies_.release();
-        },
+        leaves_, [&] { allocate(most, batch, why, processes); }, [&] { release_memory_of_batch(); },
         [&](int) { return needed(most, batch, why, processes); });
     return most.leaves;
   }
@@ -207,9 +202,7 @@ class cuda_engine {
       r.context.observer = observer_, r.context.on = &r.on, r.context.reader = r.reader.get();
       r.context.trained = groups_.empty() ? nullptr : groups_.data();
     }
-    share_leaves(leaves_.own());
-    if (why == purpose::training) place_gradients();
-    for (replica& r : replicas_) r.prepare_kernels(why);
+    share_leaves(leaves_.own(), why, processes);
     if (layout.has_regularizers()) penalties_.outdate();
   }
   int leaves() const { return leaves_.leaves(); }
@@ -329,10 +322,7 @@ class cuda_engine {
   }
   void predict(const output_rows<T>& out) {
     const leaf_range all{0, leaves_.leaves()};
-    if (leaves_.own() != all) {  // else begin() has done it
-      share_leaves(all);
-      for (replica& r : replicas_) r.prepare_kernels(purpose::inference);
-    }
+    if (leaves_.own() != all) share_leaves(all, purpose::inference, 1);  // else begin() has done it
     for_each_replica(&replica::inference, [](replica&, auto& pass) { pass.predict(); });
     for_each_replica(&replica::inference, [&](replica& r, auto& pass) {  // a copy to pageable memory waits for its queue
       const output_rows<const T> predictions = pass.predictions();
@@ -388,8 +378,29 @@ class cuda_engine {
       connect(machine::make_nccl_id(), 0, devices(), gradient_buckets<Program, cuda>(0), {});
   }
 
-  /// Gives each device its part of some leaves, and their samples.
-  void share_leaves(leaf_range all) {
+  /// Gives back what grows with the batch.
+  void release_memory_of_batch() {
+    replicas_.wait();
+    graphs_.drop(replicas_);
+    for (replica& r : replicas_) r.release_memory_of_batch();
+    copies_.release();
+  }
+  /// Gives each device its part of some leaves, and their samples, and prepares its kernels for them. A library that measures its
+  /// algorithms needs memory for that moment; where there is too little, it gets the memory of the batch.
+  void share_leaves(leaf_range all, purpose why, int processes) {
+    try {
+      divide(all);
+      if (why == purpose::training) place_gradients();
+      for (replica& r : replicas_) r.prepare_kernels(why);
+    } catch (const no_memory_to_choose& e) {
+      leaves_.forget();
+      release_memory_of_batch();
+      e.choose();
+      prepare(leaves_.batch().count, why, processes);
+      share_leaves(all, why, processes);
+    }
+  }
+  void divide(leaf_range all) {
     for (replica& r : replicas_) {
       const leaf_range part = share_of(all.size(), r.number, devices());
       r.own = {all.begin + part.begin, all.begin + part.end};

@@ -198,7 +198,14 @@ class cuda_split_engine {
       leaves_.gradient_places().grow(home().leaf_gradients.size());
       std::ranges::copy(home().leaf_gradients, leaves_.gradient_places().data());
     }
-    trains ? prepare_kernels<purpose::training, true>() : prepare_kernels<inferring, false>();
+    try {
+      trains ? prepare_kernels<purpose::training, true>() : prepare_kernels<inferring, false>();
+    } catch (const no_memory_to_choose& e) {  // see cuda_engine::share_leaves
+      leaves_.forget();
+      release_memory_of_batch();
+      e.choose();
+      return begin(why, batch, random, rank, processes);
+    }
     if (layout.has_regularizers()) penalties_.outdate();
   }
   int leaves() const { return leaves_.leaves(); }

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <strata/cuda/machine/device.hpp>
 #include <strata/cuda/machine/fill_with_numbers.hpp>
@@ -34,7 +35,7 @@ inline std::string text_of(const std::optional<blas_algorithm>& how) {
 /// False if the text is no algorithm.
 inline bool parse(const std::string& text, std::optional<blas_algorithm>& how) {
   how.reset();
-  if (text == "none") return true;
+  if (text == "none" || text == library_choices::none_for_now) return true;
   if (text.size() != 8 * 17 - 1) return false;
   blas_algorithm parsed;
   for (std::size_t i = 0; i < 8; ++i) {
@@ -80,8 +81,9 @@ class library_product {
 
  public:
   /// Nothing if the library has no algorithm for it. Throws strata::error for a wrong description. The first call for a
-  /// description measures, in memory of its own.
-  static std::optional<library_product> find(const queue& q, const blas_product& what) {
+  /// description measures, in memory of its own. Throws no_memory_to_choose if there is too little; with has_room, nothing is
+  /// found then.
+  static std::optional<library_product> find(const queue& q, const blas_product& what, bool has_room = false) {
     check(what);
     blas_call call(q, what);
     std::optional<blas_algorithm> how;
@@ -89,9 +91,11 @@ class library_product {
         strata::detail::text_of({blas_identity(q.device()), ": ", text_of(what)}),
         [&](const std::string& text) { return detail::parse(text, how) && (!how || call.can_run(q, *how)); },
         [&] {
+          how.reset();
           how = fastest(q, what, call);
           return detail::text_of(how);
-        });
+        },
+        has_room ? std::function<void()>() : [=] { (void)find(q, what, true); });
     if (!how) return {};
     return library_product(what, std::move(call), *how);
   }

@@ -7,6 +7,7 @@
 #include <strata/cuda/machine/dnn_emulated.hpp>
 #endif
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <strata/cuda/machine/device.hpp>
@@ -27,17 +28,20 @@ class library_convolution {
 
  public:
   /// Nothing if the library has no plan for it. Throws strata::error for a wrong description. The first call for a description
-  /// measures, in memory of its own.
-  static std::optional<library_convolution> find(const queue& q, const dnn_convolution& what) {
+  /// measures, in memory of its own. Throws no_memory_to_choose if there is too little; with has_room, nothing is found then.
+  static std::optional<library_convolution> find(const queue& q, const dnn_convolution& what, bool has_room = false) {
     check(what);
     std::optional<dnn_plan> plan;
     library_choices::the().find(
         strata::detail::text_of({dnn_identity(q.device()), ": ", text_of(what)}),
-        [&](const std::string& text) { return text == "none" || (plan = dnn_plan::from_text(q, what, text)); },
+        [&](const std::string& text) {
+          return text == "none" || text == library_choices::none_for_now || (plan = dnn_plan::from_text(q, what, text));
+        },
         [&] {
           plan = fastest(q, what);
           return plan ? plan->text() : "none";
-        });
+        },
+        has_room ? std::function<void()>() : [=] { (void)find(q, what, true); });
     if (!plan) return {};
     library_convolution made;
     made.what_ = what, made.plan_ = std::make_shared<const dnn_plan>(std::move(*plan));

@@ -1,9 +1,11 @@
 // What can happen to a device: its memory is too small, or it fails.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <string>
+#include <utility>
 
 namespace strata {
 
@@ -22,6 +24,14 @@ struct out_of_device_memory : error {
   /// The same with a sentence about what needs memory.
   out_of_device_memory(const out_of_device_memory& e, const std::string& what_for)
       : error(detail::text_of({e.what(), what_for})), device(e.device), needed(e.needed), free(e.free), total(e.total) {}
+};
+
+/// A device has no memory to measure the algorithms of a library for a product or a convolution.
+struct no_memory_to_choose : out_of_device_memory {
+  std::function<void()> choose;  // when the device has more room. Where it does not suffice, a kernel of strata is chosen
+
+  no_memory_to_choose(const out_of_device_memory& e, std::function<void()> when_there_is_room)
+      : out_of_device_memory(e), choose(std::move(when_there_is_room)) {}
 };
 
 /// A device has failed, and cannot be used by this process any more; the CPU and other devices can. A new process may use it

@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -15,6 +16,7 @@
 #include <span>
 #include <strata/base/environment.hpp>
 #include <strata/base/text.hpp>
+#include <strata/cuda/machine/errors.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/cache_folder.hpp>
 #include <strata/io/crc32c.hpp>
@@ -47,9 +49,13 @@ class library_choices {
     static library_choices one;
     return one;
   }
-  /// The choice for `what`. If there is none, or is_valid(choice) is false, it is made by choose(), one at a time.
+  /// A choice that this process keeps for itself: a device had no memory to measure the algorithms.
+  static constexpr std::string_view none_for_now = "none for now";
+
+  /// The choice for `what`. If there is none, or is_valid(choice) is false, it is made by choose(), one at a time. Where choose()
+  /// lacks memory, no_memory_to_choose is thrown with `again` or, without it, none_for_now is the choice.
   template <class IsValid, class Choose>
-  std::string find(const std::string& what, IsValid&& is_valid, Choose&& choose) {
+  std::string find(const std::string& what, IsValid&& is_valid, Choose&& choose, std::function<void()> again) {
     const std::lock_guard locked(mutex_);
     if (!std::exchange(is_read_, true)) read();
     const auto is_known = [&] {
@@ -60,7 +66,14 @@ class library_choices {
     const io::file_descriptor lock = lock_others_out();
     if (lock) read();
     if (is_known()) return chosen_[what];
-    std::string made = one_line(choose());
+    std::string made;
+    try {
+      made = one_line(choose());
+    } catch (const out_of_device_memory& e) {
+      if (again) throw_exception(no_memory_to_choose(e, std::move(again)));
+      std::clog << "strata: a kernel of strata computes what no algorithm could be chosen for (" + what + "): " + e.what() + '\n';
+      made = none_for_now;
+    }
     chosen_[what] = made;
     write();
     return made;
@@ -150,7 +163,8 @@ class library_choices {
   void write() {
     if (file_.empty() || !may_write_) return;
     std::string text(title);
-    for (const auto& [what, how] : chosen_) text += what + '\t' + how + '\n';
+    for (const auto& [what, how] : chosen_)
+      if (how != none_for_now) text += what + '\t' + how + '\n';
     text += checksum_of(text);
     try {
       io::atomic_file to(file_);
