@@ -1,15 +1,20 @@
-// steps [PART_OF_A_LINE]: microseconds per training step on a GPU, a line "network batch mode microseconds" each: the networks of
-// torch_steps.py. Products are those of TensorFloat-32, which PyTorch's are there, or of bfloat16 where the name says so.
+// steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]: microseconds per training step on a GPU, a line "network batch mode
+// microseconds" each: the networks of torch_steps.py. Products are those of TensorFloat-32, which PyTorch's are there, or of bfloat16
+// where the name says so.
 // Modes: "strata", fit on a data set that stays on the device; "strata,one_leaf", the same with the largest products; and
-// "strata,from_host", train_step on a batch of the host, which is copied in each step.
+// "strata,from_host", train_step on a batch of the host, which is copied in each step. With --leaves, one mode for each number of
+// leaves instead. With --no-graphs kernels are launched one by one, as a profiler needs it.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <sstream>
 #include <strata/callbacks/lambda_callback.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 using namespace strata;
 
@@ -46,8 +51,8 @@ double in_fit(const std::vector<float>& x, const std::vector<std::int32_t>& y, i
 }
 
 template <class Network, class Precision>
-double from_host(const std::vector<float>& x, const std::vector<std::int32_t>& y, int batch) {
-  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, one_device{gpu(0)}, Precision{}};
+double from_host(const std::vector<float>& x, const std::vector<std::int32_t>& y, int batch, const cuda_options& options) {
+  trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, one_device{options}, Precision{}};
   const samples<float> first{x.data(), y.data(), batch};
   for (int i = 0; i < 5; ++i) model.train_step(first);
   const auto begin = stopwatch::now();
@@ -56,36 +61,75 @@ double from_host(const std::vector<float>& x, const std::vector<std::int32_t>& y
   return microseconds_since(begin, steps);
 }
 
+/// What is asked for.
+struct request {
+  std::string part;         // of a line
+  std::vector<int> leaves;  // one mode for each; empty: the usual modes
+  bool graphs = true;
+};
+
+/// Measures one mode of a network; the most important ones are 0, and come first for all networks.
 template <class Network, class Precision = precision::tf32>
-void measure(const char* wanted, const char* name, int batch, int batches) {
-  const std::string told = std::string(name) + " b=" + std::to_string(batch);
-  if (told.find(wanted) == std::string::npos) return;
+void measure(const request& asked, std::size_t mode, const char* name, int batch, int batches) {
+  const std::string line = std::string(name) + " b=" + std::to_string(batch);
+  if (line.find(asked.part) == std::string::npos) return;
   const std::size_t count = std::size_t(batch) * std::size_t(batches), features = std::size_t(Network::input_shape.size());
   std::vector<float> x(count * features);
   std::vector<std::int32_t> y(count);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{1}.uniform(i % 10'000'000));
   for (std::size_t n = 0; n < count; ++n) y[n] = std::int32_t(n % 10);
-  const auto tell = [&](const char* mode, double microseconds) {
-    std::printf("%s %s %.1f\n", told.c_str(), mode, microseconds);
-    std::fflush(stdout);
-  };
   cuda_options options = gpu(0);
-  tell("strata", in_fit<Network, Precision>(x, y, batch, options));
-  options.leaves = 1;
-  tell("strata,one_leaf", in_fit<Network, Precision>(x, y, batch, options));
-  tell("strata,from_host", from_host<Network, Precision>(x, y, batch));
+  options.graphs = asked.graphs;
+  std::string text = asked.graphs ? "strata" : "strata,no_graphs";
+  double microseconds = 0;
+  if (asked.leaves.empty() && mode == 2) {
+    text += ",from_host";
+    microseconds = from_host<Network, Precision>(x, y, batch, options);
+  } else {
+    if (!asked.leaves.empty())
+      options.leaves = asked.leaves[mode], text += ",leaves=" + std::to_string(options.leaves);
+    else if (mode == 1)
+      options.leaves = 1, text += ",one_leaf";
+    microseconds = in_fit<Network, Precision>(x, y, batch, options);
+  }
+  std::printf("%s %s %.1f\n", line.c_str(), text.c_str(), microseconds);
+  std::fflush(stdout);
+}
+
+request parsed(int count, char** arguments) {
+  request asked;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view each = arguments[i];
+    if (each == "--no-graphs") {
+      asked.graphs = false;
+    } else if (each == "--leaves" && i + 1 < count) {
+      std::istringstream list(arguments[++i]);
+      for (std::string number; std::getline(list, number, ',');) {
+        asked.leaves.push_back(std::atoi(number.c_str()));
+        if (asked.leaves.back() < 1) throw error("--leaves: \"" + number + "\" is no number of leaves");
+      }
+    } else if (each.starts_with("-")) {
+      throw error("usage: steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]");
+    } else {
+      asked.part = each;
+    }
+  }
+  return asked;
 }
 }  // namespace
 
 int main(int count, char** arguments) {
-  const char* wanted = count > 1 ? arguments[1] : "";
   try {
-    measure<cnn>(wanted, "reference CNN", 64, 512);
-    measure<cnn>(wanted, "reference CNN", 4096, 16);
-    measure<cnn, precision::mixed_bf16>(wanted, "reference CNN bf16", 4096, 16);
-    measure<mlp>(wanted, "mlp 784-128-10", 64, 512);
-    measure<wide>(wanted, "mlp 4096 x 4", 8192, 4);
-    measure<wide, precision::mixed_bf16>(wanted, "mlp 4096 x 4 bf16", 8192, 4);
+    const request asked = parsed(count, arguments);
+    for (std::size_t mode = 0; mode < (asked.leaves.empty() ? 3 : asked.leaves.size()); ++mode) {
+      measure<cnn>(asked, mode, "reference CNN", 64, 512);
+      measure<cnn>(asked, mode, "reference CNN", 4096, 16);
+      measure<cnn, precision::mixed_bf16>(asked, mode, "reference CNN bf16", 64, 512);
+      measure<cnn, precision::mixed_bf16>(asked, mode, "reference CNN bf16", 4096, 16);
+      measure<mlp>(asked, mode, "mlp 784-128-10", 64, 512);
+      measure<wide>(asked, mode, "mlp 4096 x 4", 8192, 4);
+      measure<wide, precision::mixed_bf16>(asked, mode, "mlp 4096 x 4 bf16", 8192, 4);
+    }
   } catch (const error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
