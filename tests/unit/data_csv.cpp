@@ -252,6 +252,9 @@ TEST_CASE("what other programs write: blanks for nothing, names that come twice,
   CHECK(values_of(data::csv<3>(twice, {.label = "y"}).x) == std::vector<float>{1, 2, 5});
   CHECK(f.without_folder(error_of([&] { (void)data::csv<1>(twice, {.features = {"a"}}); })) ==
         "t.csv: there are several columns 'a'");
+  CHECK(complaint<int, int, int>(f, "5,0,0\n1,2,3\n") ==
+        "bad.csv: two columns have the name '0': if the first line has values instead of names, set header to false");
+  CHECK(complaint<int, int, int>(f, ",0,1\n1,2,3\n") == "no error");
   CHECK(complaint<int>(f, "a\r1\r\r\n2\rx\r") == "bad.csv: line 5: column 1 (a): expected a whole number, got 'x'");
 }
 

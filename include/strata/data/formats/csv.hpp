@@ -137,7 +137,15 @@ class csv_table {
     if (!has_first_ && header) throw_error(path.string() + ": there is no header: the file is empty");
     for (std::size_t i = 0; has_first_ && i < reader_.size(); ++i)
       names_.push_back(header ? std::string(without_blanks(reader_[i])) : std::to_string(i));
-    if (header) has_first_ = false;
+    if (!header) return;
+    has_first_ = false;
+    std::vector<std::string_view> numbers;
+    for (const std::string& name : names_)
+      if (double v = 0; parse_csv_number(name, v) == csv_number::good) numbers.push_back(name);
+    std::ranges::sort(numbers);
+    if (const auto twice = std::ranges::adjacent_find(numbers); twice != numbers.end())
+      throw_error({path.string(), ": two columns have the name ", strata::detail::quoted(*twice),
+                   ": if the first line has values instead of names, set header to false"});
   }
 
   /// Reads the next record. False at the end.
